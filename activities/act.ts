@@ -26,10 +26,11 @@ type ActDeps = { db: Db; core: CorePort; environment: EnvironmentDefaults; patie
 export function actActivities(deps: ActDeps) {
   return {
     /**
-     * Judges one proposed call and does what the ruling says. Its input is a place in the log;
-     * call, verdict and approval are read from rows, and nothing in its input is believed. One
-     * transaction: lock, fold, judge, `call_judged`, `tool_started`; then the call is sent; then
-     * `tool_finished`. After a crash it goes on where the rows end.
+     * Judges one proposed call and carries out the policy decision ("ruling"). The input is a place
+     * in the log; call, verdict and approval are read from rows, and nothing else in the input is
+     * trusted. One transaction locks, folds and judges, and writes `call_judged` and
+     * `tool_started`; then the call is sent; then `tool_finished` is written. After a crash it
+     * continues where the rows end.
      */
     async act(place: CallRef & { approvalId: string | null }): Promise<CallOutcome> {
       const signal = cancellationSignal()
@@ -46,7 +47,8 @@ export function actActivities(deps: ActDeps) {
     },
 
     /**
-     * Waits for a write's promise to become true, and records the outcome: `domain/envelope.ts`.
+     * Waits for a write's condition to become true, and records the outcome (see
+     * `domain/envelope.ts`).
      */
     async verify(place: CallRef): Promise<CallOutcome> {
       const signal = cancellationSignal()
@@ -65,8 +67,8 @@ export function actActivities(deps: ActDeps) {
     },
 
     /**
-     * The alerts ended, or a person stopped the run: true when the incident is closed and the run
-     * is to end.
+     * Handles the end of all alerts, or a person's stop. Returns true if the incident is closed and
+     * the run has to end.
      */
     async endEarly(input: { incidentId: string; attempt: number; turn: number; why: Interruption }): Promise<boolean> {
       return await withHeartbeat(async () => {
@@ -101,7 +103,7 @@ async function actOnce(
     db.transaction().execute((trx) => rule(deps, trx, place, { call, prepared, later }))
   const first = await ruleWith(null)
   const ruled = first.kind === 'prepare' ? await ruleWith(await prepareLater(deps, place, first.calls, signal)) : first
-  if (ruled.kind === 'prepare') throw new Error('calls to prepare were asked for twice')
+  if (ruled.kind === 'prepare') throw new Error('preparing the calls was requested twice')
   if (ruled.kind !== 'run') return ruled
   return outcomeOf(await send(deps, place, ruled.started, { again: ruled.again, signal }))
 }
@@ -113,10 +115,14 @@ function outcomeOf(finished: IncidentEvent<'tool_finished'>): CallOutcome {
   return { kind: 'next' }
 }
 
-/** The call to judge: as the model proposed it, or as a person changed it before approving. */
+/**
+ * Returns the call to judge: the model's call, or a person's change of that call before the
+ * approval.
+ */
 async function effectiveCall(db: Db, place: CallRef): Promise<EffectiveCall> {
   const proposed = await proposedCall(db, place)
-  // A run started by hand names turns that no model took: there is nothing to act on.
+  // Refuses a call that nobody proposed: a run that was started by hand may name turns that no
+  // model took.
   if (!proposed) throw new StaleRunError(place.incidentId, place.attempt, place.attempt)
   const { edit } = proposed
   if (!edit) return { ...proposed.call, edit: null }
@@ -125,8 +131,8 @@ async function effectiveCall(db: Db, place: CallRef): Promise<EffectiveCall> {
 }
 
 /**
- * Prepares the calls behind the one that asks, one try each: an unreadable one is asked when its
- * turn comes.
+ * Prepares the calls of the answer after the one that asks people, with one attempt each. A call
+ * that cannot be prepared now is judged in its own turn.
  */
 async function prepareLater(
   deps: ActDeps,

@@ -14,28 +14,37 @@ import { assertOwnRun, ownRunOf } from './own-run.ts'
 
 const joinedLookMs = 5_000
 
-/** The activities by which a run in Temporal weighs decisions and reads what was decided. */
+/** Activities by which a run in Temporal handles decisions and reads approvals. */
 export function approvalActivities({ db }: { db: Db }) {
   return {
-    /** One decision by Temporal: runs that began with version 0.1.0 send them one by one. */
+    /**
+     * Handles one decision from Temporal, for runs of version 0.1.0, which send decisions one by
+     * one.
+     */
     async decide(incidentId: string, message: DecideMessage & { via: string }): Promise<DecideAnswer> {
       await assertOwnRun(db, await ownRunOf(db, incidentId))
       return await decideByToken(db, incidentId, message, message.via === 'update' ? 'update' : 'signal')
     },
 
-    /** Weighs decisions that came through Temporal, in their order, and answers each. */
+    /** Handles decisions from Temporal in order, and returns an answer for each. */
     async decideAll(incidentId: string, attempt: number, batch: ReceivedDecision[]): Promise<DecideAnswer[]> {
       await assertOwnRun(db, { incidentId, attempt })
       return await weighAll(db, { incidentId, attempt }, batch)
     },
 
-    /** Does a person want this run to stop? A signal alone says nothing about who sent it. */
+    /**
+     * Whether a person wants this run to stop. Reads a row, because a signal does not show its
+     * sender.
+     */
     async isStopWanted(incidentId: string, attempt: number): Promise<boolean> {
       if ((await assertOwnRun(db, { incidentId, attempt })) === 'closed') return true
       return (await stopRequest(db, incidentId, attempt)) !== null
     },
 
-    /** The row that a waiting run goes by. A denied or withdrawn one lets the incident work on. */
+    /**
+     * Reads the approval for which a run waits. A denied or withdrawn approval lets the run
+     * continue.
+     */
     async readDecision(
       incidentId: string,
       attempt: number,
@@ -47,7 +56,8 @@ export function approvalActivities({ db }: { db: Db }) {
       const isJoined = read.incidentId !== incidentId
       if (isJoined) await tellJoined(db, { incidentId, attempt }, { id: approvalId, ...read })
       if (read.status === 'denied' || read.status === 'withdrawn') await returnToWork(db, incidentId, attempt)
-      // No signal wakes a run that joined another incident's approval: it looks by itself.
+      // Limits the wait of a run that joined another incident's approval: no signal wakes that run,
+      // so it checks by itself.
       return {
         status: read.status,
         remainingMs: isJoined ? Math.min(read.remainingMs, joinedLookMs) : read.remainingMs,
@@ -59,8 +69,8 @@ export function approvalActivities({ db }: { db: Db }) {
 export type ApprovalActivities = ReturnType<typeof approvalActivities>
 
 /**
- * Decides by the function of every other door. `by` in a message is ignored: the token says who
- * decides.
+ * Decides with the function that all ways of deciding share. Ignores `by` in a message, because the
+ * token identifies the person.
  */
 async function decideByToken(
   db: Db,
@@ -86,9 +96,8 @@ async function decideByToken(
 }
 
 /**
- * One query finds messages without a valid token, so that a flood of forgeries costs little. A
- * token that decided nothing is void then: everybody who may read the workflow's history can read
- * it.
+ * Finds the messages without a valid token by one query, so that forgeries cost little. Voids a
+ * valid token that decided nothing, because readers of the workflow's history can see the token.
  */
 async function weighAll(db: Db, run: RunRef, batch: ReceivedDecision[]): Promise<DecideAnswer[]> {
   const { incidentId } = run
@@ -105,7 +114,8 @@ async function weighAll(db: Db, run: RunRef, batch: ReceivedDecision[]): Promise
       continue
     }
     answers.push(message && valid.has(message.token) ? await decideByToken(db, incidentId, message, door) : noDecision)
-    // One that was spent for this very decision stays as it is.
+    // Voids each valid token of the message. A token that was spent for this decision stays
+    // unchanged.
     for (const text of getTokenTexts(each)) if (valid.has(text)) await voidToken(db, text, door)
   }
   return answers
@@ -122,7 +132,7 @@ async function returnToWork(db: Db, incidentId: string, attempt: number): Promis
 const noDecision: DecideAnswer = {
   outcome: 'forbidden',
   status: null,
-  message: 'this holds no decision with a valid token',
+  message: 'this is not a decision with a valid token',
 }
 
 function getTokenTexts({ message, texts }: ReceivedDecision): string[] {
@@ -130,7 +140,7 @@ function getTokenTexts({ message, texts }: ReceivedDecision): string[] {
 }
 
 const bareApprovalText =
-  'an approval without a decision token decides nothing: decide on the card, or sign with "nightshift approvals token ID approve"'
+  'an approval without a decision token does not count: decide on the card, or sign with "nightshift approvals token ID approve"'
 
 async function recordForgeries(db: Db, incidentId: string, forged: readonly ReceivedDecision[]): Promise<void> {
   const [first] = forged

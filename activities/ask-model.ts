@@ -12,6 +12,7 @@ import { runbookMatch } from '../domain/runbook.ts'
 import { stepKey, type TurnRef } from '../domain/step-key.ts'
 import { readToolName } from '../domain/tool-name.ts'
 import { addedBy, chooseAdded, isWithoutResource } from '../model/added-tools.ts'
+import { foldLooks } from '../model/fold-looks.ts'
 import { describeLimits } from '../model/limits.ts'
 import { bodiesThatFit, renderMessages } from '../model/messages.ts'
 import { answerForm, type ParsedAnswer, parseAnswer } from '../model/protocol.ts'
@@ -34,27 +35,27 @@ export type AskDeps = {
   model: ModelClient
   temperature: number
   maxTokens: number
-  /** The window as somebody set it; null takes what the server says. */
+  /** The configured context window, in tokens; null takes the server's. */
   contextTokens: number | null
-  /** Facts of the server; without them the window is the configured one. */
+  /** Facts of the model server; if absent, the window is the configured one. */
   served?: ServedModels
   /** The declared name of the model. */
   route?: string
-  /** Another model stands in for this one. */
+  /** Whether another model can replace this one. */
   hasFallback?: boolean
-  /** For a run that goes over to the JSON protocol; without them none does. */
+  /** Prompts for a run that changes to the JSON protocol; if absent, no run changes. */
   prompts?: Pick<Prompts, 'protocol'>
 }
 
-/** `protocol`: the one that the model was asked by. */
+/** `protocol`: the protocol by which the model was asked. */
 export type ParsedReply = { answer: ChatAnswer; parsed: ParsedAnswer; protocol: Opening['protocol'] }
 type Opening = EventMetadata['context_assembled']
 type Protocol = Opening['protocol']
 
-/** Calls as text that nobody could read, after which the run goes on by the JSON protocol. */
+/** Number of unreadable calls in text after which the run uses the JSON protocol. */
 const maxUnreadCalls = 2
 
-/** The protocol of the next question: the run's, until its model twice wrote an unreadable call. */
+/** Returns the protocol of the next request: the run's, or JSON after two unreadable calls. */
 function protocolOfTurn(events: readonly IncidentEvent[], attempt: number, { protocol }: Opening): Protocol {
   const unread = events.filter(
     (event) => event.kind === 'correction_sent' && event.attempt === attempt && event.metadata.code === 'call_as_text',
@@ -64,31 +65,43 @@ function protocolOfTurn(events: readonly IncidentEvent[], attempt: number, { pro
 type Window = {
   tokens: number
   source: string
-  /** The server cuts off what is longer, and says nothing. */
+  /** Whether the server silently cuts off a longer prompt. */
   isCutting: boolean
-  /** The limit that was set, and what is kept free for a model that is known to need more. */
+  /**
+   * Tokens of an answer: the set limit; `reserve` is what is kept free for a model that needs more.
+   */
   answer: number
   reserve: number
-  /** The server can do no more than one call an answer. */
+  /** Whether the server allows only one call per answer. */
   isOneCall: boolean
 }
 
-/** Calls that are read of an answer; more is a flood. */
+/** Most calls of an answer that are read; an answer with more is useless. */
 const callsRead = 32
-/** A cautious guess where no tokenizer is at hand: dense JSON has about 3 characters a token. */
+/**
+ * Characters per token, a cautious estimate without a tokenizer, because dense JSON has about 3.
+ */
 const charactersPerToken = 3
-/** No text of ours has more: what is too long by this measure is too long by any. */
+/**
+ * Upper limit of characters per token for our texts: a text that is too long by this measure is too
+ * long by any.
+ */
 const maxCharactersPerToken = 4.5
-/** Where neither a setting nor the server says more; what models of today have at the least. */
+/** Tokens of the window if neither a setting nor the server states them. */
 const defaultWindow = 32_768
-/** More of a window is used only where somebody sets it: a prompt is paid for at every turn. */
+/**
+ * Most tokens of a window that are used without a setting, because each turn pays for the prompt.
+ */
 const largestUnset = 131_072
-/** Corrections of a wrong guess at a prompt's length, each with less of the conversation. */
+/**
+ * Shares of the conversation's room, for the first request and for the retries after a wrong
+ * estimate of the prompt's length.
+ */
 const fits = [1, 0.6, 0.3]
 
 /**
- * Asks for one answer and parses it. A failure is a row, and an error that says if asking again may
- * help.
+ * Requests one answer and parses it. A failure becomes a row, and an error that tells whether a
+ * retry may help.
  */
 export async function askModel(
   deps: AskDeps,
@@ -112,7 +125,7 @@ export async function askModel(
     if (error.code === 'aborted') throw new CancelledFailure('CANCELLED')
     if (error.code === 'oversized') return tooLargeAnswer(opening, error.usage)
     await recordFailure(deps, turn, error)
-    // Another model may be asked at once: the next try chooses it.
+    // Retries at once, because the next attempt chooses another model.
     if (error.code === 'unpaid' && deps.hasFallback) throw new RetryLater('MODEL_UNPAID', 1)
     if (!error.retryable) throw new NonRetryable(`MODEL_${error.code.toUpperCase()}`)
     throw new RetryLater(`MODEL_${error.code.toUpperCase()}`, error.retryAfterMs)
@@ -127,7 +140,10 @@ type Asking = {
   protocol: Protocol
 }
 
-/** Asks, and again with less where the server finds it too long: the named window is kept. */
+/**
+ * Sends the request, and again with less of the conversation if the prompt is too long. Stores the
+ * window that the server's refusal names.
+ */
 async function askWithinWindow(
   { deps, turn, events, opening, protocol }: Asking,
   signal: AbortSignal,
@@ -138,7 +154,7 @@ async function askWithinWindow(
   const isNative = protocol === 'native'
   const known = [...offered, ...added]
   const tools = isNative ? known : []
-  // The JSON protocol's prompt has the offered tools, unless the run began with native tools.
+  // Lists the tools as text for the JSON protocol. They are used only if the prompt lacks them.
   const addedText = isNative ? '' : known.map((tool) => JSON.stringify(tool.function)).join('\n')
   const toolsLength = tools.length > 0 ? JSON.stringify(tools).length : 0
   for (const [index, part] of fits.entries()) {
@@ -157,7 +173,8 @@ async function askWithinWindow(
         isOneCall: window.isOneCall,
         signal,
         onWriting,
-        // Includes the try: a server that replays by key must not repeat a useless answer.
+        // Includes the attempt in the key, because a server that replays answers by key must not
+        // repeat a useless one.
         idempotencyKey: index === 0 ? key : `${key}:fit${index}`,
       })
       return { answer, messages }
@@ -173,8 +190,8 @@ async function askWithinWindow(
 }
 
 /**
- * Bounds a window from below: by the longest prompt answered in this attempt, and by what precedes
- * the conversation.
+ * Returns the smallest possible window: the longest prompt of this attempt that was answered, or
+ * the text before the conversation.
  */
 function minWindow(
   events: readonly IncidentEvent[],
@@ -192,8 +209,8 @@ function minWindow(
 }
 
 /**
- * Texts that a call may be copied from: all but the prompt, the model's own words, and corrections
- * that quote them.
+ * Lists the texts from which a model may copy a call: all except the prompt, the model's own words,
+ * and corrections that quote them.
  */
 function untrustedIn(messages: readonly ChatMessage[]): string[] {
   return messages.flatMap(({ role, content }) => {
@@ -202,7 +219,7 @@ function untrustedIn(messages: readonly ChatMessage[]): string[] {
   })
 }
 
-/** Tools that the model asked for in this attempt, in the order of the stored list. */
+/** Lists the tools that the model's calls added in this attempt, in the stored order. */
 async function addedTools(
   db: Db,
   events: readonly IncidentEvent[],
@@ -217,7 +234,7 @@ async function addedTools(
   return chooseAdded(kept, wanted, isAboutNothing, isFirstFor)
 }
 
-/** The tools that add others to what is offered. */
+/** Names of the tools that add others. */
 const offering = {
   more: moreTools.name,
   find: findResource.name,
@@ -225,11 +242,12 @@ const offering = {
   whole: readResult.name,
 }
 
-/** The window that holds, and what of it an answer may take. */
+/** Returns the window in force, and the share of it for an answer. */
 async function windowOf(deps: AskDeps, model: string): Promise<Window> {
   const known = await deps.served?.profile(model)
   const stated = deps.contextTokens ?? Math.min(known?.windowTokens ?? defaultWindow, largestUnset)
-  // A setting may be wrong: the server refuses the same again, and silently drops what it cuts.
+  // Limits a setting that may be wrong by what is known of the server, which would refuse such a
+  // prompt again or silently cut it.
   const isCutting = known?.cutsSilently === true && !known.isProvisional
   const isBound = isCutting || known?.windowSource === 'a refusal'
   const tokens = isBound ? Math.min(stated, known?.windowTokens ?? stated) : stated
@@ -245,7 +263,10 @@ async function windowOf(deps: AskDeps, model: string): Promise<Window> {
   }
 }
 
-/** The growth of an answer spent on reasoning: to half the window, if the prompt leaves as much. */
+/**
+ * Returns the token limit for an answer with reasoning: up to half the window, if the prompt leaves
+ * that much.
+ */
 function maxAnswerTokens(window: Window, messages: ChatMessage[], toolsLength: number): number {
   const prompt = Math.ceil((JSON.stringify(messages).length + toolsLength) / charactersPerToken)
   return Math.max(window.reserve, Math.min(Math.floor(window.tokens / 2), window.tokens - prompt))
@@ -253,13 +274,13 @@ function maxAnswerTokens(window: Window, messages: ChatMessage[], toolsLength: n
 
 type PromptInput = Asking & {
   toolsLength: number
-  /** Tools that the prompt does not hold, where tools are text. */
+  /** Definitions of tools that the prompt lacks, if the protocol has tools as text. */
   addedText: string
 }
 
 /**
- * The request to the model: the stored prompt, the context, and as much conversation as the window
- * holds.
+ * Builds the request to the model: the stored prompt, the context, and as much of the conversation
+ * as fits into the window.
  */
 async function messagesFor(said: PromptInput, window: Window, part: number): Promise<ChatMessage[]> {
   const { turn, events, opening } = said
@@ -277,25 +298,25 @@ async function messagesFor(said: PromptInput, window: Window, part: number): Pro
   const used = said.toolsLength + first.reduce((sum, message) => sum + (message.content?.length ?? 0), 0)
   if (window.isCutting) assertOpeningFits(used, window)
   const room = (window.tokens - window.reserve) * charactersPerToken - used
-  // A server that refuses too long a prompt says so; one that cuts it off must not get a character
-  // too many.
+  // Keeps a minimum for servers that refuse a prompt that is too long, because such a server
+  // reports it. A server that cuts prompts must not get a character too many.
   const budget = Math.max(window.isCutting ? 0 : 4_000, room * part)
 
   const standing = standingOf(fold(events, turn.attempt), turn.turn, budgetsOf(events, turn.attempt, opening))
-  const talk = withStanding(conversation(events, turn.attempt), standing)
+  const talk = withStanding(foldLooks(conversation(events, turn.attempt)), standing)
   const entries: TranscriptEntry[] = [{ kind: 'context', value: shownFirst(known, runbooks ?? null) }, ...talk]
   const bodies = new Map<string, string>()
   for (const digest of bodiesThatFit(entries, budget)) bodies.set(digest, await bodyText(db, digest))
   return renderMessages(said.protocol, first, entries, bodies, budget)
 }
 
-/** The system prompt, with tools as text where the protocol has them there. */
+/** Returns the system prompt, with tools as text if the protocol needs them. */
 function systemText({ deps, opening, protocol, addedText }: PromptInput, prompt: string): string {
   if (protocol === opening.protocol) return addedText === '' ? prompt : `${prompt}\n${addedText}`
   return deps.prompts ? renderAsJson(prompt, deps.prompts, addedText) : prompt
 }
 
-/** Limits and time as of the context: the same words at every turn. */
+/** Describes limits and time as of the context, in the same words at every turn. */
 function sayLimits(
   events: readonly IncidentEvent[],
   attempt: number,
@@ -306,7 +327,10 @@ function sayLimits(
   return describeLimits(budgetsOf(events, attempt, opening), { isSingle: isOneCall || protocol === 'json', at })
 }
 
-/** Throws where the server would cut off the prompt, and the model would answer something else. */
+/**
+ * Throws if the server would cut off the prompt, because the model would then answer something
+ * else.
+ */
 function assertOpeningFits(characters: number, window: Window): void {
   const min = Math.ceil(characters / maxCharactersPerToken)
   if (min <= window.tokens - window.answer) return
@@ -316,7 +340,7 @@ function assertOpeningFits(characters: number, window: Window): void {
   throw new ModelError('context_too_long', message, { retryable: false })
 }
 
-/** An answer too large to read is an answer all the same: a row, and a correction that says so. */
+/** Returns a correction for an answer that is too large to be read. */
 function tooLargeAnswer(
   { model, protocol }: Pick<Opening, 'model' | 'protocol'>,
   usage: ChatAnswer['usage'] | null,

@@ -38,10 +38,10 @@ import {
 type PendingApproval = Extract<CallOutcome, { kind: 'ask' }>
 
 /**
- * An earlier decision about the call: by a try of this activity that crashed, or when it was asked
- * with an earlier call of its answer. People answered before they knew how the earlier call would
- * end: where that went wrong, the answer is taken back and the call judged as if nobody had been
- * asked.
+ * Finds an earlier decision about the call: one that a crashed attempt of this activity requested,
+ * or one from an earlier call's card. People gave the latter before they knew the earlier call's
+ * result. If that call failed, the approval is withdrawn, and this call is judged as if nobody had
+ * been asked.
  */
 export async function earlierDecision(
   trx: Trx,
@@ -55,12 +55,7 @@ export async function earlierDecision(
   if (!asked || (place.approvalId !== null && asked.status !== 'pending')) return null
   const failed = isOpen && asked.askedWith !== null ? earlierFailure(events, place, asked.id) : null
   if (failed !== null) {
-    await withdrawPending(
-      trx,
-      place.incidentId,
-      `${failed}, which was asked about together with it, did not work`,
-      asked.id,
-    )
+    await withdrawPending(trx, place.incidentId, `${failed}, an earlier call of the same turn, did not work`, asked.id)
     return null
   }
   if (asked.status === 'pending') {
@@ -68,12 +63,15 @@ export async function earlierDecision(
     await setWaiting(trx, place.incidentId, true)
     return { kind: 'ask', approvalId: asked.id, expiresInMs: await lookAgainInMs(trx, asked.id) }
   }
-  // The run reads at once what was decided before the turn of this call came.
+  // Returns a decision from before this call's turn; the run reads it at once.
   const isDecided = isOpen || asked.status === 'denied' || asked.status === 'expired'
   return isDecided ? { kind: 'ask', approvalId: asked.id, expiresInMs: lookAgainMs } : null
 }
 
-/** The tool of an earlier call of the answer that failed after this was asked; null without one. */
+/**
+ * Returns the tool of an earlier call that failed after approval of this call was requested; null
+ * if none failed.
+ */
 function earlierFailure(events: readonly IncidentEvent[], place: CallRef, approvalId: string): string | null {
   const asked = events.findLast(
     (event) => event.kind === 'approval_requested' && event.metadata.approvalId === approvalId,
@@ -93,8 +91,8 @@ function earlierFailure(events: readonly IncidentEvent[], place: CallRef, approv
 }
 
 /**
- * Another incident's pending question about this action, under any name of its things; null without
- * one.
+ * Finds another incident's pending approval of this action, under any name of the resources; null
+ * if there is none.
  */
 export async function findPending(
   trx: Trx,
@@ -113,7 +111,7 @@ export async function findPending(
   return others.find((each) => actionByKeys(facts, each, keyOf) === own) ?? null
 }
 
-/** The least a run waits before it looks again. */
+/** Shortest time, in milliseconds, until a run checks again. */
 const lookAgainMs = 250
 
 async function lookAgainInMs(trx: Trx, approvalId: string): Promise<number> {
@@ -121,7 +119,10 @@ async function lookAgainInMs(trx: Trx, approvalId: string): Promise<number> {
   return Math.max(lookAgainMs, Date.parse(expiresAt) - Date.parse(await databaseTime(trx)))
 }
 
-/** Somebody is asked about this action for another incident: one answer serves both. */
+/**
+ * Joins another incident's pending approval of this action, so that one decision serves both
+ * incidents.
+ */
 export async function joinApproval(trx: Trx, incidentId: string, approvalId: string): Promise<PendingApproval> {
   await setWaiting(trx, incidentId, true)
   return { kind: 'ask', approvalId, expiresInMs: Math.min(5_000, await lookAgainInMs(trx, approvalId)) }
@@ -134,23 +135,23 @@ type Asking = {
   policy: Policy
   settings: SettingsReader
   step?: number | undefined
-  /** Are people notified at once? */
+  /** Whether people are notified at once. */
   isAnnounced: boolean
-  /** The first approval of the card, where this call is asked about before its turn. */
+  /** The first approval of the card, if this call is asked about before its turn. */
   lead?: string
-  /** The person's own write that this is. */
+  /** The write that a person requested, if this call is that write. */
   manual?: ManualChange | null
 }
 
 export async function askPeople(trx: Trx, place: RuledPlace, asking: Asking): Promise<PendingApproval> {
   const { call, ruling, prepared, manual } = asking
-  // The judge asks about prepared writes only: what cannot be prepared is refused.
+  // Throws for an unprepared write, because the judge refuses a write that cannot be prepared.
   if (!prepared?.ok) throw new NonRetryable('ASKED_UNPREPARED')
   const { preparation } = prepared
   const id = callId(place.turn, place.call)
   const before = await latestOfCall(trx, place, id)
   const replaced = before?.status === 'pending' || before?.status === 'approved' ? before.id : null
-  if (replaced) await withdrawPending(trx, place.incidentId, 'the platform changed since it was asked', replaced)
+  if (replaced) await withdrawPending(trx, place.incidentId, 'the platform changed since the request', replaced)
   const proved = withProof(call.tool, preparation.dryRun)
   const dryRun = withSite(withUndo(call.tool, ruling.arguments ?? {}, proved), ruling)
   const approval = await requestApproval(trx, {
@@ -175,12 +176,13 @@ export async function askPeople(trx: Trx, place: RuledPlace, asking: Asking): Pr
     isAnnounced: asking.isAnnounced && !manual,
     actor: place.actor ?? agentActor,
   })
-  // The author of the arguments approves by writing them, if allowed. Decided before the run waits:
-  // nobody will wake it, so it looks at once.
+  // Counts changed arguments as the vote of their author, if the author may approve. The run then
+  // checks at once, because no signal will wake it for this decision.
   if (call.edit && (await voteOfEditor(trx, approval.id, call.edit)) !== 'pending') {
     return { kind: 'ask', approvalId: approval.id, expiresInMs: lookAgainMs }
   }
-  // A person agrees to their own write by asking; others hear of it where that is not enough.
+  // Counts the request as the vote of the person whose write this is. Others are notified if that
+  // vote is not enough.
   if (manual && !call.edit) {
     if ((await voteOfRequester(trx, approval.id, manual)) !== 'pending')
       return { kind: 'ask', approvalId: approval.id, expiresInMs: lookAgainMs }
@@ -189,7 +191,9 @@ export async function askPeople(trx: Trx, place: RuledPlace, asking: Asking): Pr
   return { kind: 'ask', approvalId: approval.id, expiresInMs: await lookAgainInMs(trx, approval.id) }
 }
 
-/** Nobody is alone where the site wants two. */
+/**
+ * Returns how many people must approve. The site may require two, which "alone" does not override.
+ */
 async function countNeeded(trx: Trx, { manual, ruling, policy }: Asking): Promise<number> {
   const bySite = siteOfRuling(ruling)?.demand?.people ?? 1
   if (await isAlone(trx, manual, ruling)) return bySite
@@ -198,26 +202,35 @@ async function countNeeded(trx: Trx, { manual, ruling, policy }: Asking): Promis
 
 const siteOfRuling = ({ details }: Ruling) => details.site as SiteDecision | undefined
 
-/** People see the site's rule that asks them, bound with the card. No tool says it of itself. */
+/**
+ * Adds the site's rule to the dry run, because the approval is bound to what the card shows. A rule
+ * that a tool added is dropped.
+ */
 function withSite(dryRun: Preparation['dryRun'], ruling: Ruling): Preparation['dryRun'] {
   const { sitePolicy: _, ...details } = dryRun.details
   const site = siteOfRuling(ruling)
   return { ...dryRun, details: { ...details, ...(site?.demand && { sitePolicy: site }) } }
 }
 
-/** One person is enough for a critical write only where the admin does it alone, and still may. */
+/**
+ * Whether one person is enough for a critical write: an admin chose to act alone, and is still
+ * allowed to.
+ */
 async function isAlone(trx: Trx, manual: ManualChange | null | undefined, { risk, targets }: Ruling): Promise<boolean> {
   if (!manual?.alone || !manual.mayVote) return false
   return (await refusalForRisk(trx, manual.operatorId, { risk, incidentType: manualChangeType, targets })) === null
 }
 
-/** A call behind the one that asks, prepared as if its turn had come. */
+/** A call after the one that asks people, prepared as if its turn had come. */
 export type LaterCall = { place: RuledPlace; call: EffectiveCall; prepared: Call['prepared'] }
 
-/** The most questions on one card. */
+/** Most approvals on one card. */
 const maxCardCalls = 8
 
-/** Places of the answer's later calls that people may be asked about and nothing is ruled on. */
+/**
+ * Lists the places of the answer's later calls that have no ruling and about which people may be
+ * asked.
+ */
 export function listLaterCalls(events: readonly IncidentEvent[], place: CallRef): number[] {
   const answered = events.find((event) => event.stepKey === stepKey(place, place.turn, 'model_answered', 0))
   if (answered?.kind !== 'model_answered') return []
@@ -228,10 +241,10 @@ export function listLaterCalls(events: readonly IncidentEvent[], place: CallRef)
 }
 
 /**
- * Asks about later calls on the first one's card, so that a person is woken once. Each is judged as
- * if its turn had come; only those that need a person now and touch no target of another question
- * are asked. All others, and each of these again on a later state, are judged in turn. People are
- * notified once, of the first.
+ * Requests approval of later calls on the first one's card, so that a person is woken once. Each
+ * later call is judged as if its turn had come. Only calls that need a person now, and touch no
+ * target of another call on the card, are included. All other calls, and the included ones again on
+ * the later state, are judged in their turn. People are notified once, of the first call.
  */
 export async function askTogether(
   trx: Trx,
@@ -266,21 +279,21 @@ export async function askTogether(
   await announceAsked(trx, first.approvalId)
 }
 
-/** Says before a decision what will prove that it worked: the call's own word, else its tool's. */
+/** Adds how success is proved: the call's own proof if it has one, or that of its tool. */
 function withProof(tool: string, dryRun: Preparation['dryRun']): Preparation['dryRun'] {
   const proof = dryRun.proof ?? tools.get(tool)?.proof
   return proof ? { ...dryRun, proof } : dryRun
 }
 
-/** The way to take it back, where its tool declares one; a job says it with its preparation. */
+/** Adds what the undo does if the tool declares one. The preparation of a job already has it. */
 function withUndo(tool: string, args: Record<string, unknown>, dryRun: Preparation['dryRun']): Preparation['dryRun'] {
   const undo = tools.get(tool)?.undo?.does(args) ?? null
   return undo === null ? dryRun : { ...dryRun, details: { ...dryRun.details, undo } }
 }
 
 /**
- * The time that people have: the tool's setting, else the shorter of the default and its dry run's
- * age.
+ * Returns the time to decide, in seconds: the setting, if somebody set it. By default the time is
+ * not longer than the dry run stays valid.
  */
 export function expirySecondsOf(settings: SettingsReader, tool: string): number {
   const { value, source } = settings.effective('approval.expiry', tool)

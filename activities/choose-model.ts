@@ -8,20 +8,20 @@ import type { ServedModels } from './served-models.ts'
 
 /** Chooses which of the declared models a run asks. */
 
-/** A declared model, with what asks it. */
+/** A declared model, with its client. */
 export type RoutedModel = {
   name: string
   model: string
   fallbacks: readonly string[]
-  /** As it is declared; without it that of the run. */
+  /** The declared protocol; if absent, the run's protocol applies. */
   protocol?: ModelProtocol
   client: ModelClient
   served: ServedModels
 }
 
 /**
- * The protocol of a run that begins with this model. `auto` goes by what is known of its server,
- * which it may ask.
+ * Returns the protocol of a run that begins with this model. `auto` uses known facts of the model
+ * server, and may read them from the server.
  */
 export async function protocolOf(
   { protocol, model, served }: Pick<RoutedModel, 'protocol' | 'model' | 'served'>,
@@ -35,27 +35,27 @@ export async function protocolOf(
 type RunProtocol = 'native' | 'json'
 type ModelProtocol = RunProtocol | 'auto'
 
-/** The first is the default. */
+/** The declared models, the default first. */
 export type ModelRoutes = readonly [RoutedModel, ...RoutedModel[]]
 
-/** A model that did not answer is left alone for so long by all runs that have another one. */
+/** Seconds for which all runs with an alternative avoid a model that did not answer. */
 export const restSeconds = 60
 
-/** Money takes a person. */
+/** Seconds for which runs avoid a model with a payment problem, which needs a person. */
 const unpaidSeconds = 900
 const restOf = (failure: Failure | undefined) => (failure?.code === 'unpaid' ? unpaidSeconds : restSeconds)
 
 /**
- * The weight of a failure towards leaving a model: only of those that call it unavailable. Two
- * tries; one after a time limit, which took minutes. A refusal counts nothing, since another model
- * must not be asked what one refused.
+ * Weights of failures after which a run leaves a model. Only unavailability counts: two failed
+ * attempts, or one after a time limit, which took minutes. A refusal does not count, because what
+ * one model refused may not be sent to another.
  */
 const weightOf: Record<string, number> = { unavailable: 1, stalled: 1, timeout: 2, unpaid: 2 }
 const maxWeight = 2
 
 type Failure = { code: string; weight: number }
 
-/** Since the last answer of this attempt, by the name of the model. */
+/** Adds up the failures of each model since the last answer of this attempt. */
 function failuresOf(events: readonly IncidentEvent[], attempt: number): Map<string, Failure> {
   const own = events.filter((event) => event.attempt === attempt)
   const from = own.findLastIndex(({ kind }) => kind === 'model_answered')
@@ -69,8 +69,8 @@ function failuresOf(events: readonly IncidentEvent[], attempt: number): Map<stri
 }
 
 /**
- * The model to ask: the route's first that neither failed nor is left alone, else the first that
- * did not fail. When all failed, the one that failed least: the route begins again.
+ * Chooses the route's first model that has not failed and that no run avoids now; otherwise the
+ * first that has not failed. If all failed, chooses the one that failed least.
  */
 export function chooseModel<T extends { name: string }>(
   route: readonly [T, ...T[]],
@@ -84,8 +84,8 @@ export function chooseModel<T extends { name: string }>(
 }
 
 /**
- * A context's model and its stand-ins, in order. A name no longer declared is the default. A run
- * with tools goes to no model that takes none.
+ * Returns the model with which a run began and its replacements, in order. A name that is not
+ * declared means the default. A run with native tools uses no model without tools.
  */
 function routeOf(routes: ModelRoutes, { route: name, protocol }: Begun): [RoutedModel, ...RoutedModel[]] {
   const byName = (wanted: string | undefined) => routes.find((each) => each.name === wanted)
@@ -94,12 +94,12 @@ function routeOf(routes: ModelRoutes, { route: name, protocol }: Begun): [Routed
   return [first, ...others.filter((each) => protocol === 'json' || each.protocol !== 'json')]
 }
 
-/** How the run began: with which model, by which protocol. */
+/** The model and protocol with which the run began. */
 type Begun = { route?: string; protocol: RunProtocol }
 
 /**
- * The model of this try. Another model than the try before's gets a row with the reason, and the
- * silent one is left alone for a minute by every run.
+ * Chooses the model for this attempt of a turn. A change gets a row with the reason, and all runs
+ * then avoid the failed model for a while.
  */
 export async function modelFor(
   db: Db,
@@ -132,10 +132,10 @@ function currentOf(events: readonly IncidentEvent[], attempt: number): string | 
 }
 
 const reasons: Record<string, string> = {
-  unavailable: 'it cannot be reached or does not work',
-  stalled: 'it stopped in the middle of its answers',
+  unavailable: 'the model cannot be reached or does not work',
+  stalled: 'the model stopped in the middle of its answers',
   timeout: 'it took too long',
-  unpaid: 'its account is out of credit',
+  unpaid: 'the account of the model is out of credit',
 }
 
 async function say(
@@ -148,10 +148,10 @@ async function say(
     const found = route.find((each) => each.name === name)
     return found ? `${name} (${found.model})` : name
   }
-  const why = reasons[failures.get(from)?.code ?? ''] ?? 'it did not answer another run a moment ago'
+  const why = reasons[failures.get(from)?.code ?? ''] ?? 'the model did not answer another run just before'
   const isBack = route.findIndex(({ name }) => name === to) < route.findIndex(({ name }) => name === from)
   const text =
-    isBack && !failures.has(from) ? `Back at ${shown(to)}` : `Fell back from ${shown(from)} to ${shown(to)}: ${why}`
+    isBack && !failures.has(from) ? `Returned to ${shown(to)}` : `Fell back from ${shown(from)} to ${shown(to)}: ${why}`
   await db.transaction().execute(async (trx) => {
     await append(trx, incidentId, attempt, {
       kind: 'noted',

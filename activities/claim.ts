@@ -18,13 +18,13 @@ export type ClaimedIncident = { type: string; severity: string; target: string }
 type ClaimDeps = {
   db: Db
   environment: EnvironmentDefaults
-  /** `AGENT_ENABLED`. */
+  /** Value of `AGENT_ENABLED`. */
   isEnabled: boolean
 }
 
 /**
- * Takes the incident for this run; null when another run has it, the agent is paused or off, or
- * `agent.investigate` now leaves it to people.
+ * Claims the incident for this run. Returns null if another run has the incident, the agent is
+ * paused or off, or `agent.investigate` now leaves the incident to people.
  */
 export async function claim(
   { db, environment, isEnabled }: ClaimDeps,
@@ -32,9 +32,11 @@ export async function claim(
 ): Promise<ClaimedIncident | null> {
   const settings = await readSettings(db, environment)
   const change = findManualChange(await eventsOf(db, input.incidentId), input.attempt)
-  // Not only the queue may start a run: off and paused take up only a person's own write.
+  // Checks again, because not only the queue may start a run. While the agent is off or paused,
+  // only a person's own write may run.
   if (!change && (!isEnabled || settings.value<boolean>('agent.paused') || (await spentCap(db)))) return null
-  // Only the run with the attempt's name may claim: a second one by hand would share its step keys.
+  // Lets only the run with the attempt's name claim, because a second run that was started by hand
+  // would use the same step keys.
   const claimed = ownWorkflowId() === investigationId(input) ? await claimRows(db, settings, input, change) : 'forged'
   if (claimed !== 'forged') return claimed
   await recordForgery(db, input)
@@ -64,7 +66,7 @@ async function claimRows(
       kind: 'claimed',
       actor: change?.actor ?? agentActor,
       stepKey: stepKey(input, 0, 'claimed', 0),
-      detail: change ? 'Began to carry it out' : 'Agent claimed incident for investigation',
+      detail: change ? 'Began the change' : 'Agent claimed incident for investigation',
       metadata: {
         role: input.role,
         groupId: input.groupId,

@@ -15,8 +15,8 @@ import type { TurnOutcome } from '../workflows/outcome.ts'
 import { bodiesOfEnding } from './reason.ts'
 
 /**
- * The consequences of a committed answer. Every row has its step key: concluding twice is
- * concluding once.
+ * Carries out the consequences of a committed answer. Every row has its step key, so a repetition
+ * changes nothing.
  */
 export async function conclude(db: Db, turn: TurnRef, answered: IncidentEvent<'model_answered'>): Promise<TurnOutcome> {
   const { calls, final, problem } = answered.metadata
@@ -47,8 +47,9 @@ async function correct(db: Db | Trx, turn: TurnRef, problem: { code: string; tex
 }
 
 /**
- * Prose is a comment. It answers a question and resolves nothing else, since nothing in it is
- * proved. One correction, then a person gets it.
+ * Handles an answer in prose, which is recorded as a comment. Prose may answer a question but
+ * resolves nothing else, because it proves nothing. The model gets one correction; after that a
+ * person gets the incident.
  */
 async function concludeProse(
   trx: Trx,
@@ -87,7 +88,10 @@ async function concludeProse(
   return { kind: 'correction' }
 }
 
-/** Claims of this version: an older version's answers cite row numbers, which show nothing. */
+/**
+ * Reads the claims that quote rows. Claims of older versions only cite row numbers, which show
+ * nothing.
+ */
 function citedBy(claims: NonNullable<NonNullable<EventMetadata['model_answered']['final']>['claims']>): Claim[] {
   return claims.flatMap((each) => ('quotes' in each ? [{ kind: each.kind, text: each.text, quotes: each.quotes }] : []))
 }

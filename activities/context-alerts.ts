@@ -7,10 +7,10 @@ import { systemScope } from '../db/scope.ts'
 import type { Incident } from '../domain/incident.ts'
 import { resourceKey } from '../domain/registry.ts'
 
-/** Limit of each list: the newest stay. */
+/** Most alerts of each list; the newest are kept. */
 const maxAlerts = 10
 
-/** The alerts of an incident, each once, with how often it fired and what it says. */
+/** Lists an incident's alerts, each once, with its count and text. */
 export async function ownAlerts(db: Db, incidentId: string) {
   return (await foldedAlerts(db, sql<boolean>`incident_id = ${incidentId}`, maxAlerts)).map((row) => ({
     name: row.name,
@@ -23,7 +23,10 @@ export async function ownAlerts(db: Db, incidentId: string) {
   }))
 }
 
-/** Other alerts about the resource, firing or just ended, with who works on each. Not its own. */
+/**
+ * Lists alerts of other incidents about the same resource, firing or just ended, with the
+ * incidents' runs.
+ */
 export async function otherAlerts(db: Db, { id, resource }: Incident) {
   if (!resource) return []
   const rows = await foldedAlerts(db, await isActiveAbout(db, resourceKey(resource), id), maxAlerts)

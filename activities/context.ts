@@ -28,35 +28,39 @@ import { patienceMs, retryWhileAway, whoIsAway } from './wait-while-away.ts'
 type ContextDeps = {
   db: Db
   prompts: Prompts
-  /** For models that declare none. */
+  /** The protocol for models that declare none. */
   protocol: 'native' | 'json'
   model: string
-  /** Models that settings may name, by declared name; `model` is the default, called `default`. */
+  /**
+   * Declared models by name, for the settings that choose a model; `model` is the default, called
+   * `default`.
+   */
   models?: ReadonlyMap<string, Pick<RoutedModel, 'model' | 'protocol' | 'served'>>
   environment: EnvironmentDefaults
-  /** Without it nothing is asked of sources. */
+  /** The core API; if absent, no source is queried. */
   core?: CorePort
-  /** `AGENT_ENABLED`. */
+  /** Value of `AGENT_ENABLED`. */
   isEnabled?: boolean
 }
 
 /**
- * Calls in an answer of the native protocol: eight at most, so no protocol gets more than before.
+ * Usual number of calls in an answer of the native protocol, of which eight are possible. The JSON
+ * protocol gets more turns for it.
  */
 const callsUsual = 4
 
 type RunLimits = { maxTurns: number; timeBudgetMs: number }
 
-/** The activities at a run's beginning and end: claim, gather facts, hand over, say the ending. */
+/** Activities at the beginning and end of a run: claim, gather facts, hand over, close. */
 export function contextActivities(deps: ContextDeps) {
   const { db, core, isEnabled = true } = deps
   return {
     claim: (input: ClaimInput): Promise<ClaimedIncident | null> => claim({ ...deps, isEnabled }, input),
 
     /**
-     * Gathers the facts and stores them with the rendered prompt and tool definitions: later turns
-     * use these texts, so that a deploy in between changes nothing. A missing part is left out and
-     * named.
+     * Gathers the facts and stores them with the rendered prompt and the tool definitions. Later
+     * turns use these texts, so that a deployment in between changes nothing. A part that cannot be
+     * read is left out and named.
      */
     async assembleContext(incidentId: string, attempt: number): Promise<RunLimits> {
       return await withHeartbeat(async () => {
@@ -65,7 +69,8 @@ export function contextActivities(deps: ContextDeps) {
           if (core) await lookFirst({ ...deps, core }, { incidentId, attempt }, cancellationSignal())
           return limits
         } catch (error) {
-          // An absence is waited for; what fails for another reason fails again.
+          // Waits while a server is unreachable. Any other failure is repeated a few times and then
+          // ends the run.
           if (whoIsAway(error) === null && activityInfo().attempt >= brokenTries)
             throw new NonRetryable('CONTEXT_BROKEN')
           throw error
@@ -74,13 +79,13 @@ export function contextActivities(deps: ContextDeps) {
     },
 
     /**
-     * Hands the incident over because code ended the run: the reason names the limit, and what was
-     * last known.
+     * Hands the incident to a person because code ended the run. The reason names the limit and the
+     * last known facts.
      */
     escalate: (incidentId: string, attempt: number, code: EscalationCode, turn: number): Promise<void> =>
       escalate(db, incidentId, attempt, code, turn),
 
-    /** The ending, for the workflow's result: the head hash proves a later change of the log. */
+    /** Returns the incident's status for the workflow's result, with the head hash of the log. */
     async closing(incidentId: string): Promise<{ status: string; headHash: string | null }> {
       await ownRunOf(db, incidentId)
       const row = await incidentState(db, incidentId)
@@ -98,7 +103,7 @@ async function assemble(deps: ContextDeps, incidentId: string, attempt: number):
   const incident = await incidentById(db, incidentId)
   if (!incident) throw new NonRetryable('INCIDENT_NOT_FOUND')
   const timeBudgetMs = settings.value<number>('agent.time_budget') * 1000
-  // No model is asked about a person's own write: there is nothing to gather.
+  // Gathers nothing for a person's own write, which needs no model.
   if (incident.type === manualChangeType) return { timeBudgetMs, maxTurns: 2 }
   const key = stepKey({ incidentId, attempt }, 0, 'context_assembled', 0)
   const stored = await eventByStepKey(db, key, 'context_assembled')
@@ -106,7 +111,8 @@ async function assemble(deps: ContextDeps, incidentId: string, attempt: number):
 
   const { model, route, protocol, unknown } = await modelOfRun(deps, settings, { incidentId, attempt }, incident.type)
   const limits = {
-    // An answer of the JSON protocol holds one call, where others hold several.
+    // Allows more turns for the JSON protocol, whose answers hold one call; other answers hold
+    // several.
     maxTurns: settings.value<number>('agent.max_turns', incident.type) * (protocol === 'json' ? callsUsual : 1),
     timeBudgetMs,
   }
@@ -126,7 +132,7 @@ async function assemble(deps: ContextDeps, incidentId: string, attempt: number):
         tools: await storeBody(trx, JSON.stringify(tools)),
         ...(more.length > 0 && { more: await storeBody(trx, JSON.stringify(more)) }),
         context: await storeBody(trx, JSON.stringify(context)),
-        // Apart from the context: what a runbook says is neither a look nor evidence.
+        // Stores runbooks apart from the context, because a runbook is neither a read nor evidence.
         ...((chosen !== null || others.length > 0) && {
           runbooks: await storeBody(trx, JSON.stringify({ chosen, others })),
           runbook: chosen && toGiven(chosen),
@@ -147,8 +153,8 @@ async function assemble(deps: ContextDeps, incidentId: string, attempt: number):
 }
 
 /**
- * A follower has its runbook by name where its leader's looks are taken: they did what it says, and
- * `read_runbook` has it.
+ * Gives a follower only the name of its runbook if the leader's reads are repeated for it: these
+ * reads did what the runbook says, and `read_runbook` returns the text.
  */
 function runbooksToGive(match: RunbookMatch | null, isLed: boolean): RunbookMatch {
   const { chosen = null, others = [] } = match ?? {}
@@ -160,8 +166,8 @@ function runbooksToGive(match: RunbookMatch | null, isLed: boolean): RunbookMatc
 const toGiven = ({ name, origin, digest, why }: RunbookGiven): RunbookGiven => ({ name, origin, digest, why })
 
 /**
- * The run's model by the settings: by type, then by role. An undeclared name is the default, and is
- * said.
+ * Chooses the run's model from the settings: by incident type, then by role. A name that is not
+ * declared gives the default, with a note.
  */
 async function modelOfRun(
   { db, model, models, protocol }: ContextDeps,
@@ -179,7 +185,7 @@ async function modelOfRun(
   const by = asked ? await protocolOf(asked, protocol) : protocol
   if (wanted === null) return { model, route: null, protocol: by, unknown: null }
   if (named) return { model: named.model, route: wanted, protocol: by, unknown: null }
-  const unknown = `${key} names ${wanted}, which LLM_SERVERS_FILE does not declare: the default model is asked`
+  const unknown = `${key} names ${wanted}, which LLM_SERVERS_FILE does not declare, so the default model is used`
   return { model, route: null, protocol: by, unknown }
 }
 
@@ -214,5 +220,5 @@ async function escalate(
   })
 }
 
-/** Tries of a context where the database is there and assembling still fails. */
+/** Attempts to gather the context if the database responds and gathering still fails. */
 const brokenTries = 3

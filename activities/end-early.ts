@@ -18,9 +18,10 @@ import type { Interruption } from '../workflows/outcome.ts'
 import { lookOnce, verifyWrite } from './verify-write.ts'
 
 /**
- * Ends a run before its model does. Stopped by a person: one look at what was written, then closed.
- * Alerts ended: before any write the incident resolved itself; after one, its verification is
- * finished and the run says what it repaired. Answers whether the incident is closed.
+ * Ends a run before its model does. If a person stopped the run, reads once what was written, and
+ * closes the incident. If the alerts ended before any write, the incident is closed as resolved by
+ * itself. After a write, finishes the verification and lets the model report the repair. Returns
+ * whether the incident is closed.
  */
 export async function endEarly(
   deps: { db: Db; core: CorePort },
@@ -31,7 +32,8 @@ export async function endEarly(
   const events = await eventsOf(db, incidentId, { attempt })
   const state = fold(events, attempt)
   if (why !== 'alert_resolved') return await stop(deps, input)
-  // The model ended it and the run waits for quiet: its words beat a sentence of code.
+  // Keeps the model's ending: the model ended the incident, and the run only waits until the alerts
+  // stay quiet.
   if (keepsEnding(events)) return false
   if (state.writes.length > 0) {
     const started = state.open ? events.find((event) => event.seq === state.open?.startedSeq) : null
@@ -46,7 +48,8 @@ export async function endEarly(
     if (!row) return false
     const settings = await readSettings(trx)
     const view = await lifecycleView(trx, row, settings)
-    // It fired again, or was quiet too short: there may be something to investigate.
+    // Continues if an alert fired again or was not quiet long enough, because there may be
+    // something to investigate.
     if (!isQuiet(view, lifecycleRules(settings, row.type)) || isKnownIll(state, toIncident(row).resource)) return false
     const proof = quietProof(view)
     if (proof === 'nothing') return false
@@ -60,7 +63,7 @@ export async function endEarly(
         resolution:
           proof === 'ends'
             ? 'Every alert of this incident ended by itself before anything was written'
-            : 'Its resource was read as nominal before anything was written, and whether its alert ended is not known',
+            : 'The resource was nominal before anything was written, and it is not known whether the alert ended',
         claims: [],
         confidence: null,
       },
@@ -71,8 +74,9 @@ export async function endEarly(
 }
 
 /**
- * Ends a run by a person's row. A signal without a row stops nothing and leaves a `security_event`;
- * a run cancelled in Temporal cannot go on, and a person gets the incident.
+ * Ends a run if a row shows a person's request. A signal without a row stops nothing and leaves a
+ * `security_event`. A run that was cancelled in Temporal cannot continue, so a person gets the
+ * incident.
  */
 async function stop(
   deps: { db: Db; core: CorePort },
@@ -83,7 +87,7 @@ async function stop(
   if (wish === null && why === 'cancel') {
     await db.transaction().execute(async (trx) => {
       if (!(await lockIncident(trx, incidentId))) return
-      const detail = 'a signal asked this run to stop, and no person did'
+      const detail = 'a signal asked this run to stop, but no person did'
       await recordSecurityEvent(trx, incidentId, { code: 'FORGED_CANCEL', door: 'signal', subject: 'unknown', detail })
     })
     return false
@@ -97,7 +101,7 @@ async function stop(
         ? {
             status: 'escalated',
             code: 'RUN_STOPPED',
-            reason: 'The run was cancelled in Temporal, and no person asked for that here',
+            reason: 'The run was cancelled in Temporal, and no person requested that in Nightshift',
           }
         : { status: 'cancelled', ...cancellation(await eventsOf(trx, incidentId, { attempt })) }
     await closeIncident(trx, incidentId, attempt, closing, { actor: agentActor, stepKey: null })
@@ -106,7 +110,7 @@ async function stop(
 }
 
 function keepsEnding(events: readonly IncidentEvent[]): boolean {
-  // A note of which model is asked says nothing about the ending.
+  // Ignores notes about the choice of a model, which tell nothing about the ending.
   const last = events.findLast(
     (event) => event.kind === 'model_answered' || (event.kind === 'noted' && event.metadata.code !== 'model_route'),
   )
@@ -114,14 +118,14 @@ function keepsEnding(events: readonly IncidentEvent[]): boolean {
 }
 
 /**
- * The incident's resource was seen ill in this attempt: its alert may have another reason to end.
+ * Whether the resource was seen unhealthy in this attempt; its alert may have ended all the same.
  */
 function isKnownIll(state: SafetyState, resource: ResourceRef | null): boolean {
   const health = resource ? (state.looks.get(resourceKey(resource))?.health ?? null) : null
   return health !== null && health !== 'nominal' && health !== 'unknown'
 }
 
-/** Why and for how long, as the person said. */
+/** Returns the person's reason, and for how long the incident stays cancelled. */
 function cancellation(events: readonly IncidentEvent[]): { reason: string; untilSeconds?: number } {
   const request = events.findLast((event) => event.kind === 'commented' && event.metadata.action === 'cancel_requested')
   if (request?.kind !== 'commented') return { reason: 'Cancelled' }

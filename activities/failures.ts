@@ -3,8 +3,8 @@ import { isTransient } from '../db/connect.ts'
 import { StaleRunError } from '../db/log/append.ts'
 
 /**
- * Thrown where waiting may help; `code` is closed, and `retryAfterMs` is what the other side asked
- * for.
+ * Thrown if waiting may help. `code` is one of a fixed set, and `retryAfterMs` is the wait that the
+ * other side requested.
  */
 export class RetryLater extends Error {
   override name = 'RetryLater' as const
@@ -17,7 +17,7 @@ export class RetryLater extends Error {
   }
 }
 
-/** Thrown where no retry can help. */
+/** Thrown if a retry cannot help. */
 export class NonRetryable extends Error {
   override name = 'NonRetryable' as const
   readonly code: string
@@ -28,9 +28,9 @@ export class NonRetryable extends Error {
 }
 
 /**
- * The only way an error leaves an activity: a closed code. Messages, causes and stacks stay in the
- * process's log, since workflow history is kept long, shown to many, and may quote an alert or
- * secret.
+ * Converts every error that leaves an activity to a fixed code. Messages, causes and stack traces
+ * stay in the process' log: workflow history is kept long and shown to many, and an error may quote
+ * an alert or a secret.
  */
 function toFailure(error: unknown): Error {
   if (error instanceof CancelledFailure) return error
@@ -53,7 +53,7 @@ function codeOf(error: unknown): string {
 
 type Log = { warn(fields: object, message: string): void; info(fields: object, message: string): void }
 
-/** Wraps activities so that whatever they throw is logged here and leaves as a closed code. */
+/** Wraps activities so that their errors are logged here and leave the process as a fixed code. */
 export function sanitizeFailures<T extends Record<string, (...args: never[]) => Promise<unknown>>>(
   activities: T,
   log: Log,
@@ -64,7 +64,7 @@ export function sanitizeFailures<T extends Record<string, (...args: never[]) => 
       try {
         return await activity(...args)
       } catch (error) {
-        if (error instanceof RetryLater) log.warn({ activity: name, code: error.code }, 'activity will be tried again')
+        if (error instanceof RetryLater) log.warn({ activity: name, code: error.code }, 'the activity will be retried')
         else if (!(error instanceof CancelledFailure)) log.warn({ activity: name, err: error }, 'activity failed')
         throw toFailure(error)
       }

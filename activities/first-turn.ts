@@ -14,33 +14,33 @@ import { describeTools, describeToolsAsText } from '../model/describe-tools.ts'
 import { type Prompts, renderSystemPrompt, type SiteFacts, topicsOf } from '../prompts/render.ts'
 import { describedTools, moreTools, splitTools, tools } from '../tools/registry.ts'
 
-/** What the incident is about, as far as prompt and tools depend on it. */
+/** The facts about an incident on which prompt and tools depend. */
 type FirstTurnOf = {
   type: string
   kind: InventoryKind | null
-  /** Names of the declared jobs, and whether one is for this resource. */
+  /** Names of the declared jobs, and whether a job fits this resource. */
   jobs: readonly string[]
   hasFittingJob: boolean
-  /** The runbook that fits and the names of others; null where none does. */
+  /** The runbook that fits, and the names of others; null if none fits. */
   runbooks: RunbookMatch | null
-  /** What its alerts say, for tools where no runbook fits. */
+  /** Words of the alerts, used to choose tools if no runbook fits. */
   words?: string
 }
 
 type FirstTurn = {
   /** The system prompt. */
   system: string
-  /** Definitions that go with it; empty where the protocol has them in the prompt. */
+  /** Definitions of the tools; empty if the protocol has them in the prompt. */
   tools: ChatTool[]
-  /** What `more_tools` adds. */
+  /** Tools that `more_tools` adds. */
   more: ChatTool[]
-  /** The runbooks without the lines about tools that this site has not. */
+  /** The runbooks, without lines about tools that this site lacks. */
   runbooks: RunbookMatch | null
 }
 
 /**
- * The prompt and tools of an investigation's beginning: the same for a run and for a person who
- * asks what a model reads.
+ * Builds the prompt and tools with which an investigation begins. Used for a run, and for a person
+ * who wants to see what a model reads.
  */
 export async function readFirstTurn(
   { db, prompts, settings }: { db: Db; prompts: Prompts; settings: SettingsReader },
@@ -67,7 +67,7 @@ export async function readFirstTurn(
   const here = new Set(described.map(({ name }) => name)).add(moreTools.name)
   const chosen = match?.chosen && { ...match.chosen, body: fitToSite(match.chosen.body, { every: tools, here }) }
   const runbook = chosen?.body ?? null
-  // An admin's own list is offered whole.
+  // Offers an admin's own list of tools completely.
   const lacks = hasFittingJob ? [] : (['jobs'] as const)
   const { first, more } =
     offered === null
@@ -85,7 +85,7 @@ export async function readFirstTurn(
   return {
     system,
     tools: protocol === 'native' ? describeTools(first) : [],
-    more: describeTools(more),
+    more: describeTools(more, first),
     runbooks: match && { ...match, chosen: chosen ?? null },
   }
 }

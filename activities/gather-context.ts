@@ -25,8 +25,8 @@ import { leaderHint } from './leader-hint.ts'
 
 const maxPrecedents = 5
 /**
- * The incident, its alerts and runbook, the resource and its neighbours, active alerts, precedents,
- * hint.
+ * Gathers the incident, its alerts and runbook, the resource and its neighbours, active alerts,
+ * precedents and the leader's hint.
  */
 export async function gatherContext({ db, core }: { db: Db; core?: CorePort | undefined }, incident: Incident) {
   const { parts, part } = startParts()
@@ -64,34 +64,36 @@ export async function gatherContext({ db, core }: { db: Db; core?: CorePort | un
     context: {
       incident: aboutOf(incident),
       alerts,
-      // What the alert computes, where a source evaluates it.
+      // The alert's expression, if a source evaluates it.
       rule,
-      // What its resource wrote last, where a source holds its log.
+      // The newest lines of the resource's log, if a source holds the log.
       ...(logs.length > 0 && { logs }),
-      // How the servers of databases around it are now, by their own sources.
+      // The state of database servers around the resource, as their own sources report it.
       ...(databases.length > 0 && { databases }),
-      // How it is in its cluster, by the cluster's own source.
+      // The resource's state in its cluster, as the cluster's source reports it.
       ...(cluster.length > 0 && { cluster }),
-      // Deployments and changes around its beginning, there and on what it needs.
+      // Deployments and changes around the beginning of the incident, on the resource and its
+      // dependencies.
       changes,
       resource: own,
-      // Places that its agent may read and write: its service's directories, logs and checkouts.
+      // Paths that the machine's agent may read and write: directories, logs and checkouts of the
+      // services.
       ...(paths && { paths }),
       ...(logFiles.length > 0 && { logFiles }),
-      // Its alert names several things and so none: one of these is meant, if any.
+      // Resources that an ambiguous alert may mean.
       ...(candidates.length > 0 && { candidates }),
       ...(fitting.length > 0 && { jobs: fitting }),
-      // What may be read of sources that allow some paths alone.
+      // Paths that may be read, of sources that limit them.
       ...(pages.length > 0 && { pages }),
       neighbours,
       activeAlerts: active,
-      // Earlier tries at this trouble, their verifications, and why they ended.
+      // Earlier attempts at this incident, their verifications, and why they ended.
       earlierAttempts: earlier,
       ...(nearby.length > 0 && { nearby: { note: nearbyNote, incidents: nearby } }),
       notes,
       cameBack: incident.reopened > 0 ? await whyReopened(db, incident.id) : null,
       precedents,
-      // Causes of such incidents that were wrong, in the words of people: text like any other.
+      // Causes that people called wrong for such incidents, in people's words: untrusted text.
       ...(wrong.length > 0 && { calledWrong: wrong }),
       hint: hint?.text ?? null,
     },
@@ -103,8 +105,8 @@ const aboutOf = ({ id, type, severity, title, resource, status }: Incident) => {
 }
 
 /**
- * Words of sources, agents and the operator's lists around the incident's resource. All are asked
- * at once: a silent one takes only its own time.
+ * Queries sources, agents and the operator's lists about the incident's resource, all at once, so
+ * that one that does not respond delays no other.
  */
 async function askAround(part: ReadPart, { db, core }: { db: Db; core?: CorePort | undefined }, incident: Incident) {
   let isSilent = false
@@ -120,33 +122,33 @@ async function askAround(part: ReadPart, { db, core }: { db: Db; core?: CorePort
     part('cluster', [], async () => await askCluster(db, core, incident)),
     part('jobs', null, async () => await declaredJobs(core, incident.resource)),
     part('pages', [], async () => listAllowed(await listSources(db))),
-    // An agent that did not answer when it was asked last would keep the first turn for nothing.
+    // Skips an agent that did not respond last time, because it would only delay the first turn.
     part('logFiles', [], async () => (paths && !isSilent ? await askLogFiles(core, incident.id) : [])),
   ])
   return { rule, logs, databases, cluster, jobs, pages, paths, logFiles }
 }
 
-/** What the model makes of incidents next to its own. */
-const nearbyNote = 'Next to this one, maybe of one cause: use what they found and wrote, do not repeat it.'
+/** Explains neighbouring incidents to the model. */
+const nearbyNote = 'Incidents near this one, maybe of one cause: use their findings and writes, do not repeat them.'
 
 type PartState = 'ok' | 'empty' | 'failed'
 type ReadPart = <T>(name: string, empty: T, read: () => Promise<T>) => Promise<T>
 
 /**
- * Reads the parts one by one, and keeps how each went: one part less is still an investigation, and
- * the row names it.
+ * Returns a function that reads one part and records the result. An investigation can do without a
+ * part, and the row names the missing ones.
  */
 function startParts() {
   const parts: Record<string, PartState> = {}
   const part: ReadPart = async (name, empty, read) => {
-    // In the order in which they were begun, whichever ends first.
+    // Keeps the order in which the reads began, whichever ends first.
     parts[name] = 'empty'
     try {
       const value = await read()
       parts[name] = value === null || (Array.isArray(value) && value.length === 0) ? 'empty' : 'ok'
       return value
     } catch (error) {
-      // With the database away every part would be missing.
+      // Throws if the database is unreachable, because then every part would be missing.
       if (isTransient(error)) throw error
       parts[name] = 'failed'
       return empty
@@ -155,24 +157,24 @@ function startParts() {
   return { parts, part }
 }
 
-/** The agent of this machine; null where it has none. */
+/** Finds the agent on the resource's machine; null if there is none. */
 async function deviceAt(db: Db, resource: Incident['resource']): Promise<DeviceRow | null> {
   const own = resource && executable.safeParse({ kind: resource.kind, id: resource.id }).data
   return (own && (await deviceOf(db, own))) ?? null
 }
 
-/** The directories that an agent knows. */
+/** Lists the directories that an agent may write and read. */
 function pathsOf({ terms: { roots } }: DeviceRow): Record<string, string[]> {
   const of = (isWritable: boolean) => roots.filter(({ writable }) => writable === isWritable).map(({ path }) => path)
   return { writable: of(true), readable: of(false) }
 }
 
-/** The core API's answer, for a part of the context. */
+/** Milliseconds in which the core API must answer for a part of the context. */
 const partWithinMs = 5_000
 
 const maxCandidates = 5
 
-/** What an ambiguous label of its alert may mean. */
+/** Lists the resources that an ambiguous label may mean. */
 async function candidatesOf(db: Db, incidentId: string): Promise<{ resource: string; why: string }[]> {
   const about = await ambiguityOf(db, incidentId)
   if (!about) return []
@@ -191,7 +193,8 @@ async function firingRule(db: Db, core: CorePort | undefined, incidentId: string
 }
 
 /**
- * The last lines of the resource's log from each source with it, or one line why there are none.
+ * Reads the last lines of the resource's log from each source that has the log, or why there are
+ * none.
  */
 async function lastLogLines(db: Db, core: CorePort | undefined, { id, resource }: Incident): Promise<LastLogs> {
   if (!core || !resource || (await listSources(db)).length === 0) return []
@@ -200,7 +203,7 @@ async function lastLogLines(db: Db, core: CorePort | undefined, { id, resource }
   return lastLogs.parse((answer.data as { items: unknown }).items)
 }
 
-/** The log files of its machine, written last first. */
+/** Lists the log files of the resource's machine, the last written first. */
 async function askLogFiles(core: CorePort | undefined, id: string): Promise<LogFile[]> {
   if (!core) return []
   const signal = AbortSignal.timeout(partWithinMs)
@@ -209,7 +212,7 @@ async function askLogFiles(core: CorePort | undefined, id: string): Promise<LogF
   return z.array(logFile).parse((answer.data as { items: unknown }).items)
 }
 
-/** The database servers around the resource in their own words, or one line why there are none. */
+/** Reads the state of the database servers around the resource, or why it cannot be read. */
 async function askDatabases(db: Db, core: CorePort | undefined, { id, resource }: Incident): Promise<DatabaseFacts> {
   if (!core || !resource || (await databaseSourcesOf(db, resource)).length === 0) return []
   const answer = await core.get(`/api/v1/incidents/${id}/databases`, { signal: AbortSignal.timeout(partWithinMs) })
@@ -217,7 +220,7 @@ async function askDatabases(db: Db, core: CorePort | undefined, { id, resource }
   return databaseFacts.parse((answer.data as { items: unknown }).items)
 }
 
-/** What the cluster of the resource says of it, or the one line that says why it said nothing. */
+/** Reads what the resource's cluster reports, or why it reports nothing. */
 async function askCluster(db: Db, core: CorePort | undefined, { id, resource }: Incident): Promise<DatabaseFacts> {
   if (!core || !resource || (await clusterSourcesOf(db, resource)).length === 0) return []
   const answer = await core.get(`/api/v1/incidents/${id}/cluster`, { signal: AbortSignal.timeout(partWithinMs) })
@@ -225,7 +228,7 @@ async function askCluster(db: Db, core: CorePort | undefined, { id, resource }: 
   return clusterFacts.parse((answer.data as { items: unknown }).items)
 }
 
-/** Names of declared jobs, and those for this resource; null where there are none at all. */
+/** Lists the names of declared jobs, and the jobs for this resource; null if no job is declared. */
 async function declaredJobs(core: CorePort | undefined, resource: Incident['resource']) {
   if (!core) return null
   const ask = async (query: string): Promise<{ name: string; about: string }[]> => {
@@ -239,7 +242,9 @@ async function declaredJobs(core: CorePort | undefined, resource: Incident['reso
   return { declared, fitting: fitting.map(({ name, about }) => ({ name, about })) }
 }
 
-/** The fitting runbook and two more names, from the core API, its only reader. Null: none fits. */
+/**
+ * Finds the runbook that fits and the names of two more, through the core API. Null if none fits.
+ */
 async function runbooksFor(
   core: CorePort | undefined,
   { type, resource }: Incident,
@@ -257,10 +262,10 @@ async function runbooksFor(
   return match.chosen === null && match.others.length === 0 ? null : match
 }
 
-/** Characters of what an alert says, for the search. */
+/** Most characters of alerts' texts that the search for a runbook uses. */
 const maxWords = 1_000
 
-/** What the incident and its alerts say in words. */
+/** Joins the texts of the incident and its alerts. */
 function wordsOf(
   { title }: Incident,
   alerts: readonly { name: string; annotations: Record<string, string> }[],
@@ -270,13 +275,13 @@ function wordsOf(
 }
 
 const beforeMs = 3_600_000
-/** Changes after the beginning that are looked at. */
+/** Most changes after the incident's beginning that are compared. */
 const maxAfter = 200
 const maxBefore = 5
 
 /**
- * Changes from an hour before an incident's beginning, on its resource and what that needs: five at
- * most, the last ones before it first.
+ * Lists changes from an hour before an incident's beginning, on its resource and dependencies: at
+ * most five, first the last ones before the beginning.
  */
 export async function changesAround(
   db: Db,

@@ -1,19 +1,22 @@
 import { activityInfo, Context } from '@temporalio/activity'
 
-/** The thing that an activity waits for, in every heartbeat, so that Temporal's pages show it. */
+/**
+ * The thing that each activity waits for. Every heartbeat contains it, so that Temporal's pages
+ * show it.
+ */
 export const waits = new WeakMap<Context, { waitsFor: string; since: string }>()
 
-/** How far it is, in numbers alone: Temporal keeps what a heartbeat says. */
+/** Progress of activities, in numbers only, because Temporal stores heartbeats. */
 const progress = new WeakMap<Context, Record<string, number>>()
 
-/** Shows this activity's progress in Temporal from its next heartbeat; null when that is over. */
+/** Shows this activity's progress in Temporal from the next heartbeat on; null removes it. */
 export function showDetails(details: Record<string, number> | null): void {
   const context = Context.current()
   if (details === null) progress.delete(context)
   else progress.set(context, details)
 }
 
-/** Heartbeats while an activity works: a dead worker is noticed, and a cancellation arrives. */
+/** Sends heartbeats while an activity works, so that Temporal notices a dead worker. */
 export async function withHeartbeat<T>(work: () => Promise<T>): Promise<T> {
   const timeoutMs = activityInfo().heartbeatTimeoutMs ?? 30_000
   const context = Context.current()

@@ -15,15 +15,15 @@ import { restsOnBodies } from '../safety/ruling.ts'
 import { toolFacts } from '../tools/registry.ts'
 import { bodiesOfEnding } from './reason.ts'
 
-/** A proposed call, with what a person made of it where one did. */
+/** A proposed call, with a person's change if there is one. */
 export type EffectiveCall = ProposedCall & {
   edit: { operatorId: string; name: string; from: Record<string, unknown> | null } | null
 }
 
-/** A place in the log, and the approval that the run waited for, where it did. */
+/** A place in the log, and the approval for which the run waited, if any. */
 export type RuledPlace = CallRef & {
   approvalId: string | null
-  /** Set where a person proposed the call: their name stands on its rows. */
+  /** The name on the call's rows, set if a person proposed the call. */
   actor?: string
 }
 
@@ -33,14 +33,14 @@ export type CallToRule = {
   prepared: Call['prepared']
   incident: Incident
   events: IncidentEvent[]
-  /** The earlier ruling on this very call. */
+  /** Earlier rulings on this call. */
   earlier: readonly IncidentEvent<'call_judged'>[]
   settings: SettingsReader
 }
 
 type RuledCall = { ruling: Ruling; policy: Policy; state: SafetyState; basis: JudgedBasis }
 
-/** The judge's ruling on what the rows, the settings and the clock say now. */
+/** Judges a call by the current rows, settings and clock. */
 export async function judgeCall(trx: Trx, unjudged: CallToRule): Promise<RuledCall> {
   const { place, call, prepared, incident, events, earlier, settings } = unjudged
   const state = fold(events, place.attempt, incident.resource)
@@ -110,7 +110,7 @@ export async function recordRuling(
   })
 }
 
-/** Rulings on one call of an attempt, oldest first. */
+/** Lists rulings on one call of an attempt, oldest first. */
 export function rulingsOf(
   events: readonly IncidentEvent[],
   attempt: number,
@@ -122,14 +122,16 @@ export function rulingsOf(
 }
 
 /**
- * Tells the model that a person changed the call, as any correction: the answer is to another call
- * than it asked.
+ * Tells the model, as a correction, that a person changed the call, because the result then belongs
+ * to another call than the model made.
  */
 function editsOf({ edit, arguments: to }: EffectiveCall) {
   return edit ? [{ code: editedByPerson, field: '*', from: edit.from, to }] : []
 }
 
-/** Enough to judge the call again later. Texts of a dry run are left out: no rule reads them. */
+/**
+ * Returns the inputs of a ruling for storage, without the texts of a dry run, which no rule reads.
+ */
 function basisOf(at: string, policy: Policy, prepared: Call['prepared']): JudgedBasis {
   if (!prepared?.ok) return { at, policy: { ...policy }, prepared }
   const { dryRun: _, ...rest } = prepared.preparation
@@ -137,8 +139,8 @@ function basisOf(at: string, policy: Policy, prepared: Call['prepared']): Judged
 }
 
 /**
- * The joined approval was settled for the other incident: its action is done or denied, and not
- * asked again.
+ * Whether the joined approval was decided for the other incident. Its action is then done or
+ * denied, and people are not asked again.
  */
 async function decidedElsewhere(
   trx: Trx,
@@ -150,7 +152,7 @@ async function decidedElsewhere(
   return {
     verdict: 'refuse',
     code: 'DECIDED_ELSEWHERE',
-    reason: `the very same action was asked for ${approval.incidentId} and is ${approval.status}`,
-    hint: 'Look at the targets again: what they need may have been done.',
+    reason: `the same action was asked for ${approval.incidentId} and is ${approval.status}`,
+    hint: 'Look at the targets again: the action may be done already.',
   }
 }

@@ -11,7 +11,7 @@ import { renderLeaderHint } from '../model/hint.ts'
 
 type LeaderHint = { from: string; text: string; looks: LeaderLooks | null }
 
-/** The leader's finding, for a follower; null for a leader, or if its leader repaired nothing. */
+/** Builds the leader's finding for a follower; null if no leader repaired. */
 export async function leaderHint(db: Db, incident: Incident): Promise<LeaderHint | null> {
   if (incident.role !== 'follower' || !incident.groupId) return null
   const leaderId = await hintLeader(db, incident.groupId)
@@ -25,7 +25,10 @@ export async function leaderHint(db: Db, incident: Incident): Promise<LeaderHint
   return text === null ? null : { from: leader.id, text, looks: isAny ? looks : null }
 }
 
-/** Things that names may mean here: the resource, its neighbours, and the first alert's labels. */
+/**
+ * Lists what names in the leader's calls may mean for this incident: the resource, its neighbours,
+ * the labels of the first alert.
+ */
 async function termsOf(db: Db, { id, resource }: Incident): Promise<IncidentTerms> {
   const [alert] = await alertsOf(db, id)
   const near = resource ? await neighboursOf(db, resource) : []

@@ -10,25 +10,27 @@ import { rule } from './rule.ts'
 import { send } from './send.ts'
 
 /**
- * Looks that code takes for a follower: those under its leader's ending, at the follower's own
- * resource. They are judged, sent and kept like a model's, and its first turn holds their findings.
- * None writes or asks, and a failing one does not stop the run.
+ * Reads that code makes for a follower: the reads that decided its leader's ending, at the
+ * follower's own resource. They are judged, sent and stored like a model's, and the follower's
+ * first turn has their results. They never write or ask people, and a failing read does not stop
+ * the run.
  */
 
 type LookDeps = { db: Db; core: CorePort; environment: EnvironmentDefaults }
 
-/** A look that takes longer is the model's to take. */
+/** Milliseconds that a read may take; a longer one is left to the model. */
 const lookWithinMs = 15_000
 
-/** Before the first turn. */
+/** Makes the reads that precede the first turn. */
 export async function lookFirst(deps: LookDeps, run: RunRef, signal: AbortSignal): Promise<void> {
   const looks = await looksOf(deps.db, run)
   if (looks) await takeLooks(deps, { ...run, turn: 0, call: firstPlaceOfCode }, looks.before, signal)
 }
 
 /**
- * After a write that held and repaired the leader's resource, once an attempt. A model that asks
- * for more in the same answer looks itself.
+ * Makes the reads that follow the write which also repaired the leader's resource, once that write
+ * held here. Runs once per attempt, and only after the last call of an answer: a model with more
+ * calls reads by itself.
  */
 export async function lookAfterWrite(deps: LookDeps, place: CallRef, signal: AbortSignal): Promise<void> {
   const looks = await looksOf(deps.db, place)
@@ -72,15 +74,15 @@ async function takeLooks(
       const within = AbortSignal.any([signal, AbortSignal.timeout(lookWithinMs)])
       await takeLook(deps, { ...first, call: first.call + index }, look, within)
     } catch (error) {
-      // The run is another's by now, or it is stopped: both are said by what asks next.
+      // Throws only if the run was superseded or stopped, which the next request would report too.
       if (error instanceof StaleRunError || signal.aborted) throw error
     }
   }
 }
 
 /**
- * One look. Another try of the activity finds this one's result; one that had begun is sent again,
- * since looks may run twice.
+ * Makes one read. A repeated activity finds its result. A read that had begun is sent again,
+ * because reads may run twice.
  */
 async function takeLook(deps: LookDeps, place: CallRef, look: LeaderLook, signal: AbortSignal): Promise<void> {
   const { db } = deps

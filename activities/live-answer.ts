@@ -6,18 +6,24 @@ import { withoutThoughts } from '../model/thoughts.ts'
 import { cleanse } from '../safety/redact.ts'
 import { showDetails } from './heartbeat.ts'
 
-/** Twice a second at most; without a change once, so that a late watcher sees it within one. */
+/**
+ * Milliseconds between messages. Without a change there is one message per second, for people who
+ * begin to watch later.
+ */
 const tellEveryMs = 500
 const tailCharacters = 400
-/** More than is shown, so that a secret is seen whole. */
+/**
+ * Characters at the end of the text that are read. These are more than are shown, so that a secret
+ * is recognised as a whole.
+ */
 const readCharacters = 8_000
 
 type About = { turn: TurnRef; maxTurns: number; model: string }
 
 /**
- * Asks a model, and tells watchers how far its answer is: in notices of the database, which keeps
- * none and passes none on for an unwatched run, and as numbers in the heartbeat. An immediate
- * answer is not told of. Telling never fails the work.
+ * Sends a request to a model and reports its progress to people who watch: in notifications of the
+ * database, which are not stored and not sent for a run that nobody watches, and as numbers in the
+ * heartbeat. An immediate answer is not reported. A failed message never fails the work.
  */
 export async function withLiveAnswer<T>(
   db: Db,
@@ -54,7 +60,7 @@ export async function withLiveAnswer<T>(
   } finally {
     clearInterval(timer)
     showDetails(null)
-    // After what is on its way, or a watcher would see it written on.
+    // Waits for earlier messages, because otherwise a watcher would see the answer as unfinished.
     if (told !== null) void Promise.resolve(telling).then(() => tell('ended'))
   }
 }
@@ -81,8 +87,8 @@ function toLive(
 }
 
 /**
- * The end of the text: without reasoning, as in rows, and without what a row would not hold, before
- * it is cut.
+ * Returns the end of the text, without reasoning (as in rows) and with secrets removed before it is
+ * cut.
  */
 function tailOf({ content, call }: Writing): string {
   const said = withoutThoughts(content).slice(-readCharacters)

@@ -9,8 +9,8 @@ import { stepKey, type TurnRef } from '../domain/step-key.ts'
 import type { TurnOutcome } from '../workflows/outcome.ts'
 
 /**
- * The turn of a person's own write: no model is asked. The first turn proposes the one call; the
- * next closes the incident by its outcome.
+ * Takes the turns of a person's own write, without a model. The first turn proposes the one call;
+ * the next closes the incident by the outcome of that call.
  */
 export async function takeManualTurn(
   db: Db,
@@ -23,7 +23,7 @@ export async function takeManualTurn(
   const closing = closingOf(change, events)
   await db.transaction().execute(async (trx) => {
     await closeIncident(trx, turn.incidentId, turn.attempt, closing, by)
-    // A write that was not done needs no review.
+    // Removes the review, because a write that was not done needs none.
     if (closing.status === 'cancelled') await forgetReview(trx, turn.incidentId)
     if (change.undoes) await endUndo(trx, { ...change, undoes: change.undoes, ...saidOf(closing), by: turn.incidentId })
   })
@@ -35,7 +35,10 @@ function saidOf(closing: Closing): { said: string; isDone: boolean } {
   return { said: closing.status === 'resolved' ? closing.resolution : closing.reason, isDone }
 }
 
-/** Refusals before anything was begun: the state is another one than the undo was for. */
+/**
+ * Codes of refusals before anything was begun, because the state differs from the one that the undo
+ * expects.
+ */
 const beforeBegun: readonly unknown[] = ['UNDO_MOVED_ON', 'STATE_CHANGED', 'conflict']
 
 function closingOf({ tool, name, undoes }: ManualChange, events: readonly IncidentEvent[]): Closing {
@@ -53,7 +56,7 @@ function closingOf({ tool, name, undoes }: ManualChange, events: readonly Incide
   return {
     status: 'escalated',
     code: 'MANUAL_CHANGE_FAILED',
-    reason: error ? `${tool} by ${name} went wrong: ${error}` : said,
+    reason: error ? `${tool} by ${name} failed: ${error}` : said,
   }
 }
 
@@ -63,7 +66,7 @@ function whyNotDone(events: readonly IncidentEvent[]): string {
   const judged = newest(events, 'call_judged')
   return judged?.metadata.verdict === 'refuse'
     ? `Refused (${judged.metadata.code}): ${judged.metadata.reason}`
-    : 'It did not begin'
+    : 'The change did not begin'
 }
 
 function newest<K extends EventKind>(events: readonly IncidentEvent[], kind: K): IncidentEvent<K> | undefined {

@@ -3,22 +3,34 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { heartbeat } from '@temporalio/activity'
 import type { Db } from '../db/connect.ts'
 import { incidentById } from '../db/incidents/incidents.ts'
-import { heldSeconds, keepSlot, leaveSlot, type Slot, type SlotHolder, takeSlot } from '../db/models/slots.ts'
+import {
+  heldSeconds,
+  keepSlot,
+  leaveSlot,
+  lineBefore,
+  type Slot,
+  type SlotHolder,
+  takeSlot,
+} from '../db/models/slots.ts'
 import { questionType } from '../domain/question.ts'
 import type { RunRef } from '../domain/step-key.ts'
 import { NonRetryable, RetryLater } from './failures.ts'
 
-/** How many ask the model at once, over all workers. */
+/** `limit`: how many requests may be at the model server at once, over all workers. */
 export type Slots = { server: string; limit: number; keepEveryMs?: number }
 
 const keepEveryMs = 10_000
 
-/** The call is given up before anybody else may have its slot. */
+/**
+ * Milliseconds without a renewal of the slot after which the request is aborted, before another run
+ * can get the slot.
+ */
 const maxSilentMs = (heldSeconds - 10) * 1000
 
 const lookEveryMs = 500
 
-const maxLookMs = 3_000
+/** Milliseconds after which a place in the queue is renewed, because it expires otherwise. */
+const renewMs = 5_000
 
 async function holderOf(db: Db, { server }: Slots, run: RunRef): Promise<SlotHolder> {
   const incident = await incidentById(db, run.incidentId)
@@ -31,8 +43,8 @@ async function holderOf(db: Db, { server }: Slots, run: RunRef): Promise<SlotHol
 export type SlotTurn<T> = { taken: true; value: T } | { taken: false; ahead: number }
 
 /**
- * Does the work with a slot, and lets go of it. Without a free one: a place in the line, and the
- * answer how many go first. The work's signal ends it when the slot is lost.
+ * Does the work with a slot, and releases the slot. If no slot is free, takes a place in the queue
+ * and returns the number of runs before it. `lost` aborts the work if the slot is lost.
  */
 export async function withSlot<T>(
   db: Db,
@@ -59,15 +71,15 @@ export async function withSlot<T>(
     throw error
   } finally {
     clearInterval(timer)
-    // One that cannot be given back ends by itself.
+    // Ignores a failed release, because the slot then expires.
     await leaveSlot(db, who.holder, token).catch(() => undefined)
   }
 }
 
 /**
- * Waits in the line until a slot is kept for this run, or the time is over: then it answers how
- * many go first, and keeps the place as long as coming back takes. A cancelled wait leaves the
- * line.
+ * Waits in the queue until a slot is kept for this run, or the time is over. Then it returns the
+ * number of runs before this one, and the place is kept long enough for the run to come back. A
+ * cancelled wait leaves the queue.
  */
 export async function waitForSlot(
   db: Db,
@@ -82,12 +94,26 @@ export async function waitForSlot(
     for (;;) {
       const slot = await takeSlot(db, who, slots.limit, null)
       if (slot.held || performance.now() > until) return slot
-      heartbeat({ waitsFor: 'model', ahead: slot.ahead })
-      // The next in the line looks often, those behind it less.
-      await sleep(Math.min(maxLookMs, lookEveryMs * slot.ahead), undefined, { signal })
+      await untilNext(db, slots, who, slot.ahead, signal)
     }
   } catch (error) {
     if (signal.aborted) await leaveSlot(db, who.holder, null).catch(() => undefined)
     throw error
+  }
+}
+
+/**
+ * Waits until the queue has moved up to this run, or the run's place must be renewed. These checks
+ * take no lock, so that a long queue costs the database little. Runs at the front check often,
+ * later ones less often.
+ */
+async function untilNext(db: Db, slots: Slots, who: SlotHolder, ahead: number, signal: AbortSignal): Promise<void> {
+  const renewAt = performance.now() + renewMs
+  for (let before = ahead; before > 0; before = await lineBefore(db, who, slots.limit)) {
+    heartbeat({ waitsFor: 'model', ahead: before })
+    const leftMs = renewAt - performance.now()
+    if (leftMs <= 0) return
+    const lookMs = lookEveryMs * Math.ceil(before / slots.limit)
+    await sleep(Math.min(lookMs, leftMs), undefined, { signal })
   }
 }

@@ -7,9 +7,15 @@ import { eventByStepKey } from '../db/log/events.ts'
 import type { IncidentEvent } from '../domain/event.ts'
 import { investigationId, parseInvestigationId, type RunRef, stepKey } from '../domain/step-key.ts'
 
-/** Checks at the beginning of every activity that it works for the run that holds the incident. */
+/**
+ * Checks, at the beginning of every activity, that the activity works for the run that holds the
+ * incident.
+ */
 
-/** The workflow this activity runs for, as Temporal says it: no input can claim to be another. */
+/**
+ * Returns the id of this activity's workflow from Temporal, so that no input can pretend to be
+ * another.
+ */
 export function ownWorkflowId(): string {
   return activityInfo().workflowExecution?.workflowId ?? 'none'
 }
@@ -19,10 +25,10 @@ export function ownRunId(): string {
 }
 
 /**
- * Lets only the incident's own run through, and says whether the incident is still worked on.
- * Others get StaleRunError, and a forgery leaves a `security_event`: a workflow of another name, or
- * one started under this name by somebody else than the claiming run. A superseded run is late, and
- * leaves none.
+ * Admits only the incident's own run, and returns whether the incident is still open for work. All
+ * others get StaleRunError. A forgery also leaves a `security_event`: a workflow with another name,
+ * or one under this name that is not the claiming run. A superseded run is only late, and leaves
+ * none.
  */
 export async function assertOwnRun(db: Db, run: RunRef): Promise<'working' | 'closed'> {
   const row = await incidentState(db, run.incidentId)
@@ -37,8 +43,8 @@ export async function assertOwnRun(db: Db, run: RunRef): Promise<'working' | 'cl
 }
 
 /**
- * This activity's run, by its workflow's name: for activities whose input names the incident alone.
- * Any attempt passes, since a superseded run may still read how it ended.
+ * Returns this activity's run from the name of its workflow, for activities whose input names only
+ * the incident. Accepts any attempt, because a superseded run may still read its ending.
  */
 export async function ownRunOf(db: Db, incidentId: string): Promise<RunRef> {
   const own = parseInvestigationId(ownWorkflowId())
@@ -47,13 +53,14 @@ export async function ownRunOf(db: Db, incidentId: string): Promise<RunRef> {
   throw new StaleRunError(incidentId, 0, 0)
 }
 
-/** Runs of which this process knows that they hold their claim: Temporal is asked once for each. */
+/** Runs that are known to hold their claim, so that Temporal is queried once for each. */
 const holders = new Set<string>()
 const holdersKept = 10_000
 
 /**
- * Whether this execution holds its attempt's claim, as the run that made it or one that continues
- * it. One started again under the name does not, whatever its input says.
+ * Whether this execution holds its attempt's claim: it is the run that claimed, or continues that
+ * run. One that was started again under the same name does not hold it, whatever its input
+ * contains.
  */
 async function holdsClaim(db: Db, run: RunRef): Promise<boolean> {
   const execution = `${ownWorkflowId()} ${ownRunId()}`
@@ -65,26 +72,29 @@ async function holdsClaim(db: Db, run: RunRef): Promise<boolean> {
   return true
 }
 
-/** Claims of version 0.1.0 name no run: there the workflow's name is all there is. */
+/**
+ * Compares the run with the one that claimed. Claims of version 0.1.0 name no run, so that only the
+ * workflow's name counts for them.
+ */
 async function isClaimer({ metadata: { runId } }: IncidentEvent<'claimed'>): Promise<boolean> {
   return runId === undefined || runId === ownRunId() || runId === (await firstRunId())
 }
 
-/** The first run of the chain that this execution continues, as Temporal says it. */
+/** Returns the first run of the chain that this execution continues, from Temporal. */
 async function firstRunId(): Promise<string> {
   const execution = await getClient().workflow.getHandle(ownWorkflowId(), ownRunId()).describe()
   return execution.raw.workflowExecutionInfo?.firstRunId || 'unknown'
 }
 
 /**
- * Whether this run made its attempt's claim, or there is none. Asked in the claiming transaction.
+ * Whether the attempt has no claim or was claimed by this run. Read in the claiming transaction.
  */
 export async function mayClaim(trx: Trx, run: RunRef): Promise<boolean> {
   const claimed = await eventByStepKey(trx, stepKey(run, 0, 'claimed', 0), 'claimed')
   return !claimed || (await isClaimer(claimed))
 }
 
-/** A workflow without this incident tried to work on it: the incident records who and what for. */
+/** Records that a workflow tried to work on an incident that it does not hold, with the attempt. */
 export async function recordForgery(db: Db, run: RunRef): Promise<void> {
   const { activityType, workflowType } = activityInfo()
   await db.transaction().execute(async (trx) => {
@@ -93,7 +103,7 @@ export async function recordForgery(db: Db, run: RunRef): Promise<void> {
       code: 'FORGED_RUN',
       door: 'workflow',
       subject: ownWorkflowId().slice(0, 100).toWellFormed(),
-      detail: `a workflow that does not hold this incident tried to work on it: run ${ownRunId()} of ${String(workflowType).slice(0, 60)}, activity ${activityType}, attempt ${run.attempt}`,
+      detail: `a workflow that does not own this incident tried to work on it: run ${ownRunId()} of ${String(workflowType).slice(0, 60)}, activity ${activityType}, attempt ${run.attempt}`,
     })
   })
 }

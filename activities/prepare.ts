@@ -19,8 +19,8 @@ import { patienceMs, retryWhileAway } from './wait-while-away.ts'
 type Prepare = NonNullable<Tool['prepare']>
 
 /**
- * Asks the world what a write would do now, and waits for a core API that is away. The judge weighs
- * what could not be read.
+ * Requests a dry run of a write, and waits for an unreachable core API. If the dry run cannot be
+ * read, the judge decides.
  */
 export async function prepare(
   deps: { db: Db; core: CorePort; patienceMs?: number },
@@ -32,7 +32,7 @@ export async function prepare(
   if (!tool?.prepare || call.arguments === null || call.secret) return null
   const parsed = tool.input.safeParse(call.arguments)
   if (!parsed.success) return null
-  // Prepared is what will be judged: names stand for what was looked up under them.
+  // Resolves names first, so that the prepared call is the one that is judged.
   const { db } = deps
   const state = fold(await eventsOf(db, place.incidentId, { attempt: place.attempt }), place.attempt)
   const settled = resolveArguments(tool, parsed.data, state, Date.parse(await databaseTime(db)))
@@ -46,14 +46,17 @@ export async function prepare(
     return { ok: true, preparation: await retryWhileAway(ask, { forMs: deps.patienceMs ?? patienceMs, signal, note }) }
   } catch (error) {
     if (signal.aborted || isTransient(error)) throw error
-    const reason = error instanceof ProposalError ? error.message : 'what it would do could not be read'
+    const reason = error instanceof ProposalError ? error.message : 'the effect of the call could not be determined'
     return { ok: false, reason }
   }
 }
 
 const lookedAt = shownUndo.pick({ look: true })
 
-/** An undo is asked with at least its write's risk, and rests on a look at what that write left. */
+/**
+ * Gives an undo at least the risk of the write that it undoes, and adds a read of the state that
+ * the write left.
+ */
 async function asUndo(
   { core }: { core: CorePort },
   prepared: Preparation,
@@ -63,10 +66,10 @@ async function asUndo(
   const answer = await core.get(`/api/v1/effects/${encodeURIComponent(key)}/undo`, { signal })
   if (!answer.ok) throw new ProposalError(answer.problem.detail || answer.problem.title)
   const { look } = lookedAt.parse(answer.data)
-  const why = `it takes back ${tool} of ${incidentId}, which was of ${risk} risk`
+  const why = `the call undoes ${tool} of ${incidentId}, which had ${risk} risk`
   return {
     ...prepared,
     asks: { risk: highestRisk(prepared.asks?.risk, risk), why: prepared.asks ? `${prepared.asks.why}; ${why}` : why },
-    left: look ?? { isAsLeft: false, observed: 'what the write left is not known any more' },
+    left: look ?? { isAsLeft: false, observed: 'the state that the write left is no longer known' },
   }
 }

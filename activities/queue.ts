@@ -21,47 +21,36 @@ type QueueDeps = {
   client: Client
   taskQueue: string
   environment: EnvironmentDefaults
-  /** `AGENT_ENABLED`: without it no incident is taken up, even when a person starts the queue. */
+  /**
+   * Value of `AGENT_ENABLED`. If false, no incident is taken, even if a person starts the queue.
+   */
   isEnabled?: boolean
   log?: { error(fields: object, message: string): void }
 }
 
 type Ended = Partial<InvestigationResult> | null
 
-/** A run that was started this long ago and has not claimed its incident does so no more. */
+/** Milliseconds within which a started run may still claim; after these it no longer counts. */
 const aboutToClaimMs = 120_000
 
 export type GroupPlan = {
   groupId: string
   start: { incidentId: string; attempt: number; role: 'leader' | 'follower' }[]
-  /** Incidents that the group believes to be starting and that are no longer open. */
+  /** Incidents that the group counts as starting but that are no longer open. */
   claimed: string[]
   investigating: number
   queued: number
   idle: boolean
-  /** When to look again although nothing was signalled; null means as usual. */
+  /** Milliseconds until the rows are checked again without a signal; null means the usual time. */
   lookAgainMs: number | null
 }
 
 export function queueActivities({ db, client, taskQueue, environment, isEnabled = true, log }: QueueDeps) {
-  /** One failing write keeps no other from its turn: the log says so, and the next tick retries. */
-  const each = async (ids: readonly string[], act: (incidentId: string) => Promise<void>) => {
-    for (const incidentId of ids) {
-      await act(incidentId).catch((error) =>
-        log?.error({ incidentId, err: error }, "a person's own write could be neither begun nor cancelled"),
-      )
-    }
-  }
-  const rewake = async ({ incidentId, attempt }: RunRef) => {
-    try {
-      await client.workflow.getHandle(investigationId({ incidentId, attempt })).signal(decided)
-    } catch (error) {
-      // The run is gone: the watchdog escalates its incident.
-      if (!(error instanceof WorkflowNotFoundError)) throw error
-    }
-  }
   return {
-    /** Stamps groups; answers the types to wake. Nothing while the agent is paused or off. */
+    /**
+     * Assigns groups to incidents; returns the types whose groups to wake. Does nothing while the
+     * agent is paused or off.
+     */
     async stampQueue(): Promise<string[]> {
       if (!isEnabled) return []
       const settings = await readSettings(db, environment)
@@ -73,7 +62,7 @@ export function queueActivities({ db, client, taskQueue, environment, isEnabled 
       })
     },
 
-    /** Starts a type's group or wakes the one that runs: doing it twice is doing it once. */
+    /** Starts the group of a type, or wakes it if it runs. Doing so twice changes nothing. */
     async wakeGroup(type: string): Promise<void> {
       await client.workflow.signalWithStart('InvestigateIncidentGroup', {
         workflowId: groupWorkflowId(type),
@@ -86,34 +75,36 @@ export function queueActivities({ db, client, taskQueue, environment, isEnabled 
     },
 
     /**
-     * Asked where Temporal knows a run of this attempt's name and the rows do not: a database
-     * restored from before it, or a start by hand. Its keys may be spent at the platform, so its
-     * number is used up and the next attempt has an unused one. `start`: nothing came of it, the
-     * name is free. `skipped`: the next attempt may begin. `leave`: the rows say what is next.
+     * Handles a run under this attempt's name that Temporal knows and the rows do not. Either the
+     * database was restored from an earlier backup, or somebody started the run by hand. The
+     * platform may already have seen the run's keys, so the attempt's number is skipped and the
+     * next attempt has unused keys. `start`: nothing happened, and the name is free. `skipped`: the
+     * next attempt may begin. `leave`: the rows decide what is next.
      */
     async freeAttempt(incidentId: string, attempt: number): Promise<'start' | 'skipped' | 'leave'> {
       const handle = client.workflow.getHandle(investigationId({ incidentId, attempt }))
       const { status, startTime } = await handle.describe()
-      // It may be about to claim.
+      // Leaves a young run alone, because it may be about to claim.
       if (status.name === 'RUNNING' && Date.now() - startTime.getTime() < aboutToClaimMs) return 'leave'
-      // The rows do not show it: after a restore a finished run reads the incident as open too.
+      // Compares `how` and not the status, because after a restore a finished run may also have
+      // read the incident as open.
       if (status.name === 'COMPLETED' && ((await handle.result()) as Ended)?.how === 'not_claimed') return 'start'
       return (await useUpAttempt(db, incidentId, attempt)) ? 'skipped' : 'leave'
     },
 
     /**
-     * Wakes runs whose decision nobody read: a lost wake costs a minute, never a decision. Starts
-     * runs of people's own writes, and cancels writes that did not begin within ten minutes.
-     * Decisions come first: nothing else delays them.
+     * Wakes runs whose decision nobody has read, so that a lost wake costs a minute, never a
+     * decision. Then starts runs for people's own writes, and cancels such writes that did not
+     * begin within ten minutes. Decisions come first, so that nothing delays them.
      */
     async rewakeDecisions(): Promise<number> {
       const unread = await unreadDecisions(db)
-      for (const run of unread) await rewake(run)
-      await each(await overdueManualChanges(db), (id) => cancelUnbegunChange(db, id))
-      await each(await unbegunManualChanges(db), (id) => startManualChange(client, id, taskQueue))
-      // A stop whose press ended in between withdraws here.
+      for (const run of unread) await rewake(client, run)
+      await inTurn(await overdueManualChanges(db), (id) => cancelUnbegunChange(db, id), log)
+      await inTurn(await unbegunManualChanges(db), (id) => startManualChange(client, id, taskQueue), log)
+      // Completes a stop whose request was interrupted.
       const withdrawn = await withdrawStopped(db)
-      for (const run of withdrawn) await rewake(run)
+      for (const run of withdrawn) await rewake(client, run)
       return unread.length + withdrawn.length
     },
   }
@@ -121,16 +112,37 @@ export function queueActivities({ db, client, taskQueue, environment, isEnabled 
 
 export type QueueActivities = ReturnType<typeof queueActivities>
 
+async function rewake(client: Client, { incidentId, attempt }: RunRef): Promise<void> {
+  try {
+    await client.workflow.getHandle(investigationId({ incidentId, attempt })).signal(decided)
+  } catch (error) {
+    // Ignores a run that has ended, because the watchdog escalates its incident.
+    if (!(error instanceof WorkflowNotFoundError)) throw error
+  }
+}
+
+/**
+ * Acts on each id in turn. A failing write is logged and does not block the others; the next tick
+ * retries.
+ */
+async function inTurn(ids: readonly string[], act: (incidentId: string) => Promise<void>, log: QueueDeps['log']) {
+  for (const incidentId of ids) {
+    await act(incidentId).catch((error) =>
+      log?.error({ incidentId, err: error }, "a person's own write could be neither started nor cancelled"),
+    )
+  }
+}
+
 type GroupDeps = Pick<QueueDeps, 'db' | 'environment' | 'isEnabled'> & {
-  /** Gives free slots away: `queueActivities` of the same worker. */
+  /** Activities that assign free slots: `queueActivities` of the same worker. */
   queue: Pick<QueueActivities, 'stampQueue' | 'wakeGroup'>
 }
 
 export function groupActivities({ db, environment, queue, isEnabled = true }: GroupDeps) {
   return {
     /**
-     * A group's work now, from the rows alone. A group asks when one of its runs began, waits or
-     * ended: a slot that became free is given away at once.
+     * Plans a group's work from the rows alone. Called when one of the group's runs begins, waits
+     * or ends, so that a free slot is assigned at once.
      */
     async planGroup(type: string, starting: string[]): Promise<GroupPlan> {
       if (ownWorkflowId() !== groupWorkflowId(type)) throw new NonRetryable('FORGED_GROUP')
@@ -162,7 +174,8 @@ export function groupActivities({ db, environment, queue, isEnabled = true }: Gr
       }
       const atWork = state.investigating + stillStarting.length
       if (type === questionType) {
-        // No question waits for another's end, and none takes another's answer for a hint.
+        // Starts each question as a leader, because questions wait for no other and use no other
+        // answer as a hint.
         const room = Math.max(0, settings.value<number>('agent.max_questions') - atWork)
         plan.start = waiting.slice(0, room).map((member) => toStart(member, 'leader'))
         return plan
@@ -198,8 +211,8 @@ export function groupActivities({ db, environment, queue, isEnabled = true }: Gr
 }
 
 /**
- * The time a follower still waits for its leader; for one that waits for a person, the set time at
- * most.
+ * Returns how many seconds a follower still waits for its leader. If the leader waits for a person,
+ * the wait is at most the set time.
  */
 function secondsUntilReady({ severity }: GroupMember, leader: Leader, leaderWaitSeconds: number): number {
   if (leader.status !== 'investigating' && leader.status !== 'awaiting_approval') return 0

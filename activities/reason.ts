@@ -12,21 +12,21 @@ import { byteBudget, maxRepeats } from '../safety/ruling.ts'
 import type { EscalationCode } from '../workflows/outcome.ts'
 
 const sentence: Record<EscalationCode, string> = {
-  CONTEXT_FAILED: 'What is known of this incident could not be assembled in three attempts',
-  MODEL_UNAVAILABLE: 'The model could not be reached or refused for as long as an investigation may wait',
+  CONTEXT_FAILED: 'The facts of this incident could not be collected in three attempts',
+  MODEL_UNAVAILABLE: 'The model did not answer, or refused, for the longest time that an investigation may wait',
   TURN_LIMIT: 'The limit of turns was reached without a resolution',
   TIME_BUDGET: 'The time budget was used up without a resolution',
   TOKEN_BUDGET: 'The token budget was used up without a resolution',
-  MONEY_BUDGET: 'The money that models may cost is spent (agent.budget_day, agent.budget_month)',
-  BYTE_BUDGET: 'The limit of bytes read from tools was reached without a resolution',
-  LOOP: 'The model kept proposing what it had done already, or calls that cannot be read',
-  CORRECTION_LIMIT: 'The model kept answering in a form that could not be used',
-  UNPROVEN_ANSWER: 'The model answered in prose and proved nothing by tool calls',
-  APPROVAL_EXPIRED: 'An approval was asked and nobody decided in time',
-  APPROVAL_LOOP: 'The platform kept changing while an approval was asked',
-  INDETERMINATE: 'It could not be told whether a write took effect',
-  ACT_FAILED: 'A tool call could not be carried out for an hour',
-  UNKNOWN_OUTCOME: 'The run met an outcome it does not know, probably from another version',
+  MONEY_BUDGET: 'The budget for models is spent (agent.budget_day, agent.budget_month)',
+  BYTE_BUDGET: 'The limit of bytes from tools was reached without a resolution',
+  LOOP: 'The model kept proposing calls that it had already made, or that cannot be read',
+  CORRECTION_LIMIT: 'The model kept answering in a form that cannot be used',
+  UNPROVEN_ANSWER: 'The model answered in prose, and proved nothing by tool calls',
+  APPROVAL_EXPIRED: 'An approval was requested, and nobody decided in time',
+  APPROVAL_LOOP: 'The platform kept changing while an approval was pending',
+  INDETERMINATE: 'It is not known whether a write took effect',
+  ACT_FAILED: 'A tool call could not be made within an hour',
+  UNKNOWN_OUTCOME: 'The run received an outcome that it does not know, probably from another version of Nightshift',
 }
 
 const unit: Record<EventMetadata['budget_ended']['budget'], string> = {
@@ -40,8 +40,8 @@ const unit: Record<EventMetadata['budget_ended']['budget'], string> = {
 }
 
 /**
- * The reason why code hands over, for the person who is woken: the limit, its figure, and the last
- * thing that bears on it (a denial's reason, an unanswered approval, the model's own words).
+ * Builds the reason of a hand-over for the person who is woken: the limit, its value, and the last
+ * relevant fact (the reason of a denial, an approval without a decision, the model's own words).
  */
 export function escalationReason(
   code: EscalationCode,
@@ -58,7 +58,7 @@ export function escalationReason(
     )
   const expired = events.findLast((event) => event.kind === 'approval_expired' || event.kind === 'approval_requested')
   if (code === 'APPROVAL_EXPIRED' && (expired?.kind === 'approval_expired' || expired?.kind === 'approval_requested'))
-    parts.push(`Asked was: ${sayAsked(questionOf(events, expired))}`)
+    parts.push(`The question was: ${sayAsked(questionOf(events, expired))}`)
   const failed = events.findLast((event) => event.kind === 'model_failed')
   if (code === 'MODEL_UNAVAILABLE' && failed?.kind === 'model_failed')
     parts.push(`Last fault: ${failed.metadata.code}, ${plainWords(failed.detail).slice(0, 400).toWellFormed()}`)
@@ -69,7 +69,7 @@ export function escalationReason(
   return { reason: parts.join('. '), budget }
 }
 
-/** The refused ending, or the call that the model could not form: a person reads what was known. */
+/** Returns the ending that was refused, or the call that the model could not form. */
 function lastRefusal(code: EscalationCode, events: readonly IncidentEvent[]): string[] {
   const judged = events.findLast((event) => event.kind === 'call_judged')
   const ending = events.findLast((event) => event.kind === 'call_judged' && event.metadata.effect === 'terminal')
@@ -78,19 +78,19 @@ function lastRefusal(code: EscalationCode, events: readonly IncidentEvent[]): st
     const text = plainWords(String(given?.resolution ?? given?.reason ?? ''))
       .slice(0, 600)
       .toWellFormed()
-    return [`Its ending was refused: ${reason.slice(0, 400).toWellFormed()}${text && `. It said: ${text}`}`]
+    return [`The model's ending was refused: ${reason.slice(0, 400).toWellFormed()}${text && `. It said: ${text}`}`]
   }
   if (code !== 'LOOP' || judged?.kind !== 'call_judged' || judged.metadata.verdict !== 'refuse') return []
   return [`Last refused: ${plainWords(judged.metadata.reason).slice(0, 400).toWellFormed()}`]
 }
 
-/** What a server is started with that takes calls apart. */
+/** Advises how to start a model server so that it parses tool calls. */
 function serverAdvice(code: EscalationCode, events: readonly IncidentEvent[]): string[] {
   if (code !== 'CORRECTION_LIMIT' && code !== 'UNPROVEN_ANSWER') return []
   const isText = events.some((event) => event.kind === 'correction_sent' && event.metadata.code === 'call_as_text')
   return isText
     ? [
-        'It writes its calls as text: start the model server with its parser of tool calls (vLLM and SGLang --tool-call-parser, llama.cpp --jinja), or set LLM_PROTOCOL=json',
+        'The model writes its calls as text: start the model server with its parser of tool calls (vLLM and SGLang --tool-call-parser, llama.cpp --jinja), or set LLM_PROTOCOL=json',
       ]
     : []
 }
@@ -128,7 +128,10 @@ function budgetOf(code: EscalationCode, events: readonly IncidentEvent[]): Event
   return null
 }
 
-/** The bodies that claims and words of an ending are held against, read before it is judged. */
+/**
+ * Reads the stored results with which the claims and words of an ending are compared before the
+ * ending is judged.
+ */
 export async function bodiesOfEnding(
   db: Db | Trx,
   events: readonly IncidentEvent[],
@@ -138,8 +141,8 @@ export async function bodiesOfEnding(
 }
 
 /**
- * Says whether a follower's investigation confirmed its leader's hint: yes when the same kinds of
- * write were verified here. Judged from rows at the end, never from the model's words.
+ * Records whether a follower's investigation confirmed its leader's hint, which is so if the same
+ * kinds of write were verified here. Decided from rows at the end, never from the model's words.
  */
 export async function recordHint(
   trx: Trx,
@@ -158,12 +161,13 @@ export async function recordHint(
       kind: 'hint_confirmed',
       actor: agentActor,
       stepKey: stepKeyOf('hint_confirmed'),
-      detail: `The same repair held here: ${own.join(', ')}`,
+      detail: `The same repair worked here: ${own.join(', ')}`,
       metadata: { leader },
     })
     return
   }
-  const why = own.length === 0 ? 'nothing was repaired here' : `${own.join(', ')} held here, ${theirs.join(', ')} there`
+  const why =
+    own.length === 0 ? 'nothing was repaired here' : `${own.join(', ')} worked here, ${theirs.join(', ')} in the leader`
   await append(trx, run.incidentId, run.attempt, {
     kind: 'hint_diverged',
     actor: agentActor,

@@ -29,19 +29,25 @@ import { recordHint } from './reason.ts'
 
 type RuleOutcome = Exclude<CallOutcome, { kind: 'verify' }> | StartedCall
 
-/** `again`: another try of this activity has started the call already, and may have sent it. */
+/** `again`: another attempt of this activity has already started the call, and may have sent it. */
 type StartedCall = { kind: 'run'; started: IncidentEvent<'tool_started'>; again: boolean }
 
-/** Calls of the answer that may share the card, to be prepared before people are asked. */
+/**
+ * Later calls of the answer that may share the approval card; they are prepared before people are
+ * asked.
+ */
 type ToPrepare = { kind: 'prepare'; calls: number[] }
 
-/** `later`: null until somebody is asked and the later calls are prepared as well. */
+/**
+ * `later`: later calls that are prepared too; null until an approval is needed and they have been
+ * prepared.
+ */
 type Proposed = { call: EffectiveCall; prepared: Call['prepared']; later: readonly LaterCall[] | null }
 
 /**
  * Judges a call and writes the ruling with its consequence in the caller's transaction: the
- * refusal, the question, or `tool_started` with its leases and the approval it uses up. After the
- * commit exactly one caller may send: a slower try finds what the other started, and judges
+ * refusal, the request for approval, or `tool_started` with its leases and the used approval. After
+ * the commit exactly one caller may send. A slower attempt finds what the other started, and judges
  * nothing.
  */
 export async function rule(
@@ -71,12 +77,13 @@ export async function rule(
   const judged = await judgeCall(trx, { place, call, prepared, events, earlier, ...around })
   const { ruling, policy } = judged
   if (ruling.code === 'NOT_QUIET_YET') return await deferEnding(trx, place, ruling)
-  // A person's own write asks by itself: their vote is on it, and nobody else carries it out.
+  // Requests a separate approval for a person's own write, because it counts that person's vote,
+  // and no other incident's run may do it.
   const joins = ruling.verdict === 'ask' && !manual ? await findPending(trx, place.incidentId, call.tool, ruling) : null
   const isAsked = ruling.verdict === 'ask' && ruling.arguments !== null && joins === null
   const calls = isAsked && later === null ? listLaterCalls(events, place) : []
   if (calls.length > 0) return { kind: 'prepare', calls }
-  // The first ruling of a call has no step in its key; each later one has its number.
+  // The number of the ruling, as part of its key. The key of a call's first ruling has no number.
   const step = earlier.length === 0 ? undefined : earlier.length
   await recordRuling(trx, place, call, { ...judged, step, joins, prepared, approvalId: policy.approval?.id ?? null })
   if (ruling.verdict === 'refuse' || ruling.arguments === null) {
@@ -94,9 +101,12 @@ export async function rule(
 
 const minWaitMs = 250
 
-/** An early ending stands: the run waits, and judges it again once the alerts were quiet. */
+/**
+ * Keeps an ending that comes too early: the run waits, and judges it again when the alerts have
+ * been quiet.
+ */
 async function deferEnding(trx: Trx, place: CallRef, ruling: Ruling): Promise<RuleOutcome> {
-  const text = `The ending is kept: ${ruling.reason}`
+  const text = `The ending is kept and retried: ${ruling.reason}`
   await append(trx, place.incidentId, place.attempt, {
     kind: 'noted',
     actor: agentActor,
@@ -118,8 +128,8 @@ type Starting = {
 }
 
 /**
- * From here on the call may reach the world: a later run that finds `tool_started` asks what became
- * of it.
+ * Starts a call. From here on the call may reach the platform: a later run that finds
+ * `tool_started` reads its outcome.
  */
 async function start(
   trx: Trx,
@@ -129,10 +139,12 @@ async function start(
   const id = callId(place.turn, place.call)
   if (ruling.effect === 'write') {
     const holder = { incidentId: place.incidentId, attempt: place.attempt, callId: id }
-    // Lost to a rival between judging and taking: the next try is judged with the rival in sight.
+    // Retries, because another run took the lease meanwhile; the next attempt is judged with that
+    // lease.
     if (!(await takeLeases(trx, holder, ruling.targets))) throw new RetryLater('TARGET_TAKEN')
   }
-  // Past its use-by since it was judged: the next try is judged without it, and asks again.
+  // Retries, because the approval has expired; the next attempt is judged without it, and requests
+  // a new one.
   if (approvalId !== null && !(await consumeApproval(trx, approvalId))) throw new RetryLater('APPROVAL_LATE')
   const grantId = ruling.code === 'GRANTED' ? String(ruling.details.grant) : null
   if (grantId !== null) {

@@ -23,24 +23,24 @@ import { NonRetryable, RetryLater } from './failures.ts'
 import { closeByReading, toolContext } from './verify-write.ts'
 import { notYet, patienceMs, retryWhileAway, whoIsAway } from './wait-while-away.ts'
 
-/** `patienceMs`: how long a read waits for a core API that is away; ten minutes by default. */
+/** `patienceMs`: how long a read waits for an unreachable core API; ten minutes by default. */
 type SendDeps = { db: Db; core: CorePort; patienceMs?: number }
 type Started = IncidentEvent<'tool_started'>
 type SendOutcome = 'done' | 'failed' | 'indeterminate'
 type Sent = { envelope: Envelope; outcome: SendOutcome }
 
-/** A look-up that the core API answers with an error is given up after so many tries. */
+/** Attempts after which a read is given up that gets error answers. */
 const readTries = 3
 /**
- * The longest wait for a running effect before it counts as lost: one write, and a plan of many
- * live migrations or a declared job.
+ * Longest waits for a running effect before it counts as lost: for one write, and for a plan of
+ * many live migrations or a declared job.
  */
 const effectWaitMs = 10 * 60_000
 const longWaitMs = 2 * 3_600_000
 
 /**
- * Carries a started call out and writes `tool_finished`. `again`: an earlier try may have sent it;
- * a write is then sent only after the receiver was asked about its key.
+ * Sends a started call and writes `tool_finished`. `again`: an earlier attempt may have sent the
+ * call; a write is then sent only if the receiver does not know its key.
  */
 export async function send(
   deps: SendDeps,
@@ -66,9 +66,9 @@ export async function send(
 }
 
 /**
- * Look-ups may run twice; records and terminal calls are stored by key, so a repeat only asks.
- * Waits for a core API that is away or says "not yet": its answer is unknown, and a model that
- * reads of an outage hands over.
+ * Sends a read, or a record or terminal call. A read may run twice. The others are stored by key,
+ * and a repetition only reads the stored answer. Waits for a core API that is unreachable or
+ * answers "not yet", because a model that reads of an outage would escalate.
  */
 async function sendOther(
   deps: SendDeps,
@@ -91,15 +91,15 @@ async function sendOther(
   } catch (error) {
     const isRefusal = error instanceof RetryLater || (error instanceof HttpError && error.code !== 'aborted')
     if (!isRefusal || started.metadata.effect === 'terminal') throw error
-    // A try is counted where there was an answer; an absence has been waited for already.
+    // Counts only attempts with an answer, because an outage was already waited for.
     if (whoIsAway(error) === null && activityInfo().attempt < readTries) throw error
-    return { envelope: failedEnvelope('UNANSWERED', `the core API gave no answer (${error.code})`), outcome: 'failed' }
+    return { envelope: failedEnvelope('UNANSWERED', `the core API did not respond (${error.code})`), outcome: 'failed' }
   }
 }
 
 /**
- * Patience counts from the row that began the call, by the database's clock: a dying worker does
- * not restart it.
+ * Returns the time left to wait, counted from the row that began the call, by the database's clock,
+ * so that the death of a worker does not restart it.
  */
 async function patienceLeftMs(deps: SendDeps, started: Started): Promise<number> {
   const now = Date.parse(await databaseTime(deps.db))
@@ -116,7 +116,8 @@ async function sendWrite(
   if (again) {
     const known = await becameOf(deps, started, signal)
     if (known) return known
-    // The receiver's journal never saw the key: nothing happened, and this is the first send.
+    // Sends the write for the first time: the receiver's journal never had the key, so nothing
+    // happened.
   }
   const ifMatch =
     started.metadata.approvalId === null
@@ -128,7 +129,8 @@ async function sendWrite(
   } catch (error) {
     if (!(error instanceof HttpError) || error.code === 'aborted') throw error
   }
-  // No answer, or one that tells nothing: the write may have begun. Only its key can tell.
+  // Checks the effect by its key after no answer or an unclear one, because the write may have
+  // begun.
   const known = await becameOf(deps, started, signal)
   if (known) return known
   throw new RetryLater('WRITE_NOT_ACCEPTED')
@@ -141,8 +143,8 @@ const effectStatus = z.object({
 })
 
 /**
- * Asks about the effect, waiting while it runs. Null: its key was never accepted. Throws: nobody
- * could say.
+ * Reads what became of an effect, and waits while it runs. Returns null if its key was never
+ * accepted. Throws if the effect cannot be read.
  */
 async function becameOf(deps: SendDeps, started: Started, signal: AbortSignal): Promise<Sent | null> {
   const beganMs = Date.now()
@@ -164,7 +166,7 @@ async function becameOf(deps: SendDeps, started: Started, signal: AbortSignal): 
     }
     if (effect.status === 'indeterminate' || Date.now() - beganMs > waitMs) {
       return {
-        envelope: failedEnvelope('INDETERMINATE', 'it cannot be told whether this took effect'),
+        envelope: failedEnvelope('INDETERMINATE', 'it is not known whether this took effect'),
         outcome: 'indeterminate',
       }
     }
@@ -230,7 +232,7 @@ async function finish(
 }
 
 /**
- * The way to take the write back, by the receiver's answer of now: later nobody could say what it
+ * Builds the undo from the receiver's answer now, because later nobody could tell what the write
  * left.
  */
 function undoBy(
@@ -244,7 +246,7 @@ function undoBy(
   return { undo: tool.undo.of(args, (envelope.data ?? {}) as Record<string, unknown>) }
 }
 
-/** What a write changed: what was refused before it began changed nothing. */
+/** Returns what a write changed. A write that was refused before it began changed nothing. */
 function changedBy({ data, error }: Envelope): Changed {
   const told = readChanged(data)
   if (told !== null || !error) return told
@@ -252,7 +254,7 @@ function changedBy({ data, error }: Envelope): Changed {
   return error.blocked || (data === undefined && status >= 400 && status < 500) ? [] : null
 }
 
-/** A look at a thing is a look at it under each of its names. */
+/** Adds a read resource under each of its other names, because the read counts for all of them. */
 async function withOtherNames(trx: Trx, told: readonly DiscoveredThing[]): Promise<DiscoveredThing[]> {
   const others = await otherNames(trx, told)
   const more = told.flatMap((thing) =>
@@ -263,8 +265,8 @@ async function withOtherNames(trx: Trx, told: readonly DiscoveredThing[]): Promi
 }
 
 /**
- * An answer outside of the tool's schema is a failure, whatever its status: nothing is discovered
- * by it.
+ * Treats an answer that does not fit the tool's schema as a failure, whatever its status; no
+ * resource counts as found by it.
  */
 function checked(tool: Tool, started: Started, { envelope }: Sent) {
   if (!envelope.ok) return { envelope, discovered: [], listed: null }
@@ -275,15 +277,15 @@ function checked(tool: Tool, started: Started, { envelope }: Sent) {
   }
   if (started.metadata.effect === 'write') return { envelope, discovered: [], listed: null }
   return {
-    envelope: failedEnvelope('BAD_ANSWER', `${tool.name} answered in a shape it should not have`),
+    envelope: failedEnvelope('BAD_ANSWER', `${tool.name} returned a response that does not fit its schema`),
     discovered: [],
     listed: null,
   }
 }
 
 /**
- * A call's result, in the one envelope of every tool, which the model reads: `code` is one of nine
- * words, the finer one is `details.rule`.
+ * Builds a call's result in the form that all tools share. `code` is one of nine classes of error,
+ * `details.rule` the exact code.
  */
 export function toEnvelope(answer: CoreAnswer): Envelope {
   if (answer.ok) return { ok: true, data: answer.data, meta: {} }

@@ -13,11 +13,11 @@ import {
 } from '../db/models/profiles.ts'
 import { plainShape } from '../domain/chat.ts'
 
-/** The server of a model, with what all workers know of it. */
+/** A model server, with what all workers know of its models. */
 export type ServedModels = {
-  /** Its address without credentials, by which rows name it. */
+  /** The server's address without credentials, by which rows name the server. */
   server: string
-  /** The facts known now; asks the server where that is due. */
+  /** Returns the known facts of a model; reads them from the server if that is due. */
   profile(model: string): Promise<ModelProfile>
   noteRefusedWindow(model: string, tokens: number): Promise<void>
   memory: ShapeMemory
@@ -26,14 +26,14 @@ export type ServedModels = {
 type Log = { warn(fields: object, message: string): void }
 
 /**
- * Stores what is learned of the model's server in rows, so that one worker's refused request
- * teaches all.
+ * Stores facts of the model server in rows, so that a request which the server refused teaches all
+ * workers.
  */
 export function servedModels(db: Db, given: { baseUrl: string; apiKey: string }, log: Log): ServedModels {
   const baseUrl = baseUrlOf(given.baseUrl)
   const server = serverName(baseUrl)
   const noted = new Set<string>()
-  /** The name that each gave itself in its last answer, as this worker wrote it. */
+  /** The name that each model had in its last answer, as this worker wrote it. */
   const names = new Map<string, string>()
   return {
     server,
@@ -41,7 +41,7 @@ export function servedModels(db: Db, given: { baseUrl: string; apiKey: string },
       const key = { server, model }
       const known = await modelProfile(db, key)
       if (!known.isDue) return known
-      // One asks for all; only what nobody has ever read is worth a second question.
+      // Lets one worker read for all. Another reads too only if the server was never read.
       if (!(await claimReading(db, key)) && known.isRead) return known
       const served = await readServedModel({ baseUrl, apiKey: given.apiKey, model })
       if (served === null) return known
@@ -54,7 +54,7 @@ export function servedModels(db: Db, given: { baseUrl: string; apiKey: string },
         try {
           return (await modelProfile(db, { server, model })).shape
         } catch (error) {
-          log.warn({ err: error }, 'what is known of the model server could not be read')
+          log.warn({ err: error }, 'the stored facts about the model server could not be read')
           return plainShape
         }
       },
@@ -63,21 +63,21 @@ export function servedModels(db: Db, given: { baseUrl: string; apiKey: string },
           await keepShape(db, { server, model }, shape)
           log.warn(
             { server, model, shape },
-            'the model server wants its requests otherwise, and gets them so from now on',
+            'the model server needs another form of request, and Nightshift uses that form from now on',
           )
         } catch (error) {
-          log.warn({ err: error }, 'what was learned of the model server could not be kept')
+          log.warn({ err: error }, 'new facts about the model server could not be stored')
         }
       },
       async note(model, seen) {
-        // Each is written once by each worker: every answer shows the same.
+        // Writes each fact once per worker, because every answer shows the same.
         const fresh = Object.entries(seen).filter((each) => !noted.has(`${model} ${each.join()}`))
         if (fresh.length === 0) return
         try {
           await keepAbilities(db, { server, model }, Object.fromEntries(fresh))
           for (const each of fresh) noted.add(`${model} ${each.join()}`)
         } catch (error) {
-          log.warn({ err: error }, 'what an answer showed of the model server could not be kept')
+          log.warn({ err: error }, 'facts from an answer of the model server could not be stored')
         }
       },
       async name(model, answeredAs) {
@@ -86,7 +86,7 @@ export function servedModels(db: Db, given: { baseUrl: string; apiKey: string },
           await keepAnsweredAs(db, { server, model }, answeredAs.slice(0, maxNameCharacters).toWellFormed())
           names.set(model, answeredAs)
         } catch (error) {
-          log.warn({ err: error }, 'the name by which the model answered could not be kept')
+          log.warn({ err: error }, 'the name in the answer of the model could not be stored')
         }
       },
     },

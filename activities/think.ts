@@ -25,29 +25,29 @@ import { takeManualTurn } from './manual-change.ts'
 import { type Slots, type SlotTurn, waitForSlot, withSlot } from './model-slots.ts'
 import { assertOwnRun } from './own-run.ts'
 
-/** `slots`: how many ask each server at once over all workers; without it nobody waits. */
+/**
+ * `slots`: limit of parallel requests per model server, over all workers; if absent, no run waits.
+ */
 type ThinkDeps = Omit<AskDeps, 'model' | 'served'> & {
   models: ModelRoutes
   slots?: Omit<Slots, 'server'>
 }
 
-/** The longest wait for a slot before it says how it stands. */
-const waitMs = 20_000
-/** A try that must not answer `waiting` waits so long by itself. */
+/** Milliseconds that an attempt which may not return `waiting` waits itself. */
 const ownWaitMs = 60_000
 
 export function thinkActivities(deps: ThinkDeps) {
   const { db, slots } = deps
-  /** The model that the run asks next, out of its rows. */
+  /** Chooses the model that the run asks next, from its rows. */
   const chosen = async (run: RunRef, turn: number, events: readonly IncidentEvent[]) => {
     return await modelFor(db, deps.models, { ...run, turn }, events, contextOf(events, run.attempt))
   }
   return {
     /**
-     * One turn of the model: asks, parses, and writes the answer. The first `model_answered` row
-     * wins: a retry after a crash finds it and pays nothing twice. Answers closed words; throws
-     * RetryLater while the model may come back. With `mayWait`, `waiting` where all slots are
-     * taken: the run has a place in the line, and asks `awaitSlot`.
+     * Takes one turn of the model: asks, parses, and writes the answer. The first `model_answered`
+     * row wins, so that a retry after a crash finds it and pays nothing twice. Returns fixed words;
+     * throws RetryLater while the model may come back. With `mayWait`, returns `waiting` if all
+     * slots are taken: the run has a place in the queue, and must call `awaitSlot`.
      */
     async think({ mayWait = false, ...turn }: TurnRef & { mayWait?: boolean }): Promise<TurnOutcome> {
       const signal = cancellationSignal()
@@ -62,7 +62,8 @@ export function thinkActivities(deps: ThinkDeps) {
           const state = fold(events, turn.attempt)
           const opening = contextOf(events, turn.attempt)
           const budgets = budgetsOf(events, turn.attempt, opening)
-          // The loop counts turns; a run that something else drives is held to the limit here.
+          // Limits the turns of a run that something other than the loop drives; the loop counts by
+          // itself.
           if (turn.turn - state.corrections > budgets.turns) throw new NonRetryable('TURN_LIMIT')
           const spent = spentBudget(state, budgets)
           if (spent) return { kind: 'over_budget', budget: spent }
@@ -90,12 +91,16 @@ export function thinkActivities(deps: ThinkDeps) {
       })
     },
 
-    /** Waits in the line for the model. `ready`: a slot is kept for the run while it asks. */
+    /**
+     * Waits in the queue for the model, for a third of the time that the workflow allows. `ready`:
+     * a slot is kept for the run until it asks.
+     */
     async awaitSlot(run: RunRef): Promise<SlotWait> {
       if (!slots || (await assertOwnRun(db, run)) === 'closed') return { kind: 'ready' }
       const events = await eventsOf(db, run.incidentId)
       const turns = events.filter(({ kind, attempt }) => kind === 'model_answered' && attempt === run.attempt).length
       const { served } = await chosen(run, turns + 1, events)
+      const waitMs = activityInfo().startToCloseTimeoutMs / 3
       const slot = await waitForSlot(db, { ...slots, server: served.server }, run, waitMs, cancellationSignal())
       return slot.held ? { kind: 'ready' } : { kind: 'waiting', ahead: slot.ahead }
     },
@@ -109,8 +114,9 @@ function slotsOf(slots: ThinkDeps['slots'], { served }: RoutedModel): Slots | un
 type Ask<T> = (waitedMs: number, lost: AbortSignal) => Promise<T>
 
 /**
- * Asks with a slot. Without a free one the workflow waits, where nothing runs out; but a try after
- * a failure counts that failure's time, or a model that is down would be asked for ever.
+ * Asks with a slot. If none is free, the workflow waits without a time limit. But an attempt after
+ * a failure waits within the activity's own time, because otherwise an unreachable model would be
+ * asked for ever.
  */
 async function askInSlot<T>(
   db: Db,
@@ -123,7 +129,8 @@ async function askInSlot<T>(
   const asked = await withSlot(db, slots, turn, ask)
   if (asked.taken || (mayWait && activityInfo().attempt === 1)) return asked
   await waitForSlot(db, slots, turn, ownWaitMs, cancellationSignal())
-  // The next try finds the slot kept for it, and has all of its time for the answer.
+  // Ends this attempt, so that the next one finds its slot kept and has all of its time for the
+  // answer.
   throw new RetryLater('MODEL_BUSY', 1)
 }
 
@@ -135,7 +142,7 @@ function contextOf(events: readonly IncidentEvent[], attempt: number): EventMeta
   return row.metadata
 }
 
-/** Says that a limit is near: a row like any other, so that what the model heard is on record. */
+/** Warns the model in a row that a limit is near, so that the warning is recorded. */
 async function warn(db: Db, turn: TurnRef, warning: { code: string; text: string }): Promise<IncidentEvent> {
   return await db.transaction().execute(async (trx) => {
     const { event } = await append(trx, turn.incidentId, turn.attempt, {
@@ -183,7 +190,8 @@ async function write(
           id: callId(turn.turn, index),
           ...readCall(call, tools),
           problem: call.problem,
-          // The row keeps the arguments without the secret; the judge must know that there was one.
+          // Marks a call whose arguments had a secret: the row has the arguments without it, and
+          // the judge must know that there was one.
           ...(isSecretive(call.arguments) && { secret: true }),
         })),
         final:

@@ -20,10 +20,10 @@ type VerifyDeps = { db: Db; core: CorePort }
 const pollEveryMs = 500
 
 /**
- * Looks at a write's promise until it holds or its time is over. Every outcome but `open` closes
- * the verification and releases the target; an unreadable one stays `open`, and blocks the next
- * write until the model has looked. A known failure, and a write without a promise, are not waited
- * for.
+ * Reads a write's condition until it holds or its time is over. Every outcome except `open`
+ * completes the verification and releases the target. A condition that cannot be read stays `open`,
+ * and blocks the next write until the model has read the target. Does not wait after a known
+ * failure, nor for a write without a condition.
  */
 export async function verifyWrite(deps: VerifyDeps, place: CallRef, signal: AbortSignal): Promise<void> {
   const started = await eventOfCall(deps.db, place, 'tool_started')
@@ -35,7 +35,7 @@ export async function verifyWrite(deps: VerifyDeps, place: CallRef, signal: Abor
   const deadline = Date.now() + postcondition.withinSeconds * 1000
   let last: Observation | null = null
   do {
-    // Time without a possible look does not count: after an absence there is one more look.
+    // Excludes the time in which no read was possible: after an outage there is one more read.
     const look = () => observe(deps, place, started, failure, 'throw')
     const note = (away: WaitedFor | null) => noteWait(deps.db, place, away)
     last = (await retryWhileAway(look, { forMs: patienceMs, signal, note }).catch(unlessStopped(signal))) ?? last
@@ -45,7 +45,7 @@ export async function verifyWrite(deps: VerifyDeps, place: CallRef, signal: Abor
   await recordVerification(deps.db, place, started, last)
 }
 
-/** A look that failed shows nothing; a run that is stopped looks no more. */
+/** Returns null after a failed read, which shows nothing, but throws if the run was stopped. */
 function unlessStopped(signal: AbortSignal): (error: unknown) => null {
   return (error) => {
     if (signal.aborted || isTransient(error)) throw error
@@ -54,8 +54,8 @@ function unlessStopped(signal: AbortSignal): (error: unknown) => null {
 }
 
 /**
- * A successful read of a target with an open verification closes it: the postcondition is looked at
- * again.
+ * Completes an open verification after a successful read of its target, by reading the
+ * postcondition again.
  */
 export async function closeByReading(
   deps: VerifyDeps,
@@ -73,7 +73,7 @@ export async function closeByReading(
   if (observation) await recordVerification(deps.db, place, started, observation)
 }
 
-/** One look, for a run that is about to stop: whatever it shows, it is recorded. */
+/** Reads once, for a run that is about to stop, and records the result. */
 export async function lookOnce(deps: VerifyDeps, run: RunRef): Promise<void> {
   const events = await eventsOf(deps.db, run.incidentId, { attempt: run.attempt })
   const { open } = fold(events, run.attempt)
@@ -95,25 +95,29 @@ async function observe(
     const { postcondition } = tools.get(started.metadata.tool) ?? {}
     const context = { ...toolContext(deps, place), stepKey: started.stepKey ?? '' }
     const seen = (await postcondition?.check(started.metadata.arguments, null, context)) ?? null
-    // The state may be as wished for another reason: what failed did not bring it about.
+    // Reports "not held" for a failed write: the state may be as wished for another reason.
     return seen?.holds && failure !== null
       ? { holds: false, observed: `it failed (${failure}); ${seen.observed}` }
       : seen
   } catch (error) {
     if (whenAway === 'throw' && whoIsAway(error) !== null) throw error
-    // Unreadable now is not "not held": it is asked again, and stays open if nothing is learnt.
+    // Leaves the verification open, because a state that cannot be read now does not mean "not
+    // held". It is read again.
     return null
   }
 }
 
-/** The reason why the write failed, by its answer; null where it was done, or is unknown. */
+/**
+ * Returns why the write failed, as its answer states it; null if it was done, or its outcome is
+ * unknown.
+ */
 async function failureOf(db: Db, run: RunRef, started: IncidentEvent<'tool_started'>): Promise<string | null> {
   const events = await eventsOf(db, run.incidentId, { attempt: run.attempt, afterSeq: started.seq })
   const finished = events.find(
     (event) => event.kind === 'tool_finished' && event.metadata.callId === started.metadata.callId,
   )
   if (finished?.kind !== 'tool_finished' || finished.metadata.outcome !== 'failed') return null
-  return finished.metadata.result.error?.message || 'it gave no reason'
+  return finished.metadata.result.error?.message || 'the tool gave no reason'
 }
 
 async function isVerified(db: Db, run: RunRef, started: IncidentEvent<'tool_started'>): Promise<boolean> {
@@ -127,11 +131,11 @@ function outcomeOf(observation: Observation | null): VerificationOutcome {
   return observation.holds ? 'held' : 'not_held'
 }
 
-const notKnown = 'what the write changed is not known, and no look before it showed its target ill'
+const notKnown = 'it is not known what the write changed, and no read before the write showed the target unhealthy'
 
 /**
- * A nominal look after a write shows a repair only where the write names a change, or an earlier
- * look showed its target ill.
+ * Counts a nominal read after a write as a repair only if the write names a change, or an earlier
+ * read showed its target unhealthy.
  */
 async function unlessAsBefore(
   db: Db,
@@ -161,7 +165,7 @@ async function recordVerification(
   const { callId, tool, targets } = started.metadata
   const observation = await unlessAsBefore(db, run, started, looked)
   const outcome = outcomeOf(observation)
-  // A write that failed repaired nothing; one that was done and did not help was wrong.
+  // Costs trust only for a write that was done and did not help. A failed write repaired nothing.
   const isWrong = outcome === 'not_held' && (await failureOf(db, run, started)) === null
   await db.transaction().execute(async (trx) => {
     const earlier = await countEvents(trx, run, 'verification')
@@ -173,7 +177,7 @@ async function recordVerification(
       action: actionOf('verification', { verified: outcome }),
       detail: observation
         ? `${tool}: ${observation.observed} (${formatVerification(outcome).toLowerCase()})`
-        : `${tool}: its target could not be read`,
+        : `${tool}: the target could not be read`,
       metadata: {
         callId,
         tool,
@@ -189,14 +193,14 @@ async function recordVerification(
     if (isWrong)
       await loseTrust(trx, run.incidentId, {
         callIds: [callId],
-        why: `what it promised did not hold (${observation?.observed})`,
+        why: `the promised state was not reached (${observation?.observed})`,
       })
   })
 }
 
 /**
- * The promise of each target's newest write, looked at now: the worst of them, for a closed
- * incident. Null where the attempt wrote nothing. Records nothing.
+ * Reads, for a closed incident, the condition of each target's newest write now, and returns the
+ * worst. Null if the attempt wrote nothing. Records nothing.
  */
 export async function verificationNow(
   deps: VerifyDeps,
@@ -215,7 +219,7 @@ export async function verificationNow(
     const observation = await observe(deps, place, started, null)
     seen.push({
       outcome: outcomeOf(observation),
-      observed: observation?.observed ?? `${write.tool} could not be looked at`,
+      observed: observation?.observed ?? `${write.tool} could not be read`,
     })
   }
   if (seen.length === 0) return null
@@ -229,7 +233,7 @@ export async function verificationNow(
 
 const byGravity: VerificationOutcome[] = ['not_held', 'open', 'unproven']
 
-/** A tool's means for one call: the step key goes along, so that the receiver does it once. */
+/** Builds a tool's context for one call, with the step key, so that the receiver acts only once. */
 export function toolContext(deps: { core: CorePort }, place: CallRef, signal?: AbortSignal): ToolContext {
   return {
     core: deps.core,

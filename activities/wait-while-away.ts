@@ -6,19 +6,19 @@ import type { WaitedFor } from '../db/incidents/waits.ts'
 import { RetryLater } from './failures.ts'
 import { waits } from './heartbeat.ts'
 
-/** How long a step waits for a server that does not answer before it fails. */
+/** Milliseconds that a step waits for an unreachable server before it fails. */
 export const patienceMs = 10 * 60_000
 
 const firstPauseMs = 250
 
 const maxPauseMs = 5_000
 
-/** Code of a `RetryLater`: the core API answered, and decided nothing (`saysNotYet`). */
+/** Code of a `RetryLater`: the core API answered, but decided nothing (`saysNotYet`). */
 export const notYet = 'NOT_YET'
 
 /**
- * The server that was away, where waiting may help; null for other failures. A refusal is an
- * answer; "not yet" is an absence.
+ * Returns the unreachable server if waiting may help; null for other failures. A refusal is an
+ * answer, but "not yet" counts as unreachable.
  */
 export function whoIsAway(error: unknown): WaitedFor | null {
   if (error instanceof RetryLater) return error.code === notYet ? 'core_api' : null
@@ -27,17 +27,17 @@ export function whoIsAway(error: unknown): WaitedFor | null {
 }
 
 type Patience = {
-  /** From now on. */
+  /** Milliseconds to wait, from now on. */
   forMs: number
   signal?: AbortSignal
   /**
-   * Called at each pause with the awaited server, and once with null when it answered. What it
-   * throws is dropped.
+   * Called at each pause with the server that is awaited, and once with null when that server
+   * answered. Its errors are dropped.
    */
   note?: (away: WaitedFor | null) => Promise<void>
 }
 
-/** Shows in Temporal what this activity waits for from now on; null when the wait is over. */
+/** Shows in Temporal what this activity waits for; null when the wait is over. */
 function showWait(what: string | null): void {
   const context = Context.current()
   if (what === null) waits.delete(context)
@@ -48,9 +48,10 @@ function showWait(what: string | null): void {
 }
 
 /**
- * Retries idempotent work while the core API or the database is away, with growing pauses: a
- * restart is back in seconds, and must not cost a counted try. The activity's heartbeat says what
- * it waits for. Every other failure is thrown at once, and so is an absence beyond `forMs`.
+ * Retries idempotent work, with growing pauses, while the core API or the database is unreachable,
+ * because a restart takes seconds and must not cost a counted attempt. The activity's heartbeat
+ * names the server. Throws every other failure at once, and an outage that lasts longer than
+ * `forMs`.
  */
 export async function retryWhileAway<T>(work: () => Promise<T>, { forMs, signal, note }: Patience): Promise<T> {
   const until = performance.now() + forMs

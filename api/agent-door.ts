@@ -21,15 +21,15 @@ import { isSigned, publicHalf, readPublicKey } from '../mesh/sign.ts'
 import type { ApiDeps } from './deps.ts'
 import { failedAuthentications, networkOf } from './http/rate-limits.ts'
 
-/** An agent says who it is within this. */
+/** Milliseconds in which an agent has to identify itself. */
 const helloWithinMs = 10_000
 const maxHelloBytes = 4_096
 /**
- * Connections without a proved device. One more ends the one that waits longest: an agent needs
+ * The most connections without a proved device. One more ends the oldest, because a proof takes
  * milliseconds.
  */
 const maxUnproven = 256
-/** Connections of one device in a minute: a line that breaks over and over makes fewer. */
+/** The most connections of one device per minute. Even an unstable line makes fewer. */
 const maxPerMinute = 40
 
 type Upgrades = {
@@ -45,14 +45,15 @@ type Door = {
 }
 
 /**
- * The door of agents that call out. Each proves by its key who it is, for this connection and this
- * control plane alone, before anything of it is looked at. Tells nobody what devices there are.
+ * Accepts agents that connect to the API. Each proves its identity with its key, only for this
+ * connection and this control plane, before any other frame is read. Never reveals which devices
+ * exist.
  */
 export function openAgentDoor(server: Upgrades, deps: ApiDeps): void {
   const sockets = new WebSocketServer({
     noServer: true,
     clientTracking: false,
-    // A compressed frame may unpack to anything.
+    // Compression is disabled, because a compressed frame may unpack to any size.
     perMessageDeflate: false,
     maxPayload: maxAnswerFrameBytes,
     maxFragments: 4,
@@ -85,7 +86,10 @@ export function openAgentDoor(server: Upgrades, deps: ApiDeps): void {
   })
 }
 
-/** This control plane's name for agents: the digest of the root key that they pinned. */
+/**
+ * Returns the name by which agents know this control plane: the digest of the root key that they
+ * pinned.
+ */
 function audienceOf({ keys }: Pick<Mesh, 'keys'>): string {
   return createHash('sha256').update(publicHalf(keys.root)).digest('hex')
 }
@@ -93,13 +97,13 @@ function audienceOf({ keys }: Pick<Mesh, 'keys'>): string {
 type UpgradeRefusal = { status: string; detail: string }
 
 function whyNoUpgrade({ closing }: ApiDeps, { url, headers }: IncomingMessage): UpgradeRefusal | null {
-  if (url !== connectionPath) return { status: '404 Not Found', detail: 'There is nothing here.' }
-  // Browsers name the origin of their page, and no page connects here.
-  if (headers.origin !== undefined) return { status: '403 Forbidden', detail: 'This door is for agents.' }
+  if (url !== connectionPath) return { status: '404 Not Found', detail: 'This address does not exist.' }
+  // Refuses browsers, which send the origin of their page. No page connects here.
+  if (headers.origin !== undefined) return { status: '403 Forbidden', detail: 'This address is for agents only.' }
   if (closing.aborted) return { status: '503 Service Unavailable', detail: 'This API process is stopping.' }
   const offered = (headers['sec-websocket-protocol'] ?? '').split(',').map((word) => word.trim())
   if (offered.includes(connectionProtocol)) return null
-  const detail = `This control plane speaks ${connectionProtocol} with agents, and the agent offers ${offered.join(', ').slice(0, 100) || 'nothing'}. Update the older of the two.`
+  const detail = `This control plane speaks the protocol ${connectionProtocol}, and the agent offers ${offered.join(', ').slice(0, 100) || 'nothing'}. Update the older of the two.`
   return { status: '426 Upgrade Required', detail }
 }
 
@@ -109,7 +113,7 @@ function refuse(socket: Duplex, { status, detail }: UpgradeRefusal): void {
   socket.end(head + body, () => socket.destroy())
 }
 
-/** Asks who it is, and takes the connection of a device that proves it. */
+/** Requests the identity, and accepts the connection of a device that proves it. */
 async function prove(door: Door, socket: WebSocket, address: string, onEnd: () => void): Promise<void> {
   const nonce = randomBytes(32).toString('base64url')
   const timer = setTimeout(() => socket.terminate(), helloWithinMs)
@@ -123,7 +127,7 @@ async function prove(door: Door, socket: WebSocket, address: string, onEnd: () =
   socket.send(JSON.stringify({ kind: 'challenge', nonce, audience: door.audience }))
   try {
     const bytes = await said
-    // What comes before the welcome has no place here.
+    // Pauses reading, because frames before the welcome are refused.
     socket.pause()
     if (socket.readyState !== socket.OPEN) return
     const hello = bytes === null ? null : readHello(bytes)
@@ -135,7 +139,7 @@ async function prove(door: Door, socket: WebSocket, address: string, onEnd: () =
     }
     if (!door.mayConnect(device.id)) {
       socket.resume()
-      return socket.close(closeCodes.tooOften, `${device.id} connects more than ${maxPerMinute} times in a minute`)
+      return socket.close(closeCodes.tooOften, `${device.id} connected more than ${maxPerMinute} times in a minute`)
     }
     await take(door, socket, { hello, device, address })
   } finally {
@@ -153,7 +157,10 @@ function readHello(bytes: Buffer): ConnectionHello | null {
   }
 }
 
-/** The device whose key signed this hello, for this connection and control plane; else null. */
+/**
+ * Finds the device that signed this hello for this connection and control plane. Null if there is
+ * none.
+ */
 async function provenDevice(
   { deps, audience }: Door,
   hello: ConnectionHello,
@@ -180,7 +187,7 @@ async function take(door: Door, socket: WebSocket, { hello, device, address }: P
   await askHealth(deps, device)
 }
 
-/** Writes into the audit who could not prove what it said, until there are too many from there. */
+/** Records a failed proof in the audit, unless there were too many from that address. */
 async function noteRefusal({ deps }: Door, claimed: string, address: string): Promise<void> {
   const counted = await countAttempt(deps.db, `mesh-connection:${networkOf(address)}`, failedAuthentications)
   if (counted.over && !counted.first) return
@@ -190,7 +197,7 @@ async function noteRefusal({ deps }: Door, claimed: string, address: string): Pr
   await recordAudit(deps.db, { who: 'unknown', what: 'security.connection_refused', subject: 'mesh', detail, address })
 }
 
-/** May this name once more, within a minute? */
+/** Returns a limit for the attempts per name and minute. */
 function perMinute(most: number): (name: string) => boolean {
   let counts = new Map<string, number>()
   let sinceMs = performance.now()

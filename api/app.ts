@@ -101,23 +101,23 @@ import { whoMayRoutes } from './routes/who-may.ts'
 
 export type ApiOptions = {
   db: Db
-  /** A separate pool for locks held while a write runs; `db` itself where few run at once. */
+  /** A separate pool for locks that are held during a write. `db` itself if few run at once. */
   locks?: Db
   platform?: PlatformClient | null
   mesh?: ApiDeps['mesh']
-  /** Jobs that an operator declared. */
+  /** Jobs that the operator declared. */
   jobs?: readonly DeclaredJob[]
-  /** The runbooks; without it those that ship with the product, once they are read. */
+  /** The runbooks. If absent, the product's own, once they are read. */
   knowledge?: Knowledge
   placement?: ApiDeps['placement']
   runs?: Runs
   log?: Logger
   environment?: EnvironmentDefaults
   variables?: ApiDeps['variables']
-  /** Below which files of sources are read. */
+  /** The directory for files of sources. */
   sourcesDirectory?: string
   publicUrl?: string | null
-  /** By default `nightshift`. */
+  /** The command before arguments. Default: `nightshift`. */
   commandPrefix?: string
   oidc?: Oidc | null
   slack?: SlackClient | null
@@ -125,7 +125,7 @@ export type ApiOptions = {
   pushServices?: readonly string[]
   temporalPage?: ApiDeps['temporalPage']
   modelInUse?: ApiDeps['modelInUse']
-  /** Where the built pages are; without them there are signposts. */
+  /** The directory of the built pages. Without it, links lead to explanations. */
   webDir?: string | null
   closing?: AbortSignal
 }
@@ -133,7 +133,7 @@ export type ApiOptions = {
 export type Api = { app: OpenAPIHono<Env>; deps: ApiDeps }
 
 const operations = [
-  // Before the door of alerts, whose dialects are a parameter of the path.
+  // Mounted before the routes of alerts, in which the dialect is a parameter of the path.
   ingestChangeRoutes,
   ingestRoutes,
   homeRoutes,
@@ -195,7 +195,8 @@ const operations = [
 ]
 
 /**
- * The core API over its dependencies: no socket or timer, so that a test asks by `app.request()`.
+ * Builds the core API from its dependencies, without socket and timers. Requests go through
+ * `app.request()`.
  */
 export function createApi(options: ApiOptions): Api {
   const { db, platform = null, log = pino({ level: 'silent' }) } = options
@@ -259,6 +260,10 @@ export function createApi(options: ApiOptions): Api {
 }
 
 function logSourceChange(log: Logger, change: SourceChange): void {
-  if (change.is === 'back') log.info({ source: change.source }, 'a source is back')
-  else log.warn({ source: change.source, because: change.because }, 'a source is away: it is tried again after 30 s')
+  if (change.is === 'back') log.info({ source: change.source }, 'a source answers again')
+  else
+    log.warn(
+      { source: change.source, because: change.because },
+      'a source does not answer: Nightshift tries it again after 30 s',
+    )
 }

@@ -9,13 +9,13 @@ import type { ApiDeps } from './deps.ts'
 
 type MonitoringDeps = Pick<ApiDeps, 'db' | 'sources' | 'log'>
 
-/** A person waits for the card, and a plan for its next step. */
+/** Milliseconds to wait, because a person waits for the card, and a plan for its next step. */
 const answerWithinMs = 5_000
 
 /**
- * Prometheus servers as witnesses of hosts: they scrape the exporters there and in VMs directly,
- * not through the platform. An alert is no such witness, since nobody knows what it looked at. A
- * silent server says nothing.
+ * Queries Prometheus servers as witnesses of hosts, because they scrape the exporters on hosts and
+ * in VMs directly, not through the platform. An alert is not such a witness, because its origin is
+ * unknown. A server that does not respond proves nothing.
  */
 export async function askMonitoring(deps: MonitoringDeps, suspects: readonly Suspect[]): Promise<AskedWitnesses> {
   const found = new Map<string, Witness[]>(suspects.map(({ host }) => [host, []]))
@@ -28,7 +28,7 @@ export async function askMonitoring(deps: MonitoringDeps, suspects: readonly Sus
     for (const { host, vms } of suspects) {
       const on = (key: string) => targets.filter((target) => isOn(target, names.get(key) ?? []))
       const ofVms = vms.map((vm) => toWitness(`${who}, which scrapes ${vm},`, on(`vm:${vm}`)))
-      // A VM that does not answer may be stopped; one that does is at work, wherever its host is.
+      // A VM that does not respond may be stopped. A VM that responds works, wherever its host is.
       const said = [toWitness(who, on(`host:${host}`)), ...ofVms.filter((each) => each?.says === 'up')]
       found.get(host)?.push(...said.filter((each) => each !== null))
     }
@@ -36,7 +36,7 @@ export async function askMonitoring(deps: MonitoringDeps, suspects: readonly Sus
   return found
 }
 
-/** Names of hosts and VMs as targets are matched with them, by resource key. */
+/** Maps resource keys to the names of hosts and VMs with which targets are compared. */
 async function namesOf({ db }: MonitoringDeps, suspects: readonly Suspect[]): Promise<Map<string, string[]>> {
   const rows = await db
     .selectFrom('resource')
@@ -58,17 +58,20 @@ async function targetsOf({ sources, log }: MonitoringDeps, source: Source): Prom
     return listed !== null && 'targets' in listed ? listed.targets : []
   } catch (error) {
     if (!(error instanceof SourceError)) throw error
-    log.debug({ source: source.name, code: error.code }, 'a source was asked how hosts are, and did not answer')
+    log.debug({ source: source.name, code: error.code }, 'a source did not answer the query for the state of hosts')
     return []
   }
 }
 
-/** Does this exporter run there? One that measures others answers though they are dead. */
+/**
+ * Whether this exporter runs on the machine. An exporter for other machines responds even if they
+ * are down.
+ */
 function isOn({ labels: { instance = '', job = '' } }: ListedTarget, names: readonly string[]): boolean {
   return !measuresOthers(job) && toMachineNames(instance).some((name) => names.includes(name))
 }
 
-/** One exporter that answers shows that the host is alive; it is down where none does. */
+/** A host is up if one of its exporters responds, and down if none does. */
 function toWitness(who: string, targets: readonly ListedTarget[]): Witness | null {
   const scraped = targets.flatMap((each) => each.scraped ?? [])
   const up = scraped.filter(({ isUp }) => isUp)

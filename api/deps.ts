@@ -17,55 +17,54 @@ import type { SourceStates } from '../sources/ask.ts'
 import type { Metrics } from './http/metrics.ts'
 import { Problem } from './http/problem.ts'
 
-/** The base of the routes: what a write needs, and what HTTP, people and Temporal need besides. */
+/** Dependencies of the routes: those of a write, and others for HTTP, people and Temporal. */
 export type ApiDeps = Omit<EffectDeps, 'metrics'> & {
   runs: Runs
   metrics: Metrics
-  /** Defaults of settings that the environment sets, by the name of the variable. */
+  /** Defaults from environment variables, by the variable's name. */
   environment: EnvironmentDefaults
-  /** What this process was given, without secrets. */
+  /** The environment variables of this process, without secrets. */
   variables: readonly EnvironmentVariable[]
   /**
-   * This server's address for people, where it differs from the requests': behind a proxy that ends
-   * TLS.
+   * The address of this server for people, if a proxy makes it differ from the address of requests.
    */
   publicUrl: string | null
-  /** What a person types before the words of a command, where this process runs. */
+  /** The words before a command on the machine of this process. */
   commandPrefix: string
-  /** Temporal's own pages, for links to a run. */
-  /** Hosts that may deliver web pushes: `PUSH_SERVICES`. */
+  /** The address of Temporal's pages, for links to a run. */
+  /** Hosts to which web pushes may be sent: `PUSH_SERVICES`. */
   pushServices: readonly string[]
   temporalPage: { url: string; namespace: string } | null
   /**
-   * The environment's model, by its server's address; null: none is set here. `isEnabled`:
+   * The model from the environment, with its server's address. Null if none is set. `isEnabled` is
    * AGENT_ENABLED.
    */
   modelInUse: { server: string; model: string; isEnabled: boolean } | null
-  /** The provider that signs people in; null: tokens alone. */
+  /** The sign-in provider. Null if people sign in only with tokens. */
   oidc: Oidc | null
-  /** The Slack workspace whose buttons decide; null: none is configured. */
+  /** The Slack workspace whose buttons decide. Null if none is configured. */
   slack: SlackClient | null
   askSns: AskSns
-  /** Runbooks, in this process. */
+  /** The runbooks of this process. */
   knowledge: Knowledge
-  /** How each source did, as this process saw it. */
+  /** The state of each source, as observed by this process. */
   sources: SourceStates
-  /** Aborted when the process has to stop: it is not ready any more, and streams end. */
+  /** Aborted when the process has to stop. The process is then no longer ready, and streams end. */
   closing: AbortSignal
 }
 
-/** What the middlewares set for the routes behind them. */
+/** Values that middleware sets for the routes. */
 export type Env = {
   Variables: {
     requestId: string
     principal: Principal
-    /** The request carries a browser's session cookie, not a token. */
+    /** True if the request has a browser's session cookie, not a token. */
     browser: boolean
-    /** The row that announced an agent's write; null for everything else. */
+    /** The row that announced an agent's write. Null for everything else. */
     judged: IncidentEvent<'tool_started'> | null
     /**
-     * The key of a request that is done once, and the incident that an earlier request opened; null
-     * without a key.
+     * The key of a request that is carried out once, and the incident that an earlier request with
+     * this key opened. Null without a key.
      */
     once: { place: IdempotencyKey; opened: string | null } | null
   }
@@ -78,7 +77,8 @@ export type Hook = (
 ) => Response | undefined
 
 /**
- * The address at the socket's other end. Ignores headers with another one: anybody can send them.
+ * Returns the address at the other end of the socket. Ignores headers, because anybody can send
+ * them.
  */
 export function getCallerAddress(c: Context): string {
   // A test that calls the app directly has no socket.
@@ -86,13 +86,16 @@ export function getCallerAddress(c: Context): string {
   return getConnInfo(c).remote.address ?? 'unknown'
 }
 
-/** Origins of this server: the request's, and `PUBLIC_URL` where a proxy ends TLS. */
+/**
+ * Lists the origins of this server: the origin of the request, and `PUBLIC_URL` if a proxy ends
+ * TLS.
+ */
 export function getOwnOrigins(c: Context, publicUrl: string | null): string[] {
   const asked = new URL(c.req.url).origin
   return publicUrl ? [asked, new URL(publicUrl).origin] : [asked]
 }
 
-/** The person behind a request, as rows name them. Refuses machines. */
+/** Returns the person of a request, with the name that rows use. Refuses machines. */
 export function requirePerson(
   principal: Principal,
   actor: string,
@@ -102,7 +105,9 @@ export function requirePerson(
   return { operatorId, actor, name }
 }
 
-/** The step key of a row after an announced call: its place, with another kind. Null for people. */
+/**
+ * Returns the step key of a row of another kind that follows an announced call. Null for people.
+ */
 export function toRowKey(judged: IncidentEvent<'tool_started'> | null, kind: EventKind): string | null {
   return siblingKey(judged?.stepKey ?? null, kind)
 }

@@ -7,11 +7,14 @@ import type { ApiDeps } from './deps.ts'
 import { lookAtParts, type PartFacts, partsOf } from './parts.ts'
 
 const beatEveryMs = 60_000
-/** A look at all parts, and then the receiver's answer. */
+/** Milliseconds for the check of all parts, and for the response of the receiver. */
 const lookWithinMs = 20_000
 const answersWithinMs = 10_000
 
-/** Vital duties that are lost. A message that another way has told of reached somebody. */
+/**
+ * Lists the vital parts that failed. A failed message counts only if no other destination received
+ * its text.
+ */
 export function lostDuties(facts: PartFacts): StatusPart[] {
   const isTold = facts.idle === null && facts.untold === 0
   return partsOf(facts).filter(
@@ -20,10 +23,10 @@ export function lostDuties(facts: PartFacts): StatusPart[] {
 }
 
 /**
- * Looks at all duties once a minute. Every destination hears of losses, and during one the outside
- * address hears nothing: an alarm about Nightshift does not travel through Nightshift. Silence is
- * the alarm: of a dead process, a lost duty, a lost network. The receiver's answer is logged.
- * `url`: null where nobody listens.
+ * Checks all parts once a minute. Every destination is notified of a failure. During a failure the
+ * heartbeat stops, because an alarm about Nightshift must not depend on Nightshift. The missing
+ * heartbeat is the alarm: for a dead process, a failed part, a failed network. The receiver's
+ * response is logged. `url` is null if there is no receiver.
  */
 export function startHeartbeat(deps: ApiDeps, url: string | null, everyMs = beatEveryMs): () => void {
   let running = false
@@ -32,7 +35,10 @@ export function startHeartbeat(deps: ApiDeps, url: string | null, everyMs = beat
     const lost = lostDuties(facts)
     await tellLostDuties(deps.db, lost)
     if (lost.length > 0) {
-      deps.log.error({ lost: lost.map(({ name, detail }) => `${name}: ${detail}`) }, 'no heartbeat: a duty is lost')
+      deps.log.error(
+        { lost: lost.map(({ name, detail }) => `${name}: ${detail}`) },
+        'no heartbeat is sent, because a part of Nightshift has failed',
+      )
       return
     }
     if (url === null) return
@@ -61,7 +67,7 @@ export function startHeartbeat(deps: ApiDeps, url: string | null, everyMs = beat
   return () => clearInterval(timer)
 }
 
-/** A database that hangs is a lost duty, and no heartbeat that waits for it. */
+/** Counts a database that hangs as failed, so that the heartbeat does not wait for it. */
 async function withinTime<T>(work: Promise<T>, withinMs: number): Promise<T> {
   let timer: NodeJS.Timeout | undefined
   const late = new Promise<never>((_, reject) => {

@@ -4,14 +4,14 @@ import type { ImportWish } from '../db/inventory/import-site.ts'
 import { endImport } from '../db/inventory/imports.ts'
 import type { ApiDeps } from './deps.ts'
 
-/** What a thread is given: the file as it was sent, and what is wanted of it. */
+/** The input of the thread: the file as it was sent, and how to import it. */
 export type ImportTask = ImportWish & { id: string; databaseUrl: string; file: unknown }
 
 const maxMemoryMb = 1_024
 
 /**
- * Imports a large file in a thread with its own connections, so that requests are answered
- * meanwhile. Its row says how far it is and how it ended. Settles when the thread ended.
+ * Imports a large file in a thread with separate connections, so that the process can serve other
+ * requests. A row has the progress and the result. Settles when the thread has ended.
  */
 export async function importApart(
   { db, log }: Pick<ApiDeps, 'db' | 'log'>,
@@ -27,14 +27,14 @@ export async function importApart(
     worker.once('exit', () => resolve(null))
   })
   if (error) log.error({ err: error, id: task.id }, 'an import ended too early')
-  // What the thread said itself stands.
+  // Does not replace a result that the thread stored itself.
   await endImport(db, task.id, { reason: `${describeEnd(error)} Nothing was stored.`, faults: [] })
 }
 
-/** In words for people: what the database or Node says of it is for the log. */
+/** Describes the failure for people; the details of database and Node are logged. */
 function describeEnd(error: Error | null): string {
   if (error && 'code' in error && error.code === 'ERR_WORKER_OUT_OF_MEMORY')
     return `The import took more than ${maxMemoryMb} MB of memory. Import it as several files.`
   if (error && isTransient(error)) return 'The database did not answer. Import the file again.'
-  return "The import failed for an unknown reason. The API's log has it."
+  return "The import failed. The API's log has the reason."
 }

@@ -5,9 +5,9 @@ import type { DryRunInput, DryRunResult } from '../safety/replay.ts'
 import { Problem } from './http/problem.ts'
 
 /**
- * Judging apart from the loop that answers requests: a long text keeps nobody waiting. One thread
- * for people's texts and one for pages, made when needed; one judgement a person at a time; a
- * thread that is too long at one is ended.
+ * Judges in threads, so that a long text blocks no request. There is one thread for texts of people
+ * and one for pages, started when needed, with one judgement per person at a time. A thread that
+ * takes too long is ended.
  */
 
 export type JudgeQuestion =
@@ -17,16 +17,16 @@ export type JudgeQuestion =
 type JudgedCall = { tool: string; args: Record<string, unknown>; callId?: string }
 
 const maxWaiting = 50
-/** Length of a question as JSON. */
+/** The most characters of a judgement's input as JSON. */
 const maxCharacters = 64_000
-/** The longest known text takes half a second of a processor; a busy machine has many at work. */
+/** Milliseconds for a judgement. The longest known text takes half a second of CPU time. */
 const maxJudgingMs = 10_000
-/** A thread that nobody needs goes, and its memory with it. */
+/** Milliseconds after which an idle thread ends, to free its memory. */
 const idleMs = 60_000
 const maxMemoryMb = 256
 
 type Thread = { worker: Worker; isReady: Promise<void>; idle: NodeJS.Timeout | null; line: Line }
-/** One thread where it is at rest, and the questions that wait for it. */
+/** A thread if it is free, and the judgements that wait for it. */
 type Line = { free: Thread | null; isMade: boolean; waiting: ((thread: Thread) => void)[] }
 const lines: Record<'people' | 'pages', Line> = {
   people: { free: null, isMade: false, waiting: [] },
@@ -35,8 +35,8 @@ const lines: Record<'people' | 'pages', Line> = {
 const people = new Set<string>()
 
 /**
- * Judges for a person (`who`: null where a page asks, which may be open twice). Throws Problem
- * where it takes too much.
+ * Judges for a person. `who` is null if a page requests it, because a page may be open twice.
+ * Throws Problem if the text is too long, too many judgements wait, or this one takes too long.
  */
 export async function judgeApart(
   question: JudgeQuestion,
@@ -45,10 +45,11 @@ export async function judgeApart(
   maxMs = maxJudgingMs,
 ): Promise<DryRunResult> {
   if (JSON.stringify(given).length > maxCharacters)
-    throw new Problem(422, 'INVALID', `The text is longer than ${maxCharacters} characters. Ask about a part of it.`)
-  if (who !== null && people.has(who)) throw tooMany('You have one judgement under way. Ask again when it is answered.')
+    throw new Problem(422, 'INVALID', `The text is longer than ${maxCharacters} characters. Send a part of the text.`)
+  if (who !== null && people.has(who))
+    throw tooMany('Your earlier text is still being judged. Send this text after the response.')
   const line = who === null ? lines.pages : lines.people
-  if (line.waiting.length >= maxWaiting) throw tooMany('Too many texts are being judged now. Ask again.')
+  if (line.waiting.length >= maxWaiting) throw tooMany('Too many texts are being judged now. Try again.')
   if (who !== null) people.add(who)
   try {
     return await askThread(await takeThread(line), question, maxMs)
@@ -73,7 +74,8 @@ function takeThread(line: Line): Promise<Thread> | Thread {
 function startThread(line: Line): Thread {
   line.isMade = true
   const worker = new Worker(new URL('./judge-thread.ts', import.meta.url), {
-    // It is given no variable: this process knows secrets.
+    // Starts the thread without environment variables, because those of this process contain
+    // secrets.
     env: {},
     resourceLimits: { maxOldGenerationSizeMb: maxMemoryMb },
   })
@@ -81,7 +83,7 @@ function startThread(line: Line): Thread {
   const isReady = new Promise<void>((resolve, reject) => {
     worker.once('message', () => resolve())
     worker.once('error', reject)
-    worker.once('exit', () => reject(new Error('a thread that judges ended before it began')))
+    worker.once('exit', () => reject(new Error('a judging thread ended before it started')))
   })
   isReady.catch(() => {})
   return { worker, isReady, idle: null, line }
@@ -91,7 +93,7 @@ async function askThread(thread: Thread, question: JudgeQuestion, maxMs: number)
   let timer: NodeJS.Timeout | undefined
   let isWell = false
   try {
-    // A process that ends does not wait for it, but a request that waits holds the process.
+    // Keeps the process alive while a request waits, but not for an idle thread.
     thread.worker.ref()
     await thread.isReady
     const answer = await new Promise<DryRunResult>((resolve, reject) => {
@@ -116,7 +118,7 @@ async function askThread(thread: Thread, question: JudgeQuestion, maxMs: number)
 }
 
 function tooLong(what: 'time' | 'memory'): Problem {
-  const detail = `Judging this text takes more ${what} than one text may use. Ask about a part of it: one command without nested ones.`
+  const detail = `Judging this text takes more ${what} than allowed. Send a part of the text: one command without nested commands.`
   return new Problem(422, 'TOO_LONG_TO_JUDGE', detail)
 }
 

@@ -4,7 +4,7 @@ import { loadSql } from '../safety/sql/inspect.ts'
 import { toolFacts } from '../tools/registry.ts'
 import type { JudgeQuestion } from './judge-apart.ts'
 
-/** A thread that judges: it knows the rules and the tools, and neither a database nor a secret. */
+/** The thread that judges, with the rules and the tools, but without database and secrets. */
 await loadSql()
 
 parentPort?.on('message', (asked: JudgeQuestion) => {
@@ -12,7 +12,7 @@ parentPort?.on('message', (asked: JudgeQuestion) => {
     asked.kind === 'supposed'
       ? dryRunPolicy(asked.input, toolFacts, asked.nowMs)
       : simulateCall(asked.call, toolFacts, asked.state, asked.policy, asked.nowMs)
-  // What goes to another thread is data alone.
+  // Converts the result, because only plain data can be sent between threads.
   parentPort?.postMessage(JSON.parse(JSON.stringify(answer)))
 })
 parentPort?.postMessage('ready')

@@ -5,7 +5,7 @@ import { similarNames } from '../domain/tool-name.ts'
 import type { ApiDeps } from './deps.ts'
 import { Problem } from './http/problem.ts'
 
-/** Incident types with a meaning on this site, and the refusal of any other name. */
+/** Incident types that exist on this site, and the refusal of any other name. */
 
 export function missingHere(
   what: string,
@@ -18,17 +18,19 @@ export function missingHere(
   return new Problem(
     404,
     'NOT_FOUND',
-    `There is no ${what} ${name} here: nothing was ${done}. ${similar.length > 0 ? `Is it ${similar.join(' or ')}?` : remedy}`,
+    `There is no ${what} ${name}: nothing was ${done}. ${similar.length > 0 ? `Is it ${similar.join(' or ')}?` : remedy}`,
   )
 }
 
-/** Types that a runbook names as they are: a pattern is about many. */
+/** Lists the types that runbooks name exactly. A pattern fits many types. */
 export function typesOfRunbooks(knowledge: ApiDeps['knowledge']): string[] {
   const named = knowledge.list().items.flatMap(({ incidentTypes }) => incidentTypes)
   return named.filter((each) => incidentType.safeParse(each).success)
 }
 
-/** A type of no incident, level or runbook holds nothing back when mistyped, though relied on. */
+/**
+ * Refuses a type that no incident and no runbook has, because a mistyped stop would block nothing.
+ */
 export async function requireType(
   { db, knowledge }: Pick<ApiDeps, 'db' | 'knowledge'>,
   type: string,

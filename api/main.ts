@@ -44,8 +44,8 @@ import { takeUpSitePolicy } from './site-policy.ts'
 import { startTargetSync } from './sync-targets.ts'
 
 /**
- * The API process: routes, watchdog, and the sync of inventory and targets. Starts, and takes
- * alerts in, while Temporal is down.
+ * The process of the API: routes, watchdog, and the sync of inventory and targets. Starts, and
+ * receives alerts, even if Temporal is down.
  */
 const config = readConfigOrExit(['DATABASE_URL'])
 const log = pino({
@@ -60,7 +60,7 @@ const databaseUrl = config.DATABASE_URL as string
 const db = connect(databaseUrl, { name: 'nightshift-api', max: 20 })
 const locks = connect(databaseUrl, { name: 'nightshift-api-locks', max: 10 })
 const temporal = temporalSettings(config)
-// Lazy: the connection is made by the first call, and made again after it was lost.
+// Connects at the first call, and again at a later one.
 const connection = Connection.lazy(connectionOptions(temporal))
 const client = new Client({ connection, namespace: temporal.namespace })
 const platform = choosePlatform(config, db)
@@ -78,7 +78,7 @@ const provider = oidcSettings(config)
 const workspace = slackSettings(config)
 
 const closing = new AbortController()
-// A database that is away says nothing, and this process starts: `/readyz` looks again.
+// Starts even if the database cannot be reached; `/readyz` checks the schema again.
 const newer = await newerSchema(db).catch(() => null)
 if (newer !== null) {
   log.fatal(`the API does not start: ${newer}`)
@@ -121,8 +121,8 @@ const { app, deps } = createApi({
   webDir: fileURLToPath(new URL('../web/dist', import.meta.url)),
   closing: closing.signal,
 })
-// Longer than a proxy or busy client keeps a connection for its next request: none is used while it
-// closes.
+// Keeps connections longer than a proxy or busy client keeps them for its next request, so that
+// none is used while it closes.
 const serverOptions = { keepAliveTimeout: 75_000 }
 const fetch = sayingNonce(app.fetch, process.env[nonceSetting])
 const server = serve({ fetch, port: config.PORT, hostname: config.HOST, serverOptions }, (address) => {
@@ -137,16 +137,21 @@ void troubleWith(temporal).then(
 )
 void unconfirmedPairs(systemScope(deps.db)).then(
   (pairs) =>
-    pairs.length > 0 && log.warn({ pairs }, 'an older version ran these without asking: confirm or take back each'),
-  (error) => log.warn({ err: error }, 'it is unknown which pairs act without asking'),
+    pairs.length > 0 &&
+    log.warn(
+      { pairs },
+      'an older version ran these pairs of type and tool without approval: confirm or revoke each pair',
+    ),
+  (error) => log.warn({ err: error }, 'the pairs that run without approval could not be read'),
 )
 server.on('error', (error) => {
   log.fatal({ err: error }, `the API cannot listen on port ${config.PORT}: free it, or set PORT`)
   process.exit(1)
 })
-// Writes the compile cache now, where wanted (NODE_COMPILE_CACHE): a killed process keeps nothing.
+// Writes the compile cache now (NODE_COMPILE_CACHE), because a process that is killed writes
+// nothing.
 flushCompileCache()
-// Counting begins here, not at the first scrape.
+// Begins to count now, and not only at the first scrape.
 void deps.metrics.register.metrics().catch(() => {})
 const stopHeartbeat = startHeartbeat(deps, config.HEARTBEAT_URL ?? null)
 const stopWatchdog = startWatchdog(deps, config.WATCHDOG_INTERVAL_SECONDS)
@@ -158,7 +163,10 @@ const stopSilences = startSilences(deps, 60_000)
 const stopKnowledge = knowledge.keepFresh(60_000, () => takeUpSitePolicy(deps))
 const stopSync = deps.state.startSync(platform ? 2_000 : 60_000)
 
-/** Longer work is left to the effect's key and the row's lock: both survive this process. */
+/**
+ * Milliseconds to stop. Longer work is left to the effect's key and the row's lock, which both
+ * survive this process.
+ */
 const stopWithinMs = 4_000
 
 const stop = async () => {
@@ -175,12 +183,12 @@ const stop = async () => {
   setTimeout(() => process.exit(0), stopWithinMs).unref()
   const moved = mesh?.connections.stop()
   const closed = new Promise((resolve) => server.close(resolve))
-  // Connections kept for a next request are closed; those at work get their time.
+  // Closes idle connections. Busy ones may complete their request.
   const idle = setInterval(() => 'closeIdleConnections' in server && server.closeIdleConnections(), 100)
   await Promise.all([closed, moved])
   clearInterval(idle)
-  // The connection to Temporal ends with the process: closed by hand, a retried call would throw
-  // past everybody.
+  // Leaves the connection to Temporal open until the process ends, because after a close a retried
+  // call would throw an uncaught error.
   await Promise.allSettled([db.destroy(), locks.destroy()])
   process.exit(0)
 }
@@ -188,8 +196,8 @@ process.once('SIGTERM', stop)
 process.once('SIGINT', stop)
 
 /**
- * A file with faults ends the start, all in one message: half of it would be another file than was
- * written.
+ * Reads the declared jobs. If the file has errors, the process ends and reports all of them in one
+ * message, because half of the file must not apply.
  */
 function readJobsOrExit(file: string | undefined) {
   try {

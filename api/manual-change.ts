@@ -16,17 +16,17 @@ import { tools } from '../tools/registry.ts'
 import { type ApiDeps, type Context, requirePerson } from './deps.ts'
 import { Problem } from './http/problem.ts'
 
-/** What a person adds to a write that they do themselves. */
+/** Fields that a person adds to a write that they make directly. */
 export const directBody = {
   reason: z.string().min(3).max(500),
   /**
-   * Does a critical write without a second person. Only an admin may; receivers of escalations are
-   * paged, and another person reviews it.
+   * Allows a critical write without a second person, only for an admin. The receivers of
+   * escalations are paged, and another person reviews the write.
    */
   alone: z.boolean().optional(),
 }
 
-/** What became of a person's own write, beyond what the write itself answers. */
+/** Fields about a person's direct write, in addition to the response of the write. */
 export const directAnswer = {
   incidentId: z.string().optional(),
   approvalId: z.string().nullish(),
@@ -40,11 +40,16 @@ type DirectAct = {
   tool: string
   args: Record<string, unknown> & { reason: string }
   alone: boolean | undefined
-  /** Hosts of which this person says that they are off. */
+  /** Hosts of which this person states that they are off. */
   hostIsOff?: string[]
-  /** The write that it takes back, and its part of the transaction that opens the incident. */
+  /**
+   * The write that this one undoes, and functions that run in the transaction that opens the
+   * incident.
+   */
   undo?: { undoes: Undoes; before(trx: Trx): Promise<void>; after(trx: Trx, incidentId: string): Promise<void> }
-  /** What it would touch and on which state: read once it is known that an incident is needed. */
+  /**
+   * Reads what the write would touch and its state, when it is known that an incident is needed.
+   */
   prepare(): Promise<Pick<Preparation, 'targets' | 'stateFingerprint' | 'asks'> & { summary: string }>
 }
 
@@ -57,9 +62,9 @@ type DirectOutcome = {
 }
 
 /**
- * A person's own write of medium risk or more: an incident with approval, lease, log and
- * verification, as an agent's. Null for a lesser one, which the caller does at once. Answers when
- * it is done or waits for somebody, in 20 s at the latest.
+ * Carries out a person's direct write of medium risk or more with an incident, approval, lease, log
+ * and verification, like an agent's write. Null for a write of lower risk, which the caller makes
+ * at once. Returns when the write is done or waits for a person, after 20 s at the latest.
  */
 export async function actDirectly(deps: ApiDeps, act: DirectAct): Promise<DirectOutcome | null> {
   const once = act.c.get('once')
@@ -69,7 +74,12 @@ export async function actDirectly(deps: ApiDeps, act: DirectAct): Promise<Direct
   const own = highestRisk(tools.get(act.tool)?.risk, raised, act.undo?.undoes.risk)
   const person = requirePerson(act.principal, act.actor)
   if (!act.undo && !isManualChangeNeeded(own)) {
-    if (act.alone) throw new Problem(422, 'NOT_CRITICAL', 'Only a critical write can be done alone. Leave "alone" out.')
+    if (act.alone)
+      throw new Problem(
+        422,
+        'NOT_CRITICAL',
+        'Only a critical write can be done without a second person. Leave "alone" out.',
+      )
     return null
   }
   const { summary, asks, targets, stateFingerprint } = await act.prepare()
@@ -93,11 +103,11 @@ export async function actDirectly(deps: ApiDeps, act: DirectAct): Promise<Direct
     await act.undo?.before(trx)
     const incident = await openManualChange(trx, person, { ...change, summary: `${summary}${paused}` })
     if (once && !(await noteOpened(trx, once.place, incident.id)))
-      // A 5xx, which is stored for no key.
+      // Throws a 5xx, which is not stored under the key.
       throw new Problem(
         503,
         'IN_PROGRESS',
-        'Another request with this Idempotency-Key has opened it. Send this one again.',
+        'Another request with this Idempotency-Key has opened the incident. Send this request again.',
       )
     await act.undo?.after(trx, incident.id)
     return incident
@@ -118,14 +128,14 @@ async function requireAdminFor(
     throw new Problem(
       422,
       'NOT_CRITICAL',
-      `This write has ${risk} risk. Only a critical write can be done alone: leave "alone" out.`,
+      `This write has ${risk} risk. Only a critical write can be done without a second person: leave "alone" out.`,
     )
   }
   const { role, name } = principal
   const refused =
     role === 'admin' && permissionsOf(principal).includes('decide')
       ? await refusalForRisk(deps.db, operatorId, { risk, incidentType: manualChangeType, targets })
-      : `${name} (${role}) may not act alone: an admin may`
+      : `${name} (${role}) may not act without a second person: only an admin may`
   if (refused) throw new Problem(403, 'FORBIDDEN', `${refused}.`)
 }
 
@@ -139,17 +149,17 @@ async function outcomeOf({ db, runs }: ApiDeps, incidentId: string): Promise<Dir
     if (incident?.status === 'resolved') return { ...base, status: 'done', detail: incident.resolution ?? 'done' }
     const fields = { incidentId, key: base.key }
     if (incident?.status === 'cancelled') throw new Problem(409, 'NOT_DONE', incident.resolution ?? '', { fields })
-    // No 5xx: a key that is answered so is released, and the write would be done again under it.
+    // Throws no 5xx, because its key would be released, and the write would be repeated with it.
     if (incident?.status === 'escalated') throw new Problem(409, 'EFFECT_FAILED', incident.resolution ?? '', { fields })
     const approvalId = await pendingApprovalOf(db, run, callId(1, 0))
     if (approvalId) {
-      const detail = `Nothing was done yet. ${approvalId} asks somebody who may decide it.`
+      const detail = `Nothing was done yet. ${approvalId} waits for a person who may decide it.`
       return { ...base, status: 'awaiting_approval', approvalId, detail }
     }
     await sleep(lookEveryMs)
   }
   const detail = isStarted
     ? `The write is under way. ${incidentId} shows its result.`
-    : `Nothing was done yet, because Temporal does not answer. ${incidentId} begins within a minute of its return.`
+    : `Nothing was done yet, because Temporal does not answer. ${incidentId} begins within a minute after Temporal answers again.`
   return { ...base, status: 'under_way', detail }
 }

@@ -34,19 +34,22 @@ import { describeKnowledge } from '../knowledge/knowledge.ts'
 import type { ApiDeps } from './deps.ts'
 
 const askWithinMs = 1_500
-/** The worker's note at the Schedule where the agent is off. */
+/** The note that the worker writes at the Schedule if the agent is off. */
 export const agentOffNote = 'AGENT_ENABLED is false'
 /**
- * After this long without an answer the model's state is unknown: nobody asks it while nothing
- * happens.
+ * Milliseconds without a response after which the model's state is unknown, because nobody queries
+ * it while nothing happens.
  */
 const answeredLatelyMs = 900_000
-/** Rounds begin every hour, and one over a backlog of years takes some. */
+/**
+ * Hours without a complete round of retention. Rounds are hourly, and a backlog of years takes
+ * several.
+ */
 const lateHours = 24
-/** Hours after a restore in which people are reminded of what it lacks. */
+/** Hours after a restore for which people are reminded of the missing data. */
 const restoredHours = 24
 
-/** What the parts of one duty are like. Without a remedy that of the duty holds. */
+/** The state of a part. If it has no remedy, the general one is used. */
 type Look = { name?: string; status: StatusPart['status']; detail: string; remedy?: string }
 
 export type PartFacts = {
@@ -61,27 +64,24 @@ export type PartFacts = {
   waiting: WaitingBodies
   refused: RefusedBody[]
   givenUp: GivenUp[]
-  /** Messages of the last hour that reached nobody, also by no other way. */
+  /** Number of messages of the last hour that reached nobody in any way. */
   untold: number
   idle: IdleQueues | null
   spend: Spend
-  /** Since when nothing went through what is old to its end. */
+  /** The time since when no round of retention was completed. */
   retentionLateSince: string | null
   restored: Restoration | null
   onCall: OnCallState
-  /** Why the budget of wakes holds nothing back. */
+  /** Why the budget of wakes delays no message. */
   idleBudget: IdleBudget | null
-  /** Pairs that an older version ran unasked. */
+  /** Pairs that an older version ran automatically and that nobody has confirmed. */
   unconfirmed: TrustPair[]
-  /** Kinds of write that people stopped. */
+  /** Kinds of writes that people stopped. */
   stops: KindStop[]
   devices: (Pick<DeviceRow, 'id' | 'health' | 'healthProblem'> & { connection?: DeviceConnection | 'listens' | null })[]
 }
 
-/**
- * Looks at everything with a duty; each look has a limit, and the database's is that of its
- * statements.
- */
+/** Checks every part. Each check has a time limit; the database's is that of its statements. */
 export async function lookAtParts(scope: Scope, deps: ApiDeps): Promise<PartFacts> {
   const { db, platform, runs, state } = deps
   const [
@@ -129,7 +129,7 @@ export async function lookAtParts(scope: Scope, deps: ApiDeps): Promise<PartFact
   return { ...found, ...messages, devices, spend, retentionLateSince, restored, ...asking }
 }
 
-/** Devices that can be asked, as far as rows tell, each with the way to it. */
+/** Lists devices that can be queried according to rows, each with how it is reached. */
 async function devicesReached(db: ApiDeps['db']): Promise<PartFacts['devices']> {
   const connections = await listConnections(db)
   const devices = await usableDevices(db)
@@ -148,12 +148,12 @@ const looks: Record<DutyName, (facts: PartFacts) => Look[]> = {
   database: ({ trouble }) => [
     trouble
       ? { status: 'failed', detail: trouble.what, remedy: trouble.remedy }
-      : { status: 'ok', detail: 'It answers, and takes writes.' },
+      : { status: 'ok', detail: 'The database answers and accepts writes.' },
   ],
   Temporal: ({ isReachable }) => [
     isReachable
-      ? { status: 'ok', detail: 'It answers.' }
-      : { status: 'failed', detail: 'It does not answer. Alerts are accepted and wait.' },
+      ? { status: 'ok', detail: 'Temporal answers.' }
+      : { status: 'failed', detail: 'Temporal does not answer. Alerts are accepted and wait.' },
   ],
   worker: ({ queue }) => [lookAtWorkers(queue)],
   queue: ({ queue, neglected }) => [lookAtQueue(queue, neglected)],
@@ -165,8 +165,8 @@ const looks: Record<DutyName, (facts: PartFacts) => Look[]> = {
   alerts: ({ refused }) => [lookAtRefused(refused)],
   retention: ({ retentionLateSince }) => [
     retentionLateSince === null
-      ? { status: 'ok', detail: 'Every hour a round removes old rows.' }
-      : { status: 'failed', detail: `No round over old rows has ended since ${formatMinute(retentionLateSince)}.` },
+      ? { status: 'ok', detail: 'Retention runs every hour.' }
+      : { status: 'failed', detail: `Retention has not finished a run since ${formatMinute(retentionLateSince)}.` },
   ],
   questions: ({ onCall, idleBudget }) => [
     lookAtQuestions(onCall),
@@ -182,7 +182,7 @@ const looks: Record<DutyName, (facts: PartFacts) => Look[]> = {
   devices: ({ devices }) => lookAtDevices(devices),
 }
 
-/** Every part as people read it, by the list of duties. */
+/** Describes every part for people, in the order of the table. */
 export function partsOf(facts: PartFacts): StatusPart[] {
   return (Object.keys(duties) as DutyName[]).flatMap((duty) =>
     looks[duty](facts).map(({ name = duty, status, detail, remedy = duties[duty].remedy }) => ({
@@ -195,10 +195,11 @@ export function partsOf(facts: PartFacts): StatusPart[] {
 }
 
 function lookAtQuestions({ isEmpty, useless }: OnCallState): Look {
-  if (useless.length > 0) return { status: 'failed', detail: `Whom to ask first: ${formatList(useless)}.` }
+  if (useless.length > 0)
+    return { status: 'failed', detail: `The list of people to ask first has faults: ${formatList(useless)}.` }
   return isEmpty
-    ? { status: 'off', detail: 'No list says whom to ask first, so everybody who may decide is told at once.' }
-    : { status: 'ok', detail: 'A list says whom to ask first, and whom after 5 and 10 minutes.' }
+    ? { status: 'off', detail: 'No list of people to ask is set, so everybody who may decide is notified at once.' }
+    : { status: 'ok', detail: 'A list sets who is asked first, and who is asked after 5 and 10 minutes.' }
 }
 
 const idleBudgets: Record<IdleBudget, { why: string; remedy: string }> = {
@@ -206,11 +207,12 @@ const idleBudgets: Record<IdleBudget, { why: string; remedy: string }> = {
     why: 'morning.card is off',
     remedy: '"nightshift config set morning.card news", or "nightshift config set page.wake_budget off"',
   },
-  // `--triggers` takes the whole list: given this alone, a destination gets no question.
+  // Explains how to add a trigger. `--triggers` needs the complete list: with only this one, a
+  // destination would get no requests for approval.
   'nobody takes the card': {
-    why: 'no way out takes the morning card',
+    why: 'no destination gets the morning card',
     remedy:
-      'set webhook.news, or add morning to what a destination takes already ("nightshift destinations list" shows it, and --triggers takes the whole list); docs/how-to/nights.md',
+      'set webhook.news, or add morning to the triggers of a destination ("nightshift destinations list" shows them, and --triggers takes the whole list); docs/how-to/nights.md',
   },
 }
 
@@ -220,77 +222,87 @@ function lookAtBudget(idle: IdleBudget): Look {
   return { name: 'wake budget', status: 'failed', detail, remedy }
 }
 
-/** Says which hours a restored database lacks, while somebody still has to go through them. */
+/** Names the hours that a restored database lacks, as long as people still have to check them. */
 function lookAtRestored({ backupAt, restoredAt }: Restoration): Look {
   const lost = formatSpan(Date.parse(restoredAt) - Date.parse(backupAt))
   const detail = `The backup of ${formatMinute(backupAt)} was restored at ${formatMinute(restoredAt)}. Decisions, writes and alerts of the ${lost} between are missing from it.`
   return { status: 'failed', detail }
 }
 
-/** Names the pairs that nobody has looked at since the upgrade. */
+/** Names the pairs that nobody has confirmed since the upgrade. */
 function lookAtUnconfirmed(pairs: readonly TrustPair[]): Look {
   const named = formatList(pairs.slice(0, maxNamedPairs).map(({ type, tool }) => `${tool} in ${type}`))
   const more = pairs.length > maxNamedPairs ? ` and ${pairs.length - maxNamedPairs} more` : ''
   return {
     status: 'failed',
-    detail: `An older version ran these without asking, and they still run so: ${named}${more}.`,
+    detail: `An older version ran these tools without approval, and they still run without approval: ${named}${more}.`,
   }
 }
 
 const maxNamedPairs = 10
 
-/** Nothing is lost where people stopped something, and everybody should know. */
+/** A stop by people is not a failure, but everybody should know of it. */
 function lookAtStops(stops: readonly KindStop[]): Look {
   const said = stops.slice(0, maxNamedPairs).map((stop) => `${nameScope(stop)} is ${describeStop(stop)}`)
   const more = stops.length > maxNamedPairs ? `; and ${stops.length - maxNamedPairs} more` : ''
-  return { name: 'trust of the stopped', status: 'off', detail: `${capitalize(said.join('; '))}${more}` }
+  return { name: 'stopped writes', status: 'off', detail: `${capitalize(said.join('; '))}${more}` }
 }
 
 function lookAtPlatform(fresh: { stale: boolean } | null): Look {
   if (fresh === null) {
-    const detail = 'None is configured (PLATFORM_URL or PROXMOX_URL). Only hosts with an agent, and jobs, can repair.'
+    const detail = 'No platform is configured (PLATFORM_URL or PROXMOX_URL), so none is read or changed.'
     return { status: 'off', detail }
   }
-  if (!fresh.stale) return { status: 'ok', detail: 'It answers.' }
-  return { status: 'failed', detail: 'It does not answer. Health is unknown, and writes are refused.' }
+  if (!fresh.stale) return { status: 'ok', detail: 'The platform answers.' }
+  return { status: 'failed', detail: 'The platform does not answer. Health is unknown, and writes are refused.' }
 }
 
 const schedule = `--schedule-id ${queueScheduleId}`
 
-/** Does the queue tick, and is what waits taken up? It can be stopped at Temporal. */
+/**
+ * Checks that the queue's Schedule runs, and starts waiting incidents. The Schedule can be stopped
+ * at Temporal.
+ */
 function lookAtQueue(queue: QueueState | null, neglected: Neglected | null): Look {
-  if (queue === null) return { status: 'unknown', detail: 'Temporal knows, but did not answer.' }
+  if (queue === null) return { status: 'unknown', detail: 'Unknown, because Temporal did not answer.' }
   const { schedule: found, missingAttributes } = queue
   if (found === null) {
-    const detail = 'Its Schedule is missing in Temporal. A running worker makes it again within a minute.'
-    return { status: 'failed', detail, remedy: 'start a worker, or see its log: it makes the Schedule again' }
+    const detail = "The queue's Schedule is missing in Temporal. A running worker creates it again within a minute."
+    return {
+      status: 'failed',
+      detail,
+      remedy: "start a worker, which creates the Schedule again, or read the worker's log",
+    }
   }
   if (found.paused) {
-    // The worker's own words where the agent is off.
+    // Uses the worker's text if the agent is off.
     return found.note === agentOffNote
       ? { status: 'off', detail: 'The agent is off (AGENT_ENABLED), so nothing is investigated.' }
       : {
           status: 'failed',
-          detail: 'Somebody paused its Schedule in Temporal, so nothing is investigated.',
+          detail: "Somebody paused the queue's Schedule in Temporal, so nothing is investigated.",
           remedy: `temporal schedule toggle ${schedule} --unpause --reason "work goes on"`,
         }
   }
   const lateMs = Math.max(120_000, 3_000 * (found.everySeconds ?? 60))
   if (found.everySeconds === null || found.nextAt === null || isLate(found.lastAt, lateMs)) {
-    const detail = 'Its Schedule does not tick. Somebody edited it in Temporal, or it cannot run.'
-    return { status: 'failed', detail, remedy: `temporal schedule delete ${schedule}: a worker makes it again` }
+    const detail = "The queue's Schedule does not run. Somebody edited it in Temporal, or it cannot run."
+    return { status: 'failed', detail, remedy: `temporal schedule delete ${schedule}: a worker creates it again` }
   }
   if (missingAttributes.length > 0)
-    return { status: 'failed', detail: `Temporal does not know ${missingAttributes.join(', ')}, so no run starts.` }
+    return {
+      status: 'failed',
+      detail: `Temporal lacks the search attributes ${missingAttributes.join(', ')}, so no run starts.`,
+    }
   if (neglected) {
-    const detail = `It ticks, but ${neglected.incidentId} has waited for ${neglected.minutes} min although a slot is free.`
+    const detail = `The queue's Schedule runs, but ${neglected.incidentId} has waited for ${neglected.minutes} min although a slot is free.`
     return {
       status: 'failed',
       detail,
       remedy: `see the log of the worker: "nightshift incidents show ${neglected.incidentId}"`,
     }
   }
-  return { status: 'ok', detail: 'It ticks.' }
+  return { status: 'ok', detail: "The queue's Schedule runs." }
 }
 
 function isLate(at: string | null, byMs: number): boolean {
@@ -298,27 +310,27 @@ function isLate(at: string | null, byMs: number): boolean {
 }
 
 function lookAtWorkers(queue: QueueState | null): Look {
-  if (queue === null) return { status: 'unknown', detail: 'Temporal knows, but did not answer.' }
+  if (queue === null) return { status: 'unknown', detail: 'Unknown, because Temporal did not answer.' }
   const { length } = queue.workers
-  if (length === 0) return { status: 'failed', detail: 'None asks for work: incidents wait.' }
-  return { status: 'ok', detail: length === 1 ? 'One asks for work.' : `${length} ask for work.` }
+  if (length === 0) return { status: 'failed', detail: 'No worker runs: incidents wait.' }
+  return { status: 'ok', detail: length === 1 ? 'One worker runs.' : `${length} workers run.` }
 }
 
 function lookAtModel({ last, lastHour, lastFailure }: PartFacts['model']): Look {
   const { answers, failures } = lastHour
-  // A single failure is no loss yet, and a model that answered since is back.
+  // A single failure does not count yet, and a model that has responded since then works.
   const isFailing = lastFailure !== null && (last === null || last.at < lastFailure.at)
   if (isFailing && failures > answers && failures > 1) {
-    const said = ` The last: ${inertText(lastFailure.detail, 200)}.`
+    const said = ` The last failure: ${inertText(lastFailure.detail, 200)}.`
     return { status: 'failed', detail: `${failures} of ${answers + failures} requests failed in the last hour.${said}` }
   }
   const isLately = last !== null && Date.now() - Date.parse(last.at) < answeredLatelyMs
   return isLately
-    ? { status: 'ok', detail: 'It answered recently.' }
-    : { status: 'unknown', detail: 'Nobody asked it recently.' }
+    ? { status: 'ok', detail: 'The model answered recently.' }
+    : { status: 'unknown', detail: 'No request was sent recently.' }
 }
 
-/** A file that was not taken makes investigations poorer, and stops nothing. */
+/** A refused file does not stop investigations, but makes them worse. */
 function lookAtKnowledge(known: KnowledgeList): Look {
   if (known.items.length === 0 && known.places.length === 0)
     return { status: 'unknown', detail: 'No runbook is read yet.' }
@@ -326,14 +338,14 @@ function lookAtKnowledge(known: KnowledgeList): Look {
   return { status: isWell ? 'ok' : 'failed', detail }
 }
 
-/** No line where the site has none. */
+/** Returns no line if the site has no policy. */
 function lookAtSitePolicy(state: SitePolicyState): Look[] {
   if (state.inForce === null && state.waiting === null && (state.reading?.faults.length ?? 0) === 0) return []
   const { isWell, detail } = describeSitePolicy(state)
   return [{ status: isWell ? 'ok' : 'failed', detail }]
 }
 
-/** Do devices answer, and may looks at them run? No line where there are none. */
+/** Checks that devices respond, and may run reads. Returns no line without devices. */
 function lookAtDevices(devices: PartFacts['devices']): Look[] {
   if (devices.length === 0) return []
   const away = devices.flatMap(({ id, connection = 'listens' }) =>
@@ -350,20 +362,22 @@ function lookAtDevices(devices: PartFacts['devices']): Look[] {
     return lack === null ? [] : [`${id} (${lack})`]
   })
   const faults = [
-    ...(away.length > 0 ? [`These call out but are not connected: ${formatList(away)}.`] : []),
-    ...(silent.length > 0 ? [`No answer: ${formatList(silent)}.`] : []),
+    ...(away.length > 0 ? [`Not connected: ${formatList(away)}.`] : []),
+    ...(silent.length > 0 ? [`These devices do not answer: ${formatList(silent)}.`] : []),
     ...(asking.length > 0
-      ? [`No sandbox confines reads on these, so each read asks a person: ${formatList(asking)}.`]
+      ? [`No sandbox confines reads on these devices, so each read needs approval: ${formatList(asking)}.`]
       : []),
   ]
   const unasked = devices.filter(({ health, healthProblem }) => health === null && healthProblem === null)
   if (faults.length === 0 && unasked.length > 0)
-    return [{ status: 'unknown', detail: `Not asked yet: ${formatList(unasked.map(({ id }) => id))}.` }]
+    return [{ status: 'unknown', detail: `Health not read yet: ${formatList(unasked.map(({ id }) => id))}.` }]
   if (faults.length === 0)
-    return [{ status: 'ok', detail: `${formatCount(devices.length, 'device')}. Each answers, and confines its reads.` }]
+    return [
+      { status: 'ok', detail: `${formatCount(devices.length, 'device')}. All devices answer and confine their reads.` },
+    ]
   const more =
     away.length > 0
-      ? { remedy: 'see the log of the agent there: nightshift agent' }
+      ? { remedy: 'see the log of the agent (nightshift agent) on the device' }
       : asking.length > 0
         ? { remedy: sandboxRemedy }
         : {}
@@ -375,22 +389,22 @@ function describeAway(id: string, connection: DeviceConnection | null): string {
   return connection.endedAt === null ? id : `${id} (since ${formatMinute(connection.endedAt)})`
 }
 
-/** A part takes seconds at most; a body has two hundred. */
+/** Seconds without progress. A part of a body takes seconds at most, and a body has two hundred. */
 const maxIdleSeconds = 120
 
-/** Is what came in whole taken up? */
+/** Checks that stored alert bodies are processed. */
 function lookAtBodies(waiting: WaitingBodies): Look {
-  if (waiting.bodies === 0) return { status: 'ok', detail: 'No large body waits.' }
+  if (waiting.bodies === 0) return { status: 'ok', detail: 'No large alert body waits.' }
   return { status: waiting.idleSeconds > maxIdleSeconds ? 'failed' : 'ok', detail: describeWaiting(waiting) }
 }
 
-/** Is anything refused that a known sender sends? */
+/** Reports refused alert bodies of known senders. */
 function lookAtRefused(refused: readonly RefusedBody[]): Look {
-  if (refused.length === 0) return { status: 'ok', detail: 'No body was refused within a day.' }
+  if (refused.length === 0) return { status: 'ok', detail: 'No alert body was refused in the last day.' }
   return { status: 'failed', detail: refused.map(describeRefusedBody).join(' ') }
 }
 
-/** Do messages reach people? */
+/** Checks that messages reach people. */
 function lookAtMessages(givenUp: readonly GivenUp[], idle: IdleQueues | null): Look {
   const sentences = givenUp.map(({ destination, count, response }) => {
     const said = `${formatCount(count, 'message')} of the last day did not arrive at ${destination}`
@@ -400,12 +414,12 @@ function lookAtMessages(givenUp: readonly GivenUp[], idle: IdleQueues | null): L
     sentences.unshift(
       `${formatCount(idle.messages, 'message')} have waited since ${formatMinute(idle.since)}${describePages(idle)}, and no worker takes them.`,
     )
-  if (sentences.length === 0) return { status: 'ok', detail: 'None was given up within a day.' }
+  if (sentences.length === 0) return { status: 'ok', detail: 'No message was given up in the last day.' }
   const more = idle === null ? {} : { remedy: duties.worker.remedy }
   return { status: 'failed', detail: sentences.join(' '), ...more }
 }
 
-/** Held pages that are due, among those that nobody takes. */
+/** Describes delayed pages that are due but that no process sends. */
 function describePages({ pages, messages }: IdleQueues): string {
   if (pages === 0) return ''
   return pages === messages
@@ -413,7 +427,7 @@ function describePages({ pages, messages }: IdleQueues): string {
     : `, of them ${formatCount(pages, 'held page')} that ${pages === 1 ? 'is' : 'are'} due`
 }
 
-/** A line for each cap that is set. */
+/** Makes a line for each budget that is set. */
 function lookAtBudgets(spend: Spend): Look[] {
   return (['day', 'month'] as const).flatMap((period): Look[] => {
     const { dollars, cap } = spend[period]
@@ -422,11 +436,11 @@ function lookAtBudgets(spend: Spend): Look[] {
     const name = `budget of the ${period}`
     if (dollars < cap) return [{ name, status: 'ok', detail }]
     const remedy = `raise agent.budget_${period}: "nightshift config set agent.budget_${period} ${Math.ceil(cap * 2)}"`
-    return [{ name, status: 'failed', detail: `${detail} Until it ends, nothing is investigated.`, remedy }]
+    return [{ name, status: 'failed', detail: `${detail} Until the ${period} ends, nothing is investigated.`, remedy }]
   })
 }
 
-/** A source is no duty: investigations do without it. */
+/** Describes a source, which is not vital because investigations work without it. */
 export function sourcePart(
   { name: source, kind }: { name: string; kind: string },
   { state, lastOkAt, lastError, restsUntil }: SourceHealth,
@@ -435,7 +449,7 @@ export function sourcePart(
   const name = `${source} (${kind})`
   const remedy = null
   if (state === 'unknown')
-    return { name, status: 'unknown', detail: 'Nobody asked it since the API process began.', remedy }
+    return { name, status: 'unknown', detail: 'No query was sent since the API process began.', remedy }
   const answered = lastOkAt === null ? null : `answered at ${formatMinute(lastOkAt)}`
   if (state === 'ok' && warning !== null)
     return {
@@ -446,7 +460,7 @@ export function sourcePart(
     }
   if (state === 'ok') return { name, status: 'ok', detail: `It ${answered}.`, remedy }
   const facts = [lastError ?? 'it did not answer', answered && `it last ${answered}`].filter(Boolean)
-  const rest = restsUntil === null ? '' : ` Nightshift leaves it alone until ${restsUntil.slice(11, 19)} UTC.`
-  const detail = `${facts.join('; ')}.${rest} Investigations go on without it.`
-  return { name, status: 'failed', detail, remedy: `"nightshift sources test ${source}" says more` }
+  const rest = restsUntil === null ? '' : ` Nightshift sends the source no query until ${restsUntil.slice(11, 19)} UTC.`
+  const detail = `${facts.join('; ')}.${rest} Investigations continue without it.`
+  return { name, status: 'failed', detail, remedy: `"nightshift sources test ${source}" shows more` }
 }

@@ -10,8 +10,8 @@ import { startRounds } from './rounds.ts'
 type SilenceDeps = Pick<ApiDeps, 'db' | 'locks' | 'log' | 'sources' | 'closing'>
 
 /**
- * One round: stores each Alertmanager's silences for the site's policy. Asks all at once, so that a
- * slow one delays no other; one process at a time.
+ * Stores the silences of each Alertmanager, for the site policy. Reads all of them at the same
+ * time, so that a slow one delays no other. Only one process of the API does this at a time.
  */
 export async function readAllSilences(deps: SilenceDeps): Promise<void> {
   await withAdvisoryLock(deps.locks, 'silences', async () => {
@@ -31,7 +31,7 @@ async function readOne({ db, log, sources, closing }: SilenceDeps, source: Sourc
   }
 }
 
-/** Answers how to stop. */
+/** Starts the rounds. Returns a function that stops them. */
 export const startSilences = (deps: SilenceDeps, everyMs: number): (() => void) =>
   startRounds(
     () => readAllSilences(deps).catch((error) => deps.log.warn({ err: error }, 'silences were not read')),

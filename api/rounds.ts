@@ -1,4 +1,7 @@
-/** Runs a round at once, and again this long after each end, however it ended. Answers a stop. */
+/**
+ * Runs a round at once, and again this long after each end. Returns a function that stops the
+ * rounds.
+ */
 export function startRounds(round: () => Promise<void>, everyMs: number): () => void {
   let timer: NodeJS.Timeout
   let isStopped = false

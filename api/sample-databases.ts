@@ -7,7 +7,7 @@ import { countStatements, readDatabaseState, sourceKinds } from '../sources/kind
 import type { ApiDeps } from './deps.ts'
 import { startRounds } from './rounds.ts'
 
-/** Samples of database servers, by source name: this process', and gone with it. */
+/** Samples of database servers by source name, in the memory of this process. */
 
 type SampleDeps = Pick<ApiDeps, 'db' | 'log' | 'sources' | 'closing'>
 
@@ -16,7 +16,7 @@ const kept = new Map<string, DatabaseSample[]>()
 
 export const samplesOf = (name: string): readonly DatabaseSample[] => kept.get(name) ?? []
 
-/** One round: a server that gives no answer is a gap. */
+/** Runs one round. A server that does not respond leaves a gap. */
 async function sampleDatabases({ db, sources, closing }: SampleDeps): Promise<void> {
   const all = (await listSources(db)).filter(({ kind }) => sourceKinds.get(kind)?.readState)
   for (const name of kept.keys()) if (!all.some((each) => each.name === name)) kept.delete(name)
@@ -34,7 +34,7 @@ async function sampleDatabases({ db, sources, closing }: SampleDeps): Promise<vo
   }
 }
 
-/** What the server has counted of its statements, once a day. */
+/** Stores a server's statement counters, once a day. */
 async function keepDaily({ db, sources }: Pick<SampleDeps, 'db' | 'sources'>, source: Source): Promise<void> {
   if (await hasSnapshotOfToday(db, source.name)) return
   const counted = await countStatements(source, sources).catch((error: unknown) => {
@@ -44,7 +44,7 @@ async function keepDaily({ db, sources }: Pick<SampleDeps, 'db' | 'sources'>, so
   if (counted) await keepSnapshot(db, source.name, counted)
 }
 
-/** Answers how to stop. */
+/** Starts the rounds. Returns a function that stops them. */
 export const startDatabaseSamples = (deps: SampleDeps, everyMs: number): (() => void) =>
   startRounds(
     () => sampleDatabases(deps).catch((error) => deps.log.warn({ err: error }, 'databases were not sampled')),

@@ -7,8 +7,8 @@ import { toolFacts } from '../tools/registry.ts'
 import type { ApiDeps } from './deps.ts'
 
 /**
- * Takes up what was found beside the runbooks. Without a file the last good policy stays, and the
- * reading says so.
+ * Applies the policy that was found beside the runbooks. Without a file the last valid policy
+ * stays, which the stored reading reports.
  */
 export async function takeUpSitePolicy({
   db,
@@ -36,7 +36,10 @@ async function takeFound(db: Db, knowledge: Knowledge): Promise<void> {
   await takeSitePolicy(db, { text, compiled, place: file.path, commit: file.commit })
 }
 
-/** An unreadable place hides its file, and says so: only a read one without a file has none. */
+/**
+ * Records that there is no file only if the places could be read. A place that cannot be read is
+ * reported.
+ */
 async function noteGone(db: Db, knowledge: Knowledge): Promise<void> {
   const { places } = knowledge.list()
   if (places.some(({ readAt, error }) => readAt === null || error !== null)) return

@@ -10,15 +10,18 @@ import { startRounds } from './rounds.ts'
 type TargetDeps = Pick<ApiDeps, 'db' | 'locks' | 'log' | 'sources' | 'closing'>
 
 /**
- * One round: each source's scraped targets reach the registry. A source without a list leaves its
- * rows, which go stale. This process reads the credentials, so it happens here; one process at a
- * time.
+ * Runs one round: the scraped targets of each source are written to the registry. A source that
+ * gives no list keeps its rows, which become stale. Runs in the API, because only this process
+ * reads the credentials, and in one process at a time.
  */
 export async function syncTargets(deps: TargetDeps): Promise<void> {
   await syncAll(deps, 'targets', () => true)
 }
 
-/** The same for lists in memory, which cost their servers nothing: a new pod is known at once. */
+/**
+ * Does the same for lists in memory, which cost their servers nothing, so that a new pod is known
+ * at once.
+ */
 async function syncFollowed(deps: TargetDeps): Promise<void> {
   await syncAll(deps, 'followed', ({ kind }) => sourceKinds.get(kind)?.isFollowed === true)
 }
@@ -33,8 +36,8 @@ async function syncAll(deps: TargetDeps, lock: string, isMeant: (source: Source)
 }
 
 /**
- * One source's list, now: a new source is known before its first round. A failure is the source's
- * health, not the caller's.
+ * Fetches the list of one source now, so that a new source is known before its first round. A
+ * failure only affects the health of the source, not the caller.
  */
 export async function syncSource(
   { db, log, sources }: Pick<TargetDeps, 'db' | 'log' | 'sources'>,
@@ -45,21 +48,21 @@ export async function syncSource(
     if (listed === null) return
     if ('database' in listed) {
       if (await declareDatabase(db, source, listed.database))
-        log.info({ source: source.name }, 'what the server of a source is changed')
+        log.info({ source: source.name }, 'the kind of server behind a source changed')
     } else if ('cluster' in listed) {
       if (await declareCluster(db, source, listed.cluster))
-        log.debug({ source: source.name }, 'what a cluster has changed')
+        log.debug({ source: source.name }, 'the resources of a cluster changed')
     } else if (await declareTargets(db, source, listed.targets))
       log.info({ source: source.name, targets: listed.targets.length }, 'the targets of a source changed')
   } catch (error) {
     if (!(error instanceof SourceError)) throw error
-    // That a source is away is said by its health.
-    log.debug({ source: source.name, code: error.code }, 'a source did not list its targets')
-    if (error.code === 'TOO_LARGE') log.warn({ source: source.name }, `targets are not taken: ${error.message}`)
+    // Logs only at debug level, because the health of the source already shows that it is away.
+    log.debug({ source: source.name, code: error.code }, 'the targets of a source could not be read')
+    if (error.code === 'TOO_LARGE') log.warn({ source: source.name }, `the targets are refused: ${error.message}`)
   }
 }
 
-/** Answers how to stop. */
+/** Starts the rounds. Returns a function that stops them. */
 export function startTargetSync(deps: TargetDeps, everyMs: number, followedMs: number): () => void {
   const whatFailed = (error: unknown) => deps.log.warn({ err: error }, 'targets were not synchronised')
   const stops = [

@@ -5,9 +5,9 @@ const days = 180
 
 /**
  * Fills a migrated, empty database with half a year of incidents, rows, alerts, approvals and
- * audit. The server writes it, not `append()`: no hash chain, no foreign key checks. Only for a
- * throw-away database. Lengths vary as in life: most are short, one in two hundred has a thousand
- * rows.
+ * audit. SQL writes the data and not `append()`, so there are no hash chain and no foreign key
+ * checks. Only for a throw-away database. Lengths vary as real ones do: most incidents are short,
+ * one in two hundred has a thousand rows.
  */
 export async function fill(
   databaseUrl: string,
@@ -25,7 +25,8 @@ export async function fill(
         await client.query(statement, [from, to])
       if (to % 10_000 === 0 || to === incidents) progress(`${to} of ${incidents} incidents`)
     }
-    // The chain of the audit is written by its trigger, and a row without it is refused.
+    // Turns triggers on again, because the trigger of the audit writes its hash chain, and a row
+    // without the chain is refused.
     await client.query('set session_replication_role = default')
     await client.query(auditRows)
     await client.query('drop table life')
@@ -37,7 +38,7 @@ export async function fill(
 }
 
 const preparation = [
-  // Without it every row would be looked up at its incident, where nothing can be wrong.
+  // Turns foreign key checks off, because each row's incident certainly exists.
   'set session_replication_role = replica',
   'set synchronous_commit = off',
   "set work_mem = '64MB'",
@@ -47,11 +48,12 @@ const preparation = [
     from generate_series(0, digits - 1) as place $$`,
 ]
 
-/** What every incident is, decided once, so that its rows agree with each other. */
+/** Chooses each incident's data once, so that its rows agree with each other. */
 function tables(incidents: number, events: number): string {
   const long = Math.floor(incidents / 200)
   const longRows = Math.min(long * 1_000, Math.floor(events * 0.1))
-  // Exponential lengths over at least six rows; the rest goes to the long ones.
+  // Short incidents have at least six rows and exponentially distributed lengths. The other rows go
+  // to the long incidents.
   const mean = Math.max(0.001, (events - longRows) / Math.max(1, incidents - long) - 6)
   return `create table life as
     select n,
@@ -88,7 +90,10 @@ const incidentRows = `
     events + 1, md5(id)
   from life where n between $1 and $2 order by n`
 
-/** Kinds in the grammar's order: alert, claim, context, then turns of four rows, then the end. */
+/**
+ * Writes the kinds of rows in the order that the grammar requires: alert, claim, context, then
+ * turns of four rows, then the end.
+ */
 const eventRows = `
   insert into incident_event (incident_id, attempt, seq, step_key, turn, kind, action, actor, detail, metadata, at, prev_hash, hash)
   select id, 1, seq, case when kind in ('alert_received', 'commented') then null else id || ':1:' || seq || ':' || kind end,

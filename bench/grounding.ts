@@ -13,16 +13,16 @@ import {
 import { report } from './stage.ts'
 
 /**
- * Recorded public investigations through the real loop, judge and ledger. Checks that a diagnosis
- * is shown where the readings show it, and not where the deciding reading was not read, the
- * readings are another case's, or a scripted model lies.
+ * Plays recorded public investigations through the real loop, judge and ledger. A diagnosis must
+ * count as shown if the readings prove it. It must not count as shown if the deciding reading is
+ * missing, the readings are another case's, or a scripted model lies.
  */
 
 /**
- * `golden`: the recorded readings, and what they show. `removed`: the deciding ones were not read;
- * `swapped`: another case's were. A lie quotes true words from another row, true words from an
- * absent row, another line with the object's name, the name alone, or the other case. `in own
- * words`: the claim marks no quote, and cites a line about the object.
+ * The trials. `golden`: the recorded readings, and the diagnosis that they prove. `removed`:
+ * without the deciding readings. `swapped`: with another case's readings. A lie quotes true words
+ * from another or an absent row, another line with the object's name, only the name, or what the
+ * other case says. `in own words`: the claim marks no quote, and cites a line about the object.
  */
 const trials = [
   'golden',
@@ -40,11 +40,14 @@ type Trial = (typeof trials)[number]
 
 type Diagnosed = GroundingCase & { diagnosis: Diagnosis }
 
-/** The kinds of script: the trials of one kind are tried in one run, over the same readings. */
+/** The kinds of scripts. The trials of one kind share one run, over the same readings. */
 const kinds = ['golden', 'removed', 'swapped'] as const
 const trialsOf = (kind: (typeof kinds)[number]): Trial[] => trials.filter((trial) => trial.startsWith(kind))
 
-/** Null where the case leaves nothing to read once the readings that decide are gone. */
+/**
+ * Builds the script of some trials. Null if the case has no readings left without the deciding
+ * ones.
+ */
 function scriptOf(chosen: readonly Trial[], own: Diagnosed, other: Diagnosed): ModelScript | null {
   const [first = 'golden'] = chosen
   const read = readBy(first, own, other)
@@ -75,7 +78,7 @@ type Cited = [seq: number, words: string]
 const noRow = 9_999
 type PlayedPair = { own: Diagnosed; other: Diagnosed; reads: number }
 
-/** What a trial cites: a row, and words that are to stand in it. */
+/** Returns what a trial cites: rows, and the words that should be in each. */
 function cite(trial: Trial, { own, other, reads }: PlayedPair, results: readonly PlayedResult[]): Cited[] {
   const { at, words } = own.diagnosis
   const read = results.slice(0, reads)
@@ -98,7 +101,10 @@ function cite(trial: Trial, { own, other, reads }: PlayedPair, results: readonly
   }
 }
 
-/** Where the deciding words lack the object, the newest line with it: the whole was searched. */
+/**
+ * Returns the newest line with the object's name, if the deciding words lack the name. Otherwise
+ * returns nothing.
+ */
 function namedBy(object: string, words: string, results: readonly PlayedResult[]): Cited[] {
   if (holdsName(foldText(words), object)) return []
   for (const { seq, text } of results.toReversed()) {
@@ -108,25 +114,27 @@ function namedBy(object: string, words: string, results: readonly PlayedResult[]
   return []
 }
 
-/** The row that shows the words: what was looked for in the whole, else the reading itself. */
+/**
+ * Finds the row that shows the words: the last search that found them, or else the reading itself.
+ */
 function rowOf(results: readonly PlayedResult[], reads: number, at: number, words: string): number {
   const searched = results.slice(reads).findLast(({ text }) => holds(text, words))
   return (searched ?? results[at])?.seq ?? noRow
 }
 
-/** Does a result show the words, as the ledger reads both? */
+/** Returns whether a result shows the words, as the ledger reads both. */
 const holds = (text: string, words: string): boolean => foldText(text).includes(foldText(words))
 
 /**
- * The whole is searched line by line, as written: the longest piece of the words without a line end
- * or quotation mark.
+ * Returns the longest piece of the words that has no line end or quotation mark, because the search
+ * works line by line.
  */
 function longestLine(words: string): string {
   const pieces = words.split(/[\n"\\]/).map((each) => each.trim())
   return (pieces.sort((a, b) => b.length - a.length)[0] ?? words).slice(0, 90)
 }
 
-/** The longest line that a model was shown and that names the object. */
+/** Finds the longest line that the model read and that names the object. */
 function lineAbout(object: string, results: readonly PlayedResult[]): { seq: number; line: string } | null {
   for (const { seq, text } of results) {
     const found = linesOf(text).filter((line) => line.includes(object) && line.length > object.length)
@@ -136,7 +144,7 @@ function lineAbout(object: string, results: readonly PlayedResult[]): { seq: num
   return null
 }
 
-/** The texts of a result that were not cut, as many characters as a quote may have. */
+/** Lists the texts in a result that are not cut and fit in a quote. */
 function linesOf(text: string): string[] {
   const strings = [...text.matchAll(/"(?:[^"\\]|\\.)*"/g)].map(([found]) => JSON.parse(found) as string)
   return strings.map((each) => each.trim()).filter((each) => each !== '' && each.length < 900 && !each.includes('…'))
@@ -178,7 +186,7 @@ export async function grounding(options: Options): Promise<void> {
   else print(all, played, seconds)
 }
 
-/** Each ending in free words that was judged otherwise than it is, and the shares. */
+/** Prints each ending in free words that was judged wrongly, and the shares. */
 function printFreeWords(json: boolean): void {
   const outcomes = judgeFreeWords()
   if (json) return void console.log(JSON.stringify({ bench: 'grounding', ...sumUpFreeWords(outcomes) }))
@@ -213,7 +221,10 @@ async function playAll(player: Player, known: readonly Diagnosed[]): Promise<Pla
   return played
 }
 
-/** One run tries one after another; what is behind one that was recorded is tried in a run more. */
+/**
+ * Plays trials. One run tries several endings one after another. When one is recorded, the
+ * remaining trials need another run.
+ */
 async function playTrials(player: Player, chosen: Trial[], own: Diagnosed, other: Diagnosed): Promise<Played[]> {
   const played: Played[] = []
   while (played.length < chosen.length) {
@@ -230,7 +241,7 @@ async function playTrials(player: Player, chosen: Trial[], own: Diagnosed, other
   return played
 }
 
-/** A case with another fault and another object, far away in the list. */
+/** Returns a case with another fault and another object, far away in the list. */
 function otherOf(known: readonly Diagnosed[], at: number): Diagnosed | undefined {
   const own = known[at]
   const step = Math.floor(known.length / 3) + at

@@ -5,7 +5,7 @@ type Measures = { lines: number; files: number; exports: number; longest: number
 const columns = ['lines', 'files', 'exports', 'longest'] as const
 
 /**
- * Prints by folder what rose and fell since a commit: lines, files, exported names, lines of the
+ * Prints the changes since a commit by folder: lines, files, exported names, and the lines of the
  * longest function.
  */
 export function printChanges(since: string): void {
@@ -20,7 +20,10 @@ export function printChanges(since: string): void {
   }
 }
 
-/** `1,204 ↑ 32`, or the number alone where it is the same. */
+/**
+ * Formats a number and its change, for example `1,204 ↑ 32`, or only the number if it did not
+ * change.
+ */
 function change(was: number, is: number): string {
   const written = is.toLocaleString('en')
   if (was === is) return written
@@ -49,7 +52,7 @@ function exportsIn(text: string): number {
   return declared.length + listed.length
 }
 
-/** The files of a commit, read in one go. */
+/** Reads all files of a commit at once. */
 function filesAt(commit: string): SourceText[] {
   const git = (args: string[], input = '') =>
     execFileSync('git', args, { input, maxBuffer: 1 << 30, stdio: ['pipe', 'pipe', 'inherit'] })
@@ -58,7 +61,7 @@ function filesAt(commit: string): SourceText[] {
   const files: SourceText[] = []
   let at = 0
   for (const path of paths) {
-    // A line about the object, its bytes, and an end of line.
+    // Git prints a line about the object, its bytes, and a line end.
     const begin = answer.indexOf(10, at) + 1
     const bytes = Number(answer.subarray(at, begin).toString().trim().split(' ')[2])
     files.push({ path, text: answer.subarray(begin, begin + bytes).toString() })

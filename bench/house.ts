@@ -10,7 +10,10 @@ export const folksyWords =
 /** Documents that are not in the repository. */
 export const foreignReferences = /\b(seeds? \d{3}|design (section|chapter|\d)|first design|founder|session \d)\b/i
 
-/** Matching comment lines of a file, with places. Reads line by line: misses a phrase over two. */
+/**
+ * Lists matching comment lines, with their places. Reads line by line, so it misses a phrase that
+ * is on two lines.
+ */
 export function findWords(words: RegExp, { path, text }: { path: string; text: string }): string[] {
   return text.split('\n').flatMap((line, at) => {
     const comment = /^\s*(?:\/\/|\/?\*)(.*)|(?:^|\s)\/\/\s(.*)/.exec(line)
@@ -18,22 +21,22 @@ export function findWords(words: RegExp, { path, text }: { path: string; text: s
   })
 }
 
-/** A comment that begins so makes its reader wait for the subject. */
+/** Words at the beginning of a comment after which the reader has to wait for the subject. */
 const lateSubjects = /^\s*(so|of|who|whoever|that|to be)\b/i
 
 /**
- * Counts lamps of this repository: long functions, dust, cycles, SQL out of place, private words.
- * Reads git's files and runs nothing. A reviewer looks where one burns; no count is an aim.
+ * Counts warning signs in this repository: long functions, tiny files, import cycles, SQL outside
+ * its folders, private words. Reads only the files that git knows. No count is a goal.
  */
 export async function house(): Promise<void> {
   const files = sourceFiles()
   const code = files.filter(({ path }) => !path.startsWith('test/'))
-  // A released migration never changes, and one is a list of statements.
+  // Leaves out migrations, because a released migration never changes, and is a list of statements.
   const functions = code.filter(({ path }) => !path.startsWith('migrations/')).flatMap((file) => functionsIn(file))
   const long = functions.filter(({ lines }) => lines > 70)
   const wide = functions.filter(({ parameters }) => parameters > 5)
   const importers = countImporters(files)
-  // A migration is a file by nature.
+  // Leaves out migrations, because a migration is always a separate file.
   const isDust = ({ path, text }: SourceText) =>
     lineCount(text) < 40 && importers.get(path)?.size === 1 && !path.startsWith('migrations/')
   const count = (pattern: RegExp) => code.reduce((sum, { text }) => sum + (text.match(pattern)?.length ?? 0), 0)
@@ -69,7 +72,10 @@ export async function house(): Promise<void> {
   for (const { path } of code.filter(isDust)) console.log(`dust: ${path}`)
 }
 
-/** Matching first lines of comments, with places: a later line begins within a sentence. */
+/**
+ * Lists the first lines of comments that match, with their places. Later lines are not checked,
+ * because they begin within a sentence.
+ */
 const openingsWith =
   (words: RegExp) =>
   ({ path, text }: SourceText): string[] => {
@@ -99,7 +105,10 @@ export function sourceFiles(): SourceText[] {
 
 type Node = { type: string; loc?: { start: { line: number }; end: { line: number } } | null; [key: string]: unknown }
 
-/** Functions with a body, an unnamed one by what it is assigned to. Test callbacks are not code. */
+/**
+ * Lists functions with a body. A function without a name has the name of its assignment. Callbacks
+ * of tests are left out.
+ */
 export function functionsIn({ path, text }: SourceText): FunctionSize[] {
   const found: FunctionSize[] = []
   const visit = (node: Node, name: string) => {
@@ -149,7 +158,10 @@ function countImporters(files: SourceText[]): Map<string, Set<string>> {
   return importers
 }
 
-/** Cycles over imports that carry values: strongly connected files (Tarjan), each as a list. */
+/**
+ * Finds cycles over imports of values. A cycle is a strongly connected set of files (Tarjan), as a
+ * list.
+ */
 function cycles(code: SourceText[]): string[][] {
   const edges = new Map(
     code.map((file) => [

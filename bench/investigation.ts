@@ -9,9 +9,9 @@ import { median, report, type Stage, stage } from './stage.ts'
 const turns = 200
 
 /**
- * The cost of a turn with one call when model and tool answer at once, against a bare workflow with
- * as many no-op activities on the same server and kind of queues. They alternate, so that a
- * drifting machine hits both.
+ * Measures the cost of a turn with one call when the model and the tool respond at once. Compares
+ * it with a bare workflow that has as many no-op activities on the same server and the same kind of
+ * queues. Both alternate, so that a slow moment of the machine slows both.
  */
 export async function turn(): Promise<void> {
   const scene = await stage({
@@ -43,7 +43,10 @@ async function bareTurns(scene: Stage, count: number): Promise<number[]> {
   })
 }
 
-/** From one answer's row to the next: everything a turn does lies between them. */
+/**
+ * Measures from the row of one model response to the next. Everything that a turn does happens
+ * between the two.
+ */
 async function realTurns(scene: Stage): Promise<number[]> {
   const { incidentId } = await scene.investigate()
   const answers = (await eventsOf(scene.db, incidentId)).filter((event) => event.kind === 'model_answered')
@@ -52,13 +55,13 @@ async function realTurns(scene: Stage): Promise<number[]> {
 
 type Cost = ReturnType<typeof costOf>
 
-/** One in five of them has another cause: the hint is wrong there. */
+/** The positions of incidents that have another cause, one in five. For them the hint is wrong. */
 const oddAt = [5, 9, 13, 17]
 
 /**
- * Twenty incidents of one type, four with another cause: followers' cost against their leader's.
- * The model is the runbook's rule table, so tokens are synthetic: they show what a hint saves, not
- * a language model's words.
+ * Measures twenty incidents of one type, four of them with another cause. Compares the cost of
+ * followers with their leader's. The model is the rule table, so the counted tokens show how much a
+ * hint saves, but not what a language model would use.
  */
 export async function queue(): Promise<void> {
   const servers = await startServers()
@@ -82,8 +85,8 @@ export async function queue(): Promise<void> {
     ({ role, resource }, index) => role === 'follower' && logs[index]?.some((row) => isLookAt(row, resource)),
   )
   const wallMs = Math.max(...logs.map((log) => spanOf(log).to)) - Math.min(...logs.map((log) => spanOf(log).from))
-  // The rule table may make more calls than before: only each one's time compares with an old
-  // release.
+  // The rule table may make more calls than before, so only the time per call can be compared with
+  // an old release.
   const calls = logs.flat().filter(({ kind }) => kind === 'tool_started').length
   const [leader, follower] = [of('leader'), right].map((some) => {
     const costs = some.map(costOf)
@@ -118,7 +121,10 @@ const callsPerTurn = 5
 const historyTurns = 60
 const resultBytes = 20_000
 
-/** 300 tool calls of 20 kB each: what enters Temporal's history, and what goes to the model. */
+/**
+ * Measures 300 tool calls of 20 kB each: the bytes in Temporal's history, and the bytes that are
+ * sent to the model.
+ */
 export async function history(): Promise<void> {
   const scene = await stage({
     maxTurns: historyTurns,

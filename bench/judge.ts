@@ -7,7 +7,7 @@ import { report } from './stage.ts'
 
 const minRows = 50_000
 
-/** Longest texts that hold themselves many times: the most a text can cost. */
+/** The longest texts with deep nesting, which cost the most that a text can cost. */
 const nesting = [
   `echo ${'a b c d e f g h '.repeat(40)}| ${'xargs '.repeat(2_500)}id`,
   `${'find / -exec '.repeat(900)}id {} \\; `,
@@ -15,7 +15,10 @@ const nesting = [
   `echo ${'$('.repeat(4_000)}id${')'.repeat(4_000)}`,
 ].map((text) => text.slice(0, 16_384))
 
-/** Judgements a second on one core: every labelled row, repeated to 50,000, warm, in process. */
+/**
+ * Measures judgements per second on one core. Uses labelled rows repeated to 50,000, after a
+ * warm-up.
+ */
 export async function judge(): Promise<void> {
   await loadSql()
   const commands = ['reads', 'writes', 'holes'].flatMap((name) =>
@@ -34,7 +37,8 @@ export async function judge(): Promise<void> {
   }
   play(Math.ceil(rounds / 5))
   const seconds = play(rounds)
-  // The best of several: what else the machine does at that moment is no cost of the judge.
+  // Takes the best of several measurements, because other work of the machine is not a cost of the
+  // judge.
   const each = commands.map((command) => Math.min(...Array.from({ length: 9 }, () => millisecondsOf(command))))
   const sorted = each.toSorted((a, b) => a - b)
   function millisecondsOf(command: string): number {
@@ -42,7 +46,7 @@ export async function judge(): Promise<void> {
     judgeCommand(command, context)
     return performance.now() - startedAt
   }
-  // Texts that were never seen: what is remembered of one is no help.
+  // Uses texts that were not judged before, so that no cache helps.
   const shortest = (act: (text: string) => unknown) =>
     Math.min(
       ...Array.from({ length: 5 }, (_, round) => {

@@ -27,9 +27,9 @@ const bytesPerEvent = 1_500
 type Measurement = { name: string; path?: string; query?: (db: Db) => Promise<unknown> }
 
 /**
- * The deployed API over half a year's database, and a signed-in session: 100,000 incidents,
- * 5,000,000 rows. `INCIDENTS=` and `EVENTS=` scale it; `KEEP=1` keeps the database and uses it
- * again.
+ * Starts the deployed API over half a year of data, with a signed-in session: 100,000 incidents,
+ * 5,000,000 rows. `INCIDENTS=` and `EVENTS=` scale the data. `KEEP=1` keeps the database and uses
+ * it again.
  */
 export async function halfYear() {
   const kept = process.env.KEEP ? join(tmpdir(), `nightshift-load-${incidents}-${events}`) : null
@@ -62,7 +62,7 @@ export async function halfYear() {
   }
 }
 
-/** What the pages ask of it. */
+/** Measures the requests that pages send. */
 export async function load(): Promise<void> {
   const { db, api, rows, seconds, token, stop } = await halfYear()
   const cookie = await signIn(token, api.url)
@@ -93,7 +93,10 @@ function lastDays(days: number): { since: string; until: string } {
   return { since: day(Date.now() - (days - 1) * 86_400_000), until: day(Date.now()) }
 }
 
-/** The pages' questions, and each one's cost in the database alone, driver included. */
+/**
+ * Lists the pages' queries, each with its path over HTTP and its call in the database alone, driver
+ * included.
+ */
 async function questions(db: Db): Promise<Measurement[]> {
   return [...(await incidentQuestions(db)), ...(await otherQuestions(db))]
 }
@@ -207,7 +210,8 @@ async function otherQuestions(db: Db): Promise<Measurement[]> {
     },
     { name: 'capability gaps', path: '/capability-gaps' },
     {
-      // Over HTTP it would wait for a Temporal that is not there.
+      // Measured only in the database, because over HTTP it would wait for Temporal, which is
+      // absent.
       name: 'status',
       query: () => Promise.all([backlogOf(systemScope(db)), modelHealth(db)]),
     },
@@ -228,7 +232,7 @@ async function timesOf(once: () => Promise<unknown>): Promise<number[]> {
     const startedAt = performance.now()
     await once()
     if (call >= 0) times.push(performance.now() - startedAt)
-    // One that takes seconds is known after a few.
+    // Ends early, because a query that takes seconds needs only a few runs.
     if (times.length >= 5 && median(times) > 3_000) return times
   }
   return times
@@ -267,7 +271,10 @@ async function sizes(db: Db) {
   return rows[0]!
 }
 
-/** Said before an hour is spent, not by PostgreSQL after it. */
+/**
+ * Checks for free disk space before an hour is spent, because PostgreSQL would notice a full disk
+ * only at the end.
+ */
 function roomFor(bytes: number): void {
   const { bavail, bsize } = statfsSync(tmpdir())
   const free = bavail * bsize

@@ -3,11 +3,11 @@ import { join } from 'node:path'
 import { groupLines } from '../sources/logs/last.ts'
 
 /**
- * Grouping of lines, on LogHub's samples of 2,000 lines with a template each
- * (https://github.com/logpai/loghub; read from a directory, none of it is here). Grouping accuracy:
- * the share of lines whose group has exactly the lines of their true template. Published: Drain in
- * Zhu et al., "Tools and Benchmarks for Automated Log Parsing", ICSE-SEIP 2019, table II, with
- * masks for each set; ours has one set of masks for all.
+ * Measures the grouping of log lines, on LogHub's samples of 2,000 lines, each with its template
+ * (https://github.com/logpai/loghub; read from a directory, not included here). Grouping accuracy
+ * is the share of lines whose group has exactly the lines of their true template. The published
+ * numbers are Drain's in Zhu et al., "Tools and Benchmarks for Automated Log Parsing", ICSE-SEIP
+ * 2019, table II, with masks for each set; Nightshift has one set of masks for all.
  */
 
 const published: Record<string, number> = {
@@ -78,7 +78,7 @@ function measure(groups: readonly object[], events: readonly string[]): number {
   return right.reduce((sum, own) => sum + own.length, 0) / lines.length
 }
 
-/** Rows of a CSV with quoted fields (RFC 4180). */
+/** Parses rows of a CSV with quoted fields (RFC 4180). */
 function parseCsv(text: string): string[][] {
   const rows: string[][] = [[]]
   for (const [, quoted, plain, end] of text.matchAll(/(?:"((?:[^"]|"")*)"|([^",\r\n]*))(,|\r?\n|$)/g)) {

@@ -45,7 +45,7 @@ const benches: Record<string, () => Promise<void>> = {
   'log-templates': async () => benchLogTemplates(process.env.LOGHUB_DIR),
 }
 
-// A command with options: `npm run eval -- --help`.
+// The command `eval` parses its own options: `npm run eval -- --help`.
 if (process.argv[2] === 'eval') process.exit(await runEval(process.argv.slice(3)))
 
 const { values, positionals: names } = parseArgs({

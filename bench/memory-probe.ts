@@ -1,21 +1,24 @@
 import type { Worker } from 'node:worker_threads'
 
 /**
- * Loaded into the measured process (`--import`): answers `memory` over its IPC channel with the
- * parts of its memory. Workflows run in threads with separate heaps, which `process.memoryUsage()`
- * misses.
+ * The memory of a process by parts. The measured process loads this module (`--import`), which
+ * replies to `memory` on the IPC channel. Workflows run in threads with separate heaps, which
+ * `process.memoryUsage()` does not include.
  */
 export type MemoryUse = {
   residentMb: number
-  /** Heap of the main thread: activities, the database driver, the SDK. */
+  /** The used heap of the main thread: activities, the database driver, the SDK. */
   mainUsedMb: number
   mainHeldMb: number
-  /** Heaps of the other threads: the workflows in the cache, with the bundle they share. */
+  /**
+   * The used heaps of the other threads: the workflows in the cache, with the bundle that they
+   * share.
+   */
   threadsUsedMb: number
   threadsHeldMb: number
-  /** Buffers that heaps point to. */
+  /** Buffers to which heaps point. */
   externalMb: number
-  /** All that V8 does not know of: the SDK's core, allocator, code of the program. */
+  /** Memory outside of V8: the SDK's core, the allocator, the program's code. */
   otherMb: number
 }
 
@@ -27,7 +30,7 @@ process.on('worker', (thread) => {
 process.on('message', async (message) => {
   if (message === 'memory') process.send?.(await memory())
 })
-// A listener must not keep the process from ending.
+// Unreferences the channel, because a listener must not keep the process alive.
 process.channel?.unref()
 
 async function memory(): Promise<MemoryUse> {

@@ -26,8 +26,9 @@ const lightAgents = fileURLToPath(new URL('./light-agents.ts', import.meta.url))
 type Enrolled = { device: string; key: string }
 
 /**
- * Agents that call out, real connections with real keys, on one API process: their cost, and the
- * time of a read of one, by the API and back. They answer at once: the way is measured.
+ * Measures agents that connect to one API process, with real connections and keys: what they cost,
+ * and how long a read by the API takes until its result is back. The agents respond at once, so
+ * that only the path is measured.
  */
 export async function meshConnections(): Promise<Record<string, number | string>> {
   const dir = temporaryDirectory().path
@@ -58,7 +59,7 @@ export async function meshConnections(): Promise<Record<string, number | string>
       children.push(await connected({ api: api.url, audience, agents: own }))
     }
     const connectedSeconds = (performance.now() - startedAt) / 1_000
-    // A round of questions about health goes over all of them.
+    // Waits long enough for one round of health requests to all agents.
     await sleep(45_000)
     const idle = api.residentMb()
     const took: number[] = []
@@ -90,7 +91,9 @@ export async function meshConnections(): Promise<Record<string, number | string>
 
 const round = (value: number): number => Number(value.toFixed(1))
 
-/** A device as an admin and a person on it make it, with the key that its agent keeps. */
+/**
+ * Enrols a device as an admin and the device's user would. Returns the key that its agent keeps.
+ */
 async function enrolled(db: Db, mesh: Mesh, device: string): Promise<Enrolled> {
   const { privateKey, publicKey } = generateKeyPairSync('ed25519')
   await db.transaction().execute(async (trx) => {

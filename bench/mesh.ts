@@ -27,7 +27,10 @@ import { median, percentile, report, startApi } from './stage.ts'
 
 const entry = fileURLToPath(new URL('../cli/main.ts', import.meta.url))
 
-/** An agent process over a state directory with its manifest and root key, once it listens. */
+/**
+ * Starts an agent over a state directory that contains its manifest and root key. Resolves when it
+ * listens.
+ */
 async function startAgent(state: string, listen: string): Promise<{ child: ChildProcess; url: string }> {
   const args = ['mesh', 'agent', '--state', state, '--listen', listen]
   const child = spawn(process.execPath, [entry, ...args], { stdio: ['ignore', 'ignore', 'pipe'] })
@@ -46,9 +49,9 @@ async function startAgent(state: string, listen: string): Promise<{ child: Child
 const on = 'node-osl-1'
 
 /**
- * Times of reads of a small file (ms) from the tool registry on: core API, PostgreSQL (which may
- * lose writes), signature, HTTP, door, guard and journal, and back. API and agent are processes.
- * The run's announcement is not in it.
+ * Measures reads of a small file, in ms. A read goes from the tool registry through core API,
+ * PostgreSQL (which may lose writes), signature, HTTP, request check, guard and journal, and back.
+ * API and agent are processes. The run's announcement is not included.
  */
 async function wholePath(calls: number): Promise<number[]> {
   const dir = temporaryDirectory().path
@@ -86,8 +89,8 @@ async function wholePath(calls: number): Promise<number[]> {
 const warmUp = 50
 
 /**
- * A device as an admin and its person make it: known, enrolled, its agent running. Answers what
- * ends that.
+ * Sets up a device as an admin and the device's user do: registers it, enrols it, and starts its
+ * agent. Returns a function that ends the agent.
  */
 async function enrolledAgent(db: Db, apiUrl: string, dir: string): Promise<() => void> {
   await syncInventory(db, scriptedPlatform().inventoryState)
@@ -153,8 +156,9 @@ const rounds = Number(process.env.MESH_CALLS ?? 500)
 const lanes = 4
 
 /**
- * Reads on loopback through HTTP, door, guard and journal, with a separate process and without,
- * against starting that process; and one whole path from the tool registry.
+ * Measures reads on loopback through HTTP, request check, guard and journal, with and without a
+ * separate process. Compares them with starting that process directly. Also measures the whole path
+ * from the tool registry.
  */
 export async function mesh(): Promise<void> {
   const device = await startDevice()
@@ -231,7 +235,7 @@ async function startDevice() {
       return (calls * 1000) / (performance.now() - startedAt)
     },
     residentMb: () => Number(status('VmRSS')?.[1]) / 1024,
-    /** The agent itself, without its processes. */
+    /** Counts only the agent, without its child processes. */
     cpuSeconds() {
       const fields = readFileSync(`/proc/${child.pid}/stat`, 'latin1').split(') ')[1]?.split(' ') ?? []
       return (Number(fields[11]) + Number(fields[12])) / 100
@@ -243,7 +247,10 @@ async function startDevice() {
   }
 }
 
-/** A device that may read `files`. Answers the key that its requests are signed with. */
+/**
+ * Writes the manifest of a device that may read `files`. Returns the key that signs the device's
+ * requests.
+ */
 function writeManifest(state: string, files: string): KeyObject {
   const root = generateKeyPairSync('ed25519')
   const control = generateKeyPairSync('ed25519')
@@ -279,7 +286,7 @@ async function call({ url, controlKey }: Agent, { capability, args }: ReturnType
   if (!answer.ok) throw new Error(`${capability}: ${answer.error?.code} ${answer.error?.message}`)
 }
 
-/** How long a program takes that is started directly. */
+/** Measures a program that is started directly. */
 async function spawns(program: string, times: number): Promise<number[]> {
   const took: number[] = []
   for (let n = 0; n < times; n += 1) {

@@ -8,22 +8,25 @@ import { startServers } from './servers.ts'
 import { median } from './stage.ts'
 
 /**
- * Two nights over the real product and the lab's real processes: the same critical faults, up to
- * three at once on different nodes, with workers and API servers killed at random, with the page
- * gate at five minutes and without. Says who would be woken, if a page came late, and if a critical
- * was missed, by the lab's oracle.
+ * Plays two nights with the real product and the lab's real processes, one with the page gate at
+ * five minutes and one without. Both have the same critical faults, up to three at a time on
+ * different nodes, and randomly killed workers and API servers. Reports, as the lab's oracle
+ * judges, who would be woken, whether a page came late, and whether a critical incident was missed.
  */
 
 const atOnce = 3
 const gateSeconds = 300
-/** A deliverer that was killed is back within this. */
+/** Seconds within which a process that was killed delivers pages again. */
 const graceSeconds = 60
-/** A lab has so many nodes to break, each once: what came back within a day is handed to people. */
+/**
+ * The number of faults in one lab. Each node is broken once, because a second fault within a day
+ * would go to people.
+ */
 const perLab = 40
 const webShards = 24
 
 type Target = { fault: FaultName; target: string }
-/** The messages of an incident that wake somebody: when, and for what. */
+/** A message about an incident that wakes somebody: its type, and when it arrived. */
 type Wake = { type: string; atMs: number }
 type Told = { fault: string; incident: Incident | null; wakes: Wake[]; isHealthy: boolean; isSpared: boolean }
 
@@ -113,8 +116,8 @@ async function play(faults: number, hold: number, seed: number): Promise<Told[]>
 }
 
 /**
- * Seven of ten faults stop a service, which a run repairs; the others ask: two bad deploys and a
- * lost host.
+ * Lists faults. Seven of ten stop a service, which a run repairs. The other three need an approval:
+ * two bad deploys and a lost host.
  */
 function faultsOf(count: number): Target[] {
   const shards = Array.from(
@@ -188,7 +191,7 @@ async function breakRound(
   return judged
 }
 
-/** A person does the rest by hand, and what waits for a decision is over. */
+/** Ends a round: heals the lab as a person would, and cancels the incidents that are still open. */
 async function endRound(spine: Spine, own: () => Promise<Incident[]>): Promise<void> {
   await spine.lab.heal()
   await spine.until('what is left to end', async () => {
@@ -210,7 +213,7 @@ async function sparedAmong(spine: Spine, found: readonly (Incident | null)[]): P
   return new Set(rows.map(({ incidentId }) => incidentId))
 }
 
-/** One of the two API servers answers. */
+/** Sends a request to both API servers in turn until one responds. */
 async function askEither<T>(spine: Spine, ask: () => Promise<T>): Promise<T> {
   for (;;) {
     for (const url of [spine.url, spine.url2]) {
@@ -249,7 +252,7 @@ async function receivePages(wakes: Map<string, Wake[]>): Promise<{ url: string; 
   return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, stop: () => server.close() }
 }
 
-/** The same numbers in every run. */
+/** Returns a generator with the same numbers in every run. */
 function randomOf(seed: number): () => number {
   let state = seed
   return () => {

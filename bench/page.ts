@@ -6,7 +6,10 @@ import { median, report } from './stage.ts'
 
 const rounds = Number(process.env.ROUNDS ?? 5)
 
-/** The first row on the screen, and each press until its change was; both by the browser's word. */
+/**
+ * Measures, in the browser, when the first row appears and how long each press takes until the page
+ * has changed.
+ */
 const watch = `
   window.presses = []
   new PerformanceObserver((list) => {
@@ -30,15 +33,15 @@ const addresses = [
 ]
 
 /**
- * The waiting time at the list of 100,000 incidents, and at ten thousand rows of the gallery.
- * `load` has the API's share.
+ * Measures how long a person waits at the list of 100,000 incidents, and at ten thousand rows of
+ * the gallery. The bench `load` measures the API's part of it.
  */
 export async function page(): Promise<void> {
   const { api, token, stop } = await halfYear()
   const gallery = await openGallery()
   const browser = await launch()
   const context = await browser.newContext({ viewport: { width: 1440, height: 900 } })
-  // Other work beside it makes these figures worse, not the measurement fail.
+  // Other work on the machine makes the numbers worse, but must not end the measurement.
   context.setDefaultTimeout(180_000)
   await context.addInitScript(watch)
   await signIn(await context.newPage(), api.url, token)
@@ -79,7 +82,10 @@ async function timeToFirstRow(at: Page): Promise<number> {
   return ms
 }
 
-/** The slowest press of an act. A press below 16 ms is not told by the browser. */
+/**
+ * Returns the duration of the slowest press, in ms. The browser does not report a press below 16
+ * ms.
+ */
 async function slowest(at: Page, act: () => Promise<unknown>): Promise<number> {
   await at.evaluate('void (presses.length = 0)')
   await act()

@@ -21,9 +21,9 @@ import { report } from './stage.ts'
 const limitMs = 10_000
 
 /**
- * The one large model of every VM and host, as others solve it, beside the stages: the fewest
- * migrations to any end within the same ten seconds. Only the last column can be carried out: the
- * others know no order.
+ * Compares one large model of all VMs and hosts, as other solvers use it, with the planner's
+ * stages. Counts the migrations to any end state that each finds within the same ten seconds. Only
+ * the last column can be executed, because the others have no order.
  */
 async function compare(): Promise<void> {
   const python = findPython()
@@ -88,8 +88,8 @@ function seconds(beganMs: number): string {
 }
 
 /**
- * Random small clusters against trying everything: the whole pipeline, and the search alone, as for
- * large ones.
+ * Compares plans for random small clusters with a full search. Measures the whole pipeline, and the
+ * search alone as for large clusters.
  */
 async function small(): Promise<void> {
   const cases = Number(process.env.CASES ?? 10_000)
@@ -147,7 +147,7 @@ async function small(): Promise<void> {
   })
 }
 
-/** The search without bound and engine, which is all that large clusters have. */
+/** Runs the search without a bound and without an engine, as for large clusters. */
 function searchAlone(instance: Instance, seed: number): Incumbent {
   const next = random(seed)
   const until = performance.now() + 100
@@ -171,8 +171,8 @@ function searchAlone(instance: Instance, seed: number): Incumbent {
 }
 
 /**
- * `PARTS=versus,families,small,compare,others,beyond` (all by default), `ENGINE=highs`, `SEEDS`,
- * `CASES`, `versus`' variables, and `PYTHON` for one with OR-Tools.
+ * Runs `PARTS=versus,families,small,compare,others,beyond` (all by default). Further variables are
+ * `ENGINE=highs`, `SEEDS`, `CASES`, those of `versus`, and `PYTHON` for a Python with OR-Tools.
  */
 export async function placement(): Promise<void> {
   const parts = (process.env.PARTS ?? 'versus,families,small,others,beyond,compare').split(',')
@@ -185,7 +185,10 @@ export async function placement(): Promise<void> {
   if (parts.includes('compare')) await compare()
 }
 
-/** Other promised times: who could die next at 100 hosts, and why nothing fits at 10. */
+/**
+ * Measures other durations that are promised: which host could die next at 100 hosts, and why
+ * nothing fits at 10.
+ */
 async function others(): Promise<void> {
   const large = generate({ hosts: 100, vms: 2_000, racks: null, load: 0.93, seed: 1 })
   const { instance } = buildInstance(large, buildModel(large))

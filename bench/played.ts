@@ -2,6 +2,9 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { z } from 'zod'
+import { describeFiring } from '../db/alerts/occurrences.ts'
+import type { ChatMessage } from '../domain/chat.ts'
+import type { BodyRef } from '../domain/event.ts'
 import { inventoryKind } from '../domain/registry.ts'
 import type { Runbook, RunbookMatch } from '../domain/runbook.ts'
 import type { Envelope } from '../domain/tool.ts'
@@ -9,6 +12,8 @@ import { matchRunbooks } from '../knowledge/knowledge.ts'
 import { readFolder } from '../knowledge/read.ts'
 import { parsePrefix } from '../model/cut-result.ts'
 import { describeTools } from '../model/describe-tools.ts'
+import { foldLooks } from '../model/fold-looks.ts'
+import { describeLimits } from '../model/limits.ts'
 import { renderMessages } from '../model/messages.ts'
 import { showContext, shownFirst } from '../model/shown-result.ts'
 import type { TranscriptEntry } from '../model/transcript.ts'
@@ -17,12 +22,12 @@ import { everyTool, measureFirstTurn, sites } from './prompt.ts'
 import { report } from './stage.ts'
 
 /**
- * Recorded conversations at today's cost: the same results, from the files, in the messages we
- * would send. A file is a list of requests: `new` messages since the answer before, `answer`,
- * `fresh` where an attempt begins, `bytes` of the whole request, `tools`. This code counts both
- * sides; only whole requests' `bytes` are as recorded. A result's cut part is taken to shrink as
- * the rest did; `whole requests, cut parts as they were` counts it in full. Other texts are as they
- * were.
+ * Computes what recorded conversations would cost today: the recorded results, in the messages that
+ * Nightshift would send now. A file is a list of requests: `new` messages since the previous
+ * response, `answer`, `fresh` if an attempt begins, `bytes` of the whole request, `tools`. This
+ * code counts both sides; only `bytes` are as recorded. A part of a result or context that the
+ * recording cut is assumed to shrink as the rest did. `whole requests, cut parts as they were`
+ * counts it in full. Other texts are unchanged.
  */
 
 const request = z.looseObject({
@@ -45,19 +50,24 @@ type Request = z.infer<typeof request>
 type Counts = {
   requests: number
   duplicates: number
-  /** Results alone, each once. */
+  /** Bytes of results only, each counted once. */
   results: { before: number; after: number }
-  /** All messages after the prompt, over all requests. */
+  /** Bytes of all messages after the prompt, over all requests. */
   messages: { before: number; after: number }
-  /** Whole requests, with prompt, tools and runbook. */
+  /** Bytes of whole requests, with prompt, tools and runbook. */
   whole: { before: number; after: number }
-  /** `whole.after`, were the cut parts of results as they were. */
+  /** `whole.after` with the cut parts of results unchanged. */
   uncut: number
   repeats: { before: number; after: number }
-  /** Quotes of endings, refused ones too: those in a message before them, and those there today. */
+  /**
+   * Quotes in endings, including refused endings. `before`: found in an earlier message. `after`:
+   * found in the messages of today.
+   */
   quotes: { before: number; after: number }
-  /** Bytes of contexts, each once. */
+  /** Bytes of contexts, each counted once. */
   contexts: number[]
+  /** The bytes of today by part, over all requests. */
+  parts: Record<string, number>
 }
 
 const sides = () => ({ before: 0, after: 0 })
@@ -82,6 +92,7 @@ export async function played(directory: string | undefined): Promise<void> {
   const sum = all.map(([, counts]) => counts).reduce(added)
   console.log(lineOf('all', sum))
   const fewer = ({ before, after }: { before: number; after: number }) => `${((1 - after / before) * 100).toFixed(1)} %`
+  report('where the bytes are', shares(sum.parts))
   report('played', {
     'requests sent twice, recorded': sum.duplicates,
     'results: fewer bytes': fewer(sum.results),
@@ -96,6 +107,12 @@ export async function played(directory: string | undefined): Promise<void> {
     'things said again, recorded': sum.repeats.before,
     'things said again, now': sum.repeats.after,
   })
+}
+
+function shares(parts: Counts['parts']): Record<string, string> {
+  const all = Object.values(parts).reduce((sum, each) => sum + each, 0)
+  const sorted = Object.entries(parts).sort(([, a], [, b]) => b - a)
+  return Object.fromEntries(sorted.map(([key, each]) => [key, `${each} ${((100 * each) / all).toFixed(1)} %`]))
 }
 
 function lineOf(name: string, { requests, duplicates, results, messages, whole, repeats }: Counts): string {
@@ -118,6 +135,7 @@ function added(a: Counts, b: Counts): Counts {
     repeats: both('repeats'),
     quotes: both('quotes'),
     contexts: [...a.contexts, ...b.contexts],
+    parts: Object.fromEntries(Object.keys(b.parts).map((key) => [key, (a.parts[key] ?? 0) + (b.parts[key] ?? 0)])),
     uncut: a.uncut + b.uncut,
   }
 }
@@ -125,30 +143,50 @@ function added(a: Counts, b: Counts): Counts {
 type Talk = {
   entries: TranscriptEntry[]
   context: string
-  /** As recorded: bytes of all messages so far, and the parsed results. */
+  /** The recorded bytes of all messages so far, and the parsed results. */
   said: number
   results: unknown[]
   opening: Opening
-  /** Messages as recorded. */
+  /** Texts of results that the recording cut. */
+  bodies: Map<string, string>
+  called: Set<string>
+  at: string
+  /** The messages as recorded. */
   heard: string[]
-  /** Characters that the recording cut out of what was heard besides results. */
+  /** How many characters the recording cut from messages other than results. */
   cut: number
-  /** Each result's recorded length, and its full one. */
+  /**
+   * The cut characters at today's length. Contexts are assumed to shrink as their remaining part
+   * did.
+   */
+  cutNow: number
+  /** The recorded length of each result, and how many of its characters the recording cut. */
   sizes: { left: number; cut: number }[]
 }
 
 /**
- * A first turn of today: bytes of prompt, tools and runbook, and the tools' names, then and now.
+ * The first turn as it would be today: bytes of prompt, tools and runbook, and the names of the
+ * tools then and now.
  */
 type Opening = {
-  first: number
+  system: number
+  tools: number
   runbook: number
   match: RunbookMatch | null
   former: ReadonlySet<string>
   today: ReadonlySet<string>
+  described: Parameters<typeof describeTools>[0]
 }
 
-const noOpening: Opening = { first: 0, runbook: 0, match: null, former: new Set(), today: new Set() }
+const noOpening: Opening = {
+  system: 0,
+  tools: 0,
+  runbook: 0,
+  match: null,
+  former: new Set(),
+  today: new Set(),
+  described: [],
+}
 
 function countConversation(requests: Request[], runbooks: readonly Runbook[]): Counts {
   const counts: Counts = {
@@ -160,6 +198,7 @@ function countConversation(requests: Request[], runbooks: readonly Runbook[]): C
     repeats: sides(),
     quotes: sides(),
     contexts: [],
+    parts: {},
     uncut: 0,
   }
   let talk = beginTalk(noOpening)
@@ -171,7 +210,8 @@ function countConversation(requests: Request[], runbooks: readonly Runbook[]): C
     }
     if (each.fresh !== undefined) {
       countResults(talk, counts)
-      // Where a recording cut a later attempt's context, the incident's first tells its subject.
+      // Keeps the opening for a later attempt. If the recording cut the later context, the first
+      // context still names the incident's subject.
       talk = beginTalk(talk.opening)
     }
     for (const message of each.new) hear(talk, message, calls)
@@ -187,70 +227,147 @@ function countConversation(requests: Request[], runbooks: readonly Runbook[]): C
   return counts
 }
 
-/** One request, with all that was said by then; answers the texts of today's messages. */
+/**
+ * Counts one request, with all earlier messages. Returns the texts of the messages as they would be
+ * today.
+ */
 function countRequest(talk: Talk, each: Request, counts: Counts): string[] {
-  const messages = renderMessages('native', [], talk.entries, new Map(), Number.POSITIVE_INFINITY)
+  const entries = foldLooks(talk.entries)
+  const messages = renderMessages('native', [], entries, talk.bodies, Number.POSITIVE_INFINITY)
   const first = JSON.stringify({ role: 'user', content: talk.context })
-  const now = [first, ...messages.map((message) => JSON.stringify(message))].reduce(
-    (sum, text) => sum + bytes(text),
-    talk.cut + talk.opening.runbook,
-  )
   const results = messages.flatMap(({ role, content }) => (role === 'tool' ? [(content ?? '').length] : []))
-  const cutThen = talk.sizes.reduce((sum, { cut }) => sum + cut, 0)
-  const cutNow = talk.sizes.reduce((sum, { left, cut }, at) => sum + cut * Math.min(1, (results[at] ?? left) / left), 0)
+  const folded = entries.flatMap((entry) => (entry.kind === 'result' ? [entry.isFolded === true] : []))
+  const cutThen = sumOf(talk.sizes.map(({ cut }) => cut))
+  const cutLeft = sumOf(talk.sizes.map(({ cut }, at) => (folded[at] ? 0 : cut)))
+  // A folded result has a fixed length, so its cut part counts as nothing.
+  const cutNow = sumOf(
+    talk.sizes.map(({ left, cut }, at) => (folded[at] ? 0 : cut * Math.min(1, (results[at] ?? left) / left))),
+  )
+  const { system, tools, runbook } = talk.opening
+  const said = { context: bytes(first) + talk.cutNow, runbook, ...partsOf(messages), 'results, cut parts': cutNow }
+  const opening = { 'system prompt': system, tools, 'tools, asked for': addedTools(talk, each) }
+  const [after, now] = [{ ...said, ...opening }, said].map((parts) => sumOf(Object.values(parts))) as [number, number]
   counts.requests += 1
   counts.messages.before += talk.said + talk.cut + cutThen
-  counts.messages.after += Math.round(now + cutNow)
+  counts.messages.after += Math.round(now)
   counts.whole.before += each.bytes
-  const opening = talk.opening.first + addedTools(talk.opening, each.tools)
-  counts.whole.after += Math.round(now + cutNow + opening)
-  counts.uncut += now + cutThen + opening
+  counts.whole.after += Math.round(after)
+  counts.uncut += Math.round(after - cutNow + cutLeft - talk.cutNow + talk.cut)
+  for (const [name, size] of Object.entries({ ...said, ...opening }))
+    counts.parts[name] = (counts.parts[name] ?? 0) + Math.round(size)
   return [first, ...messages.map(({ content }) => content ?? '')]
 }
 
+const sumOf = (sizes: readonly number[]): number => sizes.reduce((sum, each) => sum + each, 0)
+
+/**
+ * Counts the bytes of messages by content. The bytes of results are divided into data, errors and
+ * the rest.
+ */
+function partsOf(messages: readonly ChatMessage[]): Record<string, number> {
+  const parts = { 'results, data': 0, 'results, errors': 0, 'results, form': 0, calls: 0, 'other messages': 0 }
+  const inText = (value: unknown) => (value === undefined ? 0 : bytes(JSON.stringify(JSON.stringify(value))) - 2)
+  for (const message of messages) {
+    const all = bytes(JSON.stringify(message))
+    if (message.role !== 'tool') parts[message.role === 'assistant' ? 'calls' : 'other messages'] += all
+    else {
+      const { data, error } = JSON.parse(message.content ?? '{}')
+      parts['results, data'] += inText(data)
+      parts['results, errors'] += inText(error)
+      parts['results, form'] += all - inText(data) - inText(error)
+    }
+  }
+  return parts
+}
+
 const beginTalk = (opening: Opening): Talk => ({
-  ...{ entries: [], context: '', said: 0, results: [], heard: [], cut: 0, sizes: [] },
+  called: new Set(),
+  at: '00:00:00',
+  bodies: new Map(),
+  ...{ entries: [], context: '', said: 0, results: [], heard: [], cut: 0, cutNow: 0, sizes: [] },
   opening,
 })
 
-/** Where a recording cut a text it says how long it was. */
+/** Matches the length that a recording notes where it cut a text. */
 const cutMark = /… \[cut, (\d+) characters\]$/
 
-/** A message that came in: the context, a result, or a word of code. */
+/** Handles a message that the model received: the context, a result, or a correction by code. */
 function hear(talk: Talk, { role, content, tool_call_id: id }: Request['new'][number], calls: readonly object[]): void {
   const text = content ?? ''
-  const context = /<<<DATA incident_context\n(.*)\nDATA>>>/s.exec(text)?.[1]
+  const [, context, isWhole] = /<<<DATA incident_context\n(.*?)(\nDATA>>>|$)/s.exec(text) ?? []
   talk.said += bytes(JSON.stringify({ role, content: text, ...(id && { tool_call_id: id }) }))
   talk.heard.push(text)
   const cut = Math.max(0, Number(cutMark.exec(text)?.[1] ?? 0) - text.length)
   if (role === 'tool') talk.sizes.push({ left: text.length, cut })
   else talk.cut += cut
+  if (role !== 'tool' && !context) talk.cutNow += cut
   if (context) {
-    const known = showContext(JSON.parse(context))
-    // Behind it stand the limits, which are as they were.
-    talk.context = renderContext(known) + text.slice(text.indexOf('DATA>>>') + 'DATA>>>'.length)
+    const raw = parsePrefix(context.replace(cutMark, '')) as Record<string, unknown>
+    const known = showContext({ ...raw, alerts: foldRepeats(raw.alerts) })
+    talk.context = renderContext(known)
+    if (isWhole) talk.context += limitsIn(text.slice(text.indexOf('DATA>>>') + 'DATA>>>'.length))
+    talk.cutNow += cut * Math.min(1, talk.context.length / text.length)
     talk.entries.push({ kind: 'context', value: known })
-    talk.results.push(JSON.parse(context))
+    talk.results.push(raw)
   } else if (text.startsWith('Investigate this incident')) {
     talk.context = text
   } else if (role === 'tool' && id) {
-    // A recording may cut a result: what is there of it is what both sides count.
+    // If the recording cut a result, both sides count the remaining part.
     const { meta, ...read } = (parsePrefix(text) ?? { ok: true, meta: {} }) as Envelope
-    // Today each has its time.
-    const envelope = { ...read, meta: { ...meta, at: '00:00:00' } }
+    // Keeps the last known time, because the recording cuts the end of a long result, which
+    // contains its time.
+    talk.at = String(meta?.at ?? talk.at)
+    const envelope = { ...read, meta: { at: talk.at, ...meta } }
     const call = calls[Number(id.split('_')[1])] as { name: string; arguments: Record<string, unknown> } | undefined
     const proposed = call && { tool: call.name, arguments: call.arguments }
-    talk.entries.push({ kind: 'result', callId: id, envelope, body: null, ...(proposed && { call: proposed }) })
+    const body = cut > 0 && envelope.data ? bodyOf(talk, envelope.data, cut) : null
+    talk.entries.push({ kind: 'result', callId: id, envelope, body, ...(proposed && { call: proposed }) })
     talk.results.push(envelope.data)
   } else if (text.startsWith('CORRECTION: ')) {
     talk.entries.push({ kind: 'correction', text: text.slice('CORRECTION: '.length) })
   }
 }
 
+/**
+ * Folds the alerts of a recorded context as today's contexts do: each alert once, with how often it
+ * fired.
+ */
+function foldRepeats(alerts: unknown): unknown {
+  if (!Array.isArray(alerts)) return alerts
+  const same = Object.groupBy(alerts as Alert[], ({ name, labels }) => JSON.stringify([name, labels]))
+  return Object.values(same).map((found = []) => {
+    const [newest, ...older] = found.toSorted((a, b) => String(b.startsAt).localeCompare(String(a.startsAt)))
+    if (older.length === 0) return newest
+    const { count: _, ...alert } = newest as Alert
+    const since = String(older.at(-1)?.startsAt)
+    return { ...alert, fired: describeFiring({ times: found.length, since, shortestMs: null, longestMs: null }) }
+  })
+}
+type Alert = { name: unknown; labels: unknown; startsAt: unknown; count?: unknown }
+
+/** Registers a result of the recorded length, with the part of its text that the recording kept. */
+function bodyOf({ bodies }: Talk, data: unknown, cut: number): BodyRef {
+  const head = JSON.stringify(data)
+  const digest = `d${bodies.size}`
+  bodies.set(digest, head)
+  return { digest, head, tail: '', bytes: bytes(head) + cut }
+}
+
+/** Writes limits in the wording of today. The rest of the text is unchanged. */
+function limitsIn(text: string): string {
+  const [whole, turns, tokens, seconds, at] =
+    /You have (\d+) turns of [^,]*,[^,]*, (\d+) tokens and (\d+) s of work\. It is (\S+)Z;.*enough\./.exec(text) ?? []
+  if (whole === undefined || at === undefined) return text
+  const limits = { turns: Number(turns), tokens: Number(tokens), seconds: Number(seconds) }
+  return text.replace(whole, describeLimits(limits, { isSingle: false, at }))
+}
+
 function answer(talk: Talk, { answer: said }: Request): void {
   const calls = (said?.tool_calls ?? []).map(({ name, arguments: args }, at) => {
     return { id: `c_${at}`, tool: name, arguments: args, problem: null }
   })
+  // Removes the limits from earlier results, because only the newest result has the current limits.
+  for (const entry of talk.entries) if (entry.kind === 'result') delete entry.envelope.meta.budget
   const entry: TranscriptEntry = { kind: 'answer', content: said?.content ?? '', calls }
   talk.entries.push(entry)
   const [message] = renderMessages('native', [], [entry], new Map(), Number.POSITIVE_INFINITY)
@@ -259,7 +376,10 @@ function answer(talk: Talk, { answer: said }: Request): void {
 
 const ending = z.object({ claims: z.array(z.object({ quotes: z.array(z.object({ text: z.string() })) })) })
 
-/** Quotes of an ending: those that its model had read, and those it would read today. */
+/**
+ * Counts the quotes of an ending: those that its model had read, and those that it would read
+ * today.
+ */
 function countQuotes(
   { heard }: Talk,
   calls: NonNullable<Request['answer']>['tool_calls'],
@@ -279,7 +399,7 @@ function countQuotes(
   }
 }
 
-/** Without what JSON wraps around a text, once or twice. */
+/** Removes JSON's escapes from a text, once or twice. */
 const plain = (text: string): string =>
   text
     .replace(/\\+u003c/g, '<')
@@ -289,14 +409,17 @@ const plain = (text: string): string =>
     .replace(/\s+/g, ' ')
     .trim()
 
-/** An attempt's results, each once, and parts that an earlier one had word for word. */
-function countResults({ entries, results, context }: Talk, counts: Counts): void {
+/**
+ * Counts the results of an attempt, each once, and the parts that an earlier result contained word
+ * for word.
+ */
+function countResults({ entries, results, context, bodies }: Talk, counts: Counts): void {
   const before = entries.flatMap((entry) => {
     if (entry.kind !== 'result') return []
     const { at: _, ...meta } = entry.envelope.meta
     return [JSON.stringify({ ...entry.envelope, meta })]
   })
-  const messages = renderMessages('native', [], entries, new Map(), Number.POSITIVE_INFINITY)
+  const messages = renderMessages('native', [], entries, bodies, Number.POSITIVE_INFINITY)
   const after = messages.flatMap(({ role, content }) => (role === 'tool' ? [content ?? ''] : []))
   counts.results.before += before.reduce((sum, text) => sum + bytes(text), 0)
   counts.results.after += after.reduce((sum, text) => sum + bytes(text), 0)
@@ -308,7 +431,7 @@ function knownIn(context: string): unknown {
   return JSON.parse(/^<<<DATA \w+\n(.*)\nDATA>>>/ms.exec(context)?.[1] ?? 'null')
 }
 
-/** Shorter things are names, figures and states. */
+/** The shortest repeated text that counts. A shorter one is a name, number or state. */
 const minRepeatedCharacters = 100
 
 function countRepeats(results: readonly unknown[]): number {
@@ -344,21 +467,30 @@ const about = z.looseObject({
   }),
 })
 
-/** Prompt, tools and runbook of today's first turn, for the kind that an incident is about. */
+/**
+ * Computes prompt, tools and runbook of the first turn as it would be today, for the incident's
+ * kind of resource.
+ */
 function openingOf(context: string, runbooks: readonly Runbook[], then: readonly string[]): Opening {
   const { type, title, resource } = about.parse(knownIn(context)).incident
   const kind = resource?.kind ?? null
   const match = matchRunbooks(runbooks, { type, kind, words: title })
   const runbook = match.chosen?.body ?? null
-  const { first, names } = measureFirstTurn(kind, sites.lab, ['prometheus'], { runbook, words: `${type} ${title}` })
+  const { system, tools, names, described } = measureFirstTurn(kind, sites.lab, ['prometheus'], {
+    runbook,
+    words: `${type} ${title}`,
+  })
   const runbookText = JSON.stringify({ role: 'user', content: renderRunbooks(match) })
-  return { first, runbook: bytes(runbookText), match, former: new Set(then), today: new Set(names) }
+  return { system, tools, runbook: bytes(runbookText), match, former: new Set(then), today: new Set(names), described }
 }
 
-/** Bytes of the tools that the model had asked for by then and today's first turn lacks. */
-function addedTools({ former, today }: Opening, offered: readonly string[]): number {
-  const added = offered.filter((name) => !former.has(name) && !today.has(name))
-  return added.length === 0
-    ? 0
-    : bytes(JSON.stringify(describeTools(everyTool.filter(({ name }) => added.includes(name)))))
+/**
+ * Counts the bytes of tools that the first turn of today lacks and that the model had requested or
+ * called until this request.
+ */
+function addedTools({ opening: { former, today, described }, called }: Talk, { tools, answer }: Request): number {
+  for (const { name } of answer?.tool_calls ?? []) called.add(name)
+  const isWanted = (name: string) => !today.has(name) && (called.has(name) || !former.has(name))
+  const added = everyTool.filter(({ name }) => tools.includes(name) && isWanted(name))
+  return added.length === 0 ? 0 : bytes(JSON.stringify(describeTools(added, described)))
 }

@@ -14,7 +14,7 @@ import { describedTools, splitTools } from '../tools/registry.ts'
 import { countRepairingFirst } from './repairing.ts'
 import { report } from './stage.ts'
 
-/** Three sites that have nothing in common: what the registry of each holds. */
+/** Three installations that have nothing in common, with the registry of each. */
 export const sites = {
   lab: {
     counts: { region: 2, shard: 4, node: 8, tenant: 6, host: 9, vm: 25 },
@@ -35,8 +35,8 @@ export const sites = {
 } satisfies Record<string, SiteFacts>
 
 /**
- * Types of the lab's alerts with their resources' kinds; `seen`: only metrics tell, so a source is
- * there.
+ * Types of the lab's alerts, with the kinds of their resources. `seen`: only metrics show the
+ * fault, so a source exists.
  */
 const incidents: readonly { type: string; kind: InventoryKind; seen?: true }[] = [
   { type: 'replication_lag', kind: 'node' },
@@ -52,12 +52,12 @@ const incidents: readonly { type: string; kind: InventoryKind; seen?: true }[] =
   { type: 'ServiceMemoryHigh', kind: 'node', seen: true },
 ]
 
-/** Every capability of an agent. */
+/** A device with every capability of an agent. */
 const device = { mode: 'all' as const, toolsAllowed: [], terms: { capabilities: [] }, health: null }
 
 /**
- * System prompt and tools of a first turn, in bytes: about a kind, with devices or without, with
- * these kinds of source.
+ * Measures the system prompt and the tools of a first turn, in bytes: for a kind of resource, with
+ * or without devices, and with these kinds of sources.
  */
 export function measureFirstTurn(
   kind: InventoryKind | null,
@@ -80,15 +80,15 @@ export function measureFirstTurn(
   }
   const system = Buffer.byteLength(renderSystemPrompt(readPrompts(), options))
   const tools = Buffer.byteLength(JSON.stringify(describeTools(first)))
-  return { system, tools, first: system + tools, names: first.map(({ name }) => name) }
+  return { system, tools, first: system + tools, names: first.map(({ name }) => name), described: first }
 }
 
-/** All that the lab's first turns choose from. */
+/** All tools that may be in first turns of the lab. */
 export const everyTool = describedTools(null, [device], ['prometheus'], { shards: true, hosts: true, jobs: true })
 
 /**
- * Bytes of prompt and tools in every first turn: of everything, of the lab's incidents; and three
- * sites' own texts.
+ * Measures the bytes of prompt and tools in first turns: with every tool, for the lab's incidents,
+ * and the prompts of three installations.
  */
 export async function prompt(): Promise<void> {
   const prompts = readPrompts()
@@ -109,7 +109,7 @@ export async function prompt(): Promise<void> {
   reportSites()
 }
 
-/** The first turn of each type of incident of the lab, with the runbook that fits it. */
+/** Measures the first turn of each incident type of the lab, with its runbook. */
 export async function measureIncidents() {
   const knowledge = openKnowledge({})
   await knowledge.refresh()

@@ -15,9 +15,10 @@ const resources = Number(process.env.RESOURCES ?? 50_000)
 const calls = 100
 
 /**
- * A large site's registry: 50,000 resources, 200,000 relations, a fifth of them a Prometheus'
- * targets. `RESOURCES=` scales it. Times of a source's whole list, new, unchanged and with a
- * hundredth changed; and of the questions of ingest, leases and pages.
+ * Measures the registry of a large installation: 50,000 resources and 200,000 relations; a fifth of
+ * the resources are targets of a Prometheus. `RESOURCES=` scales it. Measures how long a source's
+ * whole list takes when it is new, unchanged, and with a hundredth changed, and how long the
+ * queries of ingest, leases and pages take.
  */
 export async function benchRegistry(): Promise<void> {
   const dir = temporaryDirectory().path
@@ -73,7 +74,7 @@ const name = (at: number) => `app-${at}`
 type DeclaredResource = SourceDeclaration['resources'][number]
 type DeclaredRelation = SourceDeclaration['relations'][number]
 
-/** Nodes with a service, a container and a VM each, and one target for each second node. */
+/** Creates nodes with a service, a container and a VM each, and a target for every second node. */
 function aSite(count: number): { platform: SourceDeclaration; targets: SourceDeclaration } {
   const platform = { resources: [] as DeclaredResource[], relations: [] as DeclaredRelation[] }
   const targets = { resources: [] as DeclaredResource[], relations: [] as DeclaredRelation[] }

@@ -5,15 +5,18 @@ import { databaseFaultRows } from '../lab/databases/faults.ts'
 import { describedTools, splitTools } from '../tools/registry.ts'
 
 /**
- * Whether a first turn offers its trouble's repair: the lab's faults, and hosts' troubles without a
- * runbook.
+ * Checks that a first turn offers the tool that repairs the fault: for the lab's faults, and for
+ * faults of hosts without a runbook.
  */
 
 const device = { mode: 'all' as const, toolsAllowed: [], terms: { capabilities: [] }, health: null }
 
 type Trouble = { type: string; kind: InventoryKind; says?: string }
 
-/** What a first turn offers for such an incident: at the lab, or at a site of hosts alone. */
+/**
+ * Lists the tools of a first turn for such an incident, in the lab or in an installation with only
+ * hosts.
+ */
 export function offeredFirst(knowledge: Knowledge, { type, kind, says = '' }: Trouble, isLab: boolean) {
   const described = describedTools(null, [device], isLab ? ['prometheus'] : [], {
     jobs: isLab,
@@ -26,7 +29,10 @@ export function offeredFirst(knowledge: Knowledge, { type, kind, says = '' }: Tr
   return { names: first.map(({ name }) => name), runbook: chosen?.name ?? null, first }
 }
 
-/** Writes that repair the fault, as playbook or operator do. A fault for a person has none. */
+/**
+ * The writes that repair each fault, as the playbook or an operator does. A fault that needs a
+ * person has none.
+ */
 export const repairsOfLab: Readonly<Record<string, { kind: InventoryKind; by: readonly string[] }>> = {
   replication_lag: { kind: 'shard', by: ['converge_shard'] },
   disk_pressure: { kind: 'node', by: ['converge_shard'] },
@@ -57,10 +63,10 @@ export const repairsOfLab: Readonly<Record<string, { kind: InventoryKind; by: re
   ),
 }
 
-/** What an alert of such a fault is called. */
+/** Returns the type of a fault's alert. */
 export const typeOfFault = (fault: string): string => faultRows[fault as keyof typeof faultRows].alert ?? ''
 
-/** Troubles that no runbook fits, each with what repairs it. */
+/** Faults that no runbook fits, each with the tool that repairs it. */
 export const withoutRunbook = [
   ['NodeFileDescriptorLimit', 'node', 'nginx on web-1 has used 97 % of its file descriptors', 'service_restart'],
   ['LogForwarderBacklog', 'node', 'the backlog of fluent-bit on web-1 grows', 'service_restart'],
@@ -74,14 +80,14 @@ export const withoutRunbook = [
   ['VmGuestAgentDown', 'vm', 'the guest agent of vm-101 does not answer', 'vm_restart'],
 ] as const
 
-/** Faults of the lab whose first turn lacks what repairs them. */
+/** Lists the lab's faults whose first turn lacks the tool that repairs them. */
 export const lackingAtLab = (knowledge: Knowledge): string[] =>
   Object.entries(repairsOfLab).flatMap(([fault, { kind, by }]) => {
     const { names } = offeredFirst(knowledge, { type: typeOfFault(fault), kind }, true)
     return by.some((tool) => names.includes(tool)) ? [] : [fault]
   })
 
-/** Figures of both, for the bench. */
+/** Counts the faults whose repair a first turn offers or lacks, for the bench. */
 export async function countRepairingFirst(): Promise<Record<string, string>> {
   const knowledge = openKnowledge({})
   await knowledge.refresh()

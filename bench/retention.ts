@@ -21,9 +21,9 @@ const closedAt = '2025-01-01T00:00:00.000000Z'
 const quietMs = 50_000
 
 /**
- * Removes 100,000 closed incidents with whole chains from a durable database by the deployed API,
- * while 50 alerts a minute come in over HTTP, and verifies everything then. The first 50 seconds,
- * before a round, measure ingest without it. `INCIDENTS=` and `ROWS=` scale it.
+ * Measures how the deployed API removes 100,000 closed incidents with whole chains from a durable
+ * database, while 50 alerts a minute arrive over HTTP. Afterwards verifies everything. The first 50
+ * seconds, before a removal, measure ingest alone. `INCIDENTS=` and `ROWS=` scale it.
  */
 export async function benchRetention(): Promise<void> {
   const dir = temporaryDirectory().path
@@ -65,8 +65,8 @@ export async function benchRetention(): Promise<void> {
 }
 
 /**
- * Incidents of a year ago, opened by an alert, worked at and resolved, written by the product's own
- * append of whole chains.
+ * Creates incidents that are a year old. Each was opened by an alert, investigated and resolved.
+ * The product's own code writes the whole chains.
  */
 async function fillClosed(owner: Db): Promise<void> {
   for (let made = 0; made < incidents; made += perTransaction) {
@@ -115,7 +115,10 @@ async function leftOf(owner: Db): Promise<number> {
   return rows[0]?.count ?? 0
 }
 
-/** Sends an alert of a new name every 1.2 s until stopped; answers each one's milliseconds. */
+/**
+ * Sends an alert with a new identity every 1.2 s until stopped. Returns the milliseconds that each
+ * took.
+ */
 async function ingestUntil(url: string, token: string, isOver: (ms: number) => Promise<boolean>): Promise<number[]> {
   const took: number[] = []
   const began = performance.now()

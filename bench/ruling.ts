@@ -25,9 +25,9 @@ const rounds = 400
 const shard = { kind: 'shard', id: 'db-osl-1' } as const
 
 /**
- * The cost of a 500-rule policy to a call's ruling (fold, judge's facts, rules), against a site
- * without one on the same server, alternating; one rule's own cost; and the record of all pairs
- * over 100,000 rows.
+ * Measures how much a 500-rule policy adds to the policy decision on a call (fold, the judge's
+ * facts, rules). Compares it with an installation without a policy on the same server, alternating.
+ * Also measures the cost of one rule, and the record of all pairs over 100,000 rows.
  */
 export async function ruling(): Promise<void> {
   const dir = temporaryDirectory().path
@@ -68,7 +68,7 @@ export async function ruling(): Promise<void> {
   }
 }
 
-/** A fifth of what the filled log judged, began and ended wrote something. */
+/** Turns a fifth of the judged, begun and ended calls of the filled log into writes. */
 async function makeWrites(url: string): Promise<void> {
   const client = new pg.Client({ connectionString: url })
   await client.connect()
@@ -101,8 +101,8 @@ async function openSite(url: string, name: string): Promise<Site> {
 }
 
 /**
- * One ruling on a writing call, in its transaction: what was opened and looked up stays, nothing
- * else does.
+ * Prepares a policy decision on a call that writes, and returns a function that makes it in a
+ * transaction. Data that was read before stays; nothing else is kept.
  */
 async function readRuling({ db, url }: Site): Promise<() => Promise<void>> {
   const owner = connect(url, { owner: true, max: 1 })
@@ -122,7 +122,7 @@ async function readRuling({ db, url }: Site): Promise<() => Promise<void>> {
   }
 }
 
-/** Milliseconds of each, one after the other, so that a busy machine hits all of them. */
+/** Measures the acts alternately, in milliseconds, so that a busy machine affects all of them. */
 async function takenInTurn(acts: (() => Promise<void>)[], times: number): Promise<number[][]> {
   const took = acts.map((): number[] => [])
   for (let n = -10; n < times; n += 1)
@@ -135,8 +135,8 @@ async function takenInTurn(acts: (() => Promise<void>)[], times: number): Promis
 }
 
 /**
- * The best of several rounds, in milliseconds a call: the machine's other work is no cost of the
- * rules.
+ * Returns the best of several rounds, in milliseconds per call, because other work of the machine
+ * is not a cost of the rules.
  */
 async function tookEach(act: () => unknown, times: number): Promise<number> {
   const rounds = Array.from({ length: 7 }, () => {
@@ -150,8 +150,8 @@ async function tookEach(act: () => unknown, times: number): Promise<number> {
 const round = (ms: number) => Math.round(ms * 100) / 100
 
 /**
- * A large site's rules: most about named things or labels, some by day; none of the last decides
- * our call.
+ * Creates the rules of a large installation. Most are about named resources or labels, and some
+ * apply only on some days. None of them decides the measured call.
  */
 function policyOf(count: number): string {
   const rules = Array.from({ length: count }, (_, n) => {

@@ -10,7 +10,7 @@ import { temporaryDirectory } from '../test/support/directory.ts'
 const rootDir = fileURLToPath(new URL('..', import.meta.url))
 
 type Servers = {
-  /** Goes with the servers. */
+  /** A temporary directory, which is removed with the servers. */
   dir: string
   databaseUrl: string
   temporalAddress: string
@@ -18,8 +18,8 @@ type Servers = {
 }
 
 /**
- * PostgreSQL with its schema, and Temporal, for one measurement. `durable`: for the speed of
- * storing rows.
+ * Starts PostgreSQL with its schema, and Temporal, for one measurement. Set `durable` to measure
+ * the storing of rows.
  */
 export async function startServers({ durable = false } = {}): Promise<Servers> {
   const dir = temporaryDirectory().path

@@ -21,9 +21,9 @@ const rounds = 200
 const warmUp = 20
 
 /**
- * The time that the layer of sources adds to the server's: `query_metrics` from the tool registry
- * through the core API (judge, limits, summary, stored digest, subject), beside the same requests
- * to the same real Prometheus.
+ * Measures how much time the source layer adds to the server's. Runs `query_metrics` from the tool
+ * registry through the core API (judge, limits, summary, stored digest, subject), and compares it
+ * with the same requests sent directly to the same real Prometheus.
  */
 export async function benchSources(): Promise<void> {
   if (!findProgram('prometheus'))
@@ -99,8 +99,8 @@ async function timed(act: () => Promise<unknown>): Promise<number> {
 }
 
 /**
- * The server's time for one reading, in milliseconds, and the number of questions: `query_metrics`'
- * own, without the layer.
+ * Sends the requests of `query_metrics` directly to the server. Returns the server's time for one
+ * reading, in milliseconds, and the number of requests.
  */
 async function askDirectly(url: string, args: Record<string, unknown>): Promise<{ ms: number; requests: number }> {
   const times: [from: number, to: number][] = []

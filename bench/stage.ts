@@ -17,7 +17,7 @@ import { type ChatRequest, type Line, scriptedModel } from '../test/support/scri
 import { startWorkers } from '../worker/workers.ts'
 import { startServers } from './servers.ts'
 
-/** A core API that answers at once, to measure our own cost. `answer`: the body of every GET. */
+/** Starts a core API that responds at once. `answer` returns the body of every response. */
 export async function scriptedCore(answer: (path: string) => unknown): Promise<{ url: string; stop(): Promise<void> }> {
   const server = createServer((request, response) => {
     request.resume()
@@ -43,13 +43,15 @@ export function median(values: readonly number[]): number {
     : ((sorted[middle - 1] as number) + (sorted[middle] as number)) / 2
 }
 
-/** The value that so many per cent are not above. */
+/**
+ * Returns a percentile: the smallest of the values that `percent` per cent of them do not exceed.
+ */
 export function percentile(values: readonly number[], percent: number): number {
   const sorted = [...values].sort((a, b) => a - b)
   return sorted[Math.max(0, Math.ceil((percent / 100) * sorted.length) - 1)] as number
 }
 
-/** Prints what was measured: a table for people, one JSON line for programs. */
+/** Prints the measurement as a table for people, and as one line of JSON for programs. */
 export function report(bench: string, rows: Record<string, string | number>): void {
   console.log(`\n${bench}`)
   const width = Math.max(...Object.keys(rows).map((key) => key.length))
@@ -61,12 +63,15 @@ export type Stage = {
   db: Db
   client: Client
   requests: { characters: number }[]
-  /** Opens an incident, investigates it as a leader, and waits for its end. */
+  /** Opens an incident, investigates it as a leader, and waits for the end of the investigation. */
   investigate(): Promise<{ incidentId: string; workflowId: string }>
   stop(): Promise<void>
 }
 
-/** PostgreSQL, Temporal and the real worker, with a model and a core API that answer at once. */
+/**
+ * Starts PostgreSQL, Temporal and the real worker, with a model and a core API that respond at
+ * once.
+ */
 export async function stage(options: {
   model: (turn: number) => Line
   core: (path: string) => unknown
@@ -74,7 +79,7 @@ export async function stage(options: {
 }): Promise<Stage> {
   const servers = await startServers()
   const db = connect(servers.databaseUrl)
-  // What ends an investigation early has no place in a measurement.
+  // Raises limits that would end an investigation early.
   await db.insertInto('platformConfig').values({ key: 'agent.token_budget', value: '100000000' }).execute()
   const requests: { characters: number }[] = []
   const model = await scriptedModel((turn, request) => {
@@ -147,7 +152,10 @@ function configFor({ model, core, postgres, temporal, maxTurns }: Addresses) {
   })
 }
 
-/** The bare activities share the queues with the real ones, as the measurement wants it. */
+/**
+ * Starts workers for the bare activities. They use the same kinds of queues as the real activities,
+ * so that the comparison is fair.
+ */
 async function startBareWorkers(address: string, workflowBundle: WorkflowBundle): Promise<{ stop(): Promise<void> }> {
   const connection = await NativeConnection.connect({ address })
   const bare = [
@@ -192,7 +200,10 @@ function alert(): Alert {
   }
 }
 
-/** What a tokenizer would see: contents and calls, without the JSON around them. */
+/**
+ * Counts the characters that a tokenizer would read: contents and calls, without the JSON around
+ * them.
+ */
 function charactersOf(request: ChatRequest): number {
   return request.messages.reduce(
     (sum, message) =>
@@ -205,7 +216,7 @@ const rootDir = fileURLToPath(new URL('..', import.meta.url))
 
 type ApiProcess = { url: string; residentMb(): number; stop(): Promise<void> }
 
-/** The core API as it is deployed, a separate process, once it takes requests. */
+/** Starts the core API as deployed, as a separate process. Returns when it accepts requests. */
 export async function startApi(options: {
   databaseUrl: string
   dir: string
@@ -220,7 +231,7 @@ export async function startApi(options: {
       DATABASE_URL: options.databaseUrl,
       PORT: String(port),
       LOG_LEVEL: 'error',
-      // Nobody listens there: what is measured asks Temporal for nothing.
+      // Names a port on which nothing listens, because the measurement uses no Temporal.
       TEMPORAL_ADDRESS: '127.0.0.1:9',
       ...options.environment,
     },

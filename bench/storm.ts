@@ -13,11 +13,12 @@ const modelDelayMs = 12_000
 const watchedMs = Number(process.env.WATCH_SECONDS ?? 180) * 1000
 
 /**
- * A storm in the night, over the real API, worker, PostgreSQL (durable) and Temporal: three types
- * at work with a model that takes 12 s, then 2,000 new alerts of 30 types in 20 bodies at once with
- * single alerts beside them, then ten critical ones of ten new types. Says how fast they were
- * stored, how long each critical one waited for its claim, and how long nobody worked while
- * somebody waited. `WATCH_SECONDS=60` watches shorter.
+ * Measures an alert storm at night, with the real API, worker, PostgreSQL (durable) and Temporal.
+ * First three incident types are investigated with a model that takes 12 s. Then 2,000 new alerts
+ * of 30 types arrive in 20 requests at once, with single alerts beside them, then ten critical
+ * alerts of ten new types. Reports how fast they were stored, how long each critical incident
+ * waited for its claim, and how long workers were idle while incidents waited. `WATCH_SECONDS=60`
+ * watches shorter.
  */
 export async function storm(): Promise<void> {
   const servers = await startServers({ durable: true })
@@ -26,7 +27,7 @@ export async function storm(): Promise<void> {
     databaseUrl: servers.databaseUrl,
     temporalAddress: servers.temporalAddress,
     environment: {
-      // As in the image and in the start.
+      // Sets the same variables as the image and the start.
       MALLOC_ARENA_MAX: '2',
       NODE_OPTIONS: process.env.NODE_OPTIONS || '--max-semi-space-size=16',
       RUNBOOK_DELAY_MS: String(modelDelayMs),
@@ -71,7 +72,10 @@ export async function storm(): Promise<void> {
 
 const seconds = (ms: number): number => Math.round(ms / 100) / 10
 
-/** The wait that nine of ten stay below; never where more than one of ten is missing. */
+/**
+ * Returns the wait that nine of ten incidents do not exceed, in seconds. Returns "never" if more
+ * than one of ten has no wait.
+ */
 function lateSeconds(waits: readonly (number | null)[]): number | string {
   const known = waits.filter((ms) => ms !== null).toSorted((a, b) => a - b)
   const at = Math.ceil(0.9 * criticals) - 1
@@ -119,8 +123,8 @@ async function takeStorm(spine: Spine): Promise<{ seconds: number; single: numbe
 }
 
 /**
- * Each critical incident's wait for its claim and its first request to the model, in ms; null: not
- * within the watch.
+ * How long a critical incident waited for its claim and for its first request to the model, in ms.
+ * Null if it did not happen within the watch.
  */
 type CriticalWait = { type: string; claimedMs: number | null; askedMs: number | null }
 
@@ -146,7 +150,10 @@ async function criticalWaits(spine: Spine, memory: { api: number; worker: number
   return { waits, idleMs, max }
 }
 
-/** By the rows: an answer says how long it took, and so when it was asked for. */
+/**
+ * Computes the waits from the rows. A model response states its duration, which gives the time of
+ * its request.
+ */
 async function waitsOf({ db }: Spine): Promise<CriticalWait[]> {
   const { rows } = await sql<CriticalWait>`
     select type,
@@ -163,7 +170,7 @@ async function atWork({ db }: Spine): Promise<number> {
   return rows.length
 }
 
-/** The largest process of this entry file. */
+/** Returns the memory of the largest process that runs this entry file. */
 function residentMegabytes(entry: string): number {
   const lines = execFileSync('ps', ['-eo', 'rss=,args='], { encoding: 'utf8' }).split('\n')
   const sizes = lines.filter((line) => line.includes(entry)).map((line) => Number(line.trim().split(/\s+/)[0]))

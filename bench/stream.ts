@@ -21,8 +21,8 @@ const incidents = 20
 const arriveWithinMs = 60_000
 
 /**
- * Open pages while rows are written: whether everybody hears everything, once, over connections
- * that are cut off.
+ * Measures open pages while rows are written. Checks whether every page gets every row once, over
+ * connections that are cut off.
  */
 export async function stream(): Promise<void> {
   const dir = temporaryDirectory().path
@@ -63,7 +63,10 @@ export async function stream(): Promise<void> {
   rmSync(dir, { recursive: true, force: true })
 }
 
-/** At an even pace, whatever a write takes: ids of the rows as they were committed. */
+/**
+ * Writes rows at an even pace, however long a write takes. Returns the ids of the rows in commit
+ * order.
+ */
 async function writeRows(db: Db): Promise<string[]> {
   const ids = await Promise.all(
     Array.from({ length: incidents }, (_, n) =>
@@ -103,14 +106,18 @@ async function writeRow(db: Db, incidentId: string, n: number): Promise<string> 
 
 type StreamComparison = { received: number; missing: number; duplicates: number; outOfOrder: number }
 type Listeners = {
-  /** Settles when everybody has a place in the stream: rows written from now on are theirs. */
+  /**
+   * Resolves when every page has a place in the stream. Each page then gets the rows that are
+   * written from now on.
+   */
   ready: Promise<void>
-  /** What has become of these rows at every listener so far. */
+  /** Compares these rows with the rows that each listener has read so far. */
   heard(rows: readonly string[]): StreamComparison[]
   counts: { reconnects: number; refused: number }
-  /** From the time a row bears until it was read, for every row at every listener. */
+  /**
+   * Milliseconds from the time in a row until a listener read it, for every row at every listener.
+   */
   delaysMs: number[]
-  /** Hangs up. */
   end(): void
 }
 
@@ -120,8 +127,8 @@ type ListenOptions = { url: string; token: string; count: number; dropEveryMs: n
 type ListenerGroup = { options: ListenOptions; delaysMs: number[]; counts: { reconnects: number; refused: number } }
 
 /**
- * Pages that listen, each on a connection that is cut every so often, in the middle of its reading,
- * and resumed with the last fully read id.
+ * Opens pages that listen. Each connection is cut at intervals while it reads, and resumed after
+ * the last id that was fully read.
  */
 export function listen(options: ListenOptions): Listeners {
   const group: ListenerGroup = { options, delaysMs: [], counts: { reconnects: 0, refused: 0 } }
@@ -149,10 +156,10 @@ export function listen(options: ListenOptions): Listeners {
 }
 
 async function stay(group: ListenerGroup, listener: Listener, placed: () => void, firstDropMs: number): Promise<void> {
-  // Not all at the same moment, as pages do not.
+  // Cuts the connections at different moments, as they end for real pages.
   let dropInMs = firstDropMs + 1
   while (!listener.ended) {
-    // A connection that fails is tried again, as a page does; after the end it is ignored.
+    // Opens a failed connection again, as a page does. After the end a failure is ignored.
     const response = await open(group.options, listener).catch(() => null)
     if (response?.statusCode !== 200 || listener.ended) {
       group.counts.refused += 1
@@ -200,11 +207,11 @@ async function read(
       }
     }
   } catch {
-    // Cut off, as it was meant to be.
+    // The connection was cut on purpose.
   }
 }
 
-/** Written against heard rows; others' rows do not count. */
+/** Compares the rows written with the rows read. Ignores other rows. */
 function compare(rows: readonly string[], places: readonly string[]): StreamComparison {
   const written = new Set(rows)
   const mine = places.map(positionOf).filter(({ id }) => written.has(String(id)))

@@ -22,22 +22,28 @@ const waiting = Number(process.env.WAITING ?? 2_000)
 const warmUp = 50
 const decisions = 200
 const startersAtOnce = 24
-/** The worker gives memory back after 15 quiet seconds, which must begin and end within this. */
+/**
+ * Milliseconds in which the worker is certainly idle for 15 seconds, after which it frees memory.
+ */
 const settleMs = 50_000
 /**
- * The worker's variables beside the addresses: set them in the bench's environment to try others.
+ * Variables of the worker other than the addresses. Set them in the environment of the bench to try
+ * other values.
  */
 const workerSettings = Object.fromEntries(
   Object.entries(process.env).filter(([name]) => /^(WORKER_(?!PORT)|MALLOC_|NODE_OPTIONS)/.test(name)),
 ) as Record<string, string>
-/** Ten thousand take a quarter of an hour on two quiet cores, an hour on busy ones. */
+/**
+ * The most milliseconds for the set-up. Ten thousand investigations take up to an hour on two busy
+ * cores.
+ */
 const setUpWithinMs = 3 * 3_600_000
 const rootDir = fileURLToPath(new URL('..', import.meta.url))
 
 /**
- * The cost of many investigations that wait for people: the worker's memory (its own process) over
- * that after a warm-up, busy connections, and the time from decision to act while all others wait.
- * `WAITING=10000` sets the number. Starting them is not measured.
+ * Measures many investigations that wait for people: the memory that the worker (a separate
+ * process) uses more than after a warm-up, busy connections, and the time from a decision to the
+ * act while all others wait. `WAITING=10000` sets the number. Starting them is not measured.
  */
 export async function waitingBench(): Promise<void> {
   const servers = await startServers()
@@ -105,7 +111,7 @@ export async function waitingBench(): Promise<void> {
   await servers.stop()
 }
 
-/** Each call waits for a person, for longer than the measurement takes. */
+/** Makes each call wait for a person's approval, for longer than the measurement takes. */
 async function askForApprovals(db: Db): Promise<void> {
   const settings = { 'approval.risk.converge_shard': 'high', 'approval.expiry.converge_shard': '86400' }
   for (const [key, value] of Object.entries(settings))
@@ -114,7 +120,10 @@ async function askForApprovals(db: Db): Promise<void> {
 
 const node = { id: 'n', hostname: 'n', ip: '10.0.0.1', shard: 's', status: 'nominal' }
 
-/** Looks at its own shard, wants it converged, and hands over then: the alert names the shard. */
+/**
+ * Returns the model's next response: it reads the shard that the alert names, proposes to converge
+ * the shard, and escalates.
+ */
 function script({ messages }: ChatRequest): Line {
   const text = messages.map(({ content }) => content ?? '').join('\n')
   const shard = /shard-\d+/.exec(text)?.[0] ?? 'shard-0'
@@ -130,7 +139,7 @@ function startWorker({ logFile, ...environment }: Record<string, string> & { log
   const probe = new URL('./memory-probe.ts', import.meta.url).href
   const entry = join(rootDir, 'worker', 'main.ts')
   return spawn(process.execPath, ['--disable-warning=ExperimentalWarning', '--import', probe, entry], {
-    // As the image and `start` run it.
+    // Sets the variable as the image and `start` do.
     env: { MALLOC_ARENA_MAX: '2', ...environment, ...workerSettings },
     stdio: ['ignore', log, log, 'ipc'],
   })
@@ -142,7 +151,7 @@ async function memoryOf(worker: ChildProcess): Promise<MemoryUse> {
   return memory
 }
 
-/** When by what: rows are the parts, columns the moments. */
+/** Formats memory over time. The rows are the parts of memory, the columns are the moments. */
 function memoryTable(moments: Record<string, MemoryUse>): void {
   const parts = Object.keys(Object.values(moments)[0] ?? {}) as (keyof MemoryUse)[]
   console.table(
@@ -200,8 +209,8 @@ async function busyConnections(db: Db): Promise<number> {
 }
 
 /**
- * One after the other, as people do: from the decision's row to the row that starts the act, by one
- * clock.
+ * Decides approvals one after the other, as people do. Returns the milliseconds from the row of
+ * each decision to the row that starts the act, both timed by the same clock.
  */
 async function decideSome(db: Db, client: Client, person: Principal): Promise<number[]> {
   const asked = await db
@@ -224,7 +233,8 @@ async function decideSome(db: Db, client: Client, person: Principal): Promise<nu
     }
     await decide(db, request)
     await client.workflow.getHandle(`investigate:${incidentId}:1`).signal('decided')
-    // A person decides one thing at a time: faster than a run ends would measure how fast runs end.
+    // Waits for the run to end, because a person decides one question at a time. Faster decisions
+    // would measure how fast runs end.
     await untilOver(db, incidentId)
   }
   const { rows } = await sql<{ ms: number }>`
@@ -238,7 +248,9 @@ async function decideSome(db: Db, client: Client, person: Principal): Promise<nu
   return rows.map(({ ms }) => ms)
 }
 
-/** The core API of this stage closes nothing: a run is over when its last call has its row. */
+/**
+ * Waits for the row of a run's last call, because the core API of this stage closes no incident.
+ */
 async function untilOver(db: Db, incidentId: string): Promise<void> {
   for (let tries = 0; tries < 1_200; tries += 1) {
     const { rows } = await sql`select 1 from incident_event where incident_id = ${incidentId}

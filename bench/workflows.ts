@@ -5,8 +5,8 @@ export * from '../workflows/index.ts'
 type Bare = { bareThink(): Promise<null>; bareAct(): Promise<null> }
 
 /**
- * A turn's cost when nothing is done: one activity on the model's queue, one on the main one.
- * Answers the turns' times.
+ * Measures turns that do nothing. A turn has one activity on the model's queue and one on the main
+ * queue. Returns the duration of each turn.
  */
 export async function BareTurns(turns: number): Promise<number[]> {
   const options = { startToCloseTimeout: '10s' } as const

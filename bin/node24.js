@@ -1,4 +1,5 @@
-// Plain JavaScript for Node 20 and later: runs before any installation, so imports only Node.
+// Plain JavaScript for Node 20 and later. It runs before any installation, so it imports only
+// modules of Node.
 
 import { spawn, spawnSync } from 'node:child_process'
 import { existsSync, readFileSync, statSync } from 'node:fs'
@@ -10,8 +11,8 @@ import { fileURLToPath } from 'node:url'
 export const rootDir = dirname(dirname(fileURLToPath(import.meta.url)))
 
 /**
- * Runs `node ...args` under Node 24, after installing missing or outdated dependencies, and ends
- * this process with the command's exit code.
+ * Runs `node ...args` under Node 24, after installing missing or outdated dependencies. Ends this
+ * process with the command's exit code.
  */
 export async function runUnderNode24(args, { cwd = process.cwd() } = {}) {
   const reason = whyInstall(rootDir)
@@ -29,12 +30,12 @@ export async function runUnderNode24(args, { cwd = process.cwd() } = {}) {
   const child = spawn(node, args, {
     cwd,
     stdio: 'inherit',
-    // Whatever the command starts by the name of "node" is then the same Node.
+    // Makes the command use this same Node for every program that it starts as "node".
     env: { ...process.env, PATH: [dirname(node), process.env.PATH].filter(Boolean).join(delimiter) },
   })
 
-  // The terminal sends SIGINT to the child too: stays until it tidied up, so that the prompt does
-  // not come early.
+  // The terminal also sends SIGINT to the child. This process waits until the child has tidied up,
+  // so that the shell prompt does not come early.
   process.on('SIGINT', () => {})
   for (const signal of ['SIGTERM', 'SIGHUP']) process.on(signal, () => child.kill(signal))
 
@@ -46,8 +47,8 @@ export async function runUnderNode24(args, { cwd = process.cwd() } = {}) {
 }
 
 /**
- * The reason why `npm ci` has to run in `dir`; undefined when the installed packages are the
- * lockfile's.
+ * Returns why `npm ci` has to run in `dir`. Undefined if the installed packages are those of the
+ * lockfile.
  */
 export function whyInstall(dir) {
   const lock = join(dir, 'package-lock.json')
@@ -55,7 +56,8 @@ export function whyInstall(dir) {
   if (!existsSync(installed) || !existsSync(lock)) return 'nothing is installed yet'
   if (statSync(lock).mtimeMs <= statSync(installed).mtimeMs) return undefined
 
-  // A checkout or copy renews the lockfile's date: dates alone would install for nothing.
+  // Compares versions, because a checkout or copy renews the lockfile's date, and dates alone would
+  // install without need.
   const wanted = JSON.parse(readFileSync(lock, 'utf8')).packages
   const present = JSON.parse(readFileSync(installed, 'utf8')).packages
   for (const [path, entry] of Object.entries(wanted)) {
@@ -68,7 +70,7 @@ export function whyInstall(dir) {
   return undefined
 }
 
-/** The Node 24 to run under: this one, or npm's; undefined when there is neither. */
+/** Returns the Node 24 to use: this one, or the one from npm. Undefined if there is neither. */
 function findNode24(dir) {
   if (Number(process.versions.node.split('.')[0]) >= 24) return process.execPath
   const packaged = join(dir, 'node_modules', `node-${process.platform}-${process.arch}`, 'bin', 'node')
@@ -76,7 +78,8 @@ function findNode24(dir) {
 }
 
 function install(reason) {
-  // An installed package has neither the lockfile nor the tools that the start needs.
+  // Refuses an installed package, because it has neither the lockfile nor the tools that the start
+  // needs.
   if (rootDir.includes('/node_modules/')) {
     process.stderr.write(
       'Nightshift runs from a checkout: git clone it to /opt/nightshift, run "npm ci" there, and\n' +
@@ -89,7 +92,7 @@ function install(reason) {
   const result = spawnSync(
     npm[0],
     [...npm.slice(1), 'ci', '--include=dev', '--include=optional', '--no-audit', '--no-fund', '--loglevel=error'],
-    // To stderr, so that the output of a command that prints JSON stays JSON.
+    // Writes to stderr, so that the output of a command that prints JSON remains JSON.
     { cwd: rootDir, stdio: ['ignore', 2, 2] },
   )
   if (result.status !== 0) {

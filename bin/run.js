@@ -4,7 +4,9 @@ import { rootDir, runUnderNode24 } from './node24.js'
 
 const jest = 'node_modules/jest/bin/jest.js'
 
-/** What the scripts of package.json start: `node bin/run.js test -- test/db`. */
+/**
+ * The programs that scripts of package.json start, for example `node bin/run.js test -- test/db`.
+ */
 const programs = {
   ...Object.fromEntries(
     ['test', 'test:whole', 'test:long', 'test:contract', 'test:browser'].map((each) => [each, [jest]]),
@@ -26,8 +28,9 @@ if (!program) {
   process.exit(2)
 }
 const [file, ...given] = program
-// jest.config.js reads which tests are meant.
+// jest.config.js reads which tests should run.
 if (name.startsWith('test:')) process.env.NIGHTSHIFT_TESTS = name.slice('test:'.length)
-// A measurement reads and writes where it was started; the others work in the repository.
+// A measurement reads and writes in the folder where it was started. Other programs work in the
+// repository.
 const cwd = ['bench', 'eval', 'simulate'].includes(name) ? {} : { cwd: rootDir }
 await runUnderNode24([join(rootDir, file), ...given, ...words], cwd)

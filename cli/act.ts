@@ -5,17 +5,22 @@ import { type CliCommand, type ConnectionOptions, commandLine } from './connecti
 import { CommandFailed } from './exit-codes.ts'
 import { confirm, inert, isAskable, paint, printJson, printNote } from './ui/terminal.ts'
 
-/** `nightshift act`: a person's own acts on the platform, judged as the agent's calls. */
+/**
+ * `nightshift act`: actions that a person makes on the platform directly, judged like the agent's
+ * calls.
+ */
 export function addActCommand(program: CliCommand): void {
   const parent = program
     .command('act')
-    .description('do something on the platform yourself; from medium risk on, a person who may decide it has to agree')
+    .description(
+      'do something on the platform yourself; from medium risk on, a person who may decide it must approve it',
+    )
     .addHelpText('after', '\nExample:\n  nightshift act stop-vm vm-118 --reason "it eats the pool"')
   for (const action of vmActions)
     addAct(parent, `${action}-vm <id>`, vmWords[action], 'vm-118 --reason "it does not answer"', prepareVm(action))
   const converged = 're-apply the desired state to every node of a shard'
   addAct(parent, 'converge <shard>', converged, 'web-osl-1 --reason "a setting has drifted"', prepareConvergence)
-  const carried = 'carry out a stored plan of where VMs go'
+  const carried = 'carry out a stored placement plan'
   addAct(parent, 'execute-plan <id>', carried, 'prp_01k… --reason "host-osl-2 is down"', preparePlan)
 }
 
@@ -30,7 +35,9 @@ function addAct(parent: CliCommand, named: string, about: string, example: strin
 
 export type ActOptions = ConnectionOptions & { reason: string; alone?: true; yes?: true }
 
-/** An act as the person saw its dry run: the request, and the state that it is for. */
+/**
+ * An action as the person saw it in the dry run: the request, and the state on which it depends.
+ */
 type PreparedAct = {
   path: string
   body?: object
@@ -39,12 +46,15 @@ type PreparedAct = {
   ifMatch?: string
 }
 
-/** Adds what every act takes beside its subject. */
+/** Adds the options that every action takes besides its subject. */
 export function declareAct(command: CliCommand, example: string, reason?: 'optional'): CliCommand {
-  const why = ['--reason <text>', 'why; it is part of the log'] as const
+  const why = ['--reason <text>', 'reason, recorded in the log'] as const
   return (reason ? command.option(...why) : command.requiredOption(...why))
-    .option('--alone', 'do a critical write without a second person: admins only; others are paged and review it')
-    .option('--yes', 'skip the confirmation; a command without a terminal asks for none')
+    .option(
+      '--alone',
+      'do a critical write without a second person: admins only; other people are paged, and one must review it',
+    )
+    .option('--yes', 'skip the confirmation; without a terminal the command asks for none')
     .connected(`\nExample:\n  ${example}`)
 }
 
@@ -55,12 +65,20 @@ const directAnswer = z.looseObject({
   status: z.enum(['done', 'awaiting_approval', 'under_way']).optional(),
 })
 
-/** Shows what would be done, asks at a terminal, sends it, and says the outcome and who waits. */
+/**
+ * Shows the effects, asks for confirmation at a terminal, sends the action, and prints the outcome
+ * and whose approval it waits for.
+ */
 export async function carryOut(api: ApiClient, act: PreparedAct, options: ActOptions): Promise<void> {
   const { reason, alone, yes, json } = options
   const { path, summary, told = [], ifMatch } = act
   if (!json) printNote([summary, ...told.map((line) => `  ${line}`)].map((line) => inert(line)).join('\n'))
-  if (!yes && !json && isAskable() && !(await confirm(alone ? '\nDo it alone?' : '\nDo it?')))
+  if (
+    !yes &&
+    !json &&
+    isAskable() &&
+    !(await confirm(alone ? '\nRun this action without a second person?' : '\nRun this action?'))
+  )
     throw new CommandFailed('error', 'Nothing was done.')
   const body = { ...act.body, reason, ...(alone && { alone }) }
   const answer = directAnswer.parse(await api.post(path, body, ifMatch === undefined ? {} : { 'if-match': ifMatch }))
@@ -75,13 +93,13 @@ function formatOutcome(
   const id = inert(incidentId ?? '')
   if (status === 'awaiting_approval') {
     const approve = commandLine(`approvals approve ${inert(approvalId ?? '')}`)
-    return `${paint('yellow', '…')} Nothing was done yet. ${id} waits for a person who may decide it. They approve with "${approve}".`
+    return `${paint('yellow', '…')} Nothing was done yet. ${id} waits for a person who may decide it. To approve: "${approve}".`
   }
   if (status === 'under_way')
     return `${paint('yellow', '…')} ${inert(detail)} Follow it with "${commandLine(`incidents watch ${id}`)}".`
   const done = `${paint('green', '✔')} ${inert(detail)}${id && ` (${id})`}`
   if (!alone) return done
-  return `${done}\n  You did it alone. A second person must review it with "${commandLine(`incidents review ${id}`)}".`
+  return `${done}\n  You did this write without a second person. Another person must review the write with "${commandLine(`incidents review ${id}`)}".`
 }
 
 const vmWords: Record<VmAction, string> = {

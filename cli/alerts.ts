@@ -13,7 +13,7 @@ import { inert, parseOneOf, parseWholeNumber, print, printJson } from './ui/term
 export function addAlertsCommand(program: CliCommand): void {
   const parent = program
     .command('alerts')
-    .description('what the senders of alerts sent')
+    .description('alerts as monitoring systems sent them')
     .addHelpText('after', '\nExample:\n  nightshift alerts list --resource node:web-1 --status firing')
   addListCommand(parent)
 }
@@ -28,7 +28,7 @@ type ListOptions = ConnectionOptions & {
 }
 
 function parseResource(text: string): string {
-  if (!parseResourceKey(text)) throw new InvalidArgumentError('It takes kind:id, as node:web-1.')
+  if (!parseResourceKey(text)) throw new InvalidArgumentError('Write the resource as kind:id, such as node:web-1.')
   return text
 }
 
@@ -36,10 +36,10 @@ function addListCommand(parent: CliCommand): void {
   parent
     .command('list')
     .description('alerts as they arrived, newest first')
-    .option('--resource <kind:id>', 'about this, under any of its names', parseResource)
+    .option('--resource <kind:id>', 'only alerts about this resource, under any of its names', parseResource)
     .option('--status <status>', alertState.options.join(', '), parseOneOf(alertState.options))
-    .option('--source <name>', 'of this sender, as alertmanager')
-    .option('--q <text>', 'only those with this text in name, title or fingerprint')
+    .option('--source <name>', 'only alerts of this sender, such as alertmanager')
+    .option('--q <text>', 'only alerts with this text in name, title or fingerprint')
     .option('--unmatched', 'only alerts without a known resource, with the labels that a rule could map')
     .option('--limit <n>', 'how many at most', parseWholeNumber, 50)
     .connected(
@@ -73,10 +73,10 @@ function addListCommand(parent: CliCommand): void {
 
 const unmappedLabels = z.object({ items: z.array(unmappedLabel.loose()) })
 
-/** How many things a label names that is not looked at, and what maps it. */
+/** Formats how many resources an unmapped label names, and the command that maps it. */
 function describeUnmapped({ label, kind, things, alerts, examples, command }: UnmappedLabel): string {
   const named = things === 1 ? `1 known ${kind}` : `${things} known ${kinds[kind].plural}`
   const [example] = examples
   const as = example ? ` (${inert(example.value)} is ${inert(example.resource)})` : ''
-  return `${inert(label)} names ${named} in ${formatCount(alerts, 'alert')}${as}: map it\n  ${inert(command)}\n`
+  return `${inert(label)} names ${named} in ${formatCount(alerts, 'alert')}${as}. Map the label:\n  ${inert(command)}\n`
 }

@@ -4,7 +4,7 @@ import type { ApiTarget } from './connection.ts'
 import type { ExitOutcome } from './exit-codes.ts'
 import { startLine } from './start-line.ts'
 
-/** problem+json as the API answers it. Keeps the fields that a newer API adds. */
+/** The problem+json of the API. Keeps the fields that a newer API adds. */
 type ProblemBody = { title: string; status: number; detail: string; code?: string; [field: string]: unknown }
 
 const outcomeByStatus: Record<number, ExitOutcome> = {
@@ -27,7 +27,8 @@ export class ApiProblem extends Error {
     this.remedy = remedy
   }
   get outcome(): ExitOutcome {
-    // The environment sets this value, so no request can change it: that is not a conflict.
+    // A value that the environment sets is an error and not a conflict, because no request can
+    // change it.
     if (this.problem.code === 'LOCKED') return 'error'
     if (this.problem.code === 'INVALID' || this.problem.code === 'BAD_REQUEST') return 'usage'
     return outcomeByStatus[this.problem.status] ?? 'error'
@@ -42,7 +43,7 @@ const problem = z.looseObject({
 })
 
 /**
- * The core API as the commands use it. Every call throws ApiProblem when the answer is not a
+ * The core API as the commands use it. Every call throws ApiProblem if the response is not a
  * success.
  */
 export type ApiClient = {
@@ -52,11 +53,11 @@ export type ApiClient = {
   /** Sends bytes of JSON as they are. */
   postBytes(path: string, body: Uint8Array<ArrayBuffer>): Promise<unknown>
   put(path: string, body: unknown, headers?: Record<string, string>): Promise<unknown>
-  /** The response, for streams and exports: the caller reads its body. */
+  /** Returns the response, for streams and exports. The caller reads its body. */
   open(path: string, options?: { headers?: Record<string, string>; signal?: AbortSignal }): Promise<Response>
 }
 
-/** Long enough for every answer, and short enough that a wrong address is reported soon. */
+/** Long enough for every response, and short enough that a wrong address is reported soon. */
 const answerTimeoutMs = 30_000
 
 export function createApiClient({ url, token }: ApiTarget): ApiClient {
@@ -107,15 +108,15 @@ export function createApiClient({ url, token }: ApiTarget): ApiClient {
 }
 
 /**
- * The problem of a silent address: one that cannot be reached did nothing, one that is silent may
- * be at it.
+ * Builds the problem of an address that does not respond. A refused connection did nothing, but
+ * after a timeout the request may have been carried out.
  */
 export function toUnreachableProblem(url: string, error: unknown): ApiProblem {
   if (error instanceof Error && error.name === 'TimeoutError') {
     const detail = `${url} took the request but did not answer within ${answerTimeoutMs / 1_000} s`
     return new ApiProblem(
       { title: 'The core API did not answer in time', status: 0, detail, code: 'NO_ANSWER' },
-      'It may still do what you asked: look before you ask again.',
+      'It may still do what you asked: check the result before you ask again.',
     )
   }
   const cause = error instanceof Error && error.cause instanceof Error ? error.cause : error
@@ -127,7 +128,7 @@ export function toUnreachableProblem(url: string, error: unknown): ApiProblem {
   )
 }
 
-/** The problem in a refused response, with a remedy for its status. */
+/** Reads the problem in a refused response, with a remedy for its status. */
 export async function readProblem(response: Response): Promise<ApiProblem> {
   const text = await response.text()
   let answered: ProblemBody
@@ -145,13 +146,13 @@ export async function readProblem(response: Response): Promise<ApiProblem> {
 }
 
 const remedyByStatus: Record<number, string> = {
-  401: 'The token is unknown or has expired. Sign in with "nightshift login", name another with --token-file, or let the run file of a running start supply it.',
+  401: 'The token is unknown or has expired. Sign in with "nightshift login", name another token with --token-file, or use the token of a Nightshift that runs here.',
   403: 'Use a token whose role may do this: --as approver or --as admin if "nightshift start" runs here, --token-file elsewhere.',
-  429: 'Wait as long as the answer says. "nightshift audit list --what security" shows who tried.',
+  429: 'Wait as long as the response says. "nightshift audit list --what security" shows who tried.',
   503: 'Try again in a moment. "nightshift doctor" shows what is down.',
 }
 
-/** The command that lists what an address is about, by the first part of its path. */
+/** The command that lists the objects of an address, by the first part of its path. */
 const lists: Record<string, string> = {
   'active-alerts': 'alerts list',
   alerts: 'alerts list',

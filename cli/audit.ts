@@ -14,7 +14,7 @@ export function addAuditCommand(program: CliCommand): void {
   addListCommand(parent)
 }
 
-// Loose, so that fields of a newer API still reach --json.
+// Accepts further fields, so that fields of a newer API still appear in --json.
 const auditEntry = auditRow.pick({ at: true, who: true, what: true, subject: true, detail: true }).loose()
 
 type ListOptions = ConnectionOptions & { who?: string; what?: string; since?: string; limit: number }
@@ -23,12 +23,12 @@ function addListCommand(parent: CliCommand): void {
   parent
     .command('list')
     .description('decisions, settings, tokens, people, sign-ins and what looked like an attack, newest first')
-    .option('--who <name>', 'of this person only')
+    .option('--who <name>', 'only actions of this person')
     .option(
       '--what <word>',
-      'as token.revoked, or its first part: approval, config, device, grant, incident, operator, security, sign_in, token',
+      'only this kind, such as token.revoked, or its first part: approval, config, device, grant, incident, operator, security, sign_in, token',
     )
-    .option('--since <time>', 'since this time, as 2026-11-21 or 2026-11-21T01:00:00Z', parseMoment)
+    .option('--since <time>', 'since this time, such as 2026-11-21 or 2026-11-21T01:00:00Z', parseMoment)
     .option('--limit <n>', 'how many at most', parseWholeNumber, 50)
     .connected('\nExample:\n  nightshift audit list --what sign_in.refused\n  nightshift audit list --who anna --json')
     .calls(async (api, { who, what, since, limit, ...options }: ListOptions) => {
@@ -49,6 +49,7 @@ function addListCommand(parent: CliCommand): void {
 
 function parseMoment(text: string): string {
   const at = parseTime(text)
-  if (Number.isNaN(at)) throw new InvalidArgumentError('It takes a time on a day that exists, as 2026-11-21T01:00:00Z.')
+  if (Number.isNaN(at))
+    throw new InvalidArgumentError('Write a time on a day that exists, such as 2026-11-21T01:00:00Z.')
   return new Date(at).toISOString()
 }

@@ -2,6 +2,7 @@ import { formatCounts } from '../domain/findings.ts'
 import { formatCount, formatNumber } from '../domain/format.ts'
 import { formatSize } from '../domain/format-approval.ts'
 import { BackupError, backUp } from '../start/backup.ts'
+import { setting } from '../start/environment.ts'
 import { restoreBackup } from '../start/restore.ts'
 import type { CliCommand } from './connection.ts'
 import { CommandFailed } from './exit-codes.ts'
@@ -12,12 +13,12 @@ type Flags = { json?: boolean }
 export function addBackupCommand(root: CliCommand): void {
   root
     .command('backup')
-    .description('dump the database of DATABASE_URL into a folder, with a manifest; nothing has to be stopped')
+    .description('dump the database of DATABASE_URL into a folder, with a manifest; Nightshift can keep running')
     .argument('<directory>', 'where a new folder for the backup is made')
     .option('--json', 'JSON for programs')
     .addHelpText(
       'after',
-      '\nAs secret as the database. Keep /etc/nightshift and the keys of the mesh beside it.\n\nExample:\n  nightshift backup /var/backups/nightshift',
+      '\nKeep the backup as secret as the database. Also back up /etc/nightshift and the keys of the mesh.\n\nExample:\n  nightshift backup /var/backups/nightshift',
     )
     .action(async (directory: string, { json: isJson }: Flags) => {
       const { path, manifest } = await orFail(() => backUp(databaseUrl(), directory))
@@ -25,7 +26,7 @@ export function addBackupCommand(root: CliCommand): void {
       const { incidents, audit, dump } = manifest
       print(`${inert(path)}: ${formatNumber(incidents)} incidents, ${formatSize(dump.bytes)}.`)
       print(`  head of the audit ${audit.head}`)
-      printNote('Keep the head in another place too. It proves later that nobody altered an earlier row.')
+      printNote('Keep this hash in another place too. It proves later that nobody altered an earlier row.')
     })
 }
 
@@ -46,23 +47,30 @@ export function addRestoreCommand(root: CliCommand): void {
       const isWhole = isHeadThere && found.differences.length === 0
       if (isJson) printJson({ ok: isWhole, manifest, applied, endedGrants, ...found })
       else {
-        print(`Restored what was there at ${inert(manifest.at)}: ${formatNumber(manifest.incidents)} incidents.`)
-        if (applied.length > 0) print(`  Brought to the schema of this build: ${inert(applied.join(', '))}.`)
+        print(`Restored the state of ${inert(manifest.at)}: ${formatNumber(manifest.incidents)} incidents.`)
+        if (applied.length > 0) print(`  Applied the migrations of this build: ${inert(applied.join(', '))}.`)
         print(`  Checked: ${inert(formatCounts(found.checked))}.`)
         if (endedGrants > 0)
           print(
-            `  Ended ${formatCount(endedGrants, 'standing grant')}: nobody knows how often each was used since the backup.`,
+            `  Ended ${formatCount(endedGrants, 'standing grant')}, because nobody knows how often a grant was used since the backup.`,
           )
         for (const { subject, what } of found.differences) print(`  ${inert(subject)}: ${inert(what)}`)
-        if (isWhole) printNote('Everything agrees. Start the API, then the workers, then "nightshift doctor".')
+        if (isWhole)
+          printNote(
+            'The restored data agrees with its logs. Start the API, then the workers, then "nightshift doctor".',
+          )
       }
       if (!isWhole) throw new CommandFailed('error', 'The restored database does not agree with its logs: see above.')
     })
 }
 
 function databaseUrl(): string {
-  const url = process.env.DATABASE_URL
-  if (!url) throw new CommandFailed('usage', 'Set DATABASE_URL as the API has it: it names the database.')
+  const url = setting(process.env, 'DATABASE_URL')
+  if (!url)
+    throw new CommandFailed(
+      'usage',
+      'Set DATABASE_URL to the database, with the login that owns it, as "migrate" needs it.',
+    )
   return url
 }
 
@@ -72,7 +80,7 @@ async function orFail<T>(act: () => Promise<T>): Promise<T> {
   } catch (error) {
     if (error instanceof BackupError) throw new CommandFailed('error', error.message)
     if (error instanceof Error && 'code' in error)
-      throw new CommandFailed('error', `The database or the folder: ${error.message}`)
+      throw new CommandFailed('error', `The database or the folder cannot be used: ${error.message}`)
     throw error
   }
 }

@@ -12,7 +12,7 @@ import { inert, parseOneOf, parseWholeNumber, print, printJson, printNote } from
 export function addChangesCommand(program: CliCommand): void {
   const parent = program
     .command('changes')
-    .description('what was deployed or configured')
+    .description('deployments and configuration changes')
     .addHelpText('after', '\nExample:\n  nightshift changes list --resource node:web-1')
   addChangesList(parent)
 }
@@ -28,30 +28,35 @@ type ChangesOptions = ConnectionOptions & {
 
 function parseResource(text: string): ResourceRef {
   const ref = parseResourceKey(text)
-  if (!ref) throw new InvalidArgumentError('It takes kind:id, as node:web-1.')
+  if (!ref) throw new InvalidArgumentError('Write the resource as kind:id, such as node:web-1.')
   return ref
 }
 
 function parseWindow(text: string): string {
-  if (parseDuration(text) === null) throw new InvalidArgumentError('It takes a duration, as 6h.')
+  if (parseDuration(text) === null) throw new InvalidArgumentError('Write a duration, such as 6h.')
   return text
 }
 
 function addChangesList(parent: CliCommand): void {
   parent
     .command('list')
-    .description('changes by their moment, newest first')
-    .option('--resource <kind:id>', 'of this resource, and of what it runs on or depends on', parseResource)
-    .option('--window <duration>', 'with --resource: how far back, 7d unless said', parseWindow)
+    .description('changes by their time, newest first')
+    .option(
+      '--resource <kind:id>',
+      'only changes of this resource, and of what this resource runs on or depends on',
+      parseResource,
+    )
+    .option('--window <duration>', 'with --resource: how far back (default 7d)', parseWindow)
     .option('--source <name>', changeSources.join(', '), parseOneOf(changeSources))
     .option('--unmatched', 'only changes without a known resource, and why')
-    .option('--q <text>', 'only those with this text in title, author or revision')
+    .option('--q <text>', 'only changes with this text in title, author or revision')
     .option('--limit <n>', 'how many at most', parseWholeNumber, 50)
     .connected('\nExample:\n  nightshift changes list --resource node:web-1\n  nightshift changes list --unmatched')
     .action(async (options: ChangesOptions) => {
       const changes = options.resource ? await readNear(options, options.resource) : await readAll(options)
       if (options.json) return printJson(changes)
-      if (changes.length === 0) return printNote('No change. Who deploys can report it: nightshift ingest change FILE.')
+      if (changes.length === 0)
+        return printNote('No changes. Let your deploy pipeline report them: nightshift ingest change FILE.')
       print(formatTable(['WHEN', 'RESOURCE', 'CHANGE'], changes.map(toRow), 3))
     })
 }
@@ -59,7 +64,7 @@ function addChangesList(parent: CliCommand): void {
 async function readNear({ limit, ...options }: ChangesOptions, { kind, id }: ResourceRef): Promise<StoredChange[]> {
   const { source, unmatched, q } = options
   if (source !== undefined || unmatched || q !== undefined)
-    throw new CommandFailed('usage', 'With --resource, give only --window and --limit.')
+    throw new CommandFailed('usage', 'With --resource, only --window and --limit are allowed.')
   const { api } = connect(options)
   const query = new URLSearchParams({ window: options.window ?? '7d' })
   const path = `/api/v1/inventory/resources/${kind}/${encodeURIComponent(id)}/changes?${query}`

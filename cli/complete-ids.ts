@@ -6,20 +6,20 @@ import { CommandFailed } from './exit-codes.ts'
 import { inert } from './ui/terminal.ts'
 
 /**
- * Where ids are listed, by their prefix. An argument described as `as inc_…` takes an id with the
- * prefix `inc`.
+ * API paths that list ids, by the prefix of the id. An argument whose description has `as inc_…`
+ * takes an id with the prefix `inc`.
  */
 const listPaths: Record<string, string> = { inc: '/api/v1/incidents', apr: '/api/v1/approvals' }
 
-/** How many matching ids an error names. */
+/** The most matching ids that an error lists. */
 const maxNamed = 5
 
 const completeId = /^[a-z]+_[0-9a-z]{26}$/
 
-/** Completes shortened ids before a command runs. Throws CommandFailed when several ids match. */
+/** Completes shortened ids before a command runs. Throws CommandFailed if several ids match. */
 export async function completeIds(action: Command): Promise<void> {
   for (const [index, argument] of action.registeredArguments.entries()) {
-    const [, kind = ''] = /^as ([a-z]+)_/.exec(argument.description) ?? []
+    const [, kind = ''] = /\bas ([a-z]+)_…/.exec(argument.description) ?? []
     const given: unknown = action.processedArgs[index]
     if (!listPaths[kind] || typeof given !== 'string' || completeId.test(given)) continue
     const { api } = connect(action.opts<ConnectionOptions>())
@@ -28,8 +28,8 @@ export async function completeIds(action: Command): Promise<void> {
 }
 
 /**
- * The only id with this beginning, with or without its prefix. Without a match the API gets the
- * text as it is.
+ * Returns the only id with this beginning, with or without its prefix. If none matches, returns the
+ * text unchanged, and the API decides.
  */
 async function findFullId(api: ApiClient, kind: string, given: string): Promise<string> {
   const prefix = given.startsWith(`${kind}_`) ? given : `${kind}_${given}`
@@ -38,7 +38,7 @@ async function findFullId(api: ApiClient, kind: string, given: string): Promise<
   const { items } = z
     .looseObject({ items: z.array(z.looseObject({ id: z.string() })) })
     .parse(await api.get(`${listPaths[kind]}?${query}`))
-  // An older API ignores this filter and answers the newest ids.
+  // Filters again, because an older API ignores this filter and returns the newest ids.
   const ids = items.map(({ id }) => id).filter((id) => id.startsWith(prefix))
   const [only, ...others] = ids
   if (others.length > 0) {
@@ -48,7 +48,7 @@ async function findFullId(api: ApiClient, kind: string, given: string): Promise<
       `"${given}" matches several ids: ${ids
         .slice(0, maxNamed)
         .map((id) => inert(id))
-        .join(', ')}${more}. Give more of it.`,
+        .join(', ')}${more}. Give more letters.`,
     )
   }
   return only ?? given

@@ -3,7 +3,8 @@ import type { CliCommand } from './connection.ts'
 import { parseOneOf, print } from './ui/terminal.ts'
 
 /**
- * Adds `completion`. The words are read from the commands themselves, so the script is complete.
+ * Adds `completion`. The script is complete, because its words are read from the commands
+ * themselves.
  */
 export function addCompletionCommand(program: CliCommand): void {
   program
@@ -15,7 +16,7 @@ export function addCompletionCommand(program: CliCommand): void {
       '\nExample:\n  source <(nightshift completion bash)\n  nightshift completion fish > ~/.config/fish/completions/nightshift.fish',
     )
     .action(async (shell: string) => {
-      // Loads all commands: `nightshift completion` alone loads only itself.
+      // Loads all commands, because `nightshift completion` itself loads only one.
       const { buildProgram } = await import('./program.ts')
       const words = collectWords(await buildProgram())
       if (shell === 'fish') return print(buildFishScript(words))
@@ -57,7 +58,9 @@ ${cases}
 complete -F _nightshift nightshift`
 }
 
-/** Offers the words of the longest command on the line, as in bash. Ignores values of options. */
+/**
+ * Offers the words of the longest command on the line, as in bash. Ignores the values of options.
+ */
 function buildFishScript(words: Words): string {
   const cases = [...words].map(
     ([path, offered]) => `            case '${path}'\n                set words ${offered.join(' ')}`,

@@ -14,13 +14,13 @@ import { useUtc } from './ui/table.ts'
 
 export type ConnectionOptions = TargetOptions & { json?: boolean }
 
-/** A command of the program: sub-commands can call the API. Each has `--quiet` and `--no-color`. */
+/** A command of the program, with sub-commands, access to the API, `--quiet` and `--no-color`. */
 export class CliCommand extends Command {
   #page: ((...words: string[]) => string) | null = null
 
   constructor(name?: string) {
     super(name)
-    this.addOption(new Option('-q, --quiet', 'results and errors alone').hideHelp())
+    this.addOption(new Option('-q, --quiet', 'print only results and errors').hideHelp())
     this.addOption(new Option('--no-color', 'no colours').hideHelp())
   }
 
@@ -28,13 +28,16 @@ export class CliCommand extends Command {
     return new CliCommand(name)
   }
 
-  /** Leaves `-q` and `--no-color` to the words of the command, which may mean another program's. */
+  /**
+   * Passes `-q` and `--no-color` to the command as words, because they may belong to another
+   * program.
+   */
   takesForeignWords(): this {
     ;(this.options as Option[]).length = 0
     return this
   }
 
-  /** A parent alone was called: answers its help, on stdout with 0, as `gh` and `kubectl` do. */
+  /** Prints help on stdout with exit code 0 for a parent without a sub-command, like `gh`. */
   override help(context?: { error: boolean } | ((text: string) => string)): never {
     return typeof context === 'function' ? super.help(context) : super.help({ error: false })
   }
@@ -47,9 +50,9 @@ export class CliCommand extends Command {
   /** Adds the flags of every command that calls the API: address, token, output format. */
   connected(help?: string): this {
     const names = ['admin', 'approver', 'ingest', 'agent']
-    this.option('--url <url>', 'where the API is (else NIGHTSHIFT_URL, else the start that runs here)')
-      .option('--token-file <file>', 'file with the bearer token (else NIGHTSHIFT_TOKEN_FILE or NIGHTSHIFT_TOKEN)')
-      .addOption(new Option('--as <token>', 'which token of the start that runs here').choices(names))
+    this.option('--url <url>', 'address of the API (default: NIGHTSHIFT_URL, else the Nightshift that runs here)')
+      .option('--token-file <file>', 'file with the bearer token (default: NIGHTSHIFT_TOKEN_FILE or NIGHTSHIFT_TOKEN)')
+      .addOption(new Option('--as <token>', 'role of the token to use, if Nightshift runs here').choices(names))
       .option('--utc', 'times in UTC instead of local time')
       .on('option:utc', useUtc)
       .option('--json', 'JSON for programs; errors are problem+json on stderr')
@@ -57,15 +60,15 @@ export class CliCommand extends Command {
   }
 
   /**
-   * Adds `--web`: opens the thing's page instead of printing it. `page` makes its path of the
-   * arguments.
+   * Adds `--web`, which opens the page of the object instead of printing it. `page` builds its path
+   * from the arguments.
    */
   web(page: (...words: string[]) => string): this {
     this.#page = page
-    return this.option('--web', 'open the page of it in a browser')
+    return this.option('--web', 'open the page with this result in a browser')
   }
 
-  /** Runs with the API client of its flags; throws as `resolveTarget` does. */
+  /** Runs the command with the API client for its flags. Throws as `resolveTarget` does. */
   calls(run: (api: ApiClient, ...given: never[]) => void | Promise<void>): this {
     return this.action((...given) => {
       const options = given.at(-2) as ConnectionOptions & { web?: boolean }
@@ -79,8 +82,8 @@ export class CliCommand extends Command {
 const parents = (command: Command): Command[] => (command.parent ? [...parents(command.parent), command.parent] : [])
 
 /**
- * The API client for these flags, and the address and token that it uses. Throws as `resolveTarget`
- * does.
+ * Returns the API client for these flags, and the address and token that it uses. Throws as
+ * `resolveTarget` does.
  */
 export function connect(
   options: ConnectionOptions,
@@ -90,15 +93,15 @@ export function connect(
   return { api: createApiClient(target), target }
 }
 
-/** The root of this checkout. */
+/** The root directory of this checkout. */
 export const rootDir = dirname(dirname(fileURLToPath(import.meta.url)))
 
-/** The state folder that the environment names for this checkout, if it names one. */
+/** Returns the state directory that the environment names for this checkout, if it is set. */
 function namedStateDir(): string | undefined {
   return process.env.NIGHTSHIFT_STATE_DIR ? resolve(process.env.NIGHTSHIFT_STATE_DIR) : undefined
 }
 
-/** Where `start` keeps the state of the lab or of a site. */
+/** Returns the directory in which `start` keeps the state of the lab or of a site. */
 export function getStateDir(purpose: Parameters<typeof stateDirFor>[1]): string {
   return namedStateDir() ?? stateDirFor(rootDir, purpose)
 }
@@ -107,15 +110,14 @@ type TargetOptions = { url?: string; tokenFile?: string; as?: string }
 type TokenName = keyof LocalRun['tokens']
 
 /**
- * The API to call, and the token for it. `run` is set when `start` runs this API from this
- * checkout.
+ * The API to call, and the token for it. `run` is set if `start` runs this API from this checkout.
  */
 export type ApiTarget = { url: string; token: string; run: LocalRun | null }
 
 /**
  * Finds the address: flags, then NIGHTSHIFT_URL, then the running start of this checkout, then the
  * last `login`. Finds the token: flags, then NIGHTSHIFT_TOKEN or NIGHTSHIFT_TOKEN_FILE, then the
- * `login` at that address, then the running start. Throws CommandFailed when no address or no token
+ * `login` at that address, then the running start. Throws CommandFailed if no address or no token
  * is found.
  */
 export function resolveTarget(options: TargetOptions, wanted: TokenName = 'admin'): ApiTarget {
@@ -130,7 +132,7 @@ export function resolveTarget(options: TargetOptions, wanted: TokenName = 'admin
     )
   }
   const name = parseTokenName(options.as) ?? wanted
-  // A token of the run file is sent to its own API only.
+  // Sends a token of the run file only to the API of that file.
   const own = run && url === run.url ? run : null
   const token = (options.as ? undefined : (readGivenToken(options) ?? findSavedToken(url))) ?? own?.tokens[name]
   if (!token) {
@@ -145,9 +147,9 @@ export function resolveTarget(options: TargetOptions, wanted: TokenName = 'admin
 }
 
 /**
- * This checkout's running start; null when there is none. Where lab and site both run, the one at
- * this address; throws CommandFailed where none is named, since a command for one must not reach
- * the other.
+ * Reads what `start` runs from this checkout. Null if nothing runs. If both lab and site run,
+ * returns the one at this address. Without an address it then throws CommandFailed, because a
+ * command for one must not reach the other.
  */
 export function readLocalRun(url = process.env.NIGHTSHIFT_URL): LocalRun | null {
   const running = runningStarts(rootDir, namedStateDir())
@@ -157,11 +159,11 @@ export function readLocalRun(url = process.env.NIGHTSHIFT_URL): LocalRun | null 
   const [site, lab] = [running.find((run) => run.labUrl === null), running.find((run) => run.labUrl !== null)]
   throw new CommandFailed(
     'usage',
-    `The lab and your site both run here. Say which you mean: --url ${site?.url} is the site, --url ${lab?.url} the lab. NIGHTSHIFT_URL sets it for every command of this terminal.`,
+    `The lab and your site both run here. Choose one: --url ${site?.url} is the site, --url ${lab?.url} the lab. NIGHTSHIFT_URL sets it for every command of this terminal.`,
   )
 }
 
-/** The lab that runs from this checkout, whatever else runs; null when none does. */
+/** Reads the lab that runs from this checkout, even beside a site. Null if none runs. */
 export function readLabRun(): LocalRun | null {
   const running = runningStarts(rootDir, namedStateDir())
   return running.find((run) => run.labUrl !== null) ?? running[0] ?? null
@@ -185,7 +187,7 @@ function parseTokenName(name: string | undefined): TokenName | undefined {
   return found
 }
 
-/** The line that runs a nightshift command where this one runs. */
+/** Formats a nightshift command line as the current one was typed. */
 export function commandLine(text: string): string {
   return `${commandPrefix(process.env)} ${text}`
 }

@@ -10,7 +10,7 @@ import { CommandFailed } from './exit-codes.ts'
 import { formatMoment, formatTable, printList } from './ui/table.ts'
 import { inert, paint, parseOneOf, print, printJson, printNote } from './ui/terminal.ts'
 
-// Loose and wide, so that what a newer API says still reaches people.
+// Accepts further fields and kinds, so that those of a newer API are still shown.
 const listed = listedDestination
   .extend({ kind: z.string(), secrets: z.array(z.string()), route: z.looseObject({}) })
   .loose()
@@ -35,24 +35,29 @@ export function addDestinationsCommand(program: CliCommand): void {
 
 function parseName(text: string): string {
   const name = destinationName.safeParse(text)
-  if (!name.success) throw new InvalidArgumentError('It takes small letters, digits and dashes, 40 at most.')
+  if (!name.success) throw new InvalidArgumentError('Use small letters, digits and dashes, 40 at most.')
   return name.data
 }
 
 function addListCommand(parent: CliCommand): void {
   parent
     .command('list')
-    .description('destinations by name, and what goes there')
+    .description('destinations by name, and what each gets')
     .connected('\nExample:\n  nightshift destinations list')
     .calls(async (api, options: ConnectionOptions) => {
       const { items } = z.object({ items: z.array(listed) }).parse(await api.get('/api/v1/destinations'))
-      printList(options, items, 'None. Set one: nightshift destinations set NAME --kind email --option host=HOST …', {
-        NAME: ({ name }) => inert(name),
-        KIND: ({ kind }) => inert(kind),
-        IS: ({ enabled }) => (enabled ? 'on' : paint('dim', 'off')),
-        TO: ({ address }) => inert(address),
-        'WHAT GOES THERE': (each) => inert(describeRoute(each)),
-      })
+      printList(
+        options,
+        items,
+        'No destinations. Set one: nightshift destinations set NAME --kind email --option host=HOST …',
+        {
+          NAME: ({ name }) => inert(name),
+          KIND: ({ kind }) => inert(kind),
+          IS: ({ enabled }) => (enabled ? 'on' : paint('dim', 'off')),
+          TO: ({ address }) => inert(address),
+          'WHAT GOES THERE': (each) => inert(describeRoute(each)),
+        },
+      )
     })
 }
 
@@ -73,7 +78,7 @@ const toPath = (name: string) => `/api/v1/destinations/${encodeURIComponent(name
 function addShowCommand(parent: CliCommand): void {
   parent
     .command('show')
-    .description('one destination, with what was sent there last')
+    .description('one destination, with the last messages to it')
     .argument('<name>', 'its name', parseName)
     .connected('\nExample:\n  nightshift destinations show on-call')
     .calls(async (api, name: string, options: ConnectionOptions) => {
@@ -97,7 +102,7 @@ function addShowCommand(parent: CliCommand): void {
           1,
         ),
       )
-      printList({}, items, 'Nothing was sent there yet.', {
+      printList({}, items, 'Nothing was sent to this destination yet.', {
         WHEN: ({ createdAt }) => formatMoment(createdAt),
         WHAT: ({ trigger }) => inert(trigger),
         TRY: ({ attempt }) => String(attempt),
@@ -131,7 +136,7 @@ type SetOptions = ConnectionOptions & {
 
 function collectPairs(pair: string, all: Record<string, string>): Record<string, string> {
   const [name = '', value] = pair.split(/=(.*)/s)
-  if (value === undefined) throw new InvalidArgumentError('It takes name=value.')
+  if (value === undefined) throw new InvalidArgumentError('Write name=value.')
   return { ...all, [name]: value }
 }
 
@@ -139,39 +144,39 @@ function addSetCommand(parent: CliCommand): void {
   parent
     .command('set')
     .description('add a destination, or change one; options that you leave out stay as they are')
-    .argument('<name>', 'what it is called here', parseName)
+    .argument('<name>', 'its name in Nightshift', parseName)
     .option('--kind <kind>', `one of ${destinationKinds.join(', ')}`, parseOneOf(destinationKinds))
     .option(
       '--option <name=value>',
-      'webhook: template; pagerduty: events (us, eu, an address); email: host, port, tls (starttls, tls, none), user, from, to (joined by commas), ca (a PEM file). A value of none takes it away; may be repeated',
+      'webhook: template; pagerduty: events (us, eu, an address); email: host, port, tls (starttls, tls, none), user, from, to (joined by commas), ca (a PEM file). The value none removes the option; may be repeated',
       collectPairs,
       {},
     )
     .option(
       '--secret <name=value>',
-      'webhook: url, secret; pagerduty: integrationKey, webhookSecret; teams: url; email: password. A value of - reads it from stdin, none takes it away; may be repeated',
+      'webhook: url, secret; pagerduty: integrationKey, webhookSecret; teams: url; email: password. The value - reads the secret from stdin, none removes it; may be repeated',
       collectPairs,
       {},
     )
-    .option('--severities <list>', 'critical, warning, info, joined by commas; all')
-    .option('--types <list>', 'types of incidents, with * for a part of them; all')
-    .option('--triggers <list>', 'kinds of messages, as critical,escalated,approval; all')
+    .option('--severities <list>', 'critical, warning, info, joined by commas (default all)')
+    .option('--types <list>', 'types of incidents, with * as a wildcard (default all)')
+    .option('--triggers <list>', 'kinds of messages, such as critical,escalated,approval (default all)')
     .option('--hours <from-to>', 'as 22:00-06:00; all')
-    .option('--zone <zone>', 'whose hours these are, as Europe/Oslo')
+    .option('--zone <zone>', 'time zone of --hours, such as Europe/Oslo')
     .option(
       '--wakes <word>',
-      'whether a page wakes somebody there: yes, no, or kind (pagerduty does, and so does a webhook of the template generic)',
+      'whether a page to this destination wakes somebody: yes, no, or kind (yes for pagerduty and for a webhook of the template generic)',
       parseOneOf(wakesWords),
     )
-    .option('--disable', 'stop sending messages there')
-    .option('--enable', 'send messages there again')
+    .option('--disable', 'stop sending messages to this destination')
+    .option('--enable', 'send messages to this destination again')
     .connected(
       '\nExample:\n  nightshift destinations set ops-mail --kind email --option host=smtp.example.com --option user=nightshift --option from=nightshift@example.com --option to=ops@example.com --secret password=- --severities critical --hours 22:00-06:00 --zone Europe/Oslo < password.txt',
     )
     .calls(async (api, name: string, options: SetOptions) => {
       const before = await findDestination(api, name)
       const kind = options.kind ?? before?.kind
-      if (!kind) throw new CommandFailed('usage', `There is no destination ${name} yet: say --kind.`)
+      if (!kind) throw new CommandFailed('usage', `There is no destination ${name} yet: give --kind.`)
       const kept = before?.kind === kind ? before : null
       const answer = await api.put(toPath(name), {
         kind,
@@ -254,7 +259,7 @@ function splitList(text: string): string[] {
 function addDeleteCommand(parent: CliCommand): void {
   parent
     .command('delete')
-    .description('remove a destination; what waits for it is dropped')
+    .description('remove a destination, and drop the messages that wait for it')
     .argument('<name>', 'its name', parseName)
     .connected('\nExample:\n  nightshift destinations delete ops-mail')
     .calls(async (api, name: string, options: ConnectionOptions) => {
@@ -267,7 +272,7 @@ function addDeleteCommand(parent: CliCommand): void {
 function addTestCommand(parent: CliCommand): void {
   parent
     .command('test')
-    .description('send a test message to a destination, and say what the receiver did')
+    .description('send a test message to a destination, and print what the receiver reports')
     .argument('<name>', 'its name', parseName)
     .connected('\nExample:\n  nightshift destinations test on-call')
     .calls(async (api, name: string, options: ConnectionOptions) => {
@@ -276,7 +281,7 @@ function addTestCommand(parent: CliCommand): void {
       if (options.json) printJson(answer)
       else {
         print(`${isSent ? paint('green', '✔') : paint('red', '✖')} ${name}: ${inert(answer.detail)}`)
-        if (answer.said) printNote(`It said: ${inert(answer.said)}`)
+        if (answer.said) printNote(`The receiver said: ${inert(answer.said)}`)
       }
       if (!isSent) throw new CommandFailed('error', '')
     })

@@ -24,13 +24,16 @@ import { startLine } from './start-line.ts'
 import { readTemporalSettings } from './temporal.ts'
 import { getTerminalWidth, inert, paint, print, printJson, wrap } from './ui/terminal.ts'
 
-/** The result of one check. The command fails when a `needed` one is not ok; another one warns. */
+/**
+ * The result of one check. A failed check that is `needed` fails the command. Any other failed
+ * check is a warning.
+ */
 type Finding = { name: string; ok: boolean; needed: boolean; detail: string; remedy: string | null }
 
 export function addDoctorCommand(program: CliCommand): void {
   program
     .command('doctor')
-    .description('check what is reachable, and say how to fix the rest')
+    .description('check which parts work, and say how to fix faults')
     .connected('\nExample:\n  nightshift doctor || echo "something is down"')
     .action(async (options: ConnectionOptions) => {
       const findings = await examine(options)
@@ -46,7 +49,7 @@ async function examine(options: ConnectionOptions): Promise<Finding[]> {
   const named = options.url ?? env.NIGHTSHIFT_URL ?? (run ? undefined : getLastLoginUrl())
   const own = named && named !== run?.url ? null : run
   const url = own?.url ?? named
-  // The API of a Nightshift on another machine knows more about its parts than this machine can
+  // For a Nightshift on another machine, its API knows more about its parts than this machine can
   // see.
   const isElsewhere = own === null && url !== undefined
   const found = await Promise.all([
@@ -64,7 +67,10 @@ async function examine(options: ConnectionOptions): Promise<Finding[]> {
   return found.flat()
 }
 
-/** The parts that the API reports. Empty when the API is not reached: that is a finding already. */
+/**
+ * Returns the parts that the API reports. Empty if the API is not reached, because another check
+ * already reports this.
+ */
 async function checkRemoteParts(options: ConnectionOptions): Promise<Finding[]> {
   try {
     const { parts } = (await createApiClient(resolveTarget(options)).get('/api/v1/status')) as Pick<Status, 'parts'>
@@ -76,7 +82,7 @@ async function checkRemoteParts(options: ConnectionOptions): Promise<Finding[]> 
   }
 }
 
-/** Where investigations read, as the API process saw each last. */
+/** Checks the sources by the API process's last contact with each. */
 async function checkSources(options: ConnectionOptions): Promise<Finding[]> {
   try {
     const { sources } = (await createApiClient(resolveTarget(options)).get('/api/v1/status')) as Pick<Status, 'sources'>
@@ -89,8 +95,8 @@ async function checkSources(options: ConnectionOptions): Promise<Finding[]> {
 }
 
 /**
- * Parts that this command looks at itself where Nightshift runs here; the API adds what is wrong
- * with them.
+ * Parts that this command checks itself if Nightshift runs on this machine. The API adds only their
+ * problems.
  */
 const probed = new Set(['Temporal', 'worker', 'model', 'platform', 'queue'])
 
@@ -103,12 +109,12 @@ async function checkApiParts(options: ConnectionOptions): Promise<Finding[]> {
   }
 }
 
-/** A part whose duty is not vital makes the night poorer, and is a warning. */
+/** A part that is not vital limits Nightshift without stopping it, so its failure is a warning. */
 function toPartFinding({ name, status, detail, remedy }: StatusPart): Finding {
   return toFinding(capitalize(name), status !== 'failed', detail, remedy, dutyOf(name)?.isVital ?? true)
 }
 
-/** What the model in use was measured to do. A low or missing grade is shown and stops nothing. */
+/** Reports the measured grade of the model in use. A low or missing grade stops nothing. */
 async function checkGrade(options: ConnectionOptions): Promise<Finding[]> {
   try {
     const { model } = (await createApiClient(resolveTarget(options)).get('/api/v1/status')) as Pick<Status, 'model'>
@@ -117,7 +123,7 @@ async function checkGrade(options: ConnectionOptions): Promise<Finding[]> {
     const measured = passport
       ? `${model.grade.model}: ${describePassport(passport)}, measured ${passport.measuredAt.slice(0, 10)}`
       : `${model.grade.model}: not measured`
-    const remedy = passport ? 'docs/how-to/choose-a-model.md' : '"nightshift model check" measures it.'
+    const remedy = passport ? 'docs/how-to/choose-a-model.md' : '"nightshift model check" measures the model.'
     return [toFinding('Model grade', warning === null, measured, remedy, false)]
   } catch {
     return []
@@ -128,13 +134,13 @@ function toFinding(name: string, ok: boolean, detail: string, remedy: string | n
   return { name, ok, needed, detail, remedy: ok || remedy === null ? null : toSentence(remedy) }
 }
 
-/** The remedies of the API are clauses. */
+/** Makes a sentence of a remedy, because the API returns clauses. */
 const toSentence = (text: string) => `${capitalize(text).replace(/\.$/, '')}.`
 
 async function checkConfiguration(run: LocalRun | null): Promise<Finding> {
   try {
-    // `start` sets these for embedded parts, so they must not count as missing.
-    const embedded = { LLM_BASE_URL: 'http://127.0.0.1:1', AGENT_API_KEY: 'filled in at the start' }
+    // Sets values that `start` sets for embedded parts, so that they do not count as missing.
+    const embedded = { LLM_BASE_URL: 'http://127.0.0.1:1', AGENT_API_KEY: 'set at the start' }
     readConfig({ ...(run || process.env.CORE_API_URL === undefined ? embedded : {}), ...process.env })
     return toFinding('Configuration', true, 'no setting of the environment contradicts another')
   } catch (error) {
@@ -176,12 +182,12 @@ async function checkPostgres(url: string | undefined): Promise<Finding[]> {
   const migrated = lacks.length === 0 ? `all ${files.length} applied` : `not applied: ${lacks.join(', ')}`
   return [
     toFinding('PostgreSQL', true, `${host}, ${answer.detail}`),
-    toFinding('Migrations', lacks.length === 0, migrated, '"nightshift migrate" applies them.'),
+    toFinding('Migrations', lacks.length === 0, migrated, '"nightshift migrate" applies migrations.'),
   ]
 }
 
 function toUnknownAddress(name: string, setting: string): Finding {
-  return toFinding(name, false, 'its address is unknown here', `Set ${setting}, and doctor checks it.`, false)
+  return toFinding(name, false, 'the address is unknown here', `Set ${setting}, and doctor checks this part.`, false)
 }
 
 async function checkTemporal(run: LocalRun | null): Promise<Finding[]> {
@@ -189,12 +195,12 @@ async function checkTemporal(run: LocalRun | null): Promise<Finding[]> {
   try {
     settings = readTemporalSettings(run)
   } catch {
-    // The finding 'Configuration' reports the contradiction.
+    // The check 'Configuration' reports the contradiction.
     return []
   }
   if (!settings) return [toUnknownAddress('Temporal', 'TEMPORAL_ADDRESS')]
   const trouble = await troubleWith(settings, 3_000)
-  // Without Temporal the workers cannot be checked.
+  // If Temporal does not respond, the workers cannot be checked.
   if (trouble) return [toFinding('Temporal', false, trouble.what, `${trouble.remedy} See ${getLogFile('temporal')}.`)]
   const workers = await probeWorkers(settings, 'nightshift')
   return [
@@ -212,16 +218,18 @@ async function checkApi(options: ConnectionOptions): Promise<Finding> {
   try {
     const target = resolveTarget(options)
     await createApiClient(target).get('/api/v1/incidents?limit=1')
-    return toFinding('API', true, `${target.url} answers, and knows the token`)
+    return toFinding('API', true, `${target.url} answers, and accepts the token`)
   } catch (error) {
     const message = error instanceof Error ? error.message : String(error)
     return toFinding('API', false, message, error instanceof ApiProblem ? error.remedy : null)
   }
 }
 
-/** Whether the API is ready: its database has every migration, and its dependencies answer. */
+/**
+ * Checks whether the API is ready: its database has every migration, and its dependencies respond.
+ */
 async function checkReadiness(url: string | undefined): Promise<Finding[]> {
-  if (!url) return [toFinding('Readiness', false, 'no API to ask', `Start it with "${startLine()}".`)]
+  if (!url) return [toFinding('Readiness', false, 'no API to check', `Start it with "${startLine()}".`)]
   const answer = await probeHttp(new URL('/readyz', url))
   const detail = answer.ok ? 'the API has its migrations and its dependencies' : answer.detail
   return [
@@ -233,21 +241,21 @@ async function checkReadiness(url: string | undefined): Promise<Finding[]> {
 type Ready = { checks?: { queue?: { status?: string; detail?: string } } }
 
 /**
- * The state of the queue's Schedule and search attributes in Temporal, from `/readyz`, if it
- * reports it.
+ * Returns the state of the queue's Schedule and search attributes in Temporal, if `/readyz` reports
+ * it.
  */
 function checkQueue(body: string): Finding[] {
   try {
     const { status, detail = '' } = (JSON.parse(body) as Ready).checks?.queue ?? {}
     if (status === undefined) return []
-    const remedy = `Without it nothing is investigated. A worker restores it within a minute: see ${getLogFile('worker')}.`
-    return [toFinding('Queue', status === 'ok', detail || 'its Schedule and search attributes are there', remedy)]
+    const remedy = `Without the Schedule nothing is investigated. A worker restores the Schedule within a minute: see ${getLogFile('worker')}.`
+    return [toFinding('Queue', status === 'ok', detail || 'the Schedule and search attributes exist', remedy)]
   } catch {
     return []
   }
 }
 
-/** The model of this run. A running start may have another environment than this command. */
+/** Checks the model of this run. A running start may have another environment than this command. */
 async function checkModel(run: LocalRun | null, env: NodeJS.ProcessEnv, options: ConnectionOptions): Promise<Finding> {
   const baseUrl = run?.model ? run.model.baseUrl : env.LLM_BASE_URL
   const key = env.LLM_API_KEY
@@ -271,13 +279,13 @@ async function checkModel(run: LocalRun | null, env: NodeJS.ProcessEnv, options:
     return toFinding('Model', false, `${baseUrl}: ${answer.detail}`, 'Correct LLM_BASE_URL or LLM_API_KEY.')
   const { text, isNarrow } = await describeModelState(options)
   const remedy =
-    'The server refused a request below the limit that it states. Check its own limit. Nightshift forgets the smaller window after 7 days.'
+    'The server refused a request that is smaller than its stated limit. Check the limit at the server. Nightshift forgets the smaller limit after 7 days.'
   return toFinding('Model', !isNarrow, `${baseUrl} answers${text}`, isNarrow ? remedy : null, !isNarrow)
 }
 
 /**
- * What the workers know about the model's server. Empty when the API is not reached: that is a
- * finding already.
+ * Reports what the workers know about the model's server. Empty if the API is not reached, because
+ * another check already reports this.
  */
 async function describeModelState(options: ConnectionOptions): Promise<{ text: string; isNarrow: boolean }> {
   try {
@@ -304,7 +312,7 @@ async function checkLab(run: LocalRun | null): Promise<Finding> {
   if (!run?.labUrl) {
     const { PLATFORM_URL, PROXMOX_URL } = process.env
     const url = PROXMOX_URL ? `Proxmox VE at ${PROXMOX_URL}` : PLATFORM_URL
-    return toFinding('Platform', true, url ? `${url}, not looked at` : 'no lab here', null, false)
+    return toFinding('Platform', true, url ? `${url}, not checked` : 'no lab here', null, false)
   }
   const answer = await probeHttp(new URL('/readyz', run.labUrl))
   const detail = answer.ok ? `${run.labUrl}, every node and host answers` : `${run.labUrl}: ${answer.detail}`
@@ -312,7 +320,7 @@ async function checkLab(run: LocalRun | null): Promise<Finding> {
     'Lab',
     answer.ok,
     detail,
-    'Something may be broken on purpose: "nightshift lab status", "nightshift lab heal".',
+    'Somebody may have broken a part on purpose: see "nightshift lab status". Undo with "nightshift lab heal".',
     false,
   )
 }

@@ -9,9 +9,11 @@ type EraseOptions = ConnectionOptions & { forGood?: boolean }
 export function addEraseCommand(parent: CliCommand): void {
   parent
     .command('erase')
-    .description("erase a person's data (GDPR, article 17); without --for-good it shows what would change")
+    .description(
+      "erase a person's data (GDPR, article 17); without --for-good the command only shows what would change",
+    )
     .argument('<name>', 'as in "operators list"')
-    .option('--for-good', 'do it: only a backup from before brings it back')
+    .option('--for-good', 'erase for good: only an earlier backup can bring the data back')
     .connected('\nExample:\n  nightshift operators erase anna\n  nightshift operators erase anna --for-good')
     .calls(async (api, name: string, { forGood: isForGood, ...options }: EraseOptions) => {
       const path = `/api/v1/operators/${encodeURIComponent(name)}/erasure`
@@ -22,7 +24,7 @@ export function addEraseCommand(parent: CliCommand): void {
       for (const [table, count] of Object.entries(rows))
         print(`  ${inert(table.replaceAll('_', ' '))}: ${formatNumber(count)}`)
       if (refusal !== null) throw new CommandFailed('error', erasureRefusals[refusal])
-      if (isForGood) printNote('Older backups still name this person until their own age removes them.')
+      if (isForGood) printNote('Older backups still name this person until they are deleted.')
       else
         printNote(
           `Nothing was changed. "${commandLine(`operators erase ${inert(name)} --for-good`)}" does it, and you cannot undo it.`,

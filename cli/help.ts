@@ -7,13 +7,13 @@ import { print, wrap } from './ui/terminal.ts'
 export function addHelpCommand(program: CliCommand): void {
   const help = program
     .command('help')
-    .description('this help, that of a command, or a topic: exit-codes, environment, ids, output')
+    .description('this help, or help for a command or a topic: exit-codes, environment, ids, output')
     .argument('[words...]', 'a command, or a topic')
     .addHelpText('after', '\nExample:\n  nightshift help approvals approve\n  nightshift help exit-codes')
     .action(async (words: string[]) => {
       const [first = ''] = words
       if (words.length === 1 && Object.hasOwn(topics, first)) return print(topics[first]?.() ?? '')
-      // Loads the command that was asked for: `nightshift help` alone loads only itself.
+      // Loads the requested command, because `nightshift help` itself loads only one.
       const { buildProgram } = await import('./program.ts')
       let command: Command | undefined = await buildProgram(isCommand(first) ? first : '')
       for (const each of words) command = command?.commands.find((candidate) => candidate.name() === each)
@@ -34,13 +34,13 @@ const topics: Record<string, () => string> = {
       ['NIGHTSHIFT_TOKEN', 'the bearer token; NIGHTSHIFT_TOKEN_FILE names a file that holds it'],
       ['NIGHTSHIFT_STATE_DIR', 'where "nightshift start" keeps its state'],
       ['NO_COLOR', 'no colours, as --no-color'],
-      ['BROWSER', 'what opens the page that --web is about'],
+      ['BROWSER', 'the program that opens the page of --web'],
     ]),
   ids: () =>
     rows('Ids:', [
       ['inc_01k…', 'an incident, apr_01k… an approval'],
       ['shortened', 'at a terminal a list shortens ids to the letters that tell its rows apart, at least eight'],
-      ['01kabcde', 'you may shorten an id, with or without its prefix. If several fit, the command names them'],
+      ['01kabcde', 'you may shorten an id, with or without its prefix. If several ids match, the command lists them'],
     ]),
   output: () =>
     rows('Output:', [
@@ -48,7 +48,7 @@ const topics: Record<string, () => string> = {
       ['--json', 'one JSON document; an error is problem+json on stderr'],
       ['a pipe', 'whole ids, nothing cut and no colours'],
       ['--utc', 'times in UTC instead of local time'],
-      ['--web', 'opens the page of the same thing'],
+      ['--web', 'opens the page with this result'],
     ]),
 }
 

@@ -9,12 +9,14 @@ import { type CliCommand, type ConnectionOptions, commandLine } from './connecti
 import { formatTable, paintState, shortenIds } from './ui/table.ts'
 import { getTerminalWidth, inert, paint, parsePastTime, print, printJson, printNote, wrap } from './ui/terminal.ts'
 
-/** The start page of the terminal: what needs the reader, what is at work, what is done. */
+/**
+ * Prints the start page of the terminal: what needs the reader, and what is in progress or done.
+ */
 export function addHomeCommand(program: CliCommand): void {
   program
     .command('home')
     .description('the night at a glance: what needs you, what is in progress, what is done')
-    .option('--since <time>', 'when the night began, as 12h or 2026-11-24T22:00Z (12h)', parsePastTime)
+    .option('--since <time>', 'when the night began, such as 12h or 2026-11-24T22:00Z (12h)', parsePastTime)
     .connected('\nExample:\n  nightshift home\n  nightshift home --since 24h --json')
     .web(() => '/')
     .calls(async (api, options: ConnectionOptions & { since?: string }) => {
@@ -44,14 +46,14 @@ export function addHomeCommand(program: CliCommand): void {
     })
 }
 
-/** What people decided for the whole site, and what waits for an admin. */
+/** Prints the stops that people set for the complete site, and a policy that waits for an admin. */
 async function printStandingLines(api: ApiClient): Promise<void> {
   const { items } = stopList.parse(await api.get('/api/v1/stops'))
   for (const stop of items) printNote(`Stopped: ${inert(nameScope(stop))}, ${inert(describeStop(stop))}`)
   const { waiting } = sitePolicyState.parse(await api.get('/api/v1/policy'))
   if (waiting)
     printNote(
-      `A policy waits for an admin: ${inert(waiting.widens[0] ?? '')}. "${commandLine(`policy accept ${waiting.digest.slice(0, 12)}`)}" lets it hold.`,
+      `A policy waits for an admin: ${inert(waiting.widens[0] ?? '')}. "${commandLine(`policy accept ${waiting.digest.slice(0, 12)}`)}" puts it in force.`,
     )
 }
 

@@ -32,20 +32,23 @@ export function addIngestCommand(program: CliCommand): void {
     .addHelpText('after', '\nExample:\n  nightshift ingest test alert.json --dry-run')
   parent
     .command('test')
-    .description('post a file as an alert source would, or show how it is read')
-    .argument('<file>', 'the body; - for stdin')
+    .description('post a file as a monitoring system would, or show how Nightshift reads the file')
+    .argument('<file>', 'file with the request body; - for stdin')
     .option(
       '--dialect <name>',
-      `format of the body: ${Object.keys(dialects).join(', ')}`,
+      `format of the request body: ${Object.keys(dialects).join(', ')}`,
       parseOneOf(Object.keys(dialects)),
       'alertmanager',
     )
-    .option('--explain', 'post nothing, but show what Nightshift would do with it: type, severity, resource and why')
-    .option('-n, --dry-run', 'parse it here and post nothing; needs nothing running')
+    .option(
+      '--explain',
+      'post nothing, but show what Nightshift would do with the file: type, severity, resource and why',
+    )
+    .option('-n, --dry-run', 'parse it here and post nothing; Nightshift need not run')
     .connected('\nExample:\n  nightshift ingest test alert.json --explain\n  nightshift ingest test alert.json')
     .action(async (file: string, options: Options) => {
       const bytes = readBody(file)
-      // Neither posts, and what was asked to be explained is not left out.
+      // Posts nothing in both modes. The explanation covers every body.
       if (options.explain) return await explainBody(bytes, options)
       if (options.dryRun) return printDryRun(bytes, options)
       await postAlerts(bytes, options)
@@ -56,15 +59,15 @@ export function addIngestCommand(program: CliCommand): void {
 
 const topic = snsTopic.loose()
 
-/** A topic asks, and nothing is confirmed until somebody says so here. */
+/** A topic requests a confirmation, which a person can give only with this command. */
 function addTopicsCommand(parent: CliCommand): void {
   parent
     .command('topics')
-    .description('topics of Amazon SNS: which wait for a person, and which may send alarms')
+    .description('topics of Amazon SNS: which topics wait for a person, and which may send alarms')
     .connected('\nExample:\n  nightshift ingest topics')
     .calls(async (api, options: ConnectionOptions) => {
       const { items } = z.object({ items: z.array(topic) }).parse(await api.get('/api/v1/sns/topics'))
-      printList(options, items, 'None. Subscribe https://HOST/api/v1/ingest/cloudwatch to a topic.', {
+      printList(options, items, 'No topics. Subscribe https://HOST/api/v1/ingest/cloudwatch to a topic.', {
         ID: ({ id }) => inert(id),
         TOPIC: ({ arn }) => inert(arn),
         STATE: (each) => describeTopic(each),
@@ -75,7 +78,7 @@ function addTopicsCommand(parent: CliCommand): void {
     parent
       .command(`${name}-topic`)
       .description(description)
-      .argument('<id>', 'its id, as "ingest topics" lists it')
+      .argument('<id>', 'id of the topic, as "ingest topics" lists it')
       .connected(`\nExample:\n  nightshift ingest ${name}-topic 1`)
       .calls(async (api, id: string, options: ConnectionOptions) => {
         const done = await api.post(`/api/v1/sns/topics/${encodeURIComponent(id)}/${name}`)
@@ -87,8 +90,8 @@ function addTopicsCommand(parent: CliCommand): void {
 }
 
 const topicActs = {
-  confirm: 'confirm the subscription of a topic of SNS, and take its alarms',
-  remove: 'refuse the alarms of a topic of SNS from now on',
+  confirm: 'confirm the subscription of an SNS topic, and accept its alarms',
+  remove: 'refuse the alarms of an SNS topic from now on',
 } as const
 
 function describeTopic({ isWaiting, confirmedBy }: z.infer<typeof topic>): string {
@@ -103,7 +106,7 @@ function addChangeCommand(parent: CliCommand): void {
   parent
     .command('change')
     .description(
-      'report what was deployed or configured: { title, at, resources, labels, author, url, revision, environment }',
+      'report a deployment or configuration change: { title, at, resources, labels, author, url, revision, environment }',
     )
     .argument('<file>', 'one change as JSON, or a list; - for stdin')
     .connected('\nExample:\n  nightshift ingest change deployed.json')
@@ -134,7 +137,10 @@ function printDryRun(bytes: Uint8Array<ArrayBuffer>, options: Options): void {
   if (!parsed?.ok) {
     const hint = printMapping(bytes)
     const nearest = hint ? describeNearest(hint) : ''
-    throw new CommandFailed('error', `This is not a body of ${options.dialect} alerts: ${parsed?.reason}.${nearest}`)
+    throw new CommandFailed(
+      'error',
+      `This is not a request body of ${options.dialect} alerts: ${parsed?.reason}.${nearest}`,
+    )
   }
   if (options.json) {
     printJson(parsed.alerts)
@@ -144,16 +150,18 @@ function printDryRun(bytes: Uint8Array<ArrayBuffer>, options: Options): void {
   const notes = parsed.alerts.flatMap((alert) => [
     ...(alert.endReason === undefined ? [] : [`${alert.name}: no end: ${describeEndReason(alert.endReason)}`]),
     ...(alert.stateWord === undefined ? [] : [`${alert.name}: ${describeStateWord(alert.stateWord)}`]),
-    ...(alert.severitySource === 'default' ? [`${alert.name}: no known severity, so it is a ${alert.severity}`] : []),
+    ...(alert.severitySource === 'default'
+      ? [`${alert.name}: no known severity, so the alert is a ${alert.severity}`]
+      : []),
     ...(alert.cappedFields.length > 0 ? [`${alert.name}: shortened ${alert.cappedFields.join(', ')}`] : []),
     ...(alert.truncatedAlerts > 0 ? [`${alert.name}: its sender cut off ${alert.truncatedAlerts} alerts`] : []),
   ])
   for (const each of new Set(notes)) printNote(inert(each))
-  if (parsed.ignored !== undefined) printNote(inert(`The body holds no alert: ${parsed.ignored}`))
+  if (parsed.ignored !== undefined) printNote(inert(`The request body contains no alert: ${parsed.ignored}`))
   printNote(`${formatAlertCount(parsed.alerts)}. Nothing was posted.`)
 }
 
-/** Which fields of a body of no dialect `generic` would need under another name. */
+/** Prints which fields of an unknown body would have to be renamed for `generic`. */
 function printMapping(bytes: Uint8Array): BodyHint | null {
   const hint = hintOf(bytes)
   for (const { path, field, value } of hint?.mapping ?? [])
@@ -183,7 +191,7 @@ async function explainBody(bytes: Uint8Array<ArrayBuffer>, options: Options): Pr
     for (const [word, text] of Object.entries(lines)) if (text !== '') print(`  ${word.padEnd(9)} ${inert(text)}`)
     for (const { label, name, result } of alert.tried) print(`    ${label}=${inert(name)}: ${result}`)
   }
-  if (ignored !== undefined) printNote(inert(`The body holds no alert: ${ignored}`))
+  if (ignored !== undefined) printNote(inert(`The request body contains no alert: ${ignored}`))
   printNote(`${formatAlertCount(alerts)}. Nothing was posted.`)
 }
 
@@ -191,7 +199,7 @@ const becomes = {
   opens: 'opens an incident',
   repeats: 'repeats an alert of',
   ends: 'ends an alert of',
-  unproven: 'leaves unknown an alert of',
+  unproven: 'sets to unknown an alert of',
   heartbeat: 'a heartbeat, whose silence opens an incident',
   nothing: 'nothing: it ends an alert that never began',
 } as const
@@ -216,7 +224,7 @@ async function postAlerts(bytes: Uint8Array<ArrayBuffer>, options: Options): Pro
     inert(each.incidentId ?? ''),
   ])
   if (rows.length > 0) print(formatTable(['FINGERPRINT', 'OUTCOME', 'INCIDENT'], rows, 2))
-  if (answer.ignored !== undefined) printNote(inert(`The body holds no alert: ${answer.ignored}`))
+  if (answer.ignored !== undefined) printNote(inert(`The request body contains no alert: ${answer.ignored}`))
   printNote(`${formatAlertCount(answer.alerts)} accepted by ${target.url}.`)
 }
 

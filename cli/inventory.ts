@@ -22,7 +22,7 @@ import { inert, print, printJson, printNote } from './ui/terminal.ts'
 export function addInventoryCommand(program: CliCommand): void {
   const parent = program
     .command('inventory')
-    .description('hosts, nodes, services and whatever else alerts may be about')
+    .description('hosts, nodes, services and other resources that alerts are about')
     .addHelpText('after', '\nExample:\n  nightshift inventory import site.yaml --dry-run')
   addExportCommand(parent)
   addImportCommand(parent)
@@ -44,7 +44,7 @@ function addImportCommand(parent: CliCommand): void {
     .description('add and change resources and their relations from a file')
     .argument('<file>', 'YAML or JSON, as from "inventory export"; - for stdin')
     .option('--dry-run', 'print what would change, and store nothing')
-    .option('--prune', 'remove what is not in the file, unless it has a device')
+    .option('--prune', 'remove resources that are not in the file, except those with a device')
     .connected(
       '\nExample:\n  nightshift inventory import site.yaml --dry-run\n\nA file:\n  nodes:\n    - { id: web-1, group: web, hostname: web-1.example.com, ip: 192.0.2.11 }\n  resources:\n    - { kind: service_unit, id: "web-1:nginx.service", name: nginx.service }\n  relations:\n    - { from: "service_unit:web-1:nginx.service", kind: runs_on, to: "node:web-1" }',
     )
@@ -75,7 +75,7 @@ async function importFile(api: ApiClient, wanted: SiteFile, query: URLSearchPara
 
 const lookEveryMs = 500
 
-/** A large file is imported by a job: this says how far it is, and waits for its end. */
+/** Waits for the job that imports a large file, and shows its progress. */
 async function importByJob(api: ApiClient, wanted: SiteFile, asked: string): Promise<Applied> {
   const path = `/api/v1/inventory/imports/${newId('imp')}`
   const job = inventoryImport.loose()
@@ -92,7 +92,7 @@ async function importByJob(api: ApiClient, wanted: SiteFile, asked: string): Pro
   }
   if (known.state === 'done' && known.change) return { ...known.change, applied: known.applied }
   const places = known.faults.map(({ field, message }) => `\n  ${inert(field ?? 'file')}: ${inert(message)}`)
-  throw new CommandFailed('error', `${inert(known.reason ?? 'It failed.')}${places.join('')}`)
+  throw new CommandFailed('error', `${inert(known.reason ?? 'The import failed.')}${places.join('')}`)
 }
 
 const maxListed = 20
@@ -104,8 +104,8 @@ function listIds(ids: readonly string[]): string {
 }
 
 /**
- * Reads and checks the file. Throws CommandFailed with every problem and its place, before anything
- * is sent.
+ * Reads and checks the file. Throws CommandFailed with every error and its position, before
+ * anything is sent.
  */
 function readSiteFile(file: string): SiteFile {
   let text: string
@@ -126,7 +126,7 @@ function readSiteFile(file: string): SiteFile {
   )
 }
 
-/** Where a fault is: `line 12, relations.3`. */
+/** Returns a function that formats the position of an error: `line 12, relations.3`. */
 function lineFinder(text: string): (field: string | null) => string {
   const lineCounter = new LineCounter()
   const document: Document = parseDocument(text, { lineCounter })
@@ -142,7 +142,7 @@ function lineFinder(text: string): (field: string | null) => string {
 
 const maxFaults = 200
 
-/** YAML or JSON as a value. Refuses aliases that unfold to more than a file should hold. */
+/** Parses YAML or JSON to a value. Refuses aliases that expand to more than a file may contain. */
 function parseText(file: string, text: string): unknown {
   const plain = text.length > largeCharacters ? parseLargeJson(text) : undefined
   if (plain !== undefined) return plain
@@ -158,7 +158,10 @@ function parseText(file: string, text: string): unknown {
   }
 }
 
-/** As YAML 20 MB take eight seconds and 1.6 GB, as JSON a fifth of a second. */
+/**
+ * Characters from which a file is parsed as JSON first: 20 MB take eight seconds and 1.6 GB as
+ * YAML, a fifth of a second as JSON.
+ */
 const largeCharacters = 1_000_000
 
 function parseLargeJson(text: string): unknown {

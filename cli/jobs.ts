@@ -13,7 +13,7 @@ import { inert, print, printJson, printNote } from './ui/terminal.ts'
 export function addJobsCommand(program: CliCommand): void {
   const parent = program
     .command('jobs')
-    .description('jobs that JOBS_FILE declares: ways to bring a resource back')
+    .description('jobs that JOBS_FILE declares to repair resources')
     .addHelpText('after', '\nExample:\n  nightshift jobs check converge-web --on node:web-1')
   addListCommand(parent)
   addShowCommand(parent)
@@ -23,21 +23,21 @@ export function addJobsCommand(program: CliCommand): void {
 
 function parseName(text: string): string {
   if (!jobName.safeParse(text).success)
-    throw new InvalidArgumentError('It takes a small letter first, then small letters, digits and dashes, 40 at most.')
+    throw new InvalidArgumentError('Begin with a small letter, then use small letters, digits and dashes, 40 at most.')
   return text
 }
 
 function parseResource(text: string): ResourceRef {
   const ref = parseResourceKey(text)
-  if (!ref) throw new InvalidArgumentError('It takes kind:id, as node:web-1.')
+  if (!ref) throw new InvalidArgumentError('Write the resource as kind:id, such as node:web-1.')
   return ref
 }
 
 function addListCommand(parent: CliCommand): void {
   parent
     .command('list')
-    .description('jobs by name, of one resource where it is named')
-    .option('--on <kind:id>', 'only those that may run on this', parseResource)
+    .description('jobs by name; with --on, those of one resource')
+    .option('--on <kind:id>', 'only jobs that may run on this resource', parseResource)
     .connected('\nExample:\n  nightshift jobs list --on node:web-1')
     .calls(async (api, { on, ...options }: ConnectionOptions & { on?: ResourceRef }) => {
       const query = on ? `?kind=${on.kind}&id=${encodeURIComponent(on.id)}` : ''
@@ -47,13 +47,13 @@ function addListCommand(parent: CliCommand): void {
         NAME: ({ name }) => inert(name),
         KIND: ({ kind }) => inert(kind),
         BY: ({ system }) => inert(system),
-        CHECK: ({ hasCheck, isProvable }) => (hasCheck ? (isProvable ? 'yes, proves it' : 'yes') : 'no'),
+        CHECK: ({ hasCheck, isProvable }) => (hasCheck ? (isProvable ? 'yes, verifies runs' : 'yes') : 'no'),
         'WHAT IT DOES': ({ about }) => inert(about),
       })
     })
 }
 
-const none = 'None. Declare one in a file, and name that file by JOBS_FILE for the API: docs/how-to/jobs.md.'
+const none = 'No jobs. Declare one in a file, and set JOBS_FILE of the API to that file: docs/how-to/jobs.md.'
 
 function addShowCommand(parent: CliCommand): void {
   parent
@@ -71,15 +71,17 @@ function addShowCommand(parent: CliCommand): void {
 function printJob({ name, about, kind, on, system, runs, parameters, check, ...job }: ShownJob): void {
   const row = (head: string, text: string) => print(`  ${head.padEnd(11)}  ${inert(text)}`)
   print(`${inert(name)}  ${inert(about)}`)
-  row('runs on', `${kind} ${on.ids ? on.ids.join(', ') : `with an id that matches ${on.pattern} as a whole`}`)
+  row('runs on', `${kind} ${on.ids ? on.ids.join(', ') : `whose full id matches ${on.pattern}`}`)
   row('by', `${system}: ${runs}`)
-  row('is given', parameters.map((word) => `{${word}}`).join(', ') || 'no parameters: it is for this one resource')
+  row('is given', parameters.map((word) => `{${word}}`).join(', ') || 'no parameters: the job is for this one resource')
   row('within', `${job.timeoutSeconds} s`)
   row(
     'check mode',
-    check ? `${check.runs} (${check.timeoutSeconds} s)` : 'none: the risk is high, and nothing proves a run',
+    check
+      ? `${check.runs} (${check.timeoutSeconds} s)`
+      : 'none: each run has a high risk, and nothing verifies that it worked',
   )
-  if (check) row('no change', check.noChanges.join(', ') || 'is not declared: nothing proves a run')
+  if (check) row('no change', check.noChanges.join(', ') || 'not declared: nothing verifies that a run worked')
   if (job.proof !== null) row('proof', job.proof)
   if (job.lastRuns.length === 0) row('last runs', 'none')
   for (const { startedAt, status, resource, incidentId, detail } of job.lastRuns)
@@ -103,7 +105,7 @@ const checked = z.looseObject({
 function addCheckCommand(parent: CliCommand): void {
   parent
     .command('check')
-    .description('run the check mode of a job on a resource: what it would change, without changing it')
+    .description('run the check mode of a job on a resource: shows what the job would change, and changes nothing')
     .argument('<name>', 'its name', parseName)
     .requiredOption('--on <kind:id>', 'the resource', parseResource)
     .connected('\nExample:\n  nightshift jobs check converge-web --on node:web-1')
@@ -124,14 +126,14 @@ function addCheckCommand(parent: CliCommand): void {
 function addRunCommand(parent: CliCommand): void {
   const command = parent
     .command('run')
-    .description('run a job on a resource yourself, on the state that its check mode finds first')
+    .description('run a job on a resource yourself; its check mode runs first')
     .argument('<name>', 'its name', parseName)
     .requiredOption('--on <kind:id>', 'the resource', parseResource)
   declareAct(command, 'nightshift jobs run converge-web --on node:web-1 --reason "it has drifted"').calls(
     async (api, name: string, { on, ...options }: ActOptions & { on: ResourceRef }) => {
       const { preparation } = await check(api, name, on)
       if (preparation === null)
-        return printNote(`${name} would change nothing on ${resourceKey(on)}, so it was not run.`)
+        return printNote(`${name} would change nothing on ${resourceKey(on)}, so the job was not run.`)
       const { stateFingerprint: ifMatch, dryRun } = preparation
       const { summary, details } = dryRun
       const act = { path: `/api/v1/jobs/${name}/run`, body: on, summary, told: details.rehearsal?.told, ifMatch }
@@ -140,7 +142,7 @@ function addRunCommand(parent: CliCommand): void {
   )
 }
 
-/** Asks until the check has ended. That nothing would change is an answer, not a failure. */
+/** Polls until the check has ended. "Nothing would change" is a result, not a failure. */
 async function check(
   api: ApiClient,
   name: string,
@@ -160,7 +162,7 @@ async function check(
   }
 }
 
-/** The remedy of a missing job is the list of jobs. */
+/** Reads a job. If it is missing, the remedy is the list of jobs. */
 async function askForJob(api: ApiClient, path: string): Promise<unknown> {
   try {
     return await api.get(path)
@@ -168,7 +170,7 @@ async function askForJob(api: ApiClient, path: string): Promise<unknown> {
     if (!(error instanceof ApiProblem) || error.problem.status !== 404) throw error
     throw new ApiProblem(
       error.problem,
-      '"nightshift jobs list" shows the jobs, "nightshift resources list" what they may run on.',
+      '"nightshift jobs list" shows the jobs, "nightshift resources list" the resources.',
     )
   }
 }

@@ -15,10 +15,10 @@ export function addJudgeCommand(program: CliCommand): void {
     .description('judge commands and calls: run, ask or refuse; runs nothing')
     .argument('[command...]', 'one command; without it, lines of stdin')
     .option('--host <name>', 'a known host that a command may name; repeatable', collectValues, [])
-    .option('--directory <path>', 'the directory where the commands would run on a device; unknown unless given')
+    .option('--directory <path>', 'the directory where the commands would run on a device (default: unknown)')
     .option(
       '--root-read <command>',
-      "a reading command that a device's manifest lets root run, words between spaces; repeatable",
+      "a read command that a device's manifest allows as root, with spaces between its words; repeatable",
       collectValues,
       [],
     )
@@ -37,7 +37,8 @@ Example:
       if (words.length > 0)
         return printRuling(dryRunPolicy(toSupposition(words.join(' '), options), toolFacts, Date.now()), options)
       let line = 0
-      // Lines of a stream: reading the descriptor fails with EAGAIN when a pipe has no data yet.
+      // Reads the lines as a stream, because reading the descriptor fails with EAGAIN if a pipe has
+      // no data yet.
       for await (const text of createInterface({
         input: process.stdin,
         crlfDelay: Number.POSITIVE_INFINITY,
@@ -50,7 +51,7 @@ Example:
 }
 
 /**
- * Parses one line. A line that begins as JSON must have a known shape, so that nothing else is
+ * Parses one line. A line that begins like JSON must have a known shape, so that nothing else is
  * judged by mistake.
  */
 function parseLine(text: string, line: number, options: JudgeOptions): DryRunInput {
@@ -87,7 +88,7 @@ function printRuling(supposed: DryRunResult, { json }: JudgeOptions): void {
   if ('rewrite' in supposed && supposed.rewrite) print(`       instead: ${inert(supposed.rewrite)}`)
   if ('conditions' in supposed && supposed.verdict === 'run' && supposed.conditions.length > 0) {
     const programs = [...new Set(supposed.conditions.map(({ program }) => program))]
-    print(`       if ${programs.join(' or ')} obeys no other settings there; the device checks that first`)
+    print(`       if no settings on the device change what ${programs.join(' or ')} does; the device checks that first`)
   }
   if ('rootRead' in supposed && supposed.rootRead)
     print('       as root, outside the sandbox; the device first checks that only root can change the program')

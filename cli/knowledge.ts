@@ -19,14 +19,14 @@ export function addKnowledgeCommand(program: CliCommand): void {
 
 export function parseKind(text: string): InventoryKind {
   const kind = inventoryKind.safeParse(text)
-  if (!kind.success) throw new InvalidArgumentError(`It takes one of ${inventoryKind.options.join(', ')}.`)
+  if (!kind.success) throw new InvalidArgumentError(`Write one of ${inventoryKind.options.join(', ')}.`)
   return kind.data
 }
 
 function addListCommand(parent: CliCommand): void {
   parent
     .command('list')
-    .description('runbooks by name, their origin, and the files that could not be read as one')
+    .description('runbooks by name, their origin, and the files that could not be read as a runbook')
     .connected('\nExample:\n  nightshift knowledge list')
     .action(async (options: ConnectionOptions) => {
       const known = knowledgeList.parse(await connect(options).api.get('/api/v1/knowledge'))
@@ -46,19 +46,19 @@ function addListCommand(parent: CliCommand): void {
         )
       }
       for (const { origin, file, why, remedy } of known.refused)
-        printNote(`${paint('yellow', '✖')} ${origin} ${inert(file)} is not taken: ${inert(why)}. ${inert(remedy)}.`)
+        printNote(`${paint('yellow', '✖')} ${origin} ${inert(file)} is not used: ${inert(why)}. ${inert(remedy)}.`)
     })
 }
 
 function addShowCommand(parent: CliCommand): void {
   const parseName = (text: string) => {
     if (!runbookName.safeParse(text).success)
-      throw new InvalidArgumentError('It takes small letters, digits and single dashes, 64 at most.')
+      throw new InvalidArgumentError('Use small letters, digits and single dashes, 64 at most.')
     return text
   }
   parent
     .command('show')
-    .description('one runbook as a model reads it')
+    .description('one runbook, as the model reads it')
     .argument('<name>', 'its name', parseName)
     .connected('\nExample:\n  nightshift knowledge show host-down')
     .action(async (name: string, options: ConnectionOptions) => {
@@ -81,9 +81,9 @@ function addTestCommand(parent: CliCommand): void {
   parent
     .command('test')
     .description('which runbook an incident of a type gets')
-    .argument('<incident-type>', 'its type, which is the name of its alert')
-    .option('--kind <kind>', 'the kind of its resource', parseKind)
-    .option('--words <text>', 'what its alert says')
+    .argument('<incident-type>', 'type of the incident, which is the name of its alert')
+    .option('--kind <kind>', 'kind of the resource of the incident', parseKind)
+    .option('--words <text>', 'text of the alert')
     .connected('\nExample:\n  nightshift knowledge test NodeDiskFull --kind node')
     .action(async (type: string, { kind, words, ...options }: TestOptions) => {
       const query = new URLSearchParams({ type, ...(kind && { kind }), ...(words && { words }) })
@@ -93,7 +93,7 @@ function addTestCommand(parent: CliCommand): void {
       if (chosen) print(`in full  ${inert(chosen.name)} (${chosen.origin}), by ${byWhat[chosen.why]}`)
       for (const { name, description, why } of others)
         print(`by name  ${inert(name)}, by ${byWhat[why]}: ${inert(description)}`)
-      if (!chosen) printNote('No runbook fits this type or kind. Name the type in the incident_types of one.')
+      if (!chosen) printNote('No runbook fits this type or kind. Add the type to the incident_types of a runbook.')
     })
 }
 

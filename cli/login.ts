@@ -15,12 +15,15 @@ export function addLoginCommand(program: CliCommand): void {
   program
     .command('login')
     .description('save a token for an API; the commands of this account use it')
-    .option('--url <url>', 'where the API is (else NIGHTSHIFT_URL, else the start that runs here)')
-    .option('--token-file <file>', 'file with the token (else stdin; a terminal asks for it and does not show it)')
+    .option('--url <url>', 'address of the API (default: NIGHTSHIFT_URL, else the Nightshift that runs here)')
+    .option(
+      '--token-file <file>',
+      'file with the token (default: stdin; a terminal prompts for the token and hides it)',
+    )
     .option('--json', 'JSON for programs; errors are problem+json on stderr')
     .addHelpText(
       'after',
-      '\nExample:\n  nightshift login --url https://nightshift.example.org\n  nightshift login --url https://nightshift.example.org --token-file ./token\n\nAn admin creates tokens on the page /tokens or with "nightshift tokens create". That holds with OpenID Connect\ntoo: signing in with a browser does not sign in a terminal.',
+      '\nExample:\n  nightshift login --url https://nightshift.example.org\n  nightshift login --url https://nightshift.example.org --token-file ./token\n\nAn admin creates tokens on the page /tokens or with "nightshift tokens create". You need a token\nwith OpenID Connect too, because signing in with a browser does not sign in a terminal.',
     )
     .action(async (options: Options) => {
       const url = resolveUrl(options)
@@ -30,7 +33,7 @@ export function addLoginCommand(program: CliCommand): void {
       if (options.json) return printJson({ url, name, role })
       printNote(`Signed in to ${url} as ${inert(name)} (${inert(role)}). The token is in ${getTokensFile()}.`)
       if (url.startsWith('http:') && !isLoopback(url))
-        printNote('The token travels unencrypted. Use https if others can listen.')
+        printNote('The token is sent unencrypted. Use https if others can read the network traffic.')
     })
 }
 
@@ -38,7 +41,7 @@ export function addLogoutCommand(program: CliCommand): void {
   program
     .command('logout')
     .description('remove the saved token for an API; it stays valid until it is revoked')
-    .option('--url <url>', 'which API (else NIGHTSHIFT_URL, else the last one signed in to)')
+    .option('--url <url>', 'which API (default: NIGHTSHIFT_URL, else the API that you signed in to last)')
     .addHelpText('after', '\nExample:\n  nightshift logout --url https://nightshift.example.org')
     .action((options: Options) => {
       const given = options.url ?? process.env.NIGHTSHIFT_URL ?? getLastLoginUrl()
@@ -59,8 +62,8 @@ function resolveUrl(options: Options): string {
 }
 
 /**
- * The token from the file, stdin or the terminal. Never an argument: other users and the shell
- * history see those.
+ * Reads the token from the file, stdin or the terminal. Never from an argument, which other users
+ * and the shell history can see.
  */
 async function readToken(url: string, { tokenFile }: Options): Promise<string> {
   const text = tokenFile ? readTokenFile(tokenFile) : await readTypedToken(url)
@@ -82,15 +85,15 @@ async function readTypedToken(url: string): Promise<string> {
 }
 
 /**
- * Signs in as a browser does, and out again: so the server refuses tokens of machines, counts
- * failed attempts and logs the sign-in. Only the token is saved, so the session is not needed
+ * Signs in as a browser does, and out again, so that the server refuses machine tokens, counts
+ * failed attempts and logs the sign-in. Only the token is saved, because the session is not needed
  * afterwards.
  */
 async function verifyToken(url: string, token: string): Promise<z.infer<typeof person>> {
   const session = new URL('/auth/session', url)
   const ask = async (method: string, headers: Record<string, string>, body?: string) => {
     try {
-      // A redirect would send the token to another server.
+      // Refuses a redirect, which would send the token to another server.
       return await fetch(session, {
         method,
         headers,

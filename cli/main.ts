@@ -2,10 +2,10 @@ import { enableCompileCache } from 'node:module'
 import { fileURLToPath } from 'node:url'
 import { exitCodes } from './exit-codes.ts'
 
-// A short command spends most of its time compiling modules, so compiled code is cached.
+// Caches compiled code, because a short command spends most of its time compiling modules.
 enableCompileCache(fileURLToPath(new URL('../.cache/compile', import.meta.url)))
-// Set before the other modules load, so that Ctrl-C always works. `start` has its own handler: it
-// first stops its parts.
+// Set before the other modules load, so that Ctrl-C always works. `start` has a separate handler,
+// which first stops its parts.
 if (process.argv[2] !== 'start') process.once('SIGINT', () => process.exit(exitCodes.interrupted.code))
 
 const { buildProgram, runCommand } = await import('./program.ts')

@@ -10,15 +10,15 @@ import { print, printNote } from './ui/terminal.ts'
 export function addManCommand(program: CliCommand): void {
   program
     .command('man')
-    .description('a manual page of a command, or with --out a folder of all of them')
-    .argument('[command]', 'the first word of a command; else nightshift itself')
+    .description('a manual page of a command, or with --out a folder with all manual pages')
+    .argument('[command]', 'the first word of a command (default: nightshift itself)')
     .option('--out <folder>', 'write nightshift.1 and a page of each command there')
     .addHelpText(
       'after',
       '\nExample:\n  nightshift man incidents | man -l -\n  nightshift man --out ~/.local/share/man/man1',
     )
     .action(async (word: string | undefined, { out }: { out?: string }) => {
-      // Loads what was asked for: `nightshift man` alone loads only itself.
+      // Loads only the requested command, because `nightshift man` itself loads only one.
       const { buildProgram } = await import('./program.ts')
       const root = await buildProgram(out === undefined && word !== undefined ? word : undefined)
       if (out !== undefined) return writePages(root, out)
@@ -35,7 +35,7 @@ function writePages(root: CliCommand, folder: string): void {
   printNote(`${pages.length} pages are in ${folder}.`)
 }
 
-/** The page of a command and all below it, as man(7) has it. */
+/** Formats the page of a command and its sub-commands, in the format of man(7). */
 function toManPage(command: Command): string {
   const path = pathOf(command)
   const spell = (text: string) => spellCommands(text, commandPrefix({}))
@@ -59,7 +59,7 @@ const pathOf = (command: Command): string[] => [...(command.parent ? pathOf(comm
 
 const belowOf = (command: Command): Command[] => command.commands.flatMap((each) => [each, ...belowOf(each)])
 
-/** One command of the list of nightshift(1). */
+/** Formats one command in the list of nightshift(1). */
 const lineOf = (command: Command, index: number): string[] => [
   ...(index === 0 ? ['.SH COMMANDS'] : []),
   '.TP',
@@ -87,7 +87,7 @@ const optionLines = (command: Command): string[] =>
 
 const sentence = (text: string): string => `${text.charAt(0).toUpperCase()}${text.slice(1)}.`
 
-/** Text that roff prints as it is: no line of it is a request. */
+/** Escapes text so that roff prints it unchanged and executes no line as a request. */
 const roff = (text: string): string =>
   text
     .replaceAll('\\', '\\e')

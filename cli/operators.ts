@@ -11,7 +11,8 @@ import { listAll } from './read-api.ts'
 import { printList } from './ui/table.ts'
 import { collectValues, inert, parseOneOf, printJson, printNote } from './ui/terminal.ts'
 
-// Loose: fields of a newer API still reach --json; this version may not know a role or risk.
+// Accepts further fields, so that those of a newer API still appear in --json, and roles and risks
+// that this version does not know.
 const listedOperator = operator
   .pick({ name: true, incidentTypes: true, rights: true, disabledAt: true })
   .extend({ role: z.string(), maxRisk: z.string() })
@@ -65,25 +66,25 @@ function addSetCommand(parent: CliCommand): void {
   parent
     .command('set')
     .description('add a person, or change what they may do; options that you leave out stay as they are')
-    .argument('<name>', 'one word, as rows will show it')
+    .argument('<name>', 'one word, shown in the log')
     .option('--role <role>', `one of ${personRoles.join(', ')}`, parseOneOf(personRoles))
     .option('--max-risk <risk>', `decides about risks up to: ${risks.join(', ')}`, parseOneOf(risks))
     .option('--type <type>', 'decides about incidents of this type only; repeatable', collectValues, [])
     .option('--all-types', 'decides about incidents of all types')
     .option(
       '--right <right>',
-      `a further right beside these limits, as "${exampleOfRight}"; repeatable; the named ones replace all earlier ones`,
+      `a further right beyond these limits, as "${exampleOfRight}"; repeatable; replaces all earlier ones`,
       collectValues,
       [],
     )
-    .option('--no-rights', 'no longer has a right beside these limits')
+    .option('--no-rights', 'loses all rights beyond these limits')
     .option('--disable', 'may no longer sign in')
     .option('--enable', 'may sign in again')
     .option('--slack <member>', 'decides by buttons in Slack as this member')
     .option('--no-slack', 'is no longer linked to a Slack member')
     .option('--pagerduty <user>', 'takes the incidents that this user of PagerDuty acknowledges')
     .option('--no-pagerduty', 'is no longer linked to a PagerDuty user')
-    .option('--reason <text>', 'why, for the audit')
+    .option('--reason <text>', 'reason, recorded in the audit log')
     .connected(
       '\nExample:\n  nightshift operators set anna --role approver --max-risk high --type disk_pressure\n  nightshift operators set anna --max-risk none --right "critical database:* until:2026-12-06"\n  nightshift operators set anna --slack U012AB3CD\n  nightshift operators set anna --disable',
     )
@@ -94,7 +95,7 @@ function addSetCommand(parent: CliCommand): void {
         throw error
       })
       const role = options.role ?? before?.role
-      if (!role) throw new CommandFailed('usage', `There is no operator ${name} yet: say --role.`)
+      if (!role) throw new CommandFailed('usage', `There is no operator ${name} yet: give --role.`)
       const answer = await api.put(path, {
         role,
         maxRisk: options.maxRisk ?? before?.maxRisk ?? 'critical',
@@ -113,7 +114,7 @@ function addSetCommand(parent: CliCommand): void {
       printNote(
         before
           ? `${inert(name)} is changed.`
-          : `${inert(name)} is known. Next: nightshift tokens create … --operator ${inert(name)}`,
+          : `${inert(name)} is added. Next: nightshift tokens create … --operator ${inert(name)}`,
       )
     })
 }

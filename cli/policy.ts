@@ -1,12 +1,12 @@
-import type { IncidentEvent } from '../domain/event.ts'
 import { parseTime } from '../domain/format.ts'
-import { bodiesToReplay, type RulingDifference, replay } from '../safety/replay.ts'
+import { type RulingDifference, replay } from '../safety/replay.ts'
 import { loadSql } from '../safety/sql/inspect.ts'
 import { toolFacts } from '../tools/registry.ts'
-import { type ApiClient, ApiProblem } from './api.ts'
+import type { ApiClient } from './api.ts'
 import type { CliCommand, ConnectionOptions } from './connection.ts'
 import { CommandFailed } from './exit-codes.ts'
-import { type ApiIncident, apiIncident, listAll, parseEvent } from './read-api.ts'
+import { type ApiIncident, apiIncident, listAll } from './read-api.ts'
+import { readAllEvents, readBodies } from './read-events.ts'
 import { addSitePolicyCommands } from './site-policy.ts'
 import { replayUnder } from './site-policy-replay.ts'
 import { formatTable } from './ui/table.ts'
@@ -17,17 +17,17 @@ type Options = ConnectionOptions & { incident?: string; since?: string; file?: s
 export function addPolicyCommand(program: CliCommand): void {
   const parent = program
     .command('policy')
-    .description('the rules that decide what a call becomes')
+    .description('the rules that judge calls')
     .addHelpText('after', '\nExample:\n  nightshift policy replay --since 2026-11-01')
   parent
     .command('replay')
     .description('judge stored calls again with the rules of this version, and show what differs')
-    .option('--incident <id>', 'only this one, as inc_…')
-    .option('--since <time>', 'incidents opened since then, as 2026-11-21 or 2026-11-21T02:00:00Z')
-    .option('--file <file>', 'under this policy of the site instead of the one in force then')
-    .option('--each', 'with --file: list every ruling that differs, instead of counting them by rule')
+    .option('--incident <id>', 'only this incident, such as inc_…')
+    .option('--since <time>', 'incidents opened since this time, such as 2026-11-21 or 2026-11-21T02:00:00Z')
+    .option('--file <file>', 'with this site policy instead of the policy in force at that time')
+    .option('--each', 'with --file: list every policy decision that differs, instead of counts by rule')
     .connected(
-      '\nExample:\n  nightshift policy replay --since 2026-11-01\n\nExits with 1 when a verdict differs. With --file it shows what that policy of the site would have decided about the same calls, and exits with 0.',
+      '\nExample:\n  nightshift policy replay --since 2026-11-01\n\nExits with 1 when a verdict differs. With --file the command shows what that site policy would have decided about the same calls, and exits with 0.',
     )
     .calls(async (api, options: Options) => {
       await loadSql()
@@ -60,38 +60,6 @@ async function selectIncidents(api: ApiClient, { incident, since }: Options): Pr
   return await listAll(api, `${path}&since=${new Date(sinceMs).toISOString()}`, apiIncident)
 }
 
-const eventsPerPage = 200
-
-/** The whole log, page by page: a part of it would give another state. */
-export async function readAllEvents(api: ApiClient, id: string): Promise<IncidentEvent[]> {
-  const events: IncidentEvent[] = []
-  for (;;) {
-    const from = `limit=${eventsPerPage}&after=${events.at(-1)?.seq ?? 0}`
-    const path = `/api/v1/incidents/${encodeURIComponent(id)}/events?${from}`
-    const { items } = (await api.get(path)) as { items: unknown[] }
-    events.push(...items.map(parseEvent))
-    if (items.length < eventsPerPage) return events
-  }
-}
-
-/** The stored bodies that the replay needs, by digest. Leaves out deleted ones. */
-export async function readBodies(
-  api: ApiClient,
-  id: string,
-  events: readonly IncidentEvent[],
-): Promise<Map<string, string>> {
-  const bodies = new Map<string, string>()
-  for (const digest of bodiesToReplay(events, toolFacts)) {
-    try {
-      const answer = await api.get(`/api/v1/incidents/${encodeURIComponent(id)}/bodies/${digest}`)
-      bodies.set(digest, (answer as { text: string }).text)
-    } catch (error) {
-      if (!(error instanceof ApiProblem) || error.problem.status !== 404) throw error
-    }
-  }
-  return bodies
-}
-
 function printReport(
   total: { incidents: number; judged: number; unrepeatable: number },
   differences: ({ incidentId: string } & RulingDifference)[],
@@ -107,7 +75,9 @@ function printReport(
     print(formatTable(['INCIDENT', 'ROW', 'TOOL', 'THEN', 'NOW'], rows, 2))
   }
   printNote(
-    `${total.judged} rulings of ${total.incidents} incidents checked again: ${differences.length} differ now.` +
-      (total.unrepeatable > 0 ? ` ${total.unrepeatable} cannot be repeated, because their data is not kept.` : ''),
+    `${total.judged} policy decisions in ${total.incidents} incidents checked again: ${differences.length} differ now.` +
+      (total.unrepeatable > 0
+        ? ` ${total.unrepeatable} cannot be repeated, because the data of these decisions is not kept.`
+        : ''),
   )
 }

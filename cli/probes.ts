@@ -1,12 +1,15 @@
 import type { Connection } from '@temporalio/client'
 import { connectionOptions, type TemporalSettings } from '../clients/temporal.ts'
 
-/** A service that does not answer in this time counts as down. */
+/** Milliseconds after which a service that does not respond counts as down. */
 const probeTimeoutMs = 3_000
 
 type ProbeResult = { ok: boolean; detail: string }
 
-/** Whether an HTTP request succeeds. `detail` is the start of the answer, or the failure. */
+/**
+ * Checks whether an HTTP request succeeds. `detail` is the beginning of the response, or the
+ * failure.
+ */
 export async function probeHttp(url: URL, headers: Record<string, string> = {}): Promise<ProbeResult> {
   try {
     const response = await fetch(url, { headers, signal: AbortSignal.timeout(probeTimeoutMs) })
@@ -18,13 +21,13 @@ export async function probeHttp(url: URL, headers: Record<string, string> = {}):
 }
 
 /**
- * Whether PostgreSQL accepts the connection, its version, and which of these migrations are
+ * Checks whether PostgreSQL accepts the connection, its version, and which of these migrations are
  * missing.
  */
 export async function probePostgres(url: string, migrations: string[]): Promise<ProbeResult & { lacks: string[] }> {
   const { default: pg } = await import('pg')
   const client = new pg.Client({ connectionString: url, connectionTimeoutMillis: probeTimeoutMs })
-  // A connection that breaks after the answer does not matter.
+  // Ignores a connection that breaks after the result.
   client.on('error', () => undefined)
   try {
     await client.connect()
@@ -45,7 +48,7 @@ export async function probePostgres(url: string, migrations: string[]): Promise<
   }
 }
 
-/** Whether workers polled a task queue in the last 90 s. A long poll lasts 60 s. */
+/** Checks whether workers polled a task queue in the last 90 s. A long poll lasts 60 s. */
 export async function probeWorkers(settings: TemporalSettings, taskQueue: string): Promise<ProbeResult> {
   let connection: Connection | undefined
   try {
@@ -57,7 +60,7 @@ export async function probeWorkers(settings: TemporalSettings, taskQueue: string
     )
     const since = Date.now() / 1000 - 90
     const alive = (pollers ?? []).filter(({ lastAccessTime }) => Number(lastAccessTime?.seconds ?? 0) >= since)
-    return { ok: alive.length > 0, detail: `${alive.length} poll the task queue ${taskQueue}` }
+    return { ok: alive.length > 0, detail: `workers that poll the task queue ${taskQueue}: ${alive.length}` }
   } catch (error) {
     return { ok: false, detail: describeError(error) }
   } finally {

@@ -9,12 +9,12 @@ import { CliCommand } from './connection.ts'
 import { CommandFailed, type ExitOutcome, exitCodes } from './exit-codes.ts'
 import { beQuiet, inert, inertJsonText, paint, printError } from './ui/terminal.ts'
 
-/** Help names commands as they are typed here. */
+/** Writes commands in the help as they are typed on this machine. */
 const spell = (text: string): string => spellCommands(text, commandPrefix(process.env))
 
 /**
- * Builds the program; runs nothing. Without a word it loads all commands, with one that command and
- * the others by name: a short command stays fast.
+ * Builds the program, and runs nothing. Without a word it loads all commands. With a word it loads
+ * this command, and the others only by name, so that a short command stays fast.
  */
 export async function buildProgram(firstWord?: string): Promise<CliCommand> {
   const root = new CliCommand('nightshift')
@@ -22,9 +22,9 @@ export async function buildProgram(firstWord?: string): Promise<CliCommand> {
     .description('Investigates infrastructure incidents while people sleep.')
     .version(version, '--version', 'which version this is')
     .exitOverride()
-    // A flag belongs to the command that it follows: "lab faults --json" is of "faults".
+    // A flag belongs to the command before it: in "lab faults --json" it is a flag of "faults".
     .enablePositionalOptions()
-    // A command of the list by its name and its words: that it has options goes without saying.
+    // Lists a command with its name and arguments, without "[options]".
     .configureHelp({ subcommandTerm: (each) => [each.name(), ...wordsOf(each)].join(' ') })
     .configureOutput({
       writeOut: (text) => void process.stdout.write(spell(text)),
@@ -38,7 +38,7 @@ export async function buildProgram(firstWord?: string): Promise<CliCommand> {
     .addHelpText(
       'after',
       `
-Of every command: -h, --help; -q, --quiet; --no-color. Most know --json.
+Every command has -h, --help; -q, --quiet; --no-color. Most have --json.
 Topics: nightshift help exit-codes, environment, ids, output
 
 Example:
@@ -55,9 +55,12 @@ const wordsOf = ({ registeredArguments }: Command): string[] =>
     return each.required ? `<${name}>` : `[${name}]`
   })
 
-/** Runs the command of the arguments and sets the exit code. Prints every error once, on stderr. */
+/**
+ * Runs the command that the arguments name and sets the exit code. Prints every error once, on
+ * stderr.
+ */
 export async function runCommand(program: Command, argv: string[]): Promise<void> {
-  // The reader of our output may stop early, as `head` does.
+  // The reader of stdout may stop early, as `head` does.
   process.stdout.on('error', (error: NodeJS.ErrnoException) => {
     if (error.code === 'EPIPE') process.exit(0)
     throw error
@@ -79,7 +82,7 @@ function toOutcome(error: unknown): ExitOutcome {
 }
 
 function printForPerson(error: unknown): void {
-  // Commander has already printed what is wrong with the command line.
+  // Commander has already printed the error in the command line.
   if (error instanceof CommanderError) return
   const message = toMessage(error)
   if (message !== '') printError(`${paint('red', '✖')} ${inert(message, { lines: true })}`)
@@ -97,7 +100,7 @@ function printForProgram(error: unknown, outcome: ExitOutcome): void {
 
 function toMessage(error: unknown): string {
   if (error instanceof ZodError) {
-    return `This version does not understand an answer of the API: ${nameFaults(error, { max: 1 })}`
+    return `This version cannot read a response of the API: ${nameFaults(error, { max: 1 })}`
   }
   return error instanceof Error ? error.message : String(error)
 }

@@ -15,19 +15,19 @@ type PromptOptions = ConnectionOptions & { incident?: string; type?: string; kin
 export function addPromptCommand(program: CliCommand): void {
   const parent = program
     .command('prompt')
-    .description('what a model reads of this site and of an incident')
+    .description('what the model reads about this site and an incident')
     .addHelpText('after', '\nExample:\n  nightshift prompt show --type disk_pressure --kind node')
   parent
     .command('show')
-    .description('the prompt, the tools and the runbook of a first turn, with their bytes')
-    .option('--incident <id>', 'what the model of its newest attempt read, as it is stored')
-    .option('--type <type>', 'what a model would read of an incident of this type')
-    .option('--kind <kind>', 'about a resource of this kind', parseKind)
+    .description('the prompt, the tools and the runbook of a first turn, with their sizes')
+    .option('--incident <id>', 'the stored prompt of its newest attempt')
+    .option('--type <type>', 'the prompt for an incident of this type')
+    .option('--kind <kind>', 'on a resource of this kind', parseKind)
     .option('--protocol <name>', 'native or json', 'native')
     .connected('\nExample:\n  nightshift prompt show --type host_down --kind host')
     .action(async ({ incident, type, kind, protocol, ...options }: PromptOptions, command: CliCommand) => {
       if (incident !== undefined && (type !== undefined || kind !== undefined))
-        command.error('error: leave out --type and --kind with --incident, which brings its own')
+        command.error('error: --incident has its own type and kind: leave out --type and --kind')
       const query = new URLSearchParams({ ...(type && { type }), ...(kind && { kind }), protocol })
       const path = incident === undefined ? `/prompt?${query}` : `/incidents/${encodeURIComponent(incident)}/prompt`
       const shown = promptShown.parse(await connect(options).api.get(`/api/v1${path}`))

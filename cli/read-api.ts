@@ -5,13 +5,13 @@ import { incident, queuePlace } from '../domain/incident.ts'
 import { type Surroundings, surroundings } from '../domain/incident-detail.ts'
 import type { ApiClient } from './api.ts'
 
-// Loose, so that fields of a newer API still reach --json.
-// Only a single incident has `queue`, and an older API leaves it out.
+// Accepts further fields, so that fields of a newer API still appear in --json. Only a single
+// incident has `queue`, and an older API leaves it out.
 export const apiIncident = z.looseObject({ ...incident.shape, queue: queuePlace.nullish() })
 
 export type ApiIncident = z.infer<typeof apiIncident>
 
-/** Lists leave out the evidence. */
+/** The evidence is optional, because lists leave it out. */
 export const apiApproval = z.looseObject({
   ...approval.shape,
   evidence: z.array(evidence).optional(),
@@ -38,12 +38,15 @@ const apiEvent = z.looseObject({
   at: z.string(),
 })
 
-/** Accepts kinds that this version does not know: they are printed by their `detail`. */
+/**
+ * Accepts kinds that this version does not know. Rows of such kinds are printed with their
+ * `detail`.
+ */
 export function parseEvent(value: unknown): IncidentEvent {
   return apiEvent.parse(value) as unknown as IncidentEvent
 }
 
-/** Every item of a paged list, up to a limit. */
+/** Returns every item of a paged list, up to a limit. */
 export async function listAll<T>(
   api: ApiClient,
   path: string,
@@ -64,7 +67,7 @@ export async function listAll<T>(
   return items.slice(0, limit)
 }
 
-/** The rows of an incident after number `seq`, oldest first. */
+/** Returns the rows of an incident after number `seq`, oldest first. */
 export async function listEventsAfter(api: ApiClient, incidentId: string, seq = 0): Promise<IncidentEvent[]> {
   const events: IncidentEvent[] = []
   for (let after = seq; ; ) {
@@ -82,7 +85,7 @@ export async function readIncident(api: ApiClient, id: string): Promise<ApiIncid
   return apiIncident.parse(await api.get(`/api/v1/incidents/${encodeURIComponent(id)}`))
 }
 
-/** What of its surroundings the command shows: the alerts of an incident. */
+/** Reads the alerts of an incident from its surroundings. */
 export async function readAlerts(api: ApiClient, id: string): Promise<Surroundings['alerts']> {
   const around = surroundings.pick({ alerts: true })
   return around.parse(await api.get(`/api/v1/incidents/${encodeURIComponent(id)}/surroundings`)).alerts

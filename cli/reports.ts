@@ -18,10 +18,10 @@ type ReportOptions = ConnectionOptions & {
 export function addReportsCommand(program: CliCommand): void {
   program
     .command('reports')
-    .description('how incidents ended, by week or type: resolved alone, after a wait, escalated')
-    .option('--since <day>', 'the first day (UTC), as 2026-11-01; twelve weeks ago when absent')
-    .option('--until <day>', 'the last day (UTC); today when absent')
-    .option('--type <type>', 'incidents of one type, as replication_lag')
+    .description('how incidents ended, by week or type: resolved without a person, after a wait, escalated')
+    .option('--since <day>', 'the first day (UTC), such as 2026-11-01 (default: twelve weeks ago)')
+    .option('--until <day>', 'the last day (UTC) (default: today)')
+    .option('--type <type>', 'incidents of one type, such as replication_lag')
     .option('--severity <word>', 'incidents of one severity', parseOneOf(severities.options))
     .option('--by <line>', 'a line for each week or type', parseOneOf(['week', 'type']), 'week')
     .option('--csv', 'every line with every number, for a spreadsheet')
@@ -37,7 +37,7 @@ export function addReportsCommand(program: CliCommand): void {
       if (csv) {
         query.set('format', 'csv')
         const response = await api.open(`/api/v1/reports?${query}`)
-        // A file gets the bytes unchanged; on a terminal they must be harmless.
+        // Writes the text unchanged to a file or pipe. At a terminal it is made harmless.
         const text = await response.text()
         process.stdout.write(process.stdout.isTTY ? inert(text, { lines: true }) : text)
         return

@@ -13,7 +13,12 @@ export function addResourcesCommand(program: CliCommand): void {
     .description('resources, the sources that list them, and their relations')
     .addHelpText('after', '\nExample:\n  nightshift resources show node:web-1')
   addListCommand(parent)
-  addShowCommand(parent, 'show', 'one resource: what each source says of it, its alerts, its incidents', printResource)
+  addShowCommand(
+    parent,
+    'show',
+    'one resource: what each source says about it, its alerts, its incidents',
+    printResource,
+  )
   addShowCommand(parent, 'relations', 'what a resource belongs to, runs on and holds', printRelations)
 }
 
@@ -24,8 +29,8 @@ function addListCommand(parent: CliCommand): void {
     .command('list')
     .description('resources by kind and id')
     .option('--kind <kind>', inventoryKind.options.join(', '), parseOneOf(inventoryKind.options))
-    .option('--q <text>', 'only those with this text in id, name or alias')
-    .option('--stale', 'only what no source has listed for a day')
+    .option('--q <text>', 'only resources with this text in id, name or alias')
+    .option('--stale', 'only resources that no source has listed for a day')
     .option('--limit <n>', 'how many at most', parseWholeNumber, 50)
     .connected('\nExample:\n  nightshift resources list --kind service_unit --q nginx')
     .calls(async (api, { kind, q, stale, limit, ...options }: ListOptions) => {
@@ -36,7 +41,7 @@ function addListCommand(parent: CliCommand): void {
         limit: String(Math.min(limit, 200)),
       })
       const items = await listAll(api, `/api/v1/inventory/resources?${query}`, listedResource.loose(), limit)
-      printList(options, items, 'Nothing. Import what there is: nightshift inventory import FILE.', {
+      printList(options, items, 'No resources. Import them: nightshift inventory import FILE.', {
         RESOURCE: (each) => inert(`${each.kind}:${each.id}`),
         SOURCE: (each) => inert(each.sources.join(', ')),
         'LAST SEEN': (each) => `${formatMoment(each.seenAt)}${each.isStale ? ' (stale)' : ''}`,
@@ -76,7 +81,9 @@ function addShowCommand(
 }
 
 function printResource(found: ShownResource): void {
-  print(`${inert(`${found.kind}:${found.id}`)}${found.isStale ? '  STALE: for a day no source has listed it' : ''}`)
+  print(
+    `${inert(`${found.kind}:${found.id}`)}${found.isStale ? '  STALE: no source has listed this resource for a day' : ''}`,
+  )
   const names = [found.name, ...found.aliases, ...found.sameAs].filter((each) => each !== found.id)
   if (names.length > 0) print(`  also known as  ${inert(names.join(', '))}`)
   for (const { source, seenAt, attributes } of found.said) {
@@ -87,7 +94,7 @@ function printResource(found: ShownResource): void {
   for (const { relation, values } of found.disagreements) {
     const said = values.map(({ to, source, seenAt }) => `${source} ${to} (${formatMoment(seenAt)})`)
     print(
-      `  DISAGREEMENT   ${relation.replaceAll('_', ' ')}: ${inert(said.join(', '))}; Nightshift follows none of them to neighbours`,
+      `  DISAGREEMENT   ${relation.replaceAll('_', ' ')}: ${inert(said.join(', '))}; Nightshift uses none of these claims to find neighbours`,
     )
   }
   if (found.neighbours) print(`  ${inert(sayVicinity(`${found.kind}:${found.id}`, found.neighbours))}`)
@@ -106,6 +113,8 @@ function printRelations({ relations, kind, id }: ShownResource): void {
   for (const relation of relations) {
     const word = relation.kind.replaceAll('_', ' ')
     const text = relation.from === own ? `${word} ${relation.to}` : `${relation.from} ${word} it`
-    print(`  ${inert(text)}${relation.hasAuthority ? '' : ` (says ${inert(relation.source)}: widens nothing)`}`)
+    print(
+      `  ${inert(text)}${relation.hasAuthority ? '' : ` (source ${inert(relation.source)}, which extends no permissions)`}`,
+    )
   }
 }

@@ -5,20 +5,20 @@ import { z } from 'zod'
 import { CommandFailed } from './exit-codes.ts'
 
 const savedTokens = z.object({
-  /** The address of the last login. Commands use it when nothing else names one. */
+  /** The address of the last login. Commands use it if no other is named. */
   last: z.string().nullable(),
   tokens: z.record(z.string(), z.string()),
 })
 
 type SavedTokens = z.infer<typeof savedTokens>
 
-/** The file where `login` keeps tokens: one per user, readable by that user only. */
+/** Returns the file in which `login` keeps tokens: one per user, readable only by that user. */
 export function getTokensFile(): string {
   const configured = process.env.XDG_CONFIG_HOME
   return join(configured?.startsWith('/') ? configured : join(homedir(), '.config'), 'nightshift', 'tokens.json')
 }
 
-/** The token for exactly this scheme, host and port, or undefined. */
+/** Returns the token for exactly this scheme, host and port, or undefined. */
 export function findSavedToken(url: string): string | undefined {
   const origin = toOrigin(url)
   const { tokens } = readSavedTokens()
@@ -35,7 +35,7 @@ export function saveToken(url: string, token: string): void {
   writeSavedTokens({ last: origin, tokens: { ...tokens, [origin]: token } })
 }
 
-/** Removes the token for an address. False when there was none. */
+/** Removes the token for an address. False if there was none. */
 export function removeToken(url: string): boolean {
   const { last, tokens } = readSavedTokens()
   const { [parseOrigin(url)]: dropped, ...others } = tokens
@@ -45,8 +45,8 @@ export function removeToken(url: string): boolean {
 }
 
 /**
- * The scheme, host and port of an address. Throws CommandFailed when it is not an http or https
- * address.
+ * Returns the scheme, host and port of an address. Throws CommandFailed if it is not an http or
+ * https address.
  */
 export function parseOrigin(url: string): string {
   const origin = toOrigin(url)
@@ -64,7 +64,7 @@ function readSavedTokens(): SavedTokens {
   const file = getTokensFile()
   let text: string
   try {
-    // Another user may have read the tokens, so they are not used.
+    // Refuses the tokens, because another user may have read them.
     if (process.platform !== 'win32' && (statSync(file).mode & 0o077) !== 0) {
       throw new CommandFailed(
         'auth',
@@ -92,7 +92,7 @@ function writeSavedTokens(signedIn: SavedTokens): void {
   mkdirSync(dirname(file), { recursive: true, mode: 0o700 })
   const draft = `${file}.${process.pid}`
   writeFileSync(draft, `${JSON.stringify(signedIn, null, 2)}\n`, { mode: 0o600 })
-  // A file that already existed keeps its old mode, so the mode is set again.
+  // Sets the mode again, because a file that already existed keeps its old mode.
   chmodSync(draft, 0o600)
   renameSync(draft, file)
 }

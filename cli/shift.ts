@@ -6,7 +6,7 @@ import { getTerminalWidth, inert, paint, print, printJson, printNote, wrap } fro
 export function addMorningCommand(program: CliCommand): void {
   program
     .command('morning')
-    .description('the night: what waits, was escalated and was repaired, and which pages were not sent')
+    .description('the night: what waits, what was escalated or repaired, and which pages were not sent')
     .connected('\nExample:\n  nightshift morning')
     .calls(async (api, options: ConnectionOptions) => {
       const { morning } = shiftView.parse(await api.get('/api/v1/shift'))
@@ -18,7 +18,7 @@ export function addMorningCommand(program: CliCommand): void {
 export function addHandOverCommand(program: CliCommand): void {
   program
     .command('hand-over')
-    .description('a shift in five lines: what is open, waits, is watched or lost, and what to look at first')
+    .description('a shift in five lines: what is open, waits, is watched or lost, and what to check first')
     .connected('\nExample:\n  nightshift hand-over')
     .calls(async (api, options: ConnectionOptions) => {
       const { handOver } = shiftView.parse(await api.get('/api/v1/shift'))
@@ -57,9 +57,9 @@ export function addFollowUpsCommand(program: CliCommand): void {
   addChangeCommand(parent)
   parent
     .command('close')
-    .description('close one, and say what was done')
-    .argument('<incident>', 'as inc_…')
-    .requiredOption('--note <text>', 'what was done; it stands in the log')
+    .description('close a follow-up, and say what was done')
+    .argument('<incident>', 'the incident, such as inc_…')
+    .requiredOption('--note <text>', 'what was done, recorded in the log')
     .connected('\nExample:\n  nightshift follow-ups close inc_… --note "the disk was replaced"')
     .calls(async (api, id: string, { note, ...options }: ConnectionOptions & { note: string }) => {
       const closed = followUp.parse(await api.post(`${toPath(id)}/close`, { note }))
@@ -73,10 +73,10 @@ type ChangeOptions = ConnectionOptions & { owner?: string; group?: string; due?:
 function addChangeCommand(parent: CliCommand): void {
   parent
     .command('change')
-    .description('give one another owner or date')
-    .argument('<incident>', 'as inc_…')
+    .description('give a follow-up another owner or date')
+    .argument('<incident>', 'the incident, such as inc_…')
     .option('--owner <name>', 'a person')
-    .option('--group <words>', 'a group of people, instead of one person')
+    .option('--group <words>', 'a group of people as the owner, instead of one person')
     .option('--due <day>', 'as 2026-12-02')
     .connected('\nExample:\n  nightshift follow-ups change inc_… --owner anna --due 2026-12-02')
     .calls(async (api, id: string, { owner, group, due, ...options }: ChangeOptions) => {

@@ -6,8 +6,8 @@ import { readSitePolicy } from '../safety/site/read.ts'
 import { toolFacts } from '../tools/registry.ts'
 import type { ApiClient } from './api.ts'
 import type { ConnectionOptions } from './connection.ts'
-import { readAllEvents, readBodies } from './policy.ts'
 import type { ApiIncident } from './read-api.ts'
+import { readAllEvents, readBodies } from './read-events.ts'
 import { readPolicyText } from './site-policy.ts'
 import { formatTable } from './ui/table.ts'
 import { inert, print, printJson, printNote } from './ui/terminal.ts'
@@ -16,14 +16,14 @@ type Verdicts = { run: number; ask: number; refuse: number }
 type Row = { incidentId: string; rule: string | null } & RulingDifference
 type Replayed = { before: Verdicts; after: Verdicts; unrepeatable: number; differences: Row[] }
 
-/** As many calls as one request explains. */
+/** The most calls that one request explains. */
 const perRequest = 200
-/** As many incidents are read at once: each is some requests, one after the other. */
+/** Number of incidents that are read at the same time. Each takes several requests in sequence. */
 const atOnce = 8
 
 /**
- * Stored calls under a policy of the site. Targets, times and the kernel's facts are of then; names
- * and labels are the registry's of now.
+ * Judges stored calls again with a site policy. Targets, times and the facts of the kernel are the
+ * stored ones; names and labels are the registry's current ones.
  */
 export async function replayUnder(
   api: ApiClient,
@@ -49,7 +49,7 @@ export async function replayUnder(
   printUnder(total, options.each === true || options.incident !== undefined)
   const read = readSitePolicy(text, toolFacts, null)
   if (read.ok && read.policy.rules.some(({ silenced }) => silenced))
-    printNote('Nightshift keeps no old silences, so rules with silenced fit nothing here.')
+    printNote('Nightshift keeps no old silences, so rules with "silenced" match nothing in this replay.')
 }
 
 async function replayOne(api: ApiClient, incident: ApiIncident, text: string): Promise<Replayed> {
@@ -69,7 +69,7 @@ async function replayOne(api: ApiClient, incident: ApiIncident, text: string): P
   }
 }
 
-/** The rule that decides under the file; null where the kernel does. */
+/** Returns the rule in the file that decides. Null if the kernel decides. */
 function ruleOf({ seq, is }: RulingDifference, decided: ReadonlyMap<number, SiteDecisions>): string | null {
   const { write, look } = decided.get(seq) ?? {}
   return is.code.startsWith('SITE_') ? ((write ?? look)?.rule ?? null) : null
@@ -117,24 +117,26 @@ async function decideUnder(
 
 type Total = { incidents: number } & Replayed
 
-/** By rule what it changes, the most first; with `each` every ruling. */
+/**
+ * Prints the changes by rule, the largest number first. With `each`, prints every policy decision.
+ */
 function printUnder({ incidents, before, after, unrepeatable, differences }: Total, each: boolean): void {
   if (differences.length > 0) print(each ? eachRow(differences) : byRule(differences))
   const words = ({ run, ask, refuse }: Verdicts) => `${run} run, ${ask} asked, ${refuse} refused`
   const judged = before.run + before.ask + before.refuse
   printNote(
-    `${judged} rulings of ${incidents} incidents.\n  then            ${words(before)}\n  under the file  ${words(after)}`,
+    `${judged} policy decisions in ${incidents} incidents.\n  at that time    ${words(before)}\n  with the file   ${words(after)}`,
   )
-  printNote(`${differences.length} of them ${differences.length === 1 ? 'differs' : 'differ'}.`)
-  if (unrepeatable > 0) printNote(`${unrepeatable} are counted as they were, because their data is not kept.`)
-  if (!each && differences.length > 0) printNote('--each lists them one by one.')
+  printNote(`${differences.length} of these decisions ${differences.length === 1 ? 'differs' : 'differ'}.`)
+  if (unrepeatable > 0) printNote(`${unrepeatable} decisions keep their old result, because their data is not kept.`)
+  if (!each && differences.length > 0) printNote('--each lists the decisions that differ.')
 }
 
 const become = ({ was, is }: Row): [string, string] => [`${was.verdict} ${was.code}`, `${is.verdict} ${is.code}`]
 
 function eachRow(differences: readonly Row[]): string {
   const rows = differences.map((row) => [inert(row.incidentId), String(row.seq), inert(row.tool), ...become(row)])
-  return formatTable(['INCIDENT', 'ROW', 'TOOL', 'THEN', 'UNDER THE FILE'], rows, 2)
+  return formatTable(['INCIDENT', 'ROW', 'TOOL', 'THEN', 'WITH THE FILE'], rows, 2)
 }
 
 function byRule(differences: readonly Row[]): string {
@@ -149,5 +151,5 @@ function byRule(differences: readonly Row[]): string {
         [String(group.length), String(inIncidents), inert(first.tool), ...become(first), inert(first.rule ?? '–')],
       ]
     })
-  return formatTable(['RULINGS', 'INCIDENTS', 'TOOL', 'THEN', 'UNDER THE FILE', 'RULE'], rows, 5)
+  return formatTable(['DECISIONS', 'INCIDENTS', 'TOOL', 'THEN', 'WITH THE FILE', 'RULE'], rows, 5)
 }

@@ -23,7 +23,10 @@ import { readIncident } from './read-api.ts'
 import { formatTable } from './ui/table.ts'
 import { inert, paint, print, printJson, printNote } from './ui/terminal.ts'
 
-/** The site's own policy: checked from a file, shown, explained, and accepted where it widens. */
+/**
+ * Commands for the site policy: it is checked, shown, explained, and accepted if it widens
+ * permissions.
+ */
 export function addSitePolicyCommands(parent: CliCommand): void {
   addLint(parent)
   addExplain(parent)
@@ -31,7 +34,7 @@ export function addSitePolicyCommands(parent: CliCommand): void {
   addAccept(parent)
 }
 
-/** A file of the person who types, no larger than what the API would take. */
+/** Reads a policy file as the current user, but not more than the API accepts. */
 export function readPolicyText(path: string): Buffer {
   try {
     const bytes = readFileSync(path)
@@ -51,7 +54,7 @@ function addLint(parent: CliCommand): void {
     .option('--site', 'also compare the file with the site: names, labels, people and types that do not exist there')
     .description("every fault of a site's policy, with its line and remedy")
     .connected(
-      '\nExample:\n  nightshift policy lint policy.yaml\n  nightshift policy lint policy.yaml --site\n  nightshift policy lint\n\nExits with 1 where the file would be refused. What is only said refuses nothing. A file without --site asks nobody.',
+      '\nExample:\n  nightshift policy lint policy.yaml\n  nightshift policy lint policy.yaml --site\n  nightshift policy lint\n\nExits with 1 if the file would be refused; a note refuses nothing. Without --site a file is checked offline.',
     )
     .action(async (file: string | undefined, { site, ...options }: LintOptions) => {
       const bytes = file === undefined ? null : readPolicyText(file)
@@ -65,7 +68,7 @@ function addLint(parent: CliCommand): void {
       if (options.json) printJson({ ok: faults.length === 0, faults, notes: clocks, ...(answer && { site: notes }) })
       else {
         const place = inert(
-          file ?? { text: '', waiting: 'the policy that waits', in_force: 'the policy in force' }[answer?.of ?? 'text'],
+          file ?? { text: '', waiting: 'the waiting policy', in_force: 'the policy in force' }[answer?.of ?? 'text'],
         )
         printFaults(place, paint('red', '✖'), faults)
         printFaults(place, paint('yellow', '!'), notes)
@@ -85,14 +88,14 @@ function printFaults(place: string, mark: string, faults: SiteLint['faults']): v
 function summaryOf(digest: string | null | undefined, answer: SiteLint | null, notes: number): string {
   const held =
     answer === null
-      ? 'Nightshift would take it. --site also compares it with the site.'
+      ? 'Nightshift would accept this policy. Add --site to compare it with your site too.'
       : notes === 0
-        ? 'Everything that it names exists.'
-        : 'Nightshift would take it.'
+        ? 'Everything that the policy names exists.'
+        : 'Nightshift would accept this policy.'
   return `Digest ${digest?.slice(0, 12)}. ${held}`
 }
 
-/** Said and taken: what a clock change makes of a window. */
+/** Describes how a clock change affects a window, in stated and actual hours. */
 function clockNotes({ windows }: Extract<ReturnType<typeof readSitePolicy>, { ok: true }>['policy']): string[] {
   return Object.entries(windows).flatMap(([name, window]) => {
     const compiled = compileWindow(name, window)
@@ -102,7 +105,7 @@ function clockNotes({ windows }: Extract<ReturnType<typeof readSitePolicy>, { ok
 
 function parseTarget(text: string, before: ResourceRef[] = []): ResourceRef[] {
   const target = parseResourceKey(text)
-  if (!target) throw new InvalidArgumentError('It takes a resource as KIND:ID, such as vm:vm-101.')
+  if (!target) throw new InvalidArgumentError('Write a resource as KIND:ID, such as vm:vm-101.')
   return [...before, target]
 }
 
@@ -118,12 +121,12 @@ function addExplain(parent: CliCommand): void {
   parent
     .command('explain')
     .argument('<tool>', 'as vm_start')
-    .description('which rule of the policy decides about a call, and why earlier rules do not')
-    .option('--on <kind:id>', 'the resource that it would touch; repeatable', parseTarget)
-    .option('--type <type>', 'of the incident (default: that of --incident, or manual_change)')
+    .description('which rule of the policy decides about a call, and why the earlier rules do not decide')
+    .option('--on <kind:id>', 'a resource that the call would change; repeatable', parseTarget)
+    .option('--type <type>', 'type of the incident (default: the type of --incident, or manual_change)')
     .option('--incident <id>', 'the incident of the call; its alerts may be silenced now')
-    .option('--at <time>', 'at this moment, as 2026-12-24T02:00:00Z')
-    .option('--file <file>', 'under this file instead of the policy in force')
+    .option('--at <time>', 'at this time, such as 2026-12-24T02:00:00Z')
+    .option('--file <file>', 'with this file instead of the policy in force')
     .connected('\nExample:\n  nightshift policy explain vm_start --on vm:vm-101 --at 2026-12-24T02:00:00Z')
     .action(async (tool: string, options: ExplainOptions) => {
       const { on = [], at, file, incident } = options
@@ -149,8 +152,8 @@ function printExplanation({ write, look, rules, silence, noSilence }: SiteExplan
     resource: 'another resource',
     labels: 'other labels',
     type: 'another type',
-    during: 'no window holds',
-    silenced: 'nothing is silenced',
+    during: 'no time window applies',
+    silenced: 'no alert is silenced',
   }
   const rows = rules.map(({ rule, line, action, whyNot }) => [
     String(line),
@@ -163,14 +166,14 @@ function printExplanation({ write, look, rules, silence, noSilence }: SiteExplan
   if (noSilence !== null) print(`${inert(noSilence)}.`)
   const decision = isWrite ? write : (look ?? write)
   const commit = decision?.commit ? ` of commit ${decision.commit.slice(0, 12)}` : ''
-  if (decision === null) print('No rule decides. The kernel alone decides.')
+  if (decision === null) print('No rule of the policy decides. The built-in rules decide.')
   else print(`${decision.action}: line ${decision.line}, "${inert(decision.rule)}"${commit}.`)
 }
 
 function addShow(parent: CliCommand): void {
   parent
     .command('show')
-    .description("the site's policy in force, what waits for an admin, and why the newest file was not taken")
+    .description("the site's policy in force, the policy that waits for an admin, and why the newest file was refused")
     .connected('\nExample:\n  nightshift policy show')
     .action(async (options: ConnectionOptions) => {
       const state = sitePolicyState.parse(await connect(options).api.get('/api/v1/policy'))
@@ -183,7 +186,7 @@ function printState(state: SitePolicyState): void {
   print(inert(describeSitePolicy(state).detail))
   const { inForce, waiting, reading } = state
   if (inForce) {
-    const who = inForce.acceptedBy === null ? 'it widened nothing' : `accepted by ${inert(inForce.acceptedBy)}`
+    const who = inForce.acceptedBy === null ? 'it allowed nothing more' : `accepted by ${inert(inForce.acceptedBy)}`
     printNote(`In force since ${inForce.inForceAt}, ${who}.`)
   }
   for (const each of waiting?.widens ?? []) print(`  widens: ${inert(each)}`)
@@ -194,8 +197,8 @@ function printState(state: SitePolicyState): void {
 function addAccept(parent: CliCommand): void {
   parent
     .command('accept')
-    .argument('<digest>', 'as "policy show" prints it; its first twelve figures will do')
-    .description('put in force the policy that waits because it widens')
+    .argument('<digest>', 'as "policy show" prints it; its first twelve digits are enough')
+    .description('put a waiting policy in force; it waits because it allows more')
     .connected('\nExample:\n  nightshift policy accept 9f86d081884c')
     .action(async (digest: string, options: ConnectionOptions) => {
       const answer = await connect(options).api.post('/api/v1/policy/accept', { digest })

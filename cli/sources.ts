@@ -18,7 +18,7 @@ import { inert, paint, parseWholeNumber, print, printJson, printNote } from './u
 export function addSourcesCommand(program: CliCommand): void {
   const parent = program
     .command('sources')
-    .description('where metrics, alerts and logs are read')
+    .description('the systems where Nightshift reads metrics, alerts and logs')
     .addHelpText(
       'after',
       '\nExample:\n  nightshift sources add main --kind prometheus --at https://prometheus.example.com',
@@ -33,7 +33,7 @@ export function addSourcesCommand(program: CliCommand): void {
 
 function parseName(text: string): string {
   const name = sourceName.safeParse(text)
-  if (!name.success) throw new InvalidArgumentError('It takes small letters, digits and dashes, 40 at most.')
+  if (!name.success) throw new InvalidArgumentError('Use small letters, digits and dashes, 40 at most.')
   return name.data
 }
 
@@ -55,93 +55,83 @@ type AddOptions = ConnectionOptions & {
 function addAddCommand(parent: CliCommand): void {
   const collect = (pair: string, all: Record<string, string>) => {
     const [name = '', value] = pair.split(/=(.*)/s)
-    if (value === undefined) throw new InvalidArgumentError('It takes name=value.')
+    if (value === undefined) throw new InvalidArgumentError('Write name=value.')
     return { ...all, [name]: value }
   }
   parent
     .command('add')
-    .description('add a source, or change the one of that name, and ask it one small question')
-    .argument('<name>', 'what it is called here', parseName)
-    .requiredOption('--kind <kind>', 'its kind; for an unknown word the answer lists all kinds')
-    .requiredOption('--at <url>', 'its address, with the path of its API')
+    .description('add a source, or change the source with that name, and test it with one query')
+    .argument('<name>', 'its name in Nightshift', parseName)
+    .requiredOption('--kind <kind>', 'kind of the source; an unknown kind lists all kinds')
+    .requiredOption('--at <url>', 'address of the source, with the path of its API')
     .option(
       '--credential <ref>',
-      'file:/path below SOURCES_DIR, env:NIGHTSHIFT_SOURCE_…, or none; the API process reads it, nothing else does',
+      'file:/path below SOURCES_DIR, env:NIGHTSHIFT_SOURCE_…, or none; only the API process reads it',
     )
-    .option('--write-credential <ref>', 'of a database: the login of its writes, by the same rule; none without it')
+    .option(
+      '--write-credential <ref>',
+      'for a database: the credential of the login that writes, in the form of --credential',
+    )
     .option('--credential-sha256 <hex>', "the credential's SHA-256, if the address changes")
     .option('--scheme <word>', 'Bearer, Basic, ApiKey or Token; Bearer unless given, and Basic for user:password')
     .option(
       '--header <name=tenant>',
-      'a header that says whose data to ask for, as X-Scope-OrgID=tenant-a; may be repeated',
+      'a header that names the tenant, such as X-Scope-OrgID=tenant-a; may be repeated',
       collect,
       {},
     )
-    .option('--ca <file>', 'PEM file of the authorities to trust, below SOURCES_DIR')
-    .option('--cert <file>', 'PEM file of the certificate that the server asks of its clients, below SOURCES_DIR')
-    .option('--key <file>', 'PEM file of its key')
-    .option('--timeout <seconds>', 'how long it may take to answer', parseWholeNumber, 10)
-    .option('--option <name=value>', 'an option of its kind; may be repeated', collect, {})
+    .option('--ca <file>', 'PEM file of the certificate authorities to trust, below SOURCES_DIR')
+    .option('--cert <file>', 'PEM file of the client certificate, below SOURCES_DIR')
+    .option('--key <file>', 'PEM file of the key of the client certificate')
+    .option('--timeout <seconds>', 'time limit for one response', parseWholeNumber, 10)
+    .option('--option <name=value>', 'an option of this kind of source; may be repeated', collect, {})
     .connected(
       '\nExample:\n  nightshift sources add main --kind prometheus --at https://prometheus.example.com --credential file:/run/nightshift-api/sources/prometheus-token',
     )
-    .calls(
-      async (
-        api,
-        name: string,
-        {
-          kind,
-          at,
-          credential,
-          writeCredential,
-          credentialSha256,
-          ca,
-          cert,
-          key,
-          timeout,
-          option,
-          ...more
-        }: AddOptions,
-      ) => {
-        const { scheme, header, ...options } = more
-        const body = {
-          kind,
-          url: at,
-          scheme: scheme ?? null,
-          headers: header,
-          ...(credential !== undefined && { credential: credential === 'none' ? null : credential }),
-          ...(writeCredential !== undefined && {
-            writeCredential: writeCredential === 'none' ? null : writeCredential,
-          }),
-          ...(credentialSha256 !== undefined && { credentialSha256: credentialSha256.toLowerCase() }),
-          caFile: ca ?? null,
-          certFile: cert ?? null,
-          keyFile: key ?? null,
-          timeoutSeconds: timeout,
-          options: option,
-        }
-        const added = listedSource.loose().parse(await api.put(`/api/v1/sources/${name}`, body))
-        const tested = await askSource(api, name)
-        if (options.json) printJson({ ...added, test: tested })
-        if (!options.json && isDatabaseKind(kind)) printRights(kind, { writes: added.writeCredential !== null })
-        if (!options.json && kind === clusterKind) printClusterRights(name, namespacesOf(added.options))
-        if (!options.json && allowsStatements(added.options))
-          printNote(
-            'Investigations may read rows of its tables, as far as its login may: GRANT SELECT ON … TO that login.',
-          )
-        reportTest(name, tested, options)
-      },
-    )
+    .calls(addSource)
+}
+
+async function addSource(api: ApiClient, name: string, options: AddOptions): Promise<void> {
+  const { kind, json } = options
+  const added = listedSource.loose().parse(await api.put(`/api/v1/sources/${name}`, bodyOf(options)))
+  const tested = await askSource(api, name)
+  if (json) printJson({ ...added, test: tested })
+  if (!json && isDatabaseKind(kind)) printRights(kind, { writes: added.writeCredential !== null })
+  if (!json && kind === clusterKind) printClusterRights(name, namespacesOf(added.options))
+  if (!json && allowsStatements(added.options))
+    printNote('Investigations may read the rows that its login may read: GRANT SELECT ON … TO that login.')
+  reportTest(name, tested, options)
+}
+
+/**
+ * Builds the body of the request. `none` means no credential, and an absent flag changes nothing.
+ */
+function bodyOf({ kind, at, credential, writeCredential, credentialSha256, ...more }: AddOptions) {
+  const { ca, cert, key, timeout, option, scheme, header } = more
+  return {
+    kind,
+    url: at,
+    scheme: scheme ?? null,
+    headers: header,
+    ...(credential !== undefined && { credential: credential === 'none' ? null : credential }),
+    ...(writeCredential !== undefined && { writeCredential: writeCredential === 'none' ? null : writeCredential }),
+    ...(credentialSha256 !== undefined && { credentialSha256: credentialSha256.toLowerCase() }),
+    caFile: ca ?? null,
+    certFile: cert ?? null,
+    keyFile: key ?? null,
+    timeoutSeconds: timeout,
+    options: option,
+  }
 }
 
 function addListCommand(parent: CliCommand): void {
   parent
     .command('list')
-    .description('sources, and how each works')
+    .description('sources, and whether each works')
     .connected('\nExample:\n  nightshift sources list')
     .calls(async (api, options: ConnectionOptions) => {
       const items = await readSources(api)
-      printList(options, items, 'None. Add one: nightshift sources add main --kind prometheus --at URL.', {
+      printList(options, items, 'No sources. Add one: nightshift sources add main --kind prometheus --at URL.', {
         NAME: (each) => inert(each.name),
         KIND: (each) => inert(each.kind),
         HEALTH: (each) => formatHealth(each),
@@ -156,7 +146,7 @@ const readSources = async (api: ApiClient) =>
 function addShowCommand(parent: CliCommand): void {
   parent
     .command('show')
-    .description('a source: how it is asked, how it works, and who connected it')
+    .description('a source: its settings, whether it works, and who connected it')
     .argument('<name>', 'its name', parseName)
     .connected('\nExample:\n  nightshift sources show main')
     .calls(async (api, name: string, options: ConnectionOptions) => {
@@ -170,7 +160,10 @@ function addShowCommand(parent: CliCommand): void {
     })
 }
 
-/** A credential is shown as what it refers to: its value stays with the API process. */
+/**
+ * Lists facts about a source. A credential is shown only as its reference, because its value stays
+ * with the API process.
+ */
 function listFacts(found: ListedSource): Record<string, string> {
   const joined = (pairs: Record<string, unknown>) =>
     Object.entries(pairs)
@@ -197,13 +190,13 @@ function listFacts(found: ListedSource): Record<string, string> {
 
 function formatHealth({ health: { state, lastOkAt, lastError } }: ListedSource): string {
   if (state === 'ok') return `ok, ${formatMoment(lastOkAt ?? '')}`
-  return state === 'unknown' ? 'not asked yet' : `${state}: ${inert(lastError ?? '')}`
+  return state === 'unknown' ? 'not queried yet' : `${state}: ${inert(lastError ?? '')}`
 }
 
 function addTestCommand(parent: CliCommand): void {
   parent
     .command('test')
-    .description('ask a source one small question')
+    .description('test a source with one query')
     .argument('<name>', 'its name', parseName)
     .connected('\nExample:\n  nightshift sources test main')
     .calls(async (api, name: string, options: ConnectionOptions) => {
@@ -218,7 +211,7 @@ const testAnswer = sourceTest.loose()
 const askSource = async (api: ApiClient, name: string) =>
   testAnswer.parse(await api.post(`/api/v1/sources/${name}/test`))
 
-/** Says that a source answered; throws where it did not. */
+/** Reports that a source responded. Throws if it did not. */
 function reportTest(name: string, tested: z.infer<typeof testAnswer>, { json }: ConnectionOptions): void {
   const { ok, code, detail } = tested
   if (!ok) throw new CommandFailed('error', json ? '' : `${inert(detail)}${code === null ? '' : ` (${inert(code)})`}`)
@@ -234,17 +227,20 @@ function addRemoveCommand(parent: CliCommand): void {
     .calls(async (api, name: string, options: ConnectionOptions) => {
       const removed = await api.post(`/api/v1/sources/${name}/remove`)
       if (options.json) return printJson(removed)
-      printNote(`${name} is removed. Readings of it stay with their incidents.`)
+      printNote(`${name} is removed. Its earlier readings stay with their incidents.`)
     })
 }
 
 function addRightsCommand(parent: CliCommand): void {
   parent
     .command('rights')
-    .description('the rights that a source needs: of a database the statements for its two logins, of a cluster a role')
+    .description('the rights that a source needs: for a database the SQL of its two logins, for a cluster a role')
     .argument('<name>', 'a source, or its kind: postgresql, mysql, kubernetes')
-    .option('--write', 'of a database: of the login that writes')
-    .option('--namespaces <names>', 'of a cluster: a role in each of these, by commas, instead of one for all of it')
+    .option('--write', 'of a database: the rights of the login that writes')
+    .option(
+      '--namespaces <names>',
+      'of a cluster: a role in each of these namespaces (joined by commas) instead of one cluster role',
+    )
     .connected(
       '\nExample:\n  nightshift sources rights pg-1 --write\n  nightshift sources rights kubernetes | kubectl apply -f -',
     )
@@ -273,18 +269,22 @@ type RightsOptions = ConnectionOptions & { write?: boolean; namespaces?: string 
 
 const clusterKind = 'kubernetes'
 
-/** The namespaces that the rights to a cluster are given for; undefined: they are for all of it. */
+/**
+ * Returns the namespaces that the rights for a cluster cover. Undefined for the complete cluster.
+ */
 const namespacesOf = ({ namespaces }: Record<string, unknown>): string[] | undefined =>
   typeof namespaces === 'string' ? namespaces.split(',').map((each) => each.trim()) : undefined
 
-/** What a new source of a cluster needs, beside how it answered. */
+/** Prints the rights that a new cluster source needs, unless the response shows them. */
 function printClusterRights(name: string, namespaces: string[] | undefined): void {
-  printNote(`Its account needs these rights and no others (nightshift sources rights ${name} | kubectl apply -f -):`)
+  printNote(
+    `The account of the source needs only these rights (nightshift sources rights ${name} | kubectl apply -f -):`,
+  )
   printNote(clusterRights(namespaces).replaceAll(/^(?=.)/gm, '  '))
-  printNote(`Its token: ${tokenCommand}`)
+  printNote(`Create its token: ${tokenCommand}`)
 }
 
-/** The statements of a kind, by product where there are several. */
+/** Formats the statements for a kind of database, by product if there are several. */
 function formatRights(kind: DatabaseKind, login: 'read' | 'write'): string {
   const products = productsOf(kind)
   const headOf = (product: DatabaseProduct) => (products.length > 1 ? [`-- ${product}`] : [])
@@ -293,11 +293,11 @@ function formatRights(kind: DatabaseKind, login: 'read' | 'write'): string {
     .join('\n')
 }
 
-/** What a new source of a database needs, beside how it answered. */
+/** Prints the rights that a new database source needs, unless the response shows them. */
 function printRights(kind: DatabaseKind, { writes }: { writes: boolean }): void {
-  printNote(`Its login needs these rights and no others:\n${formatRights(kind, 'read').replaceAll(/^/gm, '  ')}`)
+  printNote(`The login of the source needs only these rights:\n${formatRights(kind, 'read').replaceAll(/^/gm, '  ')}`)
   if (!writes)
     printNote(
-      `Nightshift only reads it. For the four writes: nightshift sources rights ${kind} --write, then --write-credential.`,
+      `Nightshift only reads this source. For the four writes: nightshift sources rights ${kind} --write, then --write-credential.`,
     )
 }

@@ -19,22 +19,22 @@ export function addStartCommand(program: CliCommand): void {
       'start a site for your own hosts, apart from the lab; without LLM_BASE_URL nothing is investigated',
     )
     .option('--no-demo', 'start only; break nothing')
-    .option('--demo', 'break things even while approvals are pending')
+    .option('--demo', 'break parts of the lab even if approvals are pending')
     .addOption(new Option('--no-lab', 'the same as --site').hideHelp())
     .addHelpText('after', '\nExample:\n  npm start\n  nightshift start --no-demo\n  nightshift start --site')
     .action(async (options: { demo?: boolean; lab: boolean; site?: boolean }, self: CliCommand) => {
       const lab = options.lab && !options.site
       const isDemoSaid = self.getOptionValueSource('demo') === 'cli'
       if (!lab && isDemoSaid && options.demo)
-        throw new CommandFailed('usage', 'A site has no lab to break things in: give --site or --demo.')
+        throw new CommandFailed('usage', 'A site has no lab to break: give --site or --demo.')
       // Without --demo or --no-demo, the demo runs unless approvals are pending.
       const asked = !lab ? false : isDemoSaid ? options.demo : undefined
       if (lab && !isCheckout()) throw new CommandFailed('usage', noLab)
-      // Loaded here, because it is slow to load and the help does not need it.
+      // Imported here, because it is slow to load and the help does not need it.
       const { runInForeground, terminalReport } = await import('../start/everything.ts')
       const purpose = purposeOf(process.env, lab)
       const stateDir = getStateDir(purpose)
-      // What "nightshift setup" wrote for this site; a variable of the environment goes before.
+      // The settings of "nightshift setup" for this site; environment variables override them.
       const kept = purpose === 'site' ? readEnvFile(join(stateDir, 'nightshift.env')) : {}
       const env = { ...kept, ...process.env }
       process.exitCode = await runInForeground(
@@ -57,7 +57,10 @@ type Line = [name: string, text: string]
 const formatPage = (page: string | null): Line[] =>
   page === null ? [] : [['Page', `${page}${page.includes('#code=') ? '  (signs in once, within 10 minutes)' : ''}`]]
 
-/** The embedded rule table solves the lab's faults only, so it is offered only with the lab. */
+/**
+ * Formats the model. The embedded rule table solves only the faults of the lab, so it is offered
+ * only there.
+ */
 function formatModel({ model, labUrl }: RunningStart['run']): Line[] {
   if (model?.isRuleTable === false) return [['Model', `${model.name} at ${model.baseUrl}`]]
   if (labUrl === null) {
@@ -66,7 +69,7 @@ function formatModel({ model, labUrl }: RunningStart['run']): Line[] {
   const own = `LLM_BASE_URL=http://HOST:PORT/v1 LLM_MODEL=NAME npm start`
   return [
     ['Model', formatModelName('runbook-rules')],
-    ['', 'It knows the faults of this lab and nothing else. Your own model:'],
+    ['', 'It knows only the faults of this lab. To use your own model:'],
     ['', own],
   ]
 }
@@ -79,7 +82,7 @@ async function runDemo(
   signal: AbortSignal,
 ): Promise<void> {
   if (env.AGENT_ENABLED && !['true', '1'].includes(env.AGENT_ENABLED)) {
-    print('\n  The agent is off (AGENT_ENABLED) and would investigate nothing, so the demo breaks nothing.')
+    print('\n  The agent is off (AGENT_ENABLED) and investigates nothing, so the demo breaks nothing.')
     return
   }
   try {

@@ -5,13 +5,13 @@ import { apiApproval, apiIncident, listAll } from './read-api.ts'
 import { paintState } from './ui/table.ts'
 import { inert, paint, print, printJson } from './ui/terminal.ts'
 
-/** Larger numbers are shown as `500+`. */
+/** The highest number that is counted. A larger one is shown as `500+`. */
 const countUpTo = 500
 
 export function addStatusCommand(program: CliCommand): void {
   program
     .command('status')
-    .description('what is open, what waits for a person, where it runs')
+    .description('open incidents, what waits for a person, and the addresses of this site')
     .connected('\nExample:\n  nightshift status')
     .action(async (options: ConnectionOptions) => {
       const { api, target } = connect(options)

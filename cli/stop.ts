@@ -19,12 +19,12 @@ export function addStopCommand(root: CliCommand): void {
     .option('--resource <kind:id>', 'writes to this resource alone', parseResource)
     .option(
       '--until <time>',
-      'a span as 8h or 3d, or a time as 2026-12-01T06:00Z; else until it is resumed',
+      'a span such as 8h or 3d, or a time such as 2026-12-01T06:00Z (default: until it is resumed)',
       parseFutureTime,
     )
-    .option('--reason <text>', 'why; people and the agent read it')
+    .option('--reason <text>', 'reason; people and the agent read it')
     .connected(
-      '\nFrom this moment the agent neither asks for such a write nor begins one. It records it and looks on. A write that has begun is finished.\n\nExample:\n  nightshift stop vm_stopped --tool vm_start --until 8h --reason "we upgrade the hypervisors"\n  nightshift stop',
+      '\nFrom this moment the agent neither requests nor begins such a write. It records the write and continues its investigation without it. A write that has begun is finished.\n\nExample:\n  nightshift stop vm_stopped --tool vm_start --until 8h --reason "we upgrade the hypervisors"\n  nightshift stop',
     )
     .calls(stop)
 }
@@ -33,17 +33,17 @@ export function addResumeCommand(root: CliCommand): void {
   root
     .command('resume')
     .description('allow a stopped kind of write again')
-    .argument('<type>', 'type of incident, as it was stopped')
-    .option('--tool <tool>', 'as it was stopped')
-    .option('--resource <kind:id>', 'as it was stopped', parseResource)
-    .requiredOption('--reason <text>', 'why; the audit keeps it')
+    .argument('<type>', 'type of incident, as in "nightshift stop"')
+    .option('--tool <tool>', 'as in "nightshift stop"')
+    .option('--resource <kind:id>', 'as in "nightshift stop"', parseResource)
+    .requiredOption('--reason <text>', 'reason, recorded in the audit log')
     .connected('\nExample:\n  nightshift resume vm_stopped --tool vm_start --reason "the upgrade is done"')
     .calls(resume)
 }
 
 function parseResource(text: string): ResourceRef {
   const resource = parseResourceKey(text)
-  if (!resource) throw new InvalidArgumentError('It takes a resource as KIND:ID, such as vm:vm-101.')
+  if (!resource) throw new InvalidArgumentError('Write a resource as KIND:ID, such as vm:vm-101.')
   return resource
 }
 
@@ -60,13 +60,13 @@ async function stop(
       )
     return await listStops(api, options)
   }
-  if (reason === undefined) throw new CommandFailed('usage', 'Say why: --reason "…".')
+  if (reason === undefined) throw new CommandFailed('usage', 'Give a reason: --reason "…".')
   const body = { type, reason, ...(tool && { tool }), ...(resource && { resource }), ...(until && { until }) }
   const answer = stopAnswer.parse(await api.post('/api/v1/stops', body))
   if (options.json) return printJson(answer)
   printNote(`${inert(nameScope(answer.stop))} is ${inert(describeStop(answer.stop))}`)
-  if (answer.withdrawn > 0) printNote(`${answer.withdrawn} that waited for an answer, or had not begun, withdrawn.`)
-  printNote(`It goes on with "${commandLine(resumeWords(answer.stop))}".`)
+  if (answer.withdrawn > 0) printNote(`${answer.withdrawn} requests that waited or had not begun are withdrawn.`)
+  printNote(`To allow it again: "${commandLine(resumeWords(answer.stop))}".`)
 }
 
 const resumeWords = ({ type, tool, resource }: StopScope) =>
@@ -102,13 +102,13 @@ async function resume(
   for (const { id } of standing)
     left = stopList.parse(await api.post(`/api/v1/stops/${encodeURIComponent(id)}/resume`, { reason })).items
   if (options.json) return printJson({ items: left })
-  printNote(`${inert(wanted)} goes on as before.`)
+  printNote(`${inert(wanted)} is allowed again as before.`)
   for (const each of left.filter((one) => one.type === type))
     print(`  Still stopped: ${inert(nameScope(each))}, ${inert(describeStop(each))}`)
 }
 
 function notStopped(wanted: string, standing: readonly KindStop[]): string {
   const others = standing.map((each) => `\n  ${commandLine(resumeWords(each))}`)
-  const rest = others.length > 0 ? ` What is stopped goes on with:${others.join('')}` : ' Nothing is stopped.'
+  const rest = others.length > 0 ? ` Stops that can be resumed:${others.join('')}` : ' Nothing is stopped.'
   return `${inert(wanted)} is not stopped.${rest}`
 }

@@ -6,7 +6,7 @@ import { closedStatuses } from '../domain/incident.ts'
 import { type ApiClient, ApiProblem } from './api.ts'
 import { type ApiIncident, listEventsAfter, parseEvent, readIncident } from './read-api.ts'
 
-/** How long to wait before reconnecting to a lost stream. */
+/** Milliseconds before a lost stream is opened again. */
 const reconnectMs = 500
 
 type StreamOptions = {
@@ -16,21 +16,22 @@ type StreamOptions = {
   signal?: AbortSignal
   onLost?: (why: string) => void
   onOpen?: () => void
-  /** What a model writes just now; its text is untrusted. */
+  /** Called with the model's current output, whose text is untrusted. */
   onLive?: (live: LiveAnswer) => void
 }
 
 /**
- * Yields live rows until the signal aborts. Reconnects with the last id when a connection is lost.
- * Row numbers of an incident have no gaps, so missing rows are noticed and fetched. Yields no row
- * twice. Throws ApiProblem for a refusal (4xx).
+ * Yields live rows until the signal aborts. Connects again with the last id if the connection is
+ * lost. Row numbers of an incident have no gaps, so missing rows are noticed and fetched. Yields no
+ * row twice. Throws ApiProblem for a refusal (4xx).
  */
 export async function* streamEvents(api: ApiClient, options: StreamOptions = {}): AsyncGenerator<IncidentEvent> {
   const { incidentId, afterSeq } = options
   const seen = new Map(incidentId && afterSeq ? [[incidentId, afterSeq] as const] : [])
   let lastId: string | undefined
   while (!options.signal?.aborted) {
-    // Closes the connection of this round in any case: an open one would keep the process alive.
+    // Closes the connection of this round in every case, because an open one would keep the process
+    // alive.
     const round = new AbortController()
     const signal = options.signal ? AbortSignal.any([options.signal, round.signal]) : round.signal
     try {
@@ -39,12 +40,12 @@ export async function* streamEvents(api: ApiClient, options: StreamOptions = {})
         headers: { accept: 'text/event-stream', ...(lastId && { 'last-event-id': lastId }) },
         signal,
       })
-      // Rows from before this connection.
+      // Yields the rows from before this connection.
       options.onOpen?.()
       if (options.incidentId) {
         yield* takeNew(await listEventsAfter(api, options.incidentId, seen.get(options.incidentId)), seen)
       }
-      if (!response.body) throw new Error('the answer has no body')
+      if (!response.body) throw new Error('the response has no body')
       for await (const message of response.body
         .pipeThrough(new TextDecoderStream())
         .pipeThrough(new EventSourceParserStream())) {
@@ -75,7 +76,7 @@ export async function* streamEvents(api: ApiClient, options: StreamOptions = {})
 }
 
 type FollowOptions = Omit<StreamOptions, 'incidentId'> & {
-  /** Whether a closed incident is really over: it may open again. Default: always. */
+  /** Whether a closed incident is final, because it may open again. Default: always. */
   isOver?: (incident: ApiIncident) => boolean
 }
 
@@ -88,7 +89,7 @@ export async function* followIncident(
   const { isOver = () => true, ...rest } = options
   const isClosed = (incident: ApiIncident) => closedStatuses.includes(incident.status) && isOver(incident)
   const before = await readIncident(api, incidentId)
-  // A closed incident may never get another row.
+  // Ends here if there are no more rows, because a closed incident may never get another row.
   const last = isClosed(before) ? before.events : null
   if (last !== null && last <= (options.afterSeq ?? 0)) return
   for await (const event of streamEvents(api, { ...rest, incidentId })) {
@@ -96,14 +97,15 @@ export async function* followIncident(
     if (last !== null && event.seq >= last) return
     if (last !== null || !closingKinds.has(event.kind)) continue
     const now = await readIncident(api, incidentId)
-    // The row may belong to an earlier attempt that ended the same way.
+    // Checks the attempt, because the row may belong to an earlier attempt that ended in the same
+    // way.
     if (isClosed(now) && now.attempt === event.attempt) return
   }
 }
 
 const closingKinds = new Set<string>(['resolved', 'escalated', 'cancelled'])
 
-/** Null for a message that is not a row, such as a keep-alive. */
+/** Reads a message. Null for a message that is not a row, such as a keep-alive. */
 function parseMessage(text: string): IncidentEvent | null {
   try {
     return parseEvent(JSON.parse(text))

@@ -7,7 +7,8 @@ import { listAll } from './read-api.ts'
 import { formatMoment, printList } from './ui/table.ts'
 import { collectValues, inert, parseOneOf, parseWholeNumber, print, printJson, printNote } from './ui/terminal.ts'
 
-// Loose: fields of a newer API still reach --json; this version may not know a role.
+// Accepts further fields, so that those of a newer API still appear in --json, and roles that this
+// version does not know.
 const listedToken = apiToken.omit({ kind: true }).extend({ role: z.string() }).loose()
 
 type ListedToken = z.infer<typeof listedToken>
@@ -15,7 +16,7 @@ type ListedToken = z.infer<typeof listedToken>
 export function addTokensCommand(program: CliCommand): void {
   const parent = program
     .command('tokens')
-    .description('who may ask the API, and for what')
+    .description('tokens for the API, and their rights')
     .addHelpText('after', '\nExample:\n  nightshift tokens list\n  nightshift tokens create alertmanager --role ingest')
   addTokenListCommand(parent)
   addCreateCommand(parent)
@@ -66,11 +67,19 @@ function addCreateCommand(parent: CliCommand): void {
   parent
     .command('create')
     .description('create a token; prints it once, and it cannot be printed again')
-    .argument('<name>', 'what it is for, as "alertmanager in Oslo"')
+    .argument('<name>', 'purpose of the token, such as "alertmanager in Oslo"')
     .requiredOption('--role <role>', `one of ${role.options.join(', ')}`, parseOneOf(role.options))
-    .option('--operator <name>', 'who it belongs to (else you); tokens of agents and alert senders belong to no person')
-    .option('--scope <scope>', 'narrow it: a permission, or type:<incident type>; repeatable', collectValues, [])
-    .option('--expires-in-days <n>', 'how long it is valid (else 90)', parseWholeNumber)
+    .option(
+      '--operator <name>',
+      'owner of the token (default: you); tokens of agents and alert senders belong to no person',
+    )
+    .option(
+      '--scope <scope>',
+      'limit the token to a permission, or type:<incident type>; repeatable',
+      collectValues,
+      [],
+    )
+    .option('--expires-in-days <n>', 'how long it is valid (default 90)', parseWholeNumber)
     .option('--for-ever', 'for agents and alert senders only')
     .connected(
       '\nExample:\n  nightshift tokens create alertmanager --role ingest --for-ever\n  nightshift tokens create "anna, phone" --role approver --operator anna --scope type:disk_pressure',
@@ -89,7 +98,7 @@ function addCreateCommand(parent: CliCommand): void {
       if (options.json) return printJson(minted)
       print(minted.token)
       const until = minted.expiresAt ? `Valid until ${formatMoment(minted.expiresAt)}` : 'Valid until it is revoked'
-      printNote(`${until}. It is not shown again; "nightshift tokens revoke ${minted.id}" ends it.`)
+      printNote(`${until}. The token is not shown again; "nightshift tokens revoke ${minted.id}" revokes it.`)
     })
 }
 
@@ -97,7 +106,7 @@ function addRevokeCommand(parent: CliCommand): void {
   parent
     .command('revoke')
     .description('revoke a token, and sign out the browsers that use it')
-    .argument('<id>', 'as tok_…; see "tokens list"')
+    .argument('<id>', 'the token, such as tok_…; see "tokens list"')
     .connected('\nExample:\n  nightshift tokens revoke tok_01k…')
     .calls(async (api, id: string, options: ConnectionOptions) => {
       const answer = listedToken.parse(await api.post(`/api/v1/tokens/${encodeURIComponent(id)}/revoke`))

@@ -14,12 +14,22 @@ import { describeCall, describeStep, formatInterval } from '../domain/trust-word
 import type { ApiClient } from './api.ts'
 import { type CliCommand, type ConnectionOptions, commandLine } from './connection.ts'
 import { formatMoment, formatTable, printList } from './ui/table.ts'
-import { confirm, inert, isAskable, paint, parseOneOf, print, printJson, printNote } from './ui/terminal.ts'
+import {
+  confirm,
+  inert,
+  isAskable,
+  paint,
+  parseOneOf,
+  parseWholeNumber,
+  print,
+  printJson,
+  printNote,
+} from './ui/terminal.ts'
 
 export function addTrustCommand(root: CliCommand): void {
   const parent = root
     .command('trust')
-    .description('what each tool may do unasked, by type of incident, and its record')
+    .description('what each tool may do without approval, by type of incident, and its record')
     .connected('\nExample:\n  nightshift trust\n  nightshift trust show replication_lag converge_shard')
     .web(() => '/trust')
     .calls(listTrust)
@@ -40,8 +50,8 @@ export function addTrustCommand(root: CliCommand): void {
     .argument('<type>', 'type of incident')
     .argument('<tool>', 'tool that writes')
     .requiredOption('--to <level>', trustLevels.join(', '), parseOneOf(trustLevels))
-    .requiredOption('--reason <text>', 'why; the audit keeps it')
-    .option('--yes', 'skip the confirmation; a command without a terminal asks for none')
+    .requiredOption('--reason <text>', 'reason, recorded in the audit log')
+    .option('--yes', 'skip the confirmation; without a terminal the command asks for none')
     .connected(
       '\nExample:\n  nightshift trust promote replication_lag converge_shard --to act --reason "20 of 20 held"',
     )
@@ -79,7 +89,7 @@ function printPair(pair: PairHistory): void {
   print(`  ${paintLevel(level)}: ${trustWords[level]}`)
   if (cause === 'upgrade')
     printNote(
-      `An older version ran it without asking. Confirm that with "${commandLine(`trust promote ${inert(type)} ${inert(tool)} --to act --reason "…"`)}".`,
+      `An older version ran this tool without asking. Confirm that level with "${commandLine(`trust promote ${inert(type)} ${inert(tool)} --to act --reason "…"`)}".`,
     )
   print('')
   for (const [name, figure] of figuresOf(record)) print(`  ${name.padEnd(28)} ${figure.padStart(6)}`)
@@ -91,9 +101,9 @@ function printPair(pair: PairHistory): void {
 
 function figuresOf(record: TrustRecord): [string, string][] {
   const { proposed, shadowed, ungraded, approved, denied, ran, held, lasted, lost, right, wrong } = record
-  const named = { proposed, 'recorded in shadow': shadowed, '  of these to grade': ungraded, approved, denied, ran }
+  const named = { proposed, 'recorded in shadow': shadowed, '  of these not graded': ungraded, approved, denied, ran }
   const after = { verified: held, lasted, 'failed, or came back': lost }
-  const graded = { 'called right': right, 'called wrong': wrong }
+  const graded = { 'graded right': right, 'graded wrong': wrong }
   return Object.entries({ ...named, ...after, ...graded }).map(([name, count]) => [name, formatNumber(count)])
 }
 
@@ -127,29 +137,29 @@ async function promote(
   printNote(`${inert(tool)} in ${inert(type)} is ${set.level}: ${trustWords[set.level]}.`)
 }
 
-type GradeOptions = ConnectionOptions & { text?: string; call?: string; attempt?: string }
+type GradeOptions = ConnectionOptions & { text?: string; call?: string; attempt?: number }
 
 export function addGradeCommand(parent: CliCommand): void {
   const words = [...new Set<string>([...causeGrades, ...shadowGrades])]
   parent
     .command('grade')
     .description("grade an incident's cause, or a write that was recorded in shadow")
-    .argument('<id>', 'as inc_…')
+    .argument('<id>', 'the incident, such as inc_…')
     .argument('<verdict>', words.join(', '), parseOneOf(words))
     .option('--text <text>', 'the grade')
-    .option('--call <id>', 'a write that was recorded in shadow, as c4_0')
-    .option('--attempt <number>', 'the attempt of that write', '1')
+    .option('--call <id>', 'a write that was recorded in shadow, such as c4_0')
+    .option('--attempt <number>', 'the attempt (default: 1 for a write, the newest for a cause)', parseWholeNumber)
     .connected(
       '\nA wrong cause is no longer a hint or a precedent, and the tools that wrote for it lose trust.\n\nExample:\n  nightshift incidents grade inc_01k… wrong --text "the disk was full"\n  nightshift incidents grade inc_01k… right --call c4_0',
     )
     .calls(async (api, id: string, verdict: string, { text, call, attempt, ...options }: GradeOptions) => {
-      const about = call === undefined ? {} : { call: { callId: call, attempt: Number(attempt) } }
-      const body = { verdict, ...(text !== undefined && { text }), ...about }
+      const about = call === undefined ? { attempt } : { call: { callId: call, attempt: attempt ?? 1 } }
+      const body = { verdict, text, ...about }
       const answer = await api.post(`/api/v1/incidents/${encodeURIComponent(id)}/grade`, body)
       if (options.json) return printJson(answer)
       const left = incidentTrust.parse(answer).shadow.filter(({ grade }) => grade === null)
       printNote(`Noted: ${verdict}.`)
       for (const { callId, tool, summary } of left)
-        printNote(`To grade still: ${inert(callId)}, ${inert(summary ?? tool)}`)
+        printNote(`Not graded yet: ${inert(callId)}, ${inert(summary ?? tool)}`)
     })
 }

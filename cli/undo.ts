@@ -9,13 +9,13 @@ import { inert, paint, print, printJson, printNote } from './ui/terminal.ts'
 type UndoOptions = ActOptions & { wrong?: true; dryRun?: true }
 type Shown = z.infer<typeof shownUndo>
 
-/** `nightshift undo`: takes one write back, while all is as that write left it. */
+/** `nightshift undo`: undoes one write, as long as everything is as the write left it. */
 export function addUndoCommand(program: CliCommand): void {
   const command = program
     .command('undo')
-    .description('take one write back, if its tool declares an undo and nobody has changed what the write left')
+    .description('undo one write, if its tool has an undo and nothing has changed since')
     .argument('<write>', 'the key of the write, or inc_… if that incident has only one write')
-    .option('--dry-run', 'only show what would be done, and whether anybody has changed what the write left')
+    .option('--dry-run', 'only show what would be done, and whether anything has changed since the write')
     .option('--wrong', 'say that the write was wrong: its tool loses trust in incidents of this type')
   declareAct(command, 'nightshift undo inc_01k… --reason "it was the wrong node"', 'optional').calls(
     async (api, named: string, options: UndoOptions) => {
@@ -25,8 +25,10 @@ export function addUndoCommand(program: CliCommand): void {
       if (options.dryRun && options.json) return printJson(shown)
       if (options.dryRun) return printShown(shown)
       const { refused, undo } = shown
-      if (!options.reason) throw new CommandFailed('usage', 'Say why: --reason "…". It is part of the log.')
-      // Refused by the API too, which leaves the row of it.
+      if (!options.reason)
+        throw new CommandFailed('usage', 'Give a reason: --reason "…". The reason is recorded in the log.')
+      // Sends even an undo that is refused, because the API refuses it too and records this as a
+      // row.
       const summary = undo ? `Undo ${inert(shown.said)}` : inert(shown.said)
       const told = refused ? [refused.detail] : undo ? [describeCall(shown), shown.look?.observed ?? ''] : []
       const body = options.wrong ? { wrong: true } : {}
@@ -35,7 +37,10 @@ export function addUndoCommand(program: CliCommand): void {
   )
 }
 
-/** The one write of an incident that can be taken back; of several a person names one. */
+/**
+ * Finds the only write of an incident that can be undone. If there are several, a person has to
+ * name one.
+ */
 async function findKey(api: ApiClient, incident: string): Promise<string> {
   const { items } = listedUndos.parse(await api.get(`/api/v1/incidents/${encodeURIComponent(incident)}/undo`))
   const open = items.filter(({ refused }) => refused === null)
@@ -59,7 +64,7 @@ function describeCall({ undo }: Shown): string {
 
 const moved = z.object({ vm: z.string(), from: z.string(), to: z.string() })
 
-/** A move of a plan reads as `vm-1 from host-a to host-b`. */
+/** Formats a move of a plan, such as `vm-1 from host-a to host-b`. */
 function say(value: unknown): string {
   if (Array.isArray(value)) return value.map(say).join(', ')
   const { data } = moved.safeParse(value)

@@ -17,21 +17,24 @@ type Verified = Findings & {
   audit: z.infer<typeof chain>
 }
 
-/** How often long work reports its progress on stderr. */
+/** Milliseconds between two progress reports of long work on stderr. */
 const progressEveryMs = 2_000
 
-/** Incidents per request: few, so that the API answers in time even when their logs are long. */
+/**
+ * Number of incidents per request: few, so that the API responds in time even if their logs are
+ * long.
+ */
 const pageSize = 20
 
 export function addVerifyCommand(root: CliCommand): void {
   root
     .command('verify')
-    .description('compare what is stored with the log and the audit, and check their hash chains')
+    .description('compare the stored data with the log and the audit, and check their hash chains')
     .option(
       '--all',
       'every incident with its approvals, votes, alerts and effects; people, tokens, grants, sources, settings; and the audit',
     )
-    .option('--head <hash>', 'an earlier head of the audit, which must still be in the chain')
+    .option('--head <hash>', 'an earlier hash of the audit, which must still be in the chain')
     .connected(
       '\nExample:\n  nightshift verify --all\n  nightshift verify --all --head 9f86d081… --json\n\nOne incident alone: nightshift incidents verify ID',
     )
@@ -95,7 +98,7 @@ function formatReport(verified: Verified, head: string | undefined): string {
       `${paint('green', '✔')} The chain of the audit holds: ${audit.rows} rows.`,
       `  head ${inert(audit.headHash)}`,
     )
-    if (head) lines.push('  Your hash is in the chain, so nobody removed or rewrote a row up to it.')
+    if (head) lines.push('  Your hash is in the chain, so nobody removed or rewrote a row up to this hash.')
   }
   return lines.join('\n')
 }

@@ -10,10 +10,15 @@ export function addWhoMayCommand(program: CliCommand): void {
     .command('who-may')
     .description('who may decide about an approval or a call, and why the others may not')
     .argument('<call>', 'an approval by its id, or a tool by its name')
-    .option('--resource <kind:id>', 'what the call would write to, as host:db-1; repeatable', collectValues, [])
-    .option('--type <type>', 'the type of the incident, as disk_pressure')
-    .option('--risk <risk>', "the risk, if the call's is higher than its tool's")
-    .option('--at <time>', 'by the rights at this time, as 2026-11-21 or 2026-11-21T01:00:00Z')
+    .option(
+      '--resource <kind:id>',
+      'a resource that the call would change, such as host:db-1; repeatable',
+      collectValues,
+      [],
+    )
+    .option('--type <type>', 'the type of the incident, such as disk_pressure')
+    .option('--risk <risk>', 'risk of the call, if it is higher than the risk of its tool')
+    .option('--at <time>', 'use the rights at this time, such as 2026-11-21 or 2026-11-21T01:00:00Z')
     .connected(
       '\nExample:\n  nightshift who-may apr_01kahnv4q2e8w9r7c5x3m1t6zp\n  nightshift who-may execute_migration --type host_down --resource host:host-ams-1 --at 2026-11-21',
     )
@@ -30,11 +35,11 @@ export function addWhoMayCommand(program: CliCommand): void {
       const targets = answer.targets.map(({ kind, id }) => `${kind}:${id}`).join(', ') || 'no resource'
       print(
         inert(
-          `${answer.risk} risk, ${answer.incidentType}, ${targets}: ${answer.required} of these, by the rights at ${answer.at}`,
+          `${answer.risk} risk, ${answer.incidentType}, ${targets}: ${answer.required} of these people, by the rights at ${answer.at}`,
         ),
       )
       const people = answer.people.toSorted((a, b) => Number(a.why !== null) - Number(b.why !== null))
-      printList({}, people, 'Nobody was known then.', {
+      printList({}, people, 'Nightshift had no people at that time.', {
         NAME: ({ name }) => inert(name),
         ROLE: ({ role }) => inert(role),
         MAY: ({ why }) => (why === null ? 'yes' : `no: ${inert(why)}`),

@@ -2,9 +2,9 @@ import { lookup } from 'node:dns'
 import { BlockList, isIP, type LookupFunction } from 'node:net'
 
 /**
- * The reach of a request. `loopback`: this machine only. `private`: this machine, private networks
- * and the internet, since self-hosted receivers are usually internal. `any`: also link-local and
- * cloud metadata, where the setting says so.
+ * Addresses that a request may reach. `loopback`: this machine only. `private`: this machine,
+ * private networks and the internet, because self-hosted receivers are usually internal. `any`:
+ * also link-local addresses and cloud metadata, if the setting allows them.
  */
 export type AddressPolicy = 'loopback' | 'private' | 'any'
 
@@ -15,7 +15,7 @@ loopback.addSubnet('127.0.0.0', 8, 'ipv4')
 loopback.addAddress('::1', 'ipv6')
 
 const denied = new BlockList()
-denied.addSubnet('0.0.0.0', 8, 'ipv4') // "this host": reaches loopback services by another name
+denied.addSubnet('0.0.0.0', 8, 'ipv4') // "this host", another way to reach loopback services
 denied.addSubnet('169.254.0.0', 16, 'ipv4') // link-local, and the metadata service of most clouds
 denied.addAddress('100.100.100.200', 'ipv4') // Alibaba's metadata
 denied.addAddress('168.63.129.16', 'ipv4') // Azure's wire server
@@ -36,7 +36,10 @@ privateNetworks.addSubnet('100.64.0.0', 10, 'ipv4')
 privateNetworks.addSubnet('198.18.0.0', 15, 'ipv4')
 privateNetworks.addSubnet('fc00::', 7, 'ipv6')
 
-/** The kind of an address literal. Any other text, or a form with a hidden address, is `denied`. */
+/**
+ * Returns the kind of an address literal. `denied` for other text, or for an address that hides
+ * another one.
+ */
 export function kindOfAddress(literal: string): AddressKind {
   const address = literal.replace(/^\[|\]$/g, '').replace(/%.*$/, '')
   const version = isIP(address)
@@ -55,7 +58,7 @@ export function kindOfAddress(literal: string): AddressKind {
   return kindIn(address, 'ipv6')
 }
 
-/** Does this policy let a connection to this address through? */
+/** Whether the policy allows a connection to this address. */
 export function allows(policy: AddressPolicy, literal: string): boolean {
   if (policy === 'any') return isIP(literal.replace(/^\[|\]$/g, '').replace(/%.*$/, '')) !== 0
   const kind = kindOfAddress(literal)
@@ -69,8 +72,8 @@ function kindIn(address: string, family: 'ipv4' | 'ipv6'): AddressKind {
 }
 
 /**
- * A translator in the network, not this machine, decides such a packet's end: only public ends are
- * believed.
+ * Allows only public targets, because a network translator, and not this machine, decides where
+ * such a packet goes.
  */
 function kindOfTranslated(inner: string): AddressKind {
   return kindIn(inner, 'ipv4') === 'public' ? 'public' : 'denied'
@@ -80,9 +83,9 @@ function dotted(high: number, low: number): string {
   return `${high >> 8}.${high & 255}.${low >> 8}.${low & 255}`
 }
 
-/** The eight 16-bit groups of a valid IPv6 literal. */
+/** Splits a valid IPv6 literal into its eight 16-bit groups. */
 function groupsOf(address: string): number[] {
-  // The URL parser writes the one normal form, with any dotted tail turned into hexadecimal.
+  // The URL parser normalizes the address, and writes a dotted end in hexadecimal.
   const normal = new URL(`http://[${address}]`).hostname.slice(1, -1)
   const [head = '', tail] = normal.split('::')
   const read = (part: string) => (part === '' ? [] : part.split(':').map((group) => Number.parseInt(group, 16)))
@@ -92,8 +95,8 @@ function groupsOf(address: string): number[] {
 }
 
 /**
- * DNS without the addresses that the policy refuses, so that no connection is tried. `refuse`: the
- * error where none is left.
+ * Makes a DNS lookup that leaves out the addresses that the policy refuses, so that none is tried.
+ * `refuse` makes the error if no address is left.
  */
 export function guardedLookup(policy: AddressPolicy, refuse: (hostname: string) => Error): LookupFunction {
   return (hostname, options, callback) => {

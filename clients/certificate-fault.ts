@@ -1,8 +1,8 @@
 import { truncate } from '../domain/format.ts'
 
 /**
- * The reason why another authority would not help a certificate: it is another server's, or out of
- * time. Null: nobody believed vouches for it.
+ * Finds why a certificate would be refused even with another authority: it is for another server,
+ * or out of date. Null if the reason is that no trusted authority signed it.
  */
 export function findCertificateFault(error: unknown): string | null {
   const { code, cert } = error as {
@@ -15,5 +15,5 @@ export function findCertificateFault(error: unknown): string | null {
   if (code !== 'ERR_TLS_CERT_ALTNAME_INVALID') return null
   const names = cert?.subjectaltname ?? cert?.subject?.CN
   const named = names === undefined ? 'another name' : truncate(String(names).replace(/[^\x20-\x7e]+/g, ' '), 160)
-  return `has a certificate for ${named}, and not for the name in its address: write the one that it has there`
+  return `has a certificate for ${named}, but not for the name in its address: use a name of the certificate in the address`
 }

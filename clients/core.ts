@@ -5,7 +5,7 @@ import type { AddressPolicy } from './address.ts'
 import { HttpError, type HttpRequest, request } from './http.ts'
 
 type CoreOptions = {
-  /** Where the core API lives; paths bring their own `/api/v1`. */
+  /** The core API's address without path. Paths include `/api/v1`. */
   baseUrl: string
   apiKey: string
   timeoutMs?: number
@@ -13,7 +13,7 @@ type CoreOptions = {
   allow?: AddressPolicy
 }
 
-/** RFC 9457, and nothing of it required. */
+/** An error by RFC 9457, with every field optional. */
 const problem = z.looseObject({
   title: z.string().optional(),
   detail: z.string().optional(),
@@ -21,9 +21,9 @@ const problem = z.looseObject({
 })
 
 /**
- * The core API over HTTP. Parts of a path are encoded already. An answer of any status is an
- * answer; only a network fault, an absent API, or a success without JSON is thrown as HttpError. No
- * error holds the key.
+ * Connects to the core API over HTTP. Parts of a path are already encoded. Returns a response of
+ * any status. Throws HttpError only for a network error, an absent API, or a success without JSON.
+ * No error contains the key.
  */
 export function createCoreClient(options: CoreOptions): CorePort {
   const base = options.baseUrl.replace(/\/+$/, '')
@@ -67,16 +67,19 @@ export function createCoreClient(options: CoreOptions): CorePort {
 }
 
 /**
- * Whether this status says that nobody answered: a proxy before a restarting API, or an API without
- * its database, knows nothing of the question. The API's word on a platform or device behind it is
- * an answer.
+ * Whether this status means that the API itself did not respond: a proxy in front of a restarting
+ * API, or an API without its database. An API's report on a platform or device behind it is a
+ * response.
  */
 function isAway(status: number, code: string | undefined): boolean {
   if (code === 'DATABASE_UNAVAILABLE') return true
   return code === undefined && (status === 502 || status === 503 || status === 504)
 }
 
-/** Whether the URL means exactly what it says: a made-up id `..` must not reach another route. */
+/**
+ * Whether the URL parser leaves the URL unchanged. An invented id `..` must not reach another
+ * route.
+ */
 function isPlain(text: string): boolean {
   const url = URL.parse(text)
   return url !== null && url.hash === '' && text.endsWith(`${url.pathname}${url.search}`)

@@ -5,8 +5,8 @@ import { type AddressPolicy, allows, guardedLookup } from './address.ts'
 const maxMs = 24 * 60 * 60 * 1_000
 
 /**
- * The wait that a server asks for, by `retry-after-ms` or `Retry-After` (seconds or a date); null
- * without a sensible one. A day at most: a server does not decide when a run ends.
+ * Reads the wait that a server requests in `retry-after-ms` or `Retry-After` (seconds or a date).
+ * Null without a sensible value. At most a day, because a server must not decide when a run ends.
  */
 export function retryAfterMs(headers: Record<string, string>, nowMs: number): number | null {
   const exact = numberOf(headers['retry-after-ms'])
@@ -37,8 +37,9 @@ export type HttpErrorCode =
   | 'protocol'
 
 /**
- * The reason for no answer. `retryable`: the same request may succeed later. The message names the
- * origin, never path, headers or body: webhook addresses carry their secret in the path.
+ * The reason why no response came. `retryable`: the same request may succeed later. The message
+ * contains the origin, but never path, headers or body, because the path of a webhook contains a
+ * secret.
  */
 export class HttpError extends Error {
   override name = 'HttpError' as const
@@ -56,38 +57,41 @@ export type HttpRequest = {
   url: string
   headers?: Record<string, string>
   body?: string | Uint8Array
-  /** From the call to the last byte of the answer. */
+  /** Milliseconds from the request to the last byte of the response. */
   timeoutMs: number
-  /** Most bytes of the answer's body; one more is `too_large`. */
+  /** The most bytes of the response's body. A larger one is `too_large`. */
   maxBytes: number
-  /** `cut`: where only the status matters, a longer body is cut instead of refused. */
+  /** `cut` cuts a longer body instead of refusing it, for callers that need only the status. */
   overflow?: 'refuse' | 'cut'
   allow: AddressPolicy
-  /** PEM of the authorities to believe, instead of those of the system. */
+  /** PEM of the trusted authorities, which replace the system's. */
   ca?: string
-  /** PEM of the certificate that the server asks of its clients, and of its key. */
+  /** PEM of the client certificate that the server requests, and of its key. */
   client?: { cert: string; key: string }
   signal?: AbortSignal
 }
 
 type HttpAnswer = {
   status: number
-  /** The words behind the status, where some servers put their reason. */
+  /** The text of the status line, in which some servers write the reason. */
   statusText: string
-  /** Lower-case names; repeated ones joined by `, `. */
+  /** Headers by lower-case name. Repeated headers are joined by `, `. */
   headers: Record<string, string>
   body: Uint8Array
 }
 
 const connectTimeoutMs = 10_000
 
-/** One pool per policy, authority and certificate: a wide one's connection serves no narrow one. */
+/**
+ * One pool per policy, authority and certificate, so that no policy uses a connection of another
+ * one.
+ */
 const agents = new Map<string, Agent>()
 
 /**
- * One HTTP exchange: the whole answer of any status, or an HttpError. Follows no redirect, unpacks
- * nothing, asks no proxy, sends nothing before the peer's address passed the policy, and never
- * repeats.
+ * Makes one HTTP exchange: returns the complete response of any status, or throws HttpError.
+ * Follows no redirect, decompresses nothing, uses no proxy, sends nothing before the peer's address
+ * passed the policy, and never repeats.
  */
 export async function request(options: HttpRequest): Promise<HttpAnswer> {
   const exchange = beginExchange(options)
@@ -95,7 +99,7 @@ export async function request(options: HttpRequest): Promise<HttpAnswer> {
     const answer = await exchange.send()
     const { body, isCut } = await readAll(answer.body, options.maxBytes)
     if (isCut && options.overflow !== 'cut') {
-      const what = `the answer to ${exchange.what}`
+      const what = `the response to ${exchange.what}`
       throw new HttpError('too_large', `${what} is larger than ${options.maxBytes} bytes`, false)
     }
     return { status: answer.statusCode, statusText: answer.statusText, headers: flat(answer.headers), body }
@@ -108,15 +112,18 @@ export async function request(options: HttpRequest): Promise<HttpAnswer> {
 
 type OpenAnswer = {
   status: number
-  /** Lower-case names; repeated ones joined by `, `. */
+  /** Headers by lower-case name. Repeated headers are joined by `, `. */
   headers: Record<string, string>
-  /** Its bytes as they come. Throws HttpError for a break, a timeout or more than `maxBytes`. */
+  /**
+   * The bytes of the body as they arrive. Throws HttpError if the connection breaks, the time is
+   * over, or there are too many bytes.
+   */
   pieces: AsyncIterable<Uint8Array>
 }
 
 /**
- * Like `request`, for an answer read while it comes. What `read` throws passes unchanged and ends
- * the connection.
+ * Works like `request`, but reads the response while it arrives. An error of `read` is thrown
+ * unchanged and ends the connection.
  */
 export async function receive<T>(options: HttpRequest, read: (answer: OpenAnswer) => Promise<T>): Promise<T> {
   const exchange = beginExchange(options)
@@ -125,7 +132,8 @@ export async function receive<T>(options: HttpRequest, read: (answer: OpenAnswer
       throw exchange.toHttpError(error)
     })
     const body: Body = answer.body
-    // A reader that gives up destroys it, and that is no failure of the process.
+    // Handles this error, because a reader that stops early destroys the body, which must not crash
+    // the process.
     answer.body.on('error', () => {})
     try {
       const pieces = boundedPieces(body, exchange, options.maxBytes)
@@ -148,7 +156,7 @@ async function* boundedPieces(
     for await (const piece of body) {
       bytes += piece.byteLength
       if (bytes > maxBytes) {
-        throw new HttpError('too_large', `the answer to ${what} is larger than ${maxBytes} bytes`, false)
+        throw new HttpError('too_large', `the response to ${what} is larger than ${maxBytes} bytes`, false)
       }
       yield piece
     }
@@ -158,8 +166,8 @@ async function* boundedPieces(
 }
 
 /**
- * An answer's lines as they come, with `request`'s guard, clock and limits. Ends with the answer.
- * Throws HttpError, also for no success.
+ * Yields the lines of a response as they arrive, with the address check, time and limits of
+ * `request`. Ends with the response. Throws HttpError, also for a failing status.
  */
 export async function* streamLines(options: HttpRequest): AsyncGenerator<string> {
   const exchange = beginExchange(options)
@@ -179,8 +187,8 @@ export async function* streamLines(options: HttpRequest): AsyncGenerator<string>
 }
 
 /**
- * Lines of a text in pieces. Each piece is searched once, so that an endless line costs only its
- * bytes.
+ * Splits a text that comes in pieces into lines. Each piece is searched once, so that an endless
+ * line costs only its bytes.
  */
 export async function* linesIn(pieces: AsyncIterable<Uint8Array>): AsyncGenerator<string> {
   const decoder = new TextDecoder()
@@ -200,8 +208,8 @@ export async function* linesIn(pieces: AsyncIterable<Uint8Array>): AsyncGenerato
 const withoutReturn = (line: string) => (line.endsWith('\r') ? line.slice(0, -1) : line)
 
 /**
- * Checks the address and starts an exchange's clock. `what` names it in errors, without its path.
- * The caller ends it after the last byte.
+ * Checks the address and starts the time of an exchange. `what` names the exchange in errors,
+ * without its path. The caller ends it after the last byte.
  */
 function beginExchange(options: HttpRequest) {
   const url = URL.parse(options.url)
@@ -246,7 +254,7 @@ export async function closeConnections(): Promise<void> {
 
 type Body = AsyncIterable<Uint8Array> & { destroy(): unknown }
 
-/** The bytes of a body, at most so many; the rest is not read. */
+/** Reads at most `maxBytes` of a body; the rest is not read. */
 async function readAll(body: Body, maxBytes: number): Promise<{ body: Uint8Array; isCut: boolean }> {
   const chunks: Uint8Array[] = []
   let size = 0
@@ -260,7 +268,9 @@ async function readAll(body: Body, maxBytes: number): Promise<{ body: Uint8Array
   return { body: Buffer.concat(chunks, size), isCut: false }
 }
 
-/** The guarded pool for a policy, an authority and a certificate of our own. */
+/**
+ * Returns the pool, which checks addresses, for a policy, an authority and a client certificate.
+ */
 function agentFor({ allow: policy, ca, client }: Pick<HttpRequest, 'allow' | 'ca' | 'client'>): Agent {
   const name = `${policy} ${ca ?? ''} ${client?.cert ?? ''} ${client?.key ?? ''}`
   const known = agents.get(name)
@@ -273,7 +283,7 @@ function agentFor({ allow: policy, ca, client }: Pick<HttpRequest, 'allow' | 'ca
     ...client,
   } as buildConnector.BuildOptions)
   const agent = new Agent({
-    // The request's own timeout is the only clock.
+    // Disables the agent's timeouts, because the request has one for everything.
     headersTimeout: 0,
     bodyTimeout: 0,
     allowH2: false,
@@ -293,13 +303,13 @@ function agentFor({ allow: policy, ca, client }: Pick<HttpRequest, 'allow' | 'ca
   return agent
 }
 
-/** The look-up already sorted the addresses out; this is what the connection really reached. */
+/** Checks the address that was reached. The DNS lookup has already removed refused addresses. */
 function passes(policy: AddressPolicy, socket: Socket): boolean {
   return socket.remoteAddress !== undefined && allows(policy, socket.remoteAddress)
 }
 
 function refused(what: string): HttpError {
-  return new HttpError('refused_address', `${what}: the address is refused by policy`, false)
+  return new HttpError('refused_address', `${what}: Nightshift may not connect to this address`, false)
 }
 
 const connectCodes = new Set([
@@ -307,7 +317,7 @@ const connectCodes = new Set([
   ...['UND_ERR_CONNECT_TIMEOUT'],
 ])
 
-/** What came in between, as an HttpError. */
+/** Converts any error to an HttpError. */
 function faultOf(error: unknown, what: string): HttpError {
   const found = causesOf(error)
   const guard = found.find((cause) => cause instanceof HttpError)
@@ -317,14 +327,14 @@ function faultOf(error: unknown, what: string): HttpError {
   if (error instanceof errors.InvalidArgumentError) {
     return new HttpError('protocol', `${what} is not a valid request`, false)
   }
-  return new HttpError('protocol', `${what}: the answer broke off or is not HTTP (${code ?? 'unknown'})`, true)
+  return new HttpError('protocol', `${what}: the response broke off or is not HTTP (${code ?? 'unknown'})`, true)
 }
 
 type Fault = { code?: unknown; cause?: unknown; errors?: unknown }
 
 /**
- * An error with its causes, and an AggregateError's, which several tried addresses end in. Reads
- * shapes alone.
+ * Lists an error with its causes, including those of an AggregateError from several tried
+ * addresses. Checks only the shape of values.
  */
 function causesOf(error: unknown, depth = 0): Fault[] {
   if (error === null || typeof error !== 'object' || depth > 5) return []

@@ -3,8 +3,8 @@ import { manualChangeType } from '../domain/manual-change.ts'
 import { defaultTaskQueue, groupWorkflowId, investigationId } from '../domain/step-key.ts'
 
 /**
- * Starts the run of a person's own write. Started twice is started once. Throws Temporal's words
- * when it is away.
+ * Starts the run of a write that a person makes directly. A second start has no effect. Throws
+ * Temporal's error if Temporal cannot be reached.
  */
 export async function startManualChange(
   client: Client,

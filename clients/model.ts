@@ -28,26 +28,35 @@ import { addUsage, boundUsage, type Exchanged } from './chat/usage.ts'
 import { receive } from './http.ts'
 
 type ModelOptions = {
-  /** Any chat-completions server, with or without a trailing `/v1`. */
+  /** The address of any chat-completions server, with or without a trailing `/v1`. */
   baseUrl: string
-  /** May be empty: then no credential is sent. */
+  /** The key. If it is empty, no credential is sent. */
   apiKey: string
   timeoutMs?: number
-  /** The longest silence of a begun answer; until it begins it has all of `timeoutMs`. */
+  /**
+   * The longest silence in milliseconds after a response began. Before it begins, `timeoutMs`
+   * applies.
+   */
   stallMs?: number
   maxAnswerBytes?: number
   allow?: AddressPolicy
-  /** Where it is kept how the server wants its requests; by default in this client alone. */
+  /**
+   * Storage for the request shapes that the server accepts. By default they are kept only in this
+   * client.
+   */
   memory?: ShapeMemory
 }
 
-/** The lessons of a server, by model. Neither may throw: without a memory it is learned again. */
+/**
+ * Request shapes that a server accepts, by model. The functions may not throw. Without a memory,
+ * the shapes are found out again.
+ */
 export type ShapeMemory = {
   recall(model: string): Promise<RequestShape>
   keep(model: string, shape: RequestShape): Promise<void>
-  /** What an answer showed that the server can do. */
+  /** Stores abilities of the server that a response showed. */
   note?(model: string, seen: SeenAbilities): Promise<void>
-  /** The name that the model gave itself in an answer. */
+  /** Stores the model's name in a response. */
   name?(model: string, answeredAs: string): Promise<void>
 }
 
@@ -56,34 +65,34 @@ export type ModelRequest = {
   tools?: ChatTool[]
   temperature: number
   maxTokens: number
-  /** How far the limit may grow where a model spends it on reasoning. */
+  /** The highest token limit for a model that uses up its limit with reasoning. */
   maxWithReasoning?: number
   model: string
   signal?: AbortSignal
-  /** The step key: a server that knows idempotency bills one answer. */
+  /** The step key, with which a server that supports idempotency bills only one response. */
   idempotencyKey?: string
-  /** The schema that an answer in text has to keep, where the server can hold a model to one. */
+  /** The schema for a response in text, if the server can enforce one. */
   form?: Record<string, unknown>
   isOneCall?: boolean
-  /** Called as the answer grows, at every piece. It must not throw. */
+  /** Called with every piece of the response. The function must not throw. */
   onWriting?: (writing: Writing) => void
 }
 
 export type ModelClient = { complete(request: ModelRequest): Promise<ChatAnswer> }
 
-/** Changes of one request; a server not content by then is not going to be. */
+/** The most changes of one request. A server that refuses more will not accept any. */
 const maxCorrections = 8
-/** Size of an answer without envelope. */
+/** The most bytes of a response without its envelope. */
 const maxAnswerBytes = 2_000_000
-/** Bytes of a stream for each byte of an answer: every token comes in an envelope. */
+/** Bytes of a stream per byte of a response, because every token has an envelope. */
 const envelopeFactor = 16
-/** After the end of an answer, so long the counts of tokens may take. */
+/** Milliseconds to wait for token counts after the end of a response. */
 const countsMs = 2_000
 
 /**
- * Chat completions, streamed where the server streams: gives a whole answer or throws ModelError,
- * never a part. A refusal that names a parameter is learned from and asked again at once, a bounded
- * number of times; the workflow does all other retries.
+ * Requests chat completions, streamed if the server supports it. Returns a complete response or
+ * throws ModelError, never a part. After a refusal that names a parameter, it changes the request
+ * and repeats it at once, a limited number of times. The workflow does all other retries.
  */
 export function createModelClient(options: ModelOptions): ModelClient {
   const timeoutMs = options.timeoutMs ?? 300_000
@@ -106,7 +115,8 @@ export function createModelClient(options: ModelOptions): ModelClient {
         const outcome = await exchange({ server, heard, hide }, asked, shape, repeat)
         const next = repeat < maxCorrections ? nextShape(shape, outcome, asked, tried) : null
         const isRefused = outcome instanceof RefusedRequest
-        // Kept once the server is content with it, or complains of something else than the request.
+        // Stores the shape as soon as the server accepts it, or rejects something other than the
+        // request.
         if (repeat > 0 && !(isRefused && outcome.refusal.status < 429)) await memory.keep(asked.model, shape)
         if (!next) {
           if (isRefused) {
@@ -114,14 +124,16 @@ export function createModelClient(options: ModelOptions): ModelClient {
             throw refusedError(outcome, hide)
           }
           const { isSpentOnReasoning, ...answer } = outcome
-          // This prompt left no room for more; the next is cut so that it does.
+          // Stores a wider shape, because this prompt left no more room. The next one is cut to
+          // leave some.
           if (isSpentOnReasoning && shape.headroom < 16) await memory.keep(asked.model, wider(shape))
           await memory.note?.(asked.model, seenIn(answer, isStreamed))
           await memory.name?.(asked.model, answer.model)
           return { ...answer, usage: addUsage(answer.usage, spent) }
         }
         if (!isRefused) {
-          // Kept at once: the next try takes longer, and may be the next activity's.
+          // Stores the shape at once, because the next try takes longer, and may be in the next
+          // activity.
           await memory.keep(asked.model, next)
           if (performance.now() - begunMs > timeoutMs / 2) throw spentOnReasoning()
           spent = addUsage(outcome.usage, spent)
@@ -132,11 +144,11 @@ export function createModelClient(options: ModelOptions): ModelClient {
   }
 }
 
-/** What came of an exchange and is in no body. */
+/** Parts of an exchange that are in no body. */
 type Heard = { reasoning: number; thought: string }
 type Server = { server: OpenAI; heard: Heard; hide: CredentialHider }
 
-/** Length of the end of what is being written, which is what is shown. */
+/** Characters of the end of the growing response that are kept for display. */
 const maxWritten = 10_000
 
 function hideWritten({ content, call, ...rest }: Writing, hide: CredentialHider): Writing {
@@ -152,13 +164,13 @@ function openServer(
   return new OpenAI({
     baseURL: baseUrlOf(options.baseUrl),
     apiKey: options.apiKey || 'none',
-    // Null keeps the SDK from reading these out of the environment.
+    // Passes null, so that the SDK does not read these from the environment.
     organization: null,
     project: null,
     adminAPIKey: null,
     webhookSecret: null,
     maxRetries: 0,
-    // Ours ends first; this one is only there because the SDK insists on one.
+    // The timeout of this client ends first; the SDK requires a timeout too.
     timeout: timeoutMs + 10_000,
     logLevel: 'off',
     fetch: boundedFetch(options, { timeoutMs, heard }, onWriting),
@@ -166,8 +178,8 @@ function openServer(
 }
 
 /**
- * One exchange. A refused request is answered, since it may be learned from; any other failure is
- * thrown.
+ * Makes one exchange. Returns a refused request, which may show another shape. Throws any other
+ * failure.
  */
 async function exchange(
   { server, heard, hide }: Server,
@@ -184,10 +196,12 @@ async function exchange(
     prompt: Buffer.byteLength(JSON.stringify([body.messages, body.tools])),
     maxTokens: shape.limit === 'none' ? 0 : answerTokens(shape, asked.maxTokens, asked.maxWithReasoning),
   }
-  // A server that replays by key must not repeat the answer to a request of another shape.
+  // Changes the key with the shape, because a server that replays by key must not repeat the
+  // response to a request of another shape.
   const key = asked.idempotencyKey && (repeat === 0 ? asked.idempotencyKey : `${asked.idempotencyKey}:${repeat}`)
   try {
-    // `post` gives what our own `fetch` has put together; `create` would read the stream by itself.
+    // Uses `post`, which returns the body that `boundedFetch` assembled. `create` would read the
+    // stream itself.
     const answer: unknown = await server.post('/chat/completions', {
       body,
       signal: asked.signal,
@@ -211,14 +225,17 @@ async function exchange(
   }
 }
 
-/** An answer that is too large to read was made and counted all the same. */
+/**
+ * Makes the error for a response that is too large to read, with an estimate of its tokens, because
+ * they still cost.
+ */
 function oversizedError({ message, status }: ModelError, bytes: Omit<Exchanged, 'said' | 'received'>): ModelError {
   const all = { ...bytes, said: maxAnswerBytes, received: maxAnswerBytes }
   const usage = boundUsage({ prompt: null, completion: null, reasoning: undefined }, all)
   return new ModelError('oversized', message, { status, retryable: false, usage })
 }
 
-/** The shape to ask with next, or null where what came stands. None is tried twice. */
+/** Returns the shape for the next request. Null if none is left. No shape is tried twice. */
 function nextShape(
   shape: RequestShape,
   outcome: ReadAnswer | RefusedRequest,
@@ -250,7 +267,7 @@ function wider(shape: RequestShape): RequestShape {
 }
 
 function spentOnReasoning(): ModelError {
-  const message = 'the whole limit of the answer went into reasoning: it is asked again with a larger one'
+  const message = 'reasoning used the whole token limit of the response, so the request is repeated with a larger limit'
   return new ModelError('bad_answer', message, { status: 200, retryable: true })
 }
 
@@ -264,21 +281,27 @@ function ownMemory(): ShapeMemory {
   }
 }
 
-/** `http://host:8000`, `…/`, `…/v1` and `…/v1/` are one server; another path's version stays. */
+/**
+ * Normalizes an address: `http://host:8000`, `…/`, `…/v1` and `…/v1/` are one server. Keeps a
+ * version in another path.
+ */
 export function baseUrlOf(text: string): string {
   const trimmed = text.replace(/\/+$/, '')
   return /\/v\d+[a-z0-9]*(\/|$)/.test(trimmed.replace(/^https?:\/\/[^/]*/, '')) ? trimmed : `${trimmed}/v1`
 }
 
-/** An address as it may stand in a row: neither user nor query, where credentials are. */
+/**
+ * Returns an address that may be stored in a row: without user and query, which may contain
+ * credentials.
+ */
 export function serverName(baseUrl: string): string {
   const { origin, pathname } = new URL(baseUrl)
   return `${origin}${pathname.replace(/\/+$/, '')}`
 }
 
 /**
- * The SDK's way to the network: whole, bounded answers through the address guard. A stream is put
- * together here.
+ * Makes the `fetch` for the SDK, which returns complete, limited responses and checks addresses.
+ * Assembles streams.
  */
 function boundedFetch(
   options: ModelOptions,
@@ -289,7 +312,7 @@ function boundedFetch(
   return async (input: string | URL | Request, init?: RequestInit): Promise<Response> => {
     const headers: Record<string, string> = {}
     for (const [name, value] of new Headers(init?.headers)) {
-      // No telemetry of the SDK leaves, and an empty key means no credential.
+      // Removes the SDK's telemetry headers. With an empty key, no credential is sent.
       if (name.startsWith('x-stainless-') || (name === 'authorization' && options.apiKey === '')) continue
       headers[name] = value
     }
@@ -313,7 +336,7 @@ function boundedFetch(
       const isEmpty = answer.status === 204 || answer.status === 205
       return new Response(isEmpty ? null : body, {
         status: answer.status,
-        // The SDK reads a body as JSON by its type alone, and a stream has another one.
+        // The SDK reads a body as JSON only by its content type, and a stream has another type.
         headers: { ...answer.headers, 'content-type': 'application/json' },
       })
     })
@@ -328,7 +351,7 @@ function isStream({ status, headers }: Opened): boolean {
   return status === 200 && (headers['content-type'] ?? '').includes('event-stream')
 }
 
-/** The text of a whole body, or of a stream the body that it stands for. */
+/** Returns the text of a complete body, or the body that was assembled from a stream. */
 async function readBody(answer: Opened, bounds: Bounds, onWriting: OnWriting): Promise<string> {
   if (isStream(answer)) return JSON.stringify(await readStreamed(answer, bounds, onWriting))
   const pieces: Uint8Array[] = []
@@ -336,7 +359,7 @@ async function readBody(answer: Opened, bounds: Bounds, onWriting: OnWriting): P
   for await (const piece of answer.pieces) {
     bytes += piece.byteLength
     if (bytes > bounds.maxBytes) {
-      throw new ModelError('oversized', `the model server's answer is larger than ${bounds.maxBytes} bytes`, {
+      throw new ModelError('oversized', `the model server's response is larger than ${bounds.maxBytes} bytes`, {
         retryable: false,
       })
     }
@@ -344,7 +367,7 @@ async function readBody(answer: Opened, bounds: Bounds, onWriting: OnWriting): P
   }
   const text = Buffer.concat(pieces).toString()
   if (answer.status !== 200 || !/^\s*data:/.test(text)) return text
-  // A stream that its server called something else.
+  // Handles a stream with a wrong content type.
   const stream = readStream(bounds.maxBytes)
   stream.feed(text)
   bounds.heard.reasoning = stream.reasoningBytes()
@@ -380,6 +403,6 @@ async function readStreamed(answer: Opened, bounds: Bounds, onWriting: OnWriting
 
 function stalled(stream: AnswerStream, stallMs: number): ModelError {
   const { pieces } = stream.writing()
-  const message = `the model server stopped in the middle of its answer: nothing came for ${stallMs / 1000} s after about ${pieces} tokens`
+  const message = `the model server stopped in the middle of its response: nothing arrived for ${stallMs / 1000} s after about ${pieces} tokens`
   return new ModelError('stalled', message, { status: 200, retryable: true })
 }

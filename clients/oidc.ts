@@ -10,13 +10,13 @@ export type OidcSettings = {
   scopes: string
   groupsClaim: string
   roles: Record<string, PersonRole>
-  /** Where people reach this server: the provider sends them back there. */
+  /** The public address of this server, to which the provider redirects people. */
   publicUrl: string
 }
 
 /**
- * `refused`: the provider or its answer says no. `unreachable`: it could not be asked. Never
- * carries its text.
+ * `refused`: the provider refused, or its response was rejected. `unreachable`: no connection.
+ * Never contains the provider's text.
  */
 export class OidcError extends Error {
   override name = 'OidcError' as const
@@ -29,25 +29,31 @@ export class OidcError extends Error {
 
 export type Oidc = {
   settings: OidcSettings
-  /** Where to send a browser that holds this secret. */
+  /** Returns the address of the provider for a browser that has this secret. */
   start(secret: string): Promise<URL>
-  /** The returned person, if this browser holds the secret. */
+  /** Returns the person who signed in, if this browser has the secret. */
   finish(secret: string, query: string): Promise<Identity>
 }
 
 const answerWithinSeconds = 5
-/** Keys are fetched again for an unknown one; a provider's other words rarely change. */
+/**
+ * Milliseconds after which a provider's settings are read again. The settings rarely change, and
+ * keys are fetched again for an unknown key anyway.
+ */
 const rediscoverAfterMs = 3_600_000
 const callbackPath = '/auth/oidc/callback'
 
-/** Code flow with PKCE. Discovered at first use: this server starts while the provider is down. */
+/**
+ * Makes the code flow with PKCE. Discovery waits for the first use, because the provider may be
+ * down at the start.
+ */
 export function createOidc(settings: OidcSettings): Oidc {
   let known: { configuration: Promise<openid.Configuration>; atMs: number } | null = null
   function configuration(): Promise<openid.Configuration> {
     if (known && performance.now() - known.atMs < rediscoverAfterMs) return known.configuration
     const mine = { configuration: discover(settings), atMs: performance.now() }
     known = mine
-    // A failure is not remembered: the next person tries again.
+    // Does not cache a failure, so that the next person tries again.
     mine.configuration.catch(() => {
       if (known === mine) known = null
     })
@@ -80,7 +86,7 @@ export function createOidc(settings: OidcSettings): Oidc {
         const told = toldIn(claims, settings.groupsClaim)
         if ((told.groups !== null && told.name !== null) || !config.serverMetadata().userinfo_endpoint)
           return identityOf(told)
-        // With a code, the standard puts a scope's claims here and not into the token (OpenID
+        // In the code flow, the provider returns a scope's claims here and not in the token (OpenID
         // Connect Core, 5.4).
         const more = await openid.fetchUserInfo(config, answer.access_token, claims.sub)
         const { name, groups } = toldIn({ ...more, sub: claims.sub, iss: claims.iss }, settings.groupsClaim)
@@ -90,8 +96,8 @@ export function createOidc(settings: OidcSettings): Oidc {
 }
 
 /**
- * State, nonce and verifier of one try, all from the browser's secret: another browser's answer has
- * the wrong state, and an unfinished try stores nothing.
+ * Derives state, nonce and verifier of one sign-in from the browser's secret. The response for
+ * another browser then has the wrong state, and a sign-in that is not completed stores nothing.
  */
 function part(secret: string, what: 'state' | 'nonce' | 'verifier'): string {
   return createHmac('sha256', secret).update(what).digest('base64url')
@@ -107,8 +113,8 @@ async function discover({ issuer, clientId, clientSecret }: OidcSettings): Promi
     {
       timeout: answerWithinSeconds,
       [openid.customFetch]: asked,
-      // Signatures count even over TLS; without TLS (config/settings.ts allows that on this machine
-      // alone) nothing else does.
+      // Checks signatures even over TLS. Without TLS (config/settings.ts allows that only on this
+      // machine) they are the only proof.
       execute: [openid.enableNonRepudiationChecks, ...(url.protocol === 'http:' ? [openid.allowInsecureRequests] : [])],
     },
   )
@@ -143,7 +149,8 @@ type Told = { issuer: string; subject: string; name: string | null; groups: stri
 
 function toldIn(claims: Record<string, unknown>, groupsClaim: string): Told {
   const { iss, sub, preferred_username, email, email_verified, name } = claims
-  // An unchecked address may be anybody's: rows would show it like its owner's name.
+  // Ignores an unverified address, because it may belong to another person, and rows would show it
+  // like a name.
   const address = email_verified === true || email_verified === 'true' ? email : null
   const called = [preferred_username, address, name].find((each) => typeof each === 'string' && each !== '')
   return {
@@ -158,7 +165,9 @@ function identityOf({ issuer, subject, name, groups }: Told): Identity {
   return { issuer, subject, name: name ?? '', groups: groups ?? [] }
 }
 
-/** The claim by its name, or by a path as `realm_access.roles`; null where there is none. */
+/**
+ * Reads the claim by its name, or by a path such as `realm_access.roles`. Null if there is none.
+ */
 function groupsIn(claims: object, claim: string): string[] | null {
   let value: unknown = (claims as Record<string, unknown>)[claim]
   if (value === undefined) {

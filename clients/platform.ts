@@ -14,7 +14,10 @@ import { HttpError, request } from './http.ts'
 
 type PlatformOptions = { baseUrl: string; token: string; timeoutMs?: number; allow?: AddressPolicy }
 
-/** The platform said no: an unknown thing, a key used for another body, or its own fault. */
+/**
+ * A refusal of the platform: an unknown object, a key that was used for another body, or an error
+ * in the platform.
+ */
 export class PlatformError extends Error {
   override name = 'PlatformError' as const
   readonly status: number
@@ -29,26 +32,26 @@ export class PlatformError extends Error {
 }
 
 export type PlatformClient = {
-  /** What the sizes that it reports leave out, in a sentence for who reads a plan. */
+  /** A sentence for readers of a plan about what the platform's sizes leave out. */
   sizeNote?: string
   inventory(signal?: AbortSignal): Promise<Inventory>
   converge(shardId: string, key: string): Promise<EffectAnswer>
-  /** What a convergence would change; null from a platform that cannot tell. */
+  /** Previews a convergence. Null if the platform does not support this. */
   wouldConverge(shardId: string, signal?: AbortSignal): Promise<ConvergeDryRun | null>
   startVm(vmId: string, host: string, key: string): Promise<EffectAnswer>
-  /** `failed` from a platform that cannot. */
+  /** Stops or restarts a VM. `failed` if the platform does not support this. */
   powerVm(vmId: string, action: Exclude<VmAction, 'start'>, host: string, key: string): Promise<EffectAnswer>
   migrateVm(vmId: string, move: { from: string; to: string }, key: string): Promise<EffectAnswer>
-  /** What became of a write, or null when its key was never accepted. */
+  /** Returns the outcome of a write. Null if its key was never accepted. */
   effect(key: string): Promise<EffectAnswer | null>
 }
 
-/** A request that a platform may leave out is answered so. */
+/** Statuses for a request that a platform does not support. */
 const cannot = [404, 405, 501]
 
 /**
- * The protocol of `domain/platform.ts` over HTTP. Throws HttpError without an answer and
- * PlatformError for a no.
+ * Implements the protocol of `domain/platform.ts` over HTTP. Throws HttpError if no response came,
+ * and PlatformError for a refusal.
  */
 export function createPlatformClient(options: PlatformOptions): PlatformClient {
   const base = options.baseUrl.replace(/\/+$/, '')
@@ -76,7 +79,7 @@ export function createPlatformClient(options: PlatformOptions): PlatformClient {
     const parsed = schema.safeParse(jsonOf(text))
     if (parsed.success) return parsed.data
     const place = placeOfFault(parsed.error)
-    throw new HttpError('protocol', `the platform's answer to ${what} is not what the protocol says, at ${place}`, true)
+    throw new HttpError('protocol', `the platform's response to ${what} does not fit the protocol, at ${place}`, true)
   }
 
   const effect = async (path: string, key: string, body: unknown) =>
@@ -108,7 +111,10 @@ export function createPlatformClient(options: PlatformOptions): PlatformClient {
   }
 }
 
-/** An id as one part of a path. `.` and `..` would climb, and no platform names a thing so. */
+/**
+ * Encodes an id as one path segment. Refuses `.` and `..`, which would lead to a parent path and
+ * which no platform uses as ids.
+ */
 function part(id: string): string {
   if (id === '' || id === '.' || id === '..') throw new HttpError('protocol', 'an id is not a plain identifier', false)
   return encodeURIComponent(id.toWellFormed())

@@ -2,14 +2,14 @@ import { connect, isIP, type Socket } from 'node:net'
 import { createTransport } from 'nodemailer'
 import { allows, guardedLookup } from './address.ts'
 
-/** What a mail goes through. `tls`: at once, by STARTTLS and not without it, or not at all. */
+/** A mail server. `tls`: from the start, by required STARTTLS, or none. */
 type MailServer = {
   host: string
   port: number
   tls: 'starttls' | 'tls' | 'none'
   user: string | null
   password: string | null
-  /** PEM of the authorities to believe, instead of those of the system. */
+  /** PEM of the trusted authorities, which replace the system's. */
   ca: string | null
 }
 
@@ -18,7 +18,7 @@ type Mail = {
   to: readonly string[]
   subject: string
   messageId: string
-  /** The mail that begins the thread. */
+  /** The id of the first mail of the thread. */
   inReplyTo: string | null
   headers: Record<string, string>
   text: string
@@ -26,14 +26,14 @@ type Mail = {
 }
 
 /**
- * `later`: the same mail may be taken later (4xx, no connection). `status`: the server's code, if
- * it answered.
+ * `later`: the same mail may be accepted later (4xx, no connection). `status`: the server's code,
+ * if it responded.
  */
 export class SmtpError extends Error {
   override name = 'SmtpError' as const
   readonly later: boolean
   readonly status: number | null
-  /** The server's own words, as they came. */
+  /** The server's own text, unchanged. */
   readonly said: string
   constructor(message: string, later: boolean, status: number | null = null, said = '') {
     super(message)
@@ -44,9 +44,9 @@ export class SmtpError extends Error {
 }
 
 /**
- * Hands a mail to a server, over one connection, whose peer passed the webhooks' policy. Answers
- * the server's words, and whom it would not take. Throws SmtpError. No name, address or text can
- * add a line: the library folds and encodes headers, and doubles a line's first dot.
+ * Sends a mail over one connection, whose peer passed the address policy of webhooks. Returns the
+ * server's text and the refused recipients. Throws SmtpError. No name, address or text can add a
+ * line, because the library folds and encodes headers, and doubles a dot at the start of a line.
  */
 export async function sendMail(
   server: MailServer,
@@ -63,13 +63,14 @@ export async function sendMail(
     const transport = createTransport({
       host,
       port,
-      // Its own way to connect knows no policy.
+      // Uses this socket, because the library's connection checks no address policy.
       getSocket: (_options, callback) => callback(null, { connection: opened }),
       secure: tls === 'tls',
       requireTLS: tls === 'starttls',
       ignoreTLS: tls === 'none',
       tls: { minVersion: 'TLSv1.2', ...(isIP(host) === 0 && { servername: host }), ...(ca && { ca }) },
-      // A server that asks for no sign-in would be given the mail without one.
+      // Forces the sign-in, because otherwise a server that does not request one would get the mail
+      // without it.
       ...(user !== null && { auth: { user, pass: password ?? '' }, forceAuth: true }),
       disableFileAccess: true,
       disableUrlAccess: true,
@@ -98,10 +99,10 @@ function open(host: string, port: number, signal: AbortSignal): Promise<Socket> 
   const socket = connect({ host, port, lookup: guardedLookup('private', refused), autoSelectFamily: true })
   const stop = () => socket.destroy(new SmtpError('the mail server did not answer in time', true))
   signal.addEventListener('abort', stop, { once: true })
-  // It stays: who takes the connection over listens a moment later.
+  // Keeps this handler, because the library adds its handler a moment later.
   socket.on('error', reject)
   socket.once('connect', () => {
-    // The look-up already sorted the addresses out; this is what the connection really reached.
+    // Checks the address that was reached. The DNS lookup has already removed refused addresses.
     if (socket.remoteAddress && allows('private', socket.remoteAddress)) return resolve(socket)
     socket.destroy()
     reject(refused())
@@ -110,12 +111,12 @@ function open(host: string, port: number, signal: AbortSignal): Promise<Socket> 
 }
 
 function refused(): SmtpError {
-  return new SmtpError('the address of the mail server is refused by policy', false)
+  return new SmtpError('Nightshift may not connect to the address of the mail server', false)
 }
 
 type NodemailerFault = { code?: string; originalCode?: string; responseCode?: number; response?: string }
 
-/** What came in between. Codes of nodemailer: https://nodemailer.com/smtp */
+/** Converts any error to an SmtpError. Codes of nodemailer: https://nodemailer.com/smtp */
 function toSmtpError(error: unknown, isOver: boolean): SmtpError {
   if (error instanceof SmtpError) return error
   const { code, originalCode = '', responseCode, response } = error as NodemailerFault
@@ -128,8 +129,8 @@ function toSmtpError(error: unknown, isOver: boolean): SmtpError {
   if (isOver || code === 'ETIMEDOUT' || code === 'EABORT')
     return new SmtpError('the mail server did not answer in time', true)
   if (code === 'EAUTH' || code === 'ENOAUTH')
-    return new SmtpError('the mail server takes no such sign-in', false, null, said)
+    return new SmtpError('the mail server refused the sign-in', false, null, said)
   if (code === 'EENVELOPE' || code === 'EMESSAGE')
-    return new SmtpError('the mail server takes no such mail', false, null, said)
+    return new SmtpError('the mail server refused the mail', false, null, said)
   return new SmtpError('the mail server cannot be reached, or the connection broke off', true)
 }

@@ -1,12 +1,12 @@
 import { request } from './http.ts'
 
 /**
- * Asks an address of SNS that `ingest/sns.ts` allowed, without redirects. Any status but 200 has a
- * null body.
+ * Reads an address of SNS that `ingest/sns.ts` allowed, without redirects. The text is null for any
+ * status but 200.
  */
 export type AskSns = (url: string) => Promise<{ status: number; text: string | null }>
 
-/** A certificate is 2 kB. */
+/** The most bytes of a response. A certificate has 2 kB. */
 const maxSnsBytes = 64_000
 
 export const askSns: AskSns = async (url) => {

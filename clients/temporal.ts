@@ -7,7 +7,7 @@ import { Connection, isGrpcServiceError } from '@temporalio/client'
 import { queueScheduleId } from '../domain/step-key.ts'
 import { isUnknownSigner } from '../domain/unknown-signer.ts'
 
-/** Can a connection be made at all: name, port, TLS, HTTP/2? Null where it can. */
+/** Tries a connection: name, port, TLS, HTTP/2. Null for a connection that works. */
 async function handshake(settings: TemporalSettings, withinMs: number): Promise<Trouble | null> {
   const failure = await openOnce(settings, withinMs)
   return failure ? await explain(settings, failure, withinMs) : null
@@ -29,7 +29,7 @@ function openOnce(settings: TemporalSettings, withinMs: number): Promise<Failure
       socket.destroy()
       resolve(failure)
     }
-    // The first words of a server of HTTP/2; a client's certificate has been looked at by then.
+    // The first frame of an HTTP/2 server, which has checked the client's certificate by then.
     session.once('remoteSettings', () => end(null))
     const fail = (error: NodeJS.ErrnoException) => end({ code: error.code ?? '', message: error.message })
     session.on('error', fail)
@@ -49,7 +49,7 @@ function tlsOptions({ address, tls }: TemporalSettings): ConnectionOptions {
     ...(ca && { ca: Buffer.from(ca) }),
     ...(pair && { cert: Buffer.from(pair.crt), key: Buffer.from(pair.key) }),
     ...(name && { checkServerIdentity: (_: string, certificate) => checkServerIdentity(name, certificate) }),
-    // An address of numbers is no name to ask for.
+    // A numeric address is not a valid server name for TLS.
     servername: name ?? (isIP(host) ? '' : host),
     ALPNProtocols: ['h2'],
   }
@@ -64,7 +64,7 @@ async function explain(settings: TemporalSettings, failure: Failure, withinMs: n
   const { code, message } = failure
   if (code === 'ENOTFOUND' || code === 'EAI_AGAIN') {
     return {
-      what: `The name in ${address} is not known: ${code}`,
+      what: `The host name in ${address} cannot be resolved: ${code}`,
       remedy: 'Correct TEMPORAL_ADDRESS, or the DNS.',
       mayPass: true,
     }
@@ -77,15 +77,15 @@ async function explain(settings: TemporalSettings, failure: Failure, withinMs: n
   if (!tls) {
     return shown
       ? {
-          what: `${at} speaks TLS, and we do not`,
-          remedy: `Set TEMPORAL_TLS=true, and ${authority} for an authority of your own.`,
+          what: `${at} speaks TLS, but Nightshift does not`,
+          remedy: `Set TEMPORAL_TLS=true, and ${authority} for your own authority.`,
         }
-      : { what: `What listens at ${address} is not Temporal: ${message}`, remedy: 'Correct TEMPORAL_ADDRESS.' }
+      : { what: `The server at ${address} is not Temporal: ${message}`, remedy: 'Correct TEMPORAL_ADDRESS.' }
   }
   if (!shown) {
     return {
-      what: `What listens at ${address} does not speak TLS: ${message}`,
-      remedy: 'Set TEMPORAL_TLS=false if nobody can listen on the way, or correct TEMPORAL_ADDRESS.',
+      what: `The server at ${address} does not speak TLS: ${message}`,
+      remedy: 'Set TEMPORAL_TLS=false if nobody can read that network, or correct TEMPORAL_ADDRESS.',
     }
   }
   return explainTls(settings, failure, shown)
@@ -97,8 +97,8 @@ function explainTls(settings: TemporalSettings, { code, message }: Failure, show
   if (isUnknownSigner(code)) {
     const own = typeof tls === 'object' && tls.serverRootCACertificate
     return {
-      what: `${at} shows a certificate of ${inOneLine(shown.issuer)}, which ${own ? `${authority} does not vouch for` : 'this machine does not trust'}`,
-      remedy: `Name the PEM file of that authority in ${authority}.`,
+      what: `${at} has a certificate of ${inOneLine(shown.issuer)}, which ${own ? `${authority} does not contain` : 'this machine does not trust'}`,
+      remedy: `Set ${authority} to the PEM file of that certificate authority.`,
     }
   }
   if (code === 'CERT_HAS_EXPIRED' || code === 'CERT_NOT_YET_VALID') {
@@ -117,22 +117,22 @@ function explainTls(settings: TemporalSettings, { code, message }: Failure, show
   const pair = typeof tls === 'object' ? tls.clientCertPair : undefined
   if (!pair) {
     return {
-      what: `${at} ended the connection after the handshake: ${message}. It probably asks for a certificate of ours`,
+      what: `${at} ended the connection after the handshake: ${message}. It probably requires a client certificate`,
       remedy: `Set ${ownPair}.`,
     }
   }
   const own = new X509Certificate(pair.crt)
   return {
-    what: `${at} did not take our certificate of ${inOneLine(own.subject)}, issued by ${inOneLine(own.issuer)}, valid to ${own.validTo}: ${message}`,
+    what: `${at} refused the client certificate of ${inOneLine(own.subject)}, issued by ${inOneLine(own.issuer)}, valid to ${own.validTo}: ${message}`,
     remedy: `Set ${ownPair} to a pair that the server trusts.`,
   }
 }
 
-/** The certificate that the server shows, believed or not; null where it speaks no TLS. */
+/** Returns the server's certificate, trusted or not. Null if the server does not use TLS. */
 function shownCertificate(settings: TemporalSettings, withinMs: number): Promise<X509Certificate | null> {
   const { host, port } = hostAndPort(settings.address)
   return new Promise((resolve) => {
-    // Only to say what it is: nothing is sent over this connection.
+    // Accepts any certificate, only to describe it. Nothing is sent over this connection.
     const socket = openTls({ ...tlsOptions(settings), host, port, rejectUnauthorized: false, timeout: withinMs }, () =>
       end(socket.getPeerX509Certificate() ?? null),
     )
@@ -153,11 +153,11 @@ function hostAndPort(address: string): { host: string; port: number } {
 
 const inOneLine = (name: string) => name.replaceAll('\n', ', ')
 
-/** What keeps us from Temporal and what to do about it, in words that name the setting. */
+/** The problem that blocks the connection to Temporal, and the remedy, which names the setting. */
 type Trouble = {
   what: string
   remedy: string
-  /** It may only be starting, and waiting may be all it takes. */
+  /** True if waiting may be enough, because Temporal may still be starting. */
   mayPass?: boolean
 }
 
@@ -170,23 +170,28 @@ export class TemporalError extends Error {
   }
 }
 
-/** The namespace works for another Nightshift, whose workers would take what this one starts. */
+/**
+ * Makes the error that the namespace belongs to another Nightshift, whose workers would take this
+ * work.
+ */
 export function foreignNamespace({ namespace, address }: TemporalSettings, cause: unknown): TemporalError {
-  const what = `The namespace ${namespace} at ${address} belongs to another Nightshift, with another database`
-  const remedy = `Name a namespace of this one's own in TEMPORAL_NAMESPACE. Where the other one is gone for good: temporal schedule delete --namespace ${namespace} --schedule-id ${queueScheduleId}`
+  const what = `The namespace ${namespace} at ${address} belongs to another Nightshift, which has another database`
+  const remedy = `Name another namespace in TEMPORAL_NAMESPACE. If the other Nightshift is gone for good: temporal schedule delete --namespace ${namespace} --schedule-id ${queueScheduleId}`
   return new TemporalError({ what, remedy }, cause)
 }
 
 /**
- * Asks on a separate connection what is in the way: name, port, TLS, key, namespace. Null where
- * Temporal answers for the namespace. The SDK's two clients mostly say "no connection before the
- * deadline", and differ.
+ * Checks on a separate connection what blocks Temporal: name, port, TLS, key, namespace. Null if
+ * Temporal responds for the namespace. The SDK's two clients mostly report only "no connection
+ * before the deadline", and differ from each other.
  */
 export async function troubleWith(settings: TemporalSettings, withinMs = 5_000): Promise<Trouble | null> {
   return (await handshake(settings, withinMs)) ?? (await refusal(settings, withinMs))
 }
 
-/** Does this; in Temporal's trouble the error names it, at once where waiting would not help. */
+/**
+ * Runs `connect`. If Temporal fails, throws what blocks it, and at once if waiting would not help.
+ */
 export async function explainTrouble<T>(settings: TemporalSettings, connect: () => Promise<T>): Promise<T> {
   const before = await troubleWith(settings)
   if (before && !before.mayPass) throw new TemporalError(before)
@@ -199,10 +204,10 @@ export async function explainTrouble<T>(settings: TemporalSettings, connect: () 
 }
 
 /**
- * Does this once the whole server knows the namespace. A new one is described at once, while server
- * parts with namespaces in memory read them again every few seconds and say NOT_FOUND until then.
- * Asks for `patienceMs`, then throws the last words. What it does may be done in part and then
- * again.
+ * Runs `work` when the complete server knows the namespace. A new namespace can be described at
+ * once, but parts of the server that keep namespaces in memory reload them every few seconds and
+ * return NOT_FOUND until then. Repeats for `patienceMs`, then throws the last error. `work` may be
+ * done partly and then again.
  */
 export async function onceNamespaceIsKnown<T>(work: () => Promise<T>, patienceMs = 30_000): Promise<T> {
   const until = performance.now() + patienceMs
@@ -235,7 +240,7 @@ async function refusal(settings: TemporalSettings, withinMs: number): Promise<Tr
     if (code === notFound) {
       return {
         what: `Temporal at ${address} has no namespace "${namespace}"`,
-        remedy: `Correct TEMPORAL_NAMESPACE, or make it with "temporal operator namespace create --namespace ${namespace}".`,
+        remedy: `Correct TEMPORAL_NAMESPACE, or create the namespace with "temporal operator namespace create --namespace ${namespace}".`,
       }
     }
     if (code === unauthenticated || code === permissionDenied) {
@@ -243,13 +248,13 @@ async function refusal(settings: TemporalSettings, withinMs: number): Promise<Tr
       return {
         what: `Temporal at ${address} ${what} for the namespace "${namespace}": ${details}`,
         remedy: apiKey
-          ? 'Check TEMPORAL_API_KEY: is it of this namespace, and not expired or revoked?'
+          ? 'Check TEMPORAL_API_KEY: is it for this namespace, and not expired or revoked?'
           : 'Set TEMPORAL_API_KEY, or TEMPORAL_TLS_CLIENT_CERT_PATH and TEMPORAL_TLS_CLIENT_KEY_PATH.',
       }
     }
     return {
       what: `Temporal at ${address} does not answer for the namespace "${namespace}": ${details}`,
-      remedy: 'Look at the log of the Temporal frontend, and at what stands between.',
+      remedy: 'Check the log of the Temporal frontend, and proxies on the way.',
       mayPass: true,
     }
   } finally {
@@ -257,13 +262,13 @@ async function refusal(settings: TemporalSettings, withinMs: number): Promise<Tr
   }
 }
 
-/** The way to Temporal and the identity: a client's and a worker's connection take it as it is. */
+/** Temporal's address and identity, in the form that client and worker connections accept. */
 export type TemporalSettings = {
-  /** `host:port` */
+  /** The address as `host:port`. */
   address: string
   namespace: string
   apiKey?: string
-  /** false: in clear text. true: by the authorities that this machine trusts. */
+  /** `false`: without TLS. `true`: with the authorities that this machine trusts. */
   tls:
     | boolean
     | {
@@ -275,7 +280,7 @@ export type TemporalSettings = {
   metadata?: Record<string, string>
 }
 
-/** What both kinds of connection are made with. */
+/** Returns the options for both kinds of connection. */
 export function connectionOptions({ address, apiKey, tls, metadata }: TemporalSettings) {
   return { address, tls, ...(apiKey && { apiKey }), ...(metadata && { metadata }) }
 }

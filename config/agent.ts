@@ -5,16 +5,19 @@ import { knownPushServices, parsePushServices } from '../domain/push.ts'
 import { trustLevels } from '../domain/trust.ts'
 import { engineNames } from '../placement/bound/assignment.ts'
 
-/** The environment's texts by name, before they are parsed: what is not set is not there. */
+/**
+ * The values of environment variables by name, before parsing. A variable that is not set is
+ * absent.
+ */
 export type EnvironmentTexts = Record<string, string>
 
-/** Kinds of setting that more than one subject has. */
+/** Kinds of setting that several groups use. */
 
 const port = z.coerce.number().int().min(0).max(65_535)
 export const flag = z.enum(['true', 'false', '1', '0']).transform((text) => text === 'true' || text === '1')
 export const url = z.url({ protocol: /^https?$/, error: 'is not an http(s) URL' })
 
-/** The text of a file of PEM certificates; null where it cannot be read or holds none. */
+/** Reads a file of PEM certificates; null if it is unreadable or holds none. */
 export function certificatesIn(file: string): string | null {
   try {
     const text = readFileSync(file, 'utf8')
@@ -24,12 +27,12 @@ export function certificatesIn(file: string): string | null {
   }
 }
 
-/** Would somebody on the way read what is said to this address? */
+/** Whether traffic to this address can be read on the network: plain HTTP to another machine. */
 export function isReadable(address: string): boolean {
   return /^http:\/\/(?!localhost[:/]|127(\.\d+){3}[:/]|\[::1\])/.test(`${address}/`)
 }
 
-/** Where the processes listen, what they connect to, and how much they take on. */
+/** Settings of the processes: addresses, connections, and limits of work. */
 export const processes = z.object({
   BOOTSTRAP_ADMIN_TOKEN: z.string().min(24, 'must have at least 24 characters').optional(),
   BOOTSTRAP_INGEST_TOKEN: z.string().min(24, 'must have at least 24 characters').optional(),
@@ -43,12 +46,12 @@ export const processes = z.object({
   PORT: port.default(8080),
   WORKER_PORT: port.default(8081),
   // See "What waiting costs" in docs/explanation/operations.md.
-  WORKER_CACHED_WORKFLOWS: z.coerce.number().int().min(0).max(10_000).default(100),
+  WORKER_CACHED_WORKFLOWS: z.coerce.number().int().min(0).max(10_000).default(500),
   WORKER_WORKFLOW_THREADS: z.coerce.number().int().min(1).max(16).default(1),
   WORKER_ACTIVITY_SLOTS: z.coerce.number().int().min(1).max(500).default(50),
   HOST: z.string().default('127.0.0.1'),
   PUBLIC_URL: url.optional(),
-  // Its path is a credential at most services that take it.
+  // The path of this address is a credential at most monitoring services.
   HEARTBEAT_URL: url.optional(),
   PUSH_SERVICES: z
     .string()
@@ -62,7 +65,7 @@ export const processes = z.object({
   LOG_LEVEL: z.enum(['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent']).default('info'),
 })
 
-/** The agent and the model it asks. */
+/** Settings of the agent and its model. */
 export const agent = z.object({
   AGENT_ENABLED: flag.default(false),
   AGENT_MAX_CONCURRENT: z.coerce.number().int().min(1).max(100).default(3),
@@ -84,7 +87,7 @@ export const agent = z.object({
   LLM_REQUESTS_PER_SECOND: z.coerce.number().min(0.1).max(1_000).default(20),
 })
 
-/** Where a site keeps its runbooks. */
+/** Settings of the installation's own runbooks. */
 export const knowledge = z.object({
   KNOWLEDGE_PATH: z.string().regex(/^\//, 'is not an absolute path').optional(),
   KNOWLEDGE_REPO: z
@@ -93,7 +96,10 @@ export const knowledge = z.object({
   KNOWLEDGE_REPO_TOKEN: z.string().min(1).optional(),
 })
 
-/** Credentials of a repository stand in a setting that no log and no page shows. */
+/**
+ * Lists problems of the repository's settings. Credentials belong in a setting that no log and no
+ * page shows, not in the URL.
+ */
 export function knowledgeProblems({ KNOWLEDGE_REPO, KNOWLEDGE_REPO_TOKEN }: EnvironmentTexts): string[] {
   if (!KNOWLEDGE_REPO)
     return KNOWLEDGE_REPO_TOKEN ? ['KNOWLEDGE_REPO is required when KNOWLEDGE_REPO_TOKEN is set'] : []
@@ -109,14 +115,14 @@ export function knowledgeProblems({ KNOWLEDGE_REPO, KNOWLEDGE_REPO_TOKEN }: Envi
   ]
 }
 
-/** The folder and the repository of the site's runbooks; the branch stands after a `#`. */
+/** Returns the folder and the repository of the runbooks. The branch follows a `#` in the URL. */
 export function knowledgeSettings(config: z.infer<typeof knowledge>) {
   const { KNOWLEDGE_PATH: path = null, KNOWLEDGE_REPO, KNOWLEDGE_REPO_TOKEN: token = null } = config
   const [url = '', branch = ''] = KNOWLEDGE_REPO?.split('#') ?? []
   return { path, repository: KNOWLEDGE_REPO ? { url, branch: branch === '' ? null : branch, token } : null }
 }
 
-/** An agent that is on takes a model and a token. */
+/** Lists problems: an enabled agent needs a model and a token. */
 export function agentProblems(given: EnvironmentTexts): string[] {
   if (!agent.shape.AGENT_ENABLED.safeParse(given.AGENT_ENABLED).data) return []
   const problems: string[] = []
@@ -129,7 +135,7 @@ export function agentProblems(given: EnvironmentTexts): string[] {
   return problems
 }
 
-/** Defaults of `platform_config` that somebody really set in the environment. */
+/** Returns the defaults of the table `platform_config` that the environment explicitly sets. */
 export function givenDefaults(
   environment: Record<string, string | undefined> = process.env,
 ): Record<'AGENT_MAX_CONCURRENT' | 'AGENT_FOLLOWER_CONCURRENT' | 'AGENT_TRUST' | 'LLM_MAX_TURNS', string | undefined> {
@@ -142,7 +148,7 @@ export function givenDefaults(
   }
 }
 
-/** Whatever runs the hosts, and how plans are made for them. */
+/** Settings of the platform that runs the hosts, and of placement plans. */
 export const platform = z.object({
   PLACEMENT_ENGINE: z.enum(engineNames).default('glpk'),
   PLACEMENT_CPU_OVERCOMMIT_PERCENT: z.coerce.number().int().min(100).max(3_200).default(100),
@@ -154,7 +160,7 @@ export const platform = z.object({
     .default('/run/nightshift-api/sources'),
   PLATFORM_URL: url.optional(),
   PLATFORM_TOKEN: z.string().default(''),
-  // Nodes of one cluster: `https://pve1:8006,https://pve2:8006`.
+  // Addresses of nodes of one cluster, such as `https://pve1:8006,https://pve2:8006`.
   PROXMOX_URL: z
     .string()
     .transform((text) => text.split(',').map((part) => part.trim()))
@@ -171,7 +177,7 @@ export const platform = z.object({
   PROXMOX_RACKS: z.string().transform(rackMap).optional(),
 })
 
-/** `r1=pve1,pve2;r2=pve3` as rack by node. */
+/** Parses `r1=pve1,pve2;r2=pve3` into a map from node to rack. */
 function rackMap(text: string, context: z.core.$RefinementCtx): Record<string, string> {
   const racks: Record<string, string> = Object.create(null)
   for (const part of text.split(';').filter((part) => part.trim() !== '')) {
@@ -189,7 +195,7 @@ function rackMap(text: string, context: z.core.$RefinementCtx): Record<string, s
   return racks
 }
 
-/** A cluster takes an address and a token, and there is one platform. */
+/** Lists problems: a cluster needs an address and a token, and there is only one platform. */
 export function platformProblems(given: EnvironmentTexts): string[] {
   const { PROXMOX_URL, PROXMOX_TOKEN, PROXMOX_CA_FILE, PROXMOX_RACKS, PLATFORM_URL } = given
   if (!PROXMOX_URL) {
@@ -198,7 +204,7 @@ export function platformProblems(given: EnvironmentTexts): string[] {
       : []
   }
   const problems: string[] = []
-  if (PLATFORM_URL) problems.push('PROXMOX_URL and PLATFORM_URL are both set: there is one platform')
+  if (PLATFORM_URL) problems.push('PROXMOX_URL and PLATFORM_URL are both set: keep one')
   if (!PROXMOX_TOKEN) problems.push('PROXMOX_TOKEN is required when PROXMOX_URL is set')
   if (PROXMOX_URL.split(',').some((one) => isReadable(one.trim()))) {
     problems.push('PROXMOX_URL must be https, unless it is on this machine')
@@ -209,7 +215,7 @@ export function platformProblems(given: EnvironmentTexts): string[] {
   return problems
 }
 
-/** The cluster that is the platform; null where none is set. */
+/** Returns the settings of the Proxmox cluster that is the platform; null if none is configured. */
 export function proxmoxSettings(config: z.infer<typeof platform>): Omit<ProxmoxOptions, 'journal'> | null {
   const { PROXMOX_URL, PROXMOX_TOKEN, PROXMOX_CA_FILE, PROXMOX_RACKS } = config
   if (!PROXMOX_URL || !PROXMOX_TOKEN) return null

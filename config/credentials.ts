@@ -4,7 +4,7 @@ import type { PersonRole } from '../domain/permissions.ts'
 import type { SlackSettings } from '../notify/slack/client.ts'
 import { certificatesIn, type EnvironmentTexts, isReadable, url } from './agent.ts'
 
-/** The provider that vouches for people. */
+/** Settings of the identity provider through which people sign in. */
 export const oidc = z.object({
   OIDC_ISSUER: url.optional(),
   OIDC_CLIENT_ID: z.string().min(1).optional(),
@@ -18,8 +18,8 @@ export const oidc = z.object({
 })
 
 /**
- * `sre-admins=admin,sre=approver`; semicolons between them where group names hold commas, as
- * LDAP's. No machine roles: no group makes a person an agent.
+ * Parses `sre-admins=admin,sre=approver`. With semicolons as separators, group names may contain
+ * commas, as in LDAP. Accepts no machine role, so that no group makes a person an agent.
  */
 function roleMap(text: string, context: z.core.$RefinementCtx): Record<string, PersonRole> {
   const roles: Record<string, PersonRole> = Object.create(null)
@@ -30,11 +30,14 @@ function roleMap(text: string, context: z.core.$RefinementCtx): Record<string, P
       context.addIssue(`has "${pair.trim()}", which is not <group>=<viewer, operator, approver or admin>`)
     }
   }
-  if (Object.keys(roles).length === 0) context.addIssue('names no group: nobody could sign in')
+  if (Object.keys(roles).length === 0) context.addIssue('names no group, so nobody could sign in')
   return roles
 }
 
-/** A provider takes all of its settings; it is believed over TLS, or from this machine. */
+/**
+ * Lists problems: an identity provider needs all of its settings, and needs TLS unless it runs on
+ * this machine.
+ */
 export function oidcProblems(given: EnvironmentTexts): string[] {
   if (!given.OIDC_ISSUER) return []
   const problems = (['OIDC_CLIENT_ID', 'OIDC_ROLE_MAP', 'PUBLIC_URL'] as const)
@@ -44,7 +47,7 @@ export function oidcProblems(given: EnvironmentTexts): string[] {
   return problems
 }
 
-/** The provider that vouches for people; null where none is set. */
+/** Returns the settings of the identity provider; null if none is configured. */
 export function oidcSettings(config: z.infer<typeof oidc> & { PUBLIC_URL?: string }): OidcSettings | null {
   const { OIDC_ISSUER, OIDC_CLIENT_ID, OIDC_ROLE_MAP, PUBLIC_URL } = config
   if (!OIDC_ISSUER || !OIDC_CLIENT_ID || !OIDC_ROLE_MAP || !PUBLIC_URL) return null
@@ -59,7 +62,7 @@ export function oidcSettings(config: z.infer<typeof oidc> & { PUBLIC_URL?: strin
   }
 }
 
-/** Slack with a bot. */
+/** Settings of the Slack bot. */
 export const slack = z.object({
   SLACK_BOT_TOKEN: z
     .string()
@@ -74,8 +77,8 @@ export const slack = z.object({
 })
 
 /**
- * Slack with a bot takes all of its settings: without the secret no button is believed, without
- * `PUBLIC_URL` none is reached.
+ * Lists problems: the Slack bot needs all of its settings. Without the signing secret no button
+ * press can be verified. Without `PUBLIC_URL` Slack cannot reach this API.
  */
 export function slackProblems(given: EnvironmentTexts): string[] {
   const own = ['SLACK_BOT_TOKEN', 'SLACK_SIGNING_SECRET', 'SLACK_CHANNEL'] as const
@@ -89,7 +92,10 @@ export function slackProblems(given: EnvironmentTexts): string[] {
   return problems
 }
 
-/** The workspace where a bot notifies and asks; null where none is set. */
+/**
+ * Returns the settings of the Slack bot, which notifies people and asks for approvals; null if none
+ * is configured.
+ */
 export function slackSettings(config: z.infer<typeof slack>): SlackSettings | null {
   const { SLACK_BOT_TOKEN, SLACK_SIGNING_SECRET, SLACK_CHANNEL } = config
   if (!SLACK_BOT_TOKEN || !SLACK_SIGNING_SECRET || !SLACK_CHANNEL) return null
@@ -101,7 +107,7 @@ export function slackSettings(config: z.infer<typeof slack>): SlackSettings | nu
   }
 }
 
-/** Keys of the device mesh (ed25519, PKCS8, PEM): in the API process and nowhere else. */
+/** Key files of the device mesh (ed25519, PKCS8, PEM). Only the API process has them. */
 export const mesh = z.object({
   MESH_ROOT_KEY_FILE: z.string().min(1).optional(),
   MESH_SIGNING_KEY_FILE: z.string().min(1).optional(),
@@ -110,7 +116,10 @@ export const mesh = z.object({
   MESH_PUBLIC_CA_FILE: z.string().min(1).optional(),
 })
 
-/** The mesh takes two keys, for root and signing: a stolen signing key must not sign manifests. */
+/**
+ * Lists problems: the mesh needs two keys, so that nobody can sign a manifest with a stolen signing
+ * key.
+ */
 export function meshProblems(given: EnvironmentTexts): string[] {
   const { MESH_ROOT_KEY_FILE: root, MESH_SIGNING_KEY_FILE: signing, MESH_CA_FILE: ca, MESH_PUBLIC_CA_FILE: own } = given
   const keys = (['MESH_ROOT_KEY_FILE', 'MESH_SIGNING_KEY_FILE', 'MESH_NEXT_KEY_FILE'] as const).filter(
@@ -120,7 +129,7 @@ export function meshProblems(given: EnvironmentTexts): string[] {
   if (keys.length > 0 && !root) problems.push(`MESH_ROOT_KEY_FILE is required when ${keys[0]} is set`)
   if (keys.length > 0 && !signing) problems.push(`MESH_SIGNING_KEY_FILE is required when ${keys[0]} is set`)
   if (new Set(keys.map((name) => given[name])).size < keys.length) {
-    problems.push(`${keys.join(' and ')} name one file twice: each is a key of its own`)
+    problems.push(`${keys.join(' and ')} name the same file: give each of them its own key`)
   }
   if (ca && !certificatesIn(ca)) {
     problems.push(`MESH_CA_FILE names ${ca}, which cannot be read or holds no PEM certificate`)
@@ -136,11 +145,14 @@ export type MeshSettings = {
   signingKeyFile: string
   nextKeyFile: string | null
   ca?: string
-  /** PEM of the authority behind the certificate at PUBLIC_URL, for agents that call out. */
+  /**
+   * PEM of the certificate authority behind the certificate of PUBLIC_URL, for agents that connect
+   * to that address.
+   */
   authority?: string
 }
 
-/** Where the keys of the device mesh are; null where none is set. */
+/** Returns the files of the mesh's keys; null if they are not configured. */
 export function meshSettings(config: z.infer<typeof mesh>): MeshSettings | null {
   const { MESH_ROOT_KEY_FILE, MESH_SIGNING_KEY_FILE, MESH_NEXT_KEY_FILE, MESH_CA_FILE, MESH_PUBLIC_CA_FILE } = config
   if (!MESH_ROOT_KEY_FILE || !MESH_SIGNING_KEY_FILE) return null
@@ -156,8 +168,8 @@ export function meshSettings(config: z.infer<typeof mesh>): MeshSettings | null 
 }
 
 /**
- * A device's address that its row leaves to the environment. Only such variables: no other is
- * anybody's business.
+ * Reads the address of a device from the variable that the device's row names. Refuses other
+ * variables.
  */
 export function deviceUrlVariable(name: string): string | undefined {
   return name.endsWith('_DEVICE_MESH_URL') ? process.env[name] || undefined : undefined

@@ -6,7 +6,7 @@ import { mesh, oidc, slack } from './credentials.ts'
 import { secrets, settingNames } from './settings.ts'
 import { temporal } from './temporal.ts'
 
-/** Which part of the environment belongs together, in the order in which people look for it. */
+/** Groups of environment variables, in the order of the documentation. */
 const groups: [group: string, part: z.ZodObject][] = [
   ['Agent and model', agent],
   ['Processes', processes],
@@ -21,15 +21,15 @@ const groups: [group: string, part: z.ZodObject][] = [
 const isSecret = (name: string): boolean => (secrets as readonly string[]).includes(name)
 
 /**
- * Texts of several lines that no page shows: certificates, and a key that somebody put into the
- * wrong one.
+ * Whether a variable holds several lines that no page may show: certificates, or a key put there by
+ * mistake.
  */
 const isMaterial = (name: string): boolean => name.endsWith('_DATA')
 
 /**
- * Variables that configure a process, with its values. A secret is `set` or not: neither its length
- * nor its file is shown. Addresses lose credentials and query. `text`: the documentation's page
- * that describes each.
+ * Lists the variables that configure a process, with their values. A secret is only reported as
+ * `set` or not: neither its length nor its file is shown. Addresses are shown without credentials
+ * and query. `text`: the documentation page that describes each variable.
  */
 export function listEnvironment(
   environment: Record<string, string | undefined>,
@@ -51,23 +51,20 @@ export function listEnvironment(
   )
 }
 
-/** As text, as a person writes it; null without a default. An empty text counts as none. */
+/** Returns the default as a person writes it; null if there is none or it is empty. */
 function defaultOf(schema: z.ZodType): string | null {
   const { success, data } = schema.safeParse(undefined)
   return success && data !== undefined && data !== '' ? String(data) : null
 }
 
-/**
- * Addresses without user, password and query; what is no address, or a list with other words, keeps
- * its other words.
- */
+/** Removes user, password and query from addresses. Other text stays unchanged. */
 export function withoutCredentials(text: string): string {
   return text
     .replaceAll(/([a-z][a-z0-9+.-]*:\/\/)[^/?#\s]*@/gi, '$1')
     .replaceAll(/([a-z][a-z0-9+.-]*:\/\/[^?#\s,]*)\?[^#\s,]*/gi, '$1?…')
 }
 
-/** The sentence of each variable in the table of the documentation, without its marks. */
+/** Reads the description of each variable from the documentation's table, without markup. */
 function readDescriptions(text: string): Map<string, string> {
   const rows = text.matchAll(/^\| `([A-Z_]+)` \| .*? \| ?(.*) \|$/gm)
   const plain = (meaning: string) => meaning.replaceAll('`', '').replace(/\[([^\]]*)\]\([^)]*\)/g, '$1')

@@ -2,10 +2,13 @@ import { closeSync, constants, fstatSync, openSync, readFileSync, realpathSync }
 import { posix } from 'node:path'
 import { minCredentialCharacters } from '../domain/hidden-credentials.ts'
 
-/** A credential or list of authorities named by a source or job is absent, or not to be read. */
+/** A credential or a file of certificate authorities of a source or job is absent or unreadable. */
 export class NoCredential extends Error {
   override name = 'NoCredential' as const
-  /** There is nothing, and it may come yet; else what is there is not to be read. */
+  /**
+   * True: the credential is absent, but may be provided later. False: it is present and was
+   * refused.
+   */
   readonly isAbsent: boolean
   constructor(message: string, isAbsent = false) {
     super(message)
@@ -13,31 +16,36 @@ export class NoCredential extends Error {
   }
 }
 
-/** Longer than any token, and than a chain of certificates of one server. */
+/**
+ * The maximum size of a credential. Longer than any token or chain of certificates of one server.
+ */
 const maxCredentialBytes = 64_000
-/** The authorities of a whole system are a quarter of a megabyte. */
+/**
+ * The maximum size of a file of authorities. The authorities of a whole system need about 250 kB.
+ */
 const maxAuthorityBytes = 2_000_000
 
 /**
- * Reads a credential by its reference, `file:/path` or `env:NAME`, when needed: a new one works
- * without a restart. `directory`: the only one whose files may be read; null where the reference is
- * in a file of the API's host. No message has the file system's words.
+ * Reads a credential by its reference, `file:/path` or `env:NAME`, each time that it is needed, so
+ * that a new one works without a restart. `directory`: the only directory from which files may be
+ * read; null if the reference comes from a file on the host of the API. No error message contains
+ * text from the file system.
  */
 export function readRef(ref: string, directory: string | null = null): string {
   const [kind = '', place = ''] = ref.split(/:(.*)/s)
   const read = kind === 'file' ? readWithin(place, directory, maxCredentialBytes) : (process.env[place] ?? '')
-  // PEM stays as it is in its file; a token loses the end of its line.
+  // Keeps PEM unchanged, and removes the final line break of a token.
   const text = kind === 'file' && read.includes('-----BEGIN') ? read : read.trim()
   const what = kind === 'file' ? `the file ${place}` : `the variable ${place}`
   if (text === '') throw new NoCredential(`${what} is empty or cannot be read by the API process`, true)
   if (text.length < minCredentialCharacters)
     throw new NoCredential(
-      `${what} holds fewer than ${minCredentialCharacters} characters, which could not be hidden in an answer`,
+      `${what} holds fewer than ${minCredentialCharacters} characters, so it could not be redacted in responses`,
     )
   return text
 }
 
-/** PEM of authorities, by the same rule; it is no secret. */
+/** Reads certificate authorities (PEM) by the same rule as `readRef`. They are not secret. */
 export function readAuthorities(place: string, directory: string | null = null): string {
   const text = readWithin(place, directory, maxAuthorityBytes)
   if (text.includes('-----BEGIN CERTIFICATE-----')) return text
@@ -47,15 +55,18 @@ export function readAuthorities(place: string, directory: string | null = null):
   )
 }
 
-/** Is it a place below the directory? Where its links lead is seen when it is read. */
+/** Whether the path is below the directory. Symbolic links are checked when the file is read. */
 function isBelow(place: string, directory: string): boolean {
   return place === posix.normalize(place) && place.startsWith(`${directory.replace(/\/+$/, '')}/`)
 }
 
-/** One file has one name here: `..data/token` would be another for a mounted secret's `token`. */
+/**
+ * Whether a part of the path begins with a dot. Such a path is refused, because one file must not
+ * have two names, such as `..data/token`.
+ */
 const hasDots = (place: string): boolean => place.split('/').some((each) => each.startsWith('.'))
 
-/** Empty where there is nothing to read. Throws NoCredential where it is not to be read. */
+/** Reads a file; empty if there is none. Throws NoCredential if the file must not be read. */
 function readWithin(place: string, directory: string | null, maxBytes: number): string {
   const refuse = (why: string) => new NoCredential(`the file ${place} ${why}`)
   const real = realPath(place)
@@ -63,12 +74,13 @@ function readWithin(place: string, directory: string | null, maxBytes: number): 
     if (!isBelow(place, directory)) throw refuse(`is not below ${directory} (SOURCES_DIR)`)
     if (hasDots(place.slice(directory.length))) throw refuse('has a name that begins with a dot')
     if (real === null) return ''
-    if (!isBelow(real, realPath(directory) ?? directory)) throw refuse(`leads out of ${directory} (SOURCES_DIR)`)
+    if (!isBelow(real, realPath(directory) ?? directory))
+      throw refuse(`resolves to a path outside ${directory} (SOURCES_DIR)`)
   }
   if (real === null) return ''
   let file: number
   try {
-    // What became a link since is not followed, and a pipe without a writer is not waited for.
+    // Follows no symbolic link made since the check, and does not wait for a pipe without a writer.
     file = openSync(real, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK)
   } catch {
     return ''

@@ -17,24 +17,29 @@ import { mesh, meshProblems, oidc, oidcProblems, slack, slackProblems } from './
 import { temporal, temporalProblems, temporalSettings } from './temporal.ts'
 
 /**
- * The configuration: the environment, parsed and held against itself, with the models that a site
- * declares.
+ * Parses the environment, and checks settings against each other and against the models that the
+ * installation declares.
  */
 
 const defaultModel = 'default'
 
-/** A model at a server, with its requests' parts. The key stays in the worker that reads this. */
+/**
+ * A model on a model server, with what a request needs. The key stays in the worker that reads it.
+ */
 export type DeclaredModel = {
   name: string
   baseUrl: string
   model: string
   apiKey: string
-  /** Names of those that are asked while this one cannot be, in order. */
+  /** Names of the models to use, in order, while this model is unreachable. */
   fallbacks: string[]
   protocol: ProtocolSetting
 }
 
-/** How a model says its calls. `auto`: natively, unless its server is known to take no tools. */
+/**
+ * The form of the calls to a model. `auto`: native tool calls, unless the model server is known not
+ * to support tools.
+ */
 type ProtocolSetting = z.infer<typeof protocolSetting>
 const protocolSetting = z.enum(['auto', 'native', 'json'])
 
@@ -51,20 +56,20 @@ const entry = z
     name: modelName,
     baseUrl: plainUrl,
     model: z.string().min(1).max(200),
-    /** The key's file, or the worker's variable; neither: none is sent. */
+    /** The file or the worker's variable with the key. With neither, no key is sent. */
     keyFile: z.string().min(1).optional(),
     keyVariable: z
       .string()
-      .regex(/^[A-Z_][A-Z0-9_]*$/, 'is no name of a variable')
+      .regex(/^[A-Z_][A-Z0-9_]*$/, 'is not the name of a variable')
       .optional(),
     fallbacks,
-    /** Without it LLM_PROTOCOL. */
+    /** The default is LLM_PROTOCOL. */
     protocol: protocolSetting.optional(),
   })
   .refine(({ keyFile, keyVariable }) => !keyFile || !keyVariable, 'has keyFile and keyVariable: keep one')
 
 const serversFile = z.strictObject({
-  /** The model of LLM_BASE_URL and LLM_MODEL. */
+  /** Options for the model of LLM_BASE_URL and LLM_MODEL. */
   default: z.strictObject({ fallbacks, protocol: protocolSetting.optional() }).optional(),
   models: z.array(entry).max(50).default([]),
 })
@@ -78,8 +83,8 @@ type GivenModels = {
 }
 
 /**
- * All models, the default first. `problems`: a line for each fault of the file, with its remedy;
- * with a fault only the default is answered.
+ * Reads all models, the default first. `problems`: one line for each fault of the file, with its
+ * remedy. If there is a fault, only the default model is returned.
  */
 function readModels(
   given: GivenModels,
@@ -118,15 +123,16 @@ function readModels(
 }
 
 /**
- * A run keeps its first protocol: tools cannot become words in the middle. The other way round any
- * model can be asked.
+ * Lists fallbacks with an unsuitable protocol. A run keeps its first protocol, because native tool
+ * calls cannot be converted to text in the middle of a run. A run that began with `json` can use
+ * any model.
  */
 function protocolFaults({ name, protocol, fallbacks: own }: DeclaredModel, models: readonly DeclaredModel[]): string[] {
   if (protocol !== 'native') return []
   const asWords = models.filter((each) => own.includes(each.name) && each.protocol === 'json')
   return asWords.map(
     (each) =>
-      `${name}: its fallback ${each.name} is asked by json, and a run of native keeps native: give both one protocol`,
+      `${name} uses native, but its fallback ${each.name} uses json: give both the same protocol, because a run cannot change it`,
   )
 }
 
@@ -178,7 +184,7 @@ const schema = z.object({
   ...mesh.shape,
 })
 
-/** Per subject, what only several settings together can get wrong. */
+/** Checks that involve several settings, by subject. */
 const problemsOf = [
   agentProblems,
   knowledgeProblems,
@@ -191,10 +197,10 @@ const problemsOf = [
 
 export type Config = z.infer<typeof schema>
 
-/** Every setting, as docs/reference/configuration.md tells of it. */
+/** Names of all settings, as in docs/reference/configuration.md. */
 export const settingNames = Object.keys(schema.shape) as (keyof Config)[]
 
-/** Settings that a file may give, named by `<NAME>_FILE`, as orchestrators mount secrets. */
+/** Settings that may come from a file named by `<NAME>_FILE`, as orchestrators mount secrets. */
 export const secrets = [
   'AGENT_API_KEY',
   'BOOTSTRAP_ADMIN_TOKEN',
@@ -224,8 +230,8 @@ export class ConfigError extends Error {
 }
 
 /**
- * The only reader of the environment. Answers parsed settings or throws ConfigError with every
- * problem at once. `requires`: what this process cannot do without.
+ * Reads the environment and returns the parsed settings. Throws one ConfigError with all problems.
+ * No other code parses the settings. `requires`: the settings that this process requires.
  */
 export function readConfig(
   environment: Record<string, string | undefined> = process.env,
@@ -266,8 +272,8 @@ export function readConfig(
 }
 
 /**
- * Models for runs, with their keys: for the worker alone. Throws ConfigError with every fault of
- * LLM_SERVERS_FILE.
+ * Returns the models for runs, with their keys: only for the worker. Throws ConfigError with all
+ * faults of LLM_SERVERS_FILE.
  */
 export function modelsOf(
   config: Config,
@@ -285,12 +291,15 @@ export function modelsOf(
   return models
 }
 
-/** For a process' main file: a wrong environment ends it with 1 and one message of all problems. */
+/**
+ * Reads the settings for the main file of a process. If they are invalid, prints one message and
+ * exits with 1.
+ */
 export function readConfigOrExit(requires: (keyof Config)[]): Config {
   return orExit(() => readConfig(process.env, requires))
 }
 
-/** The same for what a file of the configuration says. */
+/** Returns the result of `read`. On a ConfigError, prints its message and exits with 1. */
 export function orExit<T>(read: () => T): T {
   try {
     return read()
@@ -301,9 +310,7 @@ export function orExit<T>(read: () => T): T {
   }
 }
 
-/**
- * The way to Temporal, whatever else is wrong in the environment: for commands that need only it.
- */
+/** Returns Temporal's settings even if others have faults, for commands that need only these. */
 export function temporalSettingsIn(environment: Record<string, string | undefined> = process.env): TemporalSettings {
   const own = Object.entries(environment).filter(([name]) => name.startsWith('TEMPORAL_'))
   return temporalSettings(readConfig(Object.fromEntries(own)))

@@ -5,7 +5,7 @@ import { z } from 'zod'
 import type { TemporalSettings } from '../clients/temporal.ts'
 import { certificatesIn, type EnvironmentTexts, flag, url } from './agent.ts'
 
-/** Temporal, by the variables that its own command line and every SDK read. */
+/** Settings of Temporal, in the variables that its command line and every SDK read. */
 export const temporal = z.object({
   TEMPORAL_ADDRESS: z.string().min(1).optional(),
   TEMPORAL_NAMESPACE: z.string().min(1).optional(),
@@ -31,7 +31,7 @@ type TemporalConfig = z.infer<typeof temporal>
 const onThisMachine = /^(localhost|127(\.\d+){3}|\[::1\])(:\d+)?$/
 const pairs = ['TEMPORAL_TLS_SERVER_CA_CERT', 'TEMPORAL_TLS_CLIENT_CERT', 'TEMPORAL_TLS_CLIENT_KEY'] as const
 
-/** Faults known without asking the server; each names the setting or file. */
+/** Lists faults that can be found without contacting the server. Each names the setting or file. */
 export function temporalProblems(given: EnvironmentTexts): string[] {
   const problems = pairs
     .filter((name) => given[`${name}_PATH`] && given[`${name}_DATA`])
@@ -44,39 +44,41 @@ export function temporalProblems(given: EnvironmentTexts): string[] {
   }
   const { TEMPORAL_TLS_CLIENT_KEY_PATH: key, TEMPORAL_CONFIG_FILE: file } = given
   if (key && !existsSync(key)) problems.push(`TEMPORAL_TLS_CLIENT_KEY_PATH names ${key}, which cannot be read`)
-  // The loader takes an absent file for an empty one, and the connection would go elsewhere.
+  // Reports an absent file, because the loader would treat it as empty and connect to another
+  // server.
   if (file && !isReadableFile(file)) problems.push(`TEMPORAL_CONFIG_FILE names ${file}, which cannot be read`)
   if (problems.length > 0) return problems
   const parsed = temporal.safeParse(given)
-  // Faults of one setting alone are said already.
+  // Stops here, because faults of single settings are already reported.
   if (!parsed.success) return []
   try {
     return contradictions(temporalSettings(parsed.data), given)
   } catch (error) {
-    // The first line alone: what follows quotes the file, and the file may hold a key.
+    // Shows only the first line, because the rest quotes the file, which may contain a key.
     const [message] = String(error instanceof Error ? error.message : error).split('\n')
     return [`${sourceOf(given)}: ${message}`]
   }
 }
 
 /**
- * The way to Temporal: the configuration file's profile, where TEMPORAL_CONFIG_FILE or
- * TEMPORAL_PROFILE names one, and each variable over it. The home directory's file is not read
- * unasked: a person's terminal settings are none of a server.
+ * Returns the settings of Temporal: the profile of the configuration file, if TEMPORAL_CONFIG_FILE
+ * or TEMPORAL_PROFILE names one, overridden by each variable. Ignores the file in the home
+ * directory, which is for a person's terminal.
  */
 export function temporalSettings(config: Partial<TemporalConfig>): TemporalSettings {
   const variables = Object.entries(config).flatMap(([name, value]) =>
     name.startsWith('TEMPORAL_') && value !== undefined && value !== '' ? [[name, String(value)] as const] : [],
   )
   const overrideEnvVars = {
-    // Where the loader looks for the file of a profile whose file is not named.
+    // Variables by which the loader finds the file of a profile if no file is named.
     ...Object.fromEntries(['HOME', 'XDG_CONFIG_HOME', 'APPDATA'].flatMap((name) => inEnvironment(name))),
     ...Object.fromEntries(variables),
   }
   const { TEMPORAL_CONFIG_FILE: file, TEMPORAL_PROFILE: profile } = config
   const { namespace, connectionOptions } = loadClientConnectConfig({
     overrideEnvVars,
-    // Named here and not only by the variable, the profile has to be in the file.
+    // Names the profile here in addition to the variable, so that the loader requires it to be in
+    // the file.
     ...(file || profile ? { profile: profile || 'default', configFileStrict: true } : { disableFile: true }),
   })
   const { address, apiKey, tls, metadata } = connectionOptions
@@ -96,7 +98,7 @@ function contradictions(settings: TemporalSettings, given: EnvironmentTexts): st
     problems.push(`TEMPORAL_ADDRESS is ${address}, which is not host:port (no scheme and no path)`)
   }
   if (apiKey && tls === false && !onThisMachine.test(address)) {
-    problems.push('TEMPORAL_API_KEY is set and TEMPORAL_TLS is false: a key is sent over TLS, or to this machine')
+    problems.push('TEMPORAL_API_KEY is set and TEMPORAL_TLS is false: a key is sent only over TLS, or to this machine')
   }
   if (given.TEMPORAL_TLS !== undefined && tls === false && pairs.some((name) => isGiven(given, name))) {
     problems.push('TEMPORAL_TLS is false, and certificates are set: remove one or the other')
@@ -111,13 +113,18 @@ function contradictions(settings: TemporalSettings, given: EnvironmentTexts): st
   return problems
 }
 
-/** The two clients refuse a certificate with another's key by two messages, naming neither. */
+/**
+ * Checks that the certificate and the key belong together. The error messages of the two clients do
+ * not make that clear.
+ */
 function pairProblems({ crt, key }: { crt: Uint8Array; key: Uint8Array }): string[] {
   try {
     const isPair = new X509Certificate(crt).checkPrivateKey(createPrivateKey(Buffer.from(key)))
     return isPair ? [] : ['TEMPORAL_TLS_CLIENT_KEY is not the key of TEMPORAL_TLS_CLIENT_CERT']
   } catch {
-    return ['TEMPORAL_TLS_CLIENT_CERT and TEMPORAL_TLS_CLIENT_KEY cannot be read as PEM; the key takes no passphrase']
+    return [
+      'TEMPORAL_TLS_CLIENT_CERT and TEMPORAL_TLS_CLIENT_KEY cannot be read as PEM; the key must have no passphrase',
+    ]
   }
 }
 

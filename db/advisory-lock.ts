@@ -1,7 +1,7 @@
 import { sql } from 'kysely'
 import type { Db } from './connect.ts'
 
-/** Runs one piece of work in at most one process; answers null at once where another is at it. */
+/** Runs work in at most one process. Returns null at once if another process is running it. */
 export async function withAdvisoryLock<T>(db: Db, name: string, work: () => Promise<T>): Promise<T | null> {
   return await db.connection().execute(async (connection) => {
     const { rows } = await sql<{ taken: boolean }>`

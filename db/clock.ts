@@ -2,7 +2,8 @@ import { sql } from 'kysely'
 import type { Db, Trx } from './connect.ts'
 
 /**
- * The database's clock, the only one that decides: UTC, microseconds. A test schema can move it.
+ * Reads the database's clock, in UTC with microseconds. Only this clock is used for decisions.
+ * Tests can change it.
  */
 export async function databaseTime(db: Db | Trx): Promise<string> {
   const { now } = await db.selectNoFrom(({ fn }) => fn<string>('nightshift_now').as('now')).executeTakeFirstOrThrow()
@@ -10,17 +11,17 @@ export async function databaseTime(db: Db | Trx): Promise<string> {
 }
 
 /**
- * The same clock, read once a statement. Only so does a comparison use an index: the function is
- * volatile and would be called for every row. For reads alone; a decision under a lock reads the
- * clock after the lock.
+ * The same clock, read once per statement, so that a comparison can use an index. The function
+ * itself is volatile and would be called for every row. Use this only for reads; a decision under a
+ * lock reads the clock after it has the lock.
  */
 export const onceNow = sql<string>`(select nightshift_now())`
 
 /**
- * The same clock as a value of a row. In a comparison PostgreSQL would call it for every row: use
- * `onceNow`.
+ * The same clock as a value of a row. Use `onceNow` in a comparison, which would otherwise call the
+ * function for every row.
  */
 export const now = sql<string>`nightshift_now()`
 
-/** A time ahead by the database's clock, to be written into a row. */
+/** A future time by the database's clock, for a row. */
 export const inSeconds = (seconds: number) => sql<string>`nightshift_now() + make_interval(secs => ${seconds})`

@@ -11,15 +11,15 @@ const timestamptz = 1184
 const int8 = 20
 
 /**
- * `2026-11-21 01:02:03.45+00` as `2026-11-21T01:02:03.450000Z`: the one spelling of a time in rows,
- * hashes and answers, in any zone of the session. Throws for what is no such time: another
- * `datestyle`, infinity, a year before Christ.
+ * Converts `2026-11-21 01:02:03.45+00` to `2026-11-21T01:02:03.450000Z`, the only format of a time
+ * in rows, hashes and responses, whatever the time zone of the session. Throws for another
+ * `datestyle`, for infinity, and for a year before Christ.
  */
 export function rfc3339(text: string): string {
   const match = /^(\d{4}-\d\d-\d\d) (\d\d:\d\d:\d\d)(?:\.(\d{1,6}))?([+-]\d\d(?::?\d\d){0,2})$/.exec(text)
   if (!match) {
     throw new Error(
-      `PostgreSQL wrote a time as ${JSON.stringify(text)}: times are read in the style ISO alone. Something between here and the database leaves out the settings of a connection, or the time is out of range`,
+      `PostgreSQL wrote a time as ${JSON.stringify(text)}, and Nightshift only reads ISO style. A pooler in front of the database drops the settings of a connection, or the time is out of range`,
     )
   }
   const [, day, clock, fraction = '', zone = ''] = match
@@ -33,16 +33,16 @@ export function rfc3339(text: string): string {
 const types: pg.CustomTypesConfig = {
   getTypeParser(oid: number, format?: 'text' | 'binary') {
     if (oid === timestamptz && format !== 'binary') return rfc3339
-    // Identity values and byte counts stay far below 2^53.
+    // Converts to a number, because identity values and byte counts are far below 2^53.
     if (oid === int8 && format !== 'binary') return Number
     return pg.types.getTypeParser(oid, format as 'text')
   },
 } as pg.CustomTypesConfig
 
 /**
- * Opens a pool in the services' role, which may append to the log and nothing more. `owner: true`
- * keeps the login's role, for migrations and tests. Connects at first use; a database that is down
- * is a query's error, and so is a pool that gives no connection for `patienceMs` (3.5 s).
+ * Opens a pool in the role of the services, which can append to the log but not change it. `owner:
+ * true` keeps the role of the login, for migrations and tests. Connects at the first use. If the
+ * database is down, or if the pool gives no connection for `patienceMs` (3.5 s), the query fails.
  */
 export function connect(
   databaseUrl: string,
@@ -52,21 +52,24 @@ export function connect(
   const open = sessionOpener(databaseUrl, options.owner === true)
   const pool = new pg.Pool({
     connectionString: databaseUrl,
-    // `pg` waits for it before it hands the connection on, though its types say nothing of that.
+    // `pg` awaits this function before it returns the connection, although its types do not show
+    // that.
     async onConnect(client) {
       silent.watch(client, await open(client))
     },
     max: options.max ?? 10,
     types,
     application_name: options.name ?? 'nightshift',
-    // Time for a free or new connection. With the look at a silent statement it stays below an
-    // answer's five seconds.
+    // The time to wait for a connection. Together with the check of a silent statement it stays
+    // below the five seconds for a response.
     connectionTimeoutMillis: options.patienceMs ?? 3_500,
     keepAlive: true,
   })
-  // The next query replaces an idle connection that breaks; without a listener the process ends.
+  // Ignores errors of an idle connection: the next query replaces it, but an error without a
+  // listener would end the process.
   pool.on('error', () => {})
-  // The same for one that breaks while held, between two statements: the next statement fails.
+  // Does the same for a connection that breaks between two statements of its holder. The next
+  // statement fails.
   pool.on('connect', (client) => client.on('error', () => {}))
   const db: Db = new Kysely<Database>({
     dialect: new PostgresDialect({ pool }),
@@ -81,36 +84,39 @@ export function connect(
   return db
 }
 
-/** PostgreSQL's words for a disk that is full (53100) and one that fails (58030). */
+/** PostgreSQL's codes for a full disk (53100) and a failing one (58030). */
 const diskFaults = new Set(['53100', '58030'])
 const diskFailedAt = new WeakMap<Db, number>()
 
-/** The last time a write of this pool met a full or failing disk; null where none did. */
+/**
+ * Returns when a write of this pool last failed because of a full or failing disk; null if it never
+ * did.
+ */
 export function lastDiskFaultMs(db: Db): number | null {
   return diskFailedAt.get(db) ?? null
 }
 
 const givenUp = new WeakMap<Db, Readonly<Record<GiveUpReason, number>>>()
 
-/** How many connections of this pool were given up, by reason, since it was opened. */
+/** Counts the connections of this pool that were given up since it was opened, by reason. */
 export function connectionsGivenUp(db: Db): Readonly<Partial<Record<GiveUpReason, number>>> {
   return givenUp.get(db) ?? {}
 }
 
-/** A listener needs a connection that no statement of the pool gets. */
+/** Addresses by pool, because a listener needs a connection outside the pool. */
 const addresses = new WeakMap<Db, string>()
 
-/** Where a thread of this process opens connections to the same database. */
+/** Returns the address at which a thread of this process can connect to the same database. */
 export function databaseAddress(db: Db): string {
   return addresses.get(db) as string
 }
 
-/** Does this in the caller's transaction where there is one, else in a new one. */
+/** Runs in the caller's transaction if there is one, otherwise in a new one. */
 export async function inTransaction<T>(db: Db | Trx, act: (trx: Trx) => Promise<T>): Promise<T> {
   return db.isTransaction ? await act(db as Trx) : await db.transaction().execute(act)
 }
 
-/** A connection to the same database outside of the pool, not open yet; the caller gets errors. */
+/** Creates a connection outside the pool, not opened yet. The caller handles its errors. */
 export function separateClient(db: Db, name: string): pg.Client {
   return new pg.Client({
     connectionString: addresses.get(db),
@@ -121,17 +127,17 @@ export function separateClient(db: Db, name: string): pg.Client {
 }
 
 /**
- * Whether PostgreSQL refused a value (class 22, data exception): a number or time out of range, an
- * impossible text. The edge refuses what it knows of these and names the field; this is for the
- * rest.
+ * Whether PostgreSQL refused a value (class 22, data exception), such as a number or time out of
+ * range, or an impossible text. The API already refuses known cases and names the field. This
+ * covers the others.
  */
 export function isDataFlaw(error: unknown): boolean {
   return error instanceof Error && /^22[0-9A-Z]{3}$/.test(String((error as { code?: unknown }).code))
 }
 
 /**
- * Whether PostgreSQL cannot store this statement's values: out of range, against a check, too large
- * for an index.
+ * Whether PostgreSQL cannot store the values of this statement, because they are out of range,
+ * violate a check, or are too large for an index.
  */
 export function isRefusedValue(error: unknown): boolean {
   const code = error instanceof Error ? String((error as { code?: unknown }).code) : ''
@@ -139,9 +145,9 @@ export function isRefusedValue(error: unknown): boolean {
 }
 
 /**
- * Whether the same statement may succeed later: lost connections, restarts, deadlocks, full pools
- * and disks, a database that takes no writes now (25006) or is being restored (3D000), a pooler
- * whose settings somebody has to change.
+ * Whether the same statement may succeed later: after a lost connection, a restart, a deadlock, a
+ * full pool or disk, while the database is read-only (25006) or being restored (3D000), or once the
+ * settings of a pooler are changed.
  */
 export function isTransient(error: unknown): boolean {
   if (!(error instanceof Error)) return false
@@ -156,12 +162,12 @@ export function isTransient(error: unknown): boolean {
   )
 }
 
-/** Asks the database for nothing: throws what keeps it from answering. */
+/** Throws if the database does not respond. Reads no data. */
 export async function ping(db: Db): Promise<void> {
   await sql`select 1`.execute(db)
 }
 
-/** A text as `like` reads it letter by letter: wildcards and escape stand for themselves. */
+/** Escapes a text for `like`, so that wildcards and escapes have no special meaning. */
 export function escapeLike(text: string): string {
   return text.replace(/[\\%_]/g, (character) => `\\${character}`)
 }

@@ -3,7 +3,7 @@ import { now, onceNow } from './clock.ts'
 import type { Db } from './connect.ts'
 import type { Scope } from './scope.ts'
 
-/** Open incidents, by type and severity. */
+/** Counts open incidents by type and severity. */
 export async function openIncidentCounts(db: Db) {
   return await db
     .selectFrom('incident')
@@ -14,7 +14,7 @@ export async function openIncidentCounts(db: Db) {
     .execute()
 }
 
-/** What people are asked now, by risk. */
+/** Counts pending approvals by risk. */
 export async function pendingApprovalCounts(db: Db) {
   return await db
     .selectFrom('approval')
@@ -26,7 +26,7 @@ export async function pendingApprovalCounts(db: Db) {
     .execute()
 }
 
-/** What waits for whom, now. */
+/** Counts the work that is waiting now. */
 export async function backlogOf({ db }: Scope) {
   const { rows } = await sql<{
     waiting: number
@@ -48,7 +48,7 @@ export async function backlogOf({ db }: Scope) {
   return rows[0]!
 }
 
-/** The model in the last hour: how it did, its last failure, and when it last answered. */
+/** Reads the model's last hour: the results, the last failure, and the last response. */
 export async function modelHealth(db: Db) {
   const last = await db
     .selectFrom('incidentEvent')

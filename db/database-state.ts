@@ -2,20 +2,20 @@ import { sql } from 'kysely'
 import { type Db, lastDiskFaultMs } from './connect.ts'
 
 /**
- * Approvals, leases and times of rows go by the database's clock: an operator reads them by this
- * machine's.
+ * The allowed difference between clocks. Approvals, leases and row times use the clock of the
+ * database, and an operator reads the clock of this machine.
  */
 const maxClockDifferenceSeconds = 10
-/** Beyond this share of its connections the next process to start gets none. */
+/** The share of connections in use above which the next process may get none. */
 const maxShareOfConnections = 0.9
 
-/** Nothing but a write finds out: what met a full disk so lately tells of it. */
+/** Milliseconds for which a full disk is reported after a failed write. Only a write detects it. */
 const diskFaultMs = 300_000
 
-/** `remedy` holds the statement that helps. */
+/** `remedy`: contains the SQL statement that helps. */
 export type Trouble = { what: string; remedy: string }
 
-/** What keeps a database that answers from its duty; null where nothing does. */
+/** Finds what keeps a database that responds from working; null if there is no problem. */
 export async function databaseTrouble(db: Db): Promise<Trouble | null> {
   const { rows } = await sql<{
     isReplica: boolean
@@ -32,35 +32,35 @@ export async function databaseTrouble(db: Db): Promise<Trouble | null> {
   const { isReplica, readOnly, name, seconds, used, most } = rows[0]!
   if (isReplica)
     return {
-      what: 'It is a replica and takes no writes.',
-      remedy: 'let DATABASE_URL lead to the primary, or "select pg_promote()"',
+      what: 'The database is a replica, so it accepts no writes.',
+      remedy: 'set DATABASE_URL to the primary, or run "select pg_promote()"',
     }
   if (readOnly === 'on')
     return {
-      what: 'It takes no writes.',
+      what: 'The database accepts no writes.',
       remedy: `"ALTER DATABASE ${name} SET default_transaction_read_only = off", and the same of its login and server`,
     }
   const failedMs = lastDiskFaultMs(db)
   if (failedMs !== null && Date.now() - failedMs < diskFaultMs)
     return {
-      what: `Its disk is full or fails: a write was refused at ${new Date(failedMs).toISOString().slice(11, 19)} UTC.`,
-      remedy: '"SHOW data_directory" says where: make room there; its log says more',
+      what: `The database's disk is full or fails: a write was refused at ${new Date(failedMs).toISOString().slice(11, 19)} UTC.`,
+      remedy: 'free space in the directory that "SHOW data_directory" names; the log of PostgreSQL has details',
     }
   const ahead = Math.round(seconds - Date.now() / 1_000)
   if (Math.abs(ahead) > maxClockDifferenceSeconds)
     return {
-      what: `Its clock is ${Math.abs(ahead)} s ${ahead > 0 ? 'ahead of' : 'behind'} this machine's.`,
+      what: `The database's clock is ${Math.abs(ahead)} s ${ahead > 0 ? 'ahead of' : 'behind'} the clock of this machine.`,
       remedy: 'set both by NTP: "timedatectl set-ntp true"',
     }
   if (used > most * maxShareOfConnections)
     return {
-      what: `${used} of its ${most} connections are taken.`,
+      what: `${used} of ${most} connections of the database are used.`,
       remedy: `"ALTER SYSTEM SET max_connections = ${most * 2}" and a restart, or fewer clients`,
     }
   return null
 }
 
-/** Tells whether this database holds incidents; false without a schema. */
+/** Whether this database contains incidents; false if it has no schema. */
 export async function holdsIncidents(db: Db): Promise<boolean> {
   const { rows } = await sql<{ there: boolean }>`select to_regclass('incident') is not null as there`.execute(db)
   if (!rows[0]?.there) return false

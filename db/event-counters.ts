@@ -3,7 +3,10 @@ import type { Db, Trx } from './connect.ts'
 import { type StreamedEvent, type StreamPosition, streamAfter, streamEnd } from './log/stream.ts'
 import { systemScope } from './scope.ts'
 
-/** Values of a label from outside that have a series of their name; later ones are `other`. */
+/**
+ * The number of values of an external label that get separate series. Later values are counted as
+ * `other`.
+ */
 const namedValues = 50
 
 type Increment = { counter: string; labels: Record<string, string> }
@@ -11,8 +14,9 @@ type Increment = { counter: string; labels: Record<string, string> }
 type Folded<M> = { increments: Increment[]; memory: M }
 
 /**
- * Counts the next rows of the log, exactly once over all processes: position, memory and counts are
- * one transaction behind one lock. Answers how many; less than `limit`: none is left.
+ * Counts the next rows of the log, exactly once over all processes, because position, memory and
+ * counts are changed in one transaction behind one lock. Returns the number of rows. If it is less
+ * than `limit`, no rows are left.
  */
 export async function foldCounters<M>(
   db: Db,
@@ -27,7 +31,8 @@ export async function foldCounters<M>(
       .select(sql<boolean>`tx > pg_snapshot_xmax(pg_current_snapshot())`.as('isAhead'))
       .forUpdate()
       .executeTakeFirstOrThrow()
-    // A backup in a new server, whose transactions begin again: counting goes on from now.
+    // Continues to count from now, because the transaction ids begin again if a backup is restored
+    // in a new server.
     if (stored.isAhead) return await moveTo(trx, await streamEnd(systemScope(trx)), stored.memory)
     const rows = await streamAfter(systemScope(trx), { tx: stored.tx, id: stored.id }, { limit })
     const newest = rows.at(-1)?.position
@@ -76,8 +81,9 @@ export async function readCounters(db: Db): Promise<CounterValue[]> {
 }
 
 /**
- * Values of a label with a series of their name: the first fifty ever seen, alike in every process
- * and after every restart, so that nothing from outside makes endless series.
+ * Lists the values of a label that get separate series: the first fifty ever. The list is the same
+ * in every process and after every restart, so that external values cannot create an unlimited
+ * number of series.
  */
 export async function namedOf(db: Db, label: string, values: readonly string[]): Promise<ReadonlySet<string>> {
   const read = async () =>
@@ -108,7 +114,10 @@ export async function namedOf(db: Db, label: string, values: readonly string[]):
   return await read()
 }
 
-/** The server of the model from now on, as a worker knows it: rows name only the model. */
+/**
+ * Stores the address of the model server, which a worker knows. Rows contain only the name of the
+ * model.
+ */
 export async function noteProvider(db: Db, provider: string): Promise<void> {
   await db.updateTable('metricPosition').set({ provider }).where('provider', '!=', provider).execute()
 }

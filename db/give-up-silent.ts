@@ -1,30 +1,37 @@
 import pg from 'pg'
 
-/** A statement that takes longer than this makes its client ask the server about it. */
+/** Milliseconds after which the client queries the server about its statement. */
 const patientMs = 2_500
-/** A living server answers a new connection within this, however busy it is. */
+/** Milliseconds within which a running server responds to a new connection, however busy it is. */
 const answersWithinMs = 1_500
-/** An answer that is on its way arrives within this. */
+/** Milliseconds within which a response arrives that has already been sent. */
 const arrivesWithinMs = 1_000
-/** Longest wait for a statement of which the server tells nothing: above its own limit of 20 s. */
+/**
+ * The longest wait for a statement if the server reports nothing. Longer than the server's own
+ * limit of 20 s.
+ */
 const untoldLimitMs = 25_000
 
 /**
- * Reason to give a connection up: its server said nothing, knew no work of it, or told nothing too
- * long.
+ * Why a connection was given up: its server was silent, did not know its statement, or reported
+ * nothing for too long.
  */
 export type GiveUpReason = 'server_silent' | 'not_at_work' | 'nothing_told'
 
-/** The server's word on its backends, by pid. A null state: this login may not see it. */
+/**
+ * The server's report about its backends, by pid. A null state means that this login may not see
+ * it.
+ */
 type ServerWord = 'silent' | 'untold' | ReadonlyMap<number, string | null>
 
 /**
- * Tells a slow statement from one whose answer will never come. The server's limits end a slow one.
- * A stopped server, or a machine that is gone, ends nothing; after a firewall or failover dropped
- * the connection, the server lives and knows no such statement. A long statement makes one new
- * connection: if the server does not answer it, or says twice that the backend does not work, the
- * connection is destroyed and the statement fails as one whose connection broke. It is never used
- * again: what its transaction did is unknown.
+ * Distinguishes a slow statement from one that will never be answered. The limits of the server end
+ * a slow one. A stopped server or a lost machine ends nothing. If a firewall or failover dropped
+ * the connection, the server runs but does not know the statement. For a long statement, one new
+ * connection is made. If the server does not respond, or reports twice that the backend is not
+ * working, the old connection is destroyed, and the statement fails as if the connection had
+ * broken. The old connection is never used again, because the outcome of its transaction is
+ * unknown.
  */
 export function giveUpSilent(connectionString: string): {
   /** Called once for each new connection, with the pid of its backend. */
@@ -92,14 +99,17 @@ function watchStatement(
   asked.then(over, over)
 }
 
-/** The types of `pg` hide the socket, which alone can be given up without the server's help. */
+/**
+ * Returns the socket, which the types of `pg` hide. Only the socket can be closed without the help
+ * of the server.
+ */
 function streamOf(client: pg.ClientBase): { destroy(): void } | undefined {
   return (client as unknown as { connection?: { stream?: { destroy(): void } } }).connection?.stream
 }
 
 /**
- * Asks the server on a new connection. A refusal tells nothing, and so does a pooler that lets us
- * in and no further.
+ * Queries the server through a new connection. A refused connection shows nothing, and neither does
+ * a pooler without a server.
  */
 async function backendsOf(connectionString: string): Promise<ServerWord> {
   const client = new pg.Client({ connectionString, application_name: 'nightshift-pulse' })
@@ -129,7 +139,7 @@ async function backendsOf(connectionString: string): Promise<ServerWord> {
   }
 }
 
-/** An SQLSTATE can only come from a server. */
+/** Whether the server itself responded, because only a server sends an SQLSTATE. */
 function isAnswer(error: unknown): boolean {
   return /^[0-9A-Z]{5}$/.test(String((error as { code?: unknown }).code))
 }

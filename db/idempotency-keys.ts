@@ -12,10 +12,11 @@ const isKey =
 type StoredAnswer = { status: number; response: unknown }
 
 /**
- * Takes a key for one request. `taken`: go on and call `storeAnswer`; `opened`: the incident that
- * an earlier request opened before its process died. `stored`: answered before, the same again.
- * `busy`: the first is at work. `other_body`: the key was used for something else. The first digest
- * is stored; a row may hold any of them.
+ * Takes a key for one request. `taken`: continue and then call `storeAnswer`; `opened` is the
+ * incident that an earlier request opened before its process died. `stored`: an earlier request was
+ * answered, and its response is returned again. `busy`: an earlier request is still running.
+ * `other_body`: the key was used with another request body. The first digest is stored; a stored
+ * row may have any of them.
  */
 export async function takeKey(
   db: Db,
@@ -37,7 +38,8 @@ export async function takeKey(
   const row = await db
     .selectFrom('idempotency')
     .select(['bodyDigest', 'status', 'response'])
-    // A process that died at work leaves its key unanswered: after a minute the next one may try.
+    // Lets the next request try after a minute, because a process that died leaves its key
+    // unanswered.
     .select(sql<boolean>`created_at < nightshift_now() - interval '1 minute'`.as('abandoned'))
     .where(isKey(key))
     .executeTakeFirst()
@@ -56,12 +58,12 @@ export async function takeKey(
   return again ? { state: 'taken', ...again } : { state: 'busy' }
 }
 
-/** Until it is answered, a key holds the incident that it opened. */
+/** The incident that the request of a key opened, stored there until the request is answered. */
 const openedBy = sql<string | null>`case when status is null then response->>'opened' end`.as('opened')
 
 /**
- * Notes, in the opening transaction, the incident of a request's key: a repeat finds it. False:
- * another request was faster.
+ * Records the incident of a request's key in the transaction that opens it, so that a repeat finds
+ * it. False if another request was faster.
  */
 export async function noteOpened(trx: Trx, key: IdempotencyKey, opened: string): Promise<boolean> {
   const noted = await trx
@@ -84,8 +86,8 @@ export async function storeAnswer(db: Db, key: IdempotencyKey, answer: StoredAns
 }
 
 /**
- * Gives a key back: a retry may fix the failure, so it must be let in. A key that opened an
- * incident keeps it.
+ * Releases a key so that a retry may run. A key whose request opened an incident keeps this
+ * incident, so that the retry finds it.
  */
 export async function releaseKey(db: Db, key: IdempotencyKey): Promise<void> {
   await db
@@ -103,7 +105,7 @@ export async function releaseKey(db: Db, key: IdempotencyKey): Promise<void> {
     .execute()
 }
 
-/** Drops answers older than the 30 days they are promised for. */
+/** Deletes responses after the promised 30 days. */
 export async function dropOldAnswers(db: Db): Promise<void> {
   await db
     .deleteFrom('idempotency')

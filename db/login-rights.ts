@@ -1,26 +1,28 @@
 import { sql } from 'kysely'
 import type { Db } from './connect.ts'
 
-/** What a login finds in its database before anything of ours is asked there. */
+/** The rights of a login in its database. Read before any other query. */
 export type LoginRights = {
   versionNumber: number
   version: string
   login: string
   database: string
   owner: string
-  /** It owns the database, by itself or as a member of who does. */
+  /** Whether the login owns the database, itself or as a member of the owner. */
   isOwner: boolean
   isSuperuser: boolean
-  /** May it make roles? */
+  /** Whether the login may create roles. */
   mayMakeRoles: boolean
-  /** Is there the role that the services run as, and may this login take it? */
+  /** Whether the role of the services exists and this login may use it. */
   hasServicesRole: boolean
   isServices: boolean
-  /** Tables where no migration of ours ever ran, three at most, extensions' aside. */
+  /**
+   * Tables in a database without our migrations, at most three. Those of extensions are left out.
+   */
   othersTables: string[]
 }
 
-/** Reads the rights of the login that is connected, as itself. */
+/** Reads the rights of the connected login without changing its role. */
 export async function readLoginRights(db: Db): Promise<LoginRights> {
   const { rows } = await sql<LoginRights>`
     select current_setting('server_version_num')::int as version_number, current_setting('server_version') as version,

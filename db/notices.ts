@@ -3,13 +3,16 @@ import { sql } from 'kysely'
 import type pg from 'pg'
 import { type Db, separateClient, type Trx } from './connect.ts'
 
-/** Devices whose connection, manifest or right has changed, by id. */
+/**
+ * Channel about devices whose connection, manifest or permission changed. A message is the id of
+ * the device.
+ */
 export const meshChannel = 'nightshift_mesh'
 
-/** What one process of the API passes to another. */
+/** Channel for messages from one API process to another. */
 export const processChannel = (processId: string) => `nightshift_mesh_${processId.replaceAll('-', '')}`
 
-/** Tells all who listen, once the transaction is committed. */
+/** Notifies all listeners once the transaction is committed. */
 export async function notify(db: Db | Trx, channel: string, text: string): Promise<void> {
   await sql`select pg_notify(${channel}, ${text})`.execute(db)
 }
@@ -17,14 +20,14 @@ export async function notify(db: Db | Trx, channel: string, text: string): Promi
 const againMs = 1_000
 
 type Notices = {
-  /** False while nobody can tell us anything: who needs to know asks. */
+  /** False while nothing can be received, so that the caller must poll. */
   isListening(): boolean
   stop(): Promise<void>
 }
 
 /**
- * Listens on a separate connection, and connects again where it is lost. Calls `up` each time it
- * listens again: nobody repeats what was said meanwhile.
+ * Listens on a separate connection, and reconnects if it breaks. Calls `up` each time that it
+ * listens again, because messages in between are lost.
  */
 export function listenTo(
   db: Db,

@@ -1,25 +1,30 @@
 import pg from 'pg'
 
-/** The server answers the first statement of a connection within this, or is as good as away. */
+/**
+ * Milliseconds for the first statement of a connection. Without a response the server counts as
+ * unavailable.
+ */
 const answersWithinMs = 1_500
-/** A pooler that keeps its sessions is asked again after this: its settings may change. */
+/** Milliseconds after which a pooler is checked again, because its settings may change. */
 const askAgainMs = 60_000
 
 const settings = {
-  // How values are written, whatever database and role are set to.
+  // Sets the format of values, whatever database and role are configured to.
   timezone: 'UTC',
   datestyle: 'ISO',
   intervalstyle: 'postgres',
   extra_float_digits: '1',
   bytea_output: 'hex',
-  // A statement sees what others committed before it, and decides under the locks it holds.
+  // Makes a statement see what others committed before it. Decisions are made under the locks that
+  // it holds.
   default_transaction_isolation: 'read committed',
-  // Statements of ours take milliseconds: one that hangs holds a lock that investigations wait for.
+  // Limits statements, because ours take milliseconds, and one that hangs holds a lock that
+  // investigations wait for.
   statement_timeout: '20s',
   idle_in_transaction_session_timeout: '20s',
 }
 
-/** Thrown where a connection cannot be ours. Its message says what to do. */
+/** Thrown if a connection is not suitable. The message contains the remedy. */
 export class SessionRefusedError extends Error {
   override name = 'SessionRefusedError' as const
   readonly what: string
@@ -32,16 +37,16 @@ export class SessionRefusedError extends Error {
 }
 
 const notKept = [
-  'A pooler in front of the database gives each transaction another session: role, clock, LISTEN and locks are lost between two statements',
-  'Set pool_mode = session for this database in PgBouncer, or let DATABASE_URL lead to PostgreSQL itself',
+  'A pooler in front of the database gives each transaction another session, so role, clock, LISTEN and locks are lost. Use session pooling, or connect without a pooler',
+  'Set pool_mode = session for this database in PgBouncer, or point DATABASE_URL at PostgreSQL itself',
 ] as const
 
 /**
- * Makes new connections to this address ours before anything is asked on them: the services' role,
- * which may append to the log and nothing more (`isOwner` keeps the login's), the style of values,
- * the limits. One statement does it, since a pooler refuses or drops what stands in the opening
- * packet. Answers the backend's pid, which behind a pooler is not what the connection was told.
- * Throws `SessionRefusedError` where a pooler gives each transaction another session.
+ * Prepares new connections to this address before any query: the role of the services, which can
+ * append to the log but not change it (`isOwner` keeps the role of the login), the format of
+ * values, and the limits. One statement does this, because a pooler refuses or drops settings in
+ * the startup packet. Returns the pid of the backend, which behind a pooler differs from the
+ * announced one. Throws `SessionRefusedError` if a pooler gives each transaction another session.
  */
 export function sessionOpener(connectionString: string, isOwner: boolean): (client: pg.ClientBase) => Promise<number> {
   const wanted = Object.entries(isOwner ? settings : { ...settings, role: 'nightshift_app' })
@@ -65,9 +70,9 @@ async function pidOf(client: pg.ClientBase, text = 'select pg_backend_pid() as p
 }
 
 /**
- * Whether the session stays the client's while another client is in a transaction. A pooler by
- * transaction hands the last session let go of to the next transaction, and this client another
- * one.
+ * Whether the client keeps its session while another client is in a transaction. A pooler in
+ * transaction mode gives the session that was released last to the next transaction, so this client
+ * would get another one.
  */
 async function keepsSession(client: pg.ClientBase, pid: number, connectionString: string): Promise<boolean> {
   const other = new pg.Client({ connectionString, application_name: 'nightshift-session' })

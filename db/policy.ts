@@ -25,11 +25,11 @@ import { readSiteDecisions } from './site-policy.ts'
 import { trustOf } from './trust/levels.ts'
 import { type StoppableCall, stopOf } from './trust/stops.ts'
 
-/** What the judge weighs besides the log: settings in force and standing grants. */
+/** Inputs of the policy check in addition to the log: settings in force and standing grants. */
 
 /**
- * Facts that the judge weighs besides the log, read in the ruling's transaction. Throws when a
- * store cannot be read: then nothing runs.
+ * Reads the facts that the policy check uses in addition to the log, in the transaction of the
+ * decision. Throws if a fact cannot be read, so that nothing runs.
  */
 export async function readPolicy(
   trx: Trx,
@@ -70,7 +70,7 @@ export async function readPolicy(
     busy: await leasesOfOthers(trx, incident.id, call.targets),
     ...(own.length > 0 && { own }),
     approval: await usableApproval(trx, incident.id, call.approvalId),
-    // Nothing but an ending is judged by its alerts.
+    // Reads the alerts only for an ending, because only an ending is checked against them.
     ...(call.isEnding && { alerts: await alertsNow(trx, incident, settings) }),
     isQuestion: incident.type === questionType,
     ...(call.manual && {
@@ -79,7 +79,7 @@ export async function readPolicy(
   }
 }
 
-/** While people have stopped this kind of write, it is in shadow. */
+/** Returns the level of trust. A kind of write that people stopped is in shadow. */
 async function trustNow(trx: Trx, call: StoppableCall, settings: SettingsReader): Promise<PairTrust> {
   const trust = await trustOf(trx, call, settings)
   const stop = await stopOf(trx, call)
@@ -87,8 +87,8 @@ async function trustNow(trx: Trx, call: StoppableCall, settings: SettingsReader)
 }
 
 /**
- * Denials of this tool by the key of each thing, with this call's targets: the same action may come
- * back under another name.
+ * Lists denials of this tool with one key for each resource, and the keys of this call's targets,
+ * because the same action may be proposed again under another name.
  */
 async function deniedByKey(
   trx: Trx,
@@ -142,13 +142,16 @@ type Denial = {
   container: string | null
 }
 
-/** What people denied anywhere in the group of this incident; an expiry is not a denial. */
+/**
+ * Lists denials anywhere in the group of this incident. An expired question does not count as a
+ * denial.
+ */
 export async function readDenials(db: Db | Trx, incidentId: string): Promise<Denial[]> {
   const denied = db
     .selectFrom('approval')
     .select('approval.id')
     .where('approval.status', '=', 'denied')
-    // "Not now" is a denial with an end.
+    // Leaves out a "not now" that has ended, which is stored as a denial with an end.
     .where(
       sql<boolean>`not exists (select from approval_decision as vote where vote.approval_id = approval.id
         and vote.decision = 'deny' and vote.ask_again_at <= nightshift_now())`,
@@ -157,7 +160,7 @@ export async function readDenials(db: Db | Trx, incidentId: string): Promise<Den
     .innerJoin('incident', 'incident.id', 'approval.incidentId')
     .innerJoin('incident as own', 'own.groupId', 'incident.groupId')
     .where('own.id', '=', incidentId)
-  // Two questions with an index each; asked as one, all that was ever denied would be read.
+  // Uses two queries, each with an index. One query would read every denial.
   const rows = await db
     .selectFrom('approval')
     .select(['tool', 'actionDigest', 'args', 'targets', 'dryRun'])

@@ -7,14 +7,15 @@ import { recordAudit } from './log/audit.ts'
 export type Restoration = { backupAt: string; restoredAt: string }
 
 /**
- * Notes, as its owner, that the database is of an earlier moment, and ends what stood for a
- * person's word: the uses of a standing grant since are unknown. Answers how many grants it ended.
+ * Records, in the role of the owner, that the database was restored from a backup. Ends the
+ * standing grants, because it is unknown how often they were used since the backup. Returns how
+ * many were ended.
  */
 export async function noteRestoration(owner: Db, backupAt: string): Promise<number> {
   return await owner.transaction().execute(async (trx) => {
     await sql`insert into restoration (backup_at) values (${backupAt}::timestamptz)`.execute(trx)
     const of = `the backup of ${formatMinute(backupAt)} was restored`
-    const detail = `${of}: what was done since is not in this database`
+    const detail = `${of}: later changes are not in this database`
     await recordAudit(trx, { who: 'restore', what: 'platform.restored', subject: 'database', detail })
     const { rows: ended } = await sql<{ id: string }>`
       update standing_grant set revoked_at = nightshift_now() where revoked_at is null returning id`.execute(trx)
@@ -24,7 +25,7 @@ export async function noteRestoration(owner: Db, backupAt: string): Promise<numb
   })
 }
 
-/** The restoration of the last hours; null where there was none. */
+/** Finds a restoration within the last hours; null if there was none. */
 export async function lateRestoration(db: Db, hours: number): Promise<Restoration | null> {
   const row = await db
     .selectFrom('restoration')

@@ -6,7 +6,7 @@ import { type Db, inTransaction, type Trx } from './connect.ts'
 import { recordAudit } from './log/audit.ts'
 import type { Scope } from './scope.ts'
 
-/** Defaults that come from the environment, by the name of the variable. */
+/** Defaults from the environment, by the name of the variable. */
 export type EnvironmentDefaults = Record<string, string | undefined>
 
 export async function storedSettings(db: Db | Trx): Promise<Map<string, string>> {
@@ -19,7 +19,10 @@ export type SettingsReader = {
   value<T>(name: string, type?: string | null): T
 }
 
-/** One consistent look at the settings: read at a cycle's start, then asked as often as needed. */
+/**
+ * Reads all settings at one moment. Done at the beginning of a cycle; the result can then be used
+ * as often as needed.
+ */
 export async function readSettings(db: Db | Trx, environment: EnvironmentDefaults = {}): Promise<SettingsReader> {
   const stored = await storedSettings(db)
   const effective = (name: string, type: string | null = null) => effectiveSetting(name, type, stored, environment)
@@ -44,9 +47,9 @@ export async function configRow({ db }: Scope, key: string): Promise<ConfigRow |
 }
 
 /**
- * Writes a value; a trigger writes the revision. With `ifVersion` only over exactly that version, 0
- * for "not set yet": of two people with the same version one wins, and the other gets null and
- * looks again.
+ * Writes a value. A database trigger writes the revision. With `ifVersion`, writes only over
+ * exactly that version (0: "not set yet"). Of two people with the same version one wins, and the
+ * other gets null and must read again.
  */
 export async function putConfig(
   db: Db,
@@ -54,7 +57,7 @@ export async function putConfig(
 ): Promise<ConfigRow | null> {
   return await inTransaction(db, async (trx) => {
     const row = await writeConfig(trx, change)
-    // The revision has the values; this says that the change came this way.
+    // Names the person in the audit log. The revision has the values.
     const entry = { who: change.actor.replace(/^user:/, ''), what: 'config.put' as const, subject: change.key }
     if (row) await recordAudit(trx, { ...entry, detail: `Version ${row.version}` })
     return row
@@ -80,7 +83,7 @@ async function writeConfig(
   return (await update.returningAll().executeTakeFirst()) ?? null
 }
 
-/** Every change of a key, newest first. */
+/** Lists every change of a key, newest first. */
 export async function configRevisions({ db }: Scope, key: string, page: { before: number | null; limit: number }) {
   let query = db
     .selectFrom('platformConfigRevision')
@@ -94,8 +97,8 @@ export async function configRevisions({ db }: Scope, key: string, page: { before
 }
 
 /**
- * Stores what this worker was started with, for people to see beside the API's; the last worker's
- * is shown.
+ * Stores the environment of this worker, which is shown to people beside that of the API. Only the
+ * last worker's is kept.
  */
 export async function noteWorkerEnvironment(db: Db, variables: readonly EnvironmentVariable[]): Promise<void> {
   const row = { variables: JSON.stringify(variables) }
@@ -106,7 +109,7 @@ export async function noteWorkerEnvironment(db: Db, variables: readonly Environm
     .execute()
 }
 
-/** Null: no worker has started since this is kept. */
+/** Returns the stored environment of the worker. Null if no worker has stored one yet. */
 export async function workerEnvironment({
   db,
 }: Scope): Promise<{ variables: EnvironmentVariable[]; startedAt: string } | null> {

@@ -6,11 +6,14 @@ import { maxSilencedAlerts, type SilencedLabels } from '../safety/site/silences.
 import { databaseTime, now } from './clock.ts'
 import type { Db, Trx } from './connect.ts'
 
-/** What the site's Alertmanagers silence, as they said last, and which alerts it may be about. */
+/**
+ * Stores the silences of connected Alertmanagers by their last responses, and reads the alerts that
+ * they may cover.
+ */
 
 type AskedSource = { name: string; url: string }
 
-/** Keeps what was read whole. What has not changed is not written again, but for its time. */
+/** Stores a complete response. If it is unchanged, only its time is updated. */
 export async function keepSilences(db: Db, source: AskedSource, read: readonly Silence[]): Promise<void> {
   const text = JSON.stringify(read.map(cleansed))
   const digest = sha256(text)
@@ -25,7 +28,7 @@ export async function keepSilences(db: Db, source: AskedSource, read: readonly S
   await writeReading(db, source, { fault: null, digest, silences: text })
 }
 
-/** Notes why a source was not read: what it said before stands with its time. */
+/** Records why a source could not be read. Its last response stays, with its time. */
 export async function noteUnreadSilences(db: Db, source: AskedSource, fault: string): Promise<void> {
   const said = { triedAt: now, fault: cleanse(fault).slice(0, 300) }
   const known = await db
@@ -40,7 +43,7 @@ export async function noteUnreadSilences(db: Db, source: AskedSource, fault: str
 
 type Reading = { fault: string | null; digest: string; silences: string }
 
-/** Not of a source that was removed or changed while it was asked. */
+/** Stores a reading, unless the source was removed or changed while it was queried. */
 async function writeReading(db: Db, { name, url }: AskedSource, { fault, digest, silences }: Reading): Promise<void> {
   await sql`
     insert into source_silences (source, url, tried_at, read_at, fault, digest, silences)
@@ -50,14 +53,17 @@ async function writeReading(db: Db, { name, url }: AskedSource, { fault, digest,
       fault = excluded.fault, digest = excluded.digest, silences = excluded.silences`.execute(db)
 }
 
-/** A matcher that redaction changes matches something else: it is not compared. */
+/**
+ * Removes secrets from a silence. A matcher that this changes would match something else, so the
+ * matchers are then not compared.
+ */
 function cleansed(silence: Silence): Silence {
   const clean = cleanse(silence)
   const isSame = JSON.stringify(clean.matchers) === JSON.stringify(silence.matchers)
   return isSame ? clean : { ...clean, matchers: null }
 }
 
-/** Silences of every connected Alertmanager, also of one that never answered. */
+/** Lists the silences of every connected Alertmanager, including one that never responded. */
 export async function silencesRead(db: Db | Trx): Promise<SilencesRead[]> {
   const rows = await readings(db).select('silences').execute()
   return rows.map(({ source, readAt, silences }) => ({
@@ -67,7 +73,7 @@ export async function silencesRead(db: Db | Trx): Promise<SilencesRead[]> {
   }))
 }
 
-/** How the reading of each does, without what it read. */
+/** Returns the state of each reading, without its contents. */
 export async function silenceReadings(db: Db | Trx): Promise<SilenceReading[]> {
   const nowMs = Date.parse(await databaseTime(db))
   const rows = await readings(db).select('fault').execute()
@@ -86,8 +92,8 @@ function readings(db: Db | Trx) {
 }
 
 /**
- * Labels of an incident's alerts, of any sender: each set once, one more than are compared. The
- * name is a label of every sender.
+ * Lists the labels of an incident's alerts, of any sender. Each set of labels is listed once; one
+ * more than can be compared is read. The name of an alert counts as a label for every sender.
  */
 export async function labelsOfAlerts(db: Db | Trx, incidentId: string): Promise<SilencedLabels[]> {
   const { rows } = await sql<{ labels: Record<string, string> }>`

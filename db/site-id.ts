@@ -3,8 +3,8 @@ import { sha256 } from '../domain/digest.ts'
 import type { Db } from './connect.ts'
 
 /**
- * Names this database's site for what it shares with others: the moment of its first migration,
- * which backups and restores keep. Null before any migration.
+ * Returns an id of this installation for other systems: the time of the first migration of its
+ * database, which backups and restores keep. Null before any migration.
  */
 export async function siteId(db: Db): Promise<string | null> {
   const { rows } = await sql<{ there: boolean }>`select to_regclass('kysely_migration') is not null as there`.execute(

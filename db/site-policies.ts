@@ -9,13 +9,14 @@ import { recordAudit } from './log/audit.ts'
 import { silenceReadings } from './silences.ts'
 import { compiledPolicy } from './site-policy.ts'
 
-/** A file that was read, checked and found sound, and from where. */
+/** A valid policy file, with its origin. */
 type SoundPolicy = { text: string; place: string; commit: string | null; compiled: CompiledPolicy }
 type SitePolicyFault = { line: number; why: string; remedy: string }
 
 /**
- * Takes a sound file: a narrower one than the policy in force holds at once, a wider one waits for
- * an admin. One process at a time: each compares with what is in force as it writes.
+ * Stores a valid file. If it allows less than the policy in force, it applies at once. If it allows
+ * more, it waits for an admin. One process at a time, because each compares with what is in force
+ * when it writes.
  */
 export async function takeSitePolicy(db: Db, found: SoundPolicy): Promise<'same' | 'in_force' | 'waiting'> {
   return await db.transaction().execute(async (trx) => {
@@ -50,13 +51,19 @@ export async function takeSitePolicy(db: Db, found: SoundPolicy): Promise<'same'
         ...(status === 'in_force' && { inForceAt: now }),
       })
       .execute()
-    const words = status === 'in_force' ? 'It widens nothing and holds.' : `It widens, and waits: ${wider[0]}`
+    const words =
+      status === 'in_force'
+        ? 'The file allows nothing more and is in force.'
+        : `The file allows more, and waits for an admin: ${wider[0]}`
     await record(trx, 'system', status === 'in_force' ? 'policy.in_force' : 'policy.waits', digest, words)
     return status
   })
 }
 
-/** Notes why a file was not taken: the last good one stays in force. Written once a fault. */
+/**
+ * Records why a file was refused. The last valid policy stays in force. Written once for each
+ * fault.
+ */
 export async function noteUnreadablePolicy(db: Db, digest: string | null, faults: SitePolicyFault[]): Promise<void> {
   await db.transaction().execute(async (trx) => {
     await lockPolicies(trx)
@@ -68,7 +75,10 @@ export async function noteUnreadablePolicy(db: Db, digest: string | null, faults
   })
 }
 
-/** An admin lets the policy hold that waits. Null where none of this digest does. */
+/**
+ * Puts the waiting policy into force, on behalf of an admin. Null if no waiting policy has this
+ * digest.
+ */
 export async function acceptSitePolicy(
   db: Db,
   digest: string,
@@ -90,7 +100,7 @@ export async function acceptSitePolicy(
   })
 }
 
-/** The policies in force, waiting, and read last. */
+/** Reads the policies that are in force, waiting, and last read. */
 export async function readSitePolicies(db: Db): Promise<SitePolicyState> {
   const [inForce, waiting, reading] = [
     await standing(db, 'in_force'),
@@ -108,15 +118,15 @@ function toShown(row: Awaited<ReturnType<typeof standing>>) {
   return { ...shown, commit }
 }
 
-/** The text of the one in force. */
+/** Returns the text of the policy in force. */
 export async function textInForce(db: Db): Promise<string | null> {
   const row = await db.selectFrom('sitePolicy').select('text').where('status', '=', 'in_force').executeTakeFirst()
   return row?.text ?? null
 }
 
 /**
- * The policy that `policy lint` holds against the site: the waiting one, since it is about to hold,
- * else the one in force.
+ * Returns the policy for `policy lint`: the waiting one, which is about to apply, otherwise the one
+ * in force.
  */
 export async function newestText(db: Db): Promise<{ text: string; status: 'waiting' | 'in_force' } | null> {
   const rows = await db
@@ -157,7 +167,7 @@ async function end(trx: Trx, id: string): Promise<void> {
 
 async function withdraw(trx: Trx, { id, digest }: { id: string; digest: string }): Promise<void> {
   await end(trx, id)
-  await record(trx, 'system', 'policy.withdrawn', digest, 'Another file stands there by now.')
+  await record(trx, 'system', 'policy.withdrawn', digest, 'Another file has replaced it.')
 }
 
 async function record(trx: Trx, who: string, what: `policy.${string}`, subject: string, detail: string): Promise<void> {

@@ -10,12 +10,18 @@ import { describeNoSilence, findSilence } from '../safety/site/silences.ts'
 import type { Db, Trx } from './connect.ts'
 import { labelsOfAlerts, silencesRead } from './silences.ts'
 
-/** The policy's decisions on a call, read in the transaction that writes its ruling. */
+/**
+ * Reads the decisions of the configured policy about a call, in the transaction that writes the
+ * policy decision.
+ */
 
-/** `incidentId`: whose alerts may be silenced; null where a call belongs to none. */
+/** `incidentId`: the incident whose alerts may be silenced; null for a call without an incident. */
 type PolicyCall = { tool: string; type: string; targets: readonly ResourceRef[]; incidentId: string | null }
 
-/** Undefined where no policy is in force. One that this build cannot read refuses every write. */
+/**
+ * Returns the decisions. Undefined if no policy is in force. A policy that this version cannot read
+ * refuses every write.
+ */
 export async function readSiteDecisions(db: Db | Trx, call: PolicyCall): Promise<SiteDecisions | undefined> {
   const row = await db
     .selectFrom('sitePolicy')
@@ -29,7 +35,7 @@ export async function readSiteDecisions(db: Db | Trx, call: PolicyCall): Promise
   return await decideWith(db, policy, call, Date.parse(row.at))
 }
 
-/** The same under any policy and at any moment. */
+/** Does the same under a given policy and at a given time. */
 async function decideWith(
   db: Db | Trx,
   policy: CompiledPolicy,
@@ -44,7 +50,7 @@ async function decideWith(
   return decideBySite(policy, { tool, type, things, nowMs, silence })
 }
 
-/** Is an alert of the incident silenced? Nothing is read where no rule asks. */
+/** Finds whether an alert of the incident is silenced. Reads nothing if no rule uses silences. */
 async function lookForSilence(
   db: Db | Trx,
   rules: readonly CompiledRule[],
@@ -59,8 +65,8 @@ async function lookForSilence(
 }
 
 /**
- * The same with each rule that may fit, and what of it does not. `atMs`: the moment of the call;
- * of silences those of now are known alone.
+ * Does the same, and explains for each rule of this tool why it does not apply. `atMs`: the time of
+ * the call. Only current silences are known.
  */
 export async function explainUnder(
   db: Db | Trx,
@@ -79,19 +85,22 @@ export async function explainUnder(
   return { ...decideBySite(policy, asked), ...told, rules }
 }
 
-/** Null where the rule fits one of the things; else what keeps it from the first. */
+/** Returns why a rule does not apply to the first resource; null if it applies to one of them. */
 function whyNotAny(rule: CompiledRule, asked: Parameters<typeof whyNot>[1], things: readonly SiteThing[]) {
   const reasons = (things.length > 0 ? things : [null]).map((thing) => whyNot(rule, asked, thing))
   return reasons.includes(null) ? null : (reasons[0] ?? null)
 }
 
-/** A policy is compiled once a process: what a row holds never changes. */
+/** Compiled policies of this process. Never outdated, because the policy of a row never changes. */
 const compiled = new Map<string, CompiledPolicy | null>()
 const maxCompiled = 20
 
 type StoredPolicy = { id: string; digest: string; gitCommit: string | null }
 
-/** Null where this build cannot read it, or its text is not the one that was accepted. */
+/**
+ * Compiles a stored policy. Null if this version cannot read it, or if its text differs from the
+ * accepted one.
+ */
 export async function compiledPolicy(
   db: Db | Trx,
   { id, digest, gitCommit }: StoredPolicy,
@@ -123,8 +132,8 @@ function unreadable({ digest, gitCommit }: StoredPolicy): SiteDecisions {
 }
 
 /**
- * Things by all their names, with the words of sources with authority, in one question. Reads only
- * what a rule asks for.
+ * Reads resources with all their names, and facts from sources with authority, in one query. Reads
+ * only what a rule uses.
  */
 async function readThings(
   db: Db | Trx,
@@ -160,16 +169,18 @@ const labelsOfOne = sql`(
     union all select 'team', other.team where other.team is not null) as said)`
 
 function groupValues(pairs: readonly [string, string][]): Record<string, string[]> {
-  // A label may be called `__proto__`.
+  // Uses an object without a prototype, because a label may be called `__proto__`.
   const grouped: Record<string, string[]> = Object.create(null)
   for (const [key, value] of pairs) grouped[key] = [...(grouped[key] ?? []), value]
   return grouped
 }
 
-/** The most names of the registry that lint reads. */
+/** The maximum number of names in the registry that lint reads. */
 const maxThings = 20_000
 
-/** All things of the registry, each once by all its names. Null where there are too many. */
+/**
+ * Reads all resources of the registry, each once with all its names. Null if there are too many.
+ */
 export async function everyThing(db: Db): Promise<SiteThing[] | null> {
   const rows = await db
     .selectFrom('resource')
@@ -194,7 +205,7 @@ export async function everyThing(db: Db): Promise<SiteThing[] | null> {
   }))
 }
 
-/** Attributes as texts, and the team, by the key of each. */
+/** Reads the attributes of resources as texts, and their team, by the key of each. */
 async function labelsOf(db: Db | Trx, refs: readonly ResourceRef[]): Promise<Map<string, [string, string][]>> {
   const { rows } = await sql<{ key: string; name: string; value: string }>`
     with wanted as (

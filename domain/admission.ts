@@ -1,18 +1,21 @@
 import type { Severity } from './incident.ts'
 
-/** A type with incidents that nobody works on yet. */
+/** An incident type with incidents that are not investigated yet. */
 export type WaitingType = { type: string; isCritical: boolean; isAtWork: boolean }
-/** A type whose first incident is being investigated, or is about to be. */
+/** An incident type whose first incident is being investigated, or is about to be. */
 export type LeadingType = { type: string; isCritical: boolean }
 
-/** Room for critical incidents beside other limits: how many may be at work, and how many are. */
+/**
+ * Slots for critical incidents in addition to other limits: how many may be investigated at once,
+ * and how many are.
+ */
 export type CriticalRoom = { max: number; atWork: number }
 
 /**
- * Chooses the types that may be worked on, from those given (the most urgent, then the oldest,
- * first). A leader takes a slot; followers of a type at work take none. A critical type first takes
- * of the room for critical incidents. Of several slots one is kept for critical types, so that a
- * storm of warnings makes none wait.
+ * Chooses the types whose incidents may be investigated, from those given (the most urgent first,
+ * then the oldest). A leader takes a slot; followers of a type that is being investigated take
+ * none. A critical type first uses the slots for critical incidents. One of several ordinary slots
+ * is kept for critical types, so that a storm of warnings does not delay them.
  */
 export function admittedTypes(
   waiting: readonly WaitingType[],
@@ -44,19 +47,24 @@ export function admittedTypes(
   return admitted
 }
 
-/** A critical follower waits only for its leader's first looks: the leader may take minutes. */
+/**
+ * Seconds for which a critical follower waits for its leader. The leader itself may take minutes.
+ */
 const criticalWaitSeconds = 20
 
 /**
- * Seconds for which a member still waits for its leader at work; null: until it ends. A critical
- * one waits for no warning.
+ * Seconds for which a follower still waits for its leader. Null: until the leader ends. A critical
+ * follower does not wait for a leader with a warning.
  */
 export function waitForLeader(member: Severity, leader: { severity: Severity; atWorkSeconds: number }): number | null {
   if (member !== 'critical') return null
   return leader.severity === 'critical' ? Math.max(0, criticalWaitSeconds - leader.atWorkSeconds) : 0
 }
 
-/** Counts followers that may begin: critical ones in the room for them, others in the rest. */
+/**
+ * Counts the followers that may begin: critical ones in the slots for critical incidents, the
+ * others in the remaining slots.
+ */
 export function roomForFollowers(
   ready: { critical: number; others: number },
   left: number,
@@ -69,8 +77,8 @@ export function roomForFollowers(
 }
 
 /**
- * Conditions of an incident that is investigated unasked: all must hold. None: every incident.
- * Null: no incident.
+ * Conditions under which an incident is investigated automatically. All of them must hold. Empty:
+ * every incident is investigated. Null: none is.
  */
 export type InvestigateFilter = Condition[] | null
 
@@ -82,7 +90,7 @@ const order: Severity[] = ['info', 'warning', 'critical']
 const limit = 20
 const usage = 'use all, none, or conditions joined by commas: severity>=warning, env=prod, team!=lab'
 
-/** Reads `agent.investigate`. Refuses what it does not understand, and says what it takes. */
+/** Parses `agent.investigate`. Refuses an unknown text and lists what is accepted. */
 export function parseInvestigateFilter(
   text: string,
 ): { ok: true; filter: InvestigateFilter } | { ok: false; reason: string } {
@@ -90,7 +98,7 @@ export function parseInvestigateFilter(
   if (trimmed === 'all') return { ok: true, filter: [] }
   if (trimmed === 'none') return { ok: true, filter: null }
   const parts = trimmed.split(',').map((part) => part.trim())
-  if (parts.length > limit) return { ok: false, reason: `at most ${limit} conditions are taken; ${usage}` }
+  if (parts.length > limit) return { ok: false, reason: `at most ${limit} conditions are allowed; ${usage}` }
   const filter: Condition[] = []
   for (const part of parts) {
     const condition = parseCondition(part)
@@ -110,7 +118,10 @@ function parseCondition(part: string): Condition | null {
   return { kind: 'label', name: label[1] as string, value: (label[3] as string).trim(), isWanted: label[2] === '=' }
 }
 
-/** Names the condition that leaves an incident to people; null where it is investigated. */
+/**
+ * Returns the condition because of which an incident is left to people; null if the incident is
+ * investigated.
+ */
 export function keptReasonOf(
   filter: InvestigateFilter,
   incident: { severity: Severity; labels: Record<string, string> },
@@ -119,13 +130,13 @@ export function keptReasonOf(
   for (const condition of filter) {
     if (condition.kind === 'severity') {
       if (order.indexOf(incident.severity) >= order.indexOf(condition.atLeast)) continue
-      return `agent.investigate asks for severity ${condition.atLeast} or above, and this is ${incident.severity}`
+      return `agent.investigate requires severity ${condition.atLeast} or above, and this incident is ${incident.severity}`
     }
     const { name, value, isWanted } = condition
-    // The severity is ours, whatever word the alert used for it.
+    // Compares the mapped severity, not the word of the sender.
     const actual = name === 'severity' ? incident.severity : incident.labels[name]
     if ((actual === value) === isWanted) continue
-    return `agent.investigate asks for ${name}${isWanted ? '=' : '!='}${value}, and this has ${actual === undefined ? `no ${name}` : `${name}=${actual.slice(0, 100)}`}`
+    return `agent.investigate requires ${name}${isWanted ? '=' : '!='}${value}, and this incident has ${actual === undefined ? `no ${name}` : `${name}=${actual.slice(0, 100)}`}`
   }
   return null
 }

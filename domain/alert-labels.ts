@@ -1,19 +1,21 @@
 /**
- * The meaning of a label's name. A sender sets the labels it likes, and still puts their words
- * together alike: `vcenter.host.name`, `Hostname` and `agent_hostname` end in a host;
- * `secret_namespace` is a namespace, though not the sender's.
+ * Interprets the names of labels. Senders choose the names, but order the words in the same way:
+ * `vcenter.host.name`, `Hostname` and `agent_hostname` name a host. `secret_namespace` names a
+ * namespace, but not the namespace of the sender.
  */
 
 export type AlertLabels = Readonly<Record<string, string>>
 
 const ofKubernetes =
   /^(?:k8s|kubernetes)_(pod|namespace|ns|node|container|cluster|deployment|statefulset|daemonset|replicaset|cronjob|job)(?:_name)?$/
-/** An object's own words go before a scrape's words on its target: `k8s.pod.name` before `pod`. */
+/**
+ * Kinds whose OpenTelemetry labels win over those of the scrape target: `k8s.pod.name` over `pod`.
+ */
 const saidByItself = ['pod', 'namespace', 'node', 'container']
 
 /**
- * A label's name as it is compared: small letters, one sign between words, OpenTelemetry's names as
- * the plain ones.
+ * Normalizes the name of a label: lower case, one separator between words, and the plain name
+ * instead of OpenTelemetry's.
  */
 export function toPlainLabel(label: string): string {
   const plain = label.toLowerCase().replace(/[^a-z0-9]+/g, '_')
@@ -22,7 +24,10 @@ export function toPlainLabel(label: string): string {
   return saidByItself.includes(object) ? `exported_${object}` : object
 }
 
-/** Labels by their plain names, each with its spelling. The plain spelling of two counts. */
+/**
+ * Maps labels to their plain names. If two labels have the same plain name, the label that is
+ * spelled like that name wins.
+ */
 export function toPlainLabels(labels: AlertLabels): { plain: AlertLabels; written: ReadonlyMap<string, string> } {
   const written = new Map<string, string>()
   for (const label of Object.keys(labels).sort()) {
@@ -33,8 +38,8 @@ export function toPlainLabels(labels: AlertLabels): { plain: AlertLabels; writte
 }
 
 /**
- * Words before the last one that name somebody else: a replica's master, a peer, a server that is
- * used.
+ * Words before the last one which show that a label names another machine: the master of a replica,
+ * a peer, or a server that the subject uses.
  */
 const isOfOthers = new RegExp(
   `(?:^|_)(?:${[
@@ -45,23 +50,24 @@ const isOfOthers = new RegExp(
 export const saysOther = (label: string): boolean => isOfOthers.test(label)
 const endsInMachine = /(?:_|^esx|^guest)(?:host|hostname|host_name|node|node_name|nodename|fqdn|instance)$/
 const endsInAsked = /_(?:target|server|addr|address|url)$/
-/** `kafka_cluster` and the like are one program's, and may bear a machine cluster's name. */
+/**
+ * Ends of labels for a cluster. `kafka_cluster` and similar labels are left out, because they name
+ * the cluster of a program, which may differ from that of its machines.
+ */
 const endsInCluster = /^cluster$|(?:^|_)cluster_name$/
 const endsInGuest = /^vmname$|_(?:vm|vm_name)$/
-/** Namespaces of the subject, beside that of what tells. */
+/** Labels for the namespace of the alert's subject, as opposed to the namespace of the exporter. */
 const isOfSubject = /^(?:exported|secret|dest|destination|target|pvc|claim|object|involved_object)_namespace$/
 
-/**
- * Labels that name a machine or an address, each with a word before it that says of what; in a
- * fixed order.
- */
+/** Lists, in a fixed order, labels with such an end that do not name another machine. */
 const labelsThat = (labels: AlertLabels, ends: RegExp): string[] =>
   Object.keys(labels)
     .filter((name) => ends.test(name) && !saysOther(name))
     .sort()
 
 export const qualifiedMachines = (labels: AlertLabels): string[] => {
-  // An address where ZooKeeper is asked is the subject; one where it was asked about others is not.
+  // Accepts `zk_host` only if the job is that of ZooKeeper itself. Otherwise it is a server that
+  // the subject uses.
   const isOfZookeeper = /zk|zookeeper/i.test(labels.job ?? '')
   return labelsThat(labels, endsInMachine).filter((name) => isOfZookeeper || name !== 'zk_host')
 }
@@ -69,19 +75,25 @@ export const qualifiedAddresses = (labels: AlertLabels): string[] => labelsThat(
 export const qualifiedGuests = (labels: AlertLabels): string[] => labelsThat(labels, endsInGuest)
 export const clusterLabels = (labels: AlertLabels): string[] => labelsThat(labels, endsInCluster)
 
-/** The label that says whose namespace it is, where one does: `exported_namespace` first. */
+/** Returns the label with the subject's namespace, `exported_namespace` first. */
 export const subjectNamespace = (labels: AlertLabels): string | undefined =>
   Object.keys(labels)
     .filter((name) => isOfSubject.test(name))
     .sort((a, b) => Number(b.startsWith('exported')) - Number(a.startsWith('exported')) || (a < b ? -1 : 1))[0]
 
-/** Labels that name a machine without a word for it: one fact a sender, with its source. */
+/**
+ * A label that names a machine although its words do not show that. `source`: where this use is
+ * documented.
+ */
 type NamingLabel = {
   label: string
   source: string
-  /** It counts only beside this label. */
+  /** Used only if this other label is present. */
   beside?: string
-  /** Counts only where the sender tells of others: else it is a container, unit or sensor. */
+  /**
+   * Used only for an exporter of other machines. Otherwise the label names a container, unit or
+   * sensor.
+   */
   isFromExporter?: true
 }
 

@@ -1,15 +1,15 @@
 import { type AlertLabels, namingLabels, qualifiedAddresses, qualifiedMachines } from './alert-labels.ts'
 import { type InventoryKind, kinds, machineKinds } from './kinds.ts'
 
-/** Names of machines, in labels' and the registry's forms: no scheme, port or path. */
+/** Names of machines, as labels and the registry write them: without scheme, port or path. */
 
-/** Addresses that mean the machine that asks, or none. */
+/** Addresses that mean the local machine, or no machine. */
 const isNowhere = /^(localhost(\..*)?|ip6-localhost|127\.[\d.]+|::1|0\.0\.0\.0|::|fe80:.*|n\/a|none|null|unknown|-)$/
 
 /**
- * Names of a machine without scheme, path, port and node prefix (`rabbit@mq-1`): whole, its first
- * part, and what stands before the sign (`ctl-1@ceph`). None for a loopback address or a number:
- * beside a machine a number is an id or a count.
+ * Lists the names of a machine without scheme, path, port and node prefix (`rabbit@mq-1`): the
+ * whole name, its first part, and the part before `@` (`ctl-1@ceph`). Empty for a loopback address
+ * and for a number, because a number beside a machine is an id or a count.
  */
 export function toMachineNames(value: string): string[] {
   const text = value
@@ -36,7 +36,10 @@ function namesOfOne(text: string): string[] {
 
 export const isAddress = (text: string): boolean => /^[\d.]+$/.test(text) || text.includes(':')
 
-/** One form for each IPv6 address, and for an IPv4 wrapped in one. Other texts stay as they are. */
+/**
+ * Converts each IPv6 address to one form, and an IPv4 address wrapped in IPv6 to IPv4. Other texts
+ * stay unchanged.
+ */
 export function toOneAddress(text: string): string {
   const plain = text.replace(/%.*$/, '')
   const wrapped = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/.exec(plain)?.[1]
@@ -46,90 +49,101 @@ export function toOneAddress(text: string): string {
   return url ? url.hostname.slice(1, -1) : text
 }
 
-/** Names that only a site's own resolver knows. */
+/** Domains that only an organization's own resolver knows. */
 const isPrivateName = /\.(local|localdomain|lan|internal|intra|intranet|private|home|corp|home\.arpa|test)$/
 
 /**
- * Whether the first part of a full name is that machine's name. `api` of `api.github.com` may be
- * some machine's name by chance; a numbered name, or one under a private domain, is meant.
+ * Whether the first part of a full name is the name of that machine. True for a name with a digit
+ * or under a private domain. The `api` of `api.github.com`, however, may match some machine by
+ * chance.
  */
 export const isOwnName = (full: string, first: string): boolean => /\d/.test(first) || isPrivateName.test(full)
 
-/** A label's value as the one name that it is; none where it says nothing. */
+/** Reads the value of a label as one name. Empty if the value is empty. */
 export function namesOf(value: string | undefined): string[] {
   const text = value?.trim().toLowerCase() ?? ''
   return text === '' ? [] : [text]
 }
 
-/** One thing that labels may name: its name there, its possible kinds, and what must fit. */
+/** A resource that labels may name: its possible names and kinds, and conditions. */
 export type Sought = {
-  /** By its plain name. */
+  /** The plain name of the label. */
   label: string
   names: string[]
   kinds: readonly InventoryKind[]
-  /** Belongs to this namespace or cluster, or runs on this machine, where the alert names one. */
+  /**
+   * The resource must belong to the cluster or namespace that the alert names, or run on the
+   * machine that it names.
+   */
   inside?: 'cluster' | 'machine'
-  /** The namespace that it has to belong to; without one that of the alert. */
+  /** The namespace to which the resource must belong. Undefined: the namespace of the alert. */
   namespace?: string | undefined
-  /** The alert is about this and nothing wider: where it is not known, nothing else is tried. */
+  /**
+   * The alert is about exactly this resource. If the resource is unknown, nothing wider is tried.
+   */
   isSubject?: boolean
-  /** Nothing narrower follows: where it is not known, only what holds it is tried. */
+  /** The narrowest resource that is named. If it is unknown, only what contains it is tried. */
   isNarrowest?: boolean
-  /** A public name of a page or port: a machine may bear its first part by chance. */
+  /** A public name of a page or port. Its first part may match a machine by chance. */
   isPublic?: boolean
-  /** It counts only where a service runs on it that bears the name of the job. */
+  /** Accepted only for a machine with a service that has the name of the job. */
   needsService?: boolean
-  /** A machine that runs exporters measures others: it is the subject only of what runs on it. */
+  /**
+   * If the machine runs exporters for other machines, accepted only for a service that runs on it.
+   */
   sparesExporters?: boolean
-  /** It counts only where what told it is known to tell of others. */
+  /** Accepted only if the exporter is known to report on other machines. */
   isFromExporter?: boolean
   /**
-   * Counts only for a server at this address, where one of its names is an address: its other names
-   * are those of what it holds.
+   * Accepted only for a server that is known by this address. Other names of such a server may be
+   * those of what it contains.
    */
   isServer?: boolean
-  /** Seldom what the label means: where nothing has that name, it is not told as tried. */
+  /** The label seldom has this meaning. If nothing has the name, the attempt is not reported. */
   isSeldom?: boolean
-  /** It only holds what the alert is about. */
+  /** The resource only contains the subject of the alert. */
   isHolder?: boolean
 }
 
-/** Labels that an exporter sets for the machine it asked, when it asks others. */
+/** Labels with the machine that an exporter queried, if the exporter queries other machines. */
 const askedLabels = ['target', 'server', 'addr', 'address', 'server_id', 'url'] as const
-/** Labels of a pushed or federated sample, which name the machine that the sample came from. */
+/** Labels of a pushed or federated sample. They name the machine that the sample came from. */
 const exportedLabels = ['exported_instance', 'exported_node', 'exported_hostname', 'exported_host'] as const
 const ownLabels = ['node', 'node_name', 'nodename', 'host_name', 'hostname', 'fqdn', 'host'] as const
 const plainLabels: readonly string[] = [...exportedLabels, ...ownLabels]
 export const machineLabels = [...exportedLabels, ...askedLabels, ...ownLabels, 'instance'] as const
 
-/** Exporters that tell of other machines than theirs, by job and by default port. */
+/** Exporters that report on machines other than their own, by job; by default port below. */
 const tellsOfOthers =
   /(?:^|[^a-z])(?:kube-state-metrics|ksm|cloudwatch|yace|stackdriver|azure|vmware|federate?|federation|push|pushed|pushgateway|statsd|graphite|collectd|blackbox|probes?|ping|smokeping|icmp|snmp|junos|ipmi_remote|pve|proxmox|kafka[-_](?:exporter|lag|minion)|burrow|elasticsearch|ceph(?![-_]exporter)|ssl[-_]?exporter)/i
 export const measuresOthers = (job: string): boolean => tellsOfOthers.test(job)
-/** Exporters of a whole cluster, which may run on one of its machines. */
+/** Exporters that report on a whole cluster. They may run on one of its machines. */
 const tellsOfCluster = /kafka|elasticsearch|ceph/i
 const portsOfOthers = /:(9091|910[2368]|911[56]|9141|9199|9201|9219|9221|9272|9283|9308|9326|9374|9427)$/
-/** An alert about the exporter itself is about where it runs. */
+/** Alerts about the exporter itself. Their subject is the machine that it runs on. */
 const isAboutExporter = /exporter|scrape|reload|target|^(?:instance|endpoint|job|host|node)_?(?:is_?)?down$/i
-/** Jobs whose exporter tells of the machine it runs on, so that its address names the subject. */
+/**
+ * Jobs whose exporter reports on its own machine, so that the address of the exporter names the
+ * subject.
+ */
 export const tellsOfItsMachine =
   /(?:^|[^a-z])(?:nodes?(?![-_.]?(?:js|api|app|red|service|server|web)(?:[^a-z]|$))|nodeexporter|kubelet|cadvisor|windows|netdata|systemd|process(?:es)?|smartctl|zfs)(?:[^a-z]|$)/i
 const portsOfItsMachine = /:(9100|9182|9558|9633|19999)$/
-/** Servers of pages: their `host` is the name that a visitor asked for. */
+/** Web servers. Their `host` label is the name that a visitor requested. */
 const servesPages = /nginx|apache|httpd|traefik|caddy|ingress|envoy|php/i
 const asksPages = /(?:^|[^a-z])(?:blackbox|probes?|https?|tcp|ssl|tls|certs?|certificates?|icmp|ping|dns)(?:[^a-z]|$)/i
 
-/** A name that a probe was given is one of the whole world. */
+/** Labels of a probe. They may name any address on the internet. */
 const isOfProbe = /^(?:monitor|probe|check|target|endpoint|site)_/
 const isProbe = /(?:^|[^a-z])(?:blackbox|probes?|icmp|ping)(?:[^a-z]|$)/i
 
-/** Whether the address of what told it is that of the machine which it measures. */
+/** Whether the exporter runs on the machine that it measures. */
 const measuresItsMachine = ({ job = '', instance = '' }: AlertLabels): boolean =>
   job === '' ? portsOfItsMachine.test(instance) : tellsOfItsMachine.test(job)
 
 /**
- * Takes what was asked before what asks, and the exporter's address last, if it measures its own
- * machine.
+ * Lists the possible machines of an alert: first those that were queried, then those that query,
+ * and last the exporter's address if it measures its own machine.
  */
 export function listMachine(labels: AlertLabels): Sought[] {
   const job = labels.job ?? ''
@@ -138,17 +152,19 @@ export function listMachine(labels: AlertLabels): Sought[] {
     .filter((label) => !plainLabels.includes(label))
     .flatMap((label) => toSought(label, labels))
   const asked = [...askedLabels, ...qualifiedAddresses(labels)].flatMap((label) => listAsked(label, labels))
-  // A pod that is not known stands for its namespace, not for its node, unless the alert is about
-  // the node.
+  // Skips the node of a pod: if the pod is unknown, its namespace is the subject, unless the alert
+  // is about the node.
   const isOfPod = 'namespace' in labels && 'pod' in labels && !measuresItsMachine(labels) && !isAboutMachine(labels)
   const own = ownLabels
     .filter((label) => (label !== 'host' || !servesPages.test(job)) && !(isOfPod && label.startsWith('node')))
     .flatMap((label) => toSought(label, labels))
-    // A qualified label names what was asked; the plain one beside it, where it was asked from.
+    // Prefers the qualified label, which names the queried machine. The plain label beside it names
+    // the machine that queries.
     .map((each) => (qualified.length > 0 ? { ...each, sparesExporters: true } : each))
   const subjects = [...exported, ...qualified, ...asked, ...own]
   const last = own.at(-1) ?? exported.at(-1)
-  // The exporter's address is the subject's only where an exporter measures its own machine.
+  // Ends the search at the last named machine, because the address of the exporter is the subject
+  // only if the exporter measures its own machine.
   if (last && !measuresItsMachine(labels) && 'job' in labels) last.isNarrowest = true
   const sparesExporters = !measuresItsMachine(labels) && !isAboutItself(labels)
   const instance = toSought('instance', labels).map((each) => ({ ...each, sparesExporters }))
@@ -157,13 +173,16 @@ export function listMachine(labels: AlertLabels): Sought[] {
   return [...subjects, ...instance.map((each) => ({ ...each, needsService: true }))]
 }
 
-/** Whether a label names another machine than the one that the exporter runs on. */
+/** Whether a label names a machine other than the exporter's. */
 export const namesOther = (labels: AlertLabels): boolean =>
   [...exportedLabels, ...askedLabels, ...qualifiedMachines(labels)].some(
     (label) => toMachineNames(labels[label] ?? '').length > 0,
   )
 
-/** Whether nothing known holds the subject: a probe's target, a machine measured from within. */
+/**
+ * Whether the subject may be unknown to the registry: the target of a probe, or a machine on which
+ * the exporter itself runs.
+ */
 export const isElsewhere = (labels: AlertLabels): boolean => {
   const { job = '', instance = '' } = labels
   if (isAboutItself(labels)) return false
@@ -171,12 +190,12 @@ export const isElsewhere = (labels: AlertLabels): boolean => {
   return (asksOthers(labels) && !tellsOfCluster.test(job)) || (job !== '' && tellsOfItsMachine.test(job))
 }
 
-/** What labels name whose words do not say that they name a machine. */
+/** Lists the subjects of labels whose words do not show that they name a machine. */
 export function listNamed(labels: AlertLabels): Sought[] {
   return namingLabels.flatMap(({ label, beside, isFromExporter = false }) => {
     const value = labels[label] ?? ''
     if ((beside !== undefined && !(beside in labels)) || (label === 'source' && value.includes('://'))) return []
-    // In a namespace a name is that of an object there.
+    // Skips the label beside a namespace, because it then names an object in that namespace.
     const isObject = tellsOfItsMachine.test(labels.job ?? '') || 'namespace' in labels || 'exported_namespace' in labels
     if (isFromExporter && isObject) return []
     const more = { isPublic: true, isFromExporter: isFromExporter && !asksOthers(labels) }
@@ -185,14 +204,14 @@ export function listNamed(labels: AlertLabels): Sought[] {
 }
 
 /**
- * A target that an exporter asked. Where it is an unknown address, the exporter's machine is not
- * the subject.
+ * Reads the target that an exporter queried. If that target is an unknown address, the exporter's
+ * machine is not the subject.
  */
 function listAsked(label: string, labels: AlertLabels): Sought[] {
   const value = labels[label] ?? ''
   const isUrl = value.includes('://')
   if (label === 'server_id' && !isUrl) return []
-  // Where Prometheus sends its samples to is not what it asked.
+  // Skips the URL to which Prometheus sends its samples, because it is not a target.
   if (label.endsWith('url') && ('remote_name' in labels || !isUrl)) return []
   const isPlain = (askedLabels as readonly string[]).includes(label)
   const isAddress = isUrl || /^[^\s/]+:\d+$|^[\d.]+$|^[^\s/.]+\.[^\s/.]+\.[^\s/]+$/.test(value)
@@ -213,9 +232,9 @@ const isAboutItself = (labels: AlertLabels): boolean => {
 }
 
 /**
- * Whether `instance` names the subject. With an exporter of others it does where the alert is about
- * the exporter, where the instance is what was asked (a probe without its exporter's address), or
- * where the target is said to be the exporter's own machine.
+ * Whether `instance` names the subject. For an exporter of other machines that is true in three
+ * cases: the alert is about the exporter; the instance is the queried target (a probe without the
+ * address of its exporter); or the target is the exporter's own machine.
  */
 function isAddressSubject(labels: AlertLabels): boolean {
   const { job = '', instance = '' } = labels
@@ -226,7 +245,10 @@ function isAddressSubject(labels: AlertLabels): boolean {
   return isAboutItself(labels)
 }
 
-/** `kafka-2` for the job `kafka-exporter`: an exporter that runs on a machine of its cluster. */
+/**
+ * Whether an exporter runs on a machine of the cluster that it measures: `kafka-2` for the job
+ * `kafka-exporter`.
+ */
 function bearsNameOf(job: string, instance: string): boolean {
   const [word = ''] = /^[a-z]+/.exec(instance.toLowerCase()) ?? []
   const [subject = ''] = /^[a-z]+/.exec(job.toLowerCase()) ?? []
@@ -234,7 +256,7 @@ function bearsNameOf(job: string, instance: string): boolean {
   return subject.startsWith(word) || word.startsWith(subject) || (word === 'es' && /search/.test(subject))
 }
 
-/** Labels that any target has, whatever it tells of. */
+/** Labels that every target has, so that they do not name the subject. */
 export const saysNothing: ReadonlySet<string> = new Set(
   'alertname alertgroup job instance severity priority team env environment region dc datacenter site zone cluster prometheus replica prometheus_replica monitor receiver service namespace pod container endpoint scheme metrics_path incident_type'.split(
     ' ',
@@ -247,7 +269,7 @@ function toSought(label: string, labels: AlertLabels): Sought[] {
   const preferred = (['host', 'node'] as const).find((kind) => kinds[kind].labels.includes(label))
   const isPublic = isPublicName(label, labels)
   const machine: Sought = { label, names, kinds: [...machineKinds, 'device'], isPublic }
-  // An address that is no machine is tried as a target as well, with its port.
+  // Tries an address that is not a machine also as a target, with its port.
   const target: Sought = { label, names: namesOf(value), kinds: ['target'] }
   if (names.length === 0) return []
   if (isAddressLabel(label)) return [machine, target]
@@ -260,9 +282,9 @@ const isAddressLabel = (label: string): boolean =>
   qualifiedAddresses({ [label]: '' }).length > 0
 
 /**
- * Whether a name may belong to the whole world: a target, an address with a scheme, a port of
- * pages, or a name without a port that nothing measures from within. `api.osl.example.com:9100`, as
- * scraped, is the site's.
+ * Whether a name may be public: a target, an address with a scheme, a web port, or a name without a
+ * port if no exporter measures that machine itself. A scraped `api.osl.example.com:9100` belongs to
+ * the installation.
  */
 function isPublicName(label: string, labels: AlertLabels): boolean {
   const [value, job] = [labels[label] ?? '', labels.job ?? '']

@@ -14,18 +14,21 @@ import { type ResourceRef, resourceKey } from './registry.ts'
 import type { ResourceRule } from './resource-rules.ts'
 
 /**
- * The resource of an alert. Labels are a sender's words: they choose among what the registry knows
- * and make nothing known. The order is published (`docs/reference/ingest.md`), each step is kept
- * for people, and two things with one name are none.
+ * Finds the resource of an alert. Labels choose among resources that the registry knows and never
+ * add one. The order of the steps is published (`docs/reference/ingest.md`). Each step is recorded
+ * for people. A name that two resources share decides nothing.
  */
 
-/** A resource that one of the names means, with what it belongs to and runs on. */
+/** A resource that has one of the names, with what it belongs to and runs on. */
 export type KnownResource = ResourceRef & {
   kind: InventoryKind
   names: readonly string[]
-  /** One key for all names of one thing. */
+  /** The one key that all names of the resource share. */
   canonical: string
-  /** It measures others: an inventory says so, or the targets that are scraped there. */
+  /**
+   * Whether exporters for other machines run on it, according to an inventory or to the targets
+   * scraped there.
+   */
   runsExporters?: boolean
   above: readonly { kind: InventoryKind; id: string; names: readonly string[] }[]
 }
@@ -34,14 +37,14 @@ type ResourceAttempt = { label: string; name: string; result: 'found' | 'unknown
 
 export type AlertResource = {
   resource: ResourceRef | null
-  /** The label that named it. */
+  /** The label that named the resource. */
   by: string | null
   tried: ResourceAttempt[]
-  /** What an ambiguous name may mean, as keys. */
+  /** Possible meanings of an ambiguous name, as resource keys. */
   candidates: string[]
 }
 
-/** Every name that could decide, for one look-up in the registry. */
+/** Lists all names that could decide, so that they need only one query to the registry. */
 export function namesToLookUp(labels: AlertLabels, rules: readonly ResourceRule[]): string[] {
   const { plain } = toPlainLabels(labels)
   return [
@@ -54,7 +57,9 @@ export function namesToLookUp(labels: AlertLabels, rules: readonly ResourceRule[
   ]
 }
 
-/** Labels, as written, that no step of the order reads and that do not stand on every alert. */
+/**
+ * Lists the labels, as written, that no step of the order reads and that are not on every alert.
+ */
 export function labelsLeft(labels: AlertLabels, rules: readonly ResourceRule[]): string[] {
   const { plain, written } = toPlainLabels(labels)
   const asked = new Set([...listSought(plain, rules), ...listMachine(plain)].map(({ label }) => label))
@@ -63,7 +68,10 @@ export function labelsLeft(labels: AlertLabels, rules: readonly ResourceRule[]):
   )
 }
 
-/** Chooses the resource that the registry knows by those names. Pure: same input, same answer. */
+/**
+ * Chooses the resource from the known ones. Has no side effect: the same input gives the same
+ * result.
+ */
 export function chooseResource(
   labels: AlertLabels,
   rules: readonly ResourceRule[],
@@ -81,7 +89,7 @@ export function chooseResource(
     const outcome = look(sought, registry)
     const label = written.get(sought.label) ?? sought.label
     const isRepeated = outcome.result === 'unknown' && tried.at(-1)?.label === label
-    // One label may be tried as several kinds: once is enough to read.
+    // Reports a label once, although it may be tried as several kinds.
     const isUntold = outcome.result === 'unknown' && sought.isSeldom
     if (!isRepeated && !isUntold) tried.push({ label, name: sought.names[0] ?? '', result: outcome.result })
     if (outcome.result === 'found' && isAmong(outcome.resource, candidates)) {
@@ -96,17 +104,20 @@ export function chooseResource(
   return { resource: null, by: null, tried, candidates: candidates.map(resourceKey).sort().slice(0, 10) }
 }
 
-/** Where one name means several things, a later label decides which, and does nothing else. */
+/**
+ * Whether a resource is still possible. Once a name was ambiguous, a later label only chooses among
+ * its meanings.
+ */
 const isAmong = ({ canonical }: KnownResource, candidates: readonly KnownResource[]): boolean =>
   candidates.length === 0 || candidates.some((each) => each.canonical === canonical)
 
 type Registry = {
-  /** By their plain names. */
+  /** Labels by their plain names. */
   labels: AlertLabels
   byName: Map<string, KnownResource[]>
-  /** What the first label that names a machine may mean. */
+  /** Machines that the first label with a known machine may mean. */
   machines: readonly KnownResource[]
-  /** Things that measure others, by their one key. */
+  /** Keys of resources that measure others. */
   exporters: ReadonlySet<string>
 }
 
@@ -157,8 +168,8 @@ function look(sought: Sought, registry: Registry): LookupOutcome {
 }
 
 /**
- * `mysql:3306` is a container's name at many sites; `mysql` and its databases are on every server
- * of MySQL.
+ * Whether the name is the server's address. This distinguishes the server from what it contains: a
+ * plain `mysql` may also be a container, or a database of the server.
  */
 function isAtAddress({ names }: KnownResource, name: string): boolean {
   if (/:\d+$/.test(name)) return true
@@ -173,9 +184,9 @@ const isServiceNeeded = (
 ): boolean => needsService || (sparesExporters && exporters.has(canonical))
 
 /**
- * A VM or host and the node of the same name are one machine, seen from outside and from within,
- * even where nothing says so: exporters run on the node. Two nodes may be two machines, and so may
- * a host and a VM.
+ * Returns the node if one VM or host and one node have the same name: they are one machine, seen
+ * from outside and from within, and exporters run on the node. Two nodes, or a host and a VM, may
+ * be two machines.
  */
 function ownSystem(things: readonly KnownResource[]): KnownResource | null {
   const [node, ...more] = things.filter(({ kind }) => kind === 'node')
@@ -183,12 +194,12 @@ function ownSystem(things: readonly KnownResource[]): KnownResource | null {
   return node && more.length === 0 && outside.length === 1 && things.length === 2 ? node : null
 }
 
-/** Labels that say where something is, and nothing about what. */
+/** Labels that name a place and not a resource. */
 const placeLabels = ['region', 'shard', 'cluster', 'datacenter', 'dc', 'site', 'zone', 'availability_zone'] as const
 
 /**
- * Keeps, of several things with one name, those at the place that the alert names; all where it
- * names none.
+ * Keeps those of several resources with one name that are at the place that the alert names. Keeps
+ * all if the alert names no place.
  */
 function narrowByPlace(resources: readonly KnownResource[], labels: AlertLabels): readonly KnownResource[] {
   if (resources.length < 2) return resources
@@ -208,14 +219,17 @@ function fits(resource: KnownResource, { inside, namespace }: Sought, { labels, 
 const runsOn = ({ above }: KnownResource, machine: KnownResource): boolean =>
   above.some((parent) => resourceKey(parent) === resourceKey(machine))
 
-/** What has no such parent may be anywhere; what has one is where the alert says. */
+/**
+ * Whether a resource may belong to the named parent. A resource without a parent of this kind may
+ * be anywhere.
+ */
 function isBelow(resource: KnownResource, kind: InventoryKind, name: string | undefined): boolean {
   if (!name || resource.kind === kind) return true
   const parents = resource.above.filter((parent) => parent.kind === kind)
   return parents.length === 0 || parents.some((parent) => parent.names.includes(name.toLowerCase()))
 }
 
-/** The machine that the labels name first, under each of its names; later labels do not count. */
+/** Finds the machine of the first label that names a known one. Later labels are ignored. */
 function findMachines(registry: Registry): readonly KnownResource[] {
   for (const sought of listMachine(registry.labels)) {
     const outcome = look(sought, registry)
@@ -226,8 +240,8 @@ function findMachines(registry: Registry): readonly KnownResource[] {
 }
 
 /**
- * Whether a name cut to its first part means these machines. `web-1.example.com` is neither the
- * known `web-1.example.net`, nor a guest known as `web-1` alone.
+ * Whether a name that was cut to its first part means these machines. `web-1.example.com` means
+ * neither the known `web-1.example.net` nor a guest that is only known as `web-1`.
  */
 function isNameOf(meant: readonly KnownResource[], name: string, { names, isPublic }: Sought): boolean {
   const [full = ''] = names
@@ -236,7 +250,10 @@ function isNameOf(meant: readonly KnownResource[], name: string, { names, isPubl
   return !meant.some((resource) => resource.names.some((each) => each.startsWith(`${name}.`) && !isAddress(each)))
 }
 
-/** The service on a machine that bears the job's name. Jobs that measure machines name none. */
+/**
+ * Returns the service with the name of the job on a machine, if there is exactly one. Jobs that
+ * measure machines name no service.
+ */
 function narrowToService(found: KnownResource, registry: Registry): KnownResource {
   const job = (registry.labels.job ?? '').toLowerCase()
   const isMachine = (machineKinds as readonly string[]).includes(found.kind)
@@ -256,7 +273,7 @@ function listJobServices(machine: KnownResource, { labels, byName }: Registry): 
   )
 }
 
-/** A job and what it measures: `redis` of `redis-exporter` and of `integrations/redis`. */
+/** Lists the name of a job and of what the job measures: `redis` for `integrations/redis`. */
 function jobNames({ job = '' }: AlertLabels): string[] {
   return [
     ...new Set(

@@ -14,8 +14,8 @@ import { type InventoryKind, kinds } from './kinds.ts'
 import type { ResourceRule } from './resource-rules.ts'
 
 /**
- * Subjects that labels may name, in the published order (`docs/reference/ingest.md`): guests,
- * objects of a cluster, what runs on a machine.
+ * Lists the subjects that labels may name, in the published order (`docs/reference/ingest.md`):
+ * guests, objects of a cluster, and what runs on a machine.
  */
 
 const runsGuests = /libvirt|kvm|qemu/i
@@ -23,16 +23,17 @@ const runsGuests = /libvirt|kvm|qemu/i
 const isExporter = /exporter|kube-state-metrics|blackbox|pushgateway|prometheus-operator|node-problem-detector/i
 const clusterJobs = /kube-state-metrics|ksm|kubelet|cadvisor/i
 
-/** What the labels may name, in the published order. */
+/** Lists the possible subjects of the labels, in the published order. */
 export function listSought(labels: AlertLabels, rules: readonly ResourceRule[]): Sought[] {
   const isOfCluster = clusterJobs.test(labels.job ?? '') || 'persistentvolumeclaim' in labels
-  // A pod goes before the node it runs on, unless the pod is what measures the node.
+  // Tries a pod before its node, unless the pod is the exporter that measures the node.
   const isPodFirst = isOfCluster || (namespaceOf(labels) !== undefined && !tellsOfItsMachine.test(labels.job ?? ''))
   const ofProxmox = listProxmox(labels)
   const isProxmoxGuest = ofProxmox.some(({ kinds }) => kinds.includes('vm'))
   const sought: Sought[] = [...listRuled(labels, rules), ...(isProxmoxGuest ? ofProxmox : [])]
   sought.push(...listGuest(labels), ...listServer(labels))
-  // A platform names a node beside its shard. What was asked, and a pod, go before either.
+  // Tries a node or host before its shard, because platforms send both labels. A queried target or
+  // a pod is tried before either.
   const isNamed = !isPodFirst && !namesOther(labels)
   const onMachine = listOnMachine(labels)
   if (isNamed) sought.push(...onMachine)
@@ -49,14 +50,14 @@ export function listSought(labels: AlertLabels, rules: readonly ResourceRule[]):
   if (!('persistentvolumeclaim' in labels)) sought.push(...listMachine(labels))
   if (!isPodFirst) sought.push(...listPod(labels, false))
   sought.push(...listNamed(labels))
-  // What holds the subject stands for it where nothing narrower is known.
+  // Tries what contains the subject last, if nothing narrower is known.
   if (isOfCluster || !isElsewhere(labels)) sought.push(...listHolders(labels))
   return sought
 }
 
 /**
- * A virtual machine, by the labels of its kind and of its platform. Where it is unknown, its host
- * is not the subject.
+ * Lists a virtual machine by the labels of its kind and platform. If the VM is unknown, its host is
+ * not the subject.
  */
 function listGuest(labels: AlertLabels): Sought[] {
   const sought: Sought[] = []
@@ -70,8 +71,8 @@ function listGuest(labels: AlertLabels): Sought[] {
 const aboutDatabase = /postgres|pgbouncer|patroni|mysql|mariadb/i
 
 /**
- * A database server that is a source: by address and port, and by the name alone where such a
- * server is measured.
+ * Lists a database server that is a source: by address and port, and also by name alone if the job
+ * measures databases.
  */
 function listServer(labels: AlertLabels): Sought[] {
   const isOfDatabase = aboutDatabase.test(labels.job ?? '')
@@ -88,13 +89,13 @@ function listHolders(labels: AlertLabels): Sought[] {
   const more = { inside: 'cluster' as const, isHolder: true }
   for (const label of kinds.namespace.labels) push(sought, labels, label, { kinds: ['namespace'], ...more })
   for (const label of clusterLabels(labels)) push(sought, labels, label, { kinds: ['cluster'], ...more })
-  // A region is said of everything: it stands for what names no machine.
+  // Tries the region only if no label names a machine, because every resource has a region.
   if (!machineLabels.some((label) => label in labels))
     for (const label of kinds.region.labels) push(sought, labels, label, { kinds: ['region'], ...more })
   return sought
 }
 
-/** A claim, an ingress or a service that workloads use, in the subject's namespace. */
+/** Lists a volume claim, an ingress or a service in the subject's namespace. */
 function listBesideWorkloads(labels: AlertLabels): Sought[] {
   const sought: Sought[] = []
   if (namespaceOf(labels) === undefined) return sought
@@ -105,8 +106,8 @@ function listBesideWorkloads(labels: AlertLabels): Sought[] {
 }
 
 /**
- * Jobs and replica sets are a cluster's objects only beside a namespace: Flink's jobs have a
- * `job_name` too.
+ * Lists workloads. Jobs and replica sets are tried only beside a namespace, because the jobs of
+ * Flink also have a `job_name`.
  */
 function listWorkload(labels: AlertLabels, isOfCluster: boolean): Sought[] {
   const sought: Sought[] = []
@@ -122,7 +123,7 @@ function push(sought: Sought[], labels: AlertLabels, label: string, more: Omit<S
   if (names.length > 0) sought.push({ label, names, ...more })
 }
 
-/** What the site's own rules make of a label. */
+/** Lists the resources that the configured rules (`alert.resource_labels`) find in the labels. */
 function listRuled(labels: AlertLabels, rules: readonly ResourceRule[]): Sought[] {
   return rules.flatMap(({ label, before, after, kind, id }): Sought[] => {
     const value = labels[toPlainLabel(label)]
@@ -135,7 +136,7 @@ function listRuled(labels: AlertLabels, rules: readonly ResourceRule[]): Sought[
   })
 }
 
-/** What the star of a pattern stands for; null where the value does not match. */
+/** Returns the text that the star of a pattern matches; null if the value does not match. */
 function matchRule(value: string, before: string, after: string | null): string | null {
   if (after === null) return value === before ? '' : null
   const isMatch = value.length >= before.length + after.length && value.startsWith(before) && value.endsWith(after)
@@ -151,15 +152,16 @@ const proxmoxKinds: Readonly<Record<string, readonly InventoryKind[]>> = {
 }
 
 /**
- * Proxmox VE's exporter: `id="node/pve-1"`, `id="qemu/101"`, `id="storage/pve-1/local"`; a
- * replication names its guest.
+ * Lists the subjects of the exporter of Proxmox VE: `id="node/pve-1"`, `id="qemu/101"`,
+ * `id="storage/pve-1/local"`. A replication names its guest.
  */
 function listProxmox(labels: AlertLabels): Sought[] {
   for (const label of ['guest', 'id']) {
     const [, type = '', id = ''] = /^(node|qemu|lxc|storage(?=\/.*\/)|cluster)\/([^/]+)/.exec(labels[label] ?? '') ?? []
     if (id === '') continue
     const of = proxmoxKinds[type] ?? []
-    // Where a guest is not known, the node that it runs on is not the subject.
+    // Makes a guest the subject even if it is unknown, so that its node does not become the
+    // subject.
     const isSubject = of.includes('vm') || /pve|proxmox/i.test(labels.job ?? '')
     return of.map((kind, at) => ({
       label,
@@ -171,11 +173,11 @@ function listProxmox(labels: AlertLabels): Sought[] {
   return []
 }
 
-/** The namespace of the subject, before that of what tells. */
+/** Returns the subject's namespace, or that of the exporter if there is no other. */
 export const namespaceOf = (labels: AlertLabels): string | undefined =>
   labels[subjectNamespace(labels) ?? 'namespace'] || undefined
 
-/** The subject's own pod, else its own namespace, before the pod that tells. */
+/** Lists the pod of the subject, or otherwise its namespace, before the pod of the exporter. */
 function listSaidPod(labels: AlertLabels, isOfCluster: boolean): Sought[] {
   const { exported_pod: pod = '', exported_container: container = '' } = labels
   const sought = listPodOf(pod, container, namespaceOf(labels), isOfCluster)
@@ -184,13 +186,13 @@ function listSaidPod(labels: AlertLabels, isOfCluster: boolean): Sought[] {
   return sought
 }
 
-/** The pod that a scrape asked, in the namespace that it was scraped in. */
+/** Lists the scraped pod, in the namespace of the scrape. */
 function listPod({ pod, pod_name, container = '', ...labels }: AlertLabels, isOfCluster: boolean): Sought[] {
   if (labels.exported_pod) return []
   return listPodOf(pod || pod_name || '', container, labels.namespace || namespaceOf(labels), isOfCluster)
 }
 
-/** A pod's alert is about its workload. The pod of an exporter is not what the alert is about. */
+/** Lists the workload of a pod. The pod of an exporter is not the subject. */
 function listPodOf(pod: string, container: string, namespace: string | undefined, isOfCluster: boolean): Sought[] {
   if (pod === '' || isExporter.test(pod)) return []
   const place = { inside: 'cluster' as const, namespace }
@@ -201,7 +203,10 @@ function listPodOf(pod: string, container: string, namespace: string | undefined
   return sought
 }
 
-/** `api` of `api-7d9f8b6c5-x2x9k`, `db` of `db-0`, and the name itself. */
+/**
+ * Lists possible workloads of a pod: `api` for `api-7d9f8b6c5-x2x9k`, `db` for `db-0`, and the name
+ * itself.
+ */
 function toWorkloadNames(pod: string): string[] {
   const name = pod.toLowerCase()
   const parts = [
@@ -214,7 +219,7 @@ function toWorkloadNames(pod: string): string[] {
   return [...new Set(parts)]
 }
 
-/** A service, container or database on the machine that the alert names as well. */
+/** Lists a service, container or database on the machine that the alert also names. */
 function listOnMachine(labels: AlertLabels): Sought[] {
   const sought: Sought[] = []
   const inside = 'machine' as const

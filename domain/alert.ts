@@ -2,12 +2,12 @@ import { z } from 'zod'
 import { severity } from './incident.ts'
 import { inventoryKinds } from './kinds.ts'
 
-/** Characters that are kept of a sender's word for a state. */
+/** How many characters are kept of a sender's word for a state. */
 export const maxWordChars = 100
 
 const link = z.string().nullable()
 
-/** Where a person reads on. The last four are Grafana's. */
+/** Links to more information. The last four are Grafana's. */
 export const alertLinks = z.object({
   generator: link,
   external: link,
@@ -20,60 +20,68 @@ export const alertLinks = z.object({
 export type AlertLinks = z.infer<typeof alertLinks>
 
 /**
- * One alert, from any sender. `ingest/<dialect>/` makes it from bytes; nothing further in knows a
- * vendor's format. Strings are capped and hold no U+0000.
+ * One alert, from any sender. `ingest/` parses the bytes, and no other folder knows the format of a
+ * vendor. Strings are limited in length and contain no U+0000.
  */
 export const alert = z.object({
-  /** The dialect, `alertmanager` or `generic`. */
+  /** The dialect, such as `alertmanager` or `generic`. */
   source: z.string(),
   /**
-   * The sender, by its token: tokens of one name, or one person, are one sender. Absent: unknown.
+   * The sender, by its token. Tokens with the same name, or of the same person, are one sender.
+   * Absent: unknown.
    */
   sender: z.string().optional(),
-  /** The alert's identity at its source; unique among open alerts. */
+  /** The identity of the alert at its source. Unique among open alerts. */
   fingerprint: z.string().min(1).max(200),
   status: z.enum(['firing', 'resolved']),
   name: z.string(),
   severity,
   /**
-   * `default`: the source named no known severity; shown, so that nobody takes it for a decision.
+   * `default`: the source gave no known severity. Shown, so that nobody mistakes the default for
+   * the choice of the source.
    */
   severitySource: z.enum(['alert', 'default']),
-  /** What the source said, for the note that a default was taken. */
+  /** The word of the source, for the note that the default was used. */
   severityWord: z.string().nullable(),
   title: z.string(),
   labels: z.record(z.string(), z.string()),
   annotations: z.record(z.string(), z.string()),
   startsAt: z.string(),
-  /** False: the sender gave no time that can be believed, and `startsAt` is the time of receipt. */
+  /** False: the sender gave no credible time, and `startsAt` is the time of receipt. */
   startGiven: z.boolean().optional(),
-  /** What could not be believed about its times, and what was taken instead. */
+  /** Times that were not credible, each with what was used instead. */
   timeNotes: z.array(z.string()).optional(),
   endsAt: z.string().nullable(),
   /**
-   * The sender's word for an end that proves nothing (`MissingSeries`, `Paused`); with a firing
-   * alert, for that it has no data. That is news where the alert fires already, and opens one
-   * otherwise. Absent: an end like any other.
+   * The sender's word for an end that proves nothing (`MissingSeries`, `Paused`), or, on a firing
+   * alert, for missing data. Missing data updates an alert that already fires, and otherwise opens
+   * one. Absent: an ordinary end.
    */
   endReason: z.string().max(maxWordChars).optional(),
-  /** Its sender's word for its state, where nobody knows it: it fires. */
+  /** The sender's word for a state that is unknown here. Such an alert counts as firing. */
   stateWord: z.string().max(maxWordChars).optional(),
   links: alertLinks,
-  /** What the rule computed, by the letter of the expression, where the sender says so. */
+  /**
+   * The values that the rule computed, by the letter of their expression, if the sender reports
+   * them.
+   */
   values: z.record(z.string(), z.number()).optional(),
-  /** The source's notification group, kept for correlation. */
+  /** The notification group of the source, kept for correlation. */
   groupKey: z.string().nullable(),
-  /** Alerts of this group that the sender cut off; a note on the incident says so. */
+  /** How many alerts of this group the sender cut off. A note on the incident reports this. */
   truncatedAlerts: z.number().int().nonnegative(),
-  /** Names of labels and annotations that were shortened to fit. */
+  /** Names of the labels and annotations that were shortened. */
   cappedFields: z.array(z.string()),
 })
 export type Alert = z.infer<typeof alert>
 
-/** Alerts of a body (or why there are none), or why no retry can fix these bytes (400). */
+/**
+ * The alerts of a request body, or why there are none. Sending a refused body (400) again cannot
+ * help.
+ */
 export type ParsedAlerts = { ok: true; alerts: Alert[]; ignored?: string } | { ok: false; reason: string }
 
-/** Per alert, what ingest did. */
+/** The result of the ingest of one alert. */
 export const ingestOutcome = z.enum([
   'opened',
   'repeated',
@@ -89,8 +97,8 @@ export const ingestOutcome = z.enum([
 export type IngestOutcome = z.infer<typeof ingestOutcome>
 
 /**
- * The state of a stored alert. `unknown`: its sender fell silent, ended many at once, or proved no
- * end.
+ * The state of a stored alert. `unknown`: the sender stopped sending, ended many alerts at once, or
+ * sent an end that proves nothing.
  */
 export const alertState = z.enum(['firing', 'resolved', 'unknown'])
 
@@ -110,25 +118,25 @@ export const receivedAlert = z.object({
   count: z.number().int(),
   firstSeenAt: z.string(),
   lastSeenAt: z.string(),
-  /** Null: it ended before it had begun, and opened nothing. */
+  /** Null if the alert ended before it began and so opened no incident. */
   incidentId: z.string().nullable(),
   links: alertLinks,
-  /** The sender's notification group. */
+  /** The notification group of the sender. */
   groupKey: z.string().nullable(),
-  /** The sender whose token opened it; null where that is not known. */
+  /** The sender whose token opened the alert; null if unknown. */
   sender: z.string().nullable(),
-  /** The sender that ended it, where that is another one. */
+  /** The sender that ended the alert, if another one opened it. */
   endedBy: z.string().nullable(),
-  /** The sender's word for an end that proves nothing; when `resolved`, it is quiet, unproven. */
+  /** The sender's word for an end that proves nothing. `resolved` then means "quiet, unproven". */
   endReason: z.string().nullable(),
-  /** The newest word for its state that nobody knows. */
+  /** The sender's newest word for a state that is unknown here. */
   stateWord: z.string().nullable(),
-  /** Everything that was read from what the source sent. */
+  /** Everything that was read from the body of the source. */
   raw: z.unknown(),
 })
 export type ReceivedAlert = z.infer<typeof receivedAlert>
 
-/** What would become of one alert of a body, with nothing stored. */
+/** The expected result for one alert of a body. Nothing is stored. */
 export const explainedAlert = z.object({
   fingerprint: z.string(),
   status: z.enum(['firing', 'resolved']),
@@ -136,35 +144,38 @@ export const explainedAlert = z.object({
   title: z.string(),
   type: z.string(),
   severity,
-  /** The sender's own word; null: it gave none, and the severity is the default. */
+  /** The word of the sender. Null: the sender gave none, and the severity is the default. */
   severityWord: z.string().nullable(),
   /** `kind:id`, or null. */
   resource: z.string().nullable(),
-  /** One sentence: which label named it, or why nothing was found. */
+  /** One sentence: which label named the resource, or why none was found. */
   why: z.string(),
   tried: z.array(
     z.object({ label: z.string(), name: z.string(), result: z.enum(['found', 'unknown', 'several', 'elsewhere']) }),
   ),
   candidates: z.array(z.string()),
-  /** What happens to it: opens an incident, repeats one, is a heartbeat, is expected. */
+  /** The effect that the alert would have. */
   becomes: z.enum(['opens', 'repeats', 'ends', 'unproven', 'heartbeat', 'nothing']),
-  /** The incident that it repeats or ends. */
+  /** The incident that the alert would repeat or end. */
   incidentId: z.string().nullable(),
   groupKey: z.string().nullable(),
   notes: z.array(z.string()),
 })
 export type ExplainedAlert = z.infer<typeof explainedAlert>
 
-/** A label whose values name known things, on alerts without a resource: mapping finds them. */
+/**
+ * A label whose values name known resources, on alerts without a resource. A rule for the label
+ * would help.
+ */
 export const unmappedLabel = z.object({
   label: z.string(),
   kind: z.enum(inventoryKinds),
-  /** Alerts in which it names something. */
+  /** How many alerts have a value of this label that names something. */
   alerts: z.number().int(),
-  /** How many things it names, and some of them. */
+  /** How many resources the label names, and some of them. */
   things: z.number().int(),
   examples: z.array(z.object({ value: z.string(), resource: z.string() })),
-  rule: z.string().describe('As `alert.resource_labels` takes it.'),
-  command: z.string().describe('What maps it, with the rules that there are.'),
+  rule: z.string().describe('Written as in `alert.resource_labels`.'),
+  command: z.string().describe('The existing rules and one that maps it.'),
 })
 export type UnmappedLabel = z.infer<typeof unmappedLabel>

@@ -1,13 +1,18 @@
 import { z } from 'zod'
 import { role } from './permissions.ts'
 
-/** A token as the API lists it: never what it is. */
+/** A token as the API lists it, without its secret. */
 export const apiToken = z.object({
   id: z.string(),
   name: z.string(),
-  /** Enough to recognise one that leaked, and nothing to guess the rest by. */
+  /**
+   * The beginning of the token, enough to recognise a leaked one. The rest cannot be guessed from
+   * it.
+   */
   prefix: z.string(),
-  /** `sign_in`: what the browsers of one person stand for who signed in through a provider. */
+  /**
+   * `sign_in`: stands for the browsers of one person who signed in through an identity provider.
+   */
   kind: z.enum(['token', 'sign_in']),
   role,
   scopes: z.array(z.string()),
@@ -20,7 +25,7 @@ export const apiToken = z.object({
 
 export type ApiToken = z.infer<typeof apiToken>
 
-/** The one answer that holds the plain token. */
+/** The only response that contains the token in plain text. */
 export const newApiToken = apiToken.extend({ token: z.string() })
 
 export type NewApiToken = z.infer<typeof newApiToken>

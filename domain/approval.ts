@@ -16,13 +16,13 @@ const decision = z.enum(['approve', 'deny'])
 export type Decision = z.infer<typeof decision>
 
 /**
- * The door of a decision token: the API, for the person it was made for, or Temporal, where nobody
- * is signed in.
+ * The place where a decision token is used: at the API, by the person for whom it was made, or at
+ * Temporal, where nobody is signed in.
  */
 const tokenPurpose = z.enum(['decision', 'temporal'])
 export type TokenPurpose = z.infer<typeof tokenPurpose>
 
-/** A token that gives one decision on one approval, once. */
+/** A token for one decision on one approval. It works once. */
 export const decisionToken = z.object({
   token: z.string(),
   approvalId: z.string(),
@@ -32,30 +32,30 @@ export const decisionToken = z.object({
   expiresAt: z.string(),
 })
 
-/** What kind of no it is: the agent reads it with the words. */
+/** The reason category of a denial. The agent reads it together with the person's reason. */
 export const denialCategory = z.enum(['wrong_target', 'too_risky', 'wrong_time', 'need_evidence', 'other'])
 export type DenialCategory = z.infer<typeof denialCategory>
 
-/** A decision as its person made it: all that a decision token carries. */
+/** A decision as the person made it. A decision token contains nothing else. */
 export const decisionBody = z.strictObject({
   decision,
   reason: z.string().max(2000).nullable().default(null),
   category: denialCategory.nullable().default(null),
   /**
-   * The end of "not now", within a day: from then the action may be asked and the incident
-   * investigated again.
+   * The time until which a person postpones the question, within a day. Afterwards the action may
+   * be requested, and the incident investigated, again.
    */
   askAgainAt: z.iso.datetime({ offset: true }).nullable().default(null),
-  /** Approvals: arguments to run instead. */
+  /** For an approval: the arguments to use instead of those requested. */
   args: z.record(z.string(), z.unknown()).nullable().default(null),
-  /** Approvals: how often the same action may run again unasked. */
+  /** For an approval: how often the same action may run again without asking. */
   grant: grantWish.nullable().default(null),
-  /** Approvals of a plan: hosts of which this person made sure that they are off. */
+  /** For an approval of a plan: hosts that this person has verified to be off. */
   hostIsOff: hostIsOff.nullable().default(null),
 })
 export type DecisionBody = z.infer<typeof decisionBody>
 
-/** What a decision token is minted for: a whole decision, or at Temporal the verdict alone. */
+/** The request for a decision token: for a whole decision, or only for yes or no at Temporal. */
 export const mintingBody = z.union([
   decisionBody.extend({ purpose: z.literal('decision').default('decision') }),
   z.strictObject({ decision, purpose: z.literal('temporal') }),
@@ -78,7 +78,7 @@ export const approval = z.object({
     possible: z.boolean(),
     summary: z.string(),
     details: z.record(z.string(), z.unknown()),
-    /** What will prove that it worked; absent where an earlier version asked. */
+    /** How the write will be verified. Absent in approvals of earlier versions. */
     proof: proof.optional(),
     ...attachmentFields,
   }),
@@ -88,11 +88,16 @@ export const approval = z.object({
   requestedAt: z.string(),
   expiresAt: z.string(),
   useBy: z.string().nullable(),
-  /** The first approval of a shared card, its own id on that one; null where it was asked alone. */
+  /**
+   * The first approval of a card with several (that one has its own id). Null if the card has only
+   * this approval.
+   */
   askedWith: z.string().nullable().default(null),
-  /** The person of this own write; null, or absent from an older API, where the agent asks. */
+  /**
+   * The person who requests this write. Null, or absent in an older API, if the agent requests it.
+   */
   askedBy: z.string().nullish(),
-  /** The person who changed the arguments before approving, and what they became. */
+  /** The person who changed the arguments before approving, and the new arguments. */
   edited: z
     .object({ by: z.string(), arguments: z.record(z.string(), z.unknown()) })
     .nullable()
@@ -110,24 +115,26 @@ export const approval = z.object({
 })
 export type Approval = z.infer<typeof approval>
 
-/** A row of the incident's log that an approval rests on. */
+/** A row of the incident's log on which an approval rests. */
 export const evidence = z.object({
   seq: z.number().int(),
-  /** `look`: a look-up of its targets; `proposed`: the model's turn with the call. */
+  /** `look`: a read of its targets. `proposed`: the turn in which the model proposed the call. */
   what: z.enum(['alert', 'look', 'proposed']),
   tool: z.string().nullable(),
-  /** Those of the approval's targets, and of what the incident is about, that it told about. */
+  /**
+   * The resources that the row is about, among the approval's targets and the incident's resource.
+   */
   about: z.array(resourceRef),
-  /** What it found, in a sentence (`isSaid`), else how its answer begins. */
+  /** The finding in a sentence (`isSaid`), otherwise the beginning of the response. */
   found: z.string(),
   /** Absent from rows of earlier versions. */
   isSaid: z.boolean().default(false),
-  /** When it was written; absent from an older API. */
+  /** The time of the row; absent from an older API. */
   at: z.string().optional(),
 })
 export type Evidence = z.infer<typeof evidence>
 
-/** What a row tells, in words; they hold a stranger's text. */
+/** Describes a row in words. They contain untrusted text. */
 export function formatEvidence({ what, tool, about, found, isSaid }: Evidence): string {
   if (what === 'proposed') return 'what the agent wrote when it proposed this'
   if (what === 'alert' || isSaid) return found
@@ -145,33 +152,36 @@ const hypothesis = z.object({
   refutes: z.array(claimQuote),
 })
 
-/** How the steps of a call stand: those of its plan that were not begun are `waiting`. */
+/** States of the steps of a call. `waiting`: a step of the plan that has not begun. */
 const callStepStates = ['waiting', 'running', 'done', 'failed', 'skipped'] as const
 
-/** Steps of an approved call so far, folded from its rows. Its texts hold a stranger's words. */
+/** The steps of an approved call so far, computed from its rows. The texts are untrusted. */
 const callRun = z.object({
   startedAt: z.string(),
   endedAt: z.string().nullable(),
   outcome: z.enum(['running', 'done', 'failed', 'indeterminate']),
-  /** What it said of its result, or why it failed; empty while it runs. */
+  /** A text about the result, or the reason of the failure. Empty while the call runs. */
   said: z.string(),
   steps: z.array(
     z.object({ step: z.number().int(), text: z.string(), state: z.enum(callStepStates), detail: z.string() }),
   ),
-  /** The last lines that it printed. */
+  /** The last lines of the output. */
   output: z.array(z.string()),
   verification: z.object({ outcome: z.enum(verificationOutcomes), text: z.string() }).nullable(),
-  /** The rows that this rests on. */
+  /** Numbers of the rows on which this is based. */
   rows: z.array(z.number().int()),
 })
 export type CallRun = z.infer<typeof callRun>
 
-/** A later call of the answer that nobody is asked about yet, with the judge's word of now. */
+/**
+ * A later call of the same turn that nobody has been asked about yet, with the policy decision that
+ * it would get now.
+ */
 const nextCall = z.object({
   callId: z.string(),
   tool: z.string(),
   about: z.string(),
-  /** Null: judging it takes more than there is for one look at a card. */
+  /** Null if the policy decision takes longer than showing a card may take. */
   verdict: z.enum(['run', 'ask', 'refuse']).nullable(),
   risk: z.enum(risks),
 })
@@ -180,40 +190,49 @@ export type NextCall = z.infer<typeof nextCall>
 /** One approval with everything that its card shows. */
 export const approvalDetail = approval.extend({
   evidence: z.array(evidence),
-  /** The resource of its incident; null where that is not known. */
+  /** The resource of the incident; null if unknown. */
   about: resourceRef.nullable().default(null),
-  /** What the agent takes for the cause in the attempt that asks. */
+  /** The causes that the agent assumes in the attempt that asks. */
   hypotheses: z.array(hypothesis).default([]),
-  /** Why approving it cannot be made a standing grant; null when it can. */
+  /** Why this approval cannot become a standing grant; null if it can. */
   grantRefused: z.string().nullable(),
-  /** The approval of the same call that it took the place of, and the one that took its place. */
+  /** The approval of the same call that this one replaces, and the one that replaces this one. */
   replaces: z.string().nullable(),
   replacedBy: z.string().nullable(),
-  /** Null until it starts. */
+  /** Null until the call starts. */
   run: callRun.nullable().default(null),
-  /** The other approvals of its card, in the order of their calls: each is decided by itself. */
-  together: z.array(approval).default([]),
-  /** People who may approve it and have not spoken, twenty at most; empty once it is decided. */
-  approvers: z.array(z.string()).default([]),
-  /** People whom the site's list names, in order; empty where everybody was told at once. */
-  asked: z.array(z.object({ name: z.string(), at: z.string() })).default([]),
-  /** Empty once it is decided. */
-  next: z.array(nextCall).default([]),
   /**
-   * Witnesses who say now that hosts are dead whose VMs it would start elsewhere; empty once it is
+   * The other approvals of the same card, in the order of their calls. Each is decided separately.
+   */
+  together: z.array(approval).default([]),
+  /**
+   * People who may approve and have not answered, at most twenty. Empty once the approval is
    * decided.
    */
+  approvers: z.array(z.string()).default([]),
+  /**
+   * People who were asked one after another, by the configured list. Empty if everybody was
+   * notified at once.
+   */
+  asked: z.array(z.object({ name: z.string(), at: z.string() })).default([]),
+  /** Further calls of the same turn. Empty once the approval is decided. */
+  next: z.array(nextCall).default([]),
+  /**
+   * The current reports of witnesses about the death of hosts whose VMs the action would start
+   * elsewhere. Empty once the approval is decided.
+   */
   deaths: z.array(judgedDeath).default([]),
-  /** The last approval at Temporal without a token, which decides nothing; null: none. */
+  /** The last approval at Temporal without a token, which decides nothing. Null: never. */
   unheardAt: z.string().nullable().default(null),
-  /** JSON schema of the arguments, for the form that changes them; null for an unknown tool. */
+  /** The JSON schema of the arguments, for the form that changes them. Null for an unknown tool. */
   schema: z.record(z.string(), z.unknown()).nullable().default(null),
 })
 export type ApprovalDetail = z.infer<typeof approvalDetail>
 
 /**
- * The outcome of a decision, at any door. `recorded`: it counts (`status` may stay `pending` for a
- * second person). `repeated`: the same person said so before; nothing changed.
+ * The result of a decision, wherever it was made. `recorded`: it counts (`status` may stay
+ * `pending` until a second person decides). `repeated`: the same person made the same decision
+ * before, and nothing changed.
  */
 export type DecisionOutcome =
   | { outcome: 'recorded' | 'repeated'; status: ApprovalStatus; approvalId: string; incidentId: string }
@@ -223,28 +242,33 @@ export type DecisionOutcome =
   | { outcome: 'gone'; status: ApprovalStatus; message: string }
 
 /**
- * Default time to decide, unless `approval.expiry.<tool>` or the tool says another: enough to wake
- * up and log in.
+ * The default time to decide, unless `approval.expiry.<tool>` or the tool sets another. Long enough
+ * to wake up and log in.
  */
 export const defaultExpirySeconds = 3_600
-/** What one extension adds. */
+/** Seconds that one extension adds. */
 export const extensionSeconds = 900
-/** An approval cannot be extended beyond this: the world it describes has moved on. */
+/**
+ * The latest end of an extended approval. Limited, because the state that the approval describes
+ * changes meanwhile.
+ */
 export const extendableSeconds = 4 * 3_600
-/** Longer than a weekend on call; a plan older than this describes another platform. */
+/** The longest time to decide: longer than a weekend on call. An older plan is out of date. */
 export const maxExpirySeconds = 7 * 24 * 3600
-/** An approved action starts within this time or asks again: it must still be what is meant. */
+/**
+ * Seconds from approval to start. A later start asks again, because the target may have changed.
+ */
 export const useBySeconds = 900
 
 export type NamingFacts = Pick<ToolFacts, 'name' | 'names' | 'kindField'>
 type Action = {
   arguments: Record<string, unknown>
   targets: readonly ResourceRef[]
-  /** The container's name, as its engine gave it when the action was tried. */
+  /** The name of the container, as its engine reported it in the dry run. */
   container?: string | null
 }
 
-/** The name by which a rehearsal found its container; null where it found none. */
+/** The name under which a dry run found its container; null if it found none. */
 export function containerFound({ details }: { details: Record<string, unknown> }): string | null {
   const found = rehearsedContainer.safeParse(details)
   return found.success ? found.data.rehearsal.container : null
@@ -252,9 +276,10 @@ export function containerFound({ details }: { details: Record<string, unknown> }
 const rehearsedContainer = z.looseObject({ rehearsal: z.looseObject({ container: z.string() }) })
 
 /**
- * Digests an action with each thing under its one key. `vm:x` and `node:x` may name one machine,
- * and a container has a name, an id and its beginning: a denial under one name holds under each.
- * `keyOf` answers a resource's key; leases go by the registry's.
+ * Computes the digest of an action, with one key for each resource. `vm:x` and `node:x` may be one
+ * machine, and a container has a name, an id and the beginning of the id. So a denial under one
+ * name applies under all names. `keyOf` returns the key of a resource. Leases use the keys of the
+ * registry.
  */
 export function actionByKeys(
   { name: tool, names, kindField }: NamingFacts,
@@ -272,12 +297,12 @@ export function actionByKeys(
     const value = keyed[field]
     if (value !== undefined) keyed[field] = Array.isArray(value) ? value.map(toKey) : toKey(value)
   }
-  // The key says of which kind it is; the word that the caller chose is part of the name.
+  // Removes the kind that the caller gave, because the key already contains the kind.
   if (kindField !== undefined) delete keyed[kindField]
   return actionDigest(tool, keyed)
 }
 
-/** Reads keys from what was stored: what has no entry is its own. */
+/** Returns a function that reads keys from stored rows. A name without an entry is its own key. */
 export function keyReader(keys: Readonly<Record<string, string>>): (ref: ResourceRef) => string {
   return (ref) => {
     const own = resourceKey(ref)

@@ -2,21 +2,21 @@ import { type DecisionRight, type DecisionSubject, parseRight, refusalOfRights }
 import { type PersonRole, permissions } from './permissions.ts'
 import type { Risk } from './tool.ts'
 
-/** A person as approvals see them. */
+/** The facts about a person that matter for approvals. */
 export type Decider = {
   name: string
   role: PersonRole
   maxRisk: Risk
-  /** Null: all. */
+  /** Null: all types. */
   incidentTypes: readonly string[] | null
-  /** Further rights in words, each by itself. */
+  /** Further rights as text. Each applies separately. */
   rights: readonly string[]
   disabled: boolean
 }
 
 /**
- * Says why this person may not decide this approval, either way; null when they may. A denial
- * decides too: it ends what somebody else was asked to judge. An unknown risk is above everybody.
+ * Returns why this person may not decide this approval; null if they may. The same limits apply to
+ * denials, because a denial ends somebody else's question. Nobody may decide an unknown risk.
  */
 export function mayDecide(decider: Decider, asked: DecisionSubject): string | null {
   const { name, role, disabled } = decider
@@ -25,15 +25,15 @@ export function mayDecide(decider: Decider, asked: DecisionSubject): string | nu
   return refusalOfRights(name, rightsOf(decider), asked)
 }
 
-/** The same about every resource there is: a right to some of them counts for nothing. */
+/** Returns the same for every resource. Rights that are limited to some resources are ignored. */
 export function mayDecideEverywhere(decider: Decider, asked: Omit<DecisionSubject, 'targets'>): string | null {
   const rights = decider.rights.filter((words) => readRight(words).some(({ resources }) => resources === null))
   return mayDecide({ ...decider, rights }, { ...asked, targets: [] })
 }
 
 /**
- * The person's own limits, as a right about everything, and each further right. An unreadable one
- * gives nothing.
+ * Lists the person's own limits as a right about all resources, then each further right. A right
+ * that cannot be parsed gives nothing.
  */
 export function rightsOf({
   maxRisk,

@@ -1,13 +1,13 @@
 import { z } from 'zod'
 
-/** Somebody did something. */
+/** One entry of the audit log: an action of a person or program. */
 export const auditRow = z.object({
-  /** Also the cursor of what comes after it: time, table, number. */
+  /** The id, which is also the cursor for the next page: time, table and number. */
   id: z.string(),
   at: z.string(),
-  /** A person's name, or what stands for one that is not known. */
+  /** The name of the person, or a placeholder for an unknown one. */
   who: z.string(),
-  /** As `token.revoked`. */
+  /** The action, such as `token.revoked`. */
   what: z.string(),
   subject: z.string(),
   detail: z.string(),

@@ -5,17 +5,20 @@ import type { Operator } from './operator.ts'
 import type { SourceInput } from './source.ts'
 
 /**
- * Words of the audit for what a row gives. `verify` holds the stored row against them, so each
- * right that changes changes the words: an entry about another change of the same person, token,
- * source or device fits no more.
+ * Texts in the audit log that describe what a row grants. `verify` compares the stored row with the
+ * text. A changed right gives another text, so an audit entry about another change of the same
+ * person, token, source or device does not match.
  */
 
-/** A row of the audit keeps 2,000 characters, and may hold two of these and a reason. */
+/**
+ * Maximum length of such a text. An audit row keeps 2,000 characters and may contain two of these
+ * texts and a reason.
+ */
 const maxWords = 600
 const inShort = (words: string) =>
   words.length <= maxWords ? words : `${words.slice(0, maxWords - 20)} … (${sha256(words).slice(0, 12)})`
 
-/** Rows of before 0.3 have no `pagerdutyUserId` and no `rights`. */
+/** Rows from before 0.3 have no `pagerdutyUserId` and no `rights`. */
 type DescribedOperator = Pick<Operator, 'role' | 'maxRisk' | 'incidentTypes' | 'disabledAt' | 'slackUserId'> &
   Partial<Pick<Operator, 'pagerdutyUserId' | 'rights'>>
 
@@ -30,7 +33,7 @@ export function describeOperator(described: DescribedOperator): string {
 
 type DescribedToken = { role: string; operator: string | null; scopes: readonly string[]; expiresAt: string | null }
 
-/** Its owner, what it is for, and its end to the minute. */
+/** Describes a token: owner, purpose, and end to the minute. */
 export function describeToken({ role, operator, scopes, expiresAt }: DescribedToken): string {
   const words = [role, operator && `of ${operator}`, scopes.length > 0 && `for ${scopes.join(', ')}`]
   return inShort(
@@ -38,18 +41,21 @@ export function describeToken({ role, operator, scopes, expiresAt }: DescribedTo
   )
 }
 
-/** Cuts a time in UTC where a row and its JSON begin to write it differently. */
+/** Cuts a UTC time to the minute, up to which a row and its JSON have the same text. */
 export const toMinute = (at: string): string => at.slice(0, 16)
 
 export function describeGrant({ uses, hours }: { uses: number; hours: number }): string {
   return `may run ${uses} more times within ${Number(hours.toFixed(2))} h without asking`
 }
 
-/** Rows of before 0.3 have no more than the first five. */
+/** Rows from before 0.3 have only the first five fields. */
 type DescribedSource = Pick<SourceInput, 'kind' | 'url' | 'credential' | 'caFile' | 'options'> &
   Partial<Pick<SourceInput, 'writeCredential' | 'scheme' | 'headers' | 'certFile' | 'keyFile'>>
 
-/** Long options stand as a digest. Places stay whole: credentials' addresses are held to them. */
+/**
+ * Describes a source. Long options become a digest. Addresses stay whole, so that they can be
+ * compared.
+ */
 export function describeSource(described: DescribedSource): string {
   const { kind, url, credential, writeCredential, scheme, headers = {}, caFile, certFile, keyFile, options } = described
   const words = [
@@ -67,7 +73,9 @@ export function describeSource(described: DescribedSource): string {
   return words.filter(Boolean).join(', ')
 }
 
-/** The address in these words, and whether they give a credential to it. */
+/**
+ * Reads the address from such a text, and whether the credential with this reference is sent to it.
+ */
 export function readSourceWords(words: string, reference: string): { url: string; isGiven: boolean } {
   const url = /^\S+ at (\S+?),?(?: |$)/.exec(words)?.[1] ?? ''
   const isGiven = [' with ', '=', ' key '].some(
@@ -79,7 +87,10 @@ export function readSourceWords(words: string, reference: string): { url: string
 type DescribedMark = Pick<Expectation, 'subject' | 'until' | 'state'> &
   Partial<Record<'source' | 'fingerprint' | 'resourceKind' | 'resourceId' | 'type', string | null>>
 
-/** The expected thing, until when, and how it looked when it was marked. */
+/**
+ * Describes an expected state: the subject, the end, and the state of the subject when it was
+ * marked.
+ */
 export function describeMark({ subject, until, state, ...of }: DescribedMark): string {
   const what = {
     alert: `alert ${of.fingerprint} of ${of.source}`,
@@ -95,14 +106,14 @@ type DescribedDevice = Pick<
   'mode' | 'url' | 'urlEnv' | 'enabled' | 'toolsAllowed' | 'terms' | 'resource' | 'guests' | 'manifestDays'
 >
 
-/** A digest stands for the terms that are not written out. */
+/** Describes a device. Terms that are not written out appear as a digest. */
 export function describeDevice(device: DescribedDevice): string {
   const { mode, url, urlEnv, enabled, toolsAllowed, terms, resource, guests, manifestDays } = device
   const roots = terms.roots.map(({ path, writable }) => `${path}${writable ? ' (writable)' : ''}`).join(', ') || 'none'
   const tools = toolsAllowed.length === 0 ? 'all tools of its mode' : toolsAllowed.join(', ')
   const rootReads = terms.root_reads?.length ? `, root looks with ${JSON.stringify(terms.root_reads)}` : ''
   const ways = `mode ${mode}${guests ? `, guests by ${guests}` : ''}`
-  // The variable wins over the address while it is set.
+  // The variable overrides the address while it is set.
   const at = `${url === null ? ', whose agent calls out' : ` at ${url}`}${urlEnv ? ` or ${urlEnv}` : ''}`
   const all = `${tools}, roots ${roots}${rootReads}, terms ${digestOf(terms).slice(0, 12)}, manifests for ${manifestDays} days`
   return inShort(`${enabled ? '' : 'Switched off; '}${resource.kind} ${resource.id}${at}, ${ways}, ${all}`)

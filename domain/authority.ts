@@ -3,7 +3,10 @@ import { coversRight, type DecisionRight, formatRight } from './decision-right.t
 import { type Permission, type Principal, permissions, permissionsOf, type Role, typesOf } from './permissions.ts'
 import { risks } from './tool.ts'
 
-/** A caller's permissions and rights to decide. The first right is the person's own limits. */
+/**
+ * The permissions of a caller, and the rights to decide. The first right consists of the person's
+ * own limits.
+ */
 export type Authority = {
   permissions: readonly Permission[]
   rights: readonly DecisionRight[]
@@ -11,13 +14,13 @@ export type Authority = {
 
 type Limits = Pick<Decider, 'maxRisk' | 'incidentTypes' | 'rights'>
 
-/** A person's authority, with every token they could have; nothing where they are disabled. */
+/** Returns the authority that a person has through any token; none for a disabled person. */
 export function authorityOfPerson(person: Limits & { role: Role; disabled: boolean }): Authority {
   const { role, disabled } = person
   return { permissions: disabled ? [] : permissions[role], rights: rightsOf(person) }
 }
 
-/** The caller's authority: a token is worth what its scopes leave of its person. */
+/** Returns the authority of a caller: that of the person, reduced by the scopes of the token. */
 export function authorityOfPrincipal(principal: Pick<Principal, 'role' | 'scopes'>, person: Limits): Authority {
   const types = typesOf(principal)
   const rights = rightsOf(person).map((right) => ({ ...right, incidentTypes: narrowTypes(right.incidentTypes, types) }))
@@ -29,14 +32,14 @@ function narrowTypes(own: readonly string[] | null, types: readonly string[] | n
 }
 
 /**
- * Rights in a grant that the giver lacks, in words; none: they may give it. Nobody grants what they
- * do not have. `before` is what the receiver had: what stays as it was is not granted.
+ * Lists in words the rights in a grant that the giver lacks. An empty list allows the grant.
+ * `before`: what the receiver had; unchanged rights are not granted again.
  */
 export function excessAuthority(giver: Authority, wanted: Authority, before: Authority | null): string[] {
   const had = before?.permissions ?? []
   const found: string[] = wanted.permissions.filter((each) => !had.includes(each) && !giver.permissions.includes(each))
   if (!wanted.permissions.includes('decide')) return found
-  // Limits say something about those alone who may decide.
+  // Skips the limits of people who may not decide, because limits matter only for decisions.
   const deciding = [giver, before].filter((each) => each?.permissions.includes('decide')) as Authority[]
   const [own, ...further] = wanted.rights
   const held = deciding.flatMap(({ rights }) => rights)
@@ -49,8 +52,8 @@ export function excessAuthority(giver: Authority, wanted: Authority, before: Aut
 }
 
 /**
- * Whether one held right covers it, each of its types by itself: a risk of one and a type of
- * another give neither.
+ * Whether one held right covers the wanted one. Each type is checked separately: the risk of one
+ * right and the type of another cannot be combined.
  */
 function isHeld(wanted: DecisionRight, held: readonly DecisionRight[]): boolean {
   const { incidentTypes: types } = wanted
@@ -58,7 +61,7 @@ function isHeld(wanted: DecisionRight, held: readonly DecisionRight[]): boolean 
   return each.every((right) => held.some((own) => coversRight(own, right)))
 }
 
-/** What of a person's own limits goes beyond those of each who gives them. */
+/** Lists the limits of the wanted right that exceed those of every giver. */
 function excessOfLimits(wanted: DecisionRight, deciding: readonly Authority[]): string[] {
   if (wanted.maxRisk === 'none') return []
   const held = deciding
@@ -75,7 +78,7 @@ function excessOfLimits(wanted: DecisionRight, deciding: readonly Authority[]): 
   return risk.length + types.length > 0 ? [...risk, ...types] : [`decisions as "${formatRight(wanted)}"`]
 }
 
-/** Types that none of the sets holds; null: there are none. */
+/** Lists the types that none of the sets contains; null if there are none. */
 function typesBeyond(wanted: readonly string[] | null, known: readonly (readonly string[] | null)[]): string | null {
   if (known.includes(null)) return null
   if (wanted === null) return 'incidents of all types'

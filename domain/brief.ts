@@ -12,13 +12,13 @@ import { nameResource, type ResourceRef, resourceKey } from './registry.ts'
 import { sayAction, toList, toSentence, toText } from './say.ts'
 import { describeEnd, withItsAlert } from './status-words.ts'
 
-/** A sentence with the numbers of the rows that it rests on. It may hold a stranger's text. */
+/** A sentence with the numbers of the rows on which it is based. It may contain untrusted text. */
 const line = z.object({ text: z.string(), rows: z.array(z.number().int()) })
 export type BriefLine = z.infer<typeof line>
 
 /**
- * The outcome of an action. `open`: not verified yet; `indeterminate`: nobody can say if it took
- * effect.
+ * The outcome of an action. `open`: not verified yet. `indeterminate`: it is unknown whether the
+ * action took effect.
  */
 const doneOutcomes = [
   'verified',
@@ -35,8 +35,8 @@ const doneOutcomes = [
 export type DoneOutcome = (typeof doneOutcomes)[number]
 
 /**
- * How the cause is known: a hypothesis and its state, the repair that held after it, an ending's
- * words, the agent's words as it asks, or not at all.
+ * On what the cause is based: a supported hypothesis, a repair that was verified, the text of an
+ * ending, the text with which the agent asks for approval, or nothing.
  */
 const causeStates = ['supported', 'survived', 'held', 'proposed', 'ending', 'stated', 'requested', 'unknown'] as const
 
@@ -53,29 +53,32 @@ const attempt = z.object({
 })
 type AttemptBrief = z.infer<typeof attempt>
 
-/** An incident as an answer: every line says which rows show it. Times are RFC 3339 in UTC. */
+/**
+ * A summary of an incident. Every line names the rows on which it is based. Times are RFC 3339 in
+ * UTC.
+ */
 export const incidentBrief = z.object({
   since: z.object({ at: z.string(), by: z.enum(['alert', 'incident']) }),
   alert: z.object({
     state: z.enum(['firing', 'resolved', 'unproven', 'unknown', 'none']),
     endedAt: z.string().nullable(),
   }),
-  /** How the resource was when it was looked at last; null where no row says so. */
+  /** The state of the resource at the last read; null if no row has it. */
   resource: line.extend({ at: z.string() }).nullable(),
-  /** What became of the page that waited as it opened; null where none did. */
+  /** The outcome of the page that was waiting when the incident opened; null if there was none. */
   page: line.nullable(),
   cause: line.extend({ state: z.enum(causeStates), certainty: z.enum(certainties).nullable() }),
   impact: line.nullable(),
   /**
-   * Writes of all attempts and their outcomes, and what was refused or denied; newest first, eight
-   * at most.
+   * Writes of all attempts and their outcomes, and actions that were refused or denied. Newest
+   * first, at most eight.
    */
   done: z.array(line.extend({ outcome: z.enum(doneOutcomes) })),
-  /** Calls that only looked, in the newest attempt. */
+  /** The number of reads in the newest attempt. */
   looks: z.number().int(),
-  /** What a person is asked, without the details of its dry run. */
+  /** The pending question to people, without the details of its dry run. */
   asked: approval.nullable(),
-  /** How many more calls of the same answer wait on its card. */
+  /** How many more calls of the same turn wait on the same card. */
   alsoAsked: z.number().int().default(0),
   next: line,
   spent: z.object({
@@ -88,7 +91,7 @@ export const incidentBrief = z.object({
 })
 export type IncidentBrief = z.infer<typeof incidentBrief>
 
-/** A closed incident of the same type, with what repaired it. */
+/** A closed incident of the same type, with the tools that repaired it. */
 const similarIncident = z.object({
   id: z.string(),
   title: z.string(),
@@ -101,14 +104,14 @@ const similarIncident = z.object({
 })
 export type SimilarIncident = z.infer<typeof similarIncident>
 
-/** The brief as the API serves it. */
+/** The brief as the API returns it. */
 export const servedBrief = incidentBrief.extend({ similar: z.array(similarIncident) })
 export type ServedBrief = z.infer<typeof servedBrief>
 
-/** What the answers of a model took, of one attempt. */
+/** The tokens and time that the model's responses in one attempt took. */
 export type AttemptSpent = { attempt: number } & IncidentBrief['spent']
 
-/** The input of a brief. `events` may lack rows that it does not read, and the data of results. */
+/** The input of a brief. `events` may lack the data of results, and rows that no brief reads. */
 export type BriefSources = {
   incident: Incident
   events: readonly IncidentEvent[]
@@ -122,7 +125,10 @@ export type BriefSources = {
   followers: number
 }
 
-/** Folds an incident into its brief. Pure and total: asks no model and reads nothing. */
+/**
+ * Computes the brief of an incident. Has no side effect and never throws: uses no model and reads
+ * nothing else.
+ */
 export function foldBrief(sources: BriefSources): IncidentBrief {
   const { incident, events, alerts, asked, spent } = sources
   const own = events.filter((event) => event.attempt === incident.attempt)
@@ -172,7 +178,7 @@ function alertNow(alerts: BriefSources['alerts']): IncidentBrief['alert'] {
 const isAbout = (things: readonly ResourceRef[], resource: ResourceRef) =>
   things.some((thing) => resourceKey(thing) === resourceKey(resource))
 
-/** The newest row about the resource's health: a verification, a look by code, or a read. */
+/** Finds the newest row about the health of the resource: a verification or a read. */
 function resourceNow(
   resource: ResourceRef | null,
   events: readonly IncidentEvent[],
@@ -209,7 +215,7 @@ function healthIn(event: IncidentEvent, resource: ResourceRef): string | null {
   }
 }
 
-/** What a row of `healthIn` shows is that it is well. */
+/** Whether a row of `healthIn` shows that the resource is healthy. */
 function showsWell(event: IncidentEvent, resource: ResourceRef): boolean {
   if (event.kind === 'verification') return event.metadata.outcome === 'held'
   if (event.kind === 'looked') return event.metadata.resource === 'nominal'
@@ -222,8 +228,8 @@ function showsWell(event: IncidentEvent, resource: ResourceRef): boolean {
 type Cause = IncidentBrief['cause']
 
 /**
- * The leading hypothesis of the newest attempt; else the newest ending's words; else the agent's as
- * it asks.
+ * Finds the cause: the leading hypothesis of the newest attempt, otherwise the text of the newest
+ * ending, otherwise the text with which the agent asks for approval.
  */
 function causeOf(incident: Incident, events: readonly IncidentEvent[], asked: Approval | null): Cause {
   const ending = events.findLast(isEnding)
@@ -253,12 +259,15 @@ function causeOf(incident: Incident, events: readonly IncidentEvent[], asked: Ap
 
 function causeStateOf(leading: Hypothesis, ending: Ending | undefined): Cause['state'] {
   if (leading.state !== 'supported') return 'proposed'
-  // An ending is `repaired` only where the verification of its writes held.
+  // Relies on the ending: it is `repaired` only if its writes were verified.
   if (ending?.kind === 'resolved' && ending.metadata.outcome === 'repaired') return 'held'
   return standingOf(leading) === 'survived' ? 'survived' : 'supported'
 }
 
-/** The newest hypothesis that rows support and none refutes, else the newest. */
+/**
+ * Returns the newest hypothesis that rows support and none refutes, otherwise the newest that is
+ * not refuted.
+ */
 function leadingOf(causes: readonly Hypothesis[]): Hypothesis | null {
   const byRow = causes.filter(({ state }) => state !== 'refuted').sort((a, b) => b.seq - a.seq)
   return byRow.find(({ state }) => state === 'supported') ?? byRow[0] ?? null
@@ -273,7 +282,7 @@ function saidAtEnd(event: Ending): string {
   return toSentence(event.kind === 'resolved' ? event.metadata.resolution : event.metadata.reason)
 }
 
-/** What else was not well when it was looked at last, and how many like it wait behind this one. */
+/** Lists other unhealthy resources, and how many similar incidents wait for this one. */
 function impactOf({ incident, followers, asked }: BriefSources, own: readonly IncidentEvent[]): BriefLine | null {
   const seen = new Map<string, { health: string; id: string; seq: number }>()
   const resource = incident.resource && resourceKey(incident.resource)
@@ -298,12 +307,12 @@ function impactOf({ incident, followers, asked }: BriefSources, own: readonly In
   return { text: [...byHealth, ...alike].join('; '), rows: distinct(ill.map(({ seq }) => seq)) }
 }
 
-/** The plan's cost afterwards, without the rest of the dry run: the card has that. */
+/** Returns the cost of the plan. The card shows the rest of the dry run. */
 function costOf({ dryRun: { details } }: Approval): Record<string, unknown> {
   return details.standing ? { standing: details.standing } : {}
 }
 
-/** VMs that the plan in question starts, or leaves down: they do not run now. */
+/** Lists the VMs that the plan in question starts or leaves down. They do not run now. */
 function downInPlan({ dryRun: { details } }: Approval): string[] {
   const started = toList(details.steps).filter(({ action }) => action === 'start')
   return [...started, ...toList(details.unplaced)].map(({ vm }) => toText(vm)).filter(Boolean)
@@ -318,25 +327,25 @@ function nextOf(
 ): BriefLine {
   const say = (text: string, rows: number[] = []): BriefLine => ({ text, rows })
   const ending = events.findLast(isEnding)
-  if (asked) return say('It waits for a decision.')
-  if (reviewWantedAt) return say('Somebody else reviews what was done alone.')
-  if (type === manualChangeType) return say(closedStatuses.includes(status) ? 'Nothing.' : 'It is carried out.')
+  if (asked) return say('An approval waits for a decision.')
+  if (reviewWantedAt) return say('Another person must review the write.')
+  if (type === manualChangeType) return say(closedStatuses.includes(status) ? 'Nothing.' : 'The approved action runs.')
   if (!closedStatuses.includes(status)) {
-    if (keptReason !== null) return say(`It is not investigated: ${keptReason}`)
-    if (owner) return say(`${owner.name} works on it; the agent makes no attempt meanwhile.`)
-    return say(status === 'open' ? 'It waits to be investigated.' : 'The agent investigates.')
+    if (keptReason !== null) return say(`The incident is not investigated: ${keptReason}`)
+    if (owner) return say(`${owner.name} works on the incident; the agent makes no attempt meanwhile.`)
+    return say(status === 'open' ? 'The incident waits for an investigation.' : 'The agent investigates.')
   }
   if (status === 'resolved')
     return say(
       watchUntil
-        ? 'Code watches whether its alert ends; it is escalated if it goes on.'
-        : 'Nothing: it is investigated again if its alert comes back.',
+        ? 'Code watches whether the alert ends, and escalates the incident if not.'
+        : 'Nothing. If the alert comes back, the incident is investigated again.',
     )
   if (status === 'cancelled')
-    return say(cancelledUntil ? 'What fires after the cancellation ends is investigated.' : 'Nothing.')
+    return say(cancelledUntil ? 'After the cancellation ends, its alerts are investigated again.' : 'Nothing.')
   const advice = ending?.kind === 'escalated' ? ending.metadata.report?.nextStep : undefined
   if (advice) return say(toSentence(advice), ending ? [ending.seq] : [])
-  return say(owner ? `${owner.name} has it.` : 'A person takes it.')
+  return say(owner ? `${owner.name} has it.` : 'A person must take the incident.')
 }
 
 function sumSpent(spent: readonly AttemptSpent[]): IncidentBrief['spent'] {
@@ -344,7 +353,7 @@ function sumSpent(spent: readonly AttemptSpent[]): IncidentBrief['spent'] {
   return { turns: sum('turns'), tokens: sum('tokens'), dollars: sum('dollars'), modelMs: sum('modelMs') }
 }
 
-/** Each attempt with how it ended and what it took for the cause. */
+/** Lists each attempt with its ending and its assumed cause. */
 function listAttempts(events: readonly IncidentEvent[], spent: readonly AttemptSpent[]): AttemptBrief[] {
   const byAttempt = Map.groupBy(events, ({ attempt }) => attempt)
   return [...byAttempt].flatMap(([number, own]): AttemptBrief[] => {

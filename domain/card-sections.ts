@@ -16,17 +16,17 @@ import type { ResourceRef } from './registry.ts'
 import { tellSilence } from './silence.ts'
 import { demandOf, nameSiteRule } from './site-decision.ts'
 
-/** The questions that a card answers, in the order in which a person asks them. */
+/** Titles of a card's sections, in the order in which a person asks for them. */
 const cardTitles = {
-  cost: 'The worst it costs',
-  targets: 'On what',
-  dead: 'What says that the host is dead',
+  cost: 'Highest cost',
+  targets: 'Targets',
+  dead: 'Sources that say the host is dead',
   forecast: 'What the platform does by itself',
   reason: 'Why',
-  against: 'What speaks against it',
+  against: 'Reasons against it',
   counted: 'How sizes are counted',
-  proof: 'What will prove it',
-  back: 'The way back',
+  proof: 'Verification',
+  back: 'Undo',
   site: 'Who decides',
   approve: 'If you approve',
   deny: 'If you deny',
@@ -36,8 +36,8 @@ const cardTitles = {
 export type CardSectionName = keyof typeof cardTitles
 
 /**
- * One answer on a card: a few sentences with a stranger's words. `warns`: a person must not
- * overlook it.
+ * One section of a card: a few sentences, which contain untrusted text. `warns`: a person must not
+ * overlook the section.
  */
 export type CardSection = { name: CardSectionName; title: string; sentences: string[]; warns: boolean }
 
@@ -56,28 +56,34 @@ type CardApproval = Pick<
 >
 
 type Reading = {
-  /** Can it still be decided? What it costs, and what each answer leads to, is said only then. */
+  /**
+   * Whether the question is still open. Costs and consequences of an answer are shown only then.
+   */
   isOpen: boolean
-  /** Writes a time as its reader reads times. */
+  /** Formats a time for the reader. */
   moment(iso: string): string
   /**
-   * The line about the run's cause; null where it named none, or where the page shows it with its
-   * rows.
+   * The sentence about the cause that the run found. Null if the run named none, or if the page
+   * shows the cause with its rows.
    */
   cause?: string | null
-  /** The resource of its incident: a target beside it may be the wrong one. */
+  /** The resource of the incident. A target that differs from it may be a mistake. */
   about?: ResourceRef | null | undefined
-  /** Witnesses who say now that hosts are dead; absent where only stored rows make the card. */
+  /**
+   * The current reports of witnesses about the death of hosts. Absent if the card is made only from
+   * stored rows.
+   */
   deaths?: readonly JudgedDeath[]
-  /** When the newest look that it rests on was made; null where that is not known. */
+  /** The time of the newest read on which the request rests; null if unknown. */
   lookedAt?: string | null
-  /** How many that stay down are named; none where the page draws them. */
+  /** The maximum number of VMs that stay down to name. None are named if the page draws them. */
   maxNamed?: number
 }
 
 /**
- * Sections of a card, the worst first, for every door: page, plain page, terminal, Slack, Teams,
- * mail. Made of what is stored with the approval. Dry run and exact arguments stand beside it.
+ * Builds the sections of a card, the worst first, from what is stored with the approval. Used for
+ * both web pages, terminal, Slack, Teams and mail, which show the dry run and the exact arguments
+ * beside the sections.
  */
 export function cardSections(approval: CardApproval, reading: Reading): CardSection[] {
   const { isOpen, moment, cause = null, about = null } = reading
@@ -89,7 +95,7 @@ export function cardSections(approval: CardApproval, reading: Reading): CardSect
     section('targets', [...formatOther(approval.targets, about), formatTargets(approval.targets)]),
     ...deadSection(approval, reading),
     ...forecastSection(approval),
-    // What rows bear out comes first: no long word of who asks cuts it off.
+    // Puts a cause that rows support first, so that a long reason cannot cut it off.
     section('reason', [...(cause === null ? [] : [cause]), formatReason(approval)]),
     ...(isAgainst ? [section('against', against, true)] : []),
     ...(typeof dryRun.details.sizeNote === 'string' ? [section('counted', [dryRun.details.sizeNote])] : []),
@@ -101,49 +107,55 @@ export function cardSections(approval: CardApproval, reading: Reading): CardSect
           section('approve', [formatStart(approval)]),
           section('deny', [formatDenial(approval)]),
           section('wait', [
-            `Nothing is changed. The question expires at ${moment(approval.expiresAt)}, and the incident is escalated.`,
+            `Nothing is changed. The approval expires at ${moment(approval.expiresAt)}, and the incident is escalated.`,
           ]),
         ]
       : []),
   ]
 }
 
-/** Each answer's cost and consequence, in a sentence or two: for an incident's first screen. */
+/**
+ * Returns a short form of the cost and consequence of each answer, for the first screen of an
+ * incident.
+ */
 export function shortSections(approval: CardApproval, moment: Reading['moment']): CardSection[] {
   const { required, approvals, dryRun, expiresAt } = approval
   const missing = required - approvals - 1
   const when =
     missing > 0
-      ? `It runs once ${missing === 1 ? 'another person approves' : `${missing} more people approve`}`
-      : 'It runs at once'
+      ? `The action runs once ${missing === 1 ? 'another person approves' : `${missing} more people approve`}`
+      : 'The action runs at once'
   const proof =
     dryRun.proof?.by === 'state'
       ? ', then code checks whether it worked'
       : dryRun.proof
-        ? ', and nothing proves afterwards that it worked'
+        ? ', and nothing can verify that it worked'
         : ''
   return [
     section('cost', [formatCost(approval)], listCosts(approval).length > 0),
     section('approve', [`${when}${proof}.`]),
     section('deny', [formatDenial(approval)]),
-    section('wait', [`Nothing is changed. At ${moment(expiresAt)} it is escalated.`]),
+    section('wait', [`Nothing is changed. At ${moment(expiresAt)} the incident is escalated.`]),
   ]
 }
 
-/** Witnesses for deaths of hosts whose VMs would start elsewhere; nothing if it starts none. */
+/**
+ * Lists what witnesses report about the death of hosts whose VMs would start elsewhere. Often
+ * empty.
+ */
 function deadSection({ dryRun: { details } }: CardApproval, { isOpen, deaths = [] }: Reading): CardSection[] {
   const all = deaths.length > 0 ? deaths : deathsOfDryRun(details)
   if (all.length === 0) return []
   const open = all.filter(({ verdict }) => verdict === 'unconfirmed' || verdict === 'disputed')
   const sentences = all.map(({ sentence }) => sentence)
   const toSay = isDisputed(all) ? [] : hostsToSay(all)
-  const how = `${whatConfirms}, or a person: approve it only if you made sure yourself that ${nameOff(toSay)}. An approval that does not say so is refused.`
+  const how = `${whatConfirms}, or a person. Approve only if you checked yourself that ${nameOff(toSay)}. An approval without this statement is refused.`
   return [section('dead', [...sentences, ...(isOpen && toSay.length > 0 ? [how] : [])], open.length > 0)]
 }
 
 /**
- * The forecast in a plan: a person approves the migrations that make room, not where the platform
- * starts what.
+ * Explains the forecast of a plan. A person approves only the migrations that make room. The
+ * platform itself chooses the host on which it starts a VM.
  */
 function forecastSection({ dryRun: { details } }: CardApproval): CardSection[] {
   const forecast = readForecast(details)
@@ -155,59 +167,65 @@ function section(name: CardSectionName, sentences: string[], warns = false): Car
   return { name, title: cardTitles[name], sentences, warns }
 }
 
-/** As many names at most are given: of so many it is not known whether there are more. */
+/** The maximum number of names that the API returns. A list of this length may be incomplete. */
 const maxGiven = 20
 
 type Asked = { name: string; at: string }
 
-/** `anna, bo and 2 more may approve it. Asked anna at 03:12 UTC, bo at 03:17 UTC.`: for waking. */
+/**
+ * Lists who may approve, and who was asked when: `anna, bo and 2 more may approve it. Asked anna at
+ * 03:12 UTC, bo at 03:17 UTC.` The reader sees whom to wake.
+ */
 export function formatApprovers(names: readonly string[], asked: readonly Asked[] = []): string {
   const turns = asked.map(({ name, at }) => `${name} at ${at.slice(11, 16)} UTC`)
   return [formatNames(names), turns.length > 0 && `Asked ${turns.join(', ')}.`].filter(Boolean).join(' ')
 }
 
 function formatNames(names: readonly string[]): string {
-  if (names.length === 0) return 'Nobody is left who may approve it.'
+  if (names.length === 0) return 'Nobody is left who may approve.'
   const shown = names.slice(0, 3)
-  if (names.length >= maxGiven) return `${shown.join(', ')} and many more may approve it.`
-  return `${formatList([...shown, ...(names.length > 3 ? [`${names.length - 3} more`] : [])])} may approve it.`
+  if (names.length >= maxGiven) return `${shown.join(', ')} and many more may approve.`
+  return `${formatList([...shown, ...(names.length > 3 ? [`${names.length - 3} more`] : [])])} may approve.`
 }
 
-/** What its tool declares as the undo of exactly this; null where it declares none. */
+/** Returns the undo that the tool declares for this call; null if it declares none. */
 function declaredUndo({ dryRun: { details } }: Pick<CardApproval, 'dryRun'>): string | null {
   return typeof details.undo === 'string' ? details.undo : null
 }
 
-/** Says that it can be undone only where an undo is declared: else a person has to know how. */
+/**
+ * Promises an undo only if the tool declares one. Otherwise a person has to know how to reverse the
+ * action.
+ */
 function formatWayBack(approval: Pick<CardApproval, 'dryRun' | 'reversible'>): string {
   const undo = declaredUndo(approval)
-  if (undo !== null) return `It can be undone: ${undo}.`
-  return approval.reversible ? 'It can be reversed.' : 'It cannot be undone.'
+  if (undo !== null) return `The action can be undone: ${undo}.`
+  return approval.reversible ? 'The action can be reversed.' : 'The action cannot be undone.'
 }
 
 /**
- * The worst that is known of approving, in a few sentences: it stands beside the buttons, so that
- * nobody has to search for it.
+ * Describes the worst known consequence of approving in a few sentences, which are shown beside the
+ * buttons.
  */
 export function formatCost(approval: Pick<Approval, 'dryRun' | 'reversible'>): string {
-  return listCosts(approval).join(' ') || 'No cost of it is known, and it can be reversed.'
+  return listCosts(approval).join(' ') || 'The action has no known cost and can be reversed.'
 }
 
-const unsaidProof = 'What proves that it worked was not stored.'
+const unsaidProof = 'No verification is stored for this approval.'
 
 function listCosts(approval: Pick<Approval, 'dryRun' | 'reversible'>): string[] {
   const { dryRun, reversible } = approval
   const { unplaced } = readStaysDown(dryRun.details)
   return [
-    reversible ? null : 'It cannot be undone.',
-    dryRun.possible ? null : 'It had no dry run: what it will do is not known beforehand.',
+    reversible ? null : 'The action cannot be undone.',
+    dryRun.possible ? null : 'No dry run showed its effect.',
     unplaced.length > 0 ? `${formatDown(unplaced.length)}.` : null,
     afterOf(approval),
-    dryRun.proof?.by === 'state' ? null : dryRun.proof ? 'Afterwards nothing proves that it worked.' : unsaidProof,
+    dryRun.proof?.by === 'state' ? null : dryRun.proof ? 'Nothing can verify its result.' : unsaidProof,
   ].filter((each) => each !== null)
 }
 
-/** What its plan costs afterwards; null where it has none, or costs nothing. */
+/** Describes what the plan costs afterwards; null if there is no plan or no cost. */
 function afterOf({ dryRun: { details } }: Pick<Approval, 'dryRun'>): string | null {
   const { standing } = details as { standing?: Standing | null }
   const after = standing && Array.isArray(standing.after) ? formatAfterwards(standing) : null
@@ -216,7 +234,10 @@ function afterOf({ dryRun: { details } }: Pick<Approval, 'dryRun'>): string | nu
 
 const maxTargets = 6
 
-/** Each by its kind and name; a plan's proposal only where it is all there is. */
+/**
+ * Names each target by kind and name. Names the proposal of a plan only if there is no other
+ * target.
+ */
 function formatTargets(targets: Approval['targets']): string {
   const named = targets.filter(({ kind }) => kind !== 'proposal')
   const all = named.length > 0 ? named : targets
@@ -226,32 +247,34 @@ function formatTargets(targets: Approval['targets']): string {
   return `${main.map(({ kind, id }) => `${kind} ${id}`).join(', ')}${more > 0 ? ` and ${more} more` : ''}`
 }
 
-/** Why it is asked, and by whom where that is a person. */
+/**
+ * Returns the reason of the request, and the person who requests the action if it is not the agent.
+ */
 function formatReason({ reason, askedBy }: Pick<Approval, 'reason' | 'askedBy'>): string {
-  return askedBy ? `${askedBy} asks for it: ${reason}` : reason.trim() || 'The agent gave no reason.'
+  return askedBy ? `${askedBy} requests it: ${reason}` : reason.trim() || 'The agent gave no reason.'
 }
 
 /**
- * Says first that the incident is about another thing than the targets, as for VMs of a dead host:
- * no long list cuts it off.
+ * Reports that the incident is about another resource than the targets, as for VMs of a dead host.
+ * Comes first, so that no long list cuts it off.
  */
 function formatOther(targets: Approval['targets'], about: ResourceRef | null): string[] {
   if (about === null || targets.some(({ kind, id }) => kind === about.kind && id === about.id)) return []
   return [`The incident is about ${about.kind} ${about.id}.`]
 }
 
-/** A look that is older than this when it is asked may tell of another state than today's. */
+/** The age from which a read may be out of date when the question is asked. */
 const freshMs = 15 * 60_000
 
-/** The time of these rows' newest look; null where there is none, or an old version kept none. */
+/** Returns the time of the newest read in these rows; null if no row has one. */
 export function newestLookOf(evidence: readonly Evidence[] = []): string | null {
   const looks = evidence.flatMap(({ what, at }) => (what === 'look' && at !== undefined ? [at] : []))
   return looks.sort().at(-1) ?? null
 }
 
 /**
- * Doubts of code: an old look, whom a plan leaves down, what was not tried. The longest list comes
- * last, where a cut hurts least.
+ * Lists doubts that code finds: an old read, checks that the dry run could not make, and VMs that a
+ * plan leaves down. The longest list comes last, where a cut loses least.
  */
 function listDoubts(
   { dryRun: { details }, requestedAt }: CardApproval,
@@ -270,33 +293,35 @@ function listDown(details: Record<string, unknown>, maxNamed: number): string[] 
   return [`${formatDown(unplaced.length)}.`, ...down, ...(more > 0 ? [`And ${more} more.`] : []), formatWhyDown(left)]
 }
 
-/** An old look, which also stands beside the buttons: it is seen where somebody decides. */
+/** Warns of an old read. The warning is also shown beside the buttons. */
 export function formatOldLook(lookedAt: string | null, requestedAt: string, moment: Reading['moment']): string[] {
   const ageMs = lookedAt === null ? 0 : Date.parse(requestedAt) - Date.parse(lookedAt)
   if (lookedAt === null || ageMs <= freshMs) return []
-  return [`The newest look that it rests on is of ${moment(lookedAt)}, ${formatSpan(ageMs)} before it was asked.`]
+  return [`The newest check behind it is from ${moment(lookedAt)}, ${formatSpan(ageMs)} before the request.`]
 }
 
-/** Absent: the approval was stored by a version that did not say. */
+/**
+ * Describes how the action will be verified. `proof` is absent if an older version stored the
+ * approval.
+ */
 export function formatProof(proof: CardApproval['dryRun']['proof']): string {
-  if (!proof)
-    return 'What will prove that this worked was not stored with this approval: look at its target afterwards.'
-  if (proof.by === 'state') return `Code will prove whether this worked: ${proof.text}.`
-  return `Nothing will prove that this worked: ${proof.text}.`
+  if (!proof) return 'This approval has no stored verification. Check the target afterwards.'
+  if (proof.by === 'state') return `Code will verify this: ${proof.text}.`
+  return `Nothing can verify this: ${proof.text}.`
 }
 
 const maxStarted = 3
 
-/** When and how it begins, once it is approved. */
-/** By which rule of the site people are asked, and who of them may decide. */
+/** Names the configured rule that requires the approval, and the people who may decide. */
 function siteSection({ dryRun }: CardApproval): CardSection[] {
   const site = demandOf(dryRun)
   if (!site) return []
   const why = site.silence ? [tellSilence(site.silence)] : []
-  const who = site.members === null ? [] : [`It is for ${formatList(site.members)} (${formatList(site.groups)}).`]
-  return [section('site', [`${capitalize(nameSiteRule(site))} wants it asked.`, ...why, ...who])]
+  const who = site.members === null ? [] : [`Only ${formatList(site.members)} (${formatList(site.groups)}) may decide.`]
+  return [section('site', [`${capitalize(nameSiteRule(site))} requires approval.`, ...why, ...who])]
 }
 
+/** Describes when and how the action begins after an approval. */
 function formatStart({ tool, targets, required, approvals }: CardApproval): string {
   const others = required - approvals - 1
   const when = others > 0 ? `Once ${others === 1 ? 'another person approves' : `${others} more approve`}, the` : 'The'
@@ -311,9 +336,11 @@ function formatStarted(targets: Approval['targets']): string {
   return ` on ${shown.join(', ')}${more > 0 ? ` and ${more} more` : ''}`
 }
 
-/** A person's own write ends with the denial; the agent goes on. */
+/**
+ * Describes what a denial does. It ends a person's own write; the agent continues after a denial.
+ */
 function formatDenial({ askedBy }: Pick<Approval, 'askedBy'>): string {
   return askedBy
-    ? `Nothing is changed, and the incident ends. Its log has your reason, for ${askedBy} to read.`
-    : 'Nothing is changed. The agent reads your reason and looks for another way, or escalates. It cannot ask for this action again.'
+    ? `Nothing is changed, and the incident ends. Its log keeps your reason for ${askedBy}.`
+    : 'Nothing is changed. The agent reads your reason and tries another way, or escalates. It cannot request this action again.'
 }

@@ -1,44 +1,49 @@
 import { z } from 'zod'
 
 /**
- * The result of recomputing a chain of hashes. `problem`: the first row that does not fit, and how;
- * null where the chain holds.
+ * The result of recomputing a chain of hashes. `problem`: the first row whose hash is wrong, and
+ * why; null if the chain is intact.
  */
 const chain = {
   headHash: z.string(),
   problem: z.object({ seq: z.number().int(), what: z.string() }).nullable(),
 }
 
-/** An incident's log. */
+/** The result for an incident's log. */
 const logChain = z.object({ ok: z.boolean(), events: z.number().int(), ...chain })
 export type LogChain = z.infer<typeof logChain>
 
-/** The audit. */
+/** The result for the audit log. */
 export const auditChain = z.object({ ok: z.boolean(), rows: z.number().int(), ...chain })
 export type AuditChain = z.infer<typeof auditChain>
 
-/** Something stored that is not what the log says. */
+/** A stored value that differs from the log. */
 export const difference = z.object({ subject: z.string(), what: z.string() })
 export type Difference = z.infer<typeof difference>
 
 const counts = z.record(z.string(), z.number().int())
-/** How many of each kind, by its name for people. */
+/** Counts by kind. The kinds have names for people. */
 export type Counts = z.infer<typeof counts>
 
-/** Rows held against the log and the audit. */
+/** The result of comparing rows with the log and the audit log. */
 const findings = z.object({
   differences: z.array(difference),
-  /** How many of each kind were looked at. */
+  /** How many rows of each kind were checked. */
   checked: counts,
-  /** Rows of which an older version said too little: neither fine nor altered. */
+  /**
+   * How many rows of each kind could not be compared, because an older version recorded too little.
+   */
   untold: counts,
 })
 export type Findings = z.infer<typeof findings>
 
-/** The chain of one incident, and what belongs to it. `ok`: nothing differs. */
+/** The result for one incident: its chain and its rows. `ok`: nothing differs. */
 export const verifiedIncident = logChain.extend(findings.shape)
 
-/** Some incidents, or some rows of what the database wrote down, held against log and audit. */
+/**
+ * The result for a page of incidents, or of rows that the database recorded, compared with log and
+ * audit log.
+ */
 export const verifiedPage = findings.extend({
   incidents: z.number().int(),
   events: z.number().int(),

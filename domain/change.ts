@@ -5,16 +5,16 @@ import { parseResourceKey, type ResourceRef, resourceKey, resourceRef } from './
 import type { ResourceRule } from './resource-rules.ts'
 
 /**
- * A deployment or a change of configuration. Every text is a stranger's: inert for people, fenced
- * for a model.
+ * Senders of deployments and of changes of configuration. Every text of a change is untrusted: it
+ * is escaped for people, and marked as data for a model.
  */
 
 export const changeSources = ['generic', 'github', 'gitlab'] as const
 
-/** A change as its sender tells it. */
+/** A change as its sender reports it. */
 export type Change = {
   source: (typeof changeSources)[number]
-  /** The same for every repeat of one delivery. */
+  /** A value that all repeats of one delivery share. */
   delivery: string
   at: string
   title: string
@@ -22,15 +22,15 @@ export type Change = {
   url: string | null
   revision: string | null
   environment: string | null
-  /** Names or keys (`kind:id`) of what it is about, as the sender gave them. */
+  /** Names or keys (`kind:id`) of the changed resources, as the sender gave them. */
   resources: string[]
   labels: Record<string, string>
 }
 
-/** `ignored`: why a delivery that can be read holds no change. */
+/** `ignored`: why a readable delivery contains no change. */
 export type ParsedChanges = { ok: true; changes: Change[]; ignored: string | null } | { ok: false; reason: string }
 
-/** A stored change about one resource. One about several is a row for each. */
+/** A stored change about one resource. A change about several resources has a row for each. */
 export const storedChange = z.object({
   id: z.string(),
   at: z.string(),
@@ -41,15 +41,18 @@ export const storedChange = z.object({
   url: z.string().nullable(),
   revision: z.string().nullable(),
   environment: z.string().nullable(),
-  /** Null: nothing that the registry knows was found. */
+  /** Null if the registry knows none of the names. */
   resource: resourceRef.nullable(),
-  /** What decided about the resource, or what was tried. */
+  /** The facts that determined the resource, or that were tried. */
   why: z.string(),
   labels: z.record(z.string(), z.string()),
 })
 export type StoredChange = z.infer<typeof storedChange>
 
-/** The answer to a delivery of changes, an entry a resource; `ignored` says why there is none. */
+/**
+ * The response to a delivery of changes, with one entry for each resource. `ignored`: why there is
+ * none.
+ */
 export const takenChanges = z.object({
   changes: z.array(
     z.object({
@@ -62,11 +65,17 @@ export const takenChanges = z.object({
   ignored: z.string().nullable(),
 })
 
-/** A change near a resource. `steps`: how far along its needs and hosts; 0 is the resource. */
+/**
+ * A change near a resource. `steps`: the distance along dependencies and hosts; 0 for the resource
+ * itself.
+ */
 export const nearChange = storedChange.extend({ steps: z.number().int() })
 export type NearChange = z.infer<typeof nearChange>
 
-/** `4 min before it began`; of a moment that is no begin, `4 min ago`. */
+/**
+ * Formats the distance in time: `4 min before it began`, or `4 min ago` if `from` is not the
+ * beginning of the incident.
+ */
 function formatDistance(atIso: string, from: { iso: string; isBegin: boolean }): string {
   const distanceMs = Date.parse(from.iso) - Date.parse(atIso)
   if (!from.isBegin) return `${formatSpan(distanceMs)} ago`
@@ -76,7 +85,7 @@ function formatDistance(atIso: string, from: { iso: string; isBegin: boolean }):
 const maxTitleCharacters = 160
 const maxWordCharacters = 60
 
-/** What a model is shown of a change: short, and the same in the context and as an answer. */
+/** Shortens a change for a model, in the same way in the context and in the result of a tool. */
 export function summarizeChange(change: NearChange, from: { iso: string; isBegin: boolean }): Record<string, unknown> {
   const { at, title, author, revision, environment, url, source, resource, steps } = change
   const short = (text: string | null): string | null => text && truncate(text, maxWordCharacters)
@@ -84,7 +93,7 @@ export function summarizeChange(change: NearChange, from: { iso: string; isBegin
     when: formatDistance(at, from),
     at,
     title: truncate(title, maxTitleCharacters),
-    // The resource itself needs no word.
+    // Leaves the field empty if the change is on the resource itself.
     onWhatItNeeds: steps > 0 && resource ? resourceKey(resource) : null,
     source,
     author: short(author),
@@ -98,41 +107,43 @@ export function summarizeChange(change: NearChange, from: { iso: string; isBegin
 const maxContextChanges = 5
 
 /**
- * Changes around an incident's beginning: the nearest before it, then those after, newest first.
+ * Chooses changes around the beginning of an incident: the nearest before it first, then those
+ * after it.
  */
 export function chooseNearest(changes: readonly NearChange[], beganIso: string): NearChange[] {
   const newestFirst = changes.toSorted((a, b) => Date.parse(b.at) - Date.parse(a.at))
   const began = Date.parse(beganIso)
   const before = newestFirst.filter(({ at }) => Date.parse(at) <= began)
   const after = newestFirst.filter(({ at }) => Date.parse(at) > began)
-  // What came after can be a repair; the one that nobody may miss lies before.
+  // Prefers changes before the beginning, among which the cause probably is. Changes after it may
+  // be repairs.
   const kept = new Set([...before, ...after.toReversed()].slice(0, maxContextChanges))
   return newestFirst.filter((each) => kept.has(each))
 }
 
 /**
- * Finds the resources of a change: those its sender names; else those that the site's rules for
- * changes give; else those of its labels, as for an alert. A name chooses among what the registry
- * knows and makes nothing known.
+ * The resource of a change: one that the sender names, otherwise one that the configured rules for
+ * changes find, otherwise one that the labels name as for an alert. Names choose among known
+ * resources and never add one.
  */
 type ChangeResource = {
-  /** By the name that all names of one thing share; null where nothing was found. */
+  /** The resource by the key that all its names share; null if none was found. */
   resource: ResourceRef | null
   why: string
 }
 
-/** `alert`: the rules for alerts of the site, which hold for changes with the same labels. */
+/** `alert`: the configured rules for alerts, which also apply to changes with the same labels. */
 export type ChangeRules = { change: readonly ResourceRule[]; alert: readonly ResourceRule[] }
 
 type Named = Pick<Change, 'resources' | 'labels'>
 
-/** Every name that could decide, for one look-up in the registry. */
+/** Lists all names that could decide, so that they need only one query to the registry. */
 export function changeNamesToLookUp({ resources, labels }: Named, rules: ChangeRules): string[] {
   if (resources.length === 0) return namesToLookUp(labels, [...rules.change, ...rules.alert])
   return resources.map((name) => (parseResourceKey(name)?.id ?? name).toLowerCase())
 }
 
-/** One entry at least. Two names of one thing are one. */
+/** Returns at least one entry. Two names of the same resource give one entry. */
 export function chooseChangeResources(
   change: Named,
   rules: ChangeRules,
@@ -154,7 +165,7 @@ function chooseNamed(name: string, known: readonly KnownResource[]): ChangeResou
   const byId = known.filter((each) =>
     key ? each.kind === key.kind && each.id === key.id : each.id.toLowerCase() === text,
   )
-  // An id goes before a name: a unit `web-1.nginx` answers to `web-1` too.
+  // Prefers an id over a name, because a unit `web-1.nginx` also has the name `web-1`.
   const meant = byId.length > 0 || key ? byId : known.filter(({ names }) => names.includes(text))
   const things = [...new Set(meant.map(({ canonical }) => canonical))].sort()
   const [only] = things
@@ -168,7 +179,7 @@ function chooseByLabels(
   { change: rules, alert }: ChangeRules,
   known: readonly KnownResource[],
 ): ChangeResource[] {
-  // One repository may be about several things, so that no rule hides the next one.
+  // Tries every rule, because one repository may concern several resources.
   const ruled = rules.flatMap((rule) => {
     const value = labels[rule.label]
     if (value === undefined) return []

@@ -1,15 +1,18 @@
 import { formatList } from './format.ts'
 
 /**
- * Changes of a write, in words. Empty: all was as wanted already. Null: the receiver cannot tell,
- * or is too old to be asked; then a look has to show that something became better.
+ * Changes that a write made, in words. Empty: the state was already as wanted. Null: the receiver
+ * does not report changes, or is too old to; then a read has to show an improvement.
  */
 export type Changed = string[] | null
 
 const maxWords = 100
 const maxCharacters = 300
 
-/** What an answer says of it, bounded. What is no list of words tells nothing. */
+/**
+ * Reads the changes from a response, limited in number and length. Anything but a list of texts
+ * becomes null.
+ */
 export function readChanged(answer: unknown): Changed {
   const told = answer !== null && typeof answer === 'object' ? (answer as { changed?: unknown }).changed : null
   if (!Array.isArray(told) || !told.every((each) => typeof each === 'string')) return null
@@ -21,7 +24,7 @@ export function readChanged(answer: unknown): Changed {
 
 const shown = 3
 
-/** A sentence about a write with what it changed, where the sentence does not say so itself. */
+/** Adds the changes to a sentence about a write, unless the sentence already names them. */
 export function sayChanged(said: string, changed: Changed): string {
   if (changed === null) return said
   if (changed.length === 0)

@@ -1,6 +1,9 @@
 import { z } from 'zod'
 
-/** A message as every chat-completions server takes it: what the transcript is folded into. */
+/**
+ * A message in the form that every chat-completions server accepts. The transcript is converted to
+ * these.
+ */
 export type ChatMessage =
   | { role: 'system' | 'user'; content: string }
   | {
@@ -10,7 +13,7 @@ export type ChatMessage =
     }
   | { role: 'tool'; tool_call_id: string; content: string }
 
-/** A call in an answer. `arguments` is text as the model wrote it: JSON if all went well. */
+/** A call in a response. `arguments` is text as the model wrote it, usually JSON. */
 type ChatToolCall = { id: string; name: string; arguments: string }
 
 export type ChatTool = {
@@ -18,44 +21,58 @@ export type ChatTool = {
   function: { name: string; description: string; parameters: Record<string, unknown> }
 }
 
-/** `completionTokens` holds those of reasoning too; how many these were only some servers count. */
+/**
+ * Counts of tokens. `completionTokens` includes those of reasoning, which only some servers count
+ * separately.
+ */
 export type TokenUsage = {
   promptTokens: number
   completionTokens: number
   reasoningTokens?: number
-  /** Absent or impossible counts of a server: counted by the bytes that were sent and received. */
+  /**
+   * True if the counts are estimated from the bytes sent and received, because those of the server
+   * are absent or impossible.
+   */
   isAssumed?: boolean
 }
 
 export type ChatAnswer = {
-  /** Without reasoning that came in a separate field. */
+  /** The text, without reasoning that arrived in a separate field. */
   content: string
-  /** The end of reasoning, where nothing else was said: a call may stand in it. Stored nowhere. */
+  /**
+   * The end of the reasoning if there was no other text, because it may contain a call. Never
+   * stored.
+   */
   reasoning?: string
   toolCalls: ChatToolCall[]
-  /** The server's word: `stop`, `tool_calls`, `length`, … */
+  /** The server's reason for the end: `stop`, `tool_calls`, `length`, … */
   finishReason: string
   usage: TokenUsage
-  /** The model that answered, by its own name. */
+  /** The model that answered, by the name that it reports. */
   model: string
   durationMs: number
 }
 
-/** How far an answer is that is being written. */
+/** The progress of an unfinished response. */
 export type Writing = {
-  /** Those that a server sends one by one, reasoning included: about as many tokens. */
+  /**
+   * The number of pieces that a server sent one by one, including reasoning. About equal to the
+   * number of tokens.
+   */
   pieces: number
-  /** Tokens as the server counts them; null where it counts at the end or never. */
+  /**
+   * The number of tokens as the server counts them. Null if it counts only at the end, or never.
+   */
   counted: number | null
-  /** The text so far, without reasoning from a separate field. Untrusted, and never stored. */
+  /** The text so far, without reasoning from a separate field. Untrusted and never stored. */
   content: string
-  /** The call that it writes, as a name and the arguments so far. */
+  /** The unfinished call: its name and the arguments so far. */
   call: { name: string; arguments: string } | null
 }
 
 /**
- * Text that a run's model writes now, for those who watch. It goes from process to process and is
- * in no row.
+ * The text that the model of a run is writing, for people who watch. Sent between processes and
+ * never stored.
  */
 export const liveAnswer = z.object({
   incidentId: z.string().max(100),
@@ -63,50 +80,64 @@ export const liveAnswer = z.object({
   turn: z.number().int(),
   maxTurns: z.number().int(),
   model: z.string().max(200),
-  /** `ended`: the answer is whole, or was given up. */
+  /** `ended`: the response is complete, or was given up. */
   state: z.enum(['asked', 'writing', 'ended']),
-  /** Since it was asked. */
+  /** Seconds since the request to the model. */
   seconds: z.number().min(0),
   tokens: z.number().int().min(0),
-  /** The server counted; else each piece counts as one. */
+  /** True: the server counted the tokens. False: each piece counts as one token. */
   isCounted: z.boolean(),
-  /** The end of its text. Untrusted. */
+  /** The end of the text so far. Untrusted. */
   tail: z.string().max(500),
 })
 export type LiveAnswer = z.infer<typeof liveAnswer>
 
 /**
- * Requests as a server of models wants them, where it differs from most. Every word is one of ours:
- * what a server says chooses among them and adds nothing.
+ * How a model server wants its requests, if it differs from most. All values are fixed here. What
+ * the server reports selects among them and cannot add one.
  */
 const requestShape = z.strictObject({
-  /** The name of the limit of an answer. */
+  /** The name of the parameter that limits a response. */
   limit: z.enum(['max_tokens', 'max_completion_tokens', 'none']),
-  /** The largest limit the server takes. */
+  /** The largest limit that the server accepts. */
   mostTokens: z.number().int().positive().max(100_000_000).nullable(),
-  /** Multiplies the limit for a model that reasons first, where the server counts both. */
+  /**
+   * Factor on the limit for a model that reasons first, if the server's limit includes the
+   * reasoning.
+   */
   headroom: z.number().int().min(1).max(16),
   temperature: z.enum(['sent', 'omitted']),
-  /** `merged`: the template knows no system message, so the first user message begins with it. */
+  /**
+   * `merged`: the template does not support a system message, so the first user message begins with
+   * its text.
+   */
   system: z.enum(['sent', 'merged']),
   /**
-   * `alternating`: the template takes no two messages of the user in a row. `answered`: nor one
-   * right after a tool's result.
+   * `alternating`: the template refuses two user messages in a row. `answered`: it also refuses a
+   * user message right after the result of a tool.
    */
   turns: z.enum(['free', 'alternating', 'answered']),
-  /** `nine`: letters and digits, nine of them, as Mistral's templates count. */
+  /** `nine`: exactly nine letters and digits, as Mistral's templates require. */
   callIds: z.enum(['own', 'nine']),
-  /** `empty`: an answer with calls goes back with `reasoning_content: ""`, as DeepSeek demands. */
+  /**
+   * `empty`: a response with calls is sent back with `reasoning_content: ""`, as DeepSeek requires.
+   */
   reasoning: z.enum(['omitted', 'empty']),
-  /** `plain`: streams without `stream_options`, perhaps uncounted. `off`: it answers whole. */
+  /**
+   * `plain`: streams without `stream_options`, perhaps without counts of tokens. `off`: no
+   * streaming.
+   */
   stream: z.enum(['usage', 'plain', 'off']),
-  /** `single`: the template takes one call an answer: history shows one, and no more is asked. */
+  /**
+   * `single`: the template allows one call in a response. Earlier responses are sent with one call
+   * each, and the model is asked for one.
+   */
   calls: z.enum(['many', 'single']),
-  /** For a server that knows no `parallel_tool_calls`. */
+  /** `omitted`: the server does not know `parallel_tool_calls`. */
   parallel: z.enum(['sent', 'omitted']),
   /**
-   * The form of a JSON answer: `response_format` with a schema, llama.cpp's `grammar`, vLLM's
-   * `guided_json`, or words alone.
+   * How JSON is requested: `response_format` with a schema, llama.cpp's `grammar`, vLLM's
+   * `guided_json`, or only the prompt.
    */
   form: z.enum(['schema', 'grammar', 'guided', 'words']),
 })
@@ -127,7 +158,10 @@ export const plainShape: RequestShape = {
   form: 'schema',
 }
 
-/** A shape as a row holds it: an absent part, or one in another version's words, is plain. */
+/**
+ * Reads a request shape from a row. A part that is absent, or from another version, gets the plain
+ * value.
+ */
 export function readShape(stored: Record<string, unknown>): RequestShape {
   const known = Object.entries(requestShape.shape).flatMap(([name, field]) => {
     const read = field.safeParse(stored[name])
@@ -137,57 +171,68 @@ export function readShape(stored: Record<string, unknown>): RequestShape {
 }
 
 const can = z.enum(['yes', 'no', 'unknown'])
-/** What a server can do with a model, as it says itself or as its answers and refusals showed. */
+/**
+ * Abilities of a server with a model, from what it reports about itself or from its responses and
+ * errors.
+ */
 export const modelAbilities = z.object({
   tools: can,
-  /** Several calls in one answer. */
+  /** Several calls in one response. */
   parallel: can,
-  /** Holds an answer to a JSON schema. */
+  /** Forcing a response to match a JSON schema. */
   schema: can,
-  /** Holds an answer to a grammar. */
+  /** Forcing a response to match a grammar. */
   grammar: can,
-  /** Counts tokens. */
+  /** Reporting token counts. */
   usage: can,
   streaming: can,
 })
 export type ModelAbilities = z.infer<typeof modelAbilities>
-/** Facts that were seen of some of them; facts that were not seen are left out. */
+/** Abilities that were observed. Others are left out. */
 const seen = z.enum(['yes', 'no'])
 const seenAbilities = z
   .strictObject({ tools: seen, parallel: seen, schema: seen, grammar: seen, usage: seen, streaming: seen })
   .partial()
 export type SeenAbilities = z.infer<typeof seenAbilities>
 
-/** What a server says of itself and of a model. */
+/** The server's own report about itself and a model. */
 const servedModel = z.strictObject({
-  /** Tokens of question and answer together; null where it does not say. */
+  /**
+   * The limit of tokens of request and response together; null if the server does not report it.
+   */
   windowTokens: z.number().int().positive().max(100_000_000).nullable(),
-  /** Where that stands, for people. */
+  /** The place where the number was read, for people. */
   source: z.string().max(200).nullable(),
-  /** Another value means another model or server: lessons of the earlier one count no more. */
+  /**
+   * Identifies the model and the server. Facts that were learned about another identity are not
+   * used.
+   */
   identity: z.string().max(1_000),
-  /** It cuts off what does not fit, and says nothing. */
+  /** Whether the server cuts off what does not fit, without an error. */
   cutsSilently: z.boolean(),
-  /** Not yet known for good: Ollama decides when it loads the model. */
+  /** Whether the number is not final: Ollama decides it when it loads the model. */
   isProvisional: z.boolean(),
-  /** What it says it can do. */
+  /** Abilities that the server reports. */
   abilities: seenAbilities,
 })
 export type ServedModel = z.infer<typeof servedModel>
 
 /**
- * Facts of the server that a check of its model learned: how it wants requests, what it can do, and
- * what it says.
+ * Facts about a model server that a check of the model learned: the shape of requests, abilities,
+ * and what the server reports.
  */
 export const learnedProfile = z.strictObject({
   shape: requestShape.partial(),
   abilities: seenAbilities,
-  /** Null: it could not be asked. */
+  /** Null if the server did not answer that request. */
   served: servedModel.nullable(),
 })
 export type LearnedProfile = z.infer<typeof learnedProfile>
 
-/** All that is known: what a server refused (the shape) counts more than what it says. */
+/**
+ * Combines all that is known. What a refused request showed (in `shape`) outweighs what the server
+ * reports.
+ */
 export function abilitiesOf(stored: Record<string, unknown>, shape: RequestShape): ModelAbilities {
   const known = Object.keys(modelAbilities.shape).map((name) => [name, can.safeParse(stored[name]).data ?? 'unknown'])
   return {
@@ -199,23 +244,23 @@ export function abilitiesOf(stored: Record<string, unknown>, shape: RequestShape
   }
 }
 
-/** The shape in words, for people: what differs from the plain one. */
+/** Describes in words how the shape differs from the plain one. */
 export function shapeInWords(shape: RequestShape): string[] {
   return [
     ...(shape.limit === 'max_completion_tokens' ? ['max_completion_tokens instead of max_tokens'] : []),
-    ...(shape.limit === 'none' ? ['no limit of tokens'] : []),
-    ...(shape.mostTokens === null ? [] : [`at most ${shape.mostTokens} tokens an answer`]),
-    ...(shape.headroom === 1 ? [] : [`${shape.headroom} times the limit, for it reasons first`]),
+    ...(shape.limit === 'none' ? ['no token limit'] : []),
+    ...(shape.mostTokens === null ? [] : [`at most ${shape.mostTokens} tokens in each response`]),
+    ...(shape.headroom === 1 ? [] : [`${shape.headroom} times the limit, because the model reasons first`]),
     ...(shape.temperature === 'omitted' ? ['no temperature'] : []),
     ...(shape.system === 'merged' ? ['no system message'] : []),
-    ...(shape.turns === 'alternating' ? ['no two messages of the user in a row'] : []),
-    ...(shape.callIds === 'nine' ? ['call ids of nine characters'] : []),
+    ...(shape.turns === 'alternating' ? ['no two user messages in a row'] : []),
+    ...(shape.callIds === 'nine' ? ['call IDs of nine characters'] : []),
     ...(shape.stream === 'plain' ? ['a stream without stream_options'] : []),
     ...(shape.stream === 'off' ? ['no stream'] : []),
-    ...(shape.calls === 'single' ? ['one call an answer'] : []),
-    ...(shape.form === 'grammar' ? ['a grammar for the form of an answer'] : []),
-    ...(shape.form === 'guided' ? ['guided_json for the form of an answer'] : []),
-    ...(shape.form === 'words' ? ['no schema of an answer'] : []),
-    ...(shape.reasoning === 'empty' ? ['an empty reasoning_content in answers'] : []),
+    ...(shape.calls === 'single' ? ['one call in each response'] : []),
+    ...(shape.form === 'grammar' ? ['a grammar for the form of a response'] : []),
+    ...(shape.form === 'guided' ? ['guided_json for the form of a response'] : []),
+    ...(shape.form === 'words' ? ['no schema for the response'] : []),
+    ...(shape.reasoning === 'empty' ? ['an empty reasoning_content in responses'] : []),
   ]
 }

@@ -2,8 +2,8 @@ import { z } from 'zod'
 import { certainties, claimGrades, hypothesisStates, type StoredClaim, type UnshownSentence } from './hypothesis.ts'
 
 /**
- * The subject of a claim: something this investigation did, a state now, a state as it was read, or
- * a text that is absent.
+ * The subject of a claim: an action of this investigation, a current state, a state when it was
+ * read, or an absent text.
  */
 const claimKind = z.enum(['did', 'is', 'was', 'absent'])
 
@@ -13,13 +13,13 @@ const textCharacters = 500
 const quoteCharacters = 1000
 
 export const claimQuote = z.strictObject({
-  seq: z.number().int().positive().describe('meta.seq'),
+  seq: z.number().int().positive(),
   text: z
     .string()
     .max(quoteCharacters, `a quote is at most ${quoteCharacters} characters: quote only the words that show it`),
 })
 
-/** One claim as a model sends it. */
+/** One claim as the model sends it. */
 export const claim = z.strictObject({
   kind: claimKind,
   text: z
@@ -35,8 +35,8 @@ export type Claim = z.infer<typeof claim>
 export type ClaimQuote = Claim['quotes'][number]
 
 /**
- * Flat fields beside a record's text: a weak model fills three plain fields where it botches a
- * nested object.
+ * Fields of a hypothesis beside the text of a record. They are not nested, because weak models fill
+ * three plain fields correctly but often a nested object wrongly.
  */
 export const hypothesisFields = {
   hypothesis: z.enum(hypothesisStates).optional(),
@@ -59,7 +59,9 @@ const marks = z.object({
   unshown: z.array(z.object({ text: z.string(), why: z.string() })).default([]),
 })
 
-/** Claims as stored, with the ruling on their ending; without one, as they came. */
+/**
+ * Returns the claims with the marks that the policy check gave them; unchanged if there are none.
+ */
 export function marked(
   claims: readonly Claim[],
   found: unknown,
@@ -87,7 +89,7 @@ export function marked(
 
 const bound = z.object({ certainty: z.enum(certainties), claimed: z.enum(certainties).optional() })
 
-/** How sure an ending is, as its ruling bounds it; empty where the ruling says nothing. */
+/** Reads the highest certainty that the policy check allows; empty if there is none. */
 export function boundOf(found: unknown): z.infer<typeof bound> | Record<string, never> {
   return bound.safeParse(found).data ?? {}
 }

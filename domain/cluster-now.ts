@@ -1,15 +1,15 @@
 import { z } from 'zod'
 
 /**
- * A cluster, node or workload on its page, read now by its own source. Holds no value of an
- * environment, an argument or a Secret.
+ * The page of a cluster, node or workload, read from its own source at this moment. Contains no
+ * value of an environment variable, an argument or a Secret.
  */
 
 const fact = z.object({ name: z.string(), text: z.string(), isIll: z.boolean() })
 export type ClusterFact = z.infer<typeof fact>
 
 const condition = z.object({
-  /** What it is a condition of: `Deployment shop/web`. */
+  /** The object that has this condition: `Deployment shop/web`. */
   of: z.string(),
   type: z.string(),
   is: z.enum(['True', 'False', 'Unknown']),
@@ -24,13 +24,13 @@ const podGroup = z.object({
   state: z.string(),
   isWell: z.boolean(),
   count: z.number(),
-  /** The first of them. */
+  /** The first few of its pods. */
   pods: z.array(z.object({ name: z.string(), node: z.string(), restarts: z.number() })),
 })
 export type PodGroup = z.infer<typeof podGroup>
 
 const end = z.object({
-  /** How this container ended, and how the one before it did. */
+  /** True: the end of the container before the last restart. */
   isBefore: z.boolean(),
   reason: z.string(),
   exitCode: z.number(),
@@ -47,7 +47,7 @@ const container = z.object({
   message: z.string(),
   restarts: z.number(),
   ends: z.array(end),
-  /** Requests, limits and probes, a sentence each. */
+  /** Requests, limits and probes, one sentence each. */
   rest: z.array(z.string()),
 })
 export type PodContainer = z.infer<typeof container>
@@ -58,7 +58,7 @@ const rollout = z.object({
   isTakenUpAgain: z.boolean(),
   set: z.string().nullable(),
   ready: z.string().nullable(),
-  /** Null: nothing is held against it, as `first` says. */
+  /** Null if there is nothing to compare with; `first` then explains why. */
   changed: z.array(z.string()).nullable(),
   first: z.string(),
 })
@@ -79,7 +79,7 @@ export type ShownEvent = z.infer<typeof event>
 const unwell = z.object({
   kind: z.enum(['node', 'workload', 'pod']),
   text: z.string(),
-  /** The resource that it is, or is of: `workload:prod:shop:deployment:web`. */
+  /** The resource that this object is or belongs to: `workload:prod:shop:deployment:web`. */
   resource: z.string().nullable(),
 })
 export type Unwell = z.infer<typeof unwell>
@@ -88,24 +88,24 @@ export const clusterNow = z.object({
   source: z.string(),
   kind: z.enum(['cluster', 'node', 'workload']),
   readAt: z.string(),
-  /** When the API server last said anything of it, or that nothing changed. */
+  /** The time at which the API server last reported about it, or that nothing changed. */
   heardAt: z.string().nullable(),
   facts: z.array(fact),
   conditions: z.array(condition),
   pods: z.array(podGroup),
-  /** The pod that is worst off, with how its containers ended. */
+  /** The pod in the worst state, and how its containers ended. */
   worst: z
     .object({ name: z.string(), state: z.string(), containers: z.array(container), lastLines: z.array(z.string()) })
     .nullable(),
   rollouts: z.array(rollout),
-  /** What changed without a rollout. */
+  /** Changes without a rollout. */
   changes: z.array(z.object({ text: z.string(), at: z.string().nullable() })),
   unwell: z.array(unwell),
-  /** How many more are not well. */
+  /** How many more objects are unhealthy. */
   unwellMore: z.number(),
   events: z.array(event),
   eventsMore: z.number(),
-  /** What could not be read, with the reason. */
+  /** Parts that could not be read, with the reason. */
   partial: z.array(z.string()),
 })
 export type ClusterNow = z.infer<typeof clusterNow>
@@ -116,13 +116,13 @@ export const podLog = z.object({
   containers: z.array(z.string()),
   isPrevious: z.boolean(),
   lines: z.array(z.object({ at: z.string(), text: z.string() })),
-  /** There is more than is shown. */
+  /** Whether there is more than is shown. */
   isCut: z.boolean(),
 })
 export type PodLog = z.infer<typeof podLog>
 
 /**
- * Names a log. Null: the worst pod, and its worst container. `previous`: the container before the
- * restart.
+ * The log to read. Null: the worst pod, and its worst container. `previous`: the container before
+ * the restart.
  */
 export type PodLogQuestion = { pod: string | null; container: string | null; previous: boolean }

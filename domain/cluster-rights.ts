@@ -1,13 +1,13 @@
 /**
- * The rights that a source of a cluster needs, and no others: get, list and watch. Printed for an
- * administrator, shipped as files, and named in the refusal of a missing line.
+ * The rights that a source of a cluster needs: only get, list and watch. They are printed for an
+ * administrator, shipped as files, and named when one is missing.
  */
 
 export const clusterVerbs = ['get', 'list', 'watch'] as const
 
 type RightsRule = { group: string; resources: readonly string[]; verbs: readonly string[] }
 
-/** What belongs to a namespace. Secrets are never among it, and no custom resource is. */
+/** Resources within a namespace. Secrets and custom resources are never included. */
 const namespaced: readonly RightsRule[] = [
   {
     group: '',
@@ -31,7 +31,7 @@ const ofCluster: readonly RightsRule[] = [
 
 const listOf = (words: readonly string[]): string => `[${words.map((word) => JSON.stringify(word)).join(', ')}]`
 
-/** One rule as a role has it. */
+/** Formats one rule of a role. */
 export const sayRule = ({ group, resources, verbs }: RightsRule): string =>
   `{ apiGroups: ${listOf([group])}, resources: ${listOf(resources)}, verbs: ${listOf(verbs)} }`
 
@@ -50,7 +50,10 @@ metadata: { name: ${account.name}, namespace: ${account.namespace} }`
 const subjects = `subjects:
   - { kind: ServiceAccount, name: ${account.name}, namespace: ${account.namespace} }`
 
-/** The role that an administrator applies: for the whole cluster, or one a named namespace. */
+/**
+ * Builds the role for the administrator to create: for the whole cluster, or one for each named
+ * namespace.
+ */
 export function clusterRights(namespaces: readonly string[] = []): string {
   if (namespaces.length === 0)
     return `${accountText}
@@ -85,5 +88,5 @@ ${subjects}
   return `${accountText}\n${roles.join('')}`
 }
 
-/** What makes the token of the account. */
+/** The command that creates the account's token. */
 export const tokenCommand = `kubectl -n ${account.namespace} create token ${account.name} --duration=8760h`

@@ -1,7 +1,10 @@
-/** Connections against a server's limit. Plain words: the page imports this without a parser. */
+/**
+ * Counts connections against the limit of a server. Has no zod schema, so that the web page can
+ * import it.
+ */
 type ConnectionCount = { used: number; max: number; reserved: number }
 
-/** From this share of what superusers leave to others, a server is nearly full. */
+/** The share of connections for ordinary users from which a server counts as nearly full. */
 const fullAt = 0.8
 
 export const isNearlyFull = ({ used, max, reserved }: ConnectionCount): boolean => used >= (max - reserved) * fullAt

@@ -1,15 +1,15 @@
 /**
- * The rights that a source of a database needs, as statements: one login reads, the other may do
- * the four writes and nothing else. An administrator runs them in the database that the source
- * names.
+ * The rights that a source of a database needs, as SQL statements. One login reads. The other can
+ * make the four writes and nothing else. An administrator runs the statements in the database that
+ * the source names.
  */
 
 export type DatabaseKind = 'postgresql' | 'mysql'
 type DatabaseLogin = 'read' | 'write'
 
 /**
- * Facts of a slot that change once somebody uses it or makes it again; before version 17 no server
- * says since when it is inactive.
+ * Facts about a slot that change when it is used or created again. Before version 17 the server
+ * does not report since when a slot is inactive.
  */
 export const slotStateSql = `concat_ws(' ', s.slot_type, s.plugin, s.database, 'from', s.restart_lsn, 'to', s.confirmed_flush_lsn,
       'keeps', s.xmin, s.catalog_xmin, to_jsonb(s) ->> 'inactive_since')`
@@ -19,17 +19,17 @@ const postgresql: Record<DatabaseLogin, readonly string[]> = {
     `CREATE ROLE nightshift_read LOGIN PASSWORD 'choose-one'`,
     'GRANT pg_read_all_stats TO nightshift_read',
     'ALTER ROLE nightshift_read SET default_transaction_read_only = on',
-    // Set by the administrator, since a login may not set it for itself; nothing else bounds a sort
-    // or join on disk.
+    // Must be set by the administrator, because a login may not set it for itself. No other setting
+    // limits a sort or join on disk.
     `ALTER ROLE nightshift_read SET temp_file_limit = '1GB'`,
   ],
   write: [
     `CREATE ROLE nightshift_write LOGIN PASSWORD 'choose-one'`,
     'GRANT pg_read_all_stats, pg_signal_backend TO nightshift_write',
     'CREATE SCHEMA IF NOT EXISTS nightshift',
-    // The attribute REPLICATION would let it read every row of the server. A path without `pg_temp`
-    // at its end has it at its beginning: a view that the login made there would run code as this
-    // function's owner.
+    // Uses a function, because a login with the attribute REPLICATION could read every row of the
+    // server. The search path ends in `pg_temp`, which would otherwise be searched first: a view
+    // that the login created there would run code as the owner of this function.
     `CREATE OR REPLACE FUNCTION nightshift.drop_inactive_slot(wanted name, seen text) RETURNS boolean
   LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -46,7 +46,10 @@ END $$`,
   ],
 }
 
-/** Privileges of MariaDB since 10.5. `mysql.user`'s columns show superusers, and no password. */
+/**
+ * Privileges of MariaDB since 10.5. The columns of `mysql.user` show who is a superuser, and no
+ * password.
+ */
 const mariadb: Record<DatabaseLogin, readonly string[]> = {
   read: [
     `CREATE USER nightshift_read IDENTIFIED BY 'choose-one'`,
@@ -79,11 +82,14 @@ export const isDatabaseKind = (kind: string): kind is DatabaseKind => kind === '
 
 export type DatabaseProduct = 'PostgreSQL' | 'MariaDB' | 'MySQL'
 
-/** Two products speak MySQL, and name their privileges differently. */
+/**
+ * Lists the products of a kind. MariaDB and MySQL use the same protocol, but name their privileges
+ * differently.
+ */
 export const productsOf = (kind: DatabaseKind): readonly DatabaseProduct[] =>
   kind === 'postgresql' ? ['PostgreSQL'] : ['MariaDB', 'MySQL']
 
 const rights = { PostgreSQL: postgresql, MariaDB: mariadb, MySQL: mysql }
 
-/** Statements without their semicolons, in order. */
+/** Lists the statements in order, without semicolons. */
 export const listRights = (product: DatabaseProduct, login: DatabaseLogin): readonly string[] => rights[product][login]

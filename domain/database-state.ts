@@ -1,6 +1,9 @@
 import { z } from 'zod'
 
-/** A database server on its page, read now by its own source. Statements have no values. */
+/**
+ * The page of a database server, read from its own source at this moment. SQL statements are
+ * without values.
+ */
 
 const session = z.object({
   pid: z.number(),
@@ -15,12 +18,12 @@ const session = z.object({
 })
 export type StateSession = z.infer<typeof session>
 
-/** Samples for a chart: one a minute since the API process began, two hours at most. */
+/** A sample for a chart: one for each minute since the API process started, at most two hours. */
 export const databaseSample = z.object({
   at: z.string(),
   connections: z.number(),
   waiting: z.number(),
-  /** How far a replica is behind; on a primary, its furthest replica. Null: none replicates. */
+  /** The lag of this replica, or on a primary of its furthest replica. Null: no replication. */
   lagBytes: z.number().nullable(),
 })
 export type DatabaseSample = z.infer<typeof databaseSample>
@@ -39,7 +42,7 @@ export const databaseState = z.object({
     }),
   ),
   transactions: z.array(session.extend({ openSeconds: z.number() })),
-  /** Each replica, slot or receiver in a sentence; `isIll`: it does not do what it is for. */
+  /** Each replica, slot or receiver in a sentence. `isIll`: it does not work. */
   replication: z.array(z.object({ text: z.string(), isIll: z.boolean() })),
   lagBytes: z.number().nullable(),
 })

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 
-/** The four writes that repair a database. Each names its subject, which can be nothing else. */
+/** The four writes that repair a database. Each has exactly one subject. */
 
 export const databaseWrites = ['cancel_query', 'terminate_session', 'drop_replication_slot', 'start_replica'] as const
 export type DatabaseWrite = (typeof databaseWrites)[number]
@@ -21,16 +21,16 @@ const session = {
     .meta({ examples: ['2026-11-21T01:46:02.000000Z'] }),
 }
 
-/** What a slot may be called (https://www.postgresql.org/docs/current/warm-standby.html). */
+/** The name of a slot (https://www.postgresql.org/docs/current/warm-standby.html). */
 const slot = z
   .string()
-  .regex(/^[a-z0-9_]{1,63}$/, 'is no name of a slot')
+  .regex(/^[a-z0-9_]{1,63}$/, 'is not the name of a slot')
   .meta({ description: 'its name', examples: ['replica_1'] })
 
 export const isDatabaseWrite = (tool: string): tool is DatabaseWrite =>
   (databaseWrites as readonly string[]).includes(tool)
 
-/** Arguments of each write, beside the server and the reason. */
+/** Arguments of each write, without the server and the reason. */
 export const databaseWriteArguments = {
   cancel_query: z.strictObject(session),
   terminate_session: z.strictObject(session),
@@ -38,7 +38,7 @@ export const databaseWriteArguments = {
   start_replica: z.strictObject({}),
 } as const satisfies Record<DatabaseWrite, z.ZodObject>
 
-/** A write with what it is about. */
+/** A write and its subject. */
 export type DatabaseAct = SessionAct | SlotAct | { write: 'start_replica' }
 export type SessionAct = { write: 'cancel_query' | 'terminate_session'; pid: number; began: string }
 export type SlotAct = { write: 'drop_replication_slot'; slot: string }

@@ -4,34 +4,38 @@ import { type InventoryKind, inventoryKinds } from './kinds.ts'
 import { type Risk, risks } from './tool.ts'
 
 /**
- * One right to decide: risks up to one, in incidents of some types, about some resources, until a
+ * One right to decide: up to a risk, in incidents of some types, about some resources, until a
  * time.
  */
 export type DecisionRight = {
   maxRisk: Risk
-  /** Null: all. */
+  /** Null: all types. */
   incidentTypes: readonly string[] | null
-  /** `host:db-*`: a kind and an id, `*` for any characters. Null: all, and unnamed resources. */
+  /**
+   * Patterns such as `host:db-*`: a kind and an id, in which `*` stands for any characters. Null:
+   * all resources, and calls that name none.
+   */
   resources: readonly string[] | null
-  /** In UTC. Null: without an end. */
+  /** The end in UTC; null if there is none. */
   until: string | null
 }
 
-/** What somebody is asked to decide. */
+/** The question that has to be decided. */
 export type DecisionSubject = {
   risk: string
   incidentType: string
-  /** Everything the call writes to. */
+  /** All resources to which the call writes. */
   targets: readonly { kind: string; id: string }[]
-  /** By the database's clock, in UTC. */
+  /** The time of the decision by the database's clock, in UTC. */
   at: string
 }
 
 type Refusal = { stage: number; reason: string }
 
 /**
- * Says why no right covers the subject; null where one covers it whole. Two rights never add up:
- * one has the risk, the type and every target. Names the reason of the nearest right.
+ * Returns why no right covers the subject; null if one right covers all of it. Rights do not add
+ * up: one right must cover the risk, the type and every target. The reason is that of the right
+ * which comes nearest.
  */
 export function refusalOfRights(
   name: string,
@@ -43,10 +47,10 @@ export function refusalOfRights(
   const refused = rights.map((right): Refusal | null => {
     if (hasEnded(right, at)) return { stage: 0, reason: `the right of ${name} ended at ${right.until}` }
     if (asked > risks.indexOf(right.maxRisk))
-      return { stage: 1, reason: `${name} decides about risks up to ${right.maxRisk}, and this one is ${risk}` }
+      return { stage: 1, reason: `${name} may decide risks up to ${right.maxRisk}, and this one is ${risk}` }
     const { incidentTypes: types } = right
     if (types !== null && !types.some((each) => isType(each, incidentType)))
-      return { stage: 2, reason: `${name} decides about incidents of other types than ${incidentType}` }
+      return { stage: 2, reason: `${name} may not decide about incidents of type ${incidentType}` }
     const other = describeOtherResource(right.resources, targets)
     return other === null ? null : { stage: 3, reason: `${name} decides about ${other}` }
   })
@@ -59,27 +63,30 @@ function hasEnded({ until }: Pick<DecisionRight, 'until'>, at: string): boolean 
   return until !== null && Date.parse(until) <= Date.parse(at)
 }
 
-/** What this right names instead of the first uncovered target; null where it covers all. */
+/**
+ * Describes what this right covers and the first target that it does not cover; null if it covers
+ * all.
+ */
 function describeOtherResource(
   patterns: DecisionRight['resources'],
   targets: DecisionSubject['targets'],
 ): string | null {
   if (patterns === null) return null
   const named = patterns.join(', ')
-  // A call that names no resource may touch any.
+  // Refuses a call without a named resource, because it may affect any resource.
   if (targets.length === 0) return `${named}, and this call names no resource`
   const other = targets.find((target) => !coversResource(patterns, target))
-  return other ? `${named}, and this is about ${other.kind}:${other.id}` : null
+  return other ? `${named}, and this call is about ${other.kind}:${other.id}` : null
 }
 
-/** Does one of these patterns, as `host:db-*`, cover the resource? */
+/** Whether one of these patterns, such as `host:db-*`, covers the resource. */
 export function coversResource(patterns: readonly string[], { kind, id }: { kind: string; id: string }): boolean {
   return patterns.some((each) => coversText(each, `${kind}:${id}`))
 }
 
 /**
- * Whether a pattern covers a resource, or all that another pattern covers. A `*` of the other
- * stands for no letter here.
+ * Whether a pattern covers a resource, or everything that another pattern covers. A `*` in the
+ * other pattern matches no letter of this one.
  */
 function coversText(pattern: string, text: string): boolean {
   const parts = pattern.split('*')
@@ -97,7 +104,7 @@ function coversText(pattern: string, text: string): boolean {
   return true
 }
 
-/** Does one right give everything that another one gives? */
+/** Whether one right includes another. */
 export function coversRight(held: DecisionRight, wanted: DecisionRight): boolean {
   const { incidentTypes: types, resources } = held
   return (
@@ -109,7 +116,10 @@ export function coversRight(held: DecisionRight, wanted: DecisionRight): boolean
   )
 }
 
-/** A right as written: `critical host:db-* vm:db-* type:disk_pressure until:2026-12-06T06:00Z`. */
+/**
+ * Formats a right as people write it: `critical host:db-* vm:db-* type:disk_pressure
+ * until:2026-12-06T06:00Z`.
+ */
 export function formatRight({ maxRisk, incidentTypes, resources, until }: DecisionRight): string {
   return [
     maxRisk,
@@ -119,11 +129,11 @@ export function formatRight({ maxRisk, incidentTypes, resources, until }: Decisi
   ].join(' ')
 }
 
-/** Reads a right from words; throws an `Error` whose message names the word and the remedy. */
+/** Parses a right. Throws an `Error` whose message names the faulty word and the remedy. */
 export function parseRight(text: string): DecisionRight {
   const [risk = '', ...words] = text.trim().split(/[\s,]+/)
   if (!isGivenRisk(risk))
-    throw new Error(`"${risk}" is no risk: begin with ${givenRisks.join(', ')}, as in ${exampleOfRight}`)
+    throw new Error(`"${risk}" is not a risk: begin with ${givenRisks.join(', ')}, as in ${exampleOfRight}`)
   const right = {
     maxRisk: risk,
     incidentTypes: [] as string[],
@@ -159,23 +169,28 @@ function splitAt(word: string): [name: string, value: string] {
 
 function readType(value: string): string {
   if (/^[a-z0-9_]{1,48}$/.test(value)) return value
-  throw new Error(`"type:${value}" is no incident type: write it as type:disk_pressure`)
+  throw new Error(`"type:${value}" is not an incident type: write it as type:disk_pressure`)
 }
 
 function readUntil(value: string): string {
-  // A time without its zone would mean another hour on each machine.
+  // Requires a time zone, because each machine would otherwise read a different hour.
   const at = /^[\d-]+$|(Z|[+-]\d\d:\d\d)$/.test(value) ? parseTime(value) : Number.NaN
   if (Number.isNaN(at))
-    throw new Error(`"until:${value}" is no time: write until:2026-12-06 (midnight UTC) or until:2026-12-06T06:00:00Z`)
+    throw new Error(
+      `"until:${value}" is not a time: write until:2026-12-06 (midnight UTC) or until:2026-12-06T06:00:00Z`,
+    )
   return new Date(at).toISOString()
 }
 
-/** The fault of a pattern, as a sentence goes on behind its name; null where there is none. */
+/**
+ * Returns the fault of a pattern, worded so that it can follow the name of the pattern; null if
+ * there is none.
+ */
 export function faultOfPattern(pattern: string): string | null {
   const [kind, id] = splitAt(pattern)
   if (!inventoryKinds.includes(kind as InventoryKind))
-    return `is no resource: write KIND:ID with a kind of ${inventoryKinds.join(', ')}; * in an id stands for any characters`
-  if (!/^[\w.@:/+*-]{1,200}$/.test(id)) return 'has no id that a resource could have: host:db-1, or host:db-*'
+    return `is not a resource: write KIND:ID with a kind of ${inventoryKinds.join(', ')}; * in an id matches any characters`
+  if (!/^[\w.@:/+*-]{1,200}$/.test(id)) return 'has an invalid id: write it as host:db-1 or host:db-*'
   if (id.split('*').length > 5) return 'has more than four *'
   return null
 }

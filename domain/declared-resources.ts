@@ -5,20 +5,21 @@ import { type Attributes, type inventoryKind, parseResourceKey, type ResourceRef
 import type { Site, SiteFile } from './site.ts'
 
 /**
- * Sources that say what there is. `platform`, `import` and `enrolment` speak for the site's
- * administrator: their relations count for an incident's vicinity, in which reversible writes run
- * unasked. What others list (a Prometheus) is known and shown, and widens nothing.
+ * Sources of the registry. `platform`, `import` and `enrolment` have the authority of the
+ * administrator: their relations define the vicinity of an incident, in which reversible writes run
+ * automatically. Entries of other sources, such as a Prometheus, are known and shown, but do not
+ * extend a vicinity.
  */
 export type RegistrySource = { name: string; hasAuthority: boolean }
 
 export const platformSource: RegistrySource = { name: 'platform', hasAuthority: true }
 
-/** Groups, nodes and hosts of a site without a platform. */
+/** The source for groups, nodes and hosts that people enter if there is no platform. */
 export const siteSource: RegistrySource = { name: 'site', hasAuthority: true }
 
 export const importSource: RegistrySource = { name: 'import', hasAuthority: true }
 
-/** A resource by one source. `aliases`: other names and addresses that alerts may use. */
+/** A resource as a source declares it. `aliases`: other names and addresses that alerts use. */
 export type DeclaredResource = {
   kind: z.infer<typeof inventoryKind>
   id: string
@@ -29,25 +30,28 @@ export type DeclaredResource = {
 
 export type DeclaredRelation = { from: ResourceRef; kind: (typeof relationKinds)[number]; to: ResourceRef }
 
-/** What a source knows, as a whole: what it no longer lists, it no longer says. */
+/** Everything that a source declares. An entry that the source no longer lists is withdrawn. */
 export type SourceDeclaration = { resources: readonly DeclaredResource[]; relations: readonly DeclaredRelation[] }
 
 /**
- * A source without authority may place its targets, and a source of a database its own server,
- * which an administrator connected under that name. If it could list a machine, a write could name
- * what nobody vouched for.
+ * Throws if a source without authority declares more than it may: its targets, and in the case of a
+ * database its own server, which an administrator connected under that name. If such a source could
+ * list a machine, a write could name a machine that nobody confirmed.
  */
 export function refuseWithoutAuthority({ name, hasAuthority }: RegistrySource, declared: SourceDeclaration): void {
   if (hasAuthority) return
   const isOwn = ({ kind, id }: ResourceRef): boolean =>
     kind === 'target' || (kind === 'database' && name.endsWith(`:${id}`))
   if (!declared.resources.every(isOwn) || !declared.relations.every(({ from }) => isOwn(from)))
-    throw new Error(`${name} may list targets and its own server only, and relate them`)
+    throw new Error(`${name} may only list targets and its own server, and relations of these resources`)
 }
 
 const belongs = (from: ResourceRef, to: ResourceRef): DeclaredRelation => ({ from, kind: 'belongs_to', to })
 
-/** What a platform lists. State that changes by the minute stays in its own tables. */
+/**
+ * Converts the inventory of a platform. State that changes by the minute is stored in separate
+ * tables.
+ */
 export function toDeclared({ regions, shards, nodes, tenants, hosts, vms, links }: Inventory): SourceDeclaration {
   const resources: DeclaredResource[] = [
     ...regions.map(({ id }) => ({ kind: 'region' as const, id })),
@@ -82,7 +86,7 @@ export function toDeclared({ regions, shards, nodes, tenants, hosts, vms, links 
   return { resources, relations }
 }
 
-/** Groups, nodes and hosts of a site without a platform. */
+/** Converts groups, nodes and hosts that people entered. */
 export function siteToDeclared({ groups, nodes, hosts }: Site): SourceDeclaration {
   const regions = [...new Set([...groups, ...hosts].map(({ region }) => region))].sort()
   return {
@@ -110,7 +114,10 @@ export function siteToDeclared({ groups, nodes, hosts }: Site): SourceDeclaratio
   }
 }
 
-/** Resources and relations of an inventory file, whose names were checked when it was parsed. */
+/**
+ * Converts the resources and relations of an inventory file. Their names were checked when it was
+ * parsed.
+ */
 export function fileToDeclared({ resources, relations }: Pick<SiteFile, 'resources' | 'relations'>): SourceDeclaration {
   return {
     resources,

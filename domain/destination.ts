@@ -3,25 +3,28 @@ import { webhookTemplates } from './notification.ts'
 import { type DestinationKind, destinationKinds, type Route, route } from './route.ts'
 
 /**
- * Destinations that people set up: each kind, its options, and what is shown. Secrets go in and are
- * never shown.
+ * Destinations of notifications that people configure: kinds, options, and the fields that are
+ * shown. Secrets are accepted and never shown.
  */
 
 export const destinationName = z
   .string()
-  .regex(/^[a-z][a-z0-9-]{0,39}$/, 'takes small letters, digits and dashes, 40 at most, as night-shift')
+  .regex(/^[a-z][a-z0-9-]{0,39}$/, 'must be small letters, digits and dashes, 40 at most, such as night-shift')
 
-/** What stands in the outbox for one of them. */
+/** The prefix of the name of such a destination in the outbox. */
 export const destinationPrefix = 'to.'
 
 const oneLine = (maxChars: number) =>
   z
     .string()
     .max(maxChars)
-    .regex(/^[^\p{Cc}\p{Zl}\p{Zp}]*$/u, 'takes one line, without control characters')
+    .regex(/^[^\p{Cc}\p{Zl}\p{Zp}]*$/u, 'must be one line, without control characters')
 
-/** An address that a credential may be in. */
-const postUrl = z.string().max(2_000).refine(isPostUrl, 'takes an address, as https://hooks.example.com/nightshift')
+/** An address that may contain a credential. */
+const postUrl = z
+  .string()
+  .max(2_000)
+  .refine(isPostUrl, 'must be an address, such as https://hooks.example.com/nightshift')
 
 function isPostUrl(text: string): boolean {
   const url = URL.parse(text)
@@ -30,7 +33,7 @@ function isPostUrl(text: string): boolean {
 
 const httpsUrl = postUrl.refine(
   (text) => isSafeAddress(URL.parse(text)),
-  'takes an https address (or http of this machine), as https://example.com/path',
+  'must be an https address (or http on this machine), such as https://example.com/path',
 )
 
 function isSafeAddress(url: URL | null): boolean {
@@ -42,7 +45,7 @@ const mailAddress = z
   .max(254)
   .regex(
     /^[A-Za-z0-9.!#$%&'*+/=?^_`{|}~-]{1,64}@[A-Za-z0-9](?:[A-Za-z0-9.-]*[A-Za-z0-9])?$/,
-    'takes an address, as ops@example.com',
+    'must be an address, such as ops@example.com',
   )
 
 const pem = z
@@ -50,46 +53,46 @@ const pem = z
   .max(64_000)
   .regex(
     /^\s*-----BEGIN CERTIFICATE-----[\s\S]+-----END CERTIFICATE-----\s*$/,
-    'takes certificates in PEM, which begin with -----BEGIN CERTIFICATE-----',
+    'must be certificates in PEM, which begin with -----BEGIN CERTIFICATE-----',
   )
 
 const integrationKey = z
   .string()
   .regex(
     /^[A-Za-z0-9]{32}$/,
-    'takes the 32 letters and digits of an integration key (Events API V2), as R0123456789ABCDEF0123456789ABCDE',
+    'must be the 32 letters and digits of an integration key (Events API V2), such as R0123456789ABCDEF0123456789ABCDE',
   )
 
 const host = z
   .string()
   .max(253)
-  .regex(/^[A-Za-z0-9](?:[A-Za-z0-9.-]*[A-Za-z0-9])?$/, 'takes a host, as smtp.example.com')
+  .regex(/^[A-Za-z0-9](?:[A-Za-z0-9.-]*[A-Za-z0-9])?$/, 'must be a host, such as smtp.example.com')
 
-/** Standard Webhooks. */
+/** A signing secret in the form of Standard Webhooks. */
 const signingSecret = z
   .string()
   .regex(
     /^whsec_[A-Za-z0-9+/]{32,400}={0,2}$/,
-    'takes whsec_ and at least 24 bytes in base64, as "openssl rand -base64 32" prints them',
+    'must be whsec_ and at least 24 bytes in base64, as "openssl rand -base64 32" prints them',
   )
 
 const sharedSecret = z
   .string()
-  .regex(/^[\x21-\x7e]{16,200}$/, 'takes the secret that PagerDuty showed once: 16 to 200 visible ASCII characters')
+  .regex(/^[\x21-\x7e]{16,200}$/, 'must be the secret that PagerDuty showed once: 16 to 200 visible ASCII characters')
 
-/** PagerDuty's own hosts, by region. */
+/** PagerDuty's own addresses, by region. */
 const eventsHosts: Record<string, string> = {
   us: 'https://events.pagerduty.com/v2/enqueue',
   eu: 'https://events.eu.pagerduty.com/v2/enqueue',
 }
 
-/** PagerDuty's own hosts by region, or another address that speaks the same. */
+/** A region of PagerDuty, or the address of a compatible service. */
 const eventsAddress = z
   .string()
   .max(2_000)
   .refine(
     (text) => Object.hasOwn(eventsHosts, text) || (isPostUrl(text) && isSafeAddress(URL.parse(text))),
-    'takes us, eu, or an https address, as us',
+    'must be us, eu, or an https address',
   )
 
 const webhookOptions = z.strictObject({ template: z.enum(webhookTemplates).default('generic') })
@@ -99,12 +102,14 @@ const emailOptions = z
   .strictObject({
     host,
     port: z.number().int().min(1).max(65_535).default(587),
-    /** `starttls` and `tls` refuse to go on without; `none` takes no user. */
+    /**
+     * `starttls` and `tls` refuse to continue without encryption. With `none` there can be no user.
+     */
     tls: z.enum(['starttls', 'tls', 'none']).default('starttls'),
     user: oneLine(200).min(1).nullable().default(null),
     from: mailAddress,
-    to: z.array(mailAddress).min(1, 'takes at least one address, as ops@example.com').max(50),
-    /** Authorities to believe, instead of those of the system. */
+    to: z.array(mailAddress).min(1, 'must have at least one address, such as ops@example.com').max(50),
+    /** Certificate authorities to trust instead of those of the system. */
     ca: pem.nullable().default(null),
   })
   .refine(({ tls, user }) => tls !== 'none' || user === null, {
@@ -112,7 +117,7 @@ const emailOptions = z
     message: 'would send the password in the clear: set starttls or tls, or leave user out',
   })
 
-/** Left out: as it was. Null: none any more. */
+/** A secret in a request. Absent: unchanged. Null: removed. */
 const secret = (schema: z.ZodString) => schema.nullish()
 
 const webhookSecrets = z.strictObject({ url: secret(postUrl), secret: secret(signingSecret) })
@@ -122,7 +127,7 @@ const emailSecrets = z.strictObject({ password: secret(oneLine(500).min(1)) })
 
 const common = { route: route.prefault({}), enabled: z.boolean().default(true) }
 
-/** What somebody puts. */
+/** The request body that creates or changes a destination. */
 export const destinationPut = z.discriminatedUnion('kind', [
   z.strictObject({
     kind: z.literal('webhook'),
@@ -158,12 +163,11 @@ const secretNames = ['url', 'secret', 'integrationKey', 'webhookSecret', 'passwo
 type SecretName = (typeof secretNames)[number]
 export type DestinationSecrets = Partial<Record<SecretName, string>>
 
-/** What it is and where it leads. */
+/** The kind of a destination and its address. */
 type DestinationPlace = {
   [K in DestinationKind]: { kind: K; options: OptionsOf[K]; secrets: DestinationSecrets }
 }[DestinationKind]
 
-/** As it is stored. */
 export type Destination = DestinationPlace & {
   name: string
   route: Route
@@ -173,7 +177,7 @@ export type Destination = DestinationPlace & {
   updatedAt: string
 }
 
-/** What a kind cannot do without. */
+/** The secret that each kind requires. */
 export const requiredSecret: Record<DestinationKind, SecretName | null> = {
   webhook: 'url',
   pagerduty: 'integrationKey',
@@ -181,14 +185,14 @@ export const requiredSecret: Record<DestinationKind, SecretName | null> = {
   email: null,
 }
 
-/** As the API lists it. */
+/** A destination as the API lists it. */
 export const listedDestination = z.object({
   name: destinationName,
   kind: z.enum(destinationKinds),
   options: z.record(z.string(), z.unknown()),
-  /** Which of its secrets are set. */
+  /** Names of the secrets that are set. */
   secrets: z.array(z.enum(secretNames)),
-  /** Where it leads, as far as no credential is in that. */
+  /** The address, without a credential. */
   address: z.string(),
   route,
   enabled: z.boolean(),
@@ -198,7 +202,7 @@ export const listedDestination = z.object({
 })
 export type ListedDestination = z.infer<typeof listedDestination>
 
-/** One attempt to deliver to it. */
+/** One attempt to deliver. */
 export const destinationDelivery = z.object({
   id: z.number().int(),
   messageId: z.string(),
@@ -214,17 +218,20 @@ export const destinationDelivery = z.object({
 })
 export type DestinationDelivery = z.infer<typeof destinationDelivery>
 
-/** Where events for PagerDuty are posted. */
+/** The address for PagerDuty's events. */
 export function toEventsUrl({ events }: OptionsOf['pagerduty']): string {
   return (Object.hasOwn(eventsHosts, events) && eventsHosts[events]) || events
 }
 
-/** Whether this version could have stored it: another version, or a hand past the API, may have. */
+/**
+ * Whether this version could have stored the destination. Another version or a manual SQL statement
+ * may have stored it.
+ */
 export function isReadable({ kind, options, secrets, route, enabled }: Destination): boolean {
   return destinationPut.safeParse({ kind, options, secrets, route, enabled }).success
 }
 
-/** The receiver whose limits count for all that goes there; it may hold a credential. */
+/** The receiver to which a rate limit applies. May contain a credential. */
 export function addressOf(place: DestinationPlace): string {
   switch (place.kind) {
     case 'webhook':
@@ -239,7 +246,7 @@ export function addressOf(place: DestinationPlace): string {
   }
 }
 
-/** Where it leads, as people are shown it. */
+/** The address as people see it, without a credential. */
 export function shownAddressOf(place: DestinationPlace): string {
   switch (place.kind) {
     case 'webhook':
@@ -252,7 +259,10 @@ export function shownAddressOf(place: DestinationPlace): string {
   }
 }
 
-/** Where its secrets are sent: one that was given for a place is not sent to another. */
+/**
+ * Identifies where secrets are sent. A secret that was given for one place is never sent to
+ * another.
+ */
 export function secretPlaceOf(place: Pick<DestinationPlace, 'kind'> & { options: object }): string {
   const { host, port, tls, ca, events } = place.options as Record<string, unknown>
   return JSON.stringify([place.kind, host, port, tls, ca, events])

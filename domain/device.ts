@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { capability, deviceId, manifest, meshHealth, meshMode } from './mesh.ts'
 
-/** Settings of a device by an admin; the signed manifest says the same to the device. */
+/** Settings of a device by an admin. The signed manifest contains the same. */
 export const deviceTerms = manifest.pick({
   capabilities: true,
   roots: true,
@@ -13,30 +13,32 @@ export const deviceTerms = manifest.pick({
 })
 export type DeviceTerms = z.infer<typeof deviceTerms>
 
-/** How the agent of a host reaches the guests on it that have no agent. */
+/** How the agent of a host reaches the guests on the host that have no agent. */
 export const guests = z.enum(['docker', 'pct'])
 export type Guests = z.infer<typeof guests>
 
-/** What a device can execute for. */
+/** A resource on which a device can run commands. */
 export const executable = z.object({ kind: z.enum(['node', 'host', 'vm']), id: z.string().min(1).max(100) })
 export type Executable = z.infer<typeof executable>
 
-/** A file of a directory of logs, by its agent. `changed`: when it was written last. */
+/** A file in a log directory of an agent. `changed`: the time of the last write. */
 export const logFile = z.object({ path: z.string(), bytes: z.number(), changed: z.string() })
 export type LogFile = z.infer<typeof logFile>
 
 const device = z.object({
   id: deviceId,
-  /** The node, host or VM that commands for it reach. */
+  /** The node, host or VM on which commands run. */
   resource: executable,
-  /** Where its agent listens; null: its agent calls out, and keeps one connection to the API. */
+  /**
+   * The address of the agent. Null: the agent connects to the API and keeps one connection open.
+   */
   url: z.string().nullable(),
-  /** A variable of the API's environment that wins over `url` while it is set. */
+  /** An environment variable of the API that overrides `url` while it is set. */
   urlEnv: z.string().nullable(),
   mode: meshMode,
   guests: guests.nullable(),
   timeoutSeconds: z.number().int(),
-  /** Empty: all that the mode leaves. */
+  /** Empty: all tools that the mode allows. */
   toolsAllowed: z.array(z.string()),
   enabled: z.boolean(),
   terms: deviceTerms,
@@ -44,7 +46,7 @@ const device = z.object({
   manifestId: z.string().nullable(),
   manifestExpiresAt: z.string().nullable(),
   health: meshHealth.nullable(),
-  /** Why it did not answer when it was last asked. */
+  /** Why the last health check failed. */
   healthProblem: z.string().nullable(),
   healthAt: z.string().nullable(),
   createdAt: z.string(),
@@ -53,28 +55,28 @@ const device = z.object({
 })
 export type Device = z.infer<typeof device>
 
-/** The connection of an agent that calls out, or the last one it had. */
+/** The connection of an agent that connects to the API. If there is none now, the last one. */
 const shownConnection = z.object({
   isConnected: z.boolean(),
-  /** Since when it is connected, or is not. */
+  /** The time at which the connection began, or ended. */
   since: z.string().nullable(),
-  /** Where the agent called from. */
+  /** The address from which the agent connects. */
   address: z.string(),
-  /** The process of the API that holds it. */
+  /** The API process that has the connection. */
   process: z.string(),
   agentVersion: z.string(),
 })
 export type ShownConnection = z.infer<typeof shownConnection>
 
-/** A device as the API lists it, with the tools it can be asked for. */
+/** A device as the API lists it, with its tools. */
 export const listedDevice = device.extend({
   tools: z.array(z.string()),
-  /** Null: its agent listens, or has not called yet. */
+  /** Null: the agent listens for connections, or has not connected yet. */
   connection: shownConnection.nullable().default(null),
 })
 export type ListedDevice = z.infer<typeof listedDevice>
 
-/** One call to a device as the control plane knows it. */
+/** One call to a device, as the API recorded it. */
 export const deviceCall = z.object({
   key: z.string(),
   requestId: z.string(),
@@ -86,7 +88,7 @@ export const deviceCall = z.object({
   authority: z.string().nullable(),
   begunAt: z.string(),
   finishedAt: z.string().nullable(),
-  /** Null: not known (yet). */
+  /** Null if the result is not known (yet). */
   ok: z.boolean().nullable(),
   errorCode: z.string().nullable(),
   approvalStatus: z.string().nullable(),
@@ -96,15 +98,18 @@ export const deviceCall = z.object({
 })
 export type DeviceCall = z.infer<typeof deviceCall>
 
-/** A call to a device with the hashes in its rows, to be held against the device's journal. */
+/**
+ * A call to a device with the hashes of its rows, which are compared with the journal of the
+ * device.
+ */
 export const auditedCall = z.object({
   key: z.string(),
   requestId: z.string(),
   begunAt: z.string(),
   finishedAt: z.string().nullable(),
-  /** What the device answered as the hash of its journal's entry. */
+  /** The hash of the journal's entry, as the device returned it. */
   auditHash: z.string().nullable(),
-  /** The hash in the row of the incident; null where there is no row. */
+  /** The hash in the row of the incident; null if there is no row. */
   incidentHash: z.string().nullable(),
 })
 export type AuditedCall = z.infer<typeof auditedCall>

@@ -1,22 +1,22 @@
 import { createHash, randomBytes } from 'node:crypto'
 import canonicalize from 'canonicalize'
 
-/** SHA-256 of text or bytes, in lower-case hex. */
+/** Returns the SHA-256 of text or bytes, in lower-case hex. */
 export function sha256(data: string | Uint8Array): string {
   return createHash('sha256').update(data).digest('hex')
 }
 
 /**
- * SHA-256 over the canonical form (RFC 8785) of plain JSON: equal data has equal digests, in any
- * order of keys.
+ * Returns the SHA-256 of the canonical form (RFC 8785) of plain JSON. Equal data has equal digests,
+ * whatever the order of keys.
  */
 export function digestOf(value: unknown): string {
   return sha256(canonicalize(value) ?? 'null')
 }
 
 /**
- * Text that PostgreSQL and every reader can hold: U+0000 and lone surrogates become U+FFFD, in keys
- * too. Leaves out what JSON cannot say (undefined, functions), as JSON.stringify does.
+ * Replaces what PostgreSQL cannot store: U+0000 and lone surrogates become U+FFFD, in keys too.
+ * Leaves out what JSON cannot express (undefined, functions), as JSON.stringify does.
  */
 export function cleanJson<T>(value: T): T {
   if (typeof value === 'string') return value.replaceAll('\u0000', '\uFFFD').toWellFormed() as T
@@ -38,9 +38,9 @@ export function cleanJson<T>(value: T): T {
 }
 
 /**
- * The digest of an action: an approval binds it, a denial forbids it, the core API demands it.
- * Covers the tool and what makes two calls the same action, without absent fields and the sentence
- * that argues for it (`reason`).
+ * Computes the digest of an action. An approval is bound to it, a denial forbids it, and the core
+ * API requires it. The digest covers the tool and the fields that make two calls the same action,
+ * without absent fields and `reason`.
  */
 export function actionDigest(tool: string, identity: Record<string, unknown>): string {
   const kept = Object.entries(identity).filter(
@@ -52,9 +52,9 @@ export function actionDigest(tool: string, identity: Record<string, unknown>): s
 const alphabet = '0123456789abcdefghjkmnpqrstvwxyz'
 
 /**
- * A sortable, opaque id: `inc_01k…`, 48 bits of milliseconds and 80 bits of chance in Crockford's
- * base 32 (a ULID in lower case). Ids sort by creation, to the millisecond; read nothing else from
- * them.
+ * Creates a sortable id such as `inc_01k…`: 48 bits of milliseconds and 80 random bits in
+ * Crockford's base 32 (a ULID in lower case). Ids sort by creation time, to the millisecond, and
+ * have no other meaning.
  */
 export function newId(prefix: string, nowMs = Date.now()): string {
   let time = ''

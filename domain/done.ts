@@ -5,7 +5,10 @@ import type { IncidentEvent } from './event.ts'
 import { planOfDryRun } from './placement.ts'
 import { sayAction, toSentence } from './say.ts'
 
-/** Writes, newest first, each with its verification; then refused, denied, unanswered ones. */
+/**
+ * Lists writes with their verification, newest first; then actions that were refused, denied or not
+ * answered.
+ */
 export function listDone(events: readonly IncidentEvent[]): IncidentBrief['done'] {
   const done: IncidentBrief['done'] = []
   const byCall = (event: IncidentEvent, callId: string) =>
@@ -68,12 +71,12 @@ function tellQuestion(
   return { text: toSentence(why ? `${what}: ${why}` : what), rows: [...(question ? [question.seq] : []), event.seq] }
 }
 
-/** Last lines that are shown while a call runs. */
+/** How many lines of output are shown while a call runs. */
 const shownLines = 20
 
 /**
- * Steps of an approved call so far; null until it starts. `events`: those of its attempt, oldest
- * first.
+ * Computes the progress of an approved call from its rows; null until the call starts. `events`:
+ * the rows of its attempt, oldest first.
  */
 export function foldCallRun(
   events: readonly IncidentEvent[],
@@ -104,7 +107,10 @@ export function foldCallRun(
 
 const stepStates = { OK: 'done', FAILED: 'failed', SKIPPED: 'skipped' } as const
 
-/** Steps of its plan, and those that ran without being in it. An ended call has none that waits. */
+/**
+ * Lists the steps of the plan, and steps that the plan does not contain. A call that has ended has
+ * no waiting steps.
+ */
 function foldSteps(rows: readonly IncidentEvent[], dryRun: Approval['dryRun'], isOver: boolean): CallRun['steps'] {
   const steps = new Map<number, CallRun['steps'][number]>()
   for (const { step, action, vm, from, to } of planOfDryRun(dryRun.details)?.steps ?? []) {

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { type ErrorClass, refusalOf } from './refusal.ts'
 import type { Envelope } from './tool.ts'
 
-/** It was tried and did not work. `data`: what there was all the same. */
+/** Builds the result of a call that was tried and failed. `data`: a partial result. */
 export function failedEnvelope(rule: string, message: string, data?: unknown): Envelope {
   const details = { rule, auto_recoverable: false }
   return {
@@ -14,14 +14,14 @@ export function failedEnvelope(rule: string, message: string, data?: unknown): E
 }
 
 /**
- * Whether the core API only said "not yet", so that the same request may be sent again: a request
- * with this key is at work, the database is away, or the limit of running ones is reached.
+ * Whether the core API responded "not yet", so that the same request may be sent again: a request
+ * with this key is running, the database is unavailable, or too many requests are running.
  */
 export function saysNotYet(status: unknown, code: unknown): boolean {
   return status === 429 || code === 'IN_PROGRESS' || code === 'DATABASE_UNAVAILABLE'
 }
 
-/** A call that policy stopped: nothing was tried. */
+/** Builds the result of a call that the policy stopped, so that nothing was tried. */
 export function blockedEnvelope(code: ErrorClass, rule: string, message: string): Envelope {
   return {
     ok: false,
@@ -37,7 +37,10 @@ export function blockedEnvelope(code: ErrorClass, rule: string, message: string)
   }
 }
 
-/** A refusal as the model reads it: what is wrong, how to get past it, and whether it can. */
+/**
+ * Builds the result of a refused call for the model: the problem, the remedy, and whether there is
+ * one.
+ */
 export function refusedEnvelope(refusal: {
   code: string
   reason: string
@@ -60,17 +63,17 @@ export function refusedEnvelope(refusal: {
   }
 }
 
-/**
- * The outcome of a write's promise. `held`, `not_held`: somebody looked. `open`: unreadable just
- * now. `unproven`: it ran, and promised nothing that can be looked at.
- */
-/** The observation of a read that a person allowed: there was nothing to verify. */
+/** The observation after an approved read, which has nothing to verify. */
 export const readObserved = 'read-only: its answer is the result'
 
+/**
+ * The outcome of verifying a write. `held`, `not_held`: a read showed it. `open`: the state cannot
+ * be read at the moment. `unproven`: the write ran, but has no condition that could be read.
+ */
 export const verificationOutcomes = ['held', 'not_held', 'open', 'unproven'] as const
 export type VerificationOutcome = (typeof verificationOutcomes)[number]
 
-/** What a look showed of one step of a plan: it may hold where another did not. */
+/** The verification of one step of a plan. Steps may have different results. */
 export type StepVerification = {
   step: number
   vm: string
@@ -79,20 +82,20 @@ export type StepVerification = {
   observed: string
 }
 
-/** The proof that a write worked: code looks at the state, or a person has to. */
+/** How a write is proven: code reads the state, or a person checks. */
 export const proof = z.object({
   by: z.enum(['state', 'nothing']),
-  /** `state`: what must be true. `nothing`: where a person looks. */
+  /** `state`: the condition. `nothing`: where a person checks. */
   text: z.string(),
 })
 export type PostconditionProof = z.infer<typeof proof>
 
-/** Fields that programs compare and that say nothing of the incident; rows keep them. */
+/** Fields for programs, which say nothing about the incident. Rows keep them. */
 const recordKeeping = new Set([
   ...['audit_hash', 'request_id', 'duration_ms', 'cmd_executed', 'prevHash', 'hash', 'stepKey', 'fingerprint'],
   ...['planDigest', 'stateFingerprint', 'currentFingerprint', 'capabilities'],
 ])
-/** The usual values: only another one is worth a word. */
+/** Fields that are left out if they have their usual value. */
 const usual: Readonly<Record<string, unknown>> = {
   approval_status: 'auto_approved',
   truncated: false,
@@ -103,28 +106,45 @@ const usual: Readonly<Record<string, unknown>> = {
   encoding: 'utf8',
   offset: 0,
 }
-/** Lists that tell something only where they hold something. */
-const oftenEmpty = new Set(['pinnedTo', 'forbiddenHosts', 'aliases', 'needs'])
-/** An attempt's own key of a write, as the core API repeats it. */
+/** Lists that are left out if they are empty. */
+const oftenEmpty = new Set(['pinnedTo', 'forbiddenHosts', 'aliases', 'needs', 'readable', 'about'])
+/** The key of a write in this attempt, which the core API returns. */
 const ownKey = /^inc_[0-9a-z]{26}\.\d+:/
 
 /**
- * Leaves out of a tool's answer what repeats or says nothing: empty fields, digests, request ids,
- * the asked device, blanks at ends of lines. Every field that is left stands in the row word for
- * word, and answers that differ in noise alone are equal.
+ * Removes from the result of a tool what is repeated or uninformative: empty fields, digests,
+ * request ids, the requested device, blanks at the end of lines, and the end of a long digest. The
+ * row keeps every other field word for word. Results that differ only in the removed parts become
+ * equal.
  */
 export function withoutNoise(data: unknown): unknown {
   if (typeof data === 'string') return data.replace(/[ \t]{4,}$/gm, '')
   if (Array.isArray(data)) return data.map(withoutNoise)
   if (data === null || typeof data !== 'object') return data
   const kept = Object.entries(data).filter(([key, value]) => !isNoise(key, value, data as Record<string, unknown>))
-  return Object.fromEntries(kept.map(([key, value]) => [key, withoutNoise(value)]))
+  const shown = (key: string, value: unknown) =>
+    isLabels(key) ? unnamed(data, value) : isWholesDigest(key, data) ? String(value).slice(0, shownDigest) : value
+  return Object.fromEntries(kept.map(([key, value]) => [key, withoutNoise(shown(key, value))]))
 }
 
-/** What a row of a log tells its reader; the rest is how rows and plans are kept. */
+/** How many characters of a digest identify a whole response within one incident. */
+const shownDigest = 12
+/** Whether this is the digest of a whole response of a source, next to its summary. */
+const isWholesDigest = (key: string, data: object) => key === 'digest' && 'source' in data && 'summary' in data
+
+const isLabels = (key: string) => key === 'labels'
+
+/** Returns an alert's labels without its name, which is a separate field. */
+function unnamed({ name }: { name?: unknown }, labels: unknown): unknown {
+  if (labels === null || typeof labels !== 'object') return labels
+  const { alertname, ...others } = labels as Record<string, unknown>
+  return alertname !== undefined && alertname === name ? others : labels
+}
+
+/** Fields of a log row that a reader needs. The others only serve storage. */
 const toldOfRow = new Set(['seq', 'at', 'attempt', 'actor', 'action', 'kind', 'detail'])
 const keptOfPlan = new Set(['createdAt', 'incidentId', 'lowerBound', 'proof'])
-/** What a runbook tells; the rest is by what it is found and kept. */
+/** Fields of a runbook that a reader needs. The others only serve storage. */
 const toldOfRunbook = new Set(['name', 'body'])
 
 function isNoise(key: string, value: unknown, fields: Record<string, unknown>): boolean {
@@ -134,14 +154,33 @@ function isNoise(key: string, value: unknown, fields: Record<string, unknown>): 
   if (value === null || value === undefined || recordKeeping.has(key)) return true
   if (key in usual && usual[key] === value) return true
   if (key === 'stderr' && value === '') return true
+  if (saysAgain(key, value, fields)) return true
   if (oftenEmpty.has(key) && Array.isArray(value) && value.length === 0) return true
   if (key === 'key' && typeof value === 'string' && ownKey.test(value)) return true
   return key === 'device' && isOwnDevice(value, fields)
 }
 
-/** The device of what the answer is about, under the same name, without another word on it. */
+/** Whether a value is repeated in the same object, or is obvious from it. */
+function saysAgain(key: string, value: unknown, fields: Record<string, unknown>): boolean {
+  if (key === 'name') return value === fields.id
+  if (key === 'template') return value === fields.sample
+  if (key === 'count') return value === 1 && 'startsAt' in fields
+  if (key === 'seriesFound') return Array.isArray(fields.series) && fields.series.length === value
+  if (key === 'templatesFound') return Array.isArray(fields.templates) && fields.templates.length === value
+  if (key === 'health') return value === 'ok' && 'expression' in fields
+  return (
+    key === 'threshold' &&
+    String(fields.expression ?? '')
+      .split(/\s+/)
+      .at(-1) === String(value)
+  )
+}
+
+/**
+ * Whether the device is the resource of the result under the same name, and has no further facts.
+ */
 function isOwnDevice(device: unknown, { on, id, node, vm }: Record<string, unknown>): boolean {
   if (typeof device === 'string') return device === (on as { id?: unknown } | undefined)?.id
-  const { capabilities: _, id: own, ...more } = device as Record<string, unknown>
-  return Object.keys(more).length === 0 && [id, node, vm].includes(own)
+  const { capabilities: _, id: own, mode = 'all', ...more } = device as Record<string, unknown>
+  return mode === 'all' && Object.keys(more).length === 0 && [id, node, vm].includes(own)
 }

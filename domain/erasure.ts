@@ -1,19 +1,22 @@
 import { z } from 'zod'
 
-/** Why a person's data cannot be erased now: words of `why_not_erased` in the database. */
+/**
+ * Reasons why a person's data cannot be erased now, as the database function `why_not_erased`
+ * returns them.
+ */
 export const erasureRefusals = {
-  erased: 'It was erased before.',
-  'no person': 'It is named as a role and stands for nobody: disable it instead ("nightshift operators set").',
-  'last admin': 'This is the only admin: make another one first.',
-  held: 'An incident in which they wrote is held: whoever holds it has to release it first ("nightshift retention holds").',
-  open: 'An incident that they own, opened, wrote in or decided about is open: erase once it is closed.',
+  erased: 'This person was erased before.',
+  'no person': 'This name is a role, not a person. Disable the user instead ("nightshift operators set").',
+  'last admin': 'This is the only admin. Add another admin first.',
+  held: 'An incident with texts of this person is on hold. Its holder must release it first ("nightshift retention holds").',
+  open: 'An incident that this person owns, opened, wrote in or decided about is still open. Erase after it is closed.',
 } as const
 const refusal = z.enum(Object.keys(erasureRefusals) as [keyof typeof erasureRefusals])
 export type ErasureRefusal = z.infer<typeof refusal>
 
-/** What an erasure would change, or changed: rows by table. */
+/** How many rows an erasure would change, or has changed, by table. */
 export const erasure = z.object({
-  /** What stands for the person from then on; null before anything was erased. */
+  /** The pseudonym that replaces the person; null before an erasure. */
   pseudonym: z.string().nullable(),
   rows: z.record(z.string(), z.number().int()),
   refusal: refusal.nullable(),

@@ -7,7 +7,7 @@ import type { Incident } from './incident.ts'
 import { resourceKey } from './registry.ts'
 import { plainWords } from './say.ts'
 
-/** What a person who is handed an incident reads first: plain sentences, never data. */
+/** The report for a person who takes over an incident: plain sentences, no raw data. */
 export type EscalationReport = {
   name: string
   severity: string
@@ -15,17 +15,17 @@ export type EscalationReport = {
   since: string
   found: string[]
   ruledOut: string[]
-  /** Seen well when it was looked at last. Rows of 0.2.0 have them among `ruledOut`. */
+  /** Resources that were healthy at the last read. In rows of 0.2.0 they are in `ruledOut`. */
   checked?: string[]
-  /** What people said no to. */
+  /** Actions that people denied. */
   denied?: string[]
   changed: string[]
   nextStep: string
-  /** How sure the cause is; absent where nobody said, and in rows of earlier versions. */
+  /** The certainty of the cause. Absent if nobody stated it, and in rows of earlier versions. */
   certainty?: Certainty
 }
 
-/** The report as text, a line a fact, for messages and terminals. */
+/** Formats the report as text, one fact per line, for messages and terminals. */
 export function reportText(report: EscalationReport, link: string | null = null): string {
   const list = (title: string, items: string[], none: string) =>
     items.length === 0
@@ -56,7 +56,10 @@ type Ending = {
   certainty?: Certainty | null
 }
 
-/** A hand-over for a person, folded from the rows of the newest attempt. Pure and total. */
+/**
+ * Computes a hand-over report from the rows of the newest attempt. Has no side effect and never
+ * throws.
+ */
 export function escalationReport(
   incident: Pick<Incident, 'title' | 'severity' | 'resource' | 'attempt' | 'createdAt'>,
   events: readonly IncidentEvent[],
@@ -75,15 +78,15 @@ export function escalationReport(
     found: [
       ...(ending.said === null ? [] : [plainWords(ending.said)]),
       ...causes.filter(({ state }) => state !== 'refuted').map(tellCause),
-      ...ill.map(({ key, health, said }) => said ?? `${key} was ${health} when it was looked at last`),
+      ...ill.map(({ key, health, said }) => said ?? `${key} was ${health} at the last check`),
       ...remarksOf(own),
     ].slice(0, listed),
-    // Ruled out is only what was thought of as the cause.
+    // Lists only refuted hypotheses as ruled out.
     ruledOut: causes
       .filter(({ state }) => state === 'refuted')
       .map(tellCause)
       .slice(0, listed),
-    checked: well.map(({ key }) => `${key} was nominal when it was looked at last`).slice(0, listed),
+    checked: well.map(({ key }) => `${key} was nominal at the last check`).slice(0, listed),
     changed: changes(own).slice(0, listed),
     denied: denials(own).slice(0, listed),
     ...(ending.certainty && { certainty: ending.certainty }),
@@ -91,12 +94,12 @@ export function escalationReport(
   }
 }
 
-/** A hypothesis as a sentence for the report: how it stands, and the rows that say so. */
+/** Describes a hypothesis in a sentence: its state, and the rows that show it. */
 function tellCause(cause: Hypothesis): string {
   return plainWords(formatHypothesis(cause))
 }
 
-/** The newest health that a read showed of each resource. */
+/** Finds the newest health of each resource in the reads. */
 function healthSeen(events: readonly IncidentEvent[]): { key: string; health: string; said: string | null }[] {
   const seen = new Map<string, { health: string; said: string | null }>()
   for (const event of events) {
@@ -113,7 +116,7 @@ function healthSeen(events: readonly IncidentEvent[]): { key: string; health: st
   return [...seen].map(([key, { health, said }]) => ({ key, health, said }))
 }
 
-/** Findings that the agent recorded on its way. */
+/** Lists the findings that the agent recorded. */
 function remarksOf(events: readonly IncidentEvent[]): string[] {
   return events.flatMap((event) =>
     event.kind === 'commented' &&
@@ -146,31 +149,34 @@ function changes(events: readonly IncidentEvent[]): string[] {
   })
 }
 
-/** What the person does first, where the agent did not say. By the code of the ending. */
+/** The first step for the person, by the code of the ending, if the agent did not name one. */
 const nextSteps: Record<string, string> = {
   AGENT: 'Read the timeline and decide what the agent could not',
   PERSON: 'Ask the person who escalated it',
-  TAKEN: 'It is with the person who took it',
+  TAKEN: 'The person who took it works on it',
   CONTEXT_FAILED: 'Check that the core API and the database answer, then start the investigation again',
   TRUST_LOST:
-    'Read what it did in that incident, then decide on Trust whether it may act unasked again (nightshift trust)',
+    'Read what the tool did in that incident, then decide on the page Trust whether it may act without approval again (nightshift trust)',
   MODEL_UNAVAILABLE: 'Check the model server (nightshift doctor), then start the investigation again',
-  TURN_LIMIT: 'Read what was found so far; start it again with more turns if it was on its way (agent.max_turns)',
-  TIME_BUDGET: 'Read what was found so far; start it again with more time if it was on its way (agent.time_budget)',
-  TOKEN_BUDGET: 'Read what was found so far; start it again with more tokens if it was on its way (agent.token_budget)',
+  TURN_LIMIT:
+    'Read the findings; if the cause was nearly found, start the investigation again with more turns (agent.max_turns)',
+  TIME_BUDGET:
+    'Read the findings; if the cause was nearly found, start the investigation again with more time (agent.time_budget)',
+  TOKEN_BUDGET:
+    'Read the findings; if the cause was nearly found, start the investigation again with more tokens (agent.token_budget)',
   MONEY_BUDGET:
-    'Read what was found so far; to go on today, raise agent.budget_day or agent.budget_month and start it again',
-  BYTE_BUDGET: 'Read what was found so far, and look at the large results yourself',
-  LOOP: 'Look for what the agent lacked: it repeated itself',
+    'Read the findings; to continue today, raise agent.budget_day or agent.budget_month and start the investigation again',
+  BYTE_BUDGET: 'Read the findings, and look at the large results yourself',
+  LOOP: 'The agent repeated itself: find out what it lacked',
   CORRECTION_LIMIT: 'Investigate by hand, and check whether this model can use tools',
-  UNPROVEN_ANSWER: 'Investigate by hand: what the model said is shown by nothing',
-  APPROVAL_EXPIRED: 'Decide whether the action that was asked for is right, then start the investigation again',
+  UNPROVEN_ANSWER: 'Investigate by hand: no row shows what the model said',
+  APPROVAL_EXPIRED: 'Decide whether the requested action is right, then start the investigation again',
   APPROVAL_LOOP: 'Find out what keeps changing the platform, then start the investigation again',
-  INDETERMINATE: 'Find out by hand whether the last write took effect before anything else is written',
+  INDETERMINATE: 'Check by hand whether the last write took effect, before anything else is written',
   ACT_FAILED: 'Check the core API and the platform, then start the investigation again',
   UNKNOWN_OUTCOME: 'Read the timeline, then start the investigation again',
-  ALERT_GOES_ON: 'Look at the alert rule, or at what else may raise it',
-  DOES_NOT_LAST: 'Find the cause behind what the attempts repaired',
+  ALERT_GOES_ON: 'Check the alert rule, and other reasons why it may fire',
+  DOES_NOT_LAST: 'Find the cause that the repairs did not remove',
   WATCHDOG_SILENT: 'Check the worker and Temporal, then start the investigation again',
   WATCHDOG_UNEXPIRED: 'Check the worker and Temporal, then start the investigation again',
 }

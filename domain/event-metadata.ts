@@ -13,17 +13,20 @@ import type { DiscoveredThing, EffectKind, Envelope, ListedNames, Preparation, R
 import type { Grade } from './trust.ts'
 import type { RecordedUndo, Undoes } from './undo.ts'
 
-/** The metadata of each kind of row in an incident's log. Stored: names and shapes stay. */
+/**
+ * Metadata of each kind of row in an incident's log. Rows are stored for good, so names and shapes
+ * must not change.
+ */
 
-/** What an incident is about, said once, by the row that opened it. */
+/** The subject of the incident, stated once, in the row that opened it. */
 export type OpenedIncident = { type: string; severity: Severity; title: string; resource: ResourceRef | null }
 
 /**
- * Words of code about an incident, outside its runs. Closed: pages and tests read the word, people
- * the text.
+ * Codes of notes about an incident that are not written by its runs. Pages and tests read the code,
+ * people read the text.
  */
 export type NotedCode =
-  /** This share of a model budget is spent. */
+  /** Spending has reached this percentage of a model budget. */
   | `budget_${'day' | 'month'}_${80 | 100}`
   | 'watch_started'
   | 'watch_over'
@@ -33,7 +36,10 @@ export type NotedCode =
   | 'reminded'
   | 'quiet'
   | 'crowd'
-  /** The ends of a crowd are believed, or an alert that never ends was not heard of for long. */
+  /**
+   * The ends of many alerts were accepted as true, or an alert without an end was not repeated for
+   * a long time.
+   */
   | 'ends_believed'
   | 'stale'
   | 'quiet_unproven'
@@ -43,19 +49,19 @@ export type NotedCode =
   | 'ending_kept'
   | 'approval_extended'
   | 'approval_passed'
-  /** A person acts on the same thing directly. */
+  /** A person acts directly on the same resource. */
   | 'manual_change'
-  /** A person asked for the undo of a write, it was undone, or that was refused. */
+  /** A person requested the undo of a write, and it was carried out or refused. */
   | 'undo_asked'
   | 'undone'
   | 'undo_refused'
-  /** A signal without a token took the run's questions back. */
+  /** A signal without a token withdrew the questions of the run. */
   | 'withdrawn_at_temporal'
   | 'kept'
   | 'taken'
   | 'given_back'
   | 'owner_lapsed'
-  /** At PagerDuty, to the page of this incident. */
+  /** Somebody acknowledged or resolved the incident at PagerDuty. */
   | 'acknowledged_elsewhere'
   | 'resolved_elsewhere'
   | 'expected_marked'
@@ -63,50 +69,57 @@ export type NotedCode =
   | 'not_as_expected'
   | 'run_lost'
   | 'attempt_skipped'
-  /** A repair was wrong or did not last: its tool acts unasked no more in this type. */
+  /**
+   * A repair failed or did not last, so its tool needs approval in this incident type from now on.
+   */
   | 'trust_lost'
-  /** A person called its cause wrong, and what was written for it asks people already. */
+  /** A person graded the cause as wrong. The tool's writes already required approval. */
   | 'called_wrong'
   | 'model_route'
-  /** The page of a new incident waits, left, or was not needed. */
+  /** The page of a new incident was delayed, sent, or not needed. */
   | 'page_held'
   | 'page_released'
   | 'page_spared'
-  /** A question of the night wakes nobody: the budget of wakes is used up. */
+  /** A question at night woke nobody, because the budget of wakes is used up. */
   | 'wake_held'
-  /** Nobody took its card: people were woken for it as the night ended. */
+  /** No destination accepted the morning card, so people were woken when the night ended. */
   | 'wake_late'
-  /** A task that an incident left when it ended as mitigated. */
+  /** A task that remained when the incident ended as mitigated. */
   | 'follow_up_opened'
   | 'follow_up_changed'
   | 'follow_up_closed'
 
 export type Verdict = 'run' | 'ask' | 'refuse'
 
-/** One call as proposed; `arguments` is null where unreadable, and `problem` says why. */
+/** One proposed call. `arguments` is null if they cannot be parsed; `problem` then explains why. */
 export type ProposedCall = {
   id: string
   tool: string
   arguments: Record<string, unknown> | null
   problem: string | null
-  /** A secret was taken out of the arguments before they were stored: such a call is refused. */
+  /**
+   * True if a secret was removed from the arguments before they were stored. Such a call is
+   * refused.
+   */
   secret?: boolean
-  /** The tool as the model spelled it, where code put its name right: `fs.read`. */
+  /** The name of the tool as the model wrote it, if code corrected it: `fs.read`. */
   spelled?: string
-  /** The written form, where it was no tool call of the server: a text form, or `loose_json`. */
+  /**
+   * The form in which the call was written, if not as a tool call: a text form, or `loose_json`.
+   */
   written?: string
-  /** Values read for what they plainly mean: null for an absent field, digits for a number. */
+  /** Values that code converted, for example null to an absent field, or digits to a number. */
   read?: { field: string; from: unknown; to: unknown }[]
 }
 
-/** A body too large for its row: the whole is in `result_body` under its digest. */
+/** A body that is too large for its row. The whole body is in `result_body` under its digest. */
 export type BodyRef = { digest: string; bytes: number; head: string; tail: string }
 
 export type ConfigInForce = Record<string, { value: unknown; source: string }>
 
 /**
- * Facts that a ruling rested on besides the log. Shapes are the kernel's (`Policy`, `Call`), stored
- * as plain data.
+ * Facts outside the log on which a policy decision was based. Their types are those of the kernel
+ * (`Policy`, `Call`), stored as plain data.
  */
 export type JudgedBasis = {
   at: string
@@ -128,32 +141,40 @@ export type EventMetadata = {
     outcome: string
     /** The sender's word for an end that proves nothing. */
     endReason?: string
-    /** The incident that it opened; absent in rows up to 0.2, and where it opened none. */
+    /** The incident that the alert opened. Absent in rows up to 0.2, and if none was opened. */
     opened?: OpenedIncident
-    /** The search for its resource, where it opened an incident. Absent in older rows. */
+    /**
+     * How the resource of the incident was searched for, if the alert opened one. Absent in older
+     * rows.
+     */
     about?: Omit<AlertResource, 'resource'>
   }
-  /** A look by code without a run: after a repair, at an expected state, after a crowd of ends. */
+  /**
+   * A read that code makes without a run: after a repair, for an expected state, or after many
+   * ends.
+   */
   looked: {
     purpose: 'watch' | 'expected' | 'crowd'
     verification: 'held' | 'not_held' | 'open' | 'unproven' | null
     resource: 'nominal' | 'degraded' | 'unknown' | null
     about: ResourceRef[]
     observed: string
-    /** State read from the resource, as far as a mark compares it. */
+    /** The state of the resource, as far as it is compared with an expected state. */
     state: Record<string, unknown> | null
   }
   noted: {
     code: NotedCode
     text: string
-    /** For `model_route`: the models, by their declared names. */
+    /** For `model_route`: the declared names of the old and new model. */
     route?: { from: string; to: string }
-    /** The approval that `approval_extended` is about, and its new end; absent before 0.3. */
+    /** The approval that was extended, and its new end. Absent before 0.3. */
     approvalId?: string
     expiresAt?: string
-    /** For `follow_up_…`: its state after this row. `ownerId`: a person. `dueOn`: a day. */
+    /**
+     * For `follow_up_…`: the state of the task after this row. `ownerId`: a person. `dueOn`: a day.
+     */
     followUp?: { ownerId: string | null; group: string | null; dueOn: string; isClosed: boolean }
-    /** For an undo: the step key of the write, and the incident that takes it back. */
+    /** For an undo: the step key of the write, and the incident that undoes the write. */
     write?: string
     by?: string
   }
@@ -162,8 +183,8 @@ export type EventMetadata = {
     groupId: string
     workflowId: string
     /**
-     * The first run of the workflow that claimed it, which later ones continue; absent in rows of
-     * 0.1.0.
+     * The first run of the workflow that claimed the incident; later runs continue it. Absent in
+     * rows of 0.1.0.
      */
     runId?: string
     config: ConfigInForce
@@ -171,22 +192,22 @@ export type EventMetadata = {
   context_assembled: {
     prompt: BodyRef
     tools: BodyRef
-    /** What `more_tools` adds; absent where everything is offered. */
+    /** Tools that `more_tools` adds. Absent if all tools are offered at once. */
     more?: BodyRef
     context: BodyRef
-    /** What of the runbooks the model had: one in full, others by name. Absent where none fits. */
+    /** Runbooks that the model received: one in full, others by name. Absent if none fits. */
     runbooks?: BodyRef
-    /** The one in full: which, of what content, from where; null where none fits well enough. */
+    /** The runbook given in full: its name, digest and origin; null if none fits well enough. */
     runbook?: RunbookGiven | null
     protocol: 'native' | 'json'
     model: string
-    /** The declared name of the model, where one is asked that the settings name. */
+    /** The declared name of the model, if the settings name one. */
     route?: string
     parts: Record<string, 'ok' | 'empty' | 'failed'>
     hintFrom: string | null
     /**
-     * The grounds of the leader's ending, in this incident's names; absent where none can be looked
-     * at here.
+     * Reads on which the ending of the leader was based, with the names of this incident. Absent if
+     * none can be repeated here.
      */
     looks?: LeaderLooks
     maxTurns: number
@@ -205,15 +226,18 @@ export type EventMetadata = {
     problem: { code: string; text: string } | null
     usage: TokenUsage
     model: string
-    /** The server's address without credentials, and the model's declared name; not in old rows. */
+    /**
+     * The address of the model server without credentials, and the declared name of the model.
+     * Absent in old rows.
+     */
     server?: string
     route?: string
     finishReason: string
     durationMs: number
     cost?: AnswerCost
-    /** For a slot, before it was asked: others asked the model. Of a second or more. */
+    /** Milliseconds of waiting for a slot of the model. Absent below one second. */
     waitedMs?: number
-    /** Numbers of the messages of people that were in its request for the first time. */
+    /** Row numbers of people's messages that were new in this request to the model. */
     read?: number[]
   }
   model_failed: {
@@ -221,7 +245,7 @@ export type EventMetadata = {
     status: number | null
     activityAttempt: number
     retryAfterMs: number | null
-    /** As in `model_answered`. */
+    /** The same as in `model_answered`. */
     server?: string
     route?: string
   }
@@ -234,12 +258,12 @@ export type EventMetadata = {
     code: string
     reason: string
     hint: string | null
-    /** Closed data for programs that recover. */
+    /** Data from a fixed set of fields, with which a program can correct the call. */
     details?: Record<string, unknown>
     phase?: string
     /**
-     * Corrections by code before it judged: a guest instead of its host, a bounded form for an
-     * endless one.
+     * Corrections that code made before the policy decision, such as a guest instead of its host,
+     * or a limited command instead of an endless one.
      */
     corrected?: { code: string; field: string; from: unknown; to: unknown }[]
     effect: EffectKind
@@ -249,14 +273,17 @@ export type EventMetadata = {
     policyVersion: string
     foldedSeq: number
     /**
-     * All else the judge weighed: with the rows up to `foldedSeq` the ruling can be repeated
-     * (`policy replay`).
+     * All other inputs of the policy decision. With the rows up to `foldedSeq` they let `policy
+     * replay` repeat the decision.
      */
     basis?: JudgedBasis
     approvalId: string | null
-    /** The incident whose question about this very action is waited for: one answer serves both. */
+    /**
+     * The incident whose question about the same action this call waits for. One answer serves
+     * both.
+     */
     joins?: string
-    /** What the dry run of a write said that is in shadow: nothing else keeps it. */
+    /** The dry run of a write in shadow, which is stored nowhere else. */
     shadow?: string
   }
   tool_started: {
@@ -269,7 +296,7 @@ export type EventMetadata = {
     actionDigest: string
     approvalId: string | null
   }
-  /** Lines of a long operation while they come; `left`: so many more were left out. */
+  /** Output of a long operation while it runs. `left`: the number of omitted lines. */
   tool_output: { callId: string; tool: string; lines: string[]; left: number }
   tool_finished: {
     callId: string
@@ -278,31 +305,33 @@ export type EventMetadata = {
     effect: EffectKind
     targets: ResourceRef[]
     outcome: 'done' | 'failed' | 'indeterminate'
-    /** The envelope without `data` where the data was too large; `body` then says where it is. */
+    /**
+     * The result envelope, without `data` if that was too large. `body` then shows where it is
+     * stored.
+     */
     result: Envelope
     body: BodyRef | null
     discovered: DiscoveredThing[]
     /**
-     * Names that it listed there, each with kind and namespace; absent in older rows, and where
-     * there are none.
+     * Names that the read listed, each with kind and namespace. Absent in older rows, and if there
+     * are none.
      */
     listed?: ListedNames
     durationMs: number
     /**
-     * Its finding or deed, in one line for people; absent in older rows, and where nothing can be
-     * said.
+     * The result in one line for people. Absent in older rows, and if there is nothing to report.
      */
     said?: string
-    /** What a write changed. Absent for reads and in rows of earlier versions. */
+    /** Changes that a write made. Absent for reads and in rows of earlier versions. */
     changed?: Changed
     /**
-     * The way to take this write back, on the state it left. Absent where its tool declares none,
-     * and in older rows.
+     * How to undo this write from the state that it left. Absent if its tool declares no undo, and
+     * in older rows.
      */
     undo?: RecordedUndo
   }
   step_started: { callId: string; step: number; action: string; vm: string; to: string }
-  /** SKIPPED: it was never begun. */
+  /** SKIPPED: the step never began. */
   step_finished: { callId: string; step: number; status: 'OK' | 'FAILED' | 'SKIPPED'; detail: string }
   verification: {
     callId: string
@@ -310,10 +339,12 @@ export type EventMetadata = {
     targets: ResourceRef[]
     writeSeq: number
     outcome: VerificationOutcome
-    /** What had to be true; empty where nothing was promised. */
+    /** The condition that was verified; empty if the write has none. */
     postcondition: string
     observed: string
-    /** Each step of a plan. Absent for other writes and in rows of earlier versions. */
+    /**
+     * The result of each step of a plan. Absent for other writes and in rows of earlier versions.
+     */
     steps?: StepVerification[]
   }
   approval_requested: {
@@ -327,9 +358,11 @@ export type EventMetadata = {
     summary: string
     expiresAt: string
     replaces: string | null
-    /** Attachments of the dry run, by the digest of their bytes: a part of what was shown. */
+    /** Attachments of the dry run that was shown, by the digest of their bytes. */
     attachments?: { name: string; digest: string }[]
-    /** Digest of all that was shown (`shownDigest`); absent in rows of 0.2 and before. */
+    /**
+     * The digest of everything that was shown (`shownDigest`). Absent in rows of 0.2 and before.
+     */
     shown?: string
   }
   approval_decided: {
@@ -337,20 +370,20 @@ export type EventMetadata = {
     callId: string
     decision: 'approve' | 'deny'
     reason: string | null
-    /** Hosts of which this person says that they are off: for this approval alone. */
+    /** Hosts that this person states to be off. Valid only for this approval. */
     hostIsOff?: string[]
     category?: string | null
-    /** For a denial "not now": when the action may be asked again. */
+    /** For a denial "not now": when the action may be requested again. */
     askAgainAt?: string
     via: string
     status: string
     actionDigest: string
-    /** The voter, the time, and what was set; absent in rows up to 0.2. */
+    /** The person, the time and the settings. Absent in rows up to 0.2. */
     operatorId?: string
     at?: string
     decidedAt?: string | null
     useBy?: string | null
-    /** The incident that asked, where this one only waited: that one's row holds the vote. */
+    /** The incident that asked and has the decision, if this row's incident only waited for it. */
     joined?: string
   }
   approval_expired: { approvalId: string; callId: string; decidedAt?: string | null; joined?: string }
@@ -359,7 +392,7 @@ export type EventMetadata = {
     callId: string
     reason: string
     edited?: Record<string, unknown>
-    /** Operator who wrote the arguments instead. */
+    /** The person who changed the arguments. */
     operatorId?: string
     decidedAt?: string | null
   }
@@ -371,7 +404,10 @@ export type EventMetadata = {
     limit: number
     used: number
   }
-  /** `by`: the person signed in who tried it; absent where there was none, or it is the subject. */
+  /**
+   * `by`: the signed-in person who tried it. Absent if nobody was signed in, or if that person is
+   * the subject.
+   */
   security_event: { code: string; door: string; subject: string; detail: string; by?: string }
   resolved: {
     resolution: string
@@ -381,7 +417,7 @@ export type EventMetadata = {
     unshown?: UnshownSentence[]
     confidence: string | null
     certainty?: Certainty
-    /** The words that were said, where code lowered them. */
+    /** The certainty that the agent stated, if code lowered it. */
     claimed?: Certainty
   }
   escalated: {
@@ -389,7 +425,7 @@ export type EventMetadata = {
     code: string
     severity: Severity
     category?: EscalationCategory
-    /** What a person needs before they open anything. */
+    /** A summary for the person who takes over. */
     report?: EscalationReport
     unshown?: UnshownSentence[]
     certainty?: Certainty
@@ -401,18 +437,18 @@ export type EventMetadata = {
     text: string
     confidence: string | null
     action: string | null
-    /** The incident as it was opened, where the action is `opened`. */
+    /** The incident as it was opened, if the action is `opened`. */
     opened?: OpenedIncident
     until?: string
-    /** For a message to the agent: the resources that it names. */
+    /** The resources that a message to the agent names. */
     named?: DiscoveredThing[]
-    /** What the agent, or a person, takes for the cause, and how it stands. */
+    /** The cause that the agent or a person assumes, and its state. */
     hypothesis?: StoredHypothesis
   }
   notified: { destination: string; trigger: string; status: string; attempts: number }
   /**
-   * A write that a person asked for by hand, and the state; `alone`: an admin did it without a
-   * second person.
+   * A write that a person requested, and the state of its targets at that time. `alone`: an admin
+   * did it without a second person.
    */
   change_requested: {
     tool: string
@@ -423,19 +459,25 @@ export type EventMetadata = {
     reason: string
     operatorId: string
     name: string
-    /** What the incident is; absent in rows of earlier versions. */
+    /** The subject of the incident. Absent in rows of earlier versions. */
     opened?: OpenedIncident
     alone: boolean
-    /** Hosts of which this person says that they are off. */
+    /** Hosts that this person states to be off. */
     hostIsOff?: string[]
-    /** The asking credential may decide: without that, asking gives no vote. */
+    /**
+     * Whether the credential of the request may also decide. If not, the request does not count as
+     * a vote.
+     */
     mayVote: boolean
-    /** The write that this takes back. */
+    /** The write that this one undoes. */
     undoes?: Undoes
   }
-  /** What a second person said of a write that was done alone. */
+  /** A second person's review of a write that was done alone. */
   change_reviewed: { verdict: ReviewVerdict; text: string; operatorId: string; name: string }
-  /** A person's grade of a cause or, with a call, of a write left in shadow. The newest counts. */
+  /**
+   * A person's grade of a cause or, with a call, of a write in shadow. Only the newest grade
+   * counts.
+   */
   graded: {
     callId?: string
     tool?: string

@@ -12,13 +12,13 @@ export type {
 } from './event-metadata.ts'
 
 /**
- * The grammar of an incident's log. An attempt opens with `claimed` and `context_assembled`. A turn
- * is one `model_answered` (or `model_failed`), and for each proposed call `call_judged`. A call
- * that runs goes on with `tool_started`, any `tool_output`, and `tool_finished`; one that is asked
- * with the approval's rows and `call_judged` again. `verification` follows a write. An attempt ends
- * with `resolved`, `escalated` or `cancelled`. A person's own write begins with `change_requested`,
- * and a turn has its call from that row. Looks that code takes for a follower stand behind the
- * calls of an answer (`isCallOfCode`).
+ * The grammar of an incident's log. An attempt begins with `claimed` and `context_assembled`. A
+ * turn is one `model_answered` (or `model_failed`), and one `call_judged` for each proposed call. A
+ * call that runs continues with `tool_started`, any `tool_output`, and `tool_finished`. A call that
+ * people are asked about continues with the rows of its approval and another `call_judged`.
+ * `verification` follows a write. An attempt ends with `resolved`, `escalated` or `cancelled`. A
+ * person's own write begins with `change_requested`, and a turn takes its call from that row. Reads
+ * that code makes for a follower come after the calls of a turn (`isCallOfCode`).
  */
 export const eventKind = z.enum([
   'alert_received',
@@ -57,7 +57,7 @@ export const eventKind = z.enum([
 ])
 export type EventKind = z.infer<typeof eventKind>
 
-/** The words of the seeds: what the timeline and older consumers filter by. */
+/** Actions by which the timeline and older consumers filter. */
 export const eventAction = z.enum([
   'investigated',
   'attempted_fix',
@@ -71,13 +71,15 @@ export const eventAction = z.enum([
 ])
 export type EventAction = z.infer<typeof eventAction>
 
-/** Actions a model may record through `add_incident_event`. */
+/** Actions that a model may record through `add_incident_event`. */
 export const recordableAction = eventAction.exclude(['resolved', 'cancelled'])
 
 export const agentActor = 'agent:incident-investigator'
 export const systemActor = 'system:nightshift'
 
-/** A row as stored, exported and streamed. `at`: UTC, microseconds, the very hashed text. */
+/**
+ * A row as stored, exported and streamed. `at`: UTC with microseconds, exactly as it was hashed.
+ */
 export type IncidentEvent<K extends EventKind = EventKind> = {
   [P in K]: {
     id: string
@@ -97,7 +99,7 @@ export type IncidentEvent<K extends EventKind = EventKind> = {
   }
 }[K]
 
-/** What `append()` is given; number, time and hash are its own to set. */
+/** The input of `append()`, which itself sets the row's number, time and hash. */
 export type NewEvent<K extends EventKind = EventKind> = {
   [P in K]: {
     kind: P

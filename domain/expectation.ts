@@ -2,14 +2,14 @@ import { z } from 'zod'
 
 export const expectationSubject = z.enum(['alert', 'resource', 'type'])
 
-/** A mark of what is expected, as the API lists it. */
+/** An expected state, marked by a person, as the API lists it. */
 export const expectation = z.object({
   id: z.string(),
   subject: expectationSubject,
   about: z.string(),
   until: z.string(),
   reason: z.string(),
-  /** The state when it was marked. */
+  /** The state when a person marked it as expected. */
   state: z.record(z.string(), z.unknown()),
   createdBy: z.string(),
   createdAt: z.string(),

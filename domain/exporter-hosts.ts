@@ -1,23 +1,26 @@
 import { measuresOthers } from './alert-machines.ts'
 
-/** Machines that run exporters of others. Their address in `instance` says who asked. */
+/**
+ * Finds machines that run exporters for other machines. In alerts of such exporters, `instance` is
+ * the address of the exporter, not of the subject.
+ */
 
-/** The attribute by which an inventory names such a machine, and which marks its targets. */
+/** The attribute that marks such a machine in an inventory, and the targets on it. */
 export const runsExportersAttribute = 'runs_exporters'
 
 /**
- * This many jobs that are scraped on one machine alone make it a monitoring host, if one is known
- * to measure others.
+ * The number of jobs that are scraped only on one machine from which that machine is a monitoring
+ * host, if one of the jobs measures others.
  */
 const minJobs = 4
 
-/** One job on one machine, by its key. */
+/** A job that is scraped on a machine. `machine`: the key of the machine. */
 type ScrapedJob = { job: string; machine: string }
 
 /**
- * Machines with several jobs that are scraped nowhere else, such as those of blackbox and Proxmox
- * VE; node exporters and exporters of databases run on others too. A server with all services of a
- * site is one only beside an exporter that measures others.
+ * Finds machines with several jobs that are scraped nowhere else, such as those of blackbox and
+ * Proxmox VE. (Exporters of nodes and databases also run on others.) At least one of the jobs must
+ * measure others, so that a single server with all services does not count.
  */
 export function findExporterHosts(scraped: readonly ScrapedJob[]): Set<string> {
   const machinesOf = new Map<string, Set<string>>()

@@ -1,7 +1,7 @@
 import type { Counts, Findings } from './chain.ts'
 import { formatNumber } from './format.ts'
 
-/** `50 incidents, 1,843 rows of the log, 12 votes`. */
+/** Formats `50 incidents, 1,843 rows of the log, 12 votes`. */
 export function formatCounts(counts: Counts): string {
   return Object.entries(counts)
     .filter(([, count]) => count > 0)
@@ -9,7 +9,7 @@ export function formatCounts(counts: Counts): string {
     .join(', ')
 }
 
-/** Kinds are named in the plural: `rows of the log`, `people`, `standing grants`. */
+/** Converts a plural kind to the singular: `rows of the log`, `people`, `standing grants`. */
 function toSingular(kind: string): string {
   if (kind === 'people') return 'person'
   const [noun = '', ...rest] = kind.split(/(?= of )/)
@@ -18,17 +18,15 @@ function toSingular(kind: string): string {
   return [last, ...rest].join('')
 }
 
-/** What older rows leave open; null where they leave nothing open. */
+/** Describes what could not be checked because older rows leave it out; null if nothing. */
 export function formatUntold({ untold }: Pick<Findings, 'untold'>): string | null {
   const left = formatCounts(untold)
-  return left === ''
-    ? null
-    : `Older rows do not tell everything of ${left}: what they leave out is neither found right nor found altered.`
+  return left === '' ? null : `Older rows leave out parts of ${left}. Those parts were not checked.`
 }
 
 export const noFindings = (): Findings => ({ differences: [], checked: {}, untold: {} })
 
-/** Adds what was found to what was found before. */
+/** Adds new findings to earlier ones. */
 export function addFindings(into: Findings, more: Findings): void {
   into.differences.push(...more.differences)
   for (const name of ['checked', 'untold'] as const)

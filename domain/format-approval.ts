@@ -3,15 +3,18 @@ import type { Attachment } from './attachment.ts'
 import type { VerificationOutcome } from './envelope.ts'
 import { formatCount, formatMinute, withSpaces } from './format.ts'
 
-/** A yes within so many seconds of the question is counted: perhaps nobody read what was asked. */
+/**
+ * An approval within this many seconds after the question is counted separately, because perhaps
+ * nobody read the question.
+ */
 export const hastySeconds = 5
 
-/** Beside the risk, wherever somebody is asked. */
+/** Formats whether an action can be undone, for display beside its risk. */
 export const formatReversible = (reversible: boolean): string => (reversible ? 'reversible' : 'cannot be undone')
 
 /**
- * The platform's state after an approval that is over; null while it waits, and where the log has
- * to say it.
+ * Describes what an ended approval changed. Null while the approval is pending, and if the log
+ * describes it.
  */
 export function formatApprovalEnd({ status }: Pick<Approval, 'status'>): string | null {
   switch (status) {
@@ -20,7 +23,7 @@ export function formatApprovalEnd({ status }: Pick<Approval, 'status'>): string 
     case 'denied':
       return 'Denied: nothing was changed.'
     case 'withdrawn':
-      return 'Withdrawn: by this approval nothing was changed.'
+      return 'Withdrawn: this approval changed nothing.'
     case 'approved':
       return 'Approved: it has not started yet.'
     case 'consumed':
@@ -30,16 +33,16 @@ export function formatApprovalEnd({ status }: Pick<Approval, 'status'>): string 
   }
 }
 
-/** The part of a card that weighs nothing: what the call did, its dry run, its words. */
+/** Titles of the secondary parts of a card: what the call did, its dry run, its arguments. */
 export const partTitles = {
   running: 'What it does',
   ran: 'What it did',
   dryRun: 'Dry run',
   arguments: 'Exact arguments',
-  next: 'What the same answer asks next',
+  next: 'Next calls of the same answer',
 }
 
-/** ` and 2 more calls of the same answer`; nothing for none. */
+/** Formats ` and 2 more calls of the same answer`; empty for none. */
 export function formatAlsoAsked(count = 0): string {
   return count === 0 ? '' : ` and ${count === 1 ? '1 more call' : `${count} more calls`} of the same answer`
 }
@@ -47,34 +50,34 @@ export function formatAlsoAsked(count = 0): string {
 const verdictWords: Record<NonNullable<NextCall['verdict']>, string> = {
   run: 'runs without asking',
   ask: 'needs its own approval',
-  refuse: 'would be refused as things stand now',
+  refuse: 'would be refused now',
 }
 
-/** `converge shard on web-2 (medium risk): needs its own approval`. */
+/** Formats `converge shard on web-2 (medium risk): needs its own approval`. */
 export function formatNextCall({ tool, about, risk, verdict }: NextCall): string {
   return `${withSpaces(tool)}${about ? ` on ${about}` : ''} (${risk} risk): ${verdict ? verdictWords[verdict] : 'could not be judged now'}`
 }
 
-/** How an approved call stands, in a sentence. */
+/** Describes the state of an approved call in a sentence. */
 export function formatRunOutcome({ outcome, verification }: CallRun): string {
-  if (outcome === 'running') return 'It runs now.'
-  if (outcome === 'failed') return 'It failed.'
-  if (outcome === 'indeterminate') return 'It is unknown whether it took effect.'
+  if (outcome === 'running') return 'The action runs now.'
+  if (outcome === 'failed') return 'The action failed.'
+  if (outcome === 'indeterminate') return 'It is unknown whether the action took effect.'
   switch (verification?.outcome) {
     case 'held':
-      return 'It ran, and code verified it.'
+      return 'The action ran, and code verified it.'
     case 'not_held':
-      return 'It ran, but its verification failed.'
+      return 'The action ran, but its verification failed.'
     case 'unproven':
-      return 'It ran; nothing proves that it worked.'
+      return 'The action ran; nothing can verify that it worked.'
     default:
-      return 'It ran; it is not verified yet.'
+      return 'The action ran; it is not verified yet.'
   }
 }
 
 /**
- * Whether an argument is read word by word, as a command is. Others are names and numbers that the
- * title says.
+ * Whether an argument must be read word by word, for example a command. Other arguments are names
+ * and numbers that the title repeats.
  */
 export function isReadExactly({ arguments: args, dryRun }: Pick<Approval, 'arguments' | 'dryRun'>): boolean {
   return !dryRun.possible || Object.entries(args).some(([name, value]) => name !== 'reason' && hasWords(value))
@@ -95,10 +98,7 @@ const doors: Record<string, string> = {
   edit: 'an edit',
 }
 
-/**
- * The history of an approval, in sentences: who decided, when, by which door. Empty until somebody
- * speaks.
- */
+/** Lists who decided an approval, when, and where. Empty before the first decision. */
 export function listDecisions(approval: Approval): string[] {
   const said = approval.decisions.map(({ operator, decision, category, reason, via, at }) => {
     const why = decision === 'deny' ? ` (${withSpaces(category ?? 'other')}: ${reason ?? ''})` : ''
@@ -106,26 +106,28 @@ export function listDecisions(approval: Approval): string[] {
   })
   if (approval.status === 'expired') said.push(`Expired: nobody decided by ${formatMinute(approval.expiresAt)}`)
   if (approval.status === 'withdrawn') {
-    said.push(approval.edited ? `Withdrawn: ${approval.edited.by} changed the arguments` : 'Withdrawn: asked no more')
+    said.push(
+      approval.edited ? `Withdrawn: ${approval.edited.by} changed the arguments` : 'Withdrawn: no longer needed',
+    )
   }
   if (approval.status === 'pending' && said.length > 0) {
-    said.push(`${approval.approvals} of ${approval.required} have agreed`)
+    said.push(`${approval.approvals} of ${approval.required} have approved`)
   }
   return said
 }
 
 /**
- * A rehearsal for people: facts and output line by line, then a sentence for each thing that was
- * not tried.
+ * The dry run on a device for people: `lines` has facts and output, `untried` a sentence for each
+ * part that was not tried.
  */
 export type Rehearsal = { lines: string[]; untried: string[] }
 
 type Fields = Record<string, unknown>
 
 /**
- * A device's answer to a rehearsal: a diff and checks from a copy, or facts, one a line. Null for a
- * dry run without a rehearsal, and for one that is not understood, which is shown as it is. Reads
- * by hand: the page carries no schemas.
+ * Reads a device's result of a dry run: a diff and checks on a copy, or facts, one per line. Null
+ * if there is none, or if its form is unknown, so that it is shown unchanged. Uses no zod schema,
+ * because the web page contains none.
  */
 export function parseRehearsal({ rehearsal, notRehearsed }: Fields): Rehearsal | null {
   if (rehearsal === undefined && notRehearsed === undefined) return null
@@ -145,9 +147,9 @@ export function parseRehearsal({ rehearsal, notRehearsed }: Fields): Rehearsal |
         .filter((line) => line !== '')
         .map((line) => `  ${line}`),
     ]),
-    ...(truncated ? ['This is not all of it.'] : []),
+    ...(truncated ? ['The rest is left out.'] : []),
   ]
-  const why = notRehearsed === undefined ? [] : [`Not rehearsed: ${notRehearsed}`]
+  const why = notRehearsed === undefined ? [] : [`No dry run: ${notRehearsed}`]
   return { lines, untried: [...why, ...untried] }
 }
 
@@ -172,31 +174,31 @@ const outcomeWords: Record<VerificationOutcome, string> = {
   unproven: 'Unproven',
 }
 
-/** The outcome for people; a word that another version wrote stands as it is. */
+/** Names the outcome for people. An outcome of another version stays unchanged. */
 export function formatVerification(outcome: string): string {
   return outcomeWords[outcome as VerificationOutcome] ?? withSpaces(outcome)
 }
 
-/** `812 bytes`, `24 kB`, `1.2 MB`. */
+/** Formats `812 bytes`, `24 kB`, `1.2 MB`. */
 export function formatSize(bytes: number): string {
   if (bytes < 1_000) return formatCount(bytes, 'byte')
   if (bytes < 999_500) return `${Math.round(bytes / 1_000)} kB`
   return bytes < 999_950_000 ? `${Math.round(bytes / 100_000) / 10} MB` : `${Math.round(bytes / 1e8) / 10} GB`
 }
 
-/** `PNG, 640 x 360 px, 24 kB`; `text, 120 lines, 6 kB`. */
+/** Formats `PNG, 640 x 360 px, 24 kB`; `text, 120 lines, 6 kB`. */
 export function formatAttachment({ kind, bytes, width, height, lines }: Attachment): string {
   const size = formatSize(bytes)
   if (kind === 'png') return `PNG, ${width} x ${height} px, ${size}`
   return `text, ${formatCount(lines ?? 0, 'line')}, ${size}`
 }
 
-/** Where the API answers its bytes. */
+/** Returns the path in the API to the bytes of an attachment. */
 export function pathOfAttachment(approvalId: string, { digest }: Pick<Attachment, 'digest'>): string {
   return `/api/v1/approvals/${encodeURIComponent(approvalId)}/attachments/${digest}`
 }
 
-/** Somebody approved at Temporal without a token: what to do instead. */
+/** Explains that an approval at Temporal without a token does not count, and what to do instead. */
 export function formatUnheard(at: string): string {
-  return `Somebody approved this at Temporal without a decision token (${at}). That decides nothing: decide here, or sign with "nightshift approvals token ID approve".`
+  return `Somebody approved this at Temporal without a decision token (${at}). That approval does not count. Decide here, or create a token with "nightshift approvals token ID approve".`
 }

@@ -3,16 +3,16 @@ import type { Loss, Plan, PlanForecast, PlanProof, Standing, Triage, TriageTold,
 
 const proofWords: Record<PlanProof['kind'], string> = {
   trivial: '',
-  exhausted: 'every way was tried',
-  engine: "a solver's word, not checked",
+  exhausted: 'every possibility was tried',
+  engine: "a solver's claim, not checked",
   certificate: 'certificate',
 }
 
 type PlanCounts = { [key in 'state' | 'migrations' | 'lowerBound']?: Plan[key] | undefined }
 
 /**
- * `2 migrations, and no plan needs fewer (certificate: k = 1, 8 prices)`. Names a proof by its
- * kind. Empty for plans of older releases, which did not say.
+ * Formats `2 migrations, and no plan needs fewer (certificate: k = 1, 8 prices)`, with the kind of
+ * the proof. Shows no proof for plans of older releases, which have none.
  */
 export function formatPlanProof(
   { state, migrations, lowerBound = 0 }: PlanCounts,
@@ -24,18 +24,18 @@ export function formatPlanProof(
   const by = formatProofKind(proof)
   const shown = by === '' ? '' : ` (${by})`
   if (lowerBound >= migrations) return `${count}, and no plan needs fewer${shown}`
-  if (lowerBound === 0) return `${count}; whether fewer would do is not known`
-  return `${count}; it takes at least ${lowerBound}${shown}, whether fewer than ${migrations} would do is not known`
+  if (lowerBound === 0) return `${count}; whether fewer are enough is not known`
+  return `${count}; at least ${lowerBound} are needed${shown}, whether fewer than ${migrations} are enough is not known`
 }
 
-/** `2 VMs stay down`. */
+/** Formats `2 VMs stay down`. */
 export function formatDown(count: number): string {
   return `${formatCount(count, 'VM')} ${count === 1 ? 'stays' : 'stay'} down`
 }
 
 /**
- * `vm-101 (priority 100) stays down while VMs of lower priority get a place`: names the most
- * important one. Plans of 0.1.0 do not say it.
+ * Formats `vm-101 (priority 100) stays down while VMs of lower priority get a place`, with the VM
+ * of the highest priority. Empty for plans of 0.1.0, which lack the data.
  */
 export function formatOvertaken(unplaced: readonly Unplaced[]): string[] {
   const overtaken = unplaced.filter(({ overtakenBy = [] }) => overtakenBy.length > 0)
@@ -48,45 +48,46 @@ export function formatOvertaken(unplaced: readonly Unplaced[]): string[] {
 
 const triageWords: Record<TriageTold['proof'], string> = {
   certificate: 'certificate',
-  engine: "a solver's word, not checked",
-  exhausted: 'every way was tried',
+  engine: "a solver's claim, not checked",
+  exhausted: 'every possibility was tried',
 }
 
-/** The platform's part of a plan, with a guess where each VM goes, and whether all have room. */
+/** Describes what the platform does by itself, and which VMs have no room. */
 export function formatForecast({ restarts, staysDown }: PlanForecast, migrations: number): string[] {
   const many = (vms: readonly string[]) =>
     vms.length > 8 ? `${vms.slice(0, 8).join(', ')} and ${vms.length - 8} more` : formatList(vms)
-  const room = migrations > 0 ? `once ${formatCount(migrations, 'migration')} made room` : 'in the room there is'
+  const room = migrations > 0 ? `after ${formatCount(migrations, 'migration')}` : 'without migrations'
   return [
     ...(restarts.length > 0
       ? [
-          `The platform fences the dead host and starts ${many(restarts)} by itself, on hosts that it chooses. Where the plan says they go is a forecast: another host within the rules counts as done, and nothing is sent for them.`,
+          `The platform fences the dead host and starts ${many(restarts)} by itself, on hosts that it chooses. The hosts in the plan are a forecast: another host within the rules counts as done. Nightshift starts none of these VMs.`,
         ]
       : []),
     staysDown.length === 0
-      ? `By the plan there is room for all of them ${room}.`
+      ? `According to the plan they all fit ${room}.`
       : `These will not fit: ${many(staysDown)}. The platform may start them before more important ones.`,
   ]
 }
 
-/** For a dry run; null where the platform does nothing by itself. */
+/** Reads the forecast of a dry run; null if the platform does nothing by itself. */
 export function readForecast({ forecast }: Record<string, unknown>): PlanForecast | null {
   const { restarts, staysDown } = (forecast ?? {}) as Partial<PlanForecast>
   return Array.isArray(restarts) && Array.isArray(staysDown) ? { restarts, staysDown } : null
 }
 
 /**
- * `no choice leaves fewer of priority 50 down without leaving more important ones down
- * (certificate), nor of priority 10 (a solver's word, not checked)`, highest first: shows that
- * these VMs and no others have to stay down.
+ * Formats why these VMs and no others must stay down, highest priority first: `no choice leaves
+ * fewer of priority 50 down without leaving more important ones down (certificate), nor of priority
+ * 10 (a solver's claim, not checked)`.
  */
 export function formatTriage(unplaced: readonly Pick<Unplaced, 'priority'>[], triage: TriageTold | null): string {
-  if (!triage) return 'whether a better choice of who stays down exists is not known'
+  if (!triage) return 'it is not known whether a better choice exists'
   const priorities = [...new Set(unplaced.map(({ priority = 0 }) => priority))].sort((a, b) => b - a)
   const certified = priorities.filter((each) => triage.certified.includes(each))
   const others = priorities.filter((each) => !certified.includes(each))
   const of = (all: number[]) => ` of priority ${formatList(all.map(String))}`
-  // One that matters more, left down instead, may make room for several.
+  // Adds this condition, because leaving a more important VM down instead might make room for
+  // several.
   const instead = 'down without leaving more important ones down'
   const by = (proof: TriageTold['proof']) => ` (${triageWords[proof]})`
   if (certified.length === 0) return `no choice leaves fewer${of(priorities)} ${instead}${by(triage.proof)}`
@@ -97,27 +98,23 @@ export function formatTriage(unplaced: readonly Pick<Unplaced, 'priority'>[], tr
 }
 
 /**
- * Says why some stay down, and what shows that no choice does better. Where neither is proved, says
- * only that nothing better was found.
+ * Explains why some VMs stay down, and what proves that no choice is better. Without a proof,
+ * reports only that no better choice was found.
  */
 export function formatWhyDown({
   unplaced,
   obstacle,
   triage,
 }: Omit<LeftDown, 'unplaced'> & { unplaced: readonly Pick<Unplaced, 'priority'>[] }): string {
-  if (obstacle === null && triage === null)
-    return 'No better plan was found in the time there was: a place for all may exist.'
-  const all = obstacle === null ? '' : `A place for all does not exist: ${obstacle}. `
+  if (obstacle === null && triage === null) return 'No better plan was found in time. A place for all may exist.'
+  const all = obstacle === null ? '' : `There is no place for all: ${obstacle}. `
   return `${all}${capitalize(formatTriage(unplaced, triage))}.`
 }
 
 type Down = { vm: string; reason: string; priority?: number | undefined }
 export type LeftDown = { unplaced: Down[]; obstacle: string | null; triage: TriageTold | null }
 
-/**
- * VMs that a dry run leaves down. Details are whatever a tool put there; what is not understood is
- * shown as it is.
- */
+/** Reads the VMs that a dry run leaves down. An entry of unknown form is shown unchanged. */
 export function readStaysDown({ unplaced, obstacle, triage }: Record<string, unknown>): LeftDown {
   const down = (Array.isArray(unplaced) ? unplaced : []).map((each: Partial<Down> | null): Down => {
     if (typeof each?.vm !== 'string') return { vm: JSON.stringify(each), reason: '' }
@@ -131,14 +128,14 @@ export function readStaysDown({ unplaced, obstacle, triage }: Record<string, unk
   }
 }
 
-/** What a dry run carries of it: no prices. */
+/** Shortens a proof for a dry run: leaves out the prices. */
 export function toTriageTold(given: Triage | undefined): TriageTold | null {
   if (!given) return null
   const levels = given.proof === 'exhausted' ? [] : (given.levels ?? [])
   return { proof: given.proof, certified: levels.map(({ priority }) => priority) }
 }
 
-/** Null for what is not understood, as for no proof. */
+/** Reads a proof; null if there is none or its form is unknown. */
 function readTriage(given: unknown): TriageTold | null {
   const { proof, certified } = (given ?? {}) as Partial<TriageTold>
   if (proof === undefined || !Object.hasOwn(triageWords, proof)) return null
@@ -154,8 +151,8 @@ function formatProofKind(proof: PlanProof | PlanProof['kind']): string {
 type Outcome = Standing['after'][number]['outcome']
 
 /**
- * Outcomes of the next death, by name: each host or rack is in one of three, and in `worse` if it
- * was better before.
+ * The effect of the next failure, by name: each host or rack is in one of three lists, and also in
+ * `worse` if its outcome was better before.
  */
 type StandingAfter = { restarted: string[]; moved: string[]; notFound: string[]; worse: string[] }
 
@@ -174,8 +171,8 @@ export function toStandingAfter({ before, after }: Standing): StandingAfter {
 const rank: Record<Outcome, number> = { restarted: 0, moved: 1, not_found: 2 }
 
 /**
- * The cost of the next death after this plan, and today's: the one reason to say no that the steps
- * do not show. Null where everything survives.
+ * Compares the cost of the next failure after this plan with the cost today, which the steps do not
+ * show. Null if all VMs survive every failure.
  */
 export function formatAfterwards(standing: Standing): string | null {
   const { notFound } = toStandingAfter(standing)
@@ -183,7 +180,8 @@ export function formatAfterwards(standing: Standing): string | null {
   const lostBefore = new Set(standing.before.filter(({ outcome }) => outcome === 'not_found').map(({ name }) => name))
   const fresh = notFound.filter((name) => !lostBefore.has(name))
   const isShort = new Set(standing.after.filter(({ lacks }) => lacks).map(({ name }) => name))
-  // Something that was not found may exist: says no more than that.
+  // Claims a lack of room only if it is known for all names. Where no place was found, there may
+  // still be one.
   const areShort = (names: string[]) => names.every((name) => isShort.has(name))
   const of = (names: string[]) =>
     `should ${formatList(names, 'or')} fail, ${areShort(names) ? 'there is no room for all its VMs' : 'no room for all its VMs was found'}`
@@ -196,7 +194,7 @@ export function formatAfterwards(standing: Standing): string | null {
   return `${of(fresh)}; ${today}${already && `; for ${already} it is not found today either`}`
 }
 
-/** Facts that are known to be short, and those not found, which may exist. */
+/** Lists hosts that are known to be short of room, and those for which no place was found. */
 function formatLost({ after }: Standing, notFound: string[]): string[] {
   const short = new Map(after.flatMap(({ name, lacks }) => (lacks ? [[name, formatLacks(lacks)] as const] : [])))
   const unknown = notFound.filter((name) => !short.has(name))
@@ -213,19 +211,20 @@ function formatLost({ after }: Standing, notFound: string[]): string[] {
   ]
 }
 
-/** `short by 8192 MiB of RAM and 500 mCPU`. */
+/** Formats `short by 8192 MiB of RAM and 500 mCPU`. */
 function formatLacks({ ramMib, cpuMc }: NonNullable<Loss['lacks']>): string {
   const short = [...(ramMib > 0 ? [`${ramMib} MiB of RAM`] : []), ...(cpuMc > 0 ? [`${cpuMc} mCPU`] : [])]
   return `short by ${formatList(short)}`
 }
 
-/** N-1 in a sentence or two: those that do not simply survive, and those that did not before. */
+/**
+ * Describes N-1 in a sentence or two: the hosts whose failure not all VMs survive, now and before.
+ */
 export function formatStanding(standing: Standing): string {
   const { restarted, moved, notFound, worse } = toStandingAfter(standing)
   const all = standing.after.length
   if (all === 0) return `No ${standing.domain} is left that could fail.`
-  if (restarted.length === all)
-    return `Should any one of ${formatCount(all, standing.domain)} fail, all its VMs restart.`
+  if (restarted.length === all) return `If any one of ${formatCount(all, standing.domain)} fails, all its VMs restart.`
   const cases = [
     ...(restarted.length > 0
       ? [`all its VMs restart for ${restarted.length} of ${formatCount(all, standing.domain)}`]
@@ -235,5 +234,5 @@ export function formatStanding(standing: Standing): string {
   ]
   const change =
     worse.length > 0 ? `Worse than before the plan: ${formatList(worse)}.` : 'No worse than before the plan.'
-  return `Should one more ${standing.domain} fail: ${cases.join('; ')}. ${change}`
+  return `If one more ${standing.domain} fails: ${cases.join('; ')}. ${change}`
 }

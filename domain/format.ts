@@ -2,9 +2,12 @@ import type { AlertLinks } from './alert.ts'
 import type { AlertResource } from './alert-resource.ts'
 import type { LiveAnswer } from './chat.ts'
 
-/** Times, spans, numbers and texts for people, the same on page and terminal. */
+/**
+ * Formats times, durations, numbers and texts for people, in the same way on the page and in the
+ * terminal.
+ */
 
-/** In which zone times are shown; the zone is always said. */
+/** The time zone in which times are shown. The zone is always named. */
 export type TimeZone = 'local' | 'utc'
 
 const second = 1_000
@@ -13,23 +16,23 @@ const hour = 60 * minute
 const day = 24 * hour
 const two = (value: number) => String(value).padStart(2, '0')
 
-/** `2026-11-21 20:05:27 -05:00`; in UTC, and where local time is UTC, `2026-11-22 01:05:27 UTC`. */
+/** Formats `2026-11-21 20:05:27 -05:00`; in UTC `2026-11-22 01:05:27 UTC`. */
 export function formatMoment(iso: string, zone: TimeZone): string {
   const { at, offset } = toZone(iso, zone)
   return `${formatDay(at)} ${formatTime(at)} ${offset}`
 }
 
-/** `20:05:27`, where the day and the zone are said elsewhere. */
+/** Formats `20:05:27`, for places where day and zone are already shown. */
 export function formatTimeOfDay(iso: string, zone: TimeZone): string {
   return formatTime(toZone(iso, zone).at)
 }
 
-/** `-05:00` as it is now, or `UTC`. */
+/** Formats the offset from UTC at this time: `-05:00`, or `UTC`. */
 export function formatOffset(iso: string, zone: TimeZone): string {
   return toZone(iso, zone).offset
 }
 
-/** `2026-11-21 14:03 UTC`, for messages: people compare minutes. Takes the API's times, in UTC. */
+/** Formats `2026-11-21 14:03 UTC` for messages. Accepts the times of the API, which are in UTC. */
 export function formatMinute(time: string): string {
   return `${time.slice(0, 10)} ${time.slice(11, 16)} UTC`
 }
@@ -43,8 +46,8 @@ function formatTime(at: Date): string {
 }
 
 /**
- * The moment as a date whose UTC parts are the zone's: an offset belongs to a moment, since seasons
- * change it.
+ * Shifts a time so that its UTC parts are those of the zone. Uses the offset at that time, because
+ * the offset changes over the year.
  */
 function toZone(iso: string, zone: TimeZone): { at: Date; offset: string } {
   const at = new Date(iso)
@@ -56,8 +59,8 @@ function toZone(iso: string, zone: TimeZone): { at: Date; offset: string } {
 }
 
 /**
- * Milliseconds of a time that begins with its day (`2026-11-22T03:04:05Z`), else NaN. A day in no
- * calendar is NaN too, where JavaScript reads 30 February as 2 March.
+ * Returns the milliseconds of a time that begins with its day (`2026-11-22T03:04:05Z`), otherwise
+ * NaN. An impossible day also gives NaN, while JavaScript reads 30 February as 2 March.
  */
 export function parseTime(text: string): number {
   const [, year, month, dayOfMonth] = /^\s*(\d{4})-(\d\d)-(\d\d)(?!\d)/.exec(text) ?? []
@@ -65,7 +68,7 @@ export function parseTime(text: string): number {
   return Number(month) <= 12 && Number(dayOfMonth) <= last ? Date.parse(text) : Number.NaN
 }
 
-/** The next time that clocks here show these hours and minutes. */
+/** Returns the next time at which local clocks show these hours and minutes. */
 export function nextTimeOfDay(hours: number, minutes: number, now: Date): Date {
   const next = new Date(now)
   next.setHours(hours, minutes, 0, 0)
@@ -73,7 +76,7 @@ export function nextTimeOfDay(hours: number, minutes: number, now: Date): Date {
   return next
 }
 
-/** A span short enough for a column: `42 s`, `7 min`, `3 h 05`, `5 d`. */
+/** Formats a duration in short for a column: `42 s`, `7 min`, `3 h 05`, `5 d`. */
 export function formatSpan(milliseconds: number): string {
   const ms = Math.max(0, milliseconds)
   const minutes = Math.round(ms / minute)
@@ -82,15 +85,15 @@ export function formatSpan(milliseconds: number): string {
   return ms < 2 * day ? `${Math.floor(minutes / 60)} h ${two(minutes % 60)}` : `${Math.round(ms / day)} d`
 }
 
-/** Time since the beginning: `+0:42.3` to a tenth, as a run takes seconds; `+1:02:03` later. */
+/** Formats the time since the beginning: `+0:42.3` in the first hour, `+1:02:03` later. */
 export function formatElapsed(milliseconds: number): string {
   const tenth = `.${Math.floor((Math.max(0, milliseconds) % second) / 100)}`
   return `+${formatClock(milliseconds)}${milliseconds < hour ? tenth : ''}`
 }
 
 /**
- * A setting's value with its unit: `600 s (10 min)`, `$25`, `400,000 tokens`, `10 turns`. A text
- * that is no number is shown as it is. The unit is one of `settingUnits`.
+ * Formats a setting with its unit: `600 s (10 min)`, `$25`, `400,000 tokens`, `10 turns`. A text
+ * that is not a number stays unchanged. The unit is one of `settingUnits`.
  */
 export function formatWithUnit(value: number | string, unit: string): string {
   const count = Number(value)
@@ -105,7 +108,7 @@ function singular(unit: string): string {
   return unit === 'people' ? 'person' : unit.replace(/s$/, '')
 }
 
-/** `9:58` or `1:02:03`: what a clock shows that counts. */
+/** Formats a duration as a clock shows it: `9:58` or `1:02:03`. */
 export function formatClock(milliseconds: number): string {
   const seconds = Math.max(0, Math.floor(milliseconds / second))
   const hours = Math.floor(seconds / 3_600)
@@ -113,12 +116,12 @@ export function formatClock(milliseconds: number): string {
   return `${hours ? `${hours}:${two(minutes)}` : minutes}:${two(seconds % 60)}`
 }
 
-/** `120,400`, rounded. */
+/** Formats `120,400`, rounded. */
 export function formatNumber(value: number): string {
   return Math.round(value).toLocaleString('en')
 }
 
-/** `1 migration`, `2 migrations`, `no migration`. */
+/** Formats `1 migration`, `2 migrations`, `no migration`. */
 export function formatCount(count: number, what: string): string {
   return count === 0 ? `no ${what}` : `${count} ${count === 1 ? what : pluralOf(what)}`
 }
@@ -126,14 +129,17 @@ export function formatCount(count: number, what: string): string {
 const pluralOf = (what: string): string =>
   /[^aeiou]y$/.test(what) ? `${what.slice(0, -1)}ies` : /(?:s|x|ch)$/.test(what) ? `${what}es` : `${what}s`
 
-/** Names in a sentence; of many the first eight. */
+/** Lists names in a sentence, at most eight. */
 export function formatList(names: readonly string[], last: 'and' | 'or' = 'and'): string {
   if (names.length > 8) return `${names.slice(0, 8).join(', ')} ${last} ${names.length - 8} more`
   if (names.length < 2) return names.join('')
   return `${names.slice(0, -1).join(', ')} ${last} ${names.at(-1)}`
 }
 
-/** `qwen answers · 14 s · about 310 tokens · turn 3 of 10`. The model's name is untrusted. */
+/**
+ * Formats `qwen answers · 14 s · about 310 tokens · turn 3 of 10`. The name of the model is
+ * untrusted.
+ */
 export function describeLiveAnswer({ model, state, seconds, tokens, isCounted, turn, maxTurns }: LiveAnswer): string {
   const written = `${isCounted ? '' : 'about '}${formatNumber(tokens)} tokens`
   const parts = [`${model} answers`, formatSpan(seconds * second), state === 'asked' ? 'nothing yet' : written]
@@ -141,21 +147,21 @@ export function describeLiveAnswer({ model, state, seconds, tokens, isCounted, t
 }
 
 /**
- * Capitalizes the first letter, where the first word has letters alone: `vm-101`, `get_node` and
- * `db.example` are names.
+ * Capitalizes the first letter, but only if the first word consists of letters: `vm-101`,
+ * `get_node` and `db.example` are names.
  */
 export function capitalize(text: string): string {
   return /^\p{Ll}+(?![^\s,:;.)!?]|[.:]\S)/u.test(text) ? text.charAt(0).toUpperCase() + text.slice(1) : text
 }
 
-/** A word of code as people read it: `awaiting_approval` is `awaiting approval`. */
+/** Formats a code for people: `awaiting_approval` becomes `awaiting approval`. */
 export function withSpaces(word: string): string {
   return word.replaceAll('_', ' ')
 }
 
 /**
- * A table as RFC 4180. A cell that a spreadsheet would run as a formula gets an apostrophe:
- * strangers write here too.
+ * Formats a table as CSV (RFC 4180). A cell that a spreadsheet would run as a formula gets an
+ * apostrophe, because cells contain untrusted text.
  */
 export function formatCsv(rows: readonly (readonly (string | number | null)[])[]): string {
   return rows.map((cells) => `${cells.map(formatCell).join(',')}\r\n`).join('')
@@ -168,7 +174,7 @@ function formatCell(value: string | number | null): string {
   return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text
 }
 
-/** At most so many characters, with an ellipsis at the cut. */
+/** Cuts a text to this length, with an ellipsis at the end. */
 export function truncate(text: string, length: number): string {
   return text.length <= length
     ? text
@@ -180,7 +186,7 @@ export function truncate(text: string, length: number): string {
 
 type ResourceSearch = Pick<AlertResource, 'by' | 'tried' | 'candidates'> & { resource?: AlertResource['resource'] }
 
-/** One sentence on how an alert's resource was found, or why none was. */
+/** Describes in one sentence how the resource of an alert was found, or why not. */
 export function formatResourceSearch({ resource, by, tried, candidates }: ResourceSearch): string {
   if (resource && by) return `label ${by} names ${resource.kind}:${resource.id}`
   if (candidates.length > 0) return `ambiguous: ${tried.at(-1)?.name} may be ${candidates.join(' or ')}`
@@ -190,11 +196,6 @@ export function formatResourceSearch({ resource, by, tried, candidates }: Resour
   )
   return [...new Set(names)].slice(0, 4).join('; ')
 }
-
-/**
- * A plan in sentences, the same at every door: how many migrations, what shows that it takes them,
- * what still stands.
- */
 
 const linkWords = [
   ['generator', 'Rule'],
@@ -206,7 +207,9 @@ const linkWords = [
   ['external', 'Sender'],
 ] as const
 
-/** An alert's links in the order people want. Whatever was stored, only http(s) is a link. */
+/**
+ * Lists the links of an alert, the most useful first. Leaves out addresses that are not http(s).
+ */
 export function listLinks(links: AlertLinks): { word: string; href: string }[] {
   return linkWords.flatMap(([name, word]) => {
     const href = links[name]

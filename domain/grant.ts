@@ -2,8 +2,8 @@ import { z } from 'zod'
 import { resourceRef } from './registry.ts'
 
 /**
- * An approval that counts again for exactly the same action: 8 hours at most, for tools that code
- * marks.
+ * A standing approval for exactly the same action, for at most 8 hours. Only for tools that code
+ * marks for this.
  */
 export const grantWish = z.strictObject({
   uses: z.number().int().min(1).max(20),

@@ -1,8 +1,8 @@
 import type { Alert } from './alert.ts'
 
 /**
- * An alert that always fires, so that its end is noticed: Prometheus' `Watchdog`, a dead man's
- * switch. It opens no incident; its silence does.
+ * An alert that always fires so that its end is noticed, such as Prometheus' `Watchdog`, a dead
+ * man's switch. It opens no incident while it fires. An incident opens when it stops.
  */
 export type Heartbeat = {
   source: string
@@ -10,21 +10,22 @@ export type Heartbeat = {
   name: string
   labels: Record<string, string>
   lastSeenAt: string
-  /** Bodies that carried it. */
+  /** How many request bodies contained the heartbeat. */
   sights: number
-  /** Between two of them, at most. */
+  /** The longest time between two heartbeats. */
   longestGapSeconds: number
 }
 
-/** A gap is known from here on. */
+/** How many heartbeats are needed before the longest gap is known. */
 const sightsToLearn = 3
 
-/** More than a sender that was restarted takes. */
+/** The minimum silence before an incident opens. Longer than the restart of a sender takes. */
 const minSilenceSeconds = 300
 
 /**
- * Seconds of silence that are allowed: as configured, else twice the longest gap so far. Null: not
- * known yet. Senders repeat it every minute or twice a day, and no single number fits all.
+ * Returns the seconds of silence before an incident opens: as configured, otherwise twice the
+ * longest gap so far. Null: not known yet. Senders repeat every minute or twice a day, so no fixed
+ * number suits all.
  */
 export function allowedSilenceSeconds(
   { sights, longestGapSeconds }: Pick<Heartbeat, 'sights' | 'longestGapSeconds'>,
@@ -34,7 +35,10 @@ export function allowedSilenceSeconds(
   return sights < sightsToLearn ? null : Math.max(minSilenceSeconds, 2 * longestGapSeconds)
 }
 
-/** The alert for a heartbeat's silence: firing when it stops, resolved when it is heard again. */
+/**
+ * Builds the alert about a heartbeat's silence: firing when the heartbeat stops, resolved when it
+ * returns.
+ */
 export function silenceAlert(beat: Heartbeat, status: Alert['status'], now: string): Alert {
   const { source, fingerprint, name, labels, lastSeenAt } = beat
   const { severity: _, ...kept } = labels
@@ -46,13 +50,13 @@ export function silenceAlert(beat: Heartbeat, status: Alert['status'], now: stri
     severity: 'critical',
     severitySource: 'alert',
     severityWord: 'critical',
-    title: `No heartbeat from ${source}: ${name} came last at ${lastSeenAt.slice(0, 16).replace('T', ' ')} UTC`.slice(
+    title: `No heartbeat from ${source}: ${name} last came at ${lastSeenAt.slice(0, 16).replace('T', ' ')} UTC`.slice(
       0,
       300,
     ),
     labels: { ...kept, alertname: 'heartbeat_stopped', heartbeat: name },
     annotations: {
-      summary: `${name} fires always, and its sender has stopped sending it: other alerts may not arrive either.`,
+      summary: `${name} should always fire, but its sender has stopped sending it. Other alerts may not arrive either.`,
     },
     startsAt: lastSeenAt,
     endsAt: status === 'resolved' ? now : null,

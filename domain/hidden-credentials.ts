@@ -1,24 +1,27 @@
 /**
- * Finds a credential in a server's answer. The server was sent it and may repeat it: plain, as
- * JSON, an address, HTML or a header writes it, in base64 within a longer text, or in hexadecimal.
+ * Finds a credential in the response of a server that repeats it: in plain text, escaped for JSON,
+ * an address, HTML or a header, in base64 within a longer text, or in hexadecimal.
  */
 
 const credentialMark = '[credential]'
 
-/** A shorter credential is like other words of an answer: it is refused where it is read. */
+/** The minimum length of a credential. A shorter one resembles ordinary words and is refused. */
 export const minCredentialCharacters = 4
-/** A shorter one is hidden as a whole word alone: four letters stand within others by chance. */
+/**
+ * The length from which a credential is hidden even within a word. A shorter one is hidden only as
+ * a whole word, because four letters occur in other words.
+ */
 const minHiddenWithin = 8
-/** Fewer characters of base64 are no sign of anything. */
+/** The minimum length of base64 to search for. Fewer characters match by chance. */
 const minBase64 = 8
 
 export type CredentialHider = {
   text(text: string): string
-  /** The same for every string and key of a decoded answer. */
+  /** Hides credentials in every string and key of a decoded response. */
   value<T>(value: T): T
 }
 
-/** Hides these credentials, and of `user:password` the password alone too. */
+/** Hides these credentials, and the password if one is `user:password`. */
 export function hideCredentials(secrets: readonly string[]): CredentialHider {
   const all = secrets.flatMap((secret) => [secret, ...secret.split('\n'), ...passwordOf(secret)])
   const parts = [...new Set(all.map((each) => each.trim()))]
@@ -39,17 +42,17 @@ export function hideCredentials(secrets: readonly string[]): CredentialHider {
 }
 
 /**
- * The same for a model server's key. A shorter one stands for none (`EMPTY`, `ollama`), and a model
- * may say it.
+ * Hides the key of a model server. Short keys are not hidden, because they are placeholders
+ * (`EMPTY`, `ollama`) that a model may write.
  */
 export const hideKey = (key: string): CredentialHider => hideCredentials(key.length >= minHiddenWithin ? [key] : [])
 
-/** Is it `user:password`, which is sent as Basic? */
+/** Whether the credential is `user:password`, which is sent as Basic authentication. */
 export const isBasicPair = (secret: string): boolean => /^[^\s:]+:\S+$/.test(secret) && !secret.startsWith('eyJ')
 
 const passwordOf = (secret: string): string[] => (isBasicPair(secret) ? [secret.slice(secret.indexOf(':') + 1)] : [])
 
-/** A pattern of all that a credential may be written as. */
+/** Builds a pattern of all forms of a credential. */
 function formsOf(secret: string): string {
   const bytes = Buffer.from(secret)
   const plain = toPieces(secret).map(writtenAs).join('')
@@ -58,19 +61,21 @@ function formsOf(secret: string): string {
     return `(?<![A-Za-z0-9])(?:${plain}|${whole}=*)(?![A-Za-z0-9])`
   }
   const cores = [0, 1, 2].map((offset) => base64Core(bytes, offset)).filter((core) => core.length >= minBase64)
-  // The characters at the edges hold bits of the credential as well.
+  // Includes the characters at the edges, because they also contain bits of the credential.
   const encoded = `[A-Za-z0-9+/_-]{0,3}(?:${cores.map(toBase64Pattern).join('|')})[A-Za-z0-9+/_-]{0,3}(?:=|%3[dD]){0,2}`
   const hex = [...bytes].map(toHexPattern).join('[ :-]?')
   return `${plain}|${encoded}|${hex}`
 }
 
-/** Characters, where backslashes in a row are one piece: a JSON text doubles them. */
+/**
+ * Splits a text into characters. Consecutive backslashes are one piece, because JSON doubles them.
+ */
 const toPieces = (text: string): string[] => text.match(/\\+|[\s\S]/gu) ?? []
 
 const named: Record<string, string> = { '&': 'amp', '<': 'lt', '>': 'gt', '"': 'quot', "'": 'apos', '\u00a0': 'nbsp' }
 const shortEscapes: Record<string, string> = { '\n': 'n', '\t': 't', '\r': 'r' }
 
-/** One character in the ways of JSON (also within a string of JSON), of addresses and of HTML. */
+/** Builds the pattern of one character as JSON (also nested), addresses and HTML write it. */
 function writtenAs(piece: string): string {
   if (piece.startsWith('\\')) {
     const each = `(?:%(?:25){0,3}5[cC]|\\\\{1,8}u005[cC]|&(?:amp;){0,2}#(?:0{0,4}92|[xX]0{0,4}5[cC]);)`
@@ -96,7 +101,10 @@ function writtenAs(piece: string): string {
   ].join('|')})`
 }
 
-/** What stays the same of its base64 wherever it begins within a group of three bytes. */
+/**
+ * Returns the part of the base64 that does not depend on the neighbouring bytes, for this offset
+ * within a group of three bytes.
+ */
 function base64Core(bytes: Buffer, offset: number): string {
   const shifted = Buffer.concat([Buffer.alloc(offset), bytes]).toString('base64')
   return shifted.slice(Math.ceil((offset * 8) / 6), Math.floor(((offset + bytes.length) * 8) / 6))

@@ -1,7 +1,10 @@
-/** Hours of a day in one time zone; from midnight on where `from` is later than `to`. */
+/** Hours of a day in one time zone. If `from` is later than `to`, they include midnight. */
 export type Hours = { from: string; to: string; zone: string }
 
-/** Whether a zone is one by name, as Europe/Oslo. An offset is wrong for half of the year. */
+/**
+ * Whether a zone is given by name, such as Europe/Oslo. An offset would be wrong for half of the
+ * year.
+ */
 export function isTimeZone(name: string): boolean {
   if (!/^[A-Za-z]/.test(name)) return false
   try {
@@ -14,17 +17,17 @@ export function isTimeZone(name: string): boolean {
 const hoursForm = /^((?:[01]\d|2[0-3]):[0-5]\d)-((?:[01]\d|2[0-3]):[0-5]\d)$/
 
 /**
- * Hours by two words, `22:00-07:00` and `Europe/Oslo`; null where the first says none, a text where
- * one is wrong.
+ * Parses hours from `22:00-07:00` and `Europe/Oslo`. Returns null if the text has no hours, and an
+ * error text if they are invalid.
  */
 export function readHours(range: string, zone: string): Hours | string | null {
   const [, from, to] = hoursForm.exec(range) ?? []
   if (from === undefined || to === undefined) return null
-  if (!isTimeZone(zone)) return `has no time zone behind its hours: ${from}-${to} Europe/Oslo`
-  return from === to ? 'ends when it begins, which leaves no minute' : { from, to, zone }
+  if (!isTimeZone(zone)) return `has no time zone after its hours: ${from}-${to} Europe/Oslo`
+  return from === to ? 'ends when it begins, so it is empty' : { from, to, zone }
 }
 
-/** Is this time within the hours, by the clock of their zone? */
+/** Whether this time is within the hours, by the clock of their zone. */
 export function isWithin({ from, to, zone }: Hours, at: string): boolean {
   const now = new Intl.DateTimeFormat('en-GB', {
     timeZone: zone,
@@ -36,8 +39,9 @@ export function isWithin({ from, to, zone }: Hours, at: string): boolean {
 }
 
 /**
- * The last moment, at or before `at`, when clocks of the zone showed `time`. In a skipped hour, the
- * moment in its place; of a repeated one, either.
+ * Returns the last time, at or before `at`, when clocks in the zone showed `time`. If clocks
+ * skipped that hour, returns the time at which it would have been. If they repeated it, returns
+ * either.
  */
 export function lastTimeOf(time: string, zone: string, at: string): string {
   const now = Math.floor(Date.parse(at) / minute) * minute
@@ -54,7 +58,7 @@ const minute = 60_000
 const hour = 60 * minute
 const day = 24 * hour
 
-/** What clocks of the zone show, as if it were UTC. */
+/** Returns the zone's local time as if it were UTC. */
 function wallClockMs(zone: string, ms: number): number {
   const parts = new Intl.DateTimeFormat('en-GB', {
     timeZone: zone,

@@ -2,7 +2,7 @@ import type { Claim, ClaimQuote } from './claim.ts'
 import type { IncidentEvent } from './event.ts'
 import { truncate } from './format.ts'
 
-/** A claim's grade. A: by rows, word for word. B: the agent's words, unopposed. C: not shown. */
+/** The grade of a claim. A: rows show it word for word. B: no row contradicts it. C: not shown. */
 export const claimGrades = ['A', 'B', 'C'] as const
 export type ClaimGrade = (typeof claimGrades)[number]
 
@@ -12,12 +12,12 @@ export const gradeWords: Record<ClaimGrade, string> = {
   C: 'not shown by its evidence',
 }
 
-/** A line of a row that code puts beside a claim. Untrusted. */
+/** A line of a row that code shows beside a claim. Untrusted. */
 export type ClaimBeside = { seq: number; text: string }
 
 /**
- * A claim in a row. `shown: false` with the reason: its evidence does not show it. Version 0.2.0
- * stored no grade, 0.1.0 numbers of rows.
+ * A stored claim. `shown: false`: its evidence does not show it, for the reason in `why`. Version
+ * 0.2.0 stored no grade. Version 0.1.0 stored numbers of rows.
  */
 export type StoredClaim =
   | (Claim & { shown?: boolean; grade?: ClaimGrade; why?: string; beside?: ClaimBeside[] })
@@ -26,7 +26,7 @@ export type StoredClaim =
 /** A sentence of a resolution or of a reason that no row of the attempt shows. */
 export type UnshownSentence = { text: string; why: string }
 
-/** The rows that a stored claim rests on, each once. */
+/** Lists the rows of a stored claim, each once. */
 export function rowsOf(stored: StoredClaim): number[] {
   return [...new Set('evidence' in stored ? stored.evidence : stored.quotes.map(({ seq }) => seq))]
 }
@@ -40,8 +40,8 @@ const maxNamed = 5
 const namedCharacters = 160
 
 /**
- * An ending's text with a last line that names what its evidence does not show. Every reader gets
- * it so.
+ * Adds a last line to the text of an ending that names the claims which no row shows. All readers
+ * of the text see it.
  */
 export function withMarks(text: string, claims: readonly StoredClaim[], unshown: readonly UnshownSentence[]): string {
   const texts = [...unshown.map((each) => each.text), ...claims.filter(isUnshown).map((each) => each.text)]
@@ -51,17 +51,19 @@ export function withMarks(text: string, claims: readonly StoredClaim[], unshown:
   return `${text}\n\n[${notShown}: ${named.join(', ')}${more}]`
 }
 
-/** A possible cause and its state. Page, card, report and model read the same fold of it. */
+/**
+ * States of a possible cause. Page, card, report and model all use the function `foldHypotheses`.
+ */
 export const hypothesisStates = ['proposed', 'supported', 'refuted'] as const
 export type HypothesisState = (typeof hypothesisStates)[number]
 
-/** How sure an ending is of what it says about the cause. */
+/** How certain the cause is when an attempt ends. */
 export const certainties = ['confirmed', 'likely', 'inconclusive'] as const
 export type Certainty = (typeof certainties)[number]
 
 /**
- * A hypothesis in a row. Code gives the `id`, `h1` for the first of an attempt; `text` is its first
- * row's.
+ * A hypothesis as stored in a row. Code assigns the `id`: `h1` for the first of an attempt. `text`
+ * is that of its first row.
  */
 export type StoredHypothesis = { id: string; text: string; state: HypothesisState; quotes: ClaimQuote[] }
 
@@ -69,7 +71,7 @@ export type Hypothesis = {
   id: string
   text: string
   state: HypothesisState
-  /** Number of the row that proposed it, and of the one that says how it stands now. */
+  /** The number of the row that proposed it, and of the row with its current state. */
   firstSeq?: number | undefined
   seq: number
   by: string
@@ -78,8 +80,8 @@ export type Hypothesis = {
 }
 
 /**
- * Hypotheses of an attempt, in the order proposed; the newest row of each says how it stands. Pure
- * and total.
+ * Computes the hypotheses of an attempt, in the order in which they were proposed. The newest row
+ * of each gives its state. Has no side effect and never throws.
  */
 export function foldHypotheses(
   events: readonly IncidentEvent[],
@@ -110,7 +112,10 @@ export function addHypothesis(found: Map<string, Hypothesis>, event: IncidentEve
   })
 }
 
-/** The one that a call means: by its id, else by the same words. Null: it is a new one. */
+/**
+ * Finds the hypothesis that a call is about: by its id, otherwise by the same text. Null: a new
+ * one.
+ */
 export function findHypothesis(
   known: readonly Hypothesis[],
   { id, text }: { id: string | undefined; text: string },
@@ -122,7 +127,7 @@ export function findHypothesis(
 }
 
 /**
- * A hypothesis's state, by its rows. `survived`: its quotes were read after it was proposed and
+ * How well a hypothesis is supported. `survived`: its quotes were read after it was proposed and
  * could have refuted it.
  */
 type Standing = 'proposed' | 'quoted' | 'survived' | 'refuted'
@@ -132,7 +137,9 @@ export function standingOf({ state, supports, firstSeq = Number.POSITIVE_INFINIT
   return supports.some(({ seq }) => seq > firstSeq) ? 'survived' : 'quoted'
 }
 
-/** Nothing here proves a cause: a row is quoted, or a check that could refute it did not. */
+/**
+ * Words for each level of support. None claims a proof: at best, a check did not refute the cause.
+ */
 export const standingWords: Record<Standing, string> = {
   proposed: 'proposed',
   quoted: 'quoted',
@@ -140,7 +147,9 @@ export const standingWords: Record<Standing, string> = {
   refuted: 'refuted',
 }
 
-/** One line for people and models: `h2 quoted: port 8080 is taken (#12, #14)`. */
+/**
+ * Formats a hypothesis in a line for people and models: `h2 quoted: port 8080 is taken (#12, #14)`.
+ */
 export function formatHypothesis(hypothesis: Hypothesis): string {
   const { id, text, state, supports, refutes } = hypothesis
   const rows = [...new Set((state === 'refuted' ? refutes : supports).map(({ seq }) => `#${seq}`))]
@@ -150,8 +159,9 @@ export function formatHypothesis(hypothesis: Hypothesis): string {
 const maxCauseCharacters = 300
 
 /**
- * The cause in a line, for messages: `Likely cause: port 8080 is taken (quoted, rows 12, 14)`. The
- * newest that rows support, else the newest proposed. Null: none, or all are refuted. Untrusted.
+ * Formats the cause for messages: `Likely cause: port 8080 is taken (quoted, rows 12, 14)`. Uses
+ * the newest supported hypothesis, otherwise the newest proposed one. Null if there is neither.
+ * Contains untrusted text.
  */
 export function formatCause(known: readonly Hypothesis[]): string | null {
   const newest = (state: HypothesisState) =>
@@ -166,9 +176,9 @@ export function formatCause(known: readonly Hypothesis[]): string | null {
 }
 
 /**
- * Limits an ending's certainty. `confirmed` needs a supported hypothesis or a write whose
- * verification held; `likely` needs one that is not refuted. More is lowered, and `claimed` keeps
- * what was said.
+ * Limits the certainty of an ending. `confirmed` requires a supported hypothesis or a write that
+ * was verified. `likely` requires a hypothesis that is not refuted. A higher certainty is lowered,
+ * and `claimed` keeps the stated one.
  */
 export function boundCertainty(
   said: Certainty | undefined,
@@ -185,7 +195,7 @@ export function boundCertainty(
   return { certainty, ...(said !== undefined && said !== certainty && { claimed: said }) }
 }
 
-/** The line under an ending whose certainty code lowered. */
+/** Formats the line under an ending whose certainty was lowered. */
 export function formatLowered(certainty: Certainty, claimed: Certainty): string {
-  return `[certainty: ${certainty}; ${claimed} was claimed, and no row shows that much]`
+  return `[certainty: ${certainty}; the agent claimed ${claimed}, and the rows do not support that]`
 }

@@ -5,24 +5,24 @@ import { escalationCategory, incident, incidentType, queuePlace, resolveOutcome,
 import { resourceRef } from './registry.ts'
 import { risks } from './tool.ts'
 
-/** An incident of a list, with its newest row. */
+/** An incident in a list, with its newest row. */
 export const listedIncident = incident.extend({
   lastEvent: z.object({ seq: z.number().int(), kind: eventKind, detail: z.string(), at: z.string() }).nullable(),
 })
 export type ListedIncident = z.infer<typeof listedIncident>
 
-/** One incident, with what its run does now, or where it stands in the queue. */
+/** One incident, with the current step of its run, or its place in the queue. */
 export const detailedIncident = incident.extend({
   model: z.object({ state: z.enum(['asked', 'waiting']), since: z.string(), ahead: z.number().int() }).nullable(),
   queue: queuePlace.nullable(),
-  /** Dollars that models took for it so far; 0 also where their price is not known. */
+  /** Dollars spent on models so far. Also 0 if their price is unknown. */
   cost: z.number(),
-  /** What a step of its run waits for because nothing answers. */
+  /** The service that a step of the run waits for, because it does not respond. */
   waits: z.object({ for: z.enum(['core_api', 'database']), since: z.string() }).nullable(),
 })
 export type DetailedIncident = z.infer<typeof detailedIncident>
 
-/** What a person can do about an incident. */
+/** Actions that a person can take on an incident. */
 export const personAction = z.enum([
   'resolve',
   'escalate',
@@ -37,7 +37,9 @@ export const personAction = z.enum([
 ])
 export type PersonAction = z.infer<typeof personAction>
 
-/** Facts that only the server has about an incident: alerts, group, run, what the caller may do. */
+/**
+ * The server's facts around an incident: alerts, group, run, and which actions the caller may take.
+ */
 export const surroundings = z.object({
   alerts: z.array(
     z.object({
@@ -50,13 +52,13 @@ export const surroundings = z.object({
       startsAt: z.string(),
       endsAt: z.string().nullable(),
       links: alertLinks,
-      /** The sender's notification group. */
+      /** The notification group of the sender. */
       groupKey: z.string().nullable(),
-      /** Another sender that ended it than the one that opened it. */
+      /** The sender that ended the alert, if another one opened it. */
       endedBy: z.string().nullable(),
-      /** Its sender's word for an end that proves nothing. */
+      /** The sender's word for an end that proves nothing. */
       endReason: z.string().nullable(),
-      /** The newest word for its state that nobody knows. */
+      /** The sender's newest word for a state that is unknown here. */
       stateWord: z.string().nullable(),
     }),
   ),
@@ -67,8 +69,8 @@ export const surroundings = z.object({
 export type Surroundings = z.infer<typeof surroundings>
 
 /**
- * The reason why an incident stands first. `yours`: the reader took it. `kept`: no rule has it
- * investigated.
+ * Why an incident is listed first. `yours`: the reader took it. `kept`: the rules do not let it be
+ * investigated automatically.
  */
 const need = z.enum(['approval', 'review', 'yours', 'escalated', 'kept'])
 export type Need = z.infer<typeof need>
@@ -90,8 +92,8 @@ const shownIncident = incident.pick({
 })
 
 /**
- * Incidents behind one line: a storm is one line, a few are one each. `incident`: the most urgent,
- * then the newest.
+ * Incidents in one line: one line for a storm, or a line for each of a few. `incident`: the most
+ * urgent, then the newest.
  */
 const homeLine = z.object({
   type: incidentType,
@@ -104,16 +106,16 @@ const homeLine = z.object({
 const needLine = homeLine.extend({
   need,
   category: escalationCategory.nullable(),
-  /** What waits for an answer; null unless `need` is `approval`. */
+  /** The pending question; null unless `need` is `approval`. */
   approval: z
     .object({
       id: z.string(),
       summary: z.string(),
-      /** The worst that is known of approving, as the card says it. */
+      /** The worst known consequence of approving, as on the card. */
       cost: z.string().default(''),
       risk: z.enum(risks),
       expiresAt: z.string(),
-      /** How many more calls of the same answer wait on its card. */
+      /** How many more calls of the same turn wait on the same card. */
       alsoAsked: z.number().int().default(0),
     })
     .nullable(),
@@ -123,7 +125,7 @@ export type NeedLine = z.infer<typeof needLine>
 const workLine = homeLine.extend({
   investigating: z.number().int(),
   queued: z.number().int(),
-  /** With people who have them. */
+  /** How many of the incidents have an owner. */
   owned: z.number().int(),
 })
 export type WorkLine = z.infer<typeof workLine>
@@ -131,29 +133,29 @@ export type WorkLine = z.infer<typeof workLine>
 const doneLine = homeLine.extend({ outcome: resolveOutcome.nullable(), seconds: z.number() })
 export type DoneLine = z.infer<typeof doneLine>
 
-/** One part of the page: its lines, and how many incidents it is about altogether. */
+/** A part of the page: its lines, and how many incidents they contain. */
 const part = <T extends z.ZodType>(line: T) => z.object({ incidents: z.number().int(), lines: z.array(line) })
 
 export const home = z.object({
   since: z.string(),
-  /** True until the first incident: a new site has steps to take. */
+  /** True until the first incident. Home then shows the first steps of a new installation. */
   isFresh: z.boolean().default(false),
   /**
-   * Counts incidents that began since then. Failed repairs, tokens and dollars count since then,
-   * whatever the incident.
+   * Numbers about incidents that began since that time. Failed repairs, tokens and dollars are
+   * counted since then in all incidents.
    */
   tonight: z.object({
     incidents: z.number().int(),
-    /** Resolved, escalated, cancelled, or quiet and unproven. */
+    /** Incidents that are resolved, escalated, cancelled, or quiet and unproven. */
     closed: z.number().int(),
     resolved: z.number().int(),
-    /** Resolved ones in which no person had a hand, as reports count them. */
+    /** Incidents that were resolved without any action of a person, as reports count them. */
     resolvedAlone: z.number().int(),
-    /** Closed as quiet, unproven: no resolution. */
+    /** Incidents that closed as quiet and unproven, which does not count as resolved. */
     unproven: z.number().int(),
     escalated: z.number().int(),
     medianSeconds: z.number().nullable(),
-    /** Repairs whose newest verification found the fault still there. */
+    /** Repairs whose newest verification still found the fault. */
     failedRepairs: z.number().int(),
     tokens: z.number().int(),
     dollars: z.number(),
@@ -164,7 +166,7 @@ export const home = z.object({
 })
 export type Home = z.infer<typeof home>
 
-/** What a search found, the nearest first. `log`: rows whose text holds every word. */
+/** Results of a search, best first. `log`: rows whose text contains every word. */
 export const searchAnswer = z.object({
   incidents: z.array(
     incident.pick({
@@ -181,7 +183,9 @@ export const searchAnswer = z.object({
   log: z.array(
     z.object({ incidentId: z.string(), title: z.string(), seq: z.number().int(), detail: z.string(), at: z.string() }),
   ),
-  /** The log has too many rows with these words to look through in time: its list may lack some. */
+  /**
+   * True if the log has too many matching rows to read in time, so that the list may be incomplete.
+   */
   isPartial: z.boolean(),
 })
 export type SearchAnswer = z.infer<typeof searchAnswer>

@@ -4,10 +4,11 @@ import { questionType } from './question.ts'
 import { trustLostType } from './trust.ts'
 
 /**
- * The type by the labels of an alert: `incident_type`, else the alert's name in snake_case, with
- * acronyms and product names as words (`SNMPNodeHasRebooted`, `MySQLDown`). Signs become `_`. A
- * name that is too long, or without an ASCII letter or digit, gets six figures that keep it apart.
- * `unknown`: no name at all.
+ * Derives the incident type from the labels of an alert: `incident_type`, otherwise the name of the
+ * alert in snake_case. Acronyms and product names become words (`SNMPNodeHasRebooted`,
+ * `MySQLDown`), and punctuation becomes `_`. If the name is too long, or has no ASCII letter or
+ * digit, six hexadecimal digits are added to keep types distinct. `unknown`: there is no name at
+ * all.
  */
 export function incidentTypeOf(labels: Record<string, string>, name: string): string {
   const given = [labels.incident_type, name].find((candidate) => candidate?.trim())
@@ -16,13 +17,13 @@ export function incidentTypeOf(labels: Record<string, string>, name: string): st
   return reservedTypes.includes(type) ? `alert_${type}` : type
 }
 
-/** What only people open: no alert can call itself one. */
+/** Types of incidents that no alert opens. No alert can have one. */
 const reservedTypes: readonly string[] = [questionType, 'manual_change', trustLostType]
 
-/** Stands where a word begins or ends that no sign of the name's own parts. */
+/** Marks the edge of a word if the name itself has no separator there. */
 const seam = '\u0001'
 const products = new Map(productNames.map((name) => [name.toLowerCase(), name]))
-// A longer name goes before one that it begins with.
+// Tries a longer product name before a shorter one that it begins with.
 const productForm = new RegExp(
   productNames
     .toSorted((a, b) => b.length - a.length)
@@ -39,7 +40,7 @@ function splitWords(name: string): string {
         const isNumbered = /\d/.test(name[at + product.length] ?? '')
         return `${seam}${product.toLowerCase()}${isNumbered ? '' : seam}`
       })
-      // An acronym ends before the word behind it; `VMs`, `NTPd` and `IPv6` are words.
+      // Ends an acronym before the word that follows it. `VMs`, `NTPd` and `IPv6` are single words.
       .replaceAll(/([A-Z]+)([A-Z](?!(?:[sd](?![a-z])|v\d))[a-z])/g, '$1_$2')
       .replaceAll(/([a-z0-9])([A-Z])/g, '$1_$2')
       .replaceAll(new RegExp(`^${seam}+|${seam}+$`, 'g'), '')
@@ -47,7 +48,7 @@ function splitWords(name: string): string {
   )
 }
 
-/** As the name of an alert became a type up to version 0.2. */
+/** Splits the name of an alert as versions up to 0.2 did. */
 function splitFormerly(name: string): string {
   return name.replaceAll(/([a-z0-9])([A-Z])/g, '$1_$2')
 }
@@ -64,7 +65,7 @@ function toType(given: string, words: string): string {
 
 const maxTypeCharacters = 48
 
-/** Six hexadecimal figures of a text (FNV-1a, 32 bits): the same text, the same figures. */
+/** Hashes a text to six hexadecimal digits (FNV-1a, 32 bits). */
 function markOf(text: string): string {
   let hash = 0x811c9dc5
   for (const byte of new TextEncoder().encode(text)) hash = Math.imul(hash ^ byte, 0x01000193) >>> 0
@@ -76,9 +77,9 @@ const maxKnown = 2_000
 const known = new Map<string, readonly string[]>()
 
 /**
- * Spellings of this type up to version 0.2, which put no `_` after an acronym and one into product
- * names (`my_sqldown` for `mysql_down`): for each way to write its words in capitals. Settings for
- * those count for it.
+ * Lists the spellings of this type up to version 0.2, which put no `_` after an acronym and put one
+ * into product names (`my_sqldown` for `mysql_down`): one for each way to capitalize its words.
+ * Settings for these spellings still apply.
  */
 export function formerTypes(type: string): readonly string[] {
   const cached = known.get(type)
@@ -88,7 +89,7 @@ export function formerTypes(type: string): readonly string[] {
   for (const word of words.slice(0, maxSpelled))
     spelled = spelled.flatMap((before) => spellingsOf(word).map((each) => [...before, each]))
   const rest = words.slice(maxSpelled).map(capitalize)
-  // In one word, as most senders write a name, or in several.
+  // Builds the name as one word, as most senders write it, and as several words.
   const names = spelled.flatMap((parts) => ['', ' '].map((between) => [...parts, ...rest].join(between)))
   const former = names.flatMap((name) => {
     const before = toType(name, splitFormerly(name))
@@ -102,7 +103,10 @@ export function formerTypes(type: string): readonly string[] {
 
 const capitalize = (word: string): string => word.slice(0, 1).toUpperCase() + word.slice(1)
 
-/** As a word, as an acronym where it is as short as one, as a product writes itself. */
+/**
+ * Lists ways to write a word: capitalized, as an acronym if it is short enough, and as its product
+ * is written.
+ */
 function spellingsOf(word: string): string[] {
   const [, letters = '', digits = ''] = /^(.*?)(\d*)$/.exec(word) ?? []
   const named = products.get(letters)
@@ -112,8 +116,8 @@ function spellingsOf(word: string): string[] {
 }
 
 /**
- * Whether it is this type, in today's spelling or an old one. Letters must be equal, so few are
- * looked at further.
+ * Whether the text is this type, in the current spelling or an old one. Compares the letters first,
+ * so that few old spellings must be computed.
  */
 export function isType(said: string, type: string): boolean {
   if (said === type) return true

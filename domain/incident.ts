@@ -14,14 +14,17 @@ export const incidentStatus = z.enum([
 ])
 export type IncidentStatus = z.infer<typeof incidentStatus>
 
-/** Actions by status. The SQL predicate, the refusal and the disabled button all read this. */
+/**
+ * The statuses in which each action is allowed. Used by the SQL predicate, the refusal and the
+ * disabled button.
+ */
 export const incidentActions = {
   claim: ['open'],
   request_approval: ['investigating', 'awaiting_approval'],
   resolve: ['open', 'investigating', 'awaiting_approval', 'escalated'],
   escalate: ['open', 'investigating', 'awaiting_approval'],
   cancel: ['open', 'investigating', 'awaiting_approval'],
-  /** Besides: what is open and kept (`keptReason`). */
+  /** Also allowed for an open incident that is left to people (`keptReason`). */
   investigate: ['resolved', 'escalated', 'cancelled'],
   take: ['open', 'investigating', 'awaiting_approval', 'escalated'],
 } satisfies Record<string, IncidentStatus[]>
@@ -34,9 +37,9 @@ export const incidentRole = z.enum(['leader', 'follower'])
 export type IncidentRole = z.infer<typeof incidentRole>
 
 /**
- * Reasons to close as resolved. `repaired`: writes that held; `answered`: a question; `expected`: a
- * person's mark in force; `changed`: a person's own write that was carried out; `unproven`: alerts
- * are quiet, and nothing shows that they ended.
+ * Outcomes of a resolved incident. `repaired`: writes were verified. `answered`: the incident was a
+ * question. `expected`: a person marked the state. `changed`: a person's own write was carried out.
+ * `unproven`: alerts are quiet, but nothing proves that they ended.
  */
 export const resolveOutcome = z.enum([
   'repaired',
@@ -49,16 +52,16 @@ export const resolveOutcome = z.enum([
 ])
 export type ResolveOutcome = z.infer<typeof resolveOutcome>
 
-/** What a person, or the agent, may close an incident as; the others are code's to say. */
+/** Outcomes that a person or the agent may state. Code sets the others. */
 export const sayableOutcome = resolveOutcome.exclude(['expected', 'changed', 'unproven'])
 
-/** What a second person says of a write that was done alone. */
+/** A second person's review of a write that was done alone. */
 export const reviewVerdict = z.enum(['right', 'wrong'])
 export type ReviewVerdict = z.infer<typeof reviewVerdict>
 
 /**
- * Reasons to hand over to people. `mitigated`: the impact is gone, the cause is left, and nobody is
- * paged.
+ * Why an incident is escalated to people. `mitigated`: the impact is gone, but the cause remains;
+ * nobody is paged.
  */
 export const escalationCategory = z.enum([
   'no_fault_found',
@@ -71,21 +74,24 @@ export const escalationCategory = z.enum([
 ])
 export type EscalationCategory = z.infer<typeof escalationCategory>
 
-/** The closer: the agent's run, a person, or code alone. */
+/** The actor that closed the incident: the agent's run, a person, or code without either. */
 const closedBy = z.enum(['agent', 'person', 'code'])
 export type ClosedBy = z.infer<typeof closedBy>
 
-/** Why an incident is not investigated yet. `soon`: the next tick of the queue takes it up. */
+/** Why an incident waits. `soon`: the next tick of the queue takes it. */
 const queueReason = z.enum(['off', 'paused', 'budget', 'kept', 'leader', 'followers', 'slots', 'soon'])
 export type QueueReason = z.infer<typeof queueReason>
 
-/** An open incident's place in the queue: how many come before it, and why it waits, in words. */
+/**
+ * The place of an open incident in the queue: how many are before it, and why it waits, also in
+ * words.
+ */
 export const queuePlace = z.object({ ahead: z.number().int(), why: queueReason, text: z.string() })
 export type QueuePlace = z.infer<typeof queuePlace>
 
 export const incidentType = z.string().regex(/^[a-z0-9_]{1,48}$/)
 
-/** An incident as the API serves it. Times are RFC 3339 in UTC. */
+/** An incident as the API returns it. Times are RFC 3339 in UTC. */
 export const incident = z.object({
   id: z.string(),
   type: incidentType,
@@ -93,7 +99,7 @@ export const incident = z.object({
   severitySource: z.enum(['alert', 'default', 'person']),
   status: incidentStatus,
   title: z.string(),
-  /** The alert that opened it, by the name that its sender gives it; null without one. */
+  /** The name of the alert that opened the incident; null if it was not opened by an alert. */
   alertName: z.string().nullable().default(null),
   resource: resourceRef.nullable(),
   assignedTo: z.string().nullable(),
@@ -101,25 +107,25 @@ export const incident = z.object({
   role: incidentRole.nullable(),
   groupId: z.string().nullable(),
   resolution: z.string().nullable(),
-  /** How it was resolved; null unless it was. */
+  /** Null unless the incident is resolved. */
   outcome: resolveOutcome.nullable(),
-  /** Why it was escalated; null unless it was. */
+  /** Null unless the incident is escalated. */
   category: escalationCategory.nullable(),
   closedBy: closedBy.nullable(),
-  /** How many of its alerts fire now, and of how many nobody knows whether they do. */
+  /** How many alerts of the incident fire now, and how many have an unknown state. */
   alerts: z.object({ firing: z.number().int(), unknown: z.number().int() }),
-  /** How often it came back after it was closed. */
+  /** How often the incident was reopened. */
   reopened: z.number().int(),
-  /** After a repair: its firing alert has until then to end. */
+  /** The end of the watch after a repair. The alert has to end before this time. */
   watchUntil: z.string().nullable(),
   cancelledUntil: z.string().nullable(),
-  /** Since when what an admin did alone waits for somebody else's review; null otherwise. */
+  /** Since when a write that an admin did alone waits for a review; null otherwise. */
   reviewWantedAt: z.string().nullable().default(null),
-  /** The person who has it. */
+  /** The person who took the incident. */
   owner: z.object({ id: z.string(), name: z.string(), since: z.string() }).nullable(),
-  /** Why it is not investigated unless a person asks. */
+  /** Why the incident is investigated only if a person requests it. */
   keptReason: z.string().nullable(),
-  /** The incident it follows: the same alert, earlier. */
+  /** The earlier incident of the same alert. */
   previousId: z.string().nullable(),
   createdAt: z.string(),
   queuedAt: z.string().nullable(),

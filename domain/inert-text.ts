@@ -1,18 +1,18 @@
 /**
- * Characters that hide or change what a person sees, as a pattern for the flag `u`: controls but
- * C0, marks that reorder, join or fill, invisible ones, lone surrogates, and more marks on a letter
- * than any script puts there, which cover their surroundings. Each place that shows text decides
- * about C0, with its line breaks.
+ * A pattern (flag `u`) of characters that hide or change displayed text: control characters outside
+ * C0, marks that reorder, join or fill, invisible characters, lone surrogates, and stacks of
+ * combining marks that cover the text around them. Each caller handles C0, which includes line
+ * breaks.
  */
 const group =
   '\\u007f-\\u009f\\u2028\\u2029\\u2800\\ud800-\\udfff\\u{13430}-\\u{1343f}\\p{Cf}\\p{Default_Ignorable_Code_Point}'
 
-/** One such character, or one of C0 that is asked for. */
+/** Returns a pattern that matches one such character, or one of the given C0 characters. */
 export function hiddenCharacter(controls: string): string {
   return `[${controls}${group}]|(?<=\\p{M}{8})\\p{M}`
 }
 
-/** As a page and a card write it. */
+/** Names a character, for page and card. */
 export function nameOfCharacter(character: string): string {
   return `\\u${(character.codePointAt(0) ?? 0).toString(16).padStart(4, '0')}`
 }
@@ -20,8 +20,8 @@ export function nameOfCharacter(character: string): string {
 const hidden = new RegExp(hiddenCharacter(''), 'gu')
 
 /**
- * A stranger's text for a screen: nothing in it moves a terminal, turns the reading direction or
- * hides; `maxChars` code points at most. One line, unless `lines` keeps its breaks.
+ * Makes untrusted text safe to show: no terminal controls, no change of reading direction, nothing
+ * hidden, and at most `maxChars` code points. One line, unless `lines` keeps line breaks.
  */
 export function inertText(text: string, maxChars: number, { lines = false }: { lines?: boolean } = {}): string {
   const plain = text
@@ -37,18 +37,18 @@ export function inertText(text: string, maxChars: number, { lines = false }: { l
 }
 
 /**
- * Marks of chat templates: a server that renders messages into one text reads them as the end of a
- * turn or another role, wherever they stand. Each family has its own words, and all begin with `<`
- * and no blank: no list is kept.
+ * Beginnings of control tokens of chat templates, which a server may read as the end of a turn or
+ * as another role. Each model family has different ones. All begin with `<` and no blank, so no
+ * list is needed.
  */
 const angled = /<(?=[\p{L}/|｜_])/gu
-/** The words of families that use brackets. */
+/** Control tokens of chat templates in square brackets. */
 const bracketed =
   /\[(?=\/?(?:INST|AVAILABLE_TOOLS|TOOL_CALLS|TOOL_RESULTS|TOOL_CONTENT|SYSTEM_PROMPT|MODEL_SETTINGS|THINK|ARGS|CALL_ID|IMG|IMG_BREAK|IMG_END|AUDIO|BEGIN_AUDIO|PREFIX|MIDDLE|SUFFIX|gMASK|sMASK)\]|\|[\w ]{1,40}\|\]|e~\[)|\](?=~b\]|<\])/gi
 
 /**
- * Plain data as JSON that can neither end its fence nor speak for another role: JSON readers see no
- * difference.
+ * Serializes JSON that can neither end its fence nor imitate another role. A JSON parser reads the
+ * same value.
  */
 export function inertJson(value: unknown): string {
   return JSON.stringify(value)
@@ -57,17 +57,23 @@ export function inertJson(value: unknown): string {
     .replace(bracketed, (bracket) => (bracket === '[' ? '\\u005b' : '\\u005d'))
 }
 
-/** Text that speaks for no other role: marks of chat templates are replaced by look-alikes. */
+/**
+ * Replaces parts of the control tokens of chat templates by look-alikes, so that a text cannot
+ * imitate another role.
+ */
 export function withoutTemplateTokens(text: string): string {
   return text.replace(angled, '‹').replace(bracketed, (bracket) => (bracket === '[' ? '⁅' : '⁆'))
 }
 
-/** The text as it stood before: what was copied from a fence is compared with its row by this. */
+/** Restores the original text, so that a quote can be compared with its row. */
 export function withoutFolding(text: string): string {
   return text.replace(/[‹›⁅⁆]/g, (sign) => ({ '‹': '<', '›': '>', '⁅': '[', '⁆': ']' })[sign] as string)
 }
 
-/** Fences untrusted text under a name. Nothing in it ends the fence or plays another role. */
+/**
+ * Encloses untrusted text between named marks. The text cannot end the fence or imitate another
+ * role.
+ */
 export function fence(name: string, text: string): string {
   const inert = withoutTemplateTokens(text.replaceAll('<<<', '‹‹‹').replaceAll('>>>', '›››'))
   return `<<<DATA ${name}\n${inert}\nDATA>>>`

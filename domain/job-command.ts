@@ -1,55 +1,54 @@
 /**
- * The command of a job: a program and its words. Refuses a text that a shell or interpreter would
- * read, also behind another program: nothing here knows what such a text does with the words filled
- * in.
+ * Checks the command of a job: a program and its arguments. Refuses the text of a script for a
+ * shell or interpreter, even behind another program, because the effect of values that are filled
+ * into a script is unknown.
  */
 
 /**
- * Programs that read a text: shells, and languages that take a program as a word. A wrapper may
- * start one anywhere.
+ * Programs that run a script: shells, and languages that accept one as an argument. A wrapper may
+ * start one at any position.
  */
 const readers =
   /^(?:(?:r?ba|da|z|k|mk|pdk|a|c|tc|fi|ya|elvi|xon|pw)?sh|nu|powershell|python[\d.]*|pypy[\d.]*|perl[\d.]*|ruby[\d.]*|php[\d.]*|lua[\d.]*|luajit)$/i
-/** Others of them, whose names are plain words elsewhere: they count where a program stands. */
+/**
+ * Script interpreters whose names are ordinary words. They count only where a program is expected.
+ */
 const plainReaders = /^(?:node|nodejs|deno|bun|tclsh[\d.]*|expect|rscript|osascript|groovy|julia|guile|emacs|vim?|ex)$/i
-/** Programs that hand a text to a shell, or words to a shell of another machine. */
+/** Programs that pass a text to a shell, or arguments to a shell on another machine. */
 const handers =
   /^(?:ssh|slogin|rsh|dsh|pssh|pdsh|clush|parallel-ssh|parallel|eval|watch|at|batch|crontab|tmux|screen|script|su|runuser|flock|entr|xargs|env)$/i
-/** Options by which these take a text. */
+/** Options with which these programs accept a script. */
 const textOptions =
   /^(?:-[A-Za-z]*[ceErS]|--?(?:command|eval|exec|print|code|execute|split-string|session-command)(?:=.*)?)$/i
-/** The same for a program that nothing is known of: short options of three letters at most. */
+/** Options, of at most three letters, that may accept a script in unknown programs. */
 const takesText = /^(?:-[A-Za-z]{0,2}[ce]|--?(?:command|eval|exec|execute))$/
-/** Ansible's modules that run a text, however `-m` is written; without a module it is `command`. */
+/** Modules of Ansible that run a text. The default module is `command`. */
 const remoteModule = /^(?:ansible\.(?:builtin|legacy)\.)?(?:shell|command|raw|script|expect)$/
 const moduleOption = /^(?:-m|--module-name)=?/
 
 const baseName = (word: string): string => word.slice(word.lastIndexOf('/') + 1)
 
-/**
- * Says why these words are a text for a shell or an interpreter; null where they are a program and
- * its words.
- */
+/** Explains why these words contain a script; null if they are a program and its arguments. */
 export function findScriptText(words: readonly string[]): string | null {
   for (const [at, word] of words.entries()) {
     const name = baseName(word)
     const rest = words.slice(at + 1)
     const isProgram = at === 0 || isBehindWrapper(words, at)
     const isReader = readers.test(name) || (isProgram && plainReaders.test(name))
-    if (isReader && rest.some((each) => textOptions.test(each))) return `${name} reads a text`
+    if (isReader && rest.some((each) => textOptions.test(each))) return `${name} runs code from its arguments`
     if (!isProgram) continue
-    if (handers.test(name) && handsOn(name.toLowerCase(), rest)) return `${name} hands a text to a shell`
+    if (handers.test(name) && handsOn(name.toLowerCase(), rest)) return `${name} passes its arguments to a shell`
     if (name === 'ansible' && remoteModule.test(moduleOf(rest)))
-      return 'ansible runs a text on other machines: write a playbook'
+      return 'ansible runs a command from its arguments on other machines: write a playbook'
   }
   const behind = wrappers.test(baseName(words[0] ?? '')) ? words.slice(1).find(isProgramWord) : undefined
-  if (behind?.includes('{')) return `${words[0]} would start what a resource is called`
-  // An unknown shell might take its text here, or something is filled in: a word has to be one to
-  // every reader.
+  if (behind?.includes('{')) return `${words[0]} would run the name of a resource as a command`
+  // Refuses a word that a reader could split, if it follows an option that may take a script, or if
+  // a value is filled into it.
   const odd = words.find(
     (word, at) => (takesText.test(words[at - 1] ?? '') || /\{(?:kind|id|name)\}/.test(word)) && !isPlain(word),
   )
-  return odd === undefined ? null : `${JSON.stringify(odd.slice(0, 80))} is more than one word to a shell`
+  return odd === undefined ? null : `${JSON.stringify(odd.slice(0, 80))} is more than one word for the shell`
 }
 
 function moduleOf(words: readonly string[]): string {
@@ -59,11 +58,17 @@ function moduleOf(words: readonly string[]): string {
   return written || (words[at + 1] ?? '')
 }
 
-/** The first word behind wrappers that is no option, setting or number of theirs. */
+/**
+ * Whether a word behind wrappers is a program: not a wrapper, and not an option, setting or number
+ * of one.
+ */
 const isProgramWord = (word: string): boolean =>
   !/^(?:-|[A-Za-z_]\w*=|[\d.]+[smhd]?$)/.test(word) && !wrappers.test(baseName(word))
 
-/** `env A=b program` and `flock FILE program` hand words on, and no text. */
+/**
+ * Whether such a program may pass a text to a shell. `env A=b program` and `flock FILE program`
+ * pass only arguments to a program.
+ */
 function handsOn(name: string, rest: readonly string[]): boolean {
   if (name === 'env') return rest.some((word) => /^(?:-[A-Za-z]*S|--split-string)/.test(word))
   if (name === 'xargs') return true
@@ -72,7 +77,10 @@ function handsOn(name: string, rest: readonly string[]): boolean {
   return true
 }
 
-/** A word that a wrapper may start. Its options decide which: each is taken for it. */
+/**
+ * Whether a wrapper may start this word. Any word except an option may be a program, because the
+ * value of an option looks the same.
+ */
 function isBehindWrapper(words: readonly string[], at: number): boolean {
   return wrappers.test(baseName(words[0] ?? '')) && !(words[at] ?? '').startsWith('-')
 }
@@ -81,9 +89,9 @@ const wrappers =
   /^(?:env|sudo|doas|nice|ionice|timeout|nohup|setsid|stdbuf|nsenter|unshare|chroot|time|taskset|chrt|systemd-run|systemd-inhibit|flock|runuser|setpriv|firejail|bwrap|proot|ltrace|strace|busybox|toybox)$/i
 
 /**
- * A word that stays one for any program: without a blank, quote or sign of a shell. Also settings
- * with blanks, numbers in brackets, Ansible's patterns of hosts (`web:!web-1:&prod`), and JSON of
- * such words.
+ * Whether every program reads this as one word: it has no blank, quote or shell character. Also
+ * true for settings with blanks, numbers in brackets, Ansible's host patterns (`web:!web-1:&prod`),
+ * and JSON of such words.
  */
 function isPlain(word: string): boolean {
   const filled = word.replaceAll(/\{(?:kind|id|name)\}/g, 'x')

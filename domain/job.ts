@@ -3,28 +3,34 @@ import { findScriptText } from './job-command.ts'
 import { type InventoryKind, inventoryKinds } from './kinds.ts'
 
 /**
- * Jobs that an operator declares in `JOBS_FILE`: how a resource gets back to its wanted state, and
- * what would change.
+ * Jobs that an operator declares in `JOBS_FILE`: how to return a resource to its wanted state, and
+ * how to check what would change.
  */
 
 export const runJobTool = 'run_job'
 
 export const jobName = z
   .string()
-  .regex(/^[a-z][a-z0-9-]{0,39}$/, 'takes a small letter first, then small letters, digits and dashes, 40 at most')
+  .regex(
+    /^[a-z][a-z0-9-]{0,39}$/,
+    'must begin with a small letter, then have small letters, digits and dashes, 40 at most',
+  )
 
-/** The place of a credential: read at each use, and kept out of the file and of every row. */
+/**
+ * A reference to a credential. The credential is read at each use, and is never in the file or in a
+ * row.
+ */
 const credential = z
   .string()
   .max(500)
-  .regex(/^(file:\/[^\0]+|env:NIGHTSHIFT_JOB_[A-Z0-9_]+)$/, 'is file:/path, or env:NIGHTSHIFT_JOB_ with a name')
+  .regex(/^(file:\/[^\0]+|env:NIGHTSHIFT_JOB_[A-Z0-9_]+)$/, 'must be file:/path, or env:NIGHTSHIFT_JOB_ with a name')
 const from = z.strictObject({ from: credential, prefix: z.string().max(20).default('') })
 
 const placeholder = /\{([A-Za-z_][A-Za-z_.]*)\}/g
 const placeholders = ['kind', 'id', 'name'] as const
 type TemplateWords = Record<(typeof placeholders)[number], string>
 
-/** A text that may hold `{kind}`, `{id}` and `{name}`, and nothing else that looks like those. */
+/** A text that may contain `{kind}`, `{id}` and `{name}`, and no other placeholder. */
 const template = z
   .string()
   .max(2_000)
@@ -38,7 +44,10 @@ const template = z
 const address = z.url({ protocol: /^https?$/, error: 'is not an http(s) URL' }).max(500)
 const place = z.string().regex(/^\//, 'begins with /').max(500)
 const seconds = (max: number) => z.number().int().min(1).max(max)
-/** Alternatives of a regular expression that does not parse would only show while people wait. */
+/**
+ * A regular expression. Checked when the file is loaded, because an invalid one would otherwise
+ * fail only while people wait.
+ */
 const pattern = z
   .string()
   .min(1)
@@ -57,15 +66,18 @@ const httpStep = z.strictObject({
   url: template.regex(/^https?:\/\/[^/{}@?#]+(?:\/|$)/, 'is not an http(s) URL with a plain host'),
   headers: z.record(z.string().regex(/^[A-Za-z0-9-]{1,60}$/), z.union([z.string().max(500), from])).default({}),
   body: z.unknown().optional(),
-  /** Where it answers later how it ended: `{answer.id}` is the field `id` of the first answer. */
+  /**
+   * The address at which the result is read later. `{answer.id}` is the field `id` of the first
+   * response.
+   */
   poll: z
     .strictObject({
       url: z
         .string()
         .max(2_000)
         .regex(/^https?:\/\/[^/{}@?#]+\//, 'is not an http(s) URL with a plain host'),
-      /** Path of the field that says it, as `status` or `data.state`. */
-      state: z.string().regex(/^[\w-]+(\.[\w-]+)*$/, 'is a path such as data.state'),
+      /** The path of the field that contains the state, such as `status` or `data.state`. */
+      state: z.string().regex(/^[\w-]+(\.[\w-]+)*$/, 'must be a path such as data.state'),
       done: z.array(z.string()).min(1),
       failed: z.array(z.string()).min(1),
       everySeconds: seconds(60).default(2),
@@ -77,7 +89,7 @@ export type HttpStep = z.output<typeof httpStep>
 
 const awxStep = z.strictObject({
   url: address,
-  /** Number of the job template. */
+  /** The number of the job template. */
   template: z.number().int().positive(),
   token: credential,
   limit: template.optional(),
@@ -97,7 +109,7 @@ const rundeckStep = z.strictObject({
 export type RundeckStep = z.output<typeof rundeckStep>
 
 const stepFields = {
-  /** Program and arguments, each one word: no shell reads them. */
+  /** The program and its arguments. No shell reads them. */
   command: z.array(template).min(1).max(100).optional(),
   cwd: place.optional(),
   env: z.record(z.string().regex(/^[A-Za-z_]\w{0,60}$/), z.union([z.string().max(2_000), from])).optional(),
@@ -111,7 +123,8 @@ export type JobStep = z.output<z.ZodObject<typeof stepFields>>
 
 function requireOneSystem(step: JobStep, context: z.core.$RefinementCtx): void {
   const given = systems.filter((name) => step[name] !== undefined)
-  if (given.length !== 1) context.addIssue(`takes one of ${systems.join(', ')}, and has ${given.join(', ') || 'none'}`)
+  if (given.length !== 1)
+    context.addIssue(`must have one of ${systems.join(', ')}, and has ${given.join(', ') || 'none'}`)
   if (step.command === undefined && (step.cwd !== undefined || step.env !== undefined))
     context.addIssue('has cwd or env, which belong to a command')
   const [program = ''] = step.command ?? []
@@ -128,23 +141,23 @@ function requireOneSystem(step: JobStep, context: z.core.$RefinementCtx): void {
 
 const run = z.strictObject(stepFields).superRefine(requireOneSystem)
 
-/** `check` begins before anybody has approved: it is the mode of the job that changes nothing. */
+/** The mode of a job that changes nothing. It runs before people are asked for an approval. */
 const check = z
   .strictObject({
     ...stepFields,
     timeoutSeconds: seconds(600).default(300),
-    /** Exit codes of a check that worked; another one is a check that failed. */
+    /** Exit codes of a successful check. Any other means that the check failed. */
     okExitCodes: z.array(z.number().int().min(0).max(255)).min(1).default([0]),
-    /** What says that nothing would change. All that is given has to be true. */
+    /** Conditions that show that nothing would change. All given conditions must hold. */
     noChanges: z
       .strictObject({
         exitCode: z.number().int().min(0).max(255).optional(),
         pattern: pattern.optional(),
         unless: pattern.optional(),
       })
-      .refine((given) => Object.keys(given).length > 0, 'takes exitCode, pattern or unless')
+      .refine((given) => Object.keys(given).length > 0, 'must have exitCode, pattern or unless')
       .optional(),
-    /** What differs between two outputs that mean the same, such as a run's number. */
+    /** Parts that differ between outputs with the same meaning, such as the number of a run. */
     ignore: z.array(pattern).max(20).default([]),
   })
   .superRefine(requireOneSystem)
@@ -155,10 +168,10 @@ const resources = z
     kind: z.enum(inventoryKinds),
     ids: z.array(z.string().min(1).max(128)).min(1).max(1_000).optional(),
     pattern: pattern.optional(),
-    /** Names, where they are not the ids or full names of them (`web-1.example.com`). */
+    /** Allowed names, if they differ from the ids and full names (`web-1.example.com`). */
     names: pattern.optional(),
   })
-  .refine(({ ids, pattern }) => (ids === undefined) !== (pattern === undefined), 'takes ids or pattern, one of them')
+  .refine(({ ids, pattern }) => (ids === undefined) !== (pattern === undefined), 'must have ids or pattern, not both')
 
 const declaredJob = z
   .strictObject({
@@ -168,24 +181,31 @@ const declaredJob = z
     run,
     check: check.optional(),
     timeoutSeconds: seconds(1_800).default(600),
-    /** For people: what is true when it worked. */
+    /** The state after success, for people. */
     proof: z.string().min(3).max(300).optional(),
-    /** The job that takes back what this one did, on the same resource. */
+    /** The job that undoes this one, on the same resource. */
     undo: jobName.optional(),
   })
   .superRefine((job, context) => {
-    // What only reads brings nothing about, and a lost answer to it would count as nothing begun.
+    // Refuses GET, because it changes nothing, and because a GET without a response would count as
+    // not begun.
     if (job.run.http?.method === 'GET')
-      context.addIssue({ code: 'custom', path: ['run', 'http', 'method'], message: 'is GET, which runs nothing' })
-    // What the job left is known by its check mode alone: an undo is for that state.
+      context.addIssue({
+        code: 'custom',
+        path: ['run', 'http', 'method'],
+        message: 'must not be GET, because GET runs nothing',
+      })
+    // Requires a check mode that shows no change, because an undo is only for the state that the
+    // job left, and only the check mode can show that state.
     if (job.undo !== undefined && !job.check?.noChanges)
       context.addIssue({
         code: 'custom',
         path: ['undo'],
-        message: 'needs check.noChanges, which says what this job left',
+        message: 'needs check.noChanges, which shows that the job left nothing to change',
       })
     if (job.resources.ids?.length === 1) return
-    // A job for several that does not say which would do the same to all of them.
+    // Refuses a job for several resources without a placeholder, because every run would do the
+    // same.
     for (const part of ['run', 'check'] as const)
       if (job[part] && !/\{(?:id|name)\}/.test(JSON.stringify(job[part])))
         context.addIssue({
@@ -205,7 +225,7 @@ export const listedJob = z.object({
   kind: z.enum(inventoryKinds),
   system: z.enum(systems),
   hasCheck: z.boolean(),
-  /** Can code prove afterwards that it worked? */
+  /** Whether code can verify that the job succeeded. */
   isProvable: z.boolean(),
 })
 export type ListedJob = z.infer<typeof listedJob>
@@ -215,7 +235,7 @@ export function toListedJob({ name, about, resources: { kind }, run, check }: De
   return { name, about, kind, system: systemOf(run), hasCheck: check !== undefined, isProvable }
 }
 
-/** One run of a job, as it is known: of an investigation, or of a person (without an incident). */
+/** One known run of a job: of an investigation, or of a person (then without an incident). */
 const jobRun = z.object({
   key: z.string(),
   status: z.enum(['running', 'done', 'failed', 'indeterminate']),
@@ -227,24 +247,27 @@ const jobRun = z.object({
 })
 export type JobRun = z.infer<typeof jobRun>
 
-/** A job as a person weighs it: its arguments, where it may run, what it starts, how it went. */
+/**
+ * A job with what a person needs to judge it: parameters, allowed resources, command, and past
+ * runs.
+ */
 export const shownJob = listedJob.extend({
-  /** The words that are filled in, from the registry alone. */
+  /** The placeholders that are filled in. The values come only from the registry. */
   parameters: z.array(z.enum(placeholders)),
-  /** Ids that it may run on, or the pattern that an id has to match as a whole. */
+  /** The allowed ids, or a pattern that must match the whole id. */
   on: z.object({ ids: z.array(z.string()).nullable(), pattern: z.string().nullable() }),
-  /** The command or request, with the words filled in, without headers and variables. */
+  /** The command or request with its placeholders, without headers and variables. */
   runs: z.string(),
   timeoutSeconds: z.number(),
   check: z
     .object({
       runs: z.string(),
       timeoutSeconds: z.number(),
-      /** What says that nothing would change; empty: nothing does. */
+      /** Conditions that show that nothing would change; empty if there are none. */
       noChanges: z.array(z.string()),
     })
     .nullable(),
-  /** The state when it worked, in words. */
+  /** The state after success, in words. */
   proof: z.string().nullable(),
   lastRuns: z.array(jobRun),
 })
@@ -271,7 +294,7 @@ export function toShownJob(job: DeclaredJob, lastRuns: JobRun[]): ShownJob {
   }
 }
 
-/** What a step starts or sends, in a line, without headers and variables. */
+/** Describes the command or request of a step in a line, without headers and variables. */
 export function describeStep({ command, http, awx, rundeck }: JobStep): string {
   if (command) return command.map((word) => (/^[\w./=:@,+{}-]+$/.test(word) ? word : JSON.stringify(word))).join(' ')
   if (http) return `${http.method} ${http.url}`
@@ -288,9 +311,15 @@ export function fitsJob({ resources }: DeclaredJob, { kind, id }: { kind: string
   return resources.ids?.includes(id) ?? new RegExp(`^(?:${resources.pattern})$`).test(id)
 }
 
-/** The only characters that go into a job: `web-1:all` is two patterns of hosts to Ansible. */
+/**
+ * The characters allowed in a value that is filled into a job. `web-1:all`, for example, would be
+ * two host patterns for Ansible.
+ */
 const plainWord = /^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$/
-/** Words for several hosts, or for this one; `127.1` and `0x7f000001` are addresses too. */
+/**
+ * Whether a value means several hosts, or this host. `127.1` and `0x7f000001` are also addresses of
+ * this host.
+ */
 function isWideWord(value: string): boolean {
   const word = value.toLowerCase().replace(/\.+$/, '')
   if (/^(?:all|ungrouped|localhost|ip6-localhost|ip6-loopback|broadcasthost)$/.test(word)) return true
@@ -305,17 +334,14 @@ function isWideWord(value: string): boolean {
 const parseAddressPart = (part: string): number =>
   /^0x/.test(part) ? Number.parseInt(part.slice(2) || '0', 16) : Number.parseInt(part, /^0[0-7]+$/.test(part) ? 8 : 10)
 
-/**
- * People call machines as they like: a name has to be the id, its full name, or what the
- * declaration allows.
- */
+/** Whether a name is the id, its full name, or one that the declaration allows. */
 function isNameExpected({ resources }: DeclaredJob, { id, name }: { id: string; name: string }): boolean {
   if (resources.names !== undefined) return new RegExp(`^(?:${resources.names})$`).test(name)
   if (name === id || name.startsWith(`${id}.`)) return true
   return resources.pattern !== undefined && new RegExp(`^(?:${resources.pattern})$`).test(name)
 }
 
-/** Why this resource cannot be named to this job; null when it can. */
+/** Explains why the id or name of this resource may not be filled into this job; null if it may. */
 export function whyUnnameable(
   job: DeclaredJob,
   resource: { kind: InventoryKind; id: string; name: string },
@@ -326,19 +352,19 @@ export function whyUnnameable(
     const value = resource[word]
     if (!text.includes(`{${word}}`)) continue
     if (!plainWord.test(value))
-      return `its ${word} holds characters that no argument of a job takes (letters, digits and . _ - are taken)`
+      return `its ${word} has characters that an argument of a job cannot have (letters, digits and . _ - are allowed)`
     const isListed = job.resources.ids?.includes(resource.id) && value === resource.id
     if (isWideWord(value) && !isListed)
-      return `its ${word} means more than this one resource to a job: list it in the job's ids`
+      return `a job would read its ${word} as more resources than this one: list it in the job's ids`
     if (groups.some((group) => group.toLowerCase() === value.toLowerCase()) && !isListed)
-      return `its ${word} is the name of a group as well, which a job would take for all of it: list it in the job's ids`
+      return `its ${word} is also the name of a group, and a job would take the whole group: list it in the job's ids`
     if (word === 'name' && !isNameExpected(job, resource))
-      return `its name ${value} is neither its id nor a full name of it: say in resources.names what names may be`
+      return `its name ${value} is neither its id nor a full name of it: list the allowed names in resources.names`
   }
   return null
 }
 
-/** Fills the words into every text of a step. */
+/** Fills the values into every text of a step. */
 export function fillStep<T>(step: T, words: TemplateWords): T {
   if (typeof step === 'string')
     return step.replace(placeholder, (whole, word) => (Object.hasOwn(words, word) ? words[word as 'id'] : whole)) as T
@@ -347,23 +373,29 @@ export function fillStep<T>(step: T, words: TemplateWords): T {
   return Object.fromEntries(Object.entries(step).map(([key, value]) => [key, fillStep(value, words)])) as T
 }
 
-/** The end of a job's step. `exitCode`: a command's; else 0 and 1 stand for done and failed. */
+/**
+ * The end of a step of a job. `exitCode`: that of a command; for other steps 0 means done and 1
+ * means failed.
+ */
 export type JobOutcome = {
   isOk: boolean
   exitCode: number | null
   output: string
-  /** The output was longer than what is kept of it. */
+  /** Whether only a part of the output was kept. */
   isCut: boolean
   detail: string
 }
 
-/** A note of a job with its effect while it runs: enough to ask its system later. */
+/**
+ * A record of a running job, stored with its effect. It contains enough to query the job's system
+ * later.
+ */
 export const jobNote = z.object({
   name: jobName,
   system: z.enum(systems),
-  /** `checking`: nothing was begun yet. `begun`: it was about to be sent or started. */
+  /** `checking`: nothing has begun. `begun`: the job is about to be sent or started. */
   phase: z.enum(['checking', 'begun']),
-  /** By which its system knows it. */
+  /** The id of the run in the job's system. */
   ref: z.string().nullable(),
   resource: z.object({ kind: z.enum(inventoryKinds), id: z.string() }),
 })

@@ -1,4 +1,7 @@
-/** What the inventory knows. This file holds plain words: the page imports it without a parser. */
+/**
+ * Kinds of resources in the inventory. Has no zod schemas, so that the web page can import the
+ * file.
+ */
 export const inventoryKinds = [
   'region',
   'shard',
@@ -21,28 +24,40 @@ export const inventoryKinds = [
 export type InventoryKind = (typeof inventoryKinds)[number]
 
 /**
- * A relation between two resources, read from left to right: a VM `runs_on` a host, a node
- * `belongs_to` a shard. `same_as`: two names of one thing. `linked_to`: no direction.
+ * Relations between two resources, read from left to right: a VM `runs_on` a host, a node
+ * `belongs_to` a shard. `same_as`: two names of one resource. `linked_to` has no direction.
  */
 export const relationKinds = ['belongs_to', 'runs_on', 'depends_on', 'linked_to', 'watches', 'same_as'] as const
 export type RelationKind = (typeof relationKinds)[number]
 
-/** The relations whose left end cannot do without the right one. */
+/** Relations in which the left resource needs the right one. */
 export const needingKinds = ['belongs_to', 'runs_on', 'depends_on'] as const satisfies RelationKind[]
 
-/** One step along a relation: `out` from its left end to its right one, `in` the other way. */
+/**
+ * One step along a relation. `out`: from the left end to the right. `in`: from the right end to the
+ * left.
+ */
 export type RelationStep = { go: 'out' | 'in'; along: RelationKind; to: InventoryKind }
 
-/** What shared code knows of a kind. A new kind is one entry here. */
+/** Properties of a kind. A new kind needs one entry here. */
 type KindDescriptor = {
   plural: string
-  /** What it may belong to or run on. It distinguishes several things with one name. */
+  /**
+   * Kinds to which it may belong or on which it may run. This distinguishes several resources with
+   * the same name.
+   */
   parents: readonly InventoryKind[]
-  /** Labels by which alerts name it, most precise first, as in `docs/reference/ingest.md`. */
+  /**
+   * Labels by which alerts name a resource of this kind, the most precise first, as in
+   * `docs/reference/ingest.md`.
+   */
   labels: readonly string[]
-  /** An answer about its state is good for this long. */
+  /** Seconds for which a read of the state stays valid. */
   freshSeconds: number
-  /** Its vicinity: a reversible write there runs unasked, so only what belongs together is near. */
+  /**
+   * Paths to the resources in the vicinity, where reversible writes run automatically. Only
+   * resources on these paths belong to the vicinity.
+   */
   near: readonly (readonly RelationStep[])[]
 }
 
@@ -117,7 +132,8 @@ export const kinds: Readonly<Record<InventoryKind, KindDescriptor>> = {
     freshSeconds: minuteSeconds,
     near: [],
   },
-  // A label `service` names the one that is scraped, which is the exporter's.
+  // Leaves out the label `service`, because it names the scraped service, which is that of the
+  // exporter.
   cluster_service: {
     plural: 'services of clusters',
     parents: ['namespace', 'cluster'],
@@ -163,16 +179,16 @@ export const kinds: Readonly<Record<InventoryKind, KindDescriptor>> = {
   },
 }
 
-/** What an inventory may be asked to hold as an id: no "/", since an id is a part of a path. */
+/** The form of an id. Contains no "/", because an id is a part of a path. */
 export const idPattern = /^[A-Za-z0-9][A-Za-z0-9._:@-]{0,127}$/
 
-/** Things with an address: an alert names them by label, host name, FQDN or address. */
+/** Kinds of machines with an address. Alerts name them by label, host name, FQDN or address. */
 export const machineKinds = ['vm', 'node', 'host'] as const satisfies readonly InventoryKind[]
 
 /**
- * Relations with one value, by the kind on the left: a VM is on one host. Not here: a database has
- * replicas, one service id may stand for several machines, a machine may be in clusters of several
- * systems.
+ * Relations with at most one value, by the kind of the left end. A VM, for example, runs on one
+ * host. Not included: a database has replicas, a service id may stand for several machines, and a
+ * machine may be in several clusters.
  */
 const functions: Partial<Record<RelationKind, Partial<Record<InventoryKind, readonly InventoryKind[]>>>> = {
   belongs_to: {
@@ -188,33 +204,43 @@ const functions: Partial<Record<RelationKind, Partial<Record<InventoryKind, read
     container: ['workload'],
   },
   runs_on: { vm: ['host'], node: ['host', 'vm'], container: machineKinds, device: machineKinds },
-  // Read from both ends and along chains: of one thing there is one node, one VM and one host.
+  // Applies from both ends and along chains: a resource is the same as at most one node, one VM and
+  // one host.
   same_as: Object.fromEntries(inventoryKinds.map((kind) => [kind, machineKinds])),
 }
 
-/** The kinds of which something of this kind has one at most along a relation. */
+/** Lists the kinds of which a resource of this kind has at most one along a relation. */
 export const onceAlong = (from: InventoryKind, relation: RelationKind): readonly InventoryKind[] =>
   functions[relation]?.[from] ?? []
 
-/** What stands beside a choice of groups: it is a choice of authority. */
+/**
+ * Formats the note beside a choice of groups, because the choice determines what may run
+ * automatically.
+ */
 export const sayVicinity = (of: string, neighbours: number): string =>
-  `A reversible write on ${neighbours === 1 ? 'the one neighbour' : `${neighbours} neighbours`} of ${of} may run unasked in an incident about it, where its tool is trusted to act.`
+  `A reversible write on ${neighbours === 1 ? 'the one neighbour' : `${neighbours} neighbours`} of ${of} may run without asking in an incident about it, if its tool is trusted to act.`
 
 /**
- * Kinds that are looked at through platform or cluster first, where a device's command would do to
- * begin with.
+ * Kinds that are read through the platform or cluster first, although a command on a device might
+ * work too.
  */
 const seenFromAbove: readonly InventoryKind[] = [
   ...(['region', 'shard', 'tenant', 'host', 'vm'] as const),
   ...(['cluster', 'namespace', 'volume_claim', 'cluster_service', 'ingress'] as const),
 ]
 
-/** Kinds that tools on devices look at first. */
+/** Kinds whose incidents are first offered the tools on devices. */
 export const onMachines = inventoryKinds.filter((kind) => !seenFromAbove.includes(kind))
-/** The same without kinds of which a source sees the inside: a database server, a cluster. */
+/**
+ * The same kinds, without those that a source reads from inside: a database server, a workload in a
+ * cluster.
+ */
 export const outsideSources = onMachines.filter((kind) => kind !== 'database' && kind !== 'workload')
 
-/** The kind of two names that stands first here keys the thing for leases and looks. */
+/**
+ * The order of kinds for a resource with several names. The name whose kind is first here is the
+ * key of the resource for leases and reads.
+ */
 export const canonicalOrder: readonly InventoryKind[] = [
   'vm',
   'host',

@@ -1,14 +1,14 @@
 import type { ResourceRef } from './registry.ts'
 
-/** A look that decided the leader's incident, with the follower's own names in it. */
+/** A read that decided the leader's incident, with the names of the follower. */
 export type LeaderLook = { tool: string; arguments: Record<string, unknown> }
 
-/** The looks before the repair, the repair, and the looks that showed what it did. */
+/** The reads before the repair, the repair, and the reads that showed its effect. */
 export type LeaderLooks = { before: LeaderLook[]; write: string | null; after: LeaderLook[] }
 
 /**
- * Names in calls that an incident explains: itself, its resource, what is near that, and its
- * alert's words.
+ * The names that may occur in calls of an incident: its id, its resource, its vicinity, and the
+ * labels of its alert.
  */
 export type IncidentTerms = {
   incidentId: string
@@ -17,27 +17,35 @@ export type IncidentTerms = {
   labels: Readonly<Record<string, string>>
 }
 
-/** The follower's name for a name of the leader's; null where it has none. */
+/**
+ * Maps the names of the leader's incident to those of the follower's; null if there is no
+ * counterpart.
+ */
 type Names = ReadonlyMap<string, string | null>
 
-/** What holds for a moment or one process alone: the follower's is another. */
+/** Fields that are valid only for one moment or process, so that they differ for the follower. */
 const momentary = /^(?:pid|start_time|cursor|digest|seq|call_id|proposal_id)$/
 const moment = /\d{4}-\d{2}-\d{2}(?:T|\s)\d{2}:\d{2}/
-/** A shorter name, or a number, is a part of too much: it counts only where it stands alone. */
+/**
+ * The minimum length of a name to replace within a text. A shorter name or a number is replaced
+ * only if it is the whole text.
+ */
 const minWithinText = 4
 /**
- * Characters that may stand in a name. The alert's sender writes its labels: no quote, blank or
- * option of theirs gets into a look of code.
+ * Characters allowed in a name. Labels are text of the sender, so they could otherwise add a quote,
+ * blank or option to a call that code makes.
  */
 const plainName = /^[\p{L}\p{N}/][\p{L}\p{N}_.:@/+-]{0,252}$/u
 const pathUp = /(?:^|\/)\.\.(?:\/|$)/
-/** Characters of the arguments of one look: a short name may stand in a text many times. */
+/**
+ * The maximum length of a read's arguments, because a short name may occur in a text many times.
+ */
 const maxArguments = 8_000
 
 /**
- * The looks with the follower's names for the leader's. Leaves out those that name a moment, a
- * process, a neighbour without a single counterpart, or something that the follower's alert does
- * not name plainly. Null where the two are about things of different kinds.
+ * Translates the reads of the leader to the names of the follower. Leaves out a read that names a
+ * moment, a process, a neighbour without exactly one counterpart, or something that the follower's
+ * alert does not name in plain characters. Null if the resources are of different kinds.
  */
 export function inTermsOf(looks: LeaderLooks, leader: IncidentTerms, own: IncidentTerms): LeaderLooks | null {
   if (!leader.resource || !own.resource || leader.resource.kind !== own.resource.kind) return null
@@ -62,7 +70,7 @@ function counterparts(leader: IncidentTerms, own: IncidentTerms): Names {
     const [theirs, ours] = [leader.near, own.near].map((near) => near.filter((each) => each.kind === kind))
     names.set(id, theirs?.length === 1 && ours?.length === 1 ? (ours[0]?.id ?? null) : null)
   }
-  // What the alerts say of themselves tells two neighbours of a kind apart.
+  // Uses names in the alerts to distinguish two neighbours of one kind.
   const told = new Set<string>()
   const ownLabels = new Map(Object.entries(own.labels))
   for (const [label, theirs] of Object.entries(leader.labels)) {
@@ -92,7 +100,7 @@ function translate(value: unknown, names: Names): unknown {
   return entries.some(([, inner]) => inner === untold) ? untold : Object.fromEntries(entries)
 }
 
-/** Names as wholes, all at once: what stands for one is not read again for another. */
+/** Replaces whole names, all at once, so that no replacement is replaced again. */
 function translateText(text: string, names: Names): string | typeof untold {
   const alone = names.get(text)
   if (alone !== undefined) return alone ?? untold

@@ -1,48 +1,58 @@
 import type { ClosedBy, IncidentStatus, ResolveOutcome } from './incident.ts'
 
 /**
- * The meaning of an alert, or of passing time, for its incident: the one table behind ingest and
- * the watchdog. Pure: rows and the database's clock go in, one decision comes out. What the world
- * had to say was read before and is a row (`look`). Nothing that fires is dropped: every cell
- * counts, watches, reminds, reopens or opens.
+ * Decides what an alert, or passing time, means for its incident. Used by ingest and the watchdog.
+ * Has no side effect: takes rows and the time of the database, and returns one decision. Everything
+ * that must be read was read before and is in rows (`look`). No firing alert is ignored: each
+ * combination of status, outcome and event counts, watches, reminds, reopens or opens.
  */
 export type LifecycleView = {
   nowMs: number
   status: IncidentStatus
-  /** How it was closed. Null while it is open, and on incidents that version 0.1 closed. */
+  /** The outcome. Null while the incident is open, and for incidents that version 0.1 closed. */
   outcome: ResolveOutcome | null
   closedBy: ClosedBy | null
   closedAtMs: number | null
   isCritical: boolean
-  /** A person took it: no reminder and no attempt while they have it. */
+  /** Whether a person took the incident. There is no reminder and no attempt meanwhile. */
   isOwned: boolean
   alerts: AlertCounts
-  /** When the last of its alerts ended, else when one was last seen. Null without an alert. */
+  /**
+   * The time at which the last alert ended, or otherwise was last seen. Null if there is no alert.
+   */
   lastEndMs: number | null
-  /** When an alert last changed what is known: raised, ended, begun again. A look must be newer. */
+  /**
+   * The time at which an alert last changed its state: was raised, ended, or began again. A read
+   * must be newer to be used.
+   */
   lastAlertChangeMs: number | null
   watchUntilMs: number | null
-  /** A look showed that the write held, and the alert fires on. */
+  /** Whether a read showed that the write worked, while the alert still fires. */
   isRepairConfirmed: boolean
-  /** Looks since the watch was over that could not read what they were to read. */
+  /** How many reads have failed since the end of the watch. */
   unreadableLooks: number
   look: RepairCheck | null
   isReminded: boolean
   cancelledUntilMs: number | null
   expectedUntilMs: number | null
-  /** Attempts of the last 24 hours at the same (sender, fingerprint), over linked incidents. */
+  /**
+   * Attempts of the last 24 hours for this pair of sender and fingerprint, over linked incidents.
+   */
   attemptsToday: number
 }
 
-/** `unproven`: ended, by a word of its sender that proves nothing. */
+/** `unproven`: ended by a word that proves nothing. */
 export type AlertCounts = { total: number; firing: number; unknown: number; unproven: number }
 
-/** What code saw when it looked after a repair, or at what a mark calls expected. */
+/** The result of a read that code makes after a repair, or for an expected state. */
 export type RepairCheck = {
   atMs: number
-  /** The worst postcondition of the newest writes, one a target; null where nothing was written. */
+  /** The worst verification of the newest writes, one per target; null if there was no write. */
   verification: 'held' | 'not_held' | 'open' | 'unproven' | null
-  /** The incident's own resource; without one, the targets written. Null where there is neither. */
+  /**
+   * The state of the incident's resource, otherwise of the targets of the writes. Null if there is
+   * neither.
+   */
   resource: 'nominal' | 'degraded' | 'unknown' | null
 }
 
@@ -53,27 +63,33 @@ export type LifecycleRules = {
 }
 
 /**
- * `repeat`: a firing alert came in again. `occurrence`: it had ended, or has a new start. `end`: an
- * alert ended. `tick`: time passed.
+ * The event to decide about. `repeat`: a firing alert was sent again. `occurrence`: the alert had
+ * ended, or has a new start. `end`: an alert ended. `tick`: time passed.
  */
 export type Happening = 'repeat' | 'occurrence' | 'end' | 'tick'
 
 export type LifecycleDecision =
-  /** The alert's counter is all that changes. */
+  /** Only the counter of the alert changes. */
   | { do: 'count' }
-  /** A new occurrence that starts nothing: recorded as a flap. */
+  /** A new occurrence that starts nothing and is recorded as a flap. */
   | { do: 'flap' }
   | { do: 'flap_tell_owner' }
-  /** The incident goes back to the queue for its next attempt. */
+  /** The incident returns to the queue for its next attempt. */
   | { do: 'reopen'; why: ReopenReason }
   | { do: 'open_linked' }
   | { do: 'escalate'; code: 'ALERT_GOES_ON' | 'DOES_NOT_LAST' }
-  /** All alerts were quiet long enough: closes without a run, or tells the run. */
+  /**
+   * All alerts were quiet long enough. The incident closes without a run, or (`tell_run`) the run
+   * is informed.
+   */
   | { do: 'close_quiet'; by: QuietProof }
   | { do: 'tell_run' }
   | { do: 'start_watch' }
   | { do: 'end_watch'; word: 'over' | 'unknown' }
-  /** The write held and the alert fires on: people hear of it; it is watched on or escalated. */
+  /**
+   * The write worked, but the alert still fires. People are notified, and the incident is watched
+   * or escalated.
+   */
   | { do: 'confirm_repair'; next: 'watch' | 'escalate' }
   | { do: 'look' }
   | { do: 'remind' }
@@ -83,31 +99,34 @@ export type LifecycleDecision =
 export type ReopenReason = 'came_back' | 'did_not_last' | 'cancellation_over' | 'expectation_over'
 
 export const reopenText: Record<ReopenReason, string> = {
-  came_back: 'It came back: its alert fires again',
-  did_not_last: 'The repair did not last: its alert fires on, and a look does not show what the repair promised',
-  cancellation_over: 'The cancellation is over and its alert still fires',
-  expectation_over: 'It is expected no longer and its alert still fires',
+  came_back: 'The incident came back: its alert fires again',
+  did_not_last: 'The repair did not last: its alert still fires, and a check does not confirm the repair',
+  cancellation_over: 'The cancellation is over, and its alert still fires',
+  expectation_over: 'The mark as expected has ended, and its alert still fires',
 }
 
-/** A new occurrence this soon after closing and last end is the same trouble coming back. */
+/**
+ * Seconds after both the closing and the last end within which a new occurrence is the same
+ * problem.
+ */
 const sameTroubleSeconds = 30 * 60
-/** The same for an incident that people have: they look at it for a day. */
+/** The same for an escalated incident, which people may handle for a day. */
 const sameEscalationSeconds = 24 * 3600
-/** Attempts a day at one alert, over linked incidents. More would hide the cause. */
+/** Attempts per day for one alert, over linked incidents. More attempts would hide the cause. */
 export const attemptsPerDay = 3
-/** Looks that may fail to read before the repair counts as one that did not last. */
+/** Failed reads after which a repair is treated as one that did not last. */
 const maxUnreadableLooks = 3
-/** A resource that was not seen well is looked at again after this, while its alert may be over. */
+/** Seconds until an unhealthy resource is read again while its alert may be over. */
 const lookAgainSeconds = 15 * 60
-/** How often such an incident is decided about meanwhile. */
+/** Seconds between decisions about an incident whose alert may be over. */
 const doubtCheckSeconds = 60
-/** How long a cancellation lasts where nobody said, and on incidents that version 0.1 cancelled. */
+/** Seconds of a cancellation without a given end, and of one by version 0.1. */
 export const cancelledSeconds = 24 * 3600
 
 const count: LifecycleDecision = { do: 'count' }
 const nothing: LifecycleDecision = { do: 'nothing' }
 
-/** Decides one cell of the table. Total: every status, outcome and happening has an answer. */
+/** Decides for one combination of status, outcome and event. Every combination has a decision. */
 export function decideLifecycle(view: LifecycleView, happening: Happening, rules: LifecycleRules): LifecycleDecision {
   switch (view.status) {
     case 'open':
@@ -130,11 +149,14 @@ function whileAtWork(view: LifecycleView, happening: Happening, rules: Lifecycle
   if (by === 'nothing' && wantsDoubtLook(view, happening)) return { do: 'look' }
   if (!isQuiet(view, rules)) return nothing
   if (view.status === 'open') return { do: 'close_quiet', by }
-  // An alert that only went silent ends no investigation.
+  // Informs the run only with a proof, because a silent alert alone does not end an investigation.
   return by === 'nothing' ? nothing : { do: 'tell_run' }
 }
 
-/** The proof that quiet alerts are over: ends, a look at the incident's resource, or nothing. */
+/**
+ * Why quiet alerts count as over: they ended, a read of the incident's resource shows it, or
+ * nothing does.
+ */
 export type QuietProof = 'ends' | 'look' | 'nothing'
 
 export function quietProof(view: LifecycleView): QuietProof {
@@ -142,23 +164,27 @@ export function quietProof(view: LifecycleView): QuietProof {
   return isSeenWell(view) ? 'look' : 'nothing'
 }
 
-/** Seconds without an alert until an incident may close by itself; more while a person is asked. */
+/**
+ * Seconds without an alert until an incident closes by itself. More while a person is asked for an
+ * approval.
+ */
 export function quietSecondsFor(status: IncidentStatus, rules: Pick<LifecycleRules, 'quietSeconds'>): number {
   return status === 'awaiting_approval' ? rules.quietSeconds * 2.5 : rules.quietSeconds
 }
 
-/** Have all its alerts been over for long enough? An incident without an alert is never quiet. */
+/** Whether all alerts have been over long enough. Always false without an alert. */
 export function isQuiet(view: LifecycleView, rules: LifecycleRules): boolean {
   const { alerts, lastEndMs, nowMs, status } = view
   if (alerts.total === 0 || alerts.firing > 0 || lastEndMs === null) return false
-  // Nobody knows whether they ended: only a nominal resource says so.
+  // Requires a nominal resource if the end of an alert is unknown, because nothing else shows that
+  // the alert is over.
   if (alerts.unknown > 0 && !isSeenWell(view)) return false
   return nowMs - lastEndMs >= quietSecondsFor(status, rules) * 1000
 }
 
 /**
- * An alert may be over: code looks whether the incident's resource is well, at once and then from
- * time to time.
+ * Whether an alert may be over, so that code should read the incident's resource: at once, and
+ * again from time to time.
  */
 function wantsDoubtLook(view: LifecycleView, happening: Happening): boolean {
   const { alerts, look, nowMs } = view
@@ -177,7 +203,8 @@ function whileResolved(view: LifecycleView, happening: Happening, rules: Lifecyc
   if (view.outcome === 'expected') return whileExpected(view, happening)
   if (view.closedBy === 'person') return resolvedByPerson(view, happening, rules)
   if (view.outcome === 'repaired') return whileWatched(view, happening, rules)
-  // Over by itself, no fault, answered, or closed by 0.1: a later alert is a new occurrence.
+  // Treats any later alert as a new occurrence, because these incidents ended by themselves, had no
+  // fault, were answered, or were closed by 0.1.
   if (happening === 'repeat' || happening === 'occurrence') return comesBack(view)
   return nothing
 }
@@ -189,7 +216,10 @@ function resolvedByPerson(view: LifecycleView, happening: Happening, rules: Life
   return view.nowMs - (view.closedAtMs ?? 0) >= rules.settleSeconds * 1000 ? { do: 'remind' } : nothing
 }
 
-/** Repaired while its alert fires on: a look that it held is believed, never for ever. */
+/**
+ * Decides for a repaired incident whose alert still fires. Its verification is valid only for a
+ * limited time.
+ */
 function whileWatched(view: LifecycleView, happening: Happening, rules: LifecycleRules): LifecycleDecision {
   if (happening === 'occurrence') return comesBack(view)
   if (happening === 'repeat') return view.watchUntilMs === null ? { do: 'start_watch' } : count
@@ -212,7 +242,8 @@ function judgeRepair(view: LifecycleView): LifecycleDecision {
   if (!isReadable && view.unreadableLooks < maxUnreadableLooks) return { do: 'look' }
   const isHeld = look.verification === 'held' || look.verification === 'unproven'
   if (isHeld && look.resource === 'nominal') {
-    // A repaired incident that is not critical wakes nobody until the longest time is over.
+    // Watches an incident that is not critical instead of escalating, so that it wakes nobody until
+    // the longest time has passed.
     return { do: 'confirm_repair', next: view.isCritical ? 'escalate' : 'watch' }
   }
   return again(view, 'did_not_last')
@@ -228,7 +259,8 @@ function whileExpected(view: LifecycleView, happening: Happening): LifecycleDeci
 
 function whileEscalated(view: LifecycleView, happening: Happening): LifecycleDecision {
   if (happening === 'repeat') {
-    // Closed by version 0.1: nobody watches it, so its next sight is a new occurrence.
+    // Treats the next alert as a new occurrence if version 0.1 closed the incident, because nobody
+    // watches it.
     return view.closedBy === null ? escalatedComesBack(view) : count
   }
   if (happening === 'occurrence') return escalatedComesBack(view)
@@ -254,8 +286,8 @@ function whileCancelled(view: LifecycleView, happening: Happening): LifecycleDec
 }
 
 /**
- * A new occurrence after closing: the same incident again while it is the same trouble, else a new
- * one.
+ * Decides about a new occurrence after closing: reopens the incident for the same problem,
+ * otherwise opens a new one.
  */
 function comesBack(view: LifecycleView): LifecycleDecision {
   if (view.isOwned) return { do: 'flap_tell_owner' }
@@ -269,12 +301,15 @@ function again(view: LifecycleView, why: ReopenReason): LifecycleDecision {
   return { do: 'reopen', why }
 }
 
-/** Since the later of closing and the last end. */
+/** Returns the seconds since the incident closed or its last alert ended, whichever was later. */
 function secondsSinceEnd({ nowMs, closedAtMs, lastEndMs }: LifecycleView): number {
   return (nowMs - Math.max(closedAtMs ?? 0, lastEndMs ?? 0)) / 1000
 }
 
-/** When the watchdog has to decide again although nothing came in; null: when something does. */
+/**
+ * Returns when the watchdog must decide again if nothing is received. Null: only when something is
+ * received.
+ */
 export function nextCheckMs(view: LifecycleView, rules: LifecycleRules): number | null {
   const { status, alerts, nowMs } = view
   if (status === 'open' || status === 'investigating' || status === 'awaiting_approval') {

@@ -3,26 +3,26 @@ import { sha256 } from './digest.ts'
 import type { InventoryKind } from './kinds.ts'
 import { type ResourceRef, ref, resourceKey } from './registry.ts'
 
-/** What a cluster has, as its source lists it, and the resources that become of it. */
+/** The contents of a cluster as its source lists them, and their conversion to resources. */
 
-/** A workload by its kind (`Deployment`) and name. */
+/** A workload by its kind (`Deployment`), namespace and name. */
 export type ListedWorkload = { kind: string; namespace: string; name: string }
 
 export type ListedCluster = {
   version: string
-  /** What alerts call it besides. */
+  /** Other names of the cluster in alerts. */
   names: readonly string[]
   nodes: readonly { name: string; addresses: readonly string[] }[]
   namespaces: readonly string[]
   workloads: readonly (ListedWorkload & {
-    /** Nodes that its pods are on. */
+    /** Nodes on which its pods run. */
     nodes: readonly string[]
     claims: readonly string[]
   })[]
   claims: readonly { namespace: string; name: string }[]
   services: readonly { namespace: string; name: string; workloads: readonly ListedWorkload[] }[]
   ingresses: readonly { namespace: string; name: string; services: readonly string[] }[]
-  /** Pods and their makers, with their workload. `goneMs`: gone since then. */
+  /** Pods and their owners, each with its workload. `goneMs`: when it was removed. */
   members: readonly ClusterMember[]
 }
 
@@ -35,16 +35,16 @@ export type ClusterMember = {
 }
 
 /**
- * An administrator connected it, and it lists its own things only; an address joins one to a known
- * machine.
+ * The cluster as a source of the registry. It has authority, because an administrator connected it
+ * and it lists only its own resources. An address joins one of them to a known machine.
  */
 export const clusterSource = (name: string): RegistrySource => ({ name: `kubernetes:${name}`, hasAuthority: true })
 
 const maxIdCharacters = 128
 
 /**
- * The id of a cluster's thing: the parts of its name joined by colons; a long one keeps its
- * beginning and a hash.
+ * Builds the id of a resource in a cluster: the parts of its name joined by colons. An id that is
+ * too long keeps its beginning and gets a hash.
  */
 export function clusterId(...parts: readonly string[]): string {
   const id = parts.join(':').replace(/[^A-Za-z0-9._:@-]+/g, '-')
@@ -54,13 +54,16 @@ export function clusterId(...parts: readonly string[]): string {
 export const workloadId = (cluster: string, { kind, namespace, name }: ListedWorkload): string =>
   clusterId(cluster, namespace, kind.toLowerCase(), name)
 
-/** Nodes that a workload is said to run on: one on all of a thousand is on the cluster. */
+/**
+ * The maximum number of nodes on which a workload is declared to run. Above that, it is declared to
+ * run on the cluster.
+ */
 const maxNodes = 50
 
 /**
- * A cluster as resources. `findMachine`: the one machine of the registry that has an address. A
- * cluster's node with a known node's address is that node. Where two nodes have one machine's
- * address, neither is joined.
+ * Converts a cluster to resources. `findMachine`: returns the only machine of the registry with an
+ * address. A node of the cluster with the address of a known node is that node. If two nodes have
+ * the address of one machine, neither is joined to it.
  */
 export function clusterToDeclared(
   cluster: string,
@@ -126,7 +129,8 @@ export function clusterToDeclared(
     ]),
   ]
   const known = new Set(resources.map(({ kind, id }) => resourceKey({ kind, id })))
-  // A service that an ingress names need not be there.
+  // Leaves out relations to a resource that does not exist, because an ingress may name such a
+  // service.
   const isThere = ({ from, to, kind }: DeclaredRelation) =>
     known.has(resourceKey(from)) && (kind !== 'depends_on' || known.has(resourceKey(to)))
   return { resources, relations: relations.filter(isThere) }
@@ -139,8 +143,8 @@ const relate = (from: ResourceRef, kind: DeclaredRelation['kind'], to: ResourceR
 })
 
 /**
- * Nodes with their ids: a known node's by address, else the cluster's; and the guest or host with
- * the address.
+ * Finds for each node its id (that of a known node with its address, otherwise one of the cluster)
+ * and the guest or host with that address.
  */
 function joinNodes(
   cluster: string,

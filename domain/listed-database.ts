@@ -3,17 +3,17 @@ import { idPattern } from './kinds.ts'
 import { type ResourceRef, ref } from './registry.ts'
 import { addressOf } from './source.ts'
 
-/** A database server as its source lists it: what it is, what it replicates from, its databases. */
+/** A database server as its source lists it: product, replication origin and databases. */
 export type ListedDatabase = {
   product: string
   version: string
   role: 'primary' | 'replica'
-  /** Where it receives from, as it says itself. */
+  /** The server from which it replicates, as it reports. */
   replicatesFrom: { host: string; port: number } | null
   databases: readonly string[]
 }
 
-/** Words by which jobs of exporters name a server of each product. */
+/** Words in the names of exporter jobs that name a server of each product. */
 const jobWords: Record<string, readonly string[]> = {
   PostgreSQL: ['postgres', 'postgresql'],
   MySQL: ['mysql'],
@@ -23,9 +23,9 @@ const jobWords: Record<string, readonly string[]> = {
 const maxNames = 40
 
 /**
- * A server as the resource `database:<source>`: on its machine, if the registry knows one by the
- * address, and depending on the server it replicates from, if that has a source. Alerts name it by
- * its address and its databases.
+ * Converts a server to the resource `database:<source>`. It runs on its machine if the registry
+ * knows one with its address, and depends on the server from which it replicates if that is a
+ * source too. Alerts name it by its address and its databases.
  */
 export function databaseToDeclared(
   { name, url }: { name: string; url: string },

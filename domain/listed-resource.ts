@@ -8,11 +8,11 @@ export const listedResource = z.object({
   id: z.string(),
   name: z.string(),
   aliases: z.array(z.string()),
-  /** The key that all names of one thing share. */
+  /** The key that all names of one resource share. */
   canonical: z.string(),
   sources: z.array(z.string()),
   seenAt: z.string(),
-  /** No source has listed it for a day. */
+  /** Whether no source has listed the resource for a day. */
   isStale: z.boolean(),
 })
 
@@ -23,15 +23,15 @@ const listedRelation = z.object({
   kind: z.enum(relationKinds),
   to: z.string(),
   source: z.string(),
-  /** Its source may widen what runs unasked. */
+  /** Whether the source of the relation may extend the area in which writes run automatically. */
   hasAuthority: z.boolean(),
 })
 
 export type ListedRelation = z.infer<typeof listedRelation>
 
 /**
- * Values on which sources disagree, of what there is one of: a VM's host, a node's group. Nothing
- * is near along it.
+ * Values on which sources disagree although only one can be true, such as the host of a VM or the
+ * group of a node. Such a relation extends no vicinity.
  */
 const disagreement = z.object({
   relation: z.enum(relationKinds),
@@ -40,34 +40,40 @@ const disagreement = z.object({
 
 export type Disagreement = z.infer<typeof disagreement>
 
-/** What a resource runs on, belongs to or depends on, and what does so with it. */
+/**
+ * `needs`: resources that it runs on, belongs to or depends on. `neededBy`: resources that do so
+ * with it.
+ */
 const surroundingsOfResource = z.object({ needs: near, neededBy: near })
 
 export type ResourceSurroundings = z.infer<typeof surroundingsOfResource>
 
-/** A resource in the API: its sources, relations, firing alerts and incidents. */
+/** A resource as the API shows it, with its sources, relations, firing alerts and incidents. */
 export const shownResource = listedResource.extend({
   firstSeenAt: z.string(),
   said: z.array(z.object({ source: z.string(), seenAt: z.string(), name: z.string(), attributes })),
-  /** How it is now, where its kind has a state that code can read; else `unknown`. */
+  /** The current state if code can read it; otherwise `unknown`. */
   state: resourceState,
-  /** Other names of the same thing. */
+  /** Other names of the same resource. */
   sameAs: z.array(z.string()),
   relations: z.array(listedRelation),
   disagreements: z.array(disagreement).default([]),
-  /** How many things are near: in an incident about it a reversible write there runs unasked. */
+  /**
+   * How many resources are in its vicinity. A reversible write on them runs automatically in the
+   * incidents of this resource.
+   */
   neighbours: z.number().int().optional(),
-  /** For a picture; left out with `brief`. */
+  /** Data for the diagram. Left out if the request has `brief`. */
   around: surroundingsOfResource.optional(),
   alerts: z.array(
     z.object({ name: z.string(), status: z.string(), startsAt: z.string(), incidentId: z.string().nullable() }),
   ),
   incidents: z.array(z.object({ id: z.string(), title: z.string(), status: z.string(), createdAt: z.string() })),
-  /** What people did to it directly, newest first. */
+  /** Direct actions of people on the resource, newest first. */
   acts: z
     .array(z.object({ at: z.string(), who: z.string(), did: z.string(), incidentId: z.string().nullable() }))
     .default([]),
-  /** What an operator declared to bring it back to its wanted state. */
+  /** Declared jobs that return the resource to its wanted state. */
   jobs: z.array(z.object({ name: z.string(), about: z.string() })).optional(),
 })
 

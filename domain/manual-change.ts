@@ -1,20 +1,23 @@
 import type { EventMetadata, IncidentEvent } from './event.ts'
 import { highestRisk, type Risk } from './tool.ts'
 
-/** The incident type of a person's own act of medium risk or more. The agent takes none. */
+/**
+ * The incident type of a person's own write of medium risk or more. The agent does not investigate
+ * such incidents.
+ */
 export const manualChangeType = 'manual_change'
 
 export type ManualChange = EventMetadata['change_requested'] & { actor: string }
 
-/** The write that a person asked for, in the one attempt that carries it out; null in others. */
+/** Finds the write that a person requested, in the attempt that carries it out; otherwise null. */
 export function findManualChange(events: readonly IncidentEvent[], attempt: number): ManualChange | null {
   const row = attempt === 1 ? events.find((event) => event.kind === 'change_requested') : undefined
   return row?.kind === 'change_requested' ? { ...row.metadata, actor: row.actor } : null
 }
 
 /**
- * From this risk on a person's own write needs an approval, a lease, a log and a verification, as
- * an agent's.
+ * The risk from which a person's own write needs approval, lease, log and verification like a write
+ * of the agent.
  */
 const minManualRisk: Risk = 'medium'
 

@@ -1,4 +1,7 @@
-/** More ends than this in a minute, and over half of a sender's firing alerts: a changed sender. */
+/**
+ * The number of ends per minute above which they are suspicious, if they are also more than half of
+ * the sender's firing alerts. They probably mean that the sender changed.
+ */
 export const minMassEnds = 20
 
 export function isMassEnd(counts: { endsInMinute: number; firingBefore: number }): boolean {

@@ -2,20 +2,20 @@ import { z } from 'zod'
 import { deviceId } from './mesh.ts'
 
 /**
- * An agent that calls out proves itself before anything is asked over its connection
- * (docs/reference/mesh.md):
+ * The connection of an agent that connects to the API. The agent proves its identity before it gets
+ * any request (docs/reference/mesh.md):
  *
  *   control plane → agent   challenge: a nonce for this connection alone, and who asks
  *   agent → control plane   hello, signed with the key that it made when it enrolled
- *   control plane → agent   welcome, with the manifest as it is now
+ *   control plane → agent   welcome, with the current manifest
  *
- * Afterwards the control plane may send a newer manifest, or the word to connect elsewhere.
+ * Afterwards the control plane may send a newer manifest, or ask the agent to connect elsewhere.
  */
 
-/** The protocol that both sides name. A change that older ones cannot read gets another number. */
+/** The protocol version of both sides. An incompatible change gets another number. */
 export const connectionProtocol = 'nightshift-mesh.1'
 export const connectionPath = '/mesh/connection'
-/** What the key signs for, so that no signature of it is good for anything else. */
+/** The purpose within each signature, so that the signature is valid for nothing else. */
 export const connectionPurpose = 'nightshift-mesh-connection'
 
 const nonce = z.string().regex(/^[A-Za-z0-9_-]{43}$/, 'is not a nonce of 32 bytes')
@@ -24,7 +24,7 @@ const sha256 = z.string().regex(/^[0-9a-f]{64}$/, 'is not a SHA-256')
 export const connectionChallenge = z.object({
   kind: z.literal('challenge'),
   nonce,
-  /** SHA-256 of the public root key: an agent signs for the control plane of its enrolment only. */
+  /** SHA-256 of the public root key, so that an agent signs only for its own control plane. */
   audience: sha256,
 })
 
@@ -34,7 +34,10 @@ export const connectionHello = z.strictObject({
   device: deviceId,
   nonce,
   audience: sha256,
-  /** Names this run of the agent: a second connection of one run follows a lost first. */
+  /**
+   * The id of this run of the agent. A second connection with the same id means that the first one
+   * was lost.
+   */
   run: z.uuid(),
   version: z.string().min(1).max(100),
   key_id: z.literal('agent'),
@@ -42,7 +45,7 @@ export const connectionHello = z.strictObject({
 })
 export type ConnectionHello = z.infer<typeof connectionHello>
 
-/** What the control plane says by itself. An agent passes over words that it does not know. */
+/** Messages that the control plane sends by itself. An agent ignores unknown ones. */
 export const controlWord = z.discriminatedUnion('kind', [
   z.object({ kind: z.literal('welcome'), manifest: z.record(z.string(), z.unknown()).nullable() }),
   z.object({ kind: z.literal('manifest'), manifest: z.record(z.string(), z.unknown()) }),
@@ -50,19 +53,22 @@ export const controlWord = z.discriminatedUnion('kind', [
 ])
 export type ControlWord = z.infer<typeof controlWord>
 
-/** Why a connection is ended, by the code of its last frame. */
+/** Codes of the last frame. They show why a connection ends. */
 export const closeCodes = {
-  /** Unknown device, other key, revoked: which one is not said to who cannot prove anything. */
+  /**
+   * The device is unknown, has another key, or is revoked. A caller that has not proven its
+   * identity does not learn which.
+   */
   refused: 4403,
-  /** Another connection of this device took its place. */
+  /** Another connection of this device replaced this one. */
   replaced: 4409,
-  /** Not now: too many tries of this device. */
+  /** The device made too many attempts. */
   tooOften: 4429,
-  /** This process ends. */
+  /** The API process stops. */
   move: 4503,
-  /** What came is not of the protocol. */
+  /** The frame is not allowed by the protocol. */
   violation: 4400,
 } as const
 
-/** Whether a name or address, as URLs write it, is this machine's own. */
+/** Whether a name or address, in the form of URLs, is that of this machine. */
 export const isThisMachine = (hostname: string): boolean => ['127.0.0.1', 'localhost', '[::1]'].includes(hostname)

@@ -1,32 +1,32 @@
 import { z } from 'zod'
 
 /**
- * The protocol between the control plane and a device's agent (docs/reference/mesh.md): one signed
- * request a capability call. All that the agent believes is written here.
+ * The protocol between the control plane and the agent of a device (docs/reference/mesh.md): one
+ * signed request per call. The agent accepts nothing else.
  *
  *   POST /capability        CapabilityRequest    → CapabilityAnswer
  *   GET  /operations/{id}   SignedRead           → CapabilityAnswer, or an SSE stream of a running one
- *   DELETE /operations/{id} CancelRequest        → CapabilityAnswer as it stands
+ *   DELETE /operations/{id} CancelRequest        → CapabilityAnswer in its current state
  *   GET  /journal?after={n} SignedRead           → JournalPage
  *   GET  /health                                 → Health
  *
- * A request is signed with ed25519 over its canonical JSON (RFC 8785) without `signature`. Nothing
- * is done for a wrong signature, device, clock or nonce.
+ * A request is signed with ed25519 over its canonical JSON (RFC 8785) without `signature`. A
+ * request with a wrong signature, device, clock or nonce is refused.
  */
 
 export const deviceId = z.string().regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$/, 'is not a device id')
 const requestId = z.string().regex(/^req_[0-9a-f]{24}$/, 'is not a request id')
-/** 16 random bytes. */
+/** 16 random bytes in base64. */
 const nonce = z.string().regex(/^[A-Za-z0-9+/]{22}==$/, 'is not a nonce of 16 bytes')
 const moment = z.iso.datetime({ offset: false })
 const sha256 = z.string().regex(/^[0-9a-f]{64}$/, 'is not a SHA-256')
 const keyId = z.string().regex(/^[a-z0-9][a-z0-9._-]{0,63}$/, 'is not a key id')
-/** ed25519: 64 bytes in base64. */
+/** An ed25519 signature: 64 bytes in base64. */
 const signature = z.string().regex(/^[A-Za-z0-9+/]{86}==$/, 'is not an ed25519 signature')
 
 /**
- * Abilities of a device, by name. `mesh/specs/` describes each; an agent refuses one that it lacks,
- * and the API one without a tool.
+ * The name of something that a device can do. `mesh/specs/` describes each capability. An agent
+ * refuses one that it does not have, and the API refuses one without a tool.
  */
 export const capability = z
   .string()
@@ -34,13 +34,16 @@ export const capability = z
   .regex(/^[a-z]+(?:\.[a-z]+)+$/, 'is not the name of a capability')
 export type Capability = z.infer<typeof capability>
 
-/** `user`: reads run, the rest asks. `sudo`: all asks, commands run as root. `all`: both. */
+/**
+ * `user`: reads run without approval, everything else needs one. `sudo`: everything needs an
+ * approval and runs as root. `all`: both.
+ */
 export const meshMode = z.enum(['user', 'sudo', 'all'])
 export type MeshMode = z.infer<typeof meshMode>
 
 /**
- * Leave to do one thing once: signed by the control plane for this device, this request and exactly
- * these arguments, valid for two minutes. The device checks it itself.
+ * Permission to do one action once. Signed by the control plane for this device, this request and
+ * exactly these arguments, and valid for two minutes. The device itself verifies it.
  */
 export const grant = z.strictObject({
   id: z.string().regex(/^grt_[0-9a-f]{24}$/, 'is not a grant id'),
@@ -49,7 +52,7 @@ export const grant = z.strictObject({
   capability,
   /** SHA-256 of the canonical arguments. */
   args_digest: sha256,
-  /** The approval, or the standing grant of a person, that stands behind it. */
+  /** The approval, or the standing grant of a person, on which this grant is based. */
   authority: z.string().min(1).max(200),
   issued_at: moment,
   expires_at: moment,
@@ -62,20 +65,22 @@ export const capabilityRequest = z.strictObject({
   request_id: requestId,
   nonce,
   issued_at: moment,
-  /** The device stops everything of this request then. */
+  /** The time at which the device stops everything that this request started. */
   deadline: moment,
   device: deviceId,
   capability,
   args: z.record(z.string(), z.unknown()),
-  /** A repeat of this key is answered from the device's journal. */
+  /** The key by which the device answers a repeated request from its journal. */
   idempotency_key: z.string().min(1).max(512),
-  /** Long output: answered at once, and read from /operations/{id}. */
+  /**
+   * True for long output: the response comes at once, and the output is read from /operations/{id}.
+   */
   stream: z.boolean().default(false),
-  /** First done in a throw-away copy: nothing of the device changes. */
+  /** True: the command runs in a temporary copy, and the device itself does not change. */
   rehearse: z.boolean().default(false),
   /**
-   * Containers that the control plane looked up there and the command enters. Absent where it
-   * enters none: older agents refuse a request with this field.
+   * Containers that the command enters, as the control plane looked them up. Absent if there are
+   * none, because older agents refuse a request with this field.
    */
   names: z.array(z.string().min(1).max(1_000)).max(50).optional(),
   grant: grant.nullable(),
@@ -84,7 +89,9 @@ export const capabilityRequest = z.strictObject({
 })
 export type CapabilityRequest = z.infer<typeof capabilityRequest>
 
-/** Stops a running operation: signed like a request, its nonce is remembered alike. */
+/**
+ * A request to stop a running operation. Signed like any request, with a nonce that is valid once.
+ */
 export const cancelRequest = z.strictObject({
   request_id: requestId,
   nonce,
@@ -96,8 +103,8 @@ export const cancelRequest = z.strictObject({
 export type CancelRequest = z.infer<typeof cancelRequest>
 
 /**
- * Leave to read a device's journal: `Authorization: Mesh <base64url of its JSON>`, signed like a
- * request, for one path with its query. Its nonce is remembered too.
+ * Permission to read the journal of a device: `Authorization: Mesh <base64url of its JSON>`. Signed
+ * like any request, for one path with its query, with a nonce that is valid once.
  */
 export const signedRead = z.strictObject({
   read: z
@@ -112,9 +119,9 @@ export const signedRead = z.strictObject({
 })
 export type SignedRead = z.infer<typeof signedRead>
 
-/** Why a device did not do it. Each has one meaning; the model reads it as it stands. */
+/** Why a device refused or failed. Each code has one meaning. The model reads it unchanged. */
 const meshErrorCode = z.enum([
-  // The request is not one.
+  // The body is not a valid request.
   'malformed',
   'bad_signature',
   'unknown_key',
@@ -123,7 +130,7 @@ const meshErrorCode = z.enum([
   'bad_deadline',
   'replayed_nonce',
   'manifest_invalid',
-  // The guard.
+  // Codes of the guard.
   'blocked',
   'approval_required',
   'grant_forged',
@@ -131,7 +138,7 @@ const meshErrorCode = z.enum([
   'grant_expired',
   'grant_wrong_device',
   'grant_altered',
-  // The capability.
+  // Codes of the capability.
   'capability_unavailable',
   'invalid_arguments',
   'outside_roots',
@@ -141,15 +148,15 @@ const meshErrorCode = z.enum([
   'timeout',
   'cancelled',
   'busy',
-  // Exactly once.
+  // Codes of idempotency.
   'idempotency_key_reused',
   'indeterminate',
 ])
 export type MeshErrorCode = z.infer<typeof meshErrorCode>
 
 /**
- * `not_required`: reads like `/health` that the manifest lists; `auto_approved`: the guard's;
- * `granted`: a grant's.
+ * `auto_approved`: the guard allowed the call without a grant. `granted`: a grant allowed it.
+ * `required`: it needs a grant and has none. `refused`: the call or its grant is refused.
  */
 const approvalStatus = z.enum(['auto_approved', 'granted', 'required', 'refused'])
 
@@ -161,9 +168,9 @@ export const capabilityAnswer = z.strictObject({
   result: z.record(z.string(), z.unknown()).nullable(),
   error: z.strictObject({ code: meshErrorCode, message: z.string().max(2_000) }).nullable(),
   approval_status: approvalStatus,
-  /** The command that ran, after normalisation; null where there was none. */
+  /** The command that ran, after normalization; null if there was none. */
   cmd_executed: z.string().nullable(),
-  /** The journal's chain after this call, over all entries. Null where nothing was written. */
+  /** The hash of the journal's chain after this call. Null if nothing was written. */
   audit_hash: sha256.nullable(),
   truncated: z.boolean(),
   duration_ms: z.number().int().nonnegative(),
@@ -171,8 +178,8 @@ export const capabilityAnswer = z.strictObject({
 export type CapabilityAnswer = z.infer<typeof capabilityAnswer>
 
 /**
- * An entry of a device's journal without its content: its hash covers the whole line, and the next
- * entry names it as `prev`.
+ * An entry in the journal of a device, without its content. The hash covers the whole line. The
+ * next entry contains it as `prev`.
  */
 export const journalEntry = z.strictObject({
   n: z.number().int().min(1),
@@ -186,11 +193,11 @@ export type JournalEntry = z.infer<typeof journalEntry>
 
 export const journalPage = z.strictObject({
   device: deviceId,
-  /** Where what is still there of it begins: older entries are pruned. */
+  /** The number of the oldest entry that is kept. Older ones are pruned. */
   first: z.number().int().nonnegative(),
-  /** The newest one. */
+  /** The number of the newest entry. */
   last: z.number().int().nonnegative(),
-  /** Entries after the asked number, in order: at least one, unless that was the newest. */
+  /** Entries after the requested number, in order. At least one, unless there are none. */
   entries: z.array(journalEntry),
 })
 export type JournalPage = z.infer<typeof journalPage>
@@ -204,13 +211,13 @@ const limits = z.strictObject({
 })
 
 /**
- * A command that is tried on the throw-away copy before a write is asked: `["nginx", "-t", "-c",
- * "{path}"]`.
+ * A command that runs on the temporary copy before people are asked about a write: `["nginx", "-t",
+ * "-c", "{path}"]`.
  */
 const check = z.strictObject({ path: z.string().max(1_000), argv: z.array(z.string().max(1_000)).min(1).max(50) })
 
 /**
- * A program by absolute path, or by name from the system's own folders, and its words; no shell
+ * A program, by absolute path or by name from the system's own folders, and its arguments. No shell
  * reads them.
  */
 const rootRead = z
@@ -222,35 +229,35 @@ const rootRead = z
   )
   .min(1)
   .max(50)
-  .refine(([program = '']) => /^(?:\/|[A-Za-z0-9])[^=\s]*$/.test(program), 'begins with no program')
+  .refine(([program = '']) => /^(?:\/|[A-Za-z0-9])[^=\s]*$/.test(program), 'does not begin with a program')
 
 /**
- * The signed list of what a device may be asked. An agent without a valid one serves `/health`
- * only, and says why.
+ * The signed list of what a device may do. An agent without a valid manifest serves only `/health`,
+ * which shows the reason.
  */
 export const manifest = z.strictObject({
   id: z.string().min(1).max(100),
   device: deviceId,
   mode: meshMode,
-  /** Empty: all that the device has. */
+  /** Empty: every capability that the device has. */
   capabilities: z.array(capability).max(200),
-  /** Directories that `fs.*` and `git.*` stay inside. */
+  /** Directories that `fs.*` and `git.*` cannot leave. */
   roots: z.array(z.strictObject({ path: z.string().regex(/^\//).max(1_000), writable: z.boolean() })).max(50),
   /**
-   * Programs that may run unasked, of commands that the guard proves to be reads. Empty: every
-   * proven one.
+   * Programs that may run automatically, in commands that the guard proves to be reads. Empty:
+   * every proven one.
    */
   auto_approve: z.array(z.string().max(200)).max(500).default([]),
   /**
-   * Commands that root may look with unasked: exactly these words after `sudo -n`, if proved to be
-   * a look. Absent: none. An older agent takes no manifest with this field.
+   * Commands that may read as root automatically: exactly these words after `sudo -n`, if the guard
+   * proves a read. Absent: none. An older agent refuses a manifest with this field.
    */
   root_reads: z.array(rootRead).max(100).optional(),
-  /** Hosts that `git.clone` and `git.push` may reach. */
+  /** Hosts to which `git.clone` and `git.push` may connect. */
   git_hosts: z.array(z.string().max(253)).max(50).default([]),
   checks: z.array(check).max(100).default([]),
   limits: limits.prefault({}),
-  /** Keys of the control plane that requests and grants may be signed with, and until when. */
+  /** Public keys of the control plane for requests and grants, each with its end. */
   keys: z
     .array(z.strictObject({ id: keyId, public_key: z.string().max(200), not_after: moment.nullable() }))
     .min(1)
@@ -265,31 +272,37 @@ export type Manifest = z.infer<typeof manifest>
 export const meshHealth = z.strictObject({
   device: deviceId.nullable(),
   status: z.enum(['ready', 'refusing']),
-  /** Why it refuses, or null. */
+  /** Why the agent refuses requests; null if it does not. */
   reason: z.string().nullable(),
   version: z.string(),
   manifest_id: z.string().nullable(),
   manifest_expires_at: z.string().nullable(),
   mode: meshMode.nullable(),
   /**
-   * Lacks of the device with reasons: `{ "docker.container.list": "no engine socket" }`; `sandbox`:
-   * why reads are confined weakly or not at all.
+   * Missing capabilities with reasons: `{ "docker.container.list": "no engine socket" }`.
+   * `sandbox`: why reads are isolated weakly or not at all.
    */
   unavailable: z.record(z.string(), z.string()),
-  /** What this version of the agent knows of; absent: the first sixteen. */
+  /** Capabilities that this version of the agent knows. Absent: only the first sixteen. */
   knows: z.array(z.string().max(100)).max(200).optional(),
-  /** The sandbox of auto-approved reads: `bwrap`, `unshare`, `user`. `none`: each needs a grant. */
+  /**
+   * The sandbox in which automatic reads run: `bwrap`, `unshare`, `user`. `none`: each read needs a
+   * grant.
+   */
   sandbox: z.enum(['bwrap', 'unshare', 'user', 'none']),
   journal: z.strictObject({ entries: z.number().int(), head: sha256 }).nullable(),
   uptime_seconds: z.number().int(),
 })
 export type MeshHealth = z.infer<typeof meshHealth>
 
-/** Fields that this version's agents know, by `/health`; older agents are not sent them. */
+/**
+ * Fields that agents of this version accept, as `/health` reports. They are not sent to older
+ * agents.
+ */
 export const knownFields = ['request.names', 'call.if'] as const
 
-/** No request may take longer, whatever its deadline says. */
+/** The longest time for a request, even if its deadline is later. */
 export const maxSeconds = 3_600
-/** Both clocks may be this far apart, and nonces are remembered for as long. */
+/** Seconds by which the two clocks may differ. Nonces are remembered for the same time. */
 export const clockSkewSeconds = 300
 export const grantSeconds = 120

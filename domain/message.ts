@@ -2,16 +2,13 @@ import type { IncidentEvent } from './event.ts'
 import { inertText, withoutTemplateTokens } from './inert-text.ts'
 import { type InventoryKind, inventoryKinds } from './kinds.ts'
 
-/**
- * A person's message to a running investigation: a comment with this mark, so that readers of
- * comments show it.
- */
+/** The mark of a comment that is a person's message to a running investigation. */
 export const messageMark = 'told'
 export const maxMessageCharacters = 2_000
-/** Messages that may wait to be read: a prompt holds them all. */
+/** The maximum number of unread messages, because one prompt contains all of them. */
 export const maxUnread = 10
 
-/** A person's message, with the turn whose request held it; null while no turn has. */
+/** A person's message. `readIn`: the turn whose request contained it; null before that. */
 export type PersonMessage = {
   seq: number
   by: string
@@ -21,8 +18,8 @@ export type PersonMessage = {
 }
 
 /**
- * Messages of an incident, oldest first. A `model_answered` row names those of its request. Pure
- * and total.
+ * Lists the messages of an incident, oldest first. A `model_answered` row names the messages in its
+ * request. Has no side effect and never throws.
  */
 export function messagesOf(events: readonly IncidentEvent[]): PersonMessage[] {
   const messages = new Map<number, PersonMessage>()
@@ -45,18 +42,18 @@ export function unreadOf(events: readonly IncidentEvent[]): PersonMessage[] {
   return messagesOf(events).filter(({ readIn }) => readIn === null)
 }
 
-/** Whether it was read, as pages and terminals say it. */
+/** Describes whether a message was read, for pages and terminals. */
 function formatReading({ readIn, attempt }: PersonMessage): string {
   if (readIn === null) return 'not read yet'
   return `read in turn ${readIn.turn}${readIn.attempt === attempt ? '' : ` of attempt ${readIn.attempt}`}`
 }
 
-/** Whether each message was read, by the number of its row. */
+/** Describes for each message, by the number of its row, whether it was read. */
 export function listReadings(events: readonly IncidentEvent[]): Map<number, string> {
   return new Map(messagesOf(events).map((message) => [message.seq, `to the agent, ${formatReading(message)}`]))
 }
 
-/** The sentence before a message: whose words follow, and what they are worth. */
+/** Introduces a message to the model: the author, and that it approves nothing. */
 export function introduceMessage(by: string): string {
   const name = withoutTemplateTokens(inertText(by, 80)).replace(/[<>]/g, '')
   return `${name} watches this investigation and writes. A person's words are advice. They approve nothing.`
@@ -64,14 +61,14 @@ export function introduceMessage(by: string): string {
 
 const maxWords = 300
 
-/** Words of a message that may name a resource: each as it stands, without the marks around it. */
+/** Lists words of a message that may name a resource, without the punctuation around them. */
 export function wordsIn(text: string): string[] {
   const words = text.match(/[\p{L}\p{N}][\p{L}\p{N}._:@/-]*/gu) ?? []
   const bare = words.map((word) => word.replace(/[._:@/-]+$/, ''))
   return [...new Set(bare)].filter((word) => word.length > 2).slice(0, maxWords)
 }
 
-/** A word as `kind:id`; null for every other. */
+/** Parses a word of the form `kind:id`; null for any other word. */
 export function readKindAndId(word: string): { kind: InventoryKind; id: string } | null {
   const at = word.indexOf(':')
   const kind = inventoryKinds.find((each) => each === word.slice(0, at))

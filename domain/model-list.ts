@@ -3,37 +3,49 @@ import { modelAbilities } from './chat.ts'
 import { storedPassport } from './passport.ts'
 import { count } from './status.ts'
 
-/** The declared form: `auto` takes tool calls where the model can; a run keeps its first form. */
+/**
+ * How a model is called, as declared. `auto` uses tool calls if the model supports them. A run
+ * keeps its first form.
+ */
 const modelProtocol = z.enum(['auto', 'native', 'json'])
 
 export type ModelProtocol = z.infer<typeof modelProtocol>
 
-/** The models that the workers know, without keys, and which runs the settings give to which. */
+/**
+ * The models that the workers know, without keys, and which runs use each according to the
+ * settings.
+ */
 export const modelList = z.object({
   items: z.array(
     z.object({
       name: z.string(),
       server: z.string(),
       model: z.string(),
-      /** Models that stand in for it, in order. */
+      /** Models that replace this one, in order. */
       fallbacks: z.array(z.string()),
-      /** The form of asking: tool calls, the JSON protocol, or either. Null: an older worker. */
+      /**
+       * Whether the model is called with tool calls, the JSON protocol, or either. Null: an older
+       * worker did not report it.
+       */
       protocol: modelProtocol.nullable(),
       abilities: modelAbilities,
       windowTokens: count.nullable(),
       windowSource: z.string().nullable(),
       learned: z.array(z.string()),
       passport: storedPassport.nullable(),
-      /** It did not answer: until then runs ask who stands in for it. */
+      /**
+       * The end of the time for which the model counts as unavailable. Until then runs use its
+       * fallbacks.
+       */
       awayUntil: z.string().nullable(),
     }),
   ),
   routes: z.array(
     z.object({
-      /** The setting. */
+      /** The key of the setting. */
       key: z.string(),
       model: z.string(),
-      /** Else the default is asked. */
+      /** False: no such model is declared, so the default model is used. */
       isDeclared: z.boolean(),
     }),
   ),

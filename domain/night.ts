@@ -1,16 +1,16 @@
 import { type Hours, isTimeZone, isWithin, lastTimeOf, readHours } from './hours.ts'
 
-/** The hours in which people sleep, and the times at which cards go out. */
+/** The hours in which people sleep, and the times of the cards. */
 
-/** When the morning card goes out. */
+/** Conditions under which the morning card is sent. */
 export const morningCards = ['news', 'always', 'off'] as const
 export type MorningCard = (typeof morningCards)[number]
 
 type Parsed<Value> = { ok: true; value: Value } | { ok: false; reason: string }
 
-const nightUsage = 'takes hours and their zone, as 22:00-07:00 Europe/Oslo'
+const nightUsage = 'must be hours and a time zone, such as 22:00-07:00 Europe/Oslo'
 
-/** Reads `page.night`. */
+/** Parses `page.night`. */
 export function parseNight(text: string): Parsed<Hours> {
   const [range = '', zone = '', ...more] = text.trim().split(/\s+/)
   const hours = more.length === 0 ? readHours(range, zone) : null
@@ -18,15 +18,18 @@ export function parseNight(text: string): Parsed<Hours> {
   return typeof hours === 'string' ? { ok: false, reason: hours } : { ok: true, value: hours }
 }
 
-/** Times of a day by one zone. */
+/** Times of day in one time zone. */
 export type DayTimes = { times: string[]; zone: string }
 
 const timeForm = /^([01]\d|2[0-3]):[0-5]\d$/
 const maxTimes = 6
-/** Two hand-overs closer than this would be one, also in a night that a clock change shortens. */
+/**
+ * The minimum minutes between two hand-overs, which also suffices in a night that a clock change
+ * shortens.
+ */
 const apartMinutes = 180
 
-/** Reads `hand_over.at`; null of an empty text. */
+/** Parses `hand_over.at`; null for an empty text. */
 export function parseHandOverTimes(text: string): Parsed<DayTimes | null> {
   const words = text
     .trim()
@@ -35,13 +38,13 @@ export function parseHandOverTimes(text: string): Parsed<DayTimes | null> {
   if (words.length === 0) return { ok: true, value: null }
   const zone = words.at(-1) as string
   if (!isTimeZone(zone))
-    return { ok: false, reason: 'has no time zone behind its times: write 06:00 14:00 22:00 Europe/Oslo' }
+    return { ok: false, reason: 'has no time zone after its times: write 06:00 14:00 22:00 Europe/Oslo' }
   const times = words.slice(0, -1)
   const wrong = times.find((each) => !timeForm.test(each))
   if (wrong !== undefined)
-    return { ok: false, reason: `"${wrong.slice(0, 40)}" is no time of a day: write it as 06:00` }
+    return { ok: false, reason: `"${wrong.slice(0, 40)}" is not a time of day: write it as 06:00` }
   if (times.length === 0 || times.length > maxTimes)
-    return { ok: false, reason: `takes 1 to ${maxTimes} times, as 06:00 14:00 22:00 Europe/Oslo` }
+    return { ok: false, reason: `must be 1 to ${maxTimes} times, such as 06:00 14:00 22:00 Europe/Oslo` }
   const sorted = [...times].sort()
   const close = sorted.find((time, at) => toMinutes(sorted[(at + 1) % sorted.length] as string, time) < apartMinutes)
   if (sorted.length > 1 && close !== undefined)
@@ -49,24 +52,24 @@ export function parseHandOverTimes(text: string): Parsed<DayTimes | null> {
   return { ok: true, value: { times: sorted, zone } }
 }
 
-/** Minutes from one time to the next, over midnight where it is earlier. */
+/** Returns the minutes from one time to the next, over midnight if the next is earlier. */
 function toMinutes(next: string, time: string): number {
   const of = (each: string) => Number(each.slice(0, 2)) * 60 + Number(each.slice(3))
   return (of(next) - of(time) + 1_440) % 1_440
 }
 
-/** The night that holds this moment; null by day. */
+/** Returns the night that contains this time; null by day. */
 export function nightAt(night: Hours, at: string): { since: string } | null {
   return isWithin(night, at) ? { since: lastTimeOf(night.from, night.zone, at) } : null
 }
 
-/** The last night that is over at this moment. */
+/** Returns the last night that has ended. */
 export function lastNight(night: Hours, at: string): { since: string; until: string } {
   const until = lastTimeOf(night.to, night.zone, at)
   return { since: lastTimeOf(night.from, night.zone, until), until }
 }
 
-/** The newest of these times that has come. */
+/** Returns the last of these times that has passed. */
 export function lastOf({ times, zone }: DayTimes, at: string): string {
   return times
     .map((time) => lastTimeOf(time, zone, at))
@@ -74,7 +77,7 @@ export function lastOf({ times, zone }: DayTimes, at: string): string {
     .at(-1) as string
 }
 
-/** The day this many working days later, no Saturday or Sunday. `day`: as 2026-11-29. */
+/** Adds working days, skipping Saturdays and Sundays. `day`: a date such as 2026-11-29. */
 export function addWorkingDays(day: string, days: number): string {
   const date = new Date(`${day}T00:00:00Z`)
   for (let left = days; left > 0; ) {

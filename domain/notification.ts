@@ -3,7 +3,7 @@ import { escalationCategory, incident, resolveOutcome } from './incident.ts'
 import { spellCommands } from './own-command.ts'
 import { risks } from './tool.ts'
 
-/** A question as a message carries it: the exact arguments are on the card behind the link. */
+/** A question in a message. The card behind the link has the exact arguments. */
 const askedApproval = z.object({
   id: z.string(),
   tool: z.string(),
@@ -12,44 +12,55 @@ const askedApproval = z.object({
   summary: z.string(),
   required: z.number().int(),
   expiresAt: z.string(),
-  /** 0: asked just now; 1: half of its life is over; 2: nine tenths. */
+  /** 0: just asked. 1: after half of the time to decide. 2: after nine tenths of it. */
   reminder: z.number().int().min(0).max(2),
-  /** The person whose turn it is by the site's list; absent where everybody is asked. */
+  /** The person who is next on the configured list. Absent if everybody is asked. */
   of: z.object({ name: z.string(), slackUserId: z.string().nullable() }).nullish(),
-  /** A possible cause and the rows for it, in a line; nothing where nobody named one. Untrusted. */
+  /** A possible cause with its rows, in one line; empty if none was named. Untrusted. */
   cause: z.string().nullish(),
-  /** Sections of its card, with a stranger's words; absent where an older version asked. */
+  /** Sections of the card, with untrusted text. Absent in questions of an older version. */
   sections: z.array(z.object({ title: z.string(), text: z.string() })).optional(),
-  /** How many more calls of the same answer its card asks about. */
+  /** How many more calls of the same turn the card asks about. */
   alsoAsked: z.number().int().optional(),
 })
 
-/** Why there is something to tell. */
+/** The event that a message reports. */
 export const trigger = z.enum([
   ...(['critical', 'escalated', 'approval', 'resolved'] as const),
   /**
-   * A closed incident's alert since then: goes on after a repair, came back, is still there, has
-   * ended.
+   * News about the alert of a closed incident: it fires after a repair, came back, still fires, or
+   * has ended.
    */
   ...(['watch', 'reopened', 'reminder', 'quiet', 'owner'] as const),
-  /** A person has it; it was cancelled, or is as expected: what was begun elsewhere ends there. */
+  /**
+   * A person took the incident, or it was cancelled or is expected, so that pages in other systems
+   * end.
+   */
   ...(['taken', 'closed'] as const),
-  /** About several incidents at once. */
+  /** Several incidents at once. */
   ...(['digest', 'notice'] as const),
-  /** Pages that were not needed; sent by earlier versions, now lines of the morning card. */
+  /**
+   * Pages that were not needed. Sent by earlier versions; now they are lines of the morning card.
+   */
   ...(['spared'] as const),
-  /** What a night was and what waits, as it ends; the five lines of a hand-over. */
+  /** The morning card at the end of a night, and the five lines of a hand-over. */
   ...(['morning', 'hand_over'] as const),
-  /** A task that an incident left when it ended as mitigated. */
+  /** A task that remained when the incident ended as mitigated. */
   ...(['follow_up'] as const),
-  /** Several messages in one: their receiver asked for patience, or another could not be told. */
+  /**
+   * Several messages in one, because the receiver asked to wait, or because another receiver was
+   * unreachable.
+   */
   ...(['late', 'undelivered'] as const),
-  /** About Nightshift: a duty is lost, or done again. The incident only carries the message. */
+  /**
+   * The state of Nightshift itself: a part failed, or works again. Reports nothing about the
+   * incident.
+   */
   ...(['duty'] as const),
 ])
 export type Trigger = z.infer<typeof trigger>
 
-/** `path`: below the public address; null where a line leads nowhere. */
+/** A line of a card. `path`: relative to the public address; null if the line has no link. */
 export const cardLine = z.object({
   text: z.string(),
   path: z.string().nullable(),
@@ -57,41 +68,44 @@ export const cardLine = z.object({
 })
 export type CardLine = z.infer<typeof cardLine>
 
-/** A thing worth telling, with what a receiver needs to act. */
+/** One message, with what the receiver needs to act. */
 export const notification = z.object({
   trigger,
   incident: incident
     .pick({ id: true, type: true, severity: true, status: true, title: true, resource: true })
     .extend({ outcome: resolveOutcome.nullish(), category: escalationCategory.nullish() }),
-  /** Why it was escalated, or why an approval is asked; null for `critical`. */
+  /** Why the incident was escalated, or why an approval is requested; null for `critical`. */
   reason: z.string().nullable(),
   approval: askedApproval.nullable().default(null),
-  /** Is somebody to be woken for it? */
+  /** Whether to wake somebody. */
   page: z.boolean().default(true),
-  /** Alerts of the incident that fire at this moment. */
+  /** How many alerts of the incident fire now. */
   alertsFiring: z.number().int().default(0),
-  /** What a digest lists. */
+  /** The incidents that a digest lists. */
   incidents: z
     .array(incident.pick({ id: true, title: true, severity: true, status: true }).extend({ since: z.string() }))
     .default([]),
-  /** What a card of a night or a shift says, with where each line leads. */
+  /** Lines of the card of a night or shift, with their links. */
   lines: z.array(cardLine).default([]),
-  /** Where a person looks: `<PUBLIC_URL>/incidents/<id>`, or the card of the approval. */
+  /** The link: `<PUBLIC_URL>/incidents/<id>`, or the card of the approval. */
   url: z.string(),
   at: z.string(),
-  /** Hash of the incident's newest row, so that a later alteration of the log can be proved. */
+  /** The hash of the incident's newest row, with which a later change of the log can be proved. */
   headHash: z.string().nullable(),
 })
 
 export type Notification = z.infer<typeof notification>
 
 /**
- * The site that messages come from: the way to its pages, and what people type before a command's
- * words there.
+ * The facts about the installation that a message needs: the public address, and what people type
+ * before a command.
  */
 export type MessageSite = { publicUrl: string; commandPrefix?: string }
 
-/** Reads a stored message with this site's address and commands; null where it cannot be read. */
+/**
+ * Reads a stored message and adds the address and commands of this installation; null if it cannot
+ * be read.
+ */
 export function readStored(stored: unknown, incidentId: string, site: MessageSite): Notification | null {
   const { publicUrl, commandPrefix = 'nightshift' } = site
   const read = notification.safeParse({ ...(stored as object), url: `${publicUrl}/${getLinkPath(stored, incidentId)}` })
@@ -106,7 +120,7 @@ export function readStored(stored: unknown, incidentId: string, site: MessageSit
 
 export type AskedApproval = z.infer<typeof askedApproval>
 
-/** The shapes a webhook's post can have; `notify/webhook/deliver.ts` renders each. */
+/** Formats of the body of a webhook. `notify/webhook/deliver.ts` renders each. */
 export const webhookTemplates = ['generic', 'slack'] as const
 
 export type WebhookTemplate = (typeof webhookTemplates)[number]
@@ -114,15 +128,15 @@ export type WebhookTemplate = (typeof webhookTemplates)[number]
 export type WebhookTarget = {
   template: WebhookTemplate
   url: string
-  /** `whsec_…`; signs by Standard Webhooks when set. */
+  /** A secret of the form `whsec_…`. If set, it signs the message by Standard Webhooks. */
   secret: string | null
 }
 
 /**
- * The outcome of one attempt to deliver. `wait`: the receiver asked for patience (429, or 503 with
- * `Retry-After`), and all for its address waits. `retry`: the same bytes may work later (5xx, no
- * connection, timeout), not before `afterMs`. `drop`: no retry can help (4xx, a redirect, a refused
- * address).
+ * The outcome of one attempt to deliver. `wait`: the receiver asked to wait (429, or 503 with
+ * `Retry-After`), so every message to its address waits. `retry`: the same bytes may work later
+ * (5xx, no connection, timeout), but not before `afterMs`. `drop`: a retry cannot help (4xx, a
+ * redirect, a refused address).
  */
 export type DeliveryOutcome =
   | { outcome: 'sent'; status: number }
@@ -130,7 +144,9 @@ export type DeliveryOutcome =
   | { outcome: 'retry'; status: number | null; reason: string; afterMs: number | null }
   | { outcome: 'drop'; status: number | null; reason: string }
 
-/** `responseSnippet`: what the receiver said, for the delivery log; empty when it said nothing. */
+/**
+ * `responseSnippet`: the beginning of the receiver's response, for the delivery log. May be empty.
+ */
 export type Delivery = DeliveryOutcome & { responseSnippet: string }
 
 export type DeliverOptions = {
@@ -142,20 +158,26 @@ export type DeliverOptions = {
 }
 
 export type RenderOptions = {
-  /** Stays the same over all attempts of one delivery, so that a receiver can tell a repeat. */
+  /** The same for every attempt of one delivery, so that a receiver can detect a repeat. */
   deliveryId: string
-  /** When this attempt is sent. */
+  /** The time of this attempt. */
   now: Date
-  /** `whsec_…`, or null. */
+  /** A secret of the form `whsec_…`, or null. */
   secret: string | null
 }
 
 export type RenderedMessage = { headers: Record<string, string>; body: string }
 
-/** A destination's words for a notification. Pure; throws only for a secret that cannot be one. */
+/**
+ * Renders a notification for a destination. Has no side effect, and throws only for an invalid
+ * secret.
+ */
 export type Render = (notification: Notification, options: RenderOptions) => RenderedMessage
 
-/** The page below the public address: a question's card, a digest's list, else the incident. */
+/**
+ * Returns the path of the page to open: the card of a question, the list of a digest, otherwise the
+ * incident.
+ */
 export function getLinkPath(stored: unknown, incidentId: string): string {
   const { trigger, approval, incidents } = stored as {
     trigger?: string
@@ -169,19 +191,19 @@ export function getLinkPath(stored: unknown, incidentId: string): string {
   return incidents.every(({ status }) => status === 'escalated') ? 'incidents?status=escalated' : 'incidents'
 }
 
-/** How long a receiver that answers 429 and names no time is left alone. */
+/** Milliseconds to wait after a 429 without a time. */
 const unnamedWaitMs = 5_000
-/** One that asks for no time at all is not asked again at once. */
+/** The minimum wait, for a receiver that names zero. */
 const minWaitMs = 100
 
-/** What an answer of 408, 429 or 5xx means, with the time that it named. */
+/** Converts a response of 408, 429 or 5xx, with the time that it names; null for any other. */
 export function waitOrRetry(status: number, reason: string, namedMs: number | null): DeliveryOutcome | null {
   const isWait = status === 429 || (status === 503 && namedMs !== null)
   if (isWait) return { outcome: 'wait', status, reason, afterMs: Math.max(minWaitMs, namedMs ?? unnamedWaitMs) }
   return status === 408 || status >= 500 ? { outcome: 'retry', status, reason, afterMs: namedMs } : null
 }
 
-/** One notification for two or more: their incidents, each once, in their order. */
+/** Joins notifications into one that lists their incidents, each once, in order. */
 export function joinNotifications(
   all: readonly Notification[],
   trigger: 'late' | 'undelivered',

@@ -1,11 +1,14 @@
 const fiveMinutesMs = 300_000
 
-/** Both stamps this close to their receipt: the sender stamps the time of sending. */
+/**
+ * If a start or end is this close to its receipt, the sender may have put the time of sending
+ * there.
+ */
 const stampedAtSendingMs = 10_000
 
-/** What a body says of its alert's time, and what the stored occurrence knows. */
+/** The times of an alert in a request body. */
 export type SeenAlert = {
-  /** As the sender gave it; null when it gave none, or one that cannot be believed. */
+  /** The start as the sender gives it; null if there is none or it is impossible. */
   startsAtMs: number | null
   receivedAtMs: number
 }
@@ -13,16 +16,16 @@ export type SeenAlert = {
 export type StoredOccurrence = {
   startsAtMs: number
   isStartGiven: boolean
-  /** Bodies that carried this very start. */
+  /** How many request bodies had this start. */
   startSeen: number
   startReceivedAtMs: number
   lastSeenMs: number
 }
 
 /**
- * Whether a firing body is a new occurrence of a firing alert: only where its sender gave another
- * start than the stored one, after the last sight. A start that we filled in begins none, nor does
- * one that the sender stamps on every body.
+ * Whether the body of a firing alert is a new occurrence. The sender must give a start that differs
+ * from the stored one and is later than the last repeat. A start that was filled in does not count,
+ * nor one that the sender sets to the time of sending in every body.
  */
 export function isNewOccurrence(seen: SeenAlert, stored: StoredOccurrence): boolean {
   if (seen.startsAtMs === null || !stored.isStartGiven) return false
@@ -35,8 +38,8 @@ export function isNewOccurrence(seen: SeenAlert, stored: StoredOccurrence): bool
 }
 
 /**
- * Whether an end belongs to the stored occurrence: an older one, or one before its own start, ends
- * nothing.
+ * Whether an end belongs to the stored occurrence. An end before the stored start or before its own
+ * start ends nothing, and nor does one with an earlier start than the stored one.
  */
 export function endsOccurrence(end: SeenAlert & { endsAtMs: number | null }, stored: StoredOccurrence): boolean {
   const { startsAtMs, endsAtMs } = end
@@ -46,7 +49,7 @@ export function endsOccurrence(end: SeenAlert & { endsAtMs: number | null }, sto
   return endsAtMs === null || endsAtMs >= stored.startsAtMs
 }
 
-/** A time of a sender that lies further ahead than its clock may be wrong. */
+/** Whether the sender's time is too far in the future to be explained by a wrong clock. */
 export function isInFuture(timeMs: number, receivedAtMs: number): boolean {
   return timeMs > receivedAtMs + fiveMinutesMs
 }

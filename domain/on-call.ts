@@ -1,7 +1,10 @@
 import { coversResource, faultOfPattern } from './decision-right.ts'
 import { type Hours, isWithin, readHours } from './hours.ts'
 
-/** People to ask in turn, in these hours, about these resources. Null: at any hour, about all. */
+/**
+ * People to ask one after another, in these hours and about these resources. Null: at any hour, or
+ * about all resources.
+ */
 export type OnCallRule = { hours: Hours | null; resources: string[] | null; people: string[] }
 
 type ParsedRules = { ok: true; rules: OnCallRule[] } | { ok: false; reason: string }
@@ -9,8 +12,8 @@ type ParsedRules = { ok: true; rules: OnCallRule[] } | { ok: false; reason: stri
 const maxPeople = 20
 
 /**
- * A site's list of whom to ask, from the setting `approval.on_call`, one rule a semicolon or line;
- * the first that fits counts:
+ * Parses the setting `approval.on_call`, the list of people to ask. The rules are separated by
+ * semicolons or line breaks, and the first that fits is used:
  *
  *   22:00-07:00 Europe/Oslo database:* -> anna ben
  *   -> cleo
@@ -25,11 +28,11 @@ export function parseOnCall(text: string): ParsedRules {
   }
   const covered = rules.findIndex(({ hours, resources }) => hours === null && resources === null)
   if (covered >= 0 && covered < rules.length - 1)
-    return { ok: false, reason: `rule ${covered + 1} fits always, so that those after it never count: put it last` }
+    return { ok: false, reason: `rule ${covered + 1} always matches, so later rules never apply: put this rule last` }
   return { ok: true, rules }
 }
 
-/** The rule of one line, or what is wrong with it. */
+/** Parses one rule, or returns what is wrong with it. */
 function parseRule(line: string): OnCallRule | string {
   const [when = '', who, ...more] = line.split('->')
   const people = (who ?? '').split(/[\s,]+/).filter(Boolean)
@@ -51,8 +54,8 @@ function withResources(hours: Hours | null, resources: string[], people: string[
 }
 
 /**
- * People whom the list asks about a call that writes to `targets`, in order; nobody where no rule
- * fits. A rule with resources has to cover all of them.
+ * Lists in order the people to ask about a call that writes to `targets`; empty if no rule fits. If
+ * a rule has resources, they must cover all targets.
  */
 export function listOnCall(
   rules: readonly OnCallRule[],

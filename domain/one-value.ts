@@ -3,12 +3,12 @@ import { type InventoryKind, machineKinds, onceAlong } from './kinds.ts'
 import { resourceKey } from './registry.ts'
 import type { SiteFault } from './site.ts'
 
-/** Relations with one value: what says two, and what a new value replaces. */
+/** Relations with at most one value: finds a second value, and what a new value replaces. */
 
-/** A relation as a file has it, and where. */
+/** A relation in a file, with its place in the file. */
 export type PlacedRelation = { relation: DeclaredRelation; place: string }
 
-/** What a relation fills: `same_as` does from both ends. */
+/** Lists the ends that a relation fills. `same_as` fills both. */
 function slotsOf({ from, kind, to }: DeclaredRelation): { slot: string; value: string }[] {
   const ends = kind === 'same_as' ? [[from, to] as const, [to, from] as const] : [[from, to] as const]
   return ends.flatMap(([left, right]) =>
@@ -18,7 +18,7 @@ function slotsOf({ from, kind, to }: DeclaredRelation): { slot: string; value: s
   )
 }
 
-/** Values of before and of now: a new value replaces the old one. */
+/** Merges earlier and new relations. A new value replaces the old one. */
 export function withNewValues(
   before: readonly DeclaredRelation[],
   given: readonly DeclaredRelation[],
@@ -33,7 +33,9 @@ export const nameRelation = ({ from, kind, to }: DeclaredRelation): string =>
 
 const maxNamed = 200
 
-/** Second values within one file, both claims with places; then machines that would be one. */
+/**
+ * Finds second values within one file, with both places, and then machines that would become one.
+ */
 export function findSecondValues(placed: readonly PlacedRelation[]): SiteFault[] {
   const first = new Map<string, { each: PlacedRelation; value: string }>()
   const faults = new Map<PlacedRelation, string>()
@@ -57,7 +59,10 @@ export function findSecondValues(placed: readonly PlacedRelation[]): SiteFault[]
   ]
 }
 
-/** Where `same_as` would make two nodes, VMs or hosts one, by any path: `pair` names the two. */
+/**
+ * Finds where `same_as` would join two nodes, two VMs or two hosts, along any path. `pair` names
+ * the two.
+ */
 export function findTwoInOne(placed: readonly PlacedRelation[]): { place: string; pair: string; message: string }[] {
   const group = new Map<string, string[]>()
   const machine = new Map<string[], Map<string, string>>()
@@ -83,7 +88,7 @@ export function findTwoInOne(placed: readonly PlacedRelation[]): { place: string
       const pair = [clash[1], ofLarge.get(clash[0]) as string].sort() as [string, string]
       const [here, there] = small.includes(left) ? [clash[1], ofLarge.get(clash[0])] : [ofLarge.get(clash[0]), clash[1]]
       const path = [...pathTo(here as string, left, next), ...pathTo(there as string, right, next).reverse()]
-      const message = `${pair[0]} and ${pair[1]} would be one thing: ${formatPath(path)}`
+      const message = `${pair[0]} and ${pair[1]} would be the same resource: ${formatPath(path)}`
       found.push({ place, pair: pair.join(' '), message })
       continue
     }
@@ -99,7 +104,7 @@ export function findTwoInOne(placed: readonly PlacedRelation[]): { place: string
   return found
 }
 
-/** The names from one to another of a thing; there is one way only. */
+/** Returns the only chain of names between two names of a resource. */
 function pathTo(from: string, to: string, next: ReadonlyMap<string, readonly string[]>): string[] {
   const cameFrom = new Map<string, string | null>([[from, null]])
   const queue = [from]

@@ -4,7 +4,9 @@ import { incidentType } from './incident.ts'
 import { personRoles } from './permissions.ts'
 import { risks } from './tool.ts'
 
-/** A right in words, `critical host:db-* until:2026-12-06`, in the one spelling that is stored. */
+/**
+ * A right as text, such as `critical host:db-* until:2026-12-06`, normalized to the stored form.
+ */
 const decisionRightWords = z
   .string()
   .max(2_000)
@@ -17,13 +19,13 @@ const decisionRightWords = z
     }
   })
 
-/** Further rights beside the person's own limits, as an admin writes them. */
+/** Rights in addition to the person's own limits, as an admin writes them. */
 export const writtenRights = z.array(decisionRightWords).max(20)
 
-/** What an admin sets of a person. */
+/** Limits that an admin sets for a person. */
 export const operatorLimits = {
   role: z.enum(personRoles),
-  /** The riskiest action this person decides about. */
+  /** The highest risk that this person may decide. */
   maxRisk: z.enum(risks),
   /** Null: incidents of all types. */
   incidentTypes: z.array(incidentType).max(100).nullable(),
@@ -35,20 +37,20 @@ export const operator = z.object({
   name: z.string(),
   ...operatorLimits,
   /**
-   * Further rights, each by itself: `critical host:db-* type:disk_pressure
+   * Further rights, each applied separately: `critical host:db-* type:disk_pressure
    * until:2026-12-06T06:00:00.000Z`.
    */
   rights: z.array(z.string()),
   permissions: z.array(z.string()),
   createdAt: z.string(),
   disabledAt: z.string().nullable(),
-  /** The provider of sign-in that vouches for this person and gives their role. */
+  /** The identity provider that gives this person the role. */
   issuer: z.string().nullable(),
-  /** To some minutes. */
+  /** Accurate to a few minutes. */
   lastSeenAt: z.string().nullable(),
-  /** This person at Slack. */
+  /** The person's id at Slack. */
   slackUserId: z.string().nullable(),
-  /** This person at PagerDuty. */
+  /** The person's id at PagerDuty. */
   pagerdutyUserId: z.string().nullable(),
 })
 export type Operator = z.infer<typeof operator>

@@ -1,4 +1,4 @@
-/** First words of our commands. Texts write `nightshift doctor`, wherever they are shown. */
+/** First words of our commands. Texts always write the commands as `nightshift doctor`. */
 export const ownCommands = [
   ...[
     'start',
@@ -50,12 +50,12 @@ export const ownCommands = [
   ],
 ] as const
 
-/** How the command is called where it is not called `nightshift`. */
+/** The command in a checkout, in which no program is called `nightshift`. */
 export const inCheckout = 'npm run -s nightshift --'
 
 /**
- * Words that people type before a command's, by this environment: an image's
- * (`NIGHTSHIFT_COMMAND`), npm's where npm started this, else the name from package or link.
+ * Returns what people type before a command here: `NIGHTSHIFT_COMMAND` of an image, the words for
+ * npm if npm started this process, otherwise the name that the package or a symbolic link gives.
  */
 export function commandPrefix(environment: Record<string, string | undefined>): string {
   if (environment.NIGHTSHIFT_COMMAND) return environment.NIGHTSHIFT_COMMAND
@@ -64,7 +64,7 @@ export function commandPrefix(environment: Record<string, string | undefined>): 
 
 const named = new RegExp(`(?<![\\w./:@-])nightshift (?=(?:${ownCommands.join('|')})\\b)`, 'g')
 
-/** The text with each command as it is typed in that place. */
+/** Rewrites each command in a text to the form that people type here. */
 export function spellCommands(text: string, prefix: string): string {
   return prefix === 'nightshift' ? text : text.replace(named, `${prefix} `)
 }

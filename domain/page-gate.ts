@@ -2,34 +2,37 @@ import { agentActor, type NewEvent, type NotedCode } from './event.ts'
 import { formatTimeOfDay } from './format.ts'
 
 /**
- * The fate of a page that waits while its incident is investigated. It may leave earlier than said,
- * never later.
+ * Decides about a page that waits while its incident is investigated. The page may be sent earlier
+ * than announced, but never later.
  */
 
-/** The page of an incident that no run has taken up for so long leaves. */
+/** Seconds after which a page is sent if no run has begun for its incident. */
 export const slotWithinSeconds = 60
 
-/** The reason a page left, or stayed (`repaired`). `message`: another message wakes people. */
+/**
+ * Why a page was sent, or (`repaired`) was not sent. `message`: another message already wakes
+ * people.
+ */
 export type ReleaseReason =
   | ('time' | 'no_slot' | 'model' | 'approval' | 'escalated' | 'duty' | 'ended' | 'kept' | 'message')
   | 'repaired'
 
 const words: Record<Exclude<ReleaseReason, 'repaired'>, string> = {
-  time: 'its time is over',
-  no_slot: `no run took the incident up within ${slotWithinSeconds} s`,
+  time: 'the hold time is over',
+  no_slot: `no run took the incident within ${slotWithinSeconds} s`,
   model: 'the model does not answer',
   approval: 'approval needed',
   escalated: 'escalated',
-  duty: 'a duty of Nightshift is lost',
-  ended: 'it ended without a repair that held',
-  kept: 'it is not investigated',
-  message: 'there is more to tell',
+  duty: 'a part of Nightshift fails',
+  ended: 'the run ended without a verified repair',
+  kept: 'the incident is not investigated',
+  message: 'another message is due',
 }
 
-/** The meaning of a log's row for a waiting page. `settle`: its alerts decide on it. */
+/** The effect of a log row on a page that waits. `settle`: the alerts of the incident decide. */
 type GateStep = { do: 'release'; why: Exclude<ReleaseReason, 'repaired'> } | { do: 'settle' }
 
-/** Null for rows that mean nothing to it. */
+/** Returns null for a row that does not affect the page. */
 export function stepOfGate(event: NewEvent): GateStep | null {
   switch (event.kind) {
     case 'approval_requested':
@@ -54,12 +57,12 @@ export function stepOfGate(event: NewEvent): GateStep | null {
 }
 
 /**
- * Facts of an incident that its agent calls repaired. `isOver`: each alert ended, by a word that
- * proves it.
+ * Facts about an incident that the agent reports as repaired. `hasHeld`: the repair was verified.
+ * `isOver`: each alert has a proven end.
  */
 type RepairFacts = { isRepaired: boolean; hasHeld: boolean; isOver: boolean }
 
-/** Whether a repaired incident's page is needed. `wait`: the alert's end or time will show. */
+/** Decides whether the page of a repaired incident is sent. `wait`: not clear yet. */
 export function settleGate({ isRepaired, hasHeld, isOver }: RepairFacts): 'wait' | 'spare' | 'release' {
   if (!isRepaired) return 'wait'
   if (!hasHeld) return 'release'
@@ -68,7 +71,7 @@ export function settleGate({ isRepaired, hasHeld, isOver }: RepairFacts): 'wait'
 
 const gateCodes: readonly NotedCode[] = ['page_held', 'page_released', 'page_spared']
 
-/** Is such a row about a page that waited? */
+/** Whether a note is about a page that waited. */
 export function isOfGate(code: NotedCode): boolean {
   return gateCodes.includes(code)
 }

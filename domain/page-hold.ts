@@ -4,14 +4,14 @@ import type { ResourceRef } from './registry.ts'
 import { matchesGlob } from './route.ts'
 
 /**
- * The wait of a new incident's page, as `page.hold` says it: `300`, or `host:db-* = 0; critical =
+ * The delay of a new incident's page, as `page.hold` sets it: `300`, or `host:db-* = 0; critical =
  * 120; 60`.
  */
 
-/** The longest hold. */
+/** The longest delay. */
 const maxHoldSeconds = 300
 
-/** Null of a part: any. The first rule that fits decides. */
+/** A rule for the delay. Null for a part means any. The first rule that fits decides. */
 export type HoldRule = { severity: Severity | null; kind: string | null; id: string | null; seconds: number }
 
 const severities: readonly string[] = ['critical', 'warning', 'info']
@@ -19,8 +19,8 @@ const maxRules = 50
 const usage = `use seconds from 0 to ${maxHoldSeconds}, or rules separated by semicolons: host:db-* = 0; critical = 120; 60`
 
 /**
- * Reads the setting. Refuses what it does not understand, or a rule that no incident reaches, and
- * says what it takes.
+ * Parses the setting. Refuses an unknown text, or a rule that no incident can match, and lists what
+ * is accepted.
  */
 export function parsePageHold(text: string): { ok: true; value: HoldRule[] } | { ok: false; reason: string } {
   const parts = text
@@ -28,22 +28,25 @@ export function parsePageHold(text: string): { ok: true; value: HoldRule[] } | {
     .map((part) => part.trim())
     .filter(Boolean)
   if (parts.length === 0 || parts.length > maxRules)
-    return { ok: false, reason: `takes 1 to ${maxRules} rules: ${usage}` }
+    return { ok: false, reason: `must be 1 to ${maxRules} rules: ${usage}` }
   const rules: HoldRule[] = []
   for (const part of parts) {
     if (rules.some(({ severity, kind }) => severity === null && kind === null))
-      return { ok: false, reason: `${JSON.stringify(part.slice(0, 80))} is never reached: the rule before it fits all` }
+      return {
+        ok: false,
+        reason: `${JSON.stringify(part.slice(0, 80))} is never reached: the rule before it matches everything`,
+      }
     const rule = parseRule(part)
-    const fault = rule === null ? `is no rule: ${usage}` : faultOf(rule)
+    const fault = rule === null ? `is not a rule: ${usage}` : faultOf(rule)
     if (rule === null || fault !== null) return { ok: false, reason: `${JSON.stringify(part.slice(0, 80))} ${fault}` }
     rules.push(rule)
   }
   return { ok: true, value: rules }
 }
 
-/** Why no incident ever reaches a rule that can be read. */
+/** Explains why no incident can match a rule; null if one can. */
 function faultOf({ severity, kind }: HoldRule): string | null {
-  if (severity !== null && severity !== 'critical') return 'never fits: only critical incidents page as they open'
+  if (severity !== null && severity !== 'critical') return 'never matches: only critical incidents page when they open'
   if (kind !== null && !inventoryKinds.some((known) => known === kind))
     return `names no kind of resource: ${inventoryKinds.join(', ')}`
   return null
@@ -59,7 +62,7 @@ function parseRule(part: string): HoldRule | null {
   return kind !== '' && idPattern.test(id.replaceAll('*', 'x')) ? { severity: null, kind, id, seconds } : null
 }
 
-/** How long its page waits; 0 where no rule fits. */
+/** Returns the seconds for which the page waits; 0 if no rule fits. */
 export function holdSecondsOf(
   rules: readonly HoldRule[],
   { severity, resource }: { severity: Severity; resource: ResourceRef | null },

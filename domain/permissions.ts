@@ -4,12 +4,12 @@ export const role = z.enum(['viewer', 'operator', 'approver', 'admin', 'agent', 
 
 export type Role = z.infer<typeof role>
 
-/** Roles of people, the weakest first: each may what those before it may. */
+/** Roles of people, weakest first. Each includes the roles before it. */
 export const personRoles = ['viewer', 'operator', 'approver', 'admin'] as const
 
 export type PersonRole = (typeof personRoles)[number]
 
-/** What a role may do, as data: the route table names a permission, never a role. */
+/** Permissions of roles. A route requires a permission, never a role. */
 export const permission = z.enum([
   'read',
   'ingest',
@@ -28,8 +28,8 @@ export const permission = z.enum([
 export type Permission = z.infer<typeof permission>
 
 /**
- * `agent` and `ingest` can neither decide nor configure, and no setting changes that: the table is
- * code.
+ * The permissions of each role. `agent` and `ingest` can neither decide nor configure. No setting
+ * changes this table.
  */
 export const permissions: Record<Role, readonly Permission[]> = {
   viewer: ['read', 'read_config'],
@@ -53,18 +53,21 @@ export const permissions: Record<Role, readonly Permission[]> = {
   ingest: ['ingest'],
 }
 
-/** Narrows a token below its role: to some permissions, or to changing incidents of some types. */
+/**
+ * Limits a token to less than its role: to some permissions, or to changing incidents of some
+ * types.
+ */
 export const scope = z.union([
   permission,
-  z.string().regex(/^type:[a-z0-9_]{1,48}$/, 'is no permission and no type:<incident type>'),
+  z.string().regex(/^type:[a-z0-9_]{1,48}$/, 'is neither a permission nor type:<incident type>'),
 ])
 
-/** Permissions about one incident, which can be left to those who look after its type. */
+/** Permissions that concern one incident, so that they can be limited to its type. */
 export const perIncident: readonly Permission[] = ['record', 'manage_incident', 'decide']
 
 const looking: readonly Permission[] = ['read', 'audit', 'read_config']
 
-/** The caller: an operator behind a token, or a machine role. `name`: the person's. */
+/** The caller: a person with a token, or a machine role. `name`: that of the person. */
 export type Principal = {
   tokenId: string
   role: Role
@@ -73,15 +76,15 @@ export type Principal = {
   scopes: readonly string[]
 }
 
-/** The incident types that a token may change something about; null: all of them. */
+/** Lists the incident types that a token may change; null: all. */
 export function typesOf({ scopes }: { scopes: readonly string[] }): string[] | null {
   const types = scopes.filter((each) => each.startsWith('type:')).map((each) => each.slice(5))
   return types.length > 0 ? types : null
 }
 
 /**
- * A token's permissions: those of its role that its scopes leave. One for some incident types
- * changes nothing outside of incidents. An unknown scope takes away and never gives.
+ * Lists the permissions of a token: those of its role that its scopes do not remove. A token that
+ * is limited to incident types can change nothing else. An unknown scope only removes permissions.
  */
 export function permissionsOf(token: { role: Role; scopes: readonly string[] }): readonly Permission[] {
   const named = token.scopes.filter((each) => !each.startsWith('type:'))
@@ -92,7 +95,9 @@ export function permissionsOf(token: { role: Role; scopes: readonly string[] }):
   )
 }
 
-/** The lesser of two roles of people: a token is worth what its person still is. */
+/**
+ * Returns the weaker of two roles, so that a token never exceeds the current role of its person.
+ */
 export function weakerRole(a: PersonRole, b: PersonRole): PersonRole {
   return personRoles.indexOf(a) < personRoles.indexOf(b) ? a : b
 }

@@ -1,19 +1,19 @@
 import { z } from 'zod'
 
-/** Sizes in MiB of RAM and thousandths of a CPU. */
+/** Sizes, in MiB of RAM and thousandths of a CPU. */
 const size = { ramMib: z.number().int().positive(), cpuMc: z.number().int().positive() }
 
 const placementHost = z.object({
   name: z.string(),
   ...size,
   /**
-   * Kept for the host and lent to no VM; absent, the RAM reserve of all hosts counts and no CPU is
-   * kept.
+   * Capacity that is reserved for the host itself. Absent: the general RAM reserve applies, and no
+   * CPU is reserved.
    */
   ramReserveMib: z.number().int().nonnegative().optional(),
   cpuReserveMc: z.number().int().nonnegative().optional(),
   rack: z.string().nullable(),
-  /** A VM stays in the region of its host: disks do not follow it into another. */
+  /** The region of the host. A VM stays in its region, because its disks do not move to another. */
   region: z.string().nullable().default(null),
   state: z.enum(['live', 'draining', 'dead']),
 })
@@ -23,41 +23,44 @@ const placementVm = z.object({
   vm: z.string(),
   ...size,
   haGroup: z.string().nullable(),
-  /** Where it runs, or ran when its host died; null when it was never placed. */
+  /** The host on which the VM runs, or ran before that host failed; null if it was never placed. */
   host: z.string().nullable(),
   running: z.boolean(),
-  /** When not all can be placed, the higher ones come first. */
+  /** The priority. If not all VMs fit, those with a higher priority come first. */
   priority: z.number().int().min(0).max(1_000).default(0),
-  /** The only hosts it may be brought to; empty: any. */
+  /** The only hosts to which the VM may be brought; empty: any. */
   pinnedTo: z.array(z.string()).max(1_000).default([]),
   forbiddenHosts: z.array(z.string()).max(1_000).default([]),
-  /** VMs of one affinity group end on one host. They are moved together or not at all. */
+  /**
+   * VMs of one affinity group must be on the same host at the end. They move together or not at
+   * all.
+   */
   affinityGroup: z.string().nullable().default(null),
 })
 export type PlacementVm = z.infer<typeof placementVm>
 
-/** What of a host may be used: CPU beyond what there is, RAM kept for the host itself. */
+/** Limits of a host: CPU overcommit, and RAM that is reserved for the host itself. */
 export const placementLimits = z.object({
   cpuOvercommitPercent: z.number().int().min(100).max(3_200).default(100),
   ramReservePercent: z.number().int().min(0).max(90).default(0),
 })
 export type PlacementLimits = z.infer<typeof placementLimits>
 
-/** A host that a VM is not brought to in this incident: a step to it failed there. */
+/** A host to which this incident does not move a VM again, because a step to that host failed. */
 const avoided = z.object({ vm: z.string(), host: z.string(), why: z.string() })
 export type AvoidedHost = z.infer<typeof avoided>
 export const avoidedHosts = z.array(avoided).max(1_000)
 
 export const placementIntent = z.enum(['recover', 'drain', 'rebalance'])
 
-/** How much one plan may be about: the same in a file, in a tool's call and over the API. */
+/** Limits of one plan, the same in a file, in a tool's call and over the API. */
 export const placementMaxima = { hostIds: 1_000, vmIds: 20_000, hosts: 5_000, vms: 50_000 } as const
 
 export const placementProblem = z.object({
   intent: placementIntent,
-  /** The hosts the intent is about: the dead ones to recover from, the ones to drain. */
+  /** The hosts of the intent: dead ones to recover from, or those to drain. */
   hostIds: z.array(z.string()).max(placementMaxima.hostIds),
-  /** Only these VMs may be placed again; null means every VM stranded on `hostIds`. */
+  /** The only VMs that may be placed. Null: every VM stranded on `hostIds`. */
   vmIds: z.array(z.string()).max(placementMaxima.vmIds).nullable(),
   useRackConstraints: z.boolean(),
   limits: placementLimits.default({ cpuOvercommitPercent: 100, ramReservePercent: 0 }),
@@ -73,26 +76,30 @@ export const planStep = z.object({
   vm: z.string(),
   from: z.string().nullable(),
   to: z.string(),
-  /** Steps that have to be over before this one begins. Those of one wave can run together. */
+  /** Steps that must end before this one begins. Steps of the same wave can run together. */
   needs: z.array(z.number().int()),
-  /** The round in which it can run at the earliest. */
+  /** The earliest round in which the step can run. */
   wave: z.number().int().positive(),
-  /** The VM's priority, higher is more important. Plans of 0.1.0 have neither it nor the group. */
+  /**
+   * The priority of the VM; higher is more important. Plans of 0.1.0 have neither priority nor
+   * group.
+   */
   priority: z.number().int().optional(),
   haGroup: z.string().nullable().optional(),
 })
 export type PlanStep = z.infer<typeof planStep>
 
 /**
- * `no_action`: nothing is stranded. `planned`: every stranded VM has a place. `partial`: some have,
- * the most important first; `unplaced` says who stays down. `infeasible`: proved that no plan
- * places all. `not_found`: time ran out, which proves nothing.
+ * The result of planning. `no_action`: no VM is stranded. `planned`: every stranded VM has a place.
+ * `partial`: some have a place, the most important first, and `unplaced` lists those that stay
+ * down. `infeasible`: it is proved that no plan places all. `not_found`: the time ran out, which
+ * proves nothing.
  */
 const placementState = z.enum(['no_action', 'planned', 'partial', 'infeasible', 'not_found'])
 
 /**
- * The proof that fewer migrations do not do. `certificate`: checked without a solver; `exhausted`:
- * all orders were tried; `engine`: a solver's word.
+ * The proof that fewer migrations do not suffice. `certificate`: can be checked without a solver.
+ * `exhausted`: all orders were tried. `engine`: a statement of a solver.
  */
 const proof = z.discriminatedUnion('kind', [
   z.object({ kind: z.literal('trivial') }),
@@ -114,15 +121,16 @@ const wholeByName = z
 const unit = z.number().int().min(1).max(1_000_000_000)
 
 /**
- * The proof for one priority that at least `down` of it stay down in every placement that leaves as
- * many of each higher one down: whole weights by higher priority, and prices by class of VMs
- * (`placement/triage-certificate.ts`). Wrong weights, prices or units only fail to prove.
+ * The proof, for one priority, that at least `down` of its VMs stay down in every placement that
+ * leaves as many of each higher priority down. Consists of whole-number weights by higher priority,
+ * and prices by class of VMs (`placement/triage-certificate.ts`). With wrong weights, prices or
+ * units the proof fails, but never proves something false.
  */
 const triageLevel = z.object({
   priority: z.number().int(),
   down: z.number().int().positive(),
   scale: unit,
-  /** Sizes and room are counted in whole units of so much, rounded down. */
+  /** Sizes and free capacity are counted in multiples of this unit, rounded down. */
   ramUnit: unit,
   cpuUnit: unit,
   weights: wholeByName,
@@ -134,8 +142,8 @@ const maxTriageLevels = 20
 const triageLevels = z.array(triageLevel).min(1).max(maxTriageLevels)
 
 /**
- * The proof that no choice of who stays down does less harm. `certificate`: for the priorities in
- * `levels`, highest first, and no others; `engine`: a solver's word, with its certificates;
+ * The proof that no other choice of VMs to leave down does less harm. `certificate`: only for the
+ * priorities in `levels`, highest first. `engine`: a statement of a solver, with its certificates.
  * `exhausted`: every choice and order was tried.
  */
 export const triage = z.discriminatedUnion('proof', [
@@ -145,7 +153,7 @@ export const triage = z.discriminatedUnion('proof', [
 ])
 export type Triage = z.infer<typeof triage>
 
-/** VMs that stay down in a plan without room for all, and the rule or room in the way. */
+/** A VM that stays down in a partial plan, and the rule or lack of capacity that is the cause. */
 const unplaced = z.object({
   vm: z.string(),
   reason: z.string(),
@@ -157,9 +165,10 @@ const unplaced = z.object({
 export type Unplaced = z.infer<typeof unplaced>
 
 /**
- * Reasons why not all can be placed. `core`: rules and limits that contradict each other, and would
- * not without any one of them. `repairs`: single changes that each gave a plan when tried;
- * `drop_racks` (`use_rack_constraints: false`) also where it only starts VMs that matter more.
+ * Why not all VMs can be placed. `core`: rules and limits that contradict each other; without any
+ * one of them there is no contradiction. `repairs`: single changes, each of which gave a plan when
+ * it was tried. `drop_racks` (`use_rack_constraints: false`) is also listed if it only starts more
+ * important VMs.
  */
 const obstacle = z.object({
   text: z.string(),
@@ -168,7 +177,7 @@ const obstacle = z.object({
     z.object({
       kind: z.enum(['more_ram', 'more_cpu', 'drop_group', 'drop_pins', 'leave_down', 'drop_racks']),
       name: z.string(),
-      /** MiB or thousandths of a CPU, where something is to grow. */
+      /** MiB, or thousandths of a CPU, to add, if the repair is to add capacity. */
       amount: z.number().int().nullable(),
       migrations: z.number().int(),
       text: z.string(),
@@ -178,9 +187,10 @@ const obstacle = z.object({
 export type Obstacle = z.infer<typeof obstacle>
 
 /**
- * The outcome of one more death, by host or, with rack constraints, by rack: all restart in the
- * room there is, all restart after others `moved`, or no way was `not_found` in time. The last
- * proves nothing, unless `lacks` names what the remaining hosts are short of in all.
+ * The outcome of one more failure, for each host or, with rack constraints, each rack. `restarted`:
+ * all VMs restart in the free capacity. `moved`: all restart after others are moved. `not_found`:
+ * no way was found in time, which proves nothing, unless `lacks` gives the total shortage of the
+ * remaining hosts.
  */
 const loss = z.object({
   name: z.string(),
@@ -194,51 +204,53 @@ export type Standing = z.infer<typeof standing>
 export const plan = z.object({
   state: placementState,
   steps: z.array(planStep),
-  /** Live migrations in it; starts of stranded VMs are not counted. */
+  /** The number of live migrations. Starts of stranded VMs are not counted. */
   migrations: z.number().int(),
-  /** No plan for all needs fewer, and why. `migrations - lowerBound` is what may still be saved. */
+  /**
+   * Every plan for all VMs needs at least this many migrations. At most `migrations - lowerBound`
+   * can still be saved.
+   */
   lowerBound: z.number().int(),
   proof,
   unplaced: z.array(unplaced),
-  /**
-   * Absent where it is unknown if a better choice of who stays down exists, or an older release
-   * made the plan.
-   */
+  /** Absent if a better choice may exist, or if an older release made the plan. */
   triage: triage.optional(),
   obstacle: obstacle.nullable(),
   standing: standing.nullable(),
   reason: z.string().nullable(),
   /**
-   * Time ended a search: more of it, or a faster machine, may find another plan. Otherwise one seed
-   * gives one plan. Not stored.
+   * Whether a time limit ended a search, so that more time may find another plan. Otherwise the
+   * same seed always gives the same plan. Not stored.
    */
   isTimeUp: z.boolean().optional(),
 })
 export type Plan = z.infer<typeof plan>
 
 /**
- * The platform's own part of a plan: its fencing and restarts are a forecast, and nothing is sent
- * for them.
+ * The platform's own part of a plan: a forecast of its fencing and restarts, for which Nightshift
+ * sends no command.
  */
 export const planForecast = z.object({
-  /** VMs of the plan's starts that the platform starts by itself, on hosts that it chooses. */
+  /** VMs that the platform itself starts, on hosts that it chooses. */
   restarts: z.array(z.string()),
-  /** VMs that it would start as well, and for which no room was found. */
+  /** VMs that the platform would also start, but for which there is no room. */
   staysDown: z.array(z.string()),
 })
 export type PlanForecast = z.infer<typeof planForecast>
 
-/** A stored plan: `execute_migration` names it, so a model invents neither sizes nor steps. */
+/**
+ * A stored plan. `execute_migration` takes its id, so that a model cannot invent sizes or steps.
+ */
 export const proposal = plan.extend({
   id: z.string(),
   incidentId: z.string().nullable(),
   intent: placementIntent,
   hostIds: z.array(z.string()),
-  /** SHA-256 of the ordered steps. Two proposals with the same steps are the same plan. */
+  /** SHA-256 of the ordered steps. Proposals with the same steps are the same plan. */
   planDigest: z.string(),
-  /** SHA-256 of the facts the plan was made for: hosts, VMs, where they run. */
+  /** SHA-256 of the facts on which the plan is based: hosts, VMs, and where they run. */
   stateFingerprint: z.string(),
-  /** False for hosts and VMs that somebody made up: such a plan is shown, and never carried out. */
+  /** False if hosts or VMs are invented. Such a plan is shown but never executed. */
   fromInventory: z.boolean(),
   createdAt: z.string(),
 })
@@ -249,14 +261,17 @@ const step = planStep.extend({
   wave: planStep.shape.wave.nullable().default(null),
 })
 
-/** The proof in a dry run: its kind, and the priorities that a certificate covers. */
+/** The proof as a dry run shows it: its kind, and the priorities with a certificate. */
 const triageTold = z.object({
   proof: z.enum(triage.options.map((each) => each.shape.proof.value)),
   certified: z.array(z.number().int()),
 })
 export type TriageTold = z.infer<typeof triageTold>
 
-/** The plan in an approval's dry run. Parts that older approvals lack are left out or empty. */
+/**
+ * The plan in the dry run of an approval. Parts that older approvals do not have are absent or
+ * empty.
+ */
 const dryRunPlan = z.object({
   steps: z.array(step).min(1),
   state: placementState.optional(),
@@ -271,21 +286,18 @@ const dryRunPlan = z.object({
 export type DryRunPlan = z.infer<typeof dryRunPlan>
 
 /**
- * Null for a dry run without a plan, or with a field that is not understood: then it is shown as it
- * is.
+ * Reads the plan of a dry run. Null if there is none, or if a field is unknown; then the dry run is
+ * shown unchanged.
  */
 export function planOfDryRun(details: Record<string, unknown>): DryRunPlan | null {
   return dryRunPlan.safeParse(details).data ?? null
 }
 
-/** A stored plan with the problem that it was made for. */
+/** A stored plan with the problem that it solves. */
 export const proposalWithProblem = z.object({
   proposal,
   problem: placementProblem,
-  /**
-   * Reasons of each live host against a VM that stays down, once the steps are done: short and in
-   * full.
-   */
+  /** Why each live host cannot take a VM that stays down, after the steps: in short and in full. */
   barred: z.array(z.object({ vm: z.string(), host: z.string(), short: z.string(), text: z.string() })).default([]),
 })
 export type BarredVm = z.infer<typeof proposalWithProblem>['barred'][number]

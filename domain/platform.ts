@@ -2,8 +2,8 @@ import { z } from 'zod'
 import { sentAttachment } from './attachment.ts'
 
 /**
- * A platform for Nightshift: an inventory with live state, and five writes. The core API speaks
- * this protocol, over HTTP with a bearer token, to whatever runs the hosts:
+ * The protocol of a platform: an inventory with live state, and five writes. The core API calls it
+ * over HTTP with a bearer token:
  *
  *   GET  /v1/inventory                            → Inventory
  *   GET  /v1/shards/{id}/converge?dry_run=true    → ConvergeDryRun; a platform without it answers 404, 405 or 501
@@ -14,11 +14,11 @@ import { sentAttachment } from './attachment.ts'
  *   POST /v1/vms/{id}/restart      { host }       → EffectAnswer; the same
  *   GET  /v1/effects/{key}                        → EffectAnswer, 404 when the key was never accepted
  *
- * Every POST carries `Idempotency-Key`. The platform journals it before it starts and answers a
- * repeat from the journal, so that a write happens once however often it is sent. Another body
- * under the same key is a 422. `docs/reference/platform.openapi.json` is made of these schemas
- * (`test/support/platform-openapi.ts`). `clients/proxmox/` adapts a Proxmox VE cluster to this
- * protocol.
+ * Every POST has the header `Idempotency-Key`. The platform writes the key to its journal before it
+ * starts, and responds to a repeat from the journal, so that a write happens once. Another request
+ * body under the same key gets 422. `docs/reference/platform.openapi.json` is generated from these
+ * schemas (`test/support/platform-openapi.ts`). `clients/proxmox/` adapts a Proxmox VE cluster to
+ * this protocol.
  */
 export const health = z.enum(['nominal', 'degraded', 'critical', 'unknown'])
 export type Health = z.infer<typeof health>
@@ -46,22 +46,18 @@ export const nodeState = z.object({
   reason: z
     .string()
     .nullable()
-    .describe(
-      'One line a person understands: `replica is 42 s behind`, `disk 131 % of quota`, `process is not running`.',
-    ),
+    .describe('One line for people: `replica is 42 s behind`, `disk 131 % of quota`, `process is not running`.'),
   replicationLagSeconds: z.number().nullable(),
   diskUsedBytes: z.number().nullable(),
   diskQuotaBytes: z.number().nullable(),
-  diskByDirectory: z
-    .record(z.string(), z.number())
-    .describe('Bytes by top-level directory, the way `du` would tell: what fills the disk.'),
+  diskByDirectory: z.record(z.string(), z.number()).describe('Bytes by top-level directory, as `du` counts them.'),
 })
 
 export const tenantState = z.object({ id: z.string(), name: z.string(), shard: z.string(), status: health })
 
-/** What alerts call a machine, where that is not its id. */
+/** Names of a machine in alerts, if they differ from its id. */
 const knownAs = {
-  name: z.string().optional().describe('What people and alerts call it, where that is not its id.'),
+  name: z.string().optional().describe('The name that people and alerts use, if it is not the id.'),
   aliases: z.array(z.string()).optional().describe('Other names, host names and addresses that alerts may use.'),
 }
 
@@ -73,26 +69,28 @@ export const hostState = z.object({
   region: z.string(),
   rack: z.string(),
   state: z.enum(['live', 'draining', 'dead']),
-  ramReserveMib: reserve.describe('RAM of it that no VM gets. Null or left out: the percentage of all hosts.'),
-  cpuReserveMc: reserve.describe('CPU of it that no VM gets, in thousandths. Null or left out: none.'),
+  ramReserveMib: reserve.describe(
+    'RAM of the host that is reserved from VMs. Null or left out: the percentage that holds for all hosts.',
+  ),
+  cpuReserveMc: reserve.describe('CPU of the host that is reserved from VMs, in thousandths. Null or left out: none.'),
   ramMib: z.number().int(),
   cpuMc: z.number().int(),
   fenced: z
     .object({
-      by: z.string().max(200).describe('What confirms it, as `its power switch`.'),
+      by: z.string().max(200).describe('The source that confirms the state, such as `its power switch`.'),
       at: z.iso.datetime({ offset: true }).nullable(),
     })
     .nullable()
     .optional()
     .describe(
-      'Of a dead host: it is certain that it was powered off, or cut from its disks, and stays so. Null or left out: the platform only does not hear of it, which is one witness that says "down".',
+      'For a dead host: it is certain that the host was powered off, or cut from its disks, and stays so. Null or left out: the platform only has no contact, which counts as one source that says "down".',
     ),
 })
 
 export const vmState = z.object({
   id: z.string(),
   ...knownAs,
-  host: z.string().nullable().describe('Where it is defined to run; it stays when that host is dead.'),
+  host: z.string().nullable().describe('The host on which the VM is defined; the value stays if that host is dead.'),
   running: z.boolean(),
   ramMib: z.number().int(),
   cpuMc: z.number().int(),
@@ -103,8 +101,11 @@ export const vmState = z.object({
     .min(0)
     .max(1_000)
     .default(0)
-    .describe('When not all can be placed, the higher ones come first.'),
-  pinnedTo: z.array(z.string()).default([]).describe('The only hosts it may be brought to; empty: any.'),
+    .describe('If not all VMs fit, those with a higher priority come first.'),
+  pinnedTo: z
+    .array(z.string())
+    .default([])
+    .describe('The only hosts to which the VM may be moved, or on which it may start. Empty: any host.'),
   forbiddenHosts: z.array(z.string()).default([]),
   affinityGroup: z.string().nullable().default(null).describe('VMs of one affinity group belong on one host.'),
   tenant: z.string().nullable(),
@@ -112,18 +113,20 @@ export const vmState = z.object({
     .boolean()
     .optional()
     .describe(
-      'Where its host dies, the platform fences that host and starts it on another one by itself: a start of it in a plan is a forecast, and sends nothing.',
+      "If the VM's host dies, the platform fences this host and starts the VM on another host by itself. A start of this VM in a plan is a forecast, and Nightshift sends nothing.",
     ),
   startedAt: z.iso
     .datetime()
     .nullable()
     .optional()
-    .describe('When its present run began, exactly: a later one proves a restart. Null or left out: not known.'),
+    .describe("The exact time of the VM's last start: a later time proves a restart. Null or left out: not known."),
   busy: z
     .string()
     .nullable()
     .optional()
-    .describe('What the platform is doing to it just now, such as `migrating to host-2`: no repair begins then.'),
+    .describe(
+      'The current action of the platform on the VM, such as `migrating to host-2`. No repair begins during this action.',
+    ),
 })
 
 export const linkState = z
@@ -132,7 +135,9 @@ export const linkState = z
     'An undirected edge between two hosts. `up` is the cable; whether it is usable also needs both ends healthy.',
   )
 
-/** The state of a link or path. `unknown`: both ends live, and the platform reports no links. */
+/**
+ * The state of a link or path. `unknown`: both ends are live, but the platform reports no links.
+ */
 export const linkStatus = z.enum(['live', 'down', 'unknown'])
 export type LinkStatus = z.infer<typeof linkStatus>
 export const reachability = z.enum(['reachable', 'unreachable', 'unknown'])
@@ -147,7 +152,7 @@ export const inventory = z.object({
   vms: z.array(vmState),
   links: z
     .array(linkState)
-    .describe('A link that is down is listed as down. No link at all: the platform does not know them.'),
+    .describe('A link that is down is listed as down. An empty list: the platform knows no links.'),
 })
 export type Inventory = z.infer<typeof inventory>
 export type ShardState = z.infer<typeof shardState>
@@ -158,8 +163,8 @@ export type VmState = z.infer<typeof vmState>
 export type LinkState = z.infer<typeof linkState>
 
 /**
- * Changes that a convergence would make now, node by node. A GET, so that no platform takes the
- * question for the order.
+ * The changes that a convergence would make now, node by node. Read by GET, so that no platform
+ * mistakes the request for an order.
  */
 export const convergeDryRun = z.object({
   nodes: z.array(z.object({ id: z.string(), changes: z.array(z.string()) })),
@@ -168,66 +173,71 @@ export const convergeDryRun = z.object({
     .optional()
     .describe('At most four, shown to the person who decides, such as a diff or a chart. A model never sees them.'),
 })
-/** A dry run as read: attachments are judged singly, so that a bad one spoils no dry run. */
+/**
+ * A dry run as read. Attachments are checked one by one, so that a bad one does not affect the
+ * others.
+ */
 export const toldConvergeDryRun = convergeDryRun.extend({ attachments: z.unknown().optional() })
 export type ConvergeDryRun = z.infer<typeof toldConvergeDryRun>
 
 export const effectAnswer = z.object({
   key: z.string(),
   status: z.enum(['running', 'done', 'failed']),
-  detail: z.string().describe('What was done, for `done`; why not, for `failed`.'),
+  detail: z.string().describe('For `done` what was done; for `failed` the reason.'),
   result: z.record(z.string(), z.unknown()),
   changed: z
     .array(z.string())
     .nullable()
     .optional()
     .describe(
-      'What was changed, in words: `node-1: restarted`. Empty: nothing had to be changed. Null or left out: it cannot be told, and the write counts as unproven unless Nightshift saw its target ill before and well after.',
+      'The changes, in words: `node-1: restarted`. Empty: nothing had to be changed. Null or left out: unknown, and the write counts as unproven unless Nightshift saw its target unhealthy before and healthy after.',
     ),
 })
 export type EffectAnswer = z.infer<typeof effectAnswer>
 
-/** Bodies of the writes. Another one under the same key is a 422. */
+/** Request bodies of the writes. Another body under the same key gets 422. */
 export const convergeBody = z.strictObject({})
 export const startBody = z.strictObject({ host: z.string() })
 export const migrateBody = z.strictObject({ from: z.string(), to: z.string() })
-export const stopBody = z.strictObject({ host: z.string().describe('Where it runs: if it does not, it fails.') })
+export const stopBody = z.strictObject({
+  host: z.string().describe('The host where the VM runs; if it does not run there, the request fails.'),
+})
 export const restartBody = z.strictObject({ host: stopBody.shape.host })
 
-/** What can be done to a VM where it is. */
+/** Actions on a VM that does not change its host. */
 export const vmActions = ['start', 'stop', 'restart'] as const
 export type VmAction = (typeof vmActions)[number]
-/** The tool of each, which is also what an effect of it is stored as. */
+/** The tool of each action. The name is also stored as the name of its effect. */
 export const vmTools = { start: 'vm_start', stop: 'vm_stop', restart: 'vm_restart' } as const satisfies Record<
   VmAction,
   string
 >
 
-/** A VM before a repair, kept with the effect: only a later start than this one is a restart. */
+/** The VM before a repair, stored with the effect. Only a later start time proves a restart. */
 export const vmBefore = vmState.pick({ host: true, running: true, startedAt: true })
 export type VmBefore = z.infer<typeof vmBefore>
 
 /**
- * A write under its key, stored before it is sent: for platforms without idempotency keys, as
- * Proxmox VE.
+ * A write that is stored under its key before it is sent, for platforms without idempotency keys,
+ * such as Proxmox VE.
  */
 export type PlatformEffect = {
   key: string
-  /** `await`: nothing is sent, the HA manager is bringing the guest there by itself. */
+  /** `await`: nothing is sent, because the HA manager already moves the guest to the target. */
   action: 'start' | 'migrate' | 'await' | 'stop' | 'restart'
   vmId: string
-  /** Where the guest was, and where its task runs. */
+  /** The Proxmox node of the guest, which also runs the task. */
   node: string
   target: string
-  /** UPIDs of the guest's tasks on that node before it was sent: any other came after. */
+  /** UPIDs of the guest's earlier tasks on that node. Any other task was started later. */
   tasksBefore: string[]
 }
 
 export type PlatformEffectEnding = { status: 'done' | 'failed'; detail: string }
 
-/** The state that is known now. */
+/** The effect and what is known about it. */
 export type PlatformEffectRow = PlatformEffect & {
-  /** The UPID of its task; null while it is not known. */
+  /** The UPID of its task; null while unknown. */
   task: string | null
   ageSeconds: number
   ending: PlatformEffectEnding | null

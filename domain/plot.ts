@@ -1,9 +1,15 @@
-/** A series as it was read: seconds since 1970 and a value. */
+/** A series for a chart. Each point has the seconds since 1970 and a value. */
 export type ChartSeries = { labels: Record<string, string>; points: [number, number][] }
-/** An event at a moment, in a word; `detail` in full. `isAlert`: the beginning of what fires. */
+/**
+ * An event to mark in a chart. `word`: the short label. `detail`: the full text. `isAlert`: an
+ * alert began to fire.
+ */
 export type ChartMark = { at: number; word: string; detail: string; isAlert?: boolean }
 type Range = [from: number, to: number]
-/** `figures`: what code read of some series, with the times between which they have no sample. */
+/**
+ * The content of a query's summary. `figures`: values that code computed from some of the series,
+ * with their gaps.
+ */
 export type Reading = {
   promql: string
   unit: string | null
@@ -13,13 +19,13 @@ export type Reading = {
 }
 export type PlottedSeries = { name: string; points: [number, number][]; pieces: [number, number][][]; gaps: Range[] }
 
-/** More lines than this tell nothing apart. */
+/** The maximum number of lines in a chart. */
 const maxLines = 6
 
 const toSeconds = (iso: unknown): number => Date.parse(String(iso)) / 1_000
 const unitSeconds: Record<string, number> = { s: 1, m: 60, h: 3_600, d: 86_400 }
 
-/** What a summary of series says of them; whatever of it is missing is not known. */
+/** Reads the summary of series. Missing parts become null or empty. */
 export function readSummary(summary: Record<string, unknown>): Reading {
   const series = (Array.isArray(summary.series) ? summary.series : []) as Record<string, unknown>[]
   const [, count, unit = ''] = /^(\d+)([smhd])$/.exec(String(summary.window)) ?? []
@@ -37,7 +43,10 @@ export function readSummary(summary: Record<string, unknown>): Reading {
   }
 }
 
-/** Series cut where they have no samples, the window that all share, and what is not drawn. */
+/**
+ * Cuts the series at their gaps. Returns them with the time range that they share, and how many
+ * series are not drawn.
+ */
 export function layOut(all: readonly ChartSeries[], reading: Reading) {
   const chosen = all.filter(({ points }) => points.length > 1).slice(0, maxLines)
   const times = chosen.flatMap(({ points }) => points.map(([at]) => at))
@@ -58,14 +67,17 @@ export function layOut(all: readonly ChartSeries[], reading: Reading) {
     return { name: describeLabels(own), points, gaps, pieces: cutAt(points, gaps) }
   })
   const [one, ...others] = drawn
-  // A time is empty where nothing that is drawn has a sample.
+  // Ranges of time in which no drawn series has a sample.
   const empty = (one?.gaps ?? []).filter(([from, to]) =>
     others.every(({ gaps }) => gaps.some((gap) => gap[0] <= from && to <= gap[1])),
   )
   return { drawn, range, empty, left: all.length - drawn.length }
 }
 
-/** Gaps without a sample: as the figures say, and between points further apart than the step. */
+/**
+ * Finds the gaps of a series: those that the figures give, and those between points that are
+ * further apart than the step.
+ */
 function findGaps(
   points: readonly [number, number][],
   [from, to]: Range,
@@ -87,7 +99,10 @@ function findGaps(
     .sort((a, b) => a[0] - b[0])
 }
 
-/** A server fills a gap's beginning with the value before it: no point within one is a sample. */
+/**
+ * Cuts a series at its gaps. A server repeats the last value at the beginning of a gap, so a point
+ * inside a gap is not a sample.
+ */
 function cutAt(points: readonly [number, number][], gaps: readonly Range[]): [number, number][][] {
   const pieces: [number, number][][] = []
   let before: number | null = null
@@ -102,15 +117,15 @@ function cutAt(points: readonly [number, number][], gaps: readonly Range[]): [nu
   return pieces
 }
 
-/** The sample that holds at a moment, or null where there is none. */
+/** Returns the sample at a time, or null. */
 export function valueAt({ pieces }: PlottedSeries, at: number): number | null {
   const piece = pieces.find((each) => (each[0]?.[0] ?? 0) <= at && at <= (each.at(-1)?.[0] ?? 0))
   return piece?.findLast(([time]) => time <= at)?.[1] ?? null
 }
 
 /**
- * The threshold of an alert, where a chart draws what its rule computes, by the words of both. A
- * query may select less than the rule.
+ * Finds the threshold of an alert if the chart draws the expression of its rule. The query may
+ * select fewer series than the rule.
  */
 export function findLimit(rule: { expression: string; threshold?: unknown } | null, promql: string) {
   const [, sign = '', number = ''] = /^(\S+) (.+)$/.exec(String(rule?.threshold ?? '')) ?? []
@@ -140,15 +155,18 @@ export function getRange(values: readonly number[]): Range {
   return [low, high]
 }
 
-/** A level line stands in the middle; one at nothing at the foot: counts are never less. */
+/**
+ * Widens the range of a constant line, so that the line is drawn in the middle. A line at zero is
+ * drawn at the bottom.
+ */
 export const widen = ([low, high]: Range): Range =>
   low === high
     ? [low === 0 ? 0 : low - Math.max(1, Math.abs(low) / 2), high + Math.max(1, Math.abs(high) / 2)]
     : [low, high]
 
 /**
- * A value's place between two others, 0 to 1; by halves, so that the largest numbers have a
- * difference.
+ * Returns the position of a value between two others, 0 to 1. Computes with halves, so that the
+ * largest numbers do not overflow.
  */
 export const shareOf = ([low, high]: Range, value: number): number => (value / 2 - low / 2) / (high / 2 - low / 2)
 
@@ -159,7 +177,10 @@ const prefixes: [number, string][] = [
   [1e4, 'k'],
 ]
 
-/** Three figures with the prefix of thousands; a power of ten for a row of zeros. */
+/**
+ * Formats three digits with a prefix for thousands. Numbers that are too long become a power of
+ * ten.
+ */
 export function formatValue(value: number): string {
   const size = Math.abs(value)
   if (size >= 1e16 || (size > 0 && size < 1e-6)) return value.toExponential(2)

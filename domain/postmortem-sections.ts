@@ -10,9 +10,12 @@ import { plainWords } from './say.ts'
 import { categoryWords, outcomeWords } from './status-words.ts'
 import { describeEndReason } from './unproven-end.ts'
 
-/** What each section of a postmortem says, folded from the rows of an incident. Pure and total. */
+/**
+ * Computes each section of a postmortem from the rows of an incident. Has no side effect and never
+ * throws.
+ */
 
-/** A sentence with the numbers of the rows that say so. */
+/** A sentence with the numbers of the rows on which it is based. */
 export const sentence = z.object({
   text: z.string(),
   rows: z.array(z.number().int()),
@@ -27,7 +30,7 @@ export type PostmortemAbout = Pick<
 export type IncidentLog = readonly IncidentEvent[]
 type Ending = IncidentEvent<'resolved' | 'escalated' | 'cancelled'>
 
-/** Lists longer than this are counted. */
+/** The length above which a list is only counted. */
 const maxListed = 20
 
 function say(text: string, rows: readonly number[], attempt: number | null = null): Sentence {
@@ -51,7 +54,7 @@ export function summaryOf(incident: PostmortemAbout, events: IncidentLog): Sente
   const first = events[0]?.seq ?? []
   const ending = events.findLast(isEnding)
   const writes = writesOf(events)
-  // A person's own write is no attempt of the agent.
+  // Excludes a person's own write, which is not an attempt of the agent.
   const runs = ofKind(events, 'claimed').filter(({ actor }) => !actor.startsWith('user:'))
   const about = resource ? `, about ${resource.kind} ${resource.id}` : ''
   const lasted = closedAt
@@ -65,13 +68,13 @@ export function summaryOf(incident: PostmortemAbout, events: IncidentLog): Sente
     ),
     ...(closedAt && ending ? [say(`${describeEnding(ending)}.`, [ending.seq])] : []),
     say(
-      `${capitalize(formatCount(runs.length, 'attempt'))} of the agent, ${formatCount(writes.length, 'write')}, ${formatCount(ofKind(events, 'approval_requested').length, 'approval')} asked for.`,
+      `${capitalize(formatCount(runs.length, 'attempt'))} of the agent, ${formatCount(writes.length, 'write')}, ${formatCount(ofKind(events, 'approval_requested').length, 'approval')} requested.`,
       [...runs, ...writes].slice(0, maxListed).map(({ seq }) => seq),
     ),
   ]
 }
 
-/** How an attempt or the incident ended, without its words. */
+/** Describes how an attempt or the incident ended, without text of the agent. */
 function describeEnding(ending: Ending): string {
   const by = nameOf(ending.actor)
   switch (ending.kind) {
@@ -86,7 +89,7 @@ function describeEnding(ending: Ending): string {
   }
 }
 
-/** Resources that were down or unwell, and alerts that fired. */
+/** Lists resources that were down or unhealthy, and alerts that fired. */
 export function impactOf(events: IncidentLog): Sentence[] {
   const alerts = Map.groupBy(
     ofKind(events, 'alert_received'),
@@ -98,14 +101,14 @@ export function impactOf(events: IncidentLog): Sentence[] {
     const { status, endReason } = last.metadata
     const end =
       status !== 'resolved'
-        ? 'has not ended as far as the rows say'
+        ? 'no row says that it ended'
         : endReason === undefined
           ? `ended at ${formatMinute(last.at)}`
           : `went quiet at ${formatMinute(last.at)} without an end (${describeEndReason(endReason)})`
-    // Most repeats write no row, and an end is no start.
+    // Counts only rows that begin the alert: most repeats have no row, and an end is not a start.
     const starts = rows.filter(({ metadata }) => metadata.status === 'firing' && metadata.outcome !== 'repeated').length
     const again = starts > 1 ? `, began ${starts} times` : ''
-    return say(`Alert ${name} of ${first.metadata.source} came in at ${formatMinute(first.at)}${again}, and ${end}.`, [
+    return say(`Alert ${name} of ${first.metadata.source} arrived at ${formatMinute(first.at)}${again}, and ${end}.`, [
       first.seq,
       last.seq,
     ])
@@ -117,7 +120,7 @@ export function impactOf(events: IncidentLog): Sentence[] {
   return all.length > 0 ? all : [say('No row says what was affected.', [])]
 }
 
-/** VMs that a plan started: they did not run until then. */
+/** Lists VMs that a plan started, because they did not run before. */
 function startedOf(events: IncidentLog): Sentence[] {
   const ends = ofKind(events, 'step_finished')
   const starts = ofKind(events, 'step_started').filter(({ metadata }) => metadata.action === 'start')
@@ -133,7 +136,7 @@ function startedOf(events: IncidentLog): Sentence[] {
   })
 }
 
-/** What a look-up of the agent, or a look of code at one thing, says of health. */
+/** Reads the health of resources from a read by the agent or by code. */
 function healthIn(event: IncidentEvent): (ResourceRef & { health: string })[] {
   if (event.kind === 'looked') {
     const { about, resource: health } = event.metadata
@@ -143,7 +146,7 @@ function healthIn(event: IncidentEvent): (ResourceRef & { health: string })[] {
   return event.metadata.discovered.flatMap(({ kind, id, health }) => (health ? [{ kind, id, health }] : []))
 }
 
-/** Each resource that a look showed ill: its health then, and at the last look. */
+/** Lists resources that a read found unhealthy, with the health then and at the last read. */
 function healthSeen(events: IncidentLog): Sentence[] {
   const seen = new Map<
     string,
@@ -157,17 +160,15 @@ function healthSeen(events: IncidentLog): Sentence[] {
       else if (thing.health !== 'nominal' && thing.health !== 'unknown')
         seen.set(resourceKey(thing), { name: nameResource(thing), ill: last, last })
     }
-  return [...seen.values()].map(({ name, ill, last }) =>
-    say(
-      ill[1] === last[1]
-        ? `${name} was ${ill[0]}.`
-        : `${name} was ${ill[0]}, and ${last[0]} when it was looked at last.`,
-      [ill[1], last[1]],
-    ),
-  )
+  return [...seen.values()].map(({ name, ill: [health, seq], last: [now, lastSeq] }) => {
+    const then = seq === lastSeq ? '' : now === health ? ', also at the last check' : `, and ${now} at the last check`
+    return say(`${name} was ${health}${then}.`, [seq, lastSeq])
+  })
 }
 
-/** The supposed cause and its state. Its repair stands under what was done. */
+/**
+ * Describes each possible cause and its state. Its repair is in the section about what was done.
+ */
 export function causeOf(incident: PostmortemAbout, events: IncidentLog): Sentence[] {
   const causes = foldHypotheses(events, incident.attempt).filter(({ state }) => state !== 'proposed')
   const said = causes.map(({ state, text, seq, supports, refutes }) => {
@@ -181,7 +182,7 @@ export function causeOf(incident: PostmortemAbout, events: IncidentLog): Sentenc
   if (ending?.kind === 'resolved') {
     if (!causes.some(({ state }) => state === 'supported'))
       said.push(
-        say(`No row is quoted for a cause; the ending says: ${plainWords(ending.metadata.resolution)}`, [ending.seq]),
+        say(`No row is quoted for the cause. The ending says: ${plainWords(ending.metadata.resolution)}`, [ending.seq]),
       )
     for (const claim of ending.metadata.claims)
       said.push(say(`${claim.text}${isUnshown(claim) ? ` (${notShown})` : ''}`, rowsOf(claim)))
@@ -190,7 +191,9 @@ export function causeOf(incident: PostmortemAbout, events: IncidentLog): Sentenc
   return said.length > 0 ? said : [say('No row says what the cause was.', [])]
 }
 
-/** Each attempt with its own ending, what it wrote and whether that held; and what people did. */
+/**
+ * Lists each attempt with its ending, its writes and their verification, and the actions of people.
+ */
 export function doneOf(incident: PostmortemAbout, events: IncidentLog): Sentence[] {
   const attempts = [...Map.groupBy(events, ({ attempt }) => attempt)].sort(([a], [b]) => a - b)
   const said = attempts.flatMap(([attempt, own]) => {
@@ -199,7 +202,7 @@ export function doneOf(incident: PostmortemAbout, events: IncidentLog): Sentence
     const model = ofKind(own, 'model_answered')[0]?.metadata.model
     const turns = `${formatCount(ofKind(own, 'model_answered').length, 'turn')}${model ? ` of ${model}` : ''}`
     const isAtWork = !ending && incident.closedAt === null && attempt === incident.attempt
-    const how = ending ? describeEnding(ending) : isAtWork ? 'At work' : 'Ended without a row that says how'
+    const how = ending ? describeEnding(ending) : isAtWork ? 'At work' : 'Ended, but no row says how'
     const rows = [began?.seq ?? [], ending?.seq ?? []].flat()
     return [
       ...(attempt > 0 && (began || ending) ? [say(`${how}, after ${turns}.`, rows, attempt)] : []),
@@ -208,7 +211,7 @@ export function doneOf(incident: PostmortemAbout, events: IncidentLog): Sentence
       ...own.flatMap(tellPerson),
     ]
   })
-  return said.length > 0 ? said : [say('Nothing was changed: only alerts came in.', [])]
+  return said.length > 0 ? said : [say('Nothing was changed: only alerts arrived.', [])]
 }
 
 function tellWrite(
@@ -220,7 +223,7 @@ function tellWrite(
   const finished = ofKind(events, 'tool_finished').find(isOwn)
   const proved = ofKind(events, 'verification').findLast(isOwn)
   const what = `${tool} on ${targets.map(resourceKey).join(', ') || 'nothing named'}`
-  const ended = finished ? withSpaces(finished.metadata.outcome) : 'its end is in no row'
+  const ended = finished ? withSpaces(finished.metadata.outcome) : 'no row has its end'
   const proof = proved
     ? `${formatVerification(proved.metadata.outcome)}${proved.metadata.observed && `: ${proved.metadata.observed}`}`
     : 'never verified'
@@ -228,13 +231,13 @@ function tellWrite(
   return say(`${what}${approved}: ${ended}. ${proof}.`, [seq, finished?.seq ?? [], proved?.seq ?? []].flat(), attempt)
 }
 
-/** A person's own row, but for decisions, which stand elsewhere. */
+/** Describes a row that a person wrote. Decisions are listed elsewhere. */
 function tellPerson(event: IncidentEvent): Sentence[] {
   if (!event.actor.startsWith('user:') || !['commented', 'noted'].includes(event.kind)) return []
   return [say(`${nameOf(event.actor)}: ${event.detail}`, [event.seq], event.attempt)]
 }
 
-/** What the rules refused, by tool and reason, and what people did not approve. */
+/** Lists refused calls by tool and reason, and questions that people did not approve. */
 export function refusedOf(events: IncidentLog): Sentence[] {
   const refused = ofKind(events, 'call_judged').filter(({ metadata }) => metadata.verdict === 'refuse')
   const calls = [...Map.groupBy(refused, ({ metadata }) => `${metadata.tool} ${metadata.code}`).values()].map(
@@ -262,7 +265,7 @@ export function refusedOf(events: IncidentLog): Sentence[] {
   return all.length > 0 ? all.slice(0, 2 * maxListed) : [say('Nothing was refused.', [])]
 }
 
-/** What the rows leave open. */
+/** Lists questions that the rows leave open. */
 export function questionsOf(incident: PostmortemAbout, events: IncidentLog): Sentence[] {
   const ending = events.findLast(isEnding)
   const newest = new Map(
@@ -276,7 +279,7 @@ export function questionsOf(incident: PostmortemAbout, events: IncidentLog): Sen
     ...(incident.alerts.firing > 0
       ? [
           say(
-            `${capitalize(formatCount(incident.alerts.firing, 'alert'))} of it still fire${incident.alerts.firing === 1 ? 's' : ''}.`,
+            `${capitalize(formatCount(incident.alerts.firing, 'alert'))} still fire${incident.alerts.firing === 1 ? 's' : ''}.`,
             [last?.seq ?? []].flat(),
           ),
         ]
@@ -289,7 +292,7 @@ export function questionsOf(incident: PostmortemAbout, events: IncidentLog): Sen
     ),
     ...foldHypotheses(events, incident.attempt)
       .filter(({ state }) => state === 'proposed')
-      .map(({ text, seq }) => say(`Proposed, and nothing quoted for or against it: ${text}`, [seq])),
+      .map(({ text, seq }) => say(`Proposed, with no row for or against it: ${text}`, [seq])),
     ...unshown.map(({ text, why }) => say(`No row shows "${text}" (${why}).`, [ending?.seq ?? []].flat())),
     ...ofKind(events, 'capability_gap').map(({ metadata, seq }) =>
       say(`The agent lacked a tool: ${metadata.description}`, [seq]),
@@ -307,5 +310,5 @@ export function questionsOf(incident: PostmortemAbout, events: IncidentLog): Sen
       ? [say(`Next step: ${ending.metadata.report.nextStep}`, [ending.seq])]
       : []),
   ]
-  return said.length > 0 ? said.slice(0, 2 * maxListed) : [say('The rows leave nothing open.', [])]
+  return said.length > 0 ? said.slice(0, 2 * maxListed) : [say('No question is open.', [])]
 }

@@ -14,7 +14,10 @@ import {
   summaryOf,
 } from './postmortem-sections.ts'
 
-/** Sections of a postmortem, in order. A person may write each; `followUp` is for people alone. */
+/**
+ * Sections of a postmortem, in order. People may write any of them, and only people write
+ * `followUp`.
+ */
 const postmortemSection = z.enum(['summary', 'impact', 'cause', 'done', 'refused', 'questions', 'followUp'])
 export type PostmortemSection = z.infer<typeof postmortemSection>
 
@@ -28,7 +31,7 @@ export const sectionTitles: Record<PostmortemSection, string> = {
   followUp: 'What we change',
 }
 
-/** What people wrote of some sections at once; null: the folded text again. */
+/** One person's edit of some sections. Null: the section shows the computed text again. */
 const postmortemEdit = z.object({
   version: z.number().int(),
   by: z.string(),
@@ -40,33 +43,36 @@ export type PostmortemEdit = z.infer<typeof postmortemEdit>
 export const postmortem = z.object({
   incidentId: z.string(),
   title: z.string(),
-  /** The newest edit; 0 where nobody wrote anything. */
+  /** The version of the newest edit; 0 if there is none. */
   version: z.number().int(),
   sections: z.array(
     z.object({
       section: postmortemSection,
       title: z.string(),
-      /** What code folds from the rows, whether or not a person wrote something else. */
+      /** The computed text, even if a person wrote another. */
       sentences: z.array(sentence),
-      /** What stands there now as Markdown: an edit begins with it. */
+      /** The current text as Markdown, with which an edit begins. */
       text: z.string(),
-      /** What a person wrote instead, in Markdown; null where nobody did. */
+      /** The text of a person in Markdown; null if there is none. */
       edited: z.object({ text: z.string(), by: z.string(), at: z.string(), version: z.number().int() }).nullable(),
     }),
   ),
-  /** The rows that matter most, oldest first; `left` more are in the log alone. */
+  /** The most important rows, oldest first. `left`: how many more rows are only in the log. */
   timeline: z.array(z.object({ seq: z.number().int(), at: z.string(), actor: z.string(), text: z.string() })),
   left: z.number().int(),
-  /** Rows of the whole log. */
+  /** The number of rows in the log. */
   rows: z.number().int(),
-  /** Authors with time and section, the newest last. */
+  /** Edits with author, time and sections, the newest last. */
   edits: z.array(postmortemEdit.omit({ sections: true }).extend({ sections: z.array(postmortemSection) })),
 })
 export type Postmortem = z.infer<typeof postmortem>
 
 const maxTimeline = 200
 
-/** An incident's postmortem: sections folded from rows, beside people's words. Pure and total. */
+/**
+ * Builds the postmortem of an incident: computed sections, and people's texts. Has no side effect
+ * and never throws.
+ */
 export function foldPostmortem(
   incident: PostmortemAbout,
   events: IncidentLog,
@@ -127,7 +133,9 @@ const keyNotes: readonly NotedCode[] = [
   ...(['wake_held', 'wake_late', 'follow_up_opened', 'follow_up_closed'] as const),
 ]
 
-/** Rows by which the story can be told: of repeated alerts the first of each state. */
+/**
+ * Chooses the rows of the timeline. Of an alert that is repeated, only the first row of each state.
+ */
 function keyRows(events: IncidentLog): IncidentEvent[] {
   const firsts = new Set(
     [
@@ -146,7 +154,7 @@ function keyRows(events: IncidentLog): IncidentEvent[] {
   })
 }
 
-/** The newest edit that says something of a section. */
+/** Finds the newest edit of a section. */
 function editedOf(section: PostmortemSection, edits: readonly PostmortemEdit[]) {
   const newest = edits.findLast(({ sections }) => sections[section] !== undefined)
   const text = newest?.sections[section]
@@ -155,7 +163,10 @@ function editedOf(section: PostmortemSection, edits: readonly PostmortemEdit[]) 
 
 type SectionWords = Pick<Postmortem['sections'][number], 'sentences' | 'edited'>
 
-/** A section as Markdown: a person's text, else a sentence a line with rows, by attempt. */
+/**
+ * Formats a section as Markdown: the text of a person, otherwise one line for each sentence, with
+ * its rows.
+ */
 function sectionText({ sentences, edited }: SectionWords, toLink = plainRow): string {
   if (edited) return edited.text.trim()
   let attempt: number | null = null
@@ -171,9 +182,9 @@ function sectionText({ sentences, edited }: SectionWords, toLink = plainRow): st
 const plainRow = (seq: number) => `#${seq}`
 
 /**
- * The whole as Markdown, the log as its appendix. With the address of the incident's page each row
- * is a link. The last line names the version of people's words in it, so that a file sent back
- * replaces nobody else's.
+ * Formats the whole postmortem as Markdown, with the log as appendix. If the address of the
+ * incident's page is given, each row is a link. The last line contains the version of people's
+ * texts, so that an uploaded file does not overwrite a newer one.
  */
 export function postmortemMarkdown(found: Postmortem, events: IncidentLog, page: string | null): string {
   const toLink = (seq: number) => (page === null ? plainRow(seq) : `[#${seq}](${page}#e-${seq})`)
@@ -205,7 +216,7 @@ function utc(time: string): string {
   return time.slice(0, 19).replace('T', ' ')
 }
 
-/** Text from outside as plain text: no markup, no link, no table cell, no new line. */
+/** Makes untrusted text plain: no markup, no link, no table cell, no new line. */
 function plain(text: string): string {
   return text
     .replace(/\s+/g, ' ')
@@ -218,9 +229,9 @@ type PostmortemDraft =
   | { ok: false; reason: string }
 
 /**
- * Changes of a postmortem by a Markdown file: each section under its heading, `## Cause`. One that
- * says what is there changes nothing, an empty one is folded again, an absent one stays. The file's
- * own version counts where it names one.
+ * Reads changes from a Markdown file, in which each section has its heading, such as `## Cause`. An
+ * unchanged or absent section changes nothing. An empty section returns to the computed text. The
+ * version in the file is used if there is one.
  */
 export function parsePostmortem(text: string, found: Postmortem): PostmortemDraft {
   const sections: PostmortemEdit['sections'] = {}
@@ -233,7 +244,7 @@ export function parsePostmortem(text: string, found: Postmortem): PostmortemDraf
     const section = found.sections.find((each) => each.title.toLowerCase() === title.toLowerCase())
     if (!section) {
       const titles = found.sections.map((each) => each.title).join(', ')
-      return { ok: false, reason: `"${title}" is no section. Sections: ${titles}. Use ### for headings within one.` }
+      return { ok: false, reason: `"${title}" is not a section. Sections: ${titles}. Use ### for headings within one.` }
     }
     const said = (parts[at + 1] ?? '').replace(/^\*Edited by .* UTC\.\*$/m, '').trim()
     if (unlinked(said) === unlinked(section.text)) continue
@@ -245,7 +256,7 @@ export function parsePostmortem(text: string, found: Postmortem): PostmortemDraf
   return { ok: true, version: version === undefined ? found.version : Number(version), sections }
 }
 
-/** Rows of a file of the API are links, those of a page are not: they say the same. */
+/** Removes links from row numbers. Only a file from the API has them. */
 function unlinked(text: string): string {
   return text.replace(/\[(#\d+)\]\([^)]*\)/g, '$1').trim()
 }

@@ -1,15 +1,16 @@
 import type { TokenUsage } from './chat.ts'
 
-/** What a million tokens cost, in dollars. */
+/** Dollars per million tokens. */
 type Price = { in: number; out: number }
 
-/** `model` may end in `*`. The first rule that fits is the price. */
+/**
+ * A rule for the price of models. `model` may end in `*`. The first rule that fits gives the price.
+ */
 export type PriceRule = { model: string; price: Price }
 
 /**
- * List prices as their makers publish them: standard rate, no cache, no batch. A site with another
- * contract sets `agent.prices`, which goes first. Read on 2026-11-24 from the page that each row
- * names.
+ * List prices from each maker's page, read on 2026-11-24: standard rate, no cache, no batch. Who
+ * has another contract sets `agent.prices`, which is used first.
  */
 export const shippedPrices: readonly (PriceRule & { source: string })[] = [
   row('claude-fable-5*', 10, 50, 'https://platform.claude.com/docs/about-claude/models/whats-new-opus-5'),
@@ -37,8 +38,8 @@ const rule =
   /^(?<model>[\w.:/@-]{1,200}\*?|\*)\s*=\s*(?<in>\d{1,6}(?:\.\d{1,6})?)\s*\/\s*(?<out>\d{1,6}(?:\.\d{1,6})?)$/
 
 /**
- * `qwen* = 0.2/0.6; llama-3.3-70b = 0`: dollars per million tokens in and out, rules separated by a
- * semicolon.
+ * Parses `qwen* = 0.2/0.6; llama-3.3-70b = 0`: dollars per million tokens in and out, with rules
+ * separated by semicolons.
  */
 export function parsePrices(text: string): { ok: true; rules: PriceRule[] } | { ok: false; reason: string } {
   const parts = text
@@ -46,13 +47,16 @@ export function parsePrices(text: string): { ok: true; rules: PriceRule[] } | { 
     .map((part) => part.trim())
     .filter(Boolean)
   if (parts.length > maxRules)
-    return { ok: false, reason: `takes ${maxRules} rules at most, and these are ${parts.length}` }
+    return { ok: false, reason: `must have at most ${maxRules} rules, and has ${parts.length}` }
   const rules: PriceRule[] = []
   for (const part of parts) {
-    // `model = 0` says that it costs nothing.
+    // Accepts `model = 0` for a model that costs nothing.
     const { groups } = rule.exec(part.replace(/=\s*0$/, '= 0/0')) ?? {}
     if (!groups)
-      return { ok: false, reason: `"${part.slice(0, 80)}" is no rule of the form "model = dollars in / dollars out"` }
+      return {
+        ok: false,
+        reason: `"${part.slice(0, 80)}" is not a rule of the form "model = dollars in / dollars out"`,
+      }
     const price = { in: Number(groups.in), out: Number(groups.out) }
     if (Math.max(price.in, price.out) > maxDollars)
       return { ok: false, reason: `"${part.slice(0, 80)}" costs more than ${maxDollars} dollars a million` }
@@ -62,9 +66,9 @@ export function parsePrices(text: string): { ok: true; rules: PriceRule[] } | { 
 }
 
 /**
- * A model's price, by the first of its names with a rule. A provider's prefix (`openai/gpt-5`) is
- * dropped where no rule names it. Without a rule the dearest known price counts, so that a cap errs
- * towards the wallet: `isAssumed`.
+ * Finds the price of a model by the first of its names that has a rule. The prefix of a provider
+ * (`openai/gpt-5`) is removed if no rule contains it. If there is no rule, uses the highest known
+ * price (`isAssumed`), so that a cap is reached too early rather than too late.
  */
 export function priceOf(models: readonly string[], ownRules: readonly PriceRule[]): Price & { isAssumed: boolean } {
   const rules = [...ownRules, ...shippedPrices]
@@ -83,15 +87,15 @@ function fits(pattern: string, model: string): boolean {
   return pattern.endsWith('*') ? model.startsWith(pattern.slice(0, -1)) : pattern === model
 }
 
-/** An answer's cost, by the price when it came. `isAssumed`: nobody gave this model's price. */
+/** The cost of a response, at the price of that time. `isAssumed`: no rule names the model. */
 export type AnswerCost = { dollars: number; in: number; out: number; isAssumed?: boolean }
 
-/** Dollars of an answer. */
+/** Returns the dollars that a response cost. */
 export function costOf({ promptTokens, completionTokens }: TokenUsage, price: Price): number {
   return Number(((promptTokens * price.in + completionTokens * price.out) / 1_000_000).toFixed(9))
 }
 
-/** Dollars for people: two digits, and as many as it takes to say that something was spent. */
+/** Formats dollars with two decimals, or with more if the amount would show as zero. */
 export function formatDollars(dollars: number): string {
   if (dollars === 0) return '$0'
   return `$${dollars >= 0.01 ? dollars.toFixed(2) : dollars.toPrecision(1)}`

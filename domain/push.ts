@@ -16,8 +16,8 @@ const label = '[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?'
 const service = new RegExp(`^(?:(?:\\*\\.)?${label}(?:\\.${label})+|https?://${label}(?:\\.${label})*(?::\\d{1,5})?)$`)
 
 /**
- * `PUSH_SERVICES`: hosts, `*.` before one for all below it, or the origin of a site's own service.
- * Null: neither.
+ * Parses `PUSH_SERVICES`: hosts, `*.` before a host for all of its subdomains, or the origin of an
+ * own push service. Null if an entry is neither.
  */
 export function parsePushServices(text: string): string[] | null {
   const names = text
@@ -28,8 +28,9 @@ export function parsePushServices(text: string): string[] | null {
 }
 
 /**
- * Believes hosts of known services only, over https on its port, or an origin that the site named:
- * a browser names where its messages go, so a person could name any address.
+ * Whether an endpoint may be used: https on the default port of a known service, or a configured
+ * origin. Must be checked, because the browser sends the endpoint, so a person could give any
+ * address.
  */
 export function isPushService(endpoint: string, services: readonly string[]): boolean {
   const url = URL.parse(endpoint)
@@ -42,8 +43,8 @@ export function isPushService(endpoint: string, services: readonly string[]): bo
 }
 
 /**
- * A browser's subscription (Push API, `PushSubscription.toJSON()`): an uncompressed point of P-256,
- * and 16 bytes.
+ * The subscription of a browser (Push API, `PushSubscription.toJSON()`): an uncompressed point of
+ * P-256, and 16 bytes.
  */
 export const newSubscription = z.strictObject({
   endpoint: z.url({ protocol: /^https?$/ }).max(1_000),
@@ -54,7 +55,7 @@ export const newSubscription = z.strictObject({
 })
 export type NewSubscription = z.infer<typeof newSubscription>
 
-/** A browser that gets messages, as its person sees it: never where it is reached. */
+/** A browser that gets messages, as its owner sees it, without its endpoint. */
 export const pushDevice = z.object({
   id: z.string(),
   name: z.string(),
@@ -64,14 +65,17 @@ export const pushDevice = z.object({
 export type PushDevice = z.infer<typeof pushDevice>
 
 /**
- * A notification in a person's browser; `web/public/push-worker.js` reads it. Strangers' texts are
- * inert and short.
+ * A notification in a person's browser, read by `web/public/push-worker.js`. Untrusted texts are
+ * escaped and short.
  */
 export type PushMessage = { title: string; body: string; path: string; tag: string }
 
 const titles = ['Approval needed', 'Approval still needed', 'Approval expires soon'] as const
 
-/** For a notification that asks for an approval; null for others: news wakes no phone. */
+/**
+ * Converts a notification that asks for an approval; null for others, which are not sent to
+ * browsers.
+ */
 export function toPushMessage({ approval, incident }: Notification): PushMessage | null {
   if (!approval) return null
   return {

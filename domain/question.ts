@@ -1,2 +1,5 @@
-/** The incident type of a person's question: it takes no other's slot, and ends answered. */
+/**
+ * The incident type of a person's question. Such an incident uses no slot of other incidents, and
+ * ends as answered.
+ */
 export const questionType = 'question'

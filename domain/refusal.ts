@@ -3,7 +3,10 @@ import type { SiteDecisions, SiteDemand } from './site-decision.ts'
 import type { Risk } from './tool.ts'
 import type { PairTrust } from './trust.ts'
 
-/** Error codes that a model meets in `error.code`. Closed and few; each tells what can be done. */
+/**
+ * Error codes for a model, in `error.code`. A fixed, short list. Each code shows what the model can
+ * do.
+ */
 export type ErrorClass =
   | 'STRICT_RESOLUTION'
   | 'ROUTING_MISMATCH'
@@ -17,29 +20,31 @@ export type ErrorClass =
 
 type Refusal = {
   class: ErrorClass
-  /** The model can get past it by the hint: recovered once the same tool then succeeds. */
+  /**
+   * Whether the hint helps the model. The refusal counts as recovered if the same tool then
+   * succeeds.
+   */
   recoverable: boolean
-  /** One of these again and again is a loop: three in an attempt end it. */
+  /** A sign of a loop. Three refusals with such a code in one attempt end the attempt. */
   loop?: true
-  /** The call could not be read: three turns in a row of one of these end the attempt. */
+  /** The call could not be parsed. Three turns in a row with such a code end the attempt. */
   form?: true
 }
 
-/** Among corrections: a person changed the arguments before approving. */
+/** The code of a correction by a person, who changed the arguments before approving. */
 export const editedByPerson = 'EDITED_BY_PERSON'
 
 /**
- * Reasons to refuse a call. The finer word stands in `error.details.rule` and on the `call_judged`
- * row.
+ * Codes of refused calls. The exact code is in `error.details.rule` and in the `call_judged` row.
  */
 export const refusals = {
   UNKNOWN_TOOL: { class: 'ACTION_NOT_ALLOWED', recoverable: false, form: true },
   NOT_OFFERED: { class: 'ACTION_NOT_ALLOWED', recoverable: false },
   MALFORMED_ARGUMENTS: { class: 'INVALID_INPUT', recoverable: false, form: true },
   INVALID_ARGUMENTS: { class: 'INVALID_INPUT', recoverable: false, form: true },
-  /** A call stood in the text of an answer, or its JSON was put right. */
+  /** A call was found in the text of a response, or its JSON was corrected. */
   CALL_AS_TEXT: { class: 'INVALID_INPUT', recoverable: true },
-  /** A value was read for what it plainly means. */
+  /** A value was converted to its obvious meaning. */
   PLAIN_VALUE: { class: 'INVALID_INPUT', recoverable: true },
   SECRET_IN_ARGUMENTS: { class: 'POLICY_BLOCKED', recoverable: false },
   FOREIGN_INCIDENT: { class: 'ACTION_NOT_ALLOWED', recoverable: false },
@@ -56,7 +61,7 @@ export const refusals = {
   STILL_DEGRADED: { class: 'FSM_BLOCKED', recoverable: true },
   NOT_MITIGATED: { class: 'FSM_BLOCKED', recoverable: true },
   NO_WRITE_HELD: { class: 'FSM_BLOCKED', recoverable: true },
-  /** No error: the ending is kept, and judged again when the alerts were quiet long enough. */
+  /** Not an error: the ending is kept and checked again once the alerts were quiet long enough. */
   NOT_QUIET_YET: { class: 'FSM_BLOCKED', recoverable: true },
   NO_ALERT: { class: 'POLICY_BLOCKED', recoverable: true },
   IS_A_QUESTION: { class: 'INVALID_INPUT', recoverable: true },
@@ -68,44 +73,50 @@ export const refusals = {
   CLAIM_NOT_SHOWN: { class: 'POLICY_BLOCKED', recoverable: true },
   HYPOTHESIS_NOT_SHOWN: { class: 'POLICY_BLOCKED', recoverable: true },
   PHANTOM_CLAIM: { class: 'POLICY_BLOCKED', recoverable: true },
-  /** A rule of the site's policy: no approval lifts it. */
+  /** A rule of the configured policy, which no approval overrides. */
   SITE_NEVER: { class: 'POLICY_BLOCKED', recoverable: false },
   PAUSED: { class: 'POLICY_BLOCKED', recoverable: false },
   DENIED_BEFORE: { class: 'POLICY_BLOCKED', recoverable: false, loop: true },
-  /** A command that would be asked, where a tool tells the same unasked: said once of each. */
+  /**
+   * A command that needs approval although a tool without approval gives the same result. Refused
+   * only once for each command.
+   */
   FREE_TOOL: { class: 'ACTION_NOT_ALLOWED', recoverable: true },
-  /** A call of code itself that would write, or that somebody would be asked about. */
+  /** A call that code itself made, but that would write or need approval. */
   NOT_A_FREE_LOOK: { class: 'POLICY_BLOCKED', recoverable: false },
   DECIDED_ELSEWHERE: { class: 'POLICY_BLOCKED', recoverable: false },
   /**
-   * The tool is in shadow for this incident type: the call is recorded for people, and not carried
-   * out.
+   * The tool is in shadow for this incident type. The call is recorded for people, but not
+   * executed.
    */
   SHADOW: { class: 'POLICY_BLOCKED', recoverable: false },
   TARGET_BUSY: { class: 'POLICY_BLOCKED', recoverable: false },
-  /** Somebody lately saw a host alive whose VMs would start elsewhere: no word lifts it. */
+  /** A host whose VMs would start elsewhere was recently seen alive. Nothing overrides this. */
   WITNESSES_DISAGREE: { class: 'POLICY_BLOCKED', recoverable: false },
-  /** One witness is not enough for that, and nobody said that the host is off. */
+  /** Starting VMs elsewhere needs a second witness, or a person who states that the host is off. */
   HOST_NOT_CONFIRMED: { class: 'POLICY_BLOCKED', recoverable: false },
   STATE_CHANGED: { class: 'POLICY_BLOCKED', recoverable: false },
-  /** An undo, where somebody changed what the write had left. */
+  /** An undo is refused, because somebody has changed what the write left. */
   UNDO_MOVED_ON: { class: 'POLICY_BLOCKED', recoverable: false },
   NOT_PREPARED: { class: 'EXECUTION_FAILED', recoverable: false },
   FORBIDDEN_COMMAND: { class: 'POLICY_BLOCKED', recoverable: false },
   OPTION_ADDED: { class: 'POLICY_BLOCKED', recoverable: true },
   UNBOUNDED_COMMAND: { class: 'POLICY_BLOCKED', recoverable: true },
-  /** A command was put into the form of it that only looks. */
+  /** A command was rewritten to its read-only form. */
   SAFER_FORM: { class: 'POLICY_BLOCKED', recoverable: true },
   UNBOUNDED_QUERY: { class: 'POLICY_BLOCKED', recoverable: true },
-  /** A person said no. Not a refusal of the judge, but the model reads it in the same form. */
+  /**
+   * A denial by a person. The policy check did not refuse the call, but the model reads the denial
+   * in the same form.
+   */
   DENIED: { class: 'POLICY_BLOCKED', recoverable: false },
-  /** An answer before this call ended the turn: the approval was not given, or the run stopped. */
+  /** An earlier call ended the turn, because its approval was not given or the run stopped. */
   NOT_RUN: { class: 'APPROVAL_REQUIRED', recoverable: false },
 } as const satisfies Record<string, Refusal>
 
 export type RefusalCode = keyof typeof refusals
 
-/** Why a call may run, or has to be asked about. */
+/** Codes for why a call may run or needs approval. */
 export const allowances = [
   'READ',
   'READ_COMMAND',
@@ -114,12 +125,15 @@ export const allowances = [
   'REVERSIBLE_NEAR',
   'APPROVED',
   'GRANTED',
-  /** A rule of the site's policy lets it run, or wants it asked. */
+  /** A rule of the configured policy lets the call run, or requires approval. */
   'SITE_RUNS',
   'SITE_ASKS',
   'DRIFT',
   'REVERSIBLE_FAR',
-  /** It would run unasked, and its tool is not trusted to in incidents of this type. */
+  /**
+   * The call would run automatically, but its tool is not trusted to do so in incidents of this
+   * type.
+   */
   'PROPOSED',
   'UNPROVEN_COMMAND',
   'RISK_LOW',
@@ -131,92 +145,101 @@ export type AllowCode = (typeof allowances)[number]
 
 export type RulingCode = RefusalCode | AllowCode
 
-/** What a stored word means; a word of another version is a plain policy block. */
+/** Returns the meaning of a stored code. An unknown code is a plain policy block. */
 export function refusalOf(code: string): Refusal {
   return Object.hasOwn(refusals, code) ? refusals[code as RefusalCode] : { class: 'POLICY_BLOCKED', recoverable: false }
 }
 
-/** A target that Nightshift itself stands on, and what of it: `its database`. */
+/** A target that Nightshift itself depends on. `why`: in which role, such as `its database`. */
 export type OwnTarget = { target: string; why: string }
 
 /**
- * Facts that the judge weighs besides the log: read in the ruling's transaction, and stored on its
- * row.
+ * Facts that the policy check uses in addition to the log. They are read in the transaction of the
+ * decision, and stored in its row.
  */
 export type Policy = {
   incidentId: string
   resource: ResourceRef | null
   role: 'leader' | 'follower'
   paused: boolean
-  /** The settings for this tool: they raise its risk and number of people, and lower neither. */
+  /**
+   * Settings for this tool. They can only raise its risk and the number of people who must approve.
+   */
   raised: { risk: Risk | null; required: number }
-  /** Names offered for this type of incident; null means all. */
+  /** Names of the tools that are offered in this type of incident. Null: all. */
   offered: readonly string[] | null
   /** The incident's resource and its direct neighbours. */
   vicinity: readonly ResourceRef[]
-  /** Digests a person denied anywhere in the group. */
+  /** Digests of actions that a person denied anywhere in the group. */
   denied: readonly string[]
   /**
-   * Denials of this tool by the one key of each thing (`actionByKeys`): under another name the same
-   * action has another digest. Absent where it was not denied, and in older rows.
+   * Denied actions of this tool, with one key for each resource (`actionByKeys`), because the same
+   * action has another digest under another name. Absent if none was denied, and in older rows.
    */
   deniedActions?: readonly string[]
-  /** The key of each target that goes by more than one name. */
+  /** The key of each target that has more than one name. */
   keys?: Readonly<Record<string, string>>
-  /** Targets another incident is writing to now. */
+  /** Targets to which another incident is currently writing. */
   busy: readonly { target: string; incidentId: string }[]
-  /** Standing grants of this tool that are still usable; for which action, is checked here. */
+  /** Standing grants of this tool that can still be used. The kernel compares their action. */
   grants: readonly { id: string; actionDigest: string; stateFingerprint: string; grantedAt?: string }[]
-  /** The level of this tool in incidents of this type. Absent in older rows, which knew none. */
+  /** The level of trust of this tool in incidents of this type. Absent in older rows. */
   trust?: PairTrust
-  /** The incident's alerts now, where an ending is judged; absent in rows of version 0.1. */
+  /** The alerts of the incident, if an ending is checked. Absent in rows of version 0.1. */
   alerts?: {
     total: number
     firing: number
     unknown: number
-    /** Ended by a sender's word that proves nothing. Absent in older rows. */
+    /** Alerts that ended by a sender's word that proves nothing. Absent in older rows. */
     unproven?: number
-    /** Why nobody knows if they are over. Absent where that is known, and in older rows. */
+    /** Why it is unknown whether the alerts ended. Absent if it is known, and in older rows. */
     doubt?: string
-    /** Firing, of a sender that never says when an alert ends. */
+    /** Firing alerts of senders that never report ends. */
     endless: number
-    /** The incident is critical: an unproven end is for a person. Absent in older rows. */
+    /**
+     * Whether the incident is critical, so that an unproven end needs a person. Absent in older
+     * rows.
+     */
     isCritical?: boolean
-    /** Since the last of them ended; null while one fires, or without one. */
+    /** Seconds since the last of them ended; null while one fires, or if there is none. */
     endedForSeconds: number | null
-    /** How long they must be quiet before an incident may end as over. */
+    /** Seconds without an alert before an incident may end as over. */
     quietSeconds: number
   }
   /**
-   * Set where a person asked for this write: their names are known, a pause does not stop it, and
-   * they agreed to this state.
+   * Set if a person requested this write. It needs no earlier read, a pause does not stop it, and
+   * the person agreed to this state.
    */
   manual?: { stateFingerprint: string; isUndo?: true }
-  /** A person asked something; there is nothing to repair. */
+  /** Whether the incident is a person's question, with nothing to repair. */
   isQuestion?: boolean
-  /** Targets that Nightshift itself stands on: touching one is critical. Absent in older rows. */
+  /** Targets that Nightshift depends on. A write to one is critical. Absent in older rows. */
   own?: readonly OwnTarget[]
-  /** The site policy's word on this call. Absent where there is none, and in older rows. */
+  /**
+   * The decision of the configured policy about this call. Absent if there is no policy, and in
+   * older rows.
+   */
   site?: SiteDecisions
-  /** A person's approval for this call that is still in time; binding is checked here. */
+  /** A person's approval of this call that has not expired. The kernel checks that it matches. */
   approval: {
     id: string
     callId: string
     actionDigest: string
     stateFingerprint: string
-    /**
-     * Hosts that the approvers state to be off. Absent where they named none, and in older rows.
-     */
+    /** Hosts that the approvers state to be off. Absent if there are none, and in older rows. */
     hostIsOff?: readonly string[]
     /**
-     * The demand of the site's policy when it was asked. Absent where there was none, and in older
-     * rows.
+     * The demand of the configured policy when people were asked. Absent if it demanded nothing,
+     * and in older rows.
      */
     site?: SiteDemand
   } | null
 }
 
-/** The state before anybody spoke: nothing denied, taken, granted, approved; all tools offered. */
+/**
+ * Returns the policy facts before anything happened: nothing denied, leased, granted or approved,
+ * and all tools offered.
+ */
 export function plainPolicy(incidentId: string, resource: ResourceRef | null): Policy {
   return {
     incidentId,

@@ -12,7 +12,7 @@ import {
   relationKinds,
 } from './kinds.ts'
 
-/** What the inventory knows, each with a descriptor in `domain/kinds.ts`. */
+/** Kinds in the inventory. Each has a descriptor in `domain/kinds.ts`. */
 export const inventoryKind = z.enum(inventoryKinds)
 
 export const resourceKind = z.enum([...inventoryKind.options, 'incident', 'proposal'])
@@ -21,19 +21,19 @@ export type ResourceKind = z.infer<typeof resourceKind>
 export const resourceRef = z.object({ kind: resourceKind, id: z.string() })
 export type ResourceRef = z.infer<typeof resourceRef>
 
-/** A resource in a sentence: `node web-1`, and `host-osl-1` where the id names the kind. */
+/** Names a resource: `node web-1`, or `host-osl-1` if the id already contains the kind. */
 export function nameResource({ kind, id }: ResourceRef): string {
   return id.toLowerCase().startsWith(kind) ? id : `${kind.replaceAll('_', ' ')} ${id}`
 }
 
-/** The one spelling of a resource in leases, digests and look-ups: `shard:db-osl-1`. */
+/** Formats the key of a resource for leases, digests and look-ups: `shard:db-osl-1`. */
 export function resourceKey(ref: ResourceRef): string {
   return `${ref.kind}:${ref.id}`
 }
 
 /**
- * A resource's state as code compares it: health, a sentence for people, and the few fields that
- * change only when something happened.
+ * The state of a resource in the form that code compares: health, a sentence for people, and the
+ * few fields that change only with an event.
  */
 export const resourceState = z.object({
   health: z.enum(['nominal', 'degraded', 'unknown']),
@@ -42,11 +42,11 @@ export const resourceState = z.object({
 })
 export type ResourceState = z.infer<typeof resourceState>
 
-/** Names the first difference between the sight and a mark's; null where there is none. */
+/** Describes the first difference between two states; null if there is none. */
 export function differenceOf(stored: ResourceState, now: ResourceState, isSameResource: boolean): string | null {
   if (now.health === 'unknown') return `it could not be read: ${now.observed}`
   if (stored.health !== now.health) return `it was ${stored.health} and is ${now.health} (${now.observed})`
-  // A mark on a type covers other resources: of those only the health is comparable.
+  // Compares only the health if the mark is on a type, because it then applies to other resources.
   if (!isSameResource) return null
   for (const name of new Set([...Object.keys(stored.fields), ...Object.keys(now.fields)])) {
     const [before, after] = [stored.fields[name] ?? null, now.fields[name] ?? null]
@@ -55,16 +55,13 @@ export function differenceOf(stored: ResourceState, now: ResourceState, isSameRe
   return null
 }
 
-/**
- * The one key of a thing to which `same_as` gives several names: that of the first kind, then the
- * first by text.
- */
+/** Chooses one key for names that `same_as` joins: by the first kind, then the first text. */
 export function keysOfGroups(pairs: readonly { left: string; right: string }[]): Map<string, string> {
   const parent = new Map<string, string>()
   const find = (key: string): string => {
     let root = key
     for (let up = parent.get(root); up !== undefined && up !== root; up = parent.get(root)) root = up
-    // All on the way get the root: a chain may be 100,000 long.
+    // Gives all names on the path the root directly, because a chain may be 100,000 long.
     for (let at = key; at !== root; ) {
       const up = parent.get(at) as string
       parent.set(at, root)
@@ -83,8 +80,8 @@ export function keysOfGroups(pairs: readonly { left: string; right: string }[]):
 }
 
 /**
- * The same where something is allowed by it: names that would make two machines of a kind one are
- * not joined.
+ * Does the same for uses on which writes depend: names that would join two machines of one kind
+ * stay separate.
  */
 export function keysOfThings(pairs: readonly { left: string; right: string }[]): Map<string, string> {
   const groups = keysOfGroups(pairs)
@@ -103,16 +100,16 @@ const isMachine = (kind: string): boolean => (machineKinds as readonly string[])
 
 const rankOf = (key: string): number => canonicalOrder.indexOf(key.slice(0, key.indexOf(':')) as InventoryKind)
 
-/** The registry as the vicinity reads it. Both answers come from sources with authority alone. */
+/** Reads the registry to find a vicinity. Both functions use only sources with authority. */
 type RelationReader = {
   otherNames(ref: ResourceRef): Promise<readonly ResourceRef[]>
-  /** All that one step along a relation leads to. */
+  /** Lists the resources one step along a relation. */
   stepFrom(from: readonly ResourceRef[], step: RelationStep): Promise<readonly ResourceRef[]>
 }
 
 /**
- * Resources that belong together with one: its other names, and the ends of its kind's paths from
- * any of them. Reversible writes there run unasked.
+ * Lists the vicinity of a resource: its other names, and the resources at the end of its kind's
+ * paths from any of these names. Reversible writes there run automatically.
  */
 export async function resourcesNear(ref: ResourceRef, reader: RelationReader): Promise<ResourceRef[]> {
   if (ref.kind === 'incident' || ref.kind === 'proposal') return []
@@ -146,7 +143,7 @@ export type Attributes = z.infer<typeof attributes>
 
 export const ref = (kind: InventoryKind, id: string): ResourceRef => ({ kind, id })
 
-/** `kind:id` as a reference, or null. */
+/** Parses `kind:id`; null for any other text. */
 export function parseResourceKey(text: string): ResourceRef | null {
   const at = text.indexOf(':')
   const kind = inventoryKind.safeParse(text.slice(0, at))
@@ -154,14 +151,17 @@ export function parseResourceKey(text: string): ResourceRef | null {
   return at > 0 && kind.success && idPattern.test(id) ? { kind: kind.data, id } : null
 }
 
-/** Things on one side of a resource: those on which something fires first, the rest as a number. */
+/**
+ * Resources on one side of another. Those with firing alerts come first; the rest is only counted
+ * in `total`.
+ */
 export const near = z.object({
   items: z.array(
     z.object({
       key: z.string(),
-      /** As `runs_on`, read from the one that needs. */
+      /** The relation, such as `runs_on`, read from the dependent resource. */
       relation: z.enum(relationKinds),
-      /** Alerts that fire on it now. */
+      /** How many alerts on the resource fire now. */
       firing: z.number().int(),
     }),
   ),
@@ -169,8 +169,8 @@ export const near = z.object({
 })
 
 /**
- * A resource's names as alerts are matched: lower case, each once; a full host name also by its
- * first part.
+ * Lists the names of a resource as alerts are matched: in lower case, each once, and a full host
+ * name also by its first part.
  */
 export function toMatchedNames({
   id,
@@ -183,7 +183,9 @@ export function toMatchedNames({
   return [...new Set(plain.flatMap((text) => [text, ...shortNames(text)]))]
 }
 
-/** `web-1` of `web-1.example.com`, `nginx` of `nginx.service`; none of an address. */
+/**
+ * Shortens `web-1.example.com` to `web-1`, and `nginx.service` to `nginx`. Empty for an address.
+ */
 function shortNames(text: string): string[] {
   const unit = /^(.+)\.service$/.exec(text)?.[1]
   if (unit) return [unit]

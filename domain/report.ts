@@ -2,60 +2,60 @@ import { z } from 'zod'
 import { escalationCategory } from './incident.ts'
 import { count } from './status.ts'
 
-/** Seconds that half, and nine in ten, stay within; null where nothing of the kind has happened. */
+/** Seconds, as the median and the 90th percentile; null if there are no values. */
 const spread = z.object({ p50: z.number(), p90: z.number() }).nullable()
 
 export type Spread = z.infer<typeof spread>
 
 const reportLine = z.object({
   incidents: count,
-  /** Closed ones: resolved, escalated or cancelled. */
+  /** Closed incidents: resolved, escalated or cancelled. */
   closed: count,
   resolved: count,
-  /** Resolved without a decision, or any other row, of a person before the end. */
+  /** Resolved incidents without a decision, or any other row, of a person before the end. */
   autoResolved: count,
-  /** Closed as quiet, unproven: no resolution. */
+  /** Incidents that closed as quiet and unproven, which does not count as resolved. */
   unproven: count,
   escalated: count,
   escalations: z.array(z.object({ category: escalationCategory, count })),
-  /** Until a run or a person took it up. */
+  /** Seconds until a run or a person took the incident. */
   acknowledgeSeconds: spread,
   resolveSeconds: spread,
   approvals: count,
-  /** Approvals within five seconds (`hastySeconds`): perhaps unread. */
+  /** Approvals within five seconds (`hastySeconds`). Perhaps nobody read the question. */
   approvalsWithinSeconds: count,
-  /** From the question to its end, by a decision or by time. */
+  /** Seconds from the question to its decision or expiry. */
   approvalSeconds: spread,
-  /** Endings of the agent as repaired, and those after which it came back. */
+  /** Repairs that the agent reported, and those after which the incident came back. */
   repairs: count,
   repairsNotLasting: count,
-  /** Pages that waited as their incident opened. */
+  /** Pages that were delayed when their incident opened. */
   pagesHeld: count,
-  /** Questions of a night that woke nobody, for its budget was used up. */
+  /** Questions at night that woke nobody, because the budget was used up. */
   questionsHeld: count,
-  /** Pages that were not needed and did not turn out to be, and questions that woke nobody. */
+  /** Pages that were not needed, immediately or later, and questions that woke nobody. */
   wakesAvoided: count,
-  /** Answers and endings that were refused or marked, because no row shows what they say. */
+  /** Responses and endings that were refused or marked, because no row shows what they claim. */
   unshownClaims: count,
-  /** Causes of the agent by what people called them last. */
+  /** How people graded the agent's causes. Only the last grade of each cause counts. */
   causesRight: count,
   causesPartly: count,
   causesWrong: count,
-  /** By the prices in force when each answer came. */
+  /** Computed with the price at the time of each response. */
   dollars: z.number().nullable(),
 })
 
 export type ReportLine = z.infer<typeof reportLine>
 
-/** What became of the incidents of some days (UTC, both included). */
+/** The outcome of the incidents of a range of days (UTC, both included). */
 export const report = z.object({
   since: z.string(),
   until: z.string(),
   total: reportLine,
   byType: z.array(reportLine.extend({ type: z.string() })),
-  /** Every week of the range, by its Monday. */
+  /** Every week of the range, named by its Monday. */
   byWeek: z.array(reportLine.extend({ week: z.string() })),
-  /** The pages that were not needed, the newest first, 100 at most. */
+  /** Pages that were not needed, newest first, at most 100. */
   spared: z.array(z.object({ incidentId: z.string(), title: z.string(), at: z.string(), text: z.string() })),
 })
 

@@ -2,8 +2,8 @@ import { type InventoryKind, idPattern } from './kinds.ts'
 import { inventoryKind } from './registry.ts'
 
 /**
- * `label=before*after -> kind:id`: `*` in the id stands for what the pattern's star matched.
- * `after` null: the value is exactly `before`.
+ * The rule `label=before*after -> kind:id`. A `*` in the id is replaced by what the star of the
+ * pattern matched. If `after` is null, the value must equal `before`.
  */
 export type ResourceRule = { label: string; before: string; after: string | null; kind: InventoryKind; id: string }
 
@@ -12,7 +12,8 @@ type ParsedRules = { ok: true; rules: ResourceRule[] } | { ok: false; reason: st
 const form = /^([A-Za-z_][A-Za-z0-9_.-]*)\s*(?:=\s*(\S+))?\s*->\s*([a-z_]+):(\S+)$/
 
 /**
- * A site's own labels, from the setting `alert.resource_labels`, one rule a semicolon or line:
+ * Parses the setting `alert.resource_labels`, which explains own labels, one rule per line or
+ * semicolon:
  *
  *   app_host -> node:*
  *   customer=eu-* -> tenant:*
@@ -24,18 +25,19 @@ export function parseResourceRules(text: string): ParsedRules {
     const [, label = '', pattern = '*', kind = '', id = ''] = form.exec(line) ?? []
     const known = inventoryKind.safeParse(kind)
     if (label === '') return { ok: false, reason: `${quote(line)} is not of the form label=pattern -> kind:id` }
-    if (!known.success) return { ok: false, reason: `${quote(kind)} is no kind: ${inventoryKind.options.join(', ')}` }
+    if (!known.success)
+      return { ok: false, reason: `${quote(kind)} is not a kind: ${inventoryKind.options.join(', ')}` }
     const [before = '', after = null, ...more] = pattern.split('*')
-    if (more.length > 0) return { ok: false, reason: `${quote(pattern)} holds more than one *` }
-    if (!idPattern.test(id.replace('*', 'x'))) return { ok: false, reason: `${quote(id)} is no id` }
+    if (more.length > 0) return { ok: false, reason: `${quote(pattern)} has more than one *` }
+    if (!idPattern.test(id.replace('*', 'x'))) return { ok: false, reason: `${quote(id)} is not an id` }
     if (after === null && id.includes('*'))
-      return { ok: false, reason: `${quote(line)}: nothing stands for the * of ${id}` }
+      return { ok: false, reason: `${quote(line)}: the pattern has no * that fills the * of ${id}` }
     rules.push({ label, before, after, kind: known.data, id })
   }
   return { ok: true, rules }
 }
 
-/** Rules as the setting holds them. */
+/** Formats rules as the setting stores them. */
 export const formatResourceRules = (rules: readonly ResourceRule[]): string =>
   rules
     .map(({ label, before, after, kind, id }) => {

@@ -4,43 +4,44 @@ import { type Severity, severity } from './incident.ts'
 import { formerTypes } from './incident-type.ts'
 import { type Trigger, trigger } from './notification.ts'
 
-/** Messages that go to a destination: by severity, incident type, trigger and hour. */
+/** Selects the messages that a destination gets: by severity, incident type, trigger and hour. */
 
 const typeGlob = z
   .string()
-  .regex(/^[a-z0-9_*]{1,60}$/, 'takes a type of incident, or a part of it and *, as disk_pressure or disk_*')
+  .regex(/^[a-z0-9_*]{1,60}$/, 'must be a type of incident, or a part of it and *, such as disk_pressure or disk_*')
 
-const timeOfDay = z.string().regex(/^([01]\d|2[0-3]):[0-5]\d$/, 'takes hours and minutes, as 22:00')
+const timeOfDay = z.string().regex(/^([01]\d|2[0-3]):[0-5]\d$/, 'must be hours and minutes, such as 22:00')
 
-const timeZone = z.string().max(60).refine(isTimeZone, 'takes a time zone by its name, as Europe/Oslo or UTC')
+const timeZone = z.string().max(60).refine(isTimeZone, 'must be the name of a time zone, such as Europe/Oslo or UTC')
 
 const hours = z.strictObject({ from: timeOfDay, to: timeOfDay, zone: timeZone }).refine(({ from, to }) => from !== to, {
   path: ['to'],
-  message: 'is the same as from, which leaves no minute: leave hours out for the whole day, or set another, as 06:00',
+  message:
+    'is the same as from, so the span is empty: leave hours out for the whole day, or set another time, such as 06:00',
 })
 
-/** Null of any part: all of them. */
+/** The messages that a destination gets. Null for any part: all. */
 export const route = z.strictObject({
-  severities: z.array(severity).min(1, 'takes at least one, as critical').nullable().default(null),
-  types: z.array(typeGlob).min(1, 'takes at least one, as disk_*').max(50).nullable().default(null),
-  triggers: z.array(trigger).min(1, 'takes at least one, as critical').nullable().default(null),
-  /** From midnight on where `from` is later than `to`. */
+  severities: z.array(severity).min(1, 'must have at least one entry, such as critical').nullable().default(null),
+  types: z.array(typeGlob).min(1, 'must have at least one entry, such as disk_*').max(50).nullable().default(null),
+  triggers: z.array(trigger).min(1, 'must have at least one entry, such as critical').nullable().default(null),
+  /** If `from` is later than `to`, the hours include midnight. */
   hours: hours.nullable().default(null),
-  /** Does what pages wake somebody there? Null: by its kind. */
+  /** Whether pages to this destination wake somebody. Null: this depends on its kind. */
   wakes: z.boolean().nullable().default(null),
 })
 export type Route = z.infer<typeof route>
 
-/** What there is to tell, as far as routes ask. */
+/** The facts about a message that routes use. */
 export type RoutedNews = { severity: Severity; incidentType: string; page: boolean }
 
-/** The ways out that a route can stand at. */
+/** Kinds of destinations that have a route. */
 export const destinationKinds = ['webhook', 'pagerduty', 'teams', 'email'] as const
 export type DestinationKind = (typeof destinationKinds)[number]
 
 /**
- * Whether pages there wake somebody: PagerDuty's do, and those of a webhook that posts events;
- * channels and mails are read.
+ * Whether pages to this destination wake somebody. By default only pages to PagerDuty and to a
+ * webhook that posts events do, unlike channels and mails.
  */
 export function wakesSomebody({
   kind,
@@ -58,30 +59,34 @@ export function wakesSomebody({
   )
 }
 
-/** These end what was begun elsewhere: they go to those who heard of the incident, at any hour. */
+/**
+ * Messages that end earlier ones. They are sent to every destination that had a message about the
+ * incident, at any hour.
+ */
 export const endings: readonly Trigger[] = ['resolved', 'closed', 'taken']
-/** What PagerDuty opens an alert for, where somebody is to be woken. */
+/** Triggers for which PagerDuty opens an alert. */
 const paging: readonly Trigger[] = [
   ...(['critical', 'escalated', 'approval', 'reopened', 'reminder', 'owner', 'notice', 'undelivered'] as const),
 ]
-/** Goes only to those who ask for it by name. */
+/** Triggers that are sent only if a route names them. */
 const unasked: readonly Trigger[] = ['taken']
 
 /**
- * About a night or a shift, so without severity, type or hour: a route leaves them out by its
- * triggers.
+ * Cards of a night or shift. They have no severity, type or hour, so a route can exclude them only
+ * by its triggers.
  */
 const cards: readonly Trigger[] = ['morning', 'hand_over']
 
 type Routed = { kind: DestinationKind; route: Route }
 
-/** About the ways out and Nightshift itself, and so for everybody. */
+/** Messages about destinations and about Nightshift itself, which are sent to every destination. */
 const forAll: readonly Trigger[] = ['undelivered', 'duty']
 
 /**
- * Whether this goes there now. `hasHeard`: it was told of the incident before. A message that
- * reached nobody elsewhere, and a lost duty, go to every destination, whatever its route. PagerDuty
- * takes pages, and the ends of what it began.
+ * Whether a message is sent to a destination now. `hasHeard`: the destination had an earlier
+ * message about the incident. A message that reached nobody elsewhere, and one about a failed vital
+ * part, are sent to every destination, whatever its route. PagerDuty gets only pages and messages
+ * that end its alerts.
  */
 export function isRouted(
   { kind, route }: Routed,
@@ -99,7 +104,7 @@ export function isRouted(
   return why !== 'closed' && fits(route, told, at)
 }
 
-/** Might a destination hear of such a thing at all? */
+/** Whether a destination can ever get such a message. */
 export function mayTell({ kind, route }: Routed, why: Trigger): boolean {
   if (forAll.includes(why)) return true
   if (kind === 'pagerduty' && !paging.includes(why) && !endings.includes(why)) return false
@@ -114,8 +119,8 @@ function fits({ severities, types, hours }: Route, told: RoutedNews, at: string)
 }
 
 /**
- * Whether a word matches a pattern, whose stars stand for anything. Goes star by star, so that no
- * glob takes long.
+ * Whether a word matches a pattern whose stars stand for any text. Proceeds star by star, so that
+ * no pattern is slow.
  */
 export function matchesGlob(glob: string, word: string): boolean {
   const [first = '', ...rest] = glob.split('*')

@@ -1,7 +1,7 @@
 /**
- * A runbook as this site can follow it. Runbooks are written for many sites and name tools that one
- * lacks; a model that reads of them asks for them. Names stand in backticks; a name of no tool
- * stays.
+ * Removes from a runbook what refers to tools that this installation does not have. Runbooks serve
+ * many installations, and a model that reads the name of a tool calls it. Names are in backticks. A
+ * name that is not a tool's stays.
  */
 export function fitToSite(body: string, { every, here }: { every: Names; here: Names }): string {
   const lacking = (text: string) => namesIn(text, every).filter((name) => !here.has(name))
@@ -11,7 +11,8 @@ export function fitToSite(body: string, { every, here }: { every: Names; here: N
   }
   const kept = body.split('\n').flatMap((line) => {
     if (lacking(line).length === 0) return [line]
-    // One line may offer several ways: the sentences about what is here stay.
+    // Removes single sentences first, because a line may offer several ways, some of them with
+    // existing tools.
     const [, head = '', rest = ''] = /^((?:- )?(?:[A-Z][a-z]+: )?)(.*)$/s.exec(line) ?? []
     const sentences = rest.split(/(?<=[.?!]) /).filter((sentence) => !lacksAll(sentence))
     return lacksAll(line) || sentences.length === 0 ? [] : [head + sentences.join(' ')]

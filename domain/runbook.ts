@@ -2,19 +2,19 @@ import { z } from 'zod'
 import { inventoryKind } from './registry.ts'
 
 /**
- * A runbook: how a kind of trouble is looked at, decided, repaired and proved. A file
- * `<name>/SKILL.md` in the Agent Skills form (https://agentskills.io): front matter, then Markdown.
- * It suggests; no judgement reads it.
+ * A runbook: how to investigate, decide, repair and verify a kind of problem. A file
+ * `<name>/SKILL.md` in the format of Agent Skills (https://agentskills.io): front matter, then
+ * Markdown. A runbook only suggests, because the kernel never reads it.
  */
 export const runbookName = z
   .string()
   .max(64)
   .regex(
     /^[a-z0-9]+(-[a-z0-9]+)*$/,
-    'takes small letters, digits and single dashes between them, 64 characters at most',
+    'must be small letters, digits and single dashes between them, 64 characters at most',
   )
 
-/** Where a file came from. A later one of the same name wins over an earlier one. */
+/** The origin of a file. A later origin overrides an earlier one with the same name. */
 export const runbookOrigins = ['shipped', 'repository', 'folder'] as const
 const runbookOrigin = z.enum(runbookOrigins)
 export type RunbookOrigin = z.infer<typeof runbookOrigin>
@@ -24,15 +24,15 @@ const line = (max: number) =>
     .string()
     .min(1)
     .max(max)
-    .regex(/^[^\p{Cc}\p{Zl}\p{Zp}]*$/u, 'takes one line')
+    .regex(/^[^\p{Cc}\p{Zl}\p{Zp}]*$/u, 'must be one line')
 
-/** `*` stands for any text; one star alone would be every incident, which no runbook is about. */
-const typePattern = line(100).regex(
-  /[^*]/,
-  'names no type: leave incident_types out for a runbook that is about a kind',
-)
+/**
+ * A pattern in which `*` stands for any text. A single star is refused, because it would match
+ * every incident, and no runbook is about all incidents.
+ */
+const typePattern = line(100).regex(/[^*]/, 'is empty: leave incident_types out for a runbook about a kind of resource')
 
-/** What the front matter may say. The first group is that of the form; ours follow. */
+/** The fields that front matter may have. The first group is that of Agent Skills; ours follow. */
 export const frontMatter = z.strictObject({
   name: runbookName,
   description: line(1_024),
@@ -46,7 +46,7 @@ export const frontMatter = z.strictObject({
   reviewed_at: z.iso.date().optional(),
 })
 
-/** One runbook as lists show it. */
+/** A runbook as lists show it. */
 const listedRunbook = z.object({
   name: runbookName,
   description: z.string(),
@@ -55,7 +55,7 @@ const listedRunbook = z.object({
   owner: z.string().nullable(),
   reviewedAt: z.string().nullable(),
   origin: runbookOrigin,
-  /** The owner of the file of this name that it stands before. */
+  /** Origins of files with this name that this one overrides. */
   replaces: z.array(runbookOrigin),
   /** SHA-256 of the body. */
   digest: z.string(),
@@ -66,18 +66,18 @@ export type ListedRunbook = z.infer<typeof listedRunbook>
 export const shownRunbook = listedRunbook.extend({ body: z.string() })
 export type Runbook = z.infer<typeof shownRunbook>
 
-/** A file that is not taken, and what its owner can do. The others are taken all the same. */
+/** A refused file, with the reason and the remedy. Other files are used nevertheless. */
 const refusedFile = z.object({ origin: runbookOrigin, file: z.string(), why: z.string(), remedy: z.string() })
 export type RefusedFile = z.infer<typeof refusedFile>
 
-/** Where a site keeps its own, and whether it could be read. */
+/** A place with the installation's own runbooks, and whether it could be read. */
 const knowledgePlace = z.object({
   origin: runbookOrigin,
-  /** Without credentials. */
+  /** The address or path, without credentials. */
   at: z.string(),
   commit: z.string().nullable(),
   readAt: z.string().nullable(),
-  /** Why it could not be read the last time; what was read before stays. */
+  /** Why the last read failed. Earlier contents stay in use. */
   error: z.string().nullable(),
 })
 export type KnowledgePlace = z.infer<typeof knowledgePlace>
@@ -91,20 +91,23 @@ export const knowledgeList = z.object({
 export type KnowledgeList = z.infer<typeof knowledgeList>
 
 /**
- * The reason to offer a runbook: its types hold the incident's, or a pattern, kind of resource or
- * words fit.
+ * Why a runbook is offered: one of its types is that of the incident, or a pattern, the kind of
+ * resource or words match.
  */
 export const matchReasons = ['type', 'pattern', 'kind', 'words'] as const
 export const runbookMatch = z.object({
-  /** What a model gets with its context: the best one, where it fits by type or kind. */
+  /** The runbook that is put into the model's context: the best one, if it fits by type or kind. */
   chosen: shownRunbook.extend({ why: z.enum(matchReasons) }).nullable(),
-  /** The next ones, by name: `read_runbook` gives the body. */
+  /** The next best ones, by name. `read_runbook` returns the body. */
   others: z.array(listedRunbook.pick({ name: true, description: true }).extend({ why: z.enum(matchReasons) })),
 })
 export type RunbookMatch = z.infer<typeof runbookMatch>
 
-/** The runbook that a model had, in the context's row: name, content's digest, place. */
+/**
+ * The runbook that a model received, as recorded in the row of the context: name, digest and
+ * origin.
+ */
 export type RunbookGiven = Pick<Runbook, 'name' | 'origin' | 'digest'> & { why: (typeof matchReasons)[number] }
 
-/** The length of a body that is given unasked; `read_runbook` gives the rest. */
+/** Maximum number of characters of a body in the context. `read_runbook` returns the rest. */
 export const inlineCharacters = 3_000

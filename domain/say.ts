@@ -3,8 +3,8 @@ import { isShort } from './short-answer.ts'
 import type { Envelope, Tool } from './tool.ts'
 
 /**
- * A tool's word on its result: one line for a person who was woken. The parts below trust no shape
- * of a stranger's answer.
+ * Describes the result of a tool in one line for a person who was just woken. The functions below
+ * accept a response of any shape, because it is untrusted.
  */
 type ResultFields = Record<string, unknown>
 
@@ -13,30 +13,33 @@ export const maxSaidCharacters = 300
 const isFields = (value: unknown): value is ResultFields =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
 
-/** The objects of a list; empty for all else. */
+/** Returns the objects of a list; empty for anything else. */
 export function toList(value: unknown): ResultFields[] {
   return Array.isArray(value) ? value.filter(isFields) : []
 }
 
-/** A word, a number or a truth as text; empty for all else. */
+/** Returns a string, number or boolean as text; empty for anything else. */
 export function toText(value: unknown): string {
   return ['string', 'number', 'boolean'].includes(typeof value) ? String(value) : ''
 }
 
-/** The words of a list. */
+/** Returns the strings of a list. */
 export const toWords = (value: unknown): string[] => (Array.isArray(value) ? value.map(toText).filter(Boolean) : [])
 
-/** ` (why)`, or nothing. */
+/** Formats ` (why)`, or returns an empty text. */
 export function inBrackets(why: unknown): string {
   return toText(why) ? ` (${toText(why)})` : ''
 }
 
-/** What a command printed: its few lines, or the first of many with their number. */
+/**
+ * Describes the output of a command: all of it if it has only a few lines, otherwise the first line
+ * and the number of lines.
+ */
 export function describePrinted(text: unknown): string {
   const lines = toText(text)
     .split('\n')
     .map((line) => line.trim())
-    // A line of braces alone says nothing; a field of JSON reads as a name and a value.
+    // Drops lines that consist only of braces. A field of JSON becomes a name and a value.
     .map((line) => line.replace(/^"([^"]+)":\s*(.*?),?$/, '$1: $2'))
     .filter((line) => /[\p{L}\p{N}]/u.test(line))
   if (lines.length === 0) return 'it printed nothing'
@@ -44,7 +47,7 @@ export function describePrinted(text: unknown): string {
   return `${lines.length} lines, the first: ${truncate(lines[0] ?? '', 160)}`
 }
 
-/** How a program ended, and what it printed; of one that failed its complaint. */
+/** Describes how a program ended, with its output, or after a failure with its error output. */
 export function describeRun({ exit_code: code, stdout, stderr, output }: ResultFields): string {
   const failed = code !== 0 && code !== undefined
   const printed = describePrinted(
@@ -53,7 +56,7 @@ export function describeRun({ exit_code: code, stdout, stderr, output }: ResultF
   return failed ? `it ended with ${toText(code) || 'a signal'}: ${printed}` : printed
 }
 
-/** `all 3 nodes are nominal`, or which are not, and why. */
+/** Formats `all 3 nodes are nominal`, or names those that are not, with the reason. */
 export function describeParts(parts: readonly ResultFields[], what: string): string {
   const ill = parts.filter(({ status }) => toText(status) !== 'nominal')
   if (parts.length === 0) return `it has no ${what}s`
@@ -66,7 +69,7 @@ export function describeParts(parts: readonly ResultFields[], what: string): str
   return `${ill.length} of ${formatCount(parts.length, what)} ${ill.length === 1 ? 'is' : 'are'} not nominal: ${[...named, ...more].join('; ')}`
 }
 
-/** `2 commits: one; two`, of many the first three. */
+/** Formats `2 commits: one; two`, with at most the first three. */
 export function describeItems(names: readonly string[], what: string, total = names.length): string {
   const shown = names.slice(0, 3).map((name) => truncate(name, 100))
   if (total === 0 || shown.length === 0) return formatCount(total, what)
@@ -77,8 +80,7 @@ const codeBlock = /```[\s\S]*?(?:```|$)/g
 const longest = 2_000
 
 /**
- * A model's words as sentences: one that answers in JSON, or with blocks of it, is quoted without
- * braces. People who were woken read none.
+ * Converts a model's text to sentences. JSON, as a whole or in blocks, is quoted without braces.
  */
 export function plainWords(text: string): string {
   const trimmed = text.trim()
@@ -87,14 +89,14 @@ export function plainWords(text: string): string {
   return tidy(withoutObjects(spoken))
 }
 
-/** The rest of a cut object reads like one: its braces and quoted names go. */
+/** Removes the braces and quoted names of an object that was cut. */
 function tidy(text: string): string {
   const words = text.replace(/[{}]+/g, ' ').replace(/":\s/g, ' ').replace(/\s+/g, ' ').trim()
   const shown = words.replaceAll(keptOpen, '{').replaceAll(keptClose, '}')
   return (shown || nothingSaid).slice(0, longest).toWellFormed()
 }
 
-const nothingSaid = 'It said nothing in words'
+const nothingSaid = 'No readable text'
 
 function parse(text: string): unknown {
   if (!/^[[{"]/.test(text)) return null
@@ -111,7 +113,7 @@ function wordsOfBlock(block: string): string {
   return value === null ? ' ' : ` ${wordsIn(value).join('. ')} `
 }
 
-/** The sentences among the values of an answer in JSON. */
+/** Lists the sentences among the values of a JSON response. */
 function wordsIn(value: unknown): string[] {
   if (typeof value === 'string') return /\s/.test(value.trim()) ? [value.trim().replace(/[.\s]+$/, '')] : []
   if (Array.isArray(value)) return value.flatMap(wordsIn)
@@ -119,18 +121,18 @@ function wordsIn(value: unknown): string[] {
   return []
 }
 
-/** Marks for braces that stay while others are looked for: no stored text has these characters. */
+/** Placeholders for braces that stay. Stored text never has these characters. */
 const [keptOpen, keptClose] = ['\u0001', '\u0002']
 
 /**
- * The inside of an object's braces: nothing, or a name and a colon first. Labels of a query have
- * neither.
+ * The text inside the braces of an object: nothing, or a name and a colon first. The labels of a
+ * query look different.
  */
 const objectBody = /^\s*(?:$|\\?"[^"]*"\s*:|'[^']*'\s*:|[\w$-]+\s*:)/
 
 /**
- * Takes objects and lists out of a sentence, the innermost first, and the rest of a cut one. Other
- * braces are words: a query's (`up{job="x"} == 0`), a command's (`awk '{print $2}'`).
+ * Removes objects and lists from a sentence, innermost first, and the rest of one that was cut.
+ * Keeps other braces: those of a query (`up{job="x"} == 0`) or a command (`awk '{print $2}'`).
  */
 function withoutObjects(text: string): string {
   let rest = text.replaceAll(keptOpen, ' ').replaceAll(keptClose, ' ')
@@ -145,8 +147,8 @@ function withoutObjects(text: string): string {
 }
 
 /**
- * An action's summary with a command's words as people read them. The card has them exactly, in
- * quotes.
+ * Formats the summary of an action with its command as people read it. The card quotes the command
+ * exactly.
  */
 export function sayAction(summary: string): string {
   return summary.replace(/\["(?:[^"\\]|\\.)*"(?:,"(?:[^"\\]|\\.)*")*\]/g, (words) => {
@@ -155,12 +157,14 @@ export function sayAction(summary: string): string {
   })
 }
 
-/** One line without data, bounded: also of a stranger's text, whose objects are left out. */
+/** Converts a text, even an untrusted one, to one sentence of limited length without JSON. */
 export function toSentence(text: string): string {
   return truncate(plainWords(text), maxSaidCharacters)
 }
 
-/** The sentence that a call's row keeps. Null: the tool cannot speak of this shape of answer. */
+/**
+ * Builds the sentence for the row of a call. Null if the tool does not know this shape of response.
+ */
 export function sayResult(
   { name, say }: Pick<Tool, 'name' | 'say'>,
   { ok, data, error }: Envelope,
@@ -172,18 +176,16 @@ export function sayResult(
   }
   try {
     const said = beginSentence(toSentence(say(data, input)), [input, data])
-    // A part is no whole, even an empty one: "no process on port 443", of those that may be seen.
+    // Marks a partial response, even an empty one: "no process on port 443" may have missed some.
     return isShort(data) && !/\((?:partial|not all)|more than/.test(said) ? `${said} (not all was read)` : said
   } catch {
-    // Nothing of a call may fail because its answer is odd: the row has the answer itself.
+    // Ignores the error, because an unexpected response must not fail the call. The row has the
+    // response itself.
     return null
   }
 }
 
-/**
- * Capitalizes the first letter, unless the first word is a name in call or answer: names keep their
- * spelling.
- */
+/** Capitalizes the first letter, unless the first word is a name in the call or the response. */
 function beginSentence(sentence: string, given: unknown): string {
   const [first = ''] = sentence.split(/[\s:,;.(]/, 1)
   return hasText(given, first, 0) ? sentence : capitalize(sentence)

@@ -1,35 +1,35 @@
 import { z } from 'zod'
 
 /**
- * The fault of a value, for people and models: the field, the fault, and a value that would do.
- * Every refusal of a schema is read here; a schema with its own words keeps them.
+ * Describes what is wrong with a value for people and models: the field, the fault, and a valid
+ * value. Used whenever a schema refuses a value. A message in the schema itself is kept.
  */
 
-/** `field` is the path with dots, empty where the value as a whole is meant. */
+/** `field`: the path with dots; empty for the value as a whole. */
 type SchemaFault = { path: PropertyKey[]; field: string; message: string }
 
 type RawIssue = z.core.$ZodRawIssue
 
-/** As many names or values as one sentence lists. */
+/** The maximum number of names or values that one sentence lists. */
 const maxListed = 12
-/** The fault of a name that somebody sent. */
+/** The maximum length of a shown name that was sent by somebody. */
 const maxNameLength = 60
 
 z.config({ customError: (issue) => describeFault(issue as RawIssue) })
 
-/** Lists the faults, `max` at most. */
+/** Lists the faults, at most `max`. */
 export function listFaults(error: z.ZodError, max = 20): SchemaFault[] {
   return error.issues.slice(0, max).map(({ path, message }) => ({ path, field: path.map(String).join('.'), message }))
 }
 
-/** The faults as one text. `whole` names the value itself. */
+/** Joins the faults in one text. `whole`: the name of the value itself. */
 export function nameFaults(error: z.ZodError, { whole = '', max = 20 } = {}): string {
   return listFaults(error, max)
     .map(({ field, message }) => [field || whole, message].filter(Boolean).join(': '))
     .join('; ')
 }
 
-/** The field that is wrong first, or `whole`: where the value itself is not to be repeated. */
+/** Names the first faulty field, or `whole`. For messages that must not repeat the value itself. */
 export function placeOfFault(error: z.ZodError, whole = 'the body'): string {
   return listFaults(error, 1)[0]?.field || whole
 }
@@ -39,7 +39,7 @@ function describeFault(issue: RawIssue): string {
     case 'invalid_type':
       return `${received(issue.input)}: give ${wanted(issue.expected, issue)}`
     case 'invalid_value':
-      return `${issue.input === undefined ? 'it is missing' : 'it is not known here'}: give ${listValues(issue.values, 'or')}`
+      return `${issue.input === undefined ? 'it is missing' : 'it is unknown'}: give ${listValues(issue.values, 'or')}`
     case 'invalid_format':
       return describeFormat(issue)
     case 'too_small':
@@ -55,7 +55,7 @@ function describeFault(issue: RawIssue): string {
     case 'invalid_key':
       return 'one of its names is not allowed'
     default:
-      return 'it has not the form that is needed'
+      return 'it has the wrong form'
   }
 }
 
@@ -83,8 +83,8 @@ function received(input: unknown): string {
   if (input === null) return 'it is null'
   if (Array.isArray(input)) return 'it is a list'
   if (typeof input === 'number') {
-    if (Number.isNaN(input)) return 'it is no number'
-    return Number.isFinite(input) ? `it is ${input}` : 'it is beyond all numbers that can be kept (1.8e308)'
+    if (Number.isNaN(input)) return 'it is not a number'
+    return Number.isFinite(input) ? `it is ${input}` : 'it is larger than any number that can be stored (1.8e308)'
   }
   if (typeof input === 'string') return 'it is a text'
   return typeof input === 'boolean' ? `it is ${input}` : 'it is an object'
@@ -116,8 +116,8 @@ function describeFormat(issue: Extract<RawIssue, { code: 'invalid_format' }>): s
   const { format, prefix, suffix, includes, pattern } = issue as typeof issue & Record<string, string | undefined>
   if (format === 'starts_with') return `begin it with ${quote(prefix ?? '')}`
   if (format === 'ends_with') return `end it with ${quote(suffix ?? '')}`
-  if (format === 'includes') return `it has to hold ${quote(includes ?? '')}`
-  if (format === 'regex') return `it has not the form ${pattern}`
+  if (format === 'includes') return `it must contain ${quote(includes ?? '')}`
+  if (format === 'regex') return `it does not have the form ${pattern}`
   return `it does not fit: give ${formats[format] ?? `a value of the form ${format}`}`
 }
 
@@ -133,17 +133,17 @@ function size(count: number | bigint, origin: string): string {
   return one ? `${count} ${count === 1 ? one : many}` : String(count)
 }
 
-/** The names that an object takes, where the schema lists them. */
+/** Lists the names that an object accepts, if the schema lists them. */
 function knownKeys(issue: RawIssue): string {
   const { shape } = (issue.inst as { shape?: object } | undefined) ?? {}
   const known = Object.keys(shape ?? {})
   return known.length === 0 ? '' : `: known are ${listValues(known, 'and')}`
 }
 
-/** The form of several that was nearly met: its fault lies deepest. */
+/** Describes the form of a union that fits best: the one whose fault is at the deepest path. */
 function describeUnion(issue: Extract<RawIssue, { code: 'invalid_union' }>): string {
   const { options } = issue as { options?: readonly unknown[] }
-  if (options && options.length > 0) return `it is not known here: give ${listValues(options, 'or')}`
+  if (options && options.length > 0) return `it is unknown: give ${listValues(options, 'or')}`
   const branches = (issue.errors ?? []).filter((branch) => branch.length > 0)
   const whole = branches.flatMap(([first]) =>
     first && first.path.length === 0 && first.code === 'invalid_type' ? [wanted(first.expected, {} as RawIssue)] : [],
@@ -153,7 +153,7 @@ function describeUnion(issue: Extract<RawIssue, { code: 'invalid_union' }>): str
   const depthOf = (branch: (typeof branches)[number]) => branch[0]?.path.length ?? 0
   const [nearest] = branches.toSorted((a, b) => depthOf(b) - depthOf(a) || a.length - b.length)
   const [fault] = nearest ?? []
-  if (!fault) return 'it has none of the forms that are allowed'
+  if (!fault) return 'it has none of the allowed forms'
   return [fault.path.map(String).join('.'), fault.message].filter(Boolean).join(': ')
 }
 

@@ -3,14 +3,14 @@ import { incidentTypeOf } from './incident-type.ts'
 const pair = /^"?([\p{L}_][\p{L}\p{N}_./-]*)"?\s*(?:=|:(?=\s))\s*(?:"((?:[^"\\]|\\.)*)"|'([^']*)'|([^\s"'{}][^"{}]*))$/u
 const onlyPairs = /^(?:[\p{L}_][\p{L}\p{N}_./-]*=(?:"(?:[^"\\]|\\.)*"|[^\s"',{}]+)\s+)+$/u
 const heading = /^\[(?:firing|resolved|alerting|ok)\b[^\]]*\]\s*(.+?)(?:\s+\([^()]*\))?$/iu
-/** What a series of Prometheus says of itself, and no label of the alert does. */
+/** Labels that a Prometheus series has in addition to those of an alert. */
 const ofSeries = /^(?:__name__|alertstate)=/
 
 /**
- * Words of an alert that a text names, in each way to read it; one way needs all of them in the
- * alert. Whole names, values and fingerprints; matchers of Alertmanager and Prometheus
- * (`{job="node", instance="web-1:9100"}`, `ALERTS{…}`, `env=prod`); labels in lines or JSON; a
- * message's heading (`[FIRING:1] NodeDown (web-1)`); a name in quotation marks.
+ * Finds the words of an alert in a text. Returns each possible reading; an alert matches a reading
+ * if it has all of its words. Reads whole names, values and fingerprints; matchers of Alertmanager
+ * and Prometheus (`{job="node", instance="web-1:9100"}`, `ALERTS{…}`, `env=prod`); labels in lines
+ * or JSON; the heading of a message (`[FIRING:1] NodeDown (web-1)`); and a quoted name.
  */
 export function alertWordsIn(text: string): string[][] {
   const whole = text.trim()
@@ -21,7 +21,7 @@ export function alertWordsIn(text: string): string[][] {
   return ways.filter((_, at) => written.indexOf(written[at] as string) === at)
 }
 
-/** Label and value of each part; none where a part is something else. */
+/** Lists the label and value of each part. Empty if one of the parts is something else. */
 function pairsIn(text: string): string[] {
   const inner = text.replace(/^[\p{L}\p{N}_:]*\{(.*)\}$/su, '$1')
   const parts = onlyPairs.test(`${inner} `)
@@ -36,16 +36,19 @@ function pairsIn(text: string): string[] {
     .filter((word) => !ofSeries.test(word))
 }
 
-/** By commas and lines, of which one may stand at the end. */
+/** Splits a text at commas and line breaks that are not within quotes. Drops blank parts. */
 function splitParts(text: string): string[] {
   const parts = text.match(/(?:[^,\n"]|"(?:[^"\\]|\\.)*")+/g) ?? []
   return parts.filter((part) => part.trim() !== '')
 }
 
-/** Without marks around it. */
+/** Removes punctuation around a text. */
 const bare = (text: string) => text.replace(/^[^\p{L}\p{N}_{/]+|[^\p{L}\p{N}_}/]+$/gu, '')
 
-/** A type by an alert's name or part: `NginxHighHttp5xx` finds `nginx_high_http5xx_error_rate`. */
+/**
+ * Returns words for finding an incident type by a part of its name, such as `NginxHighHttp5xx` for
+ * `nginx_high_http5xx_error_rate`.
+ */
 export function typeWordsIn(text: string): string[] {
   const plain = text.trim()
   return [...new Set([plain.toLowerCase(), incidentTypeOf({}, plain)])]

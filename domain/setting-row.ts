@@ -2,7 +2,10 @@ import { z } from 'zod'
 import { settingSections } from './setting.ts'
 import { settingUnits } from './setting-value.ts'
 
-/** Settings in the API: set, settable, in force and former values. Secrets are masked. */
+/**
+ * Settings as the API shows them: stored, available, effective and former values. Secrets are
+ * masked.
+ */
 
 export const storedSetting = z.object({
   key: z.string(),
@@ -13,9 +16,9 @@ export const storedSetting = z.object({
   reason: z.string().nullable(),
   description: z.string().nullable(),
   secret: z.boolean(),
-  /** The environment sets it: a stored value would have no effect. */
+  /** Whether the environment sets it, so that a stored value has no effect. */
   locked: z.boolean(),
-  /** Why the stored text has no effect; null when it has. */
+  /** Why the stored text has no effect; null if it has one. */
   problem: z.string().nullable(),
 })
 export type StoredSetting = z.infer<typeof storedSetting>
@@ -23,9 +26,9 @@ export type StoredSetting = z.infer<typeof storedSetting>
 export const settingDescription = z.object({
   key: z.string(),
   section: z.enum(settingSections),
-  /** What it is, in a few words. */
+  /** A short name. */
   label: z.string(),
-  /** What its number counts; null where it is no number. */
+  /** The unit of the number; null for a text. */
   unit: z.enum(settingUnits).nullable(),
   description: z.string(),
   default: z.string().nullable(),
@@ -34,7 +37,9 @@ export const settingDescription = z.object({
 })
 export type SettingDescription = z.infer<typeof settingDescription>
 
-/** One environment variable of a process. `value`: null for a secret, and where none is given. */
+/**
+ * An environment variable of a process. `value`: null for a secret, and if the variable is not set.
+ */
 export const environmentVariable = z.object({
   name: z.string(),
   group: z.string(),
@@ -46,15 +51,15 @@ export const environmentVariable = z.object({
 export type EnvironmentVariable = z.infer<typeof environmentVariable>
 
 /**
- * A variable of the API process. `worker`: the worker's value where it differs, for a secret only
- * whether it is set; null where it is the same, or no worker spoke.
+ * A variable of the API process. `worker`: the value in the worker if it differs, and for a secret
+ * only whether it is set. Null if it is the same, or if no worker reported.
  */
 export const shownVariable = environmentVariable.extend({
   worker: environmentVariable.pick({ state: true, value: true }).nullable(),
 })
 export type ShownVariable = z.infer<typeof shownVariable>
 
-/** What a receiver did with a test message. `said`: the beginning of its answer. */
+/** How the receiver responded to a test message. `said`: the beginning of its response. */
 export const webhookTest = z.object({
   outcome: z.enum(['sent', 'wait', 'retry', 'drop']),
   status: z.number().int().nullable(),

@@ -9,11 +9,11 @@ import { parseResourceRules } from './resource-rules.ts'
 import { maxRetentionDays, minRetentionDays } from './retention.ts'
 import { parseStateRules } from './state-words.ts'
 
-/** What a number of a setting counts; shown beside it. */
+/** Units of the numbers in settings, shown beside them. */
 export const settingUnits = ['s', '$', 'tokens', 'turns', 'investigations', 'people', 'days', 'questions'] as const
 export type SettingUnit = (typeof settingUnits)[number]
 
-/** The schema of a setting's text, and its number's unit. No kind is a number without a unit. */
+/** The schema of a setting's text, and the unit. Every number has a unit. */
 export type SettingKind = { schema: z.ZodType; unit: SettingUnit | null }
 
 export const whole = (min: number, max: number, unit: SettingUnit): SettingKind => ({
@@ -24,14 +24,14 @@ export const whole = (min: number, max: number, unit: SettingUnit): SettingKind 
 export const dollars: SettingKind = {
   schema: z
     .string()
-    .regex(/^\d{1,7}(\.\d{1,2})?$/, 'takes dollars such as 25 or 2.50')
+    .regex(/^\d{1,7}(\.\d{1,2})?$/, 'must be dollars, such as 25 or 2.50')
     .transform(Number),
   unit: '$',
 }
 
 const plain = (schema: z.ZodType): SettingKind => ({ schema, unit: null })
 
-/** A text whose parser says why it takes none. */
+/** Makes a setting whose text is parsed by `parse`, which explains why it refuses a text. */
 const parsedBy = <Value>(parse: (text: string) => { ok: true; value: Value } | { ok: false; reason: string }) =>
   plain(
     z.string().transform((text, context) => {
@@ -72,11 +72,11 @@ export const prices = parsedBy((text) => {
 
 export const pageHold = parsedBy(parsePageHold)
 export const nightHours = parsedBy(parseNight)
-/** Questions a night, or `off` for all of them. */
+/** The number of questions per night that may wake somebody, or `off` for no limit. */
 export const wakeBudget: SettingKind = {
   schema: z
     .string()
-    .regex(/^(?:off|\d{1,2})$/, 'takes how many questions, 0 to 99, or off')
+    .regex(/^(?:off|\d{1,2})$/, 'must be a number of questions, 0 to 99, or off')
     .transform((text) => (text === 'off' ? null : Number(text))),
   unit: 'questions',
 }
@@ -87,14 +87,14 @@ export const yesNo = plain(z.enum(['yes', 'no']).transform((text) => text === 'y
 export const prompt = plain(z.string().min(1).max(20_000))
 export const oneOf = (words: readonly [string, ...string[]]) => plain(z.enum(words))
 
-/** What says that no model is named here, as if nobody had set it. No declared name looks so. */
+/** The value that means that no model is set here. It cannot be confused with a declared name. */
 export const noModel = '-'
 
-/** A name of LLM_SERVERS_FILE; `default` is the model of LLM_BASE_URL. */
+/** A name from LLM_SERVERS_FILE. `default` is the model of LLM_BASE_URL. */
 export const declaredModel = plain(
   z
     .string()
-    .regex(/^(?:[a-z0-9][a-z0-9_.-]{0,39}|-)$/, 'takes a name that LLM_SERVERS_FILE declares, default, or - for none')
+    .regex(/^(?:[a-z0-9][a-z0-9_.-]{0,39}|-)$/, 'must be a name that LLM_SERVERS_FILE declares, default, or - for none')
     .transform((name) => (name === noModel ? null : name)),
 )
 
@@ -107,28 +107,30 @@ export const names = plain(
   ),
 )
 
-/** Days, or `keep` for ever. */
+/** A number of days, or `keep` for no removal. */
 export const daysOrKeep: SettingKind = {
   schema: z
     .string()
-    .regex(/^(keep|\d{2,4})$/, 'takes keep, or days')
+    .regex(/^(keep|\d{2,4})$/, 'must be keep, or a number of days')
     .transform((text) => (text === 'keep' ? null : Number(text)))
     .refine(
       (days) => days === null || (days >= minRetentionDays && days <= maxRetentionDays),
-      `takes keep, or ${minRetentionDays} to ${maxRetentionDays} days`,
+      `must be keep, or ${minRetentionDays} to ${maxRetentionDays} days`,
     ),
   unit: 'days',
 }
 
 export const httpUrl = plain(z.url({ protocol: /^https?$/ }))
 
-/** Standard Webhooks: `whsec_` and at least 24 bytes in base64. */
+/** A secret of Standard Webhooks: `whsec_` and at least 24 bytes in base64. */
 export const webhookSecret = plain(
   z.string().regex(/^whsec_[A-Za-z0-9+/]{32,}={0,2}$/, 'must be whsec_ and at least 24 bytes in base64'),
 )
 
 /**
- * A secret shared with a sender of webhooks. Visible ASCII, since it travels in a header or is
+ * A secret shared with a sender of webhooks. Visible ASCII only, because it is sent in a header or
  * typed into a form.
  */
-export const senderSecret = plain(z.string().regex(/^[\x21-\x7e]{16,200}$/, 'takes 16 to 200 visible ASCII characters'))
+export const senderSecret = plain(
+  z.string().regex(/^[\x21-\x7e]{16,200}$/, 'must be 16 to 200 visible ASCII characters'),
+)

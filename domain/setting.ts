@@ -33,7 +33,7 @@ import {
 } from './setting-value.ts'
 import { trustLevels } from './trust.ts'
 
-/** Where a setting stands on the page, in the page's order. */
+/** Sections of the settings page, in order. */
 export const settingSections = [
   'Agent',
   'Model',
@@ -49,16 +49,22 @@ type SettingSection = (typeof settingSections)[number]
 export type Setting = {
   key: string
   section: SettingSection
-  /** What it is, in a few words. */
+  /** A short name. */
   label: string
-  /** With a family, the part after the dot is an incident type, a tool or a sender. */
+  /**
+   * Whether this is a family of settings. The part of the key after the dot is then an incident
+   * type, a tool or a sender.
+   */
   family: boolean
   schema: z.ZodType
-  /** What its number counts; null where it is no number. */
+  /** The unit of the number; null for a text. */
   unit: SettingUnit | null
   fallback: string | null
   secret: boolean
-  /** The environment variable between the global key and the default; null when there is none. */
+  /**
+   * The environment variable that is used if there is no global value, before the default; null if
+   * there is none.
+   */
   environment: string | null
   description: string
 }
@@ -80,44 +86,45 @@ const seconds = (minimum: number, max: number) => whole(minimum, max, 's')
 const agentSettings = [
   setting('agent.paused', flag, 'false', {
     label: 'Agent paused',
-    description: 'No new claims and no writes; reads go on.',
+    description: 'No new investigations and no writes; reads continue.',
   }),
   setting('agent.investigate', investigateFilter, 'all', {
-    label: 'Investigate unasked',
+    label: 'Investigate automatically',
     description:
-      'Which incidents are investigated unasked: all, none, or conditions joined by commas: severity>=warning, env=prod, team!=lab. It holds when an incident opens and again when work begins.',
+      'Which incidents are investigated automatically: all, none, or conditions joined by commas: severity>=warning, env=prod, team!=lab. It is checked when an incident opens and again when its investigation begins.',
   }),
   setting('agent.investigate.*', investigateFilter, 'all', {
-    label: 'Investigate unasked, by type',
-    description: 'The same for one incident type.',
+    label: 'Investigate automatically, by type',
+    description: 'Like `agent.investigate`, for one incident type.',
   }),
   setting('agent.max_concurrent', whole(1, 100, 'investigations'), '3', {
     label: 'Leaders at once',
     description:
-      'Leaders that investigate at once: a slot for each type of incident. Of several slots one is kept for critical incidents.',
+      'Leaders that investigate at the same time: one slot for each type of incident. One of several slots is kept for critical incidents.',
     environment: 'AGENT_MAX_CONCURRENT',
   }),
   setting('agent.max_critical', whole(0, 100, 'investigations'), '12', {
-    label: 'Critical ones at once, beside the others',
+    label: 'Critical incidents at once, in addition',
     description:
-      'Critical incidents, leaders and followers, that investigate at once beside the limits for all: a storm of warnings makes none wait.',
+      'Investigations of critical incidents at the same time, in addition to the other limits, so that many warnings do not make them wait.',
   }),
   setting('agent.max_questions', whole(1, 100, 'investigations'), '2', {
     label: 'Questions at once',
-    description: 'Questions of people that are investigated at once, beside the slots of incidents and before them.',
+    description:
+      'Questions of people that are investigated at the same time; they do not use slots of incidents and go first.',
   }),
   setting('agent.max_followers', whole(1, 1_000, 'investigations'), '15', {
     label: 'Followers at once, all types',
-    description: 'Followers that investigate at once, over all types.',
+    description: 'Followers of all types that investigate at the same time.',
   }),
   setting('agent.concurrency.*', whole(1, 100, 'investigations'), '5', {
     label: 'Followers at once, one type',
-    description: 'Followers of this type that investigate at once.',
+    description: 'Followers of this type that investigate at the same time.',
     environment: 'AGENT_FOLLOWER_CONCURRENT',
   }),
   setting('agent.leader_wait', seconds(0, 86_400), '300', {
     label: 'Followers wait for their leader',
-    description: 'Seconds followers wait while their leader awaits approval.',
+    description: 'Seconds that followers wait while their leader awaits approval.',
   }),
   setting('agent.max_turns', whole(1, 200, 'turns'), '10', {
     label: 'Turns of an investigation',
@@ -126,23 +133,23 @@ const agentSettings = [
   }),
   setting('agent.max_turns.*', whole(1, 200, 'turns'), '10', {
     label: 'Turns of an investigation, by type',
-    description: 'The same for one incident type.',
+    description: 'Like `agent.max_turns`, for one incident type.',
     environment: 'LLM_MAX_TURNS',
   }),
   setting('agent.trust', oneOf(trustLevels), 'propose', {
     label: 'Trust of a new pair',
     description:
-      'How far a tool goes by itself in incidents of a type for which nobody has set it: shadow, propose or act. A level that was set on *Trust* counts before it.',
+      'The trust level of a tool in incidents of a type for which nobody has set one: shadow, propose or act. A level on the page *Trust* wins.',
     environment: 'AGENT_TRUST',
   }),
   setting('agent.footprint', resourcePatterns, '', {
-    label: 'What Nightshift stands on',
+    label: 'What Nightshift runs on',
     description:
-      'Resources that Nightshift itself stands on, beside those of its database, Temporal and model that it finds by their addresses: `KIND:ID` with `*` for any characters, several between blanks. Whatever changes them is critical.',
+      'Resources that Nightshift itself runs on. Nightshift finds the resources of its database, Temporal and model by their addresses; list the other resources here as `KIND:ID`, separated by blanks, with `*` for any characters. Every change to them is critical.',
   }),
   setting('agent.tools.*', names, null, {
     label: 'Tools offered, by type',
-    description: 'Comma-separated tools offered for this type; all when not set.',
+    description: 'Tools that the model is offered for this type, separated by commas. Unset: all tools.',
   }),
   setting('agent.system_prompt', prompt, null, {
     label: 'System prompt',
@@ -150,44 +157,48 @@ const agentSettings = [
   }),
   setting('agent.system_prompt.*', prompt, null, {
     label: 'System prompt, by type',
-    description: 'The same for one incident type.',
+    description: 'Like `agent.system_prompt`, for one incident type.',
   }),
 ]
 
 const modelSettings = [
   setting('agent.model.leader', declaredModel, null, {
     label: 'Model of leaders',
-    description: 'The model that leaders are given to, by its name in LLM_SERVERS_FILE.',
+    description: 'The model for leaders, by its name in LLM_SERVERS_FILE.',
   }),
   setting('agent.model.follower', declaredModel, null, {
     label: 'Model of followers',
-    description: 'The same for followers.',
+    description: 'The model for followers, by its name in LLM_SERVERS_FILE.',
   }),
   setting('agent.model.type.*', declaredModel, null, {
     label: 'Model, by type',
-    description: 'The same for one incident type, for leaders and followers alike.',
+    description: 'The model for one incident type, for leaders and followers.',
   }),
 ]
 
 const budgetSettings = [
   setting('agent.time_budget', seconds(10, 86_400), '1800', {
     label: 'Time of an investigation',
-    description: 'Seconds of work per investigation; waiting for approval is not counted.',
+    description: 'Seconds that an investigation may work. Time in which it waits for an approval is not counted.',
   }),
   setting('agent.token_budget', whole(1_000, 100_000_000, 'tokens'), '400000', {
     label: 'Tokens of an investigation',
-    description: 'Tokens per investigation.',
+    description: 'Tokens that an investigation may use.',
   }),
   setting('agent.budget_day', dollars, null, {
-    label: 'Cap of a day',
+    label: 'Budget of a day',
     description:
-      'Dollars that models may cost a day (UTC). Notices at 80 and 100 %; then nothing is investigated until the day ends. Unset: no cap.',
+      'Dollars that models may cost a day (UTC). People are notified at 80 and 100 %; at 100 % nothing is investigated until the day ends. Unset: no limit.',
   }),
-  setting('agent.budget_month', dollars, null, { label: 'Cap of a month', description: 'The same for a month (UTC).' }),
+  setting('agent.budget_month', dollars, null, {
+    label: 'Budget of a month',
+    description:
+      'Dollars that models may cost a month (UTC). People are notified at 80 and 100 %; at 100 % nothing is investigated until the month ends. Unset: no limit.',
+  }),
   setting('agent.prices', prices, '', {
     label: 'Prices of models',
     description:
-      'Dollars per million tokens in and out, over the shipped list prices: `model = in / out`, several separated by a semicolon; `*` at the end fits any rest, and `model = 0` costs nothing.',
+      'Dollars per million tokens in and out, instead of the shipped list prices: `model = in / out`, several separated by a semicolon; `*` at the end matches any rest, and `model = 0` costs nothing.',
   }),
 ]
 
@@ -195,70 +206,71 @@ const approvalsSettings = [
   setting('approval.expiry.*', seconds(1, maxExpirySeconds), String(defaultExpirySeconds), {
     label: 'Time to decide, by tool',
     description:
-      'Seconds a person may take to decide about this tool. Unset, a command on a device has 1800: its rehearsal ages.',
+      'Seconds that a person has to decide about this tool. Unset: 1800 for a command on a device, because the dry run becomes outdated.',
   }),
   setting('approval.risk.*', oneOf(['medium', 'high', 'critical']), null, {
-    label: 'Least risk class, by tool',
-    description: 'Raises the risk class of this tool; a lower class than its own has no effect.',
+    label: 'Minimum risk, by tool',
+    description: 'Raises the risk of this tool; a lower risk than its own has no effect.',
   }),
   setting('approval.on_call', onCallRules, '', {
-    label: 'Whom to ask, one after the other',
+    label: 'People to ask, in order',
     description:
-      'Whom a question is put to: the first person at once, the next after 5 minutes, the third after 10. `HOURS ZONE KIND:ID -> PERSON PERSON`, each part but the people may be left out; several rules separated by a semicolon, the first that fits counts. Where it is empty, or PagerDuty hears of the question, everybody who may decide is told at once.',
+      'Who gets a question: the first person at once, the second after 5 minutes, the third after 10. `HOURS ZONE KIND:ID -> PERSON PERSON`: every part but the people may be left out. Separate rules by a semicolon; the first matching rule counts. If it is empty, or PagerDuty gets the question, everybody who may decide is notified at once.',
   }),
   setting('approval.required.*', whole(1, 5, 'people'), '1', {
     label: 'Approvals required, by tool',
-    description: 'People who must agree to this tool, if more than its risk asks for.',
+    description: 'People who must approve this tool, if more than its risk requires.',
   }),
 ]
 
 const alertsSettings = [
   setting('alert.quiet', seconds(0, 86_400), '120', {
     label: 'Quiet before an incident closes',
-    description: 'Seconds without an alert before an incident may close as over.',
+    description: 'Seconds without an alert before an incident may close.',
   }),
   setting('alert.settle', seconds(1, 604_800), '900', {
     label: 'Time to end after a repair',
-    description: 'Seconds a firing alert gets to end after a repair; one that is critical is escalated then.',
+    description: 'Seconds that an alert has to end after a repair; a critical alert is escalated after that time.',
   }),
   setting('alert.settle.*', seconds(1, 604_800), '900', {
     label: 'Time to end after a repair, by type',
-    description: 'The same for one incident type.',
+    description: 'Like `alert.settle`, for one incident type.',
   }),
   setting('alert.settle_max', seconds(1, 2_592_000), '14400', {
-    label: 'Longest firing after a repair',
+    label: 'Escalate after a repair',
     description: 'Seconds after a repair at which an alert that still fires is escalated.',
   }),
   setting('alert.settle_max.*', seconds(1, 2_592_000), '14400', {
-    label: 'Longest firing after a repair, by type',
-    description: 'The same for one incident type.',
+    label: 'Escalate after a repair, by type',
+    description: 'Like `alert.settle_max`, for one incident type.',
   }),
   setting('alert.stale', seconds(60, 2_592_000), '86400', {
-    label: 'Unknown without a repeat',
-    description: 'Seconds without a repeat before an alert of a sender without ends counts as unknown.',
+    label: 'Alert unknown without a repeat',
+    description: 'Seconds without a repeat until an alert counts as unknown, for a sender that reports no ends.',
   }),
   setting('alert.ends.*', yesNo, null, {
-    label: 'Sends ends of alerts, by sender',
-    description: 'Whether this sender (alertmanager, generic) says when an alert ends: yes or no.',
+    label: 'Reports ends of alerts, by sender',
+    description: 'Whether this sender (alertmanager, generic) reports the end of an alert: yes or no.',
   }),
   setting('alert.heartbeats', names, 'Watchdog, DeadMansSwitch', {
     label: 'Heartbeats',
-    description: 'Names of alerts that always fire: they open no incident, their silence does.',
+    description:
+      'Names of alerts that always fire (heartbeats). They open no incident; an incident opens when they stop.',
   }),
   setting('alert.heartbeat_silence', seconds(60, 2_592_000), null, {
     label: 'Silence of a heartbeat',
     description:
-      'Seconds without a heartbeat before it counts as stopped. Unset: twice the longest gap so far, from the third sight on.',
+      'Seconds without a heartbeat until it counts as stopped. Unset: twice the longest gap so far, from the third heartbeat on.',
   }),
   setting('alert.state_words', stateRules, '', {
-    label: 'Words for states',
+    label: 'Meaning of states',
     description:
-      'What a word of a sender of this site says of its alert: `word = ends` (or `fires`, `no_data`, `off`), for one sender `name: word = ends`, several separated by a semicolon.',
+      'What a state word of a sender means: `word = ends` (or `fires`, `no_data`, `off`), for one sender `name: word = ends`, several separated by a semicolon.',
   }),
   setting('alert.pagerduty_secret', senderSecret, null, {
     label: 'Secret of PagerDuty',
     description:
-      'The secret of a V3 webhook of PagerDuty that sends alerts. With it each of its deliveries has to be signed, and needs no token.',
+      'The secret of a PagerDuty V3 webhook that sends alerts. If it is set, each delivery must be signed and needs no token.',
     secret: true,
   }),
   setting('alert.resource_labels', resourceRules, '', {
@@ -272,23 +284,22 @@ const changesSettings = [
   setting('change.resource_labels', resourceRules, '', {
     label: 'Resource of a change',
     description:
-      'Which resource a change is about: `label=pattern -> kind:id`, several separated by a semicolon. Every rule that fits counts.',
+      'Which resource a change is about: `label=pattern -> kind:id`, several separated by a semicolon. Every matching rule counts.',
   }),
   setting('change.github_secret', senderSecret, null, {
     label: 'Secret of GitHub',
-    description:
-      'The secret of webhooks of GitHub. With it each of their deliveries has to be signed, and needs no token.',
+    description: 'The secret of GitHub webhooks. If it is set, each delivery must be signed and needs no token.',
     secret: true,
   }),
   setting('change.gitlab_token', senderSecret, null, {
     label: 'Token of GitLab',
     description:
-      'The secret token of webhooks of GitLab. With it each of their deliveries has to carry it, and needs no other.',
+      'The secret token of GitLab webhooks. If it is set, each delivery must carry it and needs no other token.',
     secret: true,
   }),
 ]
 
-/** What each webhook is posted for. */
+/** Names of the webhooks, by their event. */
 export const webhookNames = ['critical', 'approval', 'resolved', 'escalated', 'news'] as const
 type WebhookName = (typeof webhookNames)[number]
 
@@ -297,11 +308,11 @@ const webhook = (name: WebhookName, when: string, description: string) => [
   setting(`webhook.${name}.url`, httpUrl, null, { label: `Webhook, ${when}`, description }),
   setting(`webhook.${name}.template`, oneOf(webhookTemplates), 'generic', {
     label: `Shape, ${when}`,
-    description: 'Shape of that post.',
+    description: 'Format of the message.',
   }),
   setting(`webhook.${name}.secret`, webhookSecret, null, {
     label: `Signing secret, ${when}`,
-    description: 'Signs it by Standard Webhooks.',
+    description: 'Signs the message by Standard Webhooks.',
     secret: true,
   }),
 ]
@@ -310,31 +321,31 @@ const notificationsSettings = [
   setting('page.hold', pageHold, '0', {
     label: 'Page of a new incident waits',
     description:
-      'Seconds (0 to 300) that the page of a new incident waits while a run looks and repairs, or rules, of which the first that fits holds: host:db-* = 0; critical = 120; 60.',
+      'Seconds (0 to 300) that the page of a new incident waits while a run investigates and repairs. Or rules, of which the first matching one counts: host:db-* = 0; critical = 120; 60.',
   }),
   setting('page.hold.*', pageHold, '0', {
     label: 'Page of a new incident waits, by type',
-    description: 'The same for one incident type.',
+    description: 'Like `page.hold`, for one incident type.',
   }),
   setting('page.night', nightHours, '22:00-07:00 UTC', {
     label: 'The night',
     description:
-      'From when to when people sleep, by a zone: 22:00-07:00 Europe/Oslo. The wake budget counts in these hours, and the morning card goes out as they end.',
+      'When people sleep, with a time zone: 22:00-07:00 Europe/Oslo. The wake budget counts in these hours, and the morning card is sent at their end.',
   }),
   setting('page.wake_budget', wakeBudget, 'off', {
     label: 'Questions that wake somebody, a night',
     description:
-      'How many questions about incidents below critical wake somebody in a night; the others wait for the morning card. `off`: all of them wake.',
+      'How many approvals below critical may wake somebody in a night; the others wait for the morning card. `off`: all of them wake.',
   }),
   setting('morning.card', oneOf(morningCards), 'news', {
     label: 'Morning card',
     description:
-      'What goes out as the night ends: `news`, a card where the night had something to tell; `always`, also one line for an empty night; `off`, nothing. While it is off, no question waits for it.',
+      'What is sent at the end of the night: `news`, a card if anything happened; `always`, also one line for an empty night; `off`, nothing. If it is off, no approval waits for the card.',
   }),
   setting('hand_over.at', handOverTimes, '', {
     label: 'Hand-over',
     description:
-      'When the hand-over of five lines goes out, with the zone: 06:00 14:00 22:00 Europe/Oslo. Empty: never; `nightshift hand-over` shows it at any time.',
+      'When the hand-over of five lines is sent, with the time zone: 06:00 14:00 22:00 Europe/Oslo. Empty: never; `nightshift hand-over` shows it at any time.',
   }),
   setting('follow_up.days', whole(1, 60, 'days'), '3', {
     label: 'Date of a follow-up',
@@ -342,35 +353,31 @@ const notificationsSettings = [
   }),
   setting('escalation.remind', seconds(10, 2_592_000), '14400', {
     label: 'Between two digests',
-    description: 'Seconds between two digests of what people have and still fires.',
+    description: 'Seconds between two digests of incidents that are left to people and whose alerts still fire.',
   }),
   setting('owner.lapse', seconds(60, 2_592_000), '43200', {
-    label: 'Owner without an act',
-    description: 'Seconds after the last act of the person who took an incident before it is given back.',
+    label: 'Inactive owner',
+    description: 'Seconds after the last action of the owner until an incident is given back.',
   }),
-  ...webhook('critical', 'critical incident', 'Where to post when a critical incident is created.'),
-  ...webhook('approval', 'approval requested', 'Where to post when a person is asked, and reminded.'),
-  ...webhook('resolved', 'resolved', 'Where to post when an incident is resolved, and what its alert did after.'),
+  ...webhook('critical', 'critical incident', 'Address for messages about new critical incidents.'),
+  ...webhook('approval', 'approval requested', 'Address for approvals and their reminders.'),
+  ...webhook('resolved', 'resolved', 'Address for messages about resolved incidents and their alerts.'),
   ...webhook(
     'escalated',
     'escalated',
-    'Where to post when an incident is handed to people: escalated, back, or still theirs.',
+    'Address for incidents that people must handle: escalated, reopened, or still open.',
   ),
-  ...webhook(
-    'news',
-    'news',
-    'Where to post what asks nothing of anybody: what alerts of closed incidents did, and digests.',
-  ),
+  ...webhook('news', 'news', 'Address for news that needs no answer: alerts of closed incidents, and digests.'),
 ]
 
 const retentionSettings = [
   setting(retainedKinds.incidents.setting, daysOrKeep, 'keep', {
     label: 'Closed incidents',
     description:
-      'Days after which a closed incident is removed with its log, alerts, approvals, messages and bodies, or keep, which is for ever. A tombstone stays.',
+      'Days after which a closed incident is removed with its log, alerts, approvals, messages and texts, or keep (forever). A tombstone stays.',
   }),
   setting(retainedKinds.deliveries.setting, daysOrKeep, String(retainedKinds.deliveries.days), {
-    label: 'Messages that are over',
+    label: 'Finished messages',
     description: 'Days after which a message that was sent, or given up, is removed, or keep.',
   }),
   setting(retainedKinds.alerts.setting, daysOrKeep, 'keep', {
@@ -391,15 +398,15 @@ const listed: Record<SettingSection, Omit<Setting, 'section'>[]> = {
 }
 
 /**
- * Keys of `platform_config` by section, with schema and default. Keys ending in `.*` stand for a
- * family. The API refuses any other key; one that plain SQL wrote is listed as unknown and has no
- * effect.
+ * All settings by section, with schema and default. Their keys are those of the table
+ * `platform_config`. A key that ends in `.*` is a family. The API refuses any other key. One that
+ * SQL stored is listed as unknown and has no effect.
  */
 export const settings: Setting[] = settingSections.flatMap((section) =>
   listed[section].map((each) => ({ ...each, section })),
 )
 
-/** The setting a key belongs to: the exact one first, then its family; null when there is none. */
+/** Finds the setting of a key: the exact one first, then its family; null if there is none. */
 export function settingOf(key: string): Setting | null {
   const exact = settings.find((candidate) => !candidate.family && candidate.key === key)
   if (exact) return exact
@@ -411,7 +418,7 @@ export function settingOf(key: string): Setting | null {
   )
 }
 
-/** The value a stored text stands for, or why it stands for none. */
+/** Parses a stored text, or returns why it is invalid. */
 export function parseSetting(key: string, text: string): { ok: true; value: unknown } | { ok: false; reason: string } {
   const found = settingOf(key)
   if (!found) return { ok: false, reason: `there is no setting ${key}` }
@@ -423,10 +430,10 @@ export function parseSetting(key: string, text: string): { ok: true; value: unkn
 type SettingSource = 'type' | 'global' | 'environment' | 'default'
 export type EffectiveSetting = { key: string; value: unknown; source: SettingSource; problem: string | null }
 
-/** Settings by tool and by sender: what stands behind their point is no type of incident. */
+/** Settings by tool and by sender. The part of their key after the dot is not an incident type. */
 const byAnother = /^(approval\.|alert\.ends)/
 
-/** The same setting of the type as it was spelled up to version 0.2. */
+/** Lists keys of the same setting for older spellings of the incident type (up to version 0.2). */
 function formerKeys(name: string, type: string, stored: ReadonlyMap<string, string>): [string, SettingSource][] {
   if (byAnother.test(name)) return []
   const prefix = `${name}.`
@@ -435,8 +442,8 @@ function formerKeys(name: string, type: string, stored: ReadonlyMap<string, stri
 }
 
 /**
- * The value in force: by type, global, environment, default. A stored value that does not parse is
- * passed over and reported: a slip at night must not stop investigations.
+ * Finds the effective value: by type, global, from the environment, or the default. A stored value
+ * that cannot be parsed is skipped and reported, because a typo must not stop investigations.
  */
 export function effectiveSetting(
   name: string,

@@ -4,7 +4,7 @@ import { severity } from './incident.ts'
 import { type CardLine, cardLine } from './notification.ts'
 import { count } from './status.ts'
 
-/** A night or shift and its remains: data and lines of morning card and hand-over. */
+/** The data and lines of the morning card and the hand-over, for a night or shift. */
 
 const shiftIncident = z.object({ id: z.string(), title: z.string(), severity, at: z.string() })
 export type ShiftIncident = z.infer<typeof shiftIncident>
@@ -16,9 +16,9 @@ const shiftQuestion = z.object({
   summary: z.string(),
   status: z.enum(['pending', 'approved', 'denied', 'expired', 'withdrawn', 'consumed']),
   expiresAt: z.string(),
-  /** The person whose turn it is, by the site's list. */
+  /** The person whose turn it is on the configured list. */
   of: z.string().nullable(),
-  /** It woke nobody: the wakes of the night were used up. */
+  /** True if the question woke nobody, because the budget was used up. */
   isHeld: z.boolean(),
 })
 export type ShiftQuestion = z.infer<typeof shiftQuestion>
@@ -30,7 +30,7 @@ export const followUp = z.object({
   title: z.string(),
   owner: z.string().nullable(),
   group: z.string().nullable(),
-  /** As 2026-12-02. */
+  /** A date such as 2026-12-02. */
   dueOn: z.string(),
   isOverdue: z.boolean(),
   createdAt: z.string(),
@@ -44,15 +44,18 @@ const shift = z.object({
   until: z.string(),
   repaired: several(shiftIncident),
   escalated: several(shiftIncident.extend({ isMitigated: z.boolean() })),
-  /** Pages that were not sent: repaired, and the alert ended while they waited. */
+  /**
+   * Pages that were not sent, because the incident was repaired and the alert ended while they
+   * waited.
+   */
   spared: several(shiftIncident.extend({ text: z.string() })),
   /**
-   * Undecided questions, those that woke nobody first, then by their end; of the others those that
-   * woke nobody.
+   * Open questions: first those that woke nobody, then by expiry. After them, decided questions
+   * that had woken nobody.
    */
   questions: several(shiftQuestion),
   followUps: several(followUp),
-  /** As it is now. */
+  /** Incidents that are open now. */
   open: several(shiftIncident),
   watched: several(shiftIncident),
   lostDuties: z.array(z.string()),
@@ -60,22 +63,23 @@ const shift = z.object({
 export type Shift = z.infer<typeof shift>
 
 const cardView = z.object({ title: z.string(), since: z.string(), until: z.string(), lines: z.array(cardLine) })
-/** Both cards as they would be now, and what is left to do. */
+/** Both cards in their current state, and the remaining tasks. */
 export const shiftView = z.object({ morning: cardView, handOver: cardView, followUps: several(followUp) })
 export type ShiftView = z.infer<typeof shiftView>
 
-/** Lines of one kind on a card, so that all of it fits a phone. */
+/** The maximum number of lines of one kind on a card, so that the card fits on a phone. */
 const listedEach = 3
 
 const toMinute = (iso: string) => `${formatTimeOfDay(iso, 'utc').slice(0, 5)} UTC`
 const line = (text: string, path: string | null): CardLine => ({ text, path, url: null })
 const many = (count: number, one: string, more: string) => `${count} ${count === 1 ? one : more}`
 
-/** In a line: what a night came to. Null where nothing happened and nothing waits. */
+/** Summarizes a night in a line. Null if nothing happened and no question waits. */
 export function headlineOf({ repaired, escalated, spared, questions, followUps }: Shift): string | null {
   const waiting = questions.first.filter(({ status }) => status === 'pending').length
   const parts = [
-    // Those that wait come first: where all that are listed do, more may.
+    // Adds "or more" if all listed questions wait, because waiting ones are listed first, so there
+    // may be further ones.
     waiting > 0 &&
       (waiting === questions.first.length && questions.count > waiting
         ? `${waiting} or more questions wait`
@@ -85,13 +89,13 @@ export function headlineOf({ repaired, escalated, spared, questions, followUps }
     spared.count > 0 && many(spared.count, 'page not sent', 'pages not sent'),
     followUps.count > 0 && many(followUps.count, 'follow-up overdue', 'follow-ups overdue'),
   ].filter(Boolean)
-  // A question that waited for the card stands on it, also where it is over.
+  // Mentions questions that waited for the card, even if they have ended.
   if (parts.length === 0 && questions.count > 0)
-    parts.push(many(questions.count, 'question is over', 'questions are over'))
+    parts.push(many(questions.count, 'approval has ended', 'approvals have ended'))
   return parts.length > 0 ? parts.join(', ') : null
 }
 
-/** `day`: on which the night ends. */
+/** Returns the title of the morning card. `day`: the day on which the night ends. */
 export function morningTitle(day: string, shift: Shift): string {
   return `Morning of ${day}: ${headlineOf(shift) ?? 'a quiet night'}`
 }
@@ -100,7 +104,7 @@ export function handOverTitle(at: string): string {
   return `Hand-over of ${at.slice(0, 10)}, ${at.slice(11, 16)} UTC`
 }
 
-/** The morning card. What waits stands first. */
+/** Builds the morning card. Questions that wait come first. */
 export function morningLines(shift: Shift): CardLine[] {
   const { repaired, escalated, spared, questions, followUps } = shift
   return [
@@ -152,14 +156,15 @@ const names = ({ count, first }: { count: number; first: { title: string }[] }) 
 
 const toPage = (first: { id: string }[], all: string) => (first.length === 1 ? `incidents/${first[0]?.id}` : all)
 
-/** The hand-over: five lines, each of which says so where there is nothing. */
+/** Builds the hand-over: five lines. A line with nothing to report has a text that shows this. */
 export function handOverLines(shift: Shift): CardLine[] {
   const { open, questions, watched, lostDuties } = shift
   const waiting = questions.first.filter(({ status }) => status === 'pending')
   const waits = waiting
     .slice(0, listedEach)
     .map(({ summary, of, expiresAt }) => `${summary}, for ${of ?? 'all who may decide'} until ${toMinute(expiresAt)}`)
-  // The critical ones are listed first: where all that are listed are critical, more may be.
+  // Adds "or more" if all listed incidents are critical, because critical ones are listed first, so
+  // there may be further ones.
   const critical = open.first.filter((each) => each.severity === 'critical').length
   const orMore = critical === open.first.length && open.count > critical ? ' or more' : ''
   return [
@@ -180,17 +185,20 @@ export function handOverLines(shift: Shift): CardLine[] {
       watched.count === 0 ? null : toPage(watched.first, 'incidents?status=resolved'),
     ),
     line(
-      lostDuties.length === 0 ? 'Nightshift: no duty is lost' : `Nightshift lost: ${lostDuties.join(', ')}`,
+      lostDuties.length === 0 ? 'Nightshift: no part has failed' : `Nightshift: failed parts: ${lostDuties.join(', ')}`,
       lostDuties.length === 0 ? null : 'health',
     ),
     lookFirst(shift),
   ]
 }
 
-/** Order of a hand-over: lost duty, critical incident, first-ending question, overdue, open. */
+/**
+ * Chooses what to check first: a failed part, a critical incident, a question, an overdue task,
+ * then the rest.
+ */
 function lookFirst({ open, questions, followUps, lostDuties }: Shift): CardLine {
   const [duty] = lostDuties
-  if (duty) return line(`Look first at: ${duty}, which Nightshift lost`, 'health')
+  if (duty) return line(`Look first at: ${duty}, a failed part of Nightshift`, 'health')
   const critical = open.first.find((each) => each.severity === 'critical')
   if (critical) return line(`Look first at: ${critical.title} (critical)`, `incidents/${critical.id}`)
   const question = questions.first

@@ -1,12 +1,12 @@
 /**
- * Words by which tools call an answer a part; `test/safety/claims/short-answers.test.ts` has a row
+ * Fields by which tools mark a partial result. `test/safety/claims/short-answers.test.ts` has a row
  * for each.
  */
 
 const flags = new Set(['truncated', 'total_is_more', 'isPartial', 'partial', 'stale', 'more', 'isCut', 'ofPoints'])
 const cursors = new Set(['nextCursor', 'next_cursor', 'next_offset'])
 
-/** Does this field of an answer say that the answer is less than what was asked for? */
+/** Whether a field shows that the result is less than was requested. */
 export function saysShort(key: string, value: unknown): boolean {
   if (flags.has(key))
     return value === true || (Array.isArray(value) && value.length > 0) || (key === 'ofPoints' && Boolean(value))
@@ -17,12 +17,12 @@ export function saysShort(key: string, value: unknown): boolean {
   return Number(total ?? value) > 0
 }
 
-/** A sentence counts what it leaves out. */
+/** Fields that count what is left out. */
 const counted = new Set(['ofPoints', 'notShown', 'otherLines'])
 
 /**
- * Whether the answer says at its top that it is a part: cut, of some servers, stale, or without
- * what may not be read.
+ * Whether the top level of a result marks it as partial: cut, from only some servers, stale, or
+ * without parts that may not be read.
  */
 export function isShort(answer: unknown): boolean {
   if (answer === null || typeof answer !== 'object' || Array.isArray(answer)) return false

@@ -1,15 +1,20 @@
 import { type Permission, type PersonRole, personRoles, type Role } from './permissions.ts'
 
-/** The person who is signed in with a browser, and how commands are typed where the API runs. */
+/**
+ * The person who is signed in with this browser, and how people type commands where the API runs.
+ */
 export type Session = { name: string; role: Role; permissions: readonly Permission[]; commandPrefix: string }
 
 /**
- * A person by a provider's word. Only issuer and subject are identity: names and addresses are
- * given out again.
+ * A person as an identity provider reports them. Only issuer and subject identify the person,
+ * because names and addresses may be reassigned.
  */
 export type Identity = { issuer: string; subject: string; name: string; groups: string[] }
 
-/** The strongest role of the groups; null: none has one, and there is no way in. */
+/**
+ * Returns the strongest role that the groups give; null if none gives a role, so that sign-in is
+ * refused.
+ */
 export function roleOfGroups(
   groups: readonly string[],
   roles: Readonly<Record<string, PersonRole>>,
@@ -18,22 +23,28 @@ export function roleOfGroups(
   return personRoles.findLast((role) => mapped.includes(role)) ?? null
 }
 
-/** What stands in rows for nobody in particular. */
+/** Names in rows that do not stand for a person. */
 const nobody = new Set(['unknown', 'system', 'sql', 'start', 'agent', 'ingest'])
 
-/** People whom a start finds by name and gives a role: none that a provider sent. */
+/**
+ * Names that an installation creates with a role. A person from an identity provider cannot get
+ * them.
+ */
 const ours = new Set(['admin', 'approver'])
 
 export function isUnusableName(name: string): boolean {
   return nobody.has(name.toLowerCase())
 }
 
-/** Could somebody who signs in through a provider be called this, if the name is free? */
+/** Whether an identity provider may give a person this name. Whether it is taken is not checked. */
 export function isFreeName(name: string): boolean {
   return !isUnusableName(name) && !ours.has(name.toLowerCase())
 }
 
-/** A person's name in rows: one word, so that it reads like no sentence and no other column. */
+/**
+ * Converts a person's name to one word for rows, so that it cannot look like a sentence or a
+ * column.
+ */
 export function operatorNameOf(claimed: string): string {
   const name = claimed
     .normalize('NFKC')
@@ -43,10 +54,13 @@ export function operatorNameOf(claimed: string): string {
   return name || 'person'
 }
 
-/** Where a browser goes after signing in: a page of ours, whatever a link asked for. */
+/**
+ * Returns the page to open after signing in. It is always on this server, whatever address a link
+ * contains.
+ */
 export function localReturnPath(asked: string | undefined): string {
   const here = 'http://here.invalid'
-  // Browsers read a backslash as a slash, and skip tabs and line ends.
+  // Refuses a backslash, which browsers read as a slash, and tabs and line ends, which they skip.
   if (!asked?.startsWith('/') || asked.length > 500 || /[\\\p{Cc}]/u.test(asked)) return '/'
   try {
     const url = new URL(asked, here)

@@ -2,25 +2,25 @@ import { capitalize, formatMinute } from './format.ts'
 import { inertText } from './inert-text.ts'
 
 /**
- * Silences of the site's Alertmanagers, for rules of its policy. Plain words: rows store them, and
- * pages read them.
+ * Silences of connected Alertmanagers, for rules of the configured policy. Has no schemas, because
+ * rows store silences and pages read them.
  */
 
 /** The kind of source that has silences. */
 export const silencingKind = 'alertmanager'
 
-/** Without an answer for longer than this, nobody knows what is silenced. */
+/** Milliseconds without a response after which silences are considered unknown. */
 const unreadAfterMs = 300_000
 
 export type SilenceMatcher = { name: string; value: string; isRegex: boolean; isEqual: boolean }
 
 /**
- * A silence in force, or to come. Matchers are null where they do not compare here; author and
- * reason are a stranger's text.
+ * A silence, active or pending. Matchers are null if they cannot be compared here. Author and
+ * reason are untrusted.
  */
 export type Silence = {
   id: string
-  /** As its Alertmanager said, by its own clock. */
+  /** The state according to the clock of the Alertmanager. */
   state: 'active' | 'pending'
   matchers: SilenceMatcher[] | null
   startsAt: string
@@ -29,13 +29,13 @@ export type Silence = {
   comment: string
 }
 
-/** What a source said last, and when. Null: it never did. */
+/** The last response of a source, with its time. Null: there was none. */
 export type SilencesRead = { source: string; readAt: string | null; silences: Silence[] }
 
-/** The same without them, and why the newest reading failed. */
+/** The same without silences, and why the newest read failed. */
 export type SilenceReading = { source: string; readAt: string | null; fault: string | null; isUnread: boolean }
 
-/** Why a rule with `silenced` fits. */
+/** Why a rule with `silenced` applies. */
 export type SilenceFinding =
   | {
       is: 'silenced'
@@ -44,27 +44,35 @@ export type SilenceFinding =
       until: string
       createdBy: string
       comment: string
-      /** Its matchers, or the labels, cannot be compared: it is taken to match. */
+      /**
+       * Whether the matchers or labels cannot be compared, so that the silence is assumed to match.
+       */
       isSupposed: boolean
     }
-  /** Nobody knows what is silenced. Without a source: no Alertmanager is connected. */
+  /** Silences are unknown. Without a source, no Alertmanager is connected. */
   | { is: 'unread'; source: string | null; readAt: string | null }
 
-/** A time ahead is as old as nobody knows: the database's clock was put back since. */
+/**
+ * Whether silences are too old to be used. A time in the future is too, because then the clock of
+ * the database was set back.
+ */
 export const isUnread = (readAt: string | null, nowMs: number): boolean =>
   readAt === null || Math.abs(nowMs - Date.parse(readAt)) > unreadAfterMs
 
-/** In a part of a sentence, without a word of its creator: a model reads it as well. */
+/**
+ * Names a silence within a sentence. Does not contain text of its creator, because a model also
+ * reads the sentence.
+ */
 export function nameSilence(finding: SilenceFinding): string {
   if (finding.is === 'unread') return nameUnread(finding)
   const { id, source, until, isSupposed } = finding
   const name = `silence ${id} of ${source}, until ${formatMinute(until)},`
   return isSupposed
-    ? `${name} cannot be compared with the alerts of the incident in full, and may match one`
+    ? `${name} cannot be fully compared with the alerts of the incident, and may match one`
     : `${name} matches an alert of the incident`
 }
 
-/** For people, with its creator's words. */
+/** Describes a silence for people, with the text of its creator. */
 export function tellSilence(finding: SilenceFinding): string {
   const said = `${capitalize(nameSilence(finding))}.`
   if (finding.is === 'unread') return said
@@ -73,7 +81,7 @@ export function tellSilence(finding: SilenceFinding): string {
 }
 
 export function nameUnread({ source, readAt }: { source: string | null; readAt: string | null }): string {
-  if (source === null) return 'no Alertmanager is connected, so that nobody knows what is silenced'
+  if (source === null) return 'no Alertmanager is connected, so silences are unknown'
   const when = readAt === null ? 'never read' : `last read ${formatMinute(readAt)}`
-  return `silences of ${source} were ${when}, so that nobody knows what is silenced`
+  return `silences of ${source} were ${when}, so silences are unknown`
 }

@@ -1,21 +1,21 @@
 import { nameSilence, type SilenceFinding } from './silence.ts'
 
 /**
- * The site policy's decision on one call. Plain words: rows store them, and pages read them without
- * a parser.
+ * The decision of the configured policy about one call. Has no schemas, because rows store
+ * decisions and pages read them.
  */
 
-/** What a rule says about what fits it, from the strictest. */
+/** Verdicts of a policy rule, the strictest first. */
 export const siteVerdicts = ['never', 'ask', 'run'] as const
 type SiteVerdict = (typeof siteVerdicts)[number]
 
 /**
- * The number that must agree, and the names of those who may; null: anybody who may decide such a
- * risk.
+ * How many people must agree, and the names of those who may. Null: everybody who may decide about
+ * such a risk.
  */
 export type SiteDemand = { people: number; groups: readonly string[]; members: readonly string[] | null }
 
-/** Is what was asked for at least what is asked for now? */
+/** Whether the earlier demand is at least as strict as the current one. */
 export function meetsDemand(asked: SiteDemand | undefined, now: SiteDemand): boolean {
   const { people, members } = asked ?? { people: 1, members: null }
   return (
@@ -23,36 +23,39 @@ export function meetsDemand(asked: SiteDemand | undefined, now: SiteDemand): boo
   )
 }
 
-/** The policy's word on one call: plain data in a ruling, so that it can be judged again. */
+/** The policy's decision about one call, as plain data, from which the decision can be repeated. */
 export type SiteDecision = {
   action: SiteVerdict
   rule: string
   line: number
   digest: string
-  /** Null where the file lies in a folder. */
+  /** Null if the policy file is in a folder. */
   commit: string | null
-  /** For `ask`. */
+  /** Set if the action is `ask`. */
   demand?: SiteDemand
-  /** For a rule with `silenced`: why it fits. */
+  /** Why a rule with `silenced` applies. */
   silence?: SilenceFinding
-  /** For `run`: whether each thing is named by kind and id. */
+  /** For `run`: whether every resource is named by kind and id. */
   isNamed?: boolean
 }
 
-/** As a write, and as a look: only the kernel knows which of them a command is. */
+/**
+ * Decisions for the call as a write and as a read, because only the kernel determines which of the
+ * two it is.
+ */
 export type SiteDecisions = { write: SiteDecision | null; look: SiteDecision | null }
 
-/** Where a rule stands, in a sentence for people. */
+/** Names a rule and its place in the policy file, for people. */
 export function nameSiteRule({ rule, line, commit }: Pick<SiteDecision, 'rule' | 'line' | 'commit'>): string {
   return `rule "${rule}" of the site's policy (line ${line}${commit === null ? '' : `, commit ${commit.slice(0, 12)}`})`
 }
 
-/** The same, with what it is silenced by, for a ruling. */
+/** Does the same with the silence, for a policy decision. */
 export function explainSiteRule(site: SiteDecision, does: string): string {
   return `${nameSiteRule(site)} ${does}${site.silence ? `: ${nameSilence(site.silence)}` : ''}`
 }
 
-/** What the policy wanted when people were asked: it stands with what they were shown. */
+/** Reads what the policy demanded when people were asked, as stored with the dry run. */
 export function demandOf(dryRun: {
   details: Record<string, unknown>
 }): (SiteDemand & Pick<SiteDecision, 'rule' | 'line' | 'commit' | 'silence'>) | null {
@@ -62,9 +65,9 @@ export function demandOf(dryRun: {
   return { rule, line, commit, ...(silence && { silence }), ...demand }
 }
 
-/** Why this person may not decide, where the site names who may; null where they may. */
+/** Explains why this person may not decide, if the policy lists names; null if they may. */
 export function whyNoMember(name: string, dryRun: { details: Record<string, unknown> } | null): string | null {
   const site = dryRun && demandOf(dryRun)
   if (!site?.members || site.members.includes(name)) return null
-  return `${name} is not in ${site.groups.join(' and ')}, whose people decide this by ${nameSiteRule(site)}`
+  return `${name} is not in ${site.groups.join(' and ')}; only members may decide, by ${nameSiteRule(site)}`
 }

@@ -2,20 +2,20 @@ import { z } from 'zod'
 import { inertText } from './inert-text.ts'
 import { idPattern } from './kinds.ts'
 import { inventoryKind } from './registry.ts'
-import { nameUnread } from './silence.ts'
+import { nameUnread, type SilenceFinding, type SilenceReading } from './silence.ts'
 
 const fault = z.object({ line: z.int(), why: z.string(), remedy: z.string() })
 
-/** The policies in force, waiting, and read last, for page and terminal. */
+/** The policies that are in force, waiting, and last read, for page and terminal. */
 const standingPolicy = z.object({
   digest: z.string(),
-  /** The file, in its repository or folder. */
+  /** The path of the file in its repository or folder. */
   place: z.string(),
   commit: z.string().nullable(),
   readAt: z.string(),
   inForceAt: z.string().nullable(),
   acceptedBy: z.string().nullable(),
-  /** What it allows that the one before did not. */
+  /** Permissions that the previous policy did not give. */
   widens: z.array(z.string()),
 })
 
@@ -29,7 +29,7 @@ export const sitePolicyState = z.object({
       faults: z.array(fault),
     })
     .nullable(),
-  /** Each Alertmanager; null where no rule in force asks about silences. */
+  /** The state of each Alertmanager; null if no rule in force uses silences. */
   silences: z
     .array(
       z.object({
@@ -37,15 +37,15 @@ export const sitePolicyState = z.object({
         readAt: z.string().nullable(),
         fault: z.string().nullable(),
         isUnread: z.boolean(),
-      }),
+      }) satisfies z.ZodType<SilenceReading>,
     )
     .nullable(),
 })
 export type SitePolicyState = z.infer<typeof sitePolicyState>
 
 /**
- * A policy held against the site. `faults` refuse the file; `notes` name what comes to nothing
- * here, and refuse nothing.
+ * The result of checking a policy against this installation. `faults`: the file is refused.
+ * `notes`: rules that have no effect here.
  */
 export const siteLint = z.object({
   of: z.enum(['text', 'waiting', 'in_force']),
@@ -59,9 +59,9 @@ export const siteCallToExplain = z.strictObject({
   tool: z.string().min(1).max(64),
   targets: z.array(z.strictObject({ kind: inventoryKind, id: z.string().regex(idPattern) })).max(50),
   type: z.string().min(1).max(100),
-  /** Now, where it is absent. */
+  /** Absent: the current time. */
   at: z.iso.datetime({ offset: true }).optional(),
-  /** Alertmanagers whose alerts may be silenced, as of the last read. */
+  /** The incident whose alerts may be silenced, according to the last read. */
   incidentId: z.string().max(100).optional(),
 })
 export type SiteCallToExplain = z.infer<typeof siteCallToExplain>
@@ -73,7 +73,7 @@ const decision = z.looseObject({
   commit: z.string().nullable(),
 })
 
-/** `createdBy` and `comment` are a stranger's words. */
+/** A silence that matters for the call. `createdBy` and `comment` are untrusted. */
 const silence = z.union([
   z.object({
     is: z.literal('silenced'),
@@ -85,23 +85,28 @@ const silence = z.union([
     isSupposed: z.boolean(),
   }),
   z.object({ is: z.literal('unread'), source: z.string().nullable(), readAt: z.string().nullable() }),
-])
+]) satisfies z.ZodType<SilenceFinding>
 
 export const siteExplanation = z.object({
   write: decision.nullable(),
   look: decision.nullable(),
   /**
-   * Rules that may fit a call of this tool, in order, each with its misfit; null: it fits. For the
-   * first touched thing.
+   * The rules for this tool in order, each with the reason why it does not apply; null if it
+   * applies. For the first resource that the call touches.
    */
   rules: z.array(z.object({ rule: z.string(), line: z.int(), action: z.string(), whyNot: z.string().nullable() })),
-  /** Why rules with `silenced` fit, or why none does; both null without one of this tool. */
+  /**
+   * Why rules with `silenced` apply or do not apply. Both are null if there is no such rule for
+   * this tool.
+   */
   silence: silence.nullable(),
   noSilence: z.string().nullable(),
 })
 export type SiteExplanation = z.infer<typeof siteExplanation>
 
-/** One sentence for people, and whether all is well. */
+/**
+ * Describes the state of the policy in one sentence for people, and whether everything is in order.
+ */
 export function describeSitePolicy({ inForce, waiting, reading, silences }: SitePolicyState): {
   isWell: boolean
   detail: string
@@ -109,29 +114,32 @@ export function describeSitePolicy({ inForce, waiting, reading, silences }: Site
   const of = ({ digest, commit }: { digest: string; commit: string | null }) =>
     commit === null ? digest.slice(0, 12) : `${digest.slice(0, 12)} of commit ${commit.slice(0, 12)}`
   const [fault] = reading?.faults ?? []
-  const held = inForce ? `In force: ${of(inForce)}.` : 'None is in force: the kernel alone decides.'
+  const held = inForce ? `In force: ${of(inForce)}.` : 'None is in force, so only the built-in rules decide.'
   const unread = unreadSilences(silences)
   const parts = [
     held,
-    ...(fault ? [`The file was not taken: line ${fault.line}, ${fault.why}; ${fault.remedy}.`] : []),
+    ...(fault ? [`The file was rejected: line ${fault.line}, ${fault.why}; ${fault.remedy}.`] : []),
     ...(waiting
-      ? [`One that widens waits for an admin: "nightshift policy accept ${waiting.digest.slice(0, 12)}".`]
+      ? [`A file that allows more waits for an admin: "nightshift policy accept ${waiting.digest.slice(0, 12)}".`]
       : []),
     ...unread,
   ]
   return { isWell: !fault && !waiting && unread.length === 0, detail: parts.join(' ') }
 }
 
-/** Alertmanagers with unknown silences, so that rules about them hold. */
+/**
+ * Lists Alertmanagers whose silences are unknown. Rules about silences then apply as if everything
+ * were silenced.
+ */
 function unreadSilences(silences: SitePolicyState['silences']): string[] {
   if (silences === null) return []
-  const holds = 'Rules with silenced hold as if everything were silenced:'
+  const holds = 'Rules with silenced apply as if everything were silenced:'
   if (silences.length === 0)
     return [`${holds} ${nameUnread({ source: null, readAt: null })}; "nightshift sources add" connects one.`]
   return silences
     .filter(({ isUnread }) => isUnread)
     .map((each) => {
       const fault = each.fault === null ? '' : ` (${inertText(each.fault, 200)})`
-      return `${holds} ${nameUnread(each)}${fault}; "nightshift sources test ${each.source}" says more.`
+      return `${holds} ${nameUnread(each)}${fault}; "nightshift sources test ${each.source}" shows more.`
     })
 }

@@ -8,23 +8,20 @@ import { listFaults } from './schema-faults.ts'
 /** The inventory as a person writes it, and everything that is wrong with it. */
 
 /**
- * The inventory as a person writes it: hosts, nodes in groups, other things that alerts may be
- * about, and how they relate. A group is what tools call a shard. A configured platform lists
- * hosts, nodes and groups; resources and relations are imported beside it.
+ * The inventory as a person writes it: hosts, nodes in groups, other resources that alerts may be
+ * about, and their relations. A group is what tools call a shard. If a platform is configured, it
+ * lists hosts, nodes and groups, and only resources and relations are imported.
  */
 const name = z
   .string()
-  .regex(/^[A-Za-z0-9][A-Za-z0-9_.-]{0,62}$/, 'takes letters, digits, dots, dashes and underscores, 63 at most')
-/** A name is one line, and what it looks like. */
+  .regex(/^[A-Za-z0-9][A-Za-z0-9_.-]{0,62}$/, 'must be letters, digits, dots, dashes and underscores, 63 at most')
+/** A text of one line without invisible characters. */
 const plainText = (most: number) =>
   z
     .string()
     .min(1)
     .max(most)
-    .regex(
-      /^[^\p{Cc}\p{Cf}\p{Zl}\p{Zp}]*$/u,
-      'holds a line break, a control character or one that is not seen: leave it out',
-    )
+    .regex(/^[^\p{Cc}\p{Cf}\p{Zl}\p{Zp}]*$/u, 'has a line break, a control character or an invisible one: leave it out')
 const address = plainText(253)
 
 const group = z.strictObject({
@@ -36,8 +33,8 @@ const siteNode = z.strictObject({
   id: name,
   group: name.default('hosts'),
   /**
-   * Names in alerts: their labels `instance`, `hostname` and the like are held against id, name and
-   * address.
+   * Compared with alerts: labels such as `instance` and `hostname` may contain the id, the name or
+   * the address.
    */
   hostname: address.optional(),
   ip: z.string().max(253).default(''),
@@ -50,21 +47,21 @@ const siteHost = z.strictObject({
   cpuMc: z.number().int().min(1).max(1_000_000_000),
 })
 
-/** Anything else that alerts may be about: a node's service, a database, a workload. */
+/** Any other resource that alerts may be about: a service on a node, a database, a workload. */
 const siteResource = z.strictObject({
   kind: inventoryKind,
-  id: z.string().regex(idPattern, 'takes letters, digits and . _ : @ -, 128 at most'),
+  id: z.string().regex(idPattern, 'must be letters, digits and . _ : @ -, 128 at most'),
   name: plainText(200).optional(),
-  /** Other names, host names and addresses that alerts may use. */
+  /** Other names, host names and addresses in alerts. */
   aliases: z.array(plainText(253)).max(20).optional(),
   attributes: attributes.optional(),
 })
 const resourceName = z.string().refine((text) => parseResourceKey(text) !== null, {
-  error: `is no resource: write kind:id, with one of ${inventoryKind.options.join(', ')}`,
+  error: `is not a resource: write kind:id, with one of ${inventoryKind.options.join(', ')}`,
 })
 const siteRelation = z.strictObject({ from: resourceName, kind: z.enum(relationKinds), to: resourceName })
 
-/** What a list of the file holds. */
+/** The schema of an entry in each list of the file. */
 const items = {
   groups: group,
   nodes: siteNode,
@@ -81,11 +78,11 @@ const siteLists = {
   hosts: z.array(siteHost).max(max.hosts).default([]),
 }
 
-/** Hosts, and nodes in groups: what the platform's tables hold. */
+/** Hosts, and nodes in groups, as the tables of the platform store them. */
 const site = z.strictObject(siteLists)
 export type Site = z.infer<typeof site>
 
-/** A file of the inventory. What holds between its entries `findSiteFaults` says. */
+/** An inventory file. `findSiteFaults` checks its entries against each other. */
 export const siteFile = z.strictObject({
   ...siteLists,
   resources: z.array(siteResource).max(max.resources).default([]),
@@ -93,18 +90,20 @@ export const siteFile = z.strictObject({
 })
 export type SiteFile = z.infer<typeof siteFile>
 
-/** What an import does or would do, by id; `kept` is not in the file and stays. */
+/** The ids that an import changes, or would change. `kept`: not in the file, but not removed. */
 export const siteChange = z.object({
   added: z.array(z.string()),
   changed: z.array(z.string()),
   removed: z.array(z.string()),
   kept: z.array(z.string()),
-  /** Neighbours in the largest groups of the file: reversible writes run unasked on them. */
+  /**
+   * Sizes of the largest groups in the file. Within a group, reversible writes run automatically.
+   */
   vicinity: z.array(z.object({ of: z.string(), neighbours: z.number().int() })).optional(),
 })
 export type SiteChange = z.infer<typeof siteChange>
 
-/** A file with more entries than this is imported by a job. */
+/** The number of entries above which a file is imported by a job. */
 export const maxEntriesAtOnce = 2_000
 
 export function countEntries(file: Readonly<Partial<Record<ListName, unknown>>>): number {
@@ -114,20 +113,20 @@ export function countEntries(file: Readonly<Partial<Record<ListName, unknown>>>)
   }, 0)
 }
 
-/** How the import of a large file is. */
+/** The state of the import of a large file. */
 export const inventoryImport = z.object({
   id: z.string(),
-  /** `lost`: the process that carried it out ended, and nothing was stored. */
+  /** `lost`: the process of the import ended, and nothing was stored. */
   state: z.enum(['running', 'done', 'failed', 'lost']),
   entries: z.number().int(),
-  /** What it is at; `done` of `total`. */
+  /** The current step, of which `done` of `total` entries are processed. */
   step: z.string(),
   done: z.number().int(),
   total: z.number().int(),
-  /** What it did, or as a dry run would do. */
+  /** The changes that the import made, or would make in a dry run. */
   change: siteChange.nullable(),
   applied: z.boolean(),
-  /** Why it failed: the whole of it, and each place. */
+  /** Why the import failed, as a whole and at each place. */
   reason: z.string().nullable(),
   faults: z.array(z.object({ field: z.string().nullable(), message: z.string() })),
   createdAt: z.string(),
@@ -135,20 +134,20 @@ export const inventoryImport = z.object({
 })
 export type InventoryImport = z.infer<typeof inventoryImport>
 
-/** `field`: where it is, as `resources.3.id`; null: the file as a whole. */
+/** `field`: the place of the fault, such as `resources.3.id`. Null: the file as a whole. */
 export type SiteFault = { field: string | null; message: string }
 
 /**
- * All faults of a file, entry by entry and between entries. `known`: keys of resources that others
- * list; null where that is unknown, as on a person's machine.
+ * Lists all faults of a file, within entries and between them. `known`: keys of resources that
+ * other sources list. Null if these are unknown, as on a person's machine.
  */
 export function findSiteFaults(raw: unknown, known: ReadonlySet<string> | null): SiteFault[] {
   if (typeof raw !== 'object' || raw === null || Array.isArray(raw))
-    return [{ field: null, message: `is no inventory: it is a map of ${Object.keys(items).join(', ')}` }]
+    return [{ field: null, message: `is not an inventory: write a map of ${Object.keys(items).join(', ')}` }]
   const file = raw as Record<string, unknown>
   const faults: SiteFault[] = Object.keys(file)
     .filter((name) => !(name in items))
-    .map((name) => ({ field: name.slice(0, 60), message: `is none of ${Object.keys(items).join(', ')}` }))
+    .map((name) => ({ field: name.slice(0, 60), message: `must be one of ${Object.keys(items).join(', ')}` }))
   const valid: { [name in ListName]: z.output<(typeof items)[name]>[] } = {
     groups: [],
     nodes: [],
@@ -160,12 +159,15 @@ export function findSiteFaults(raw: unknown, known: ReadonlySet<string> | null):
   for (const name of Object.keys(items) as ListName[])
     checkList(name, file[name], { valid: valid[name], faults, places })
   const isHost = new Set(valid.hosts.map(({ id }) => id))
-  for (const { id } of valid.nodes) if (isHost.has(id)) faults.push({ field: 'nodes', message: `${id} is a host, too` })
+  for (const { id } of valid.nodes) if (isHost.has(id)) faults.push({ field: 'nodes', message: `${id} is also a host` })
   const between = findBetween(valid, file.resources, known).map((message) => ({ field: null, message }))
   return [...faults, ...findSecondValues(placedRelations(valid, places)), ...between]
 }
 
-/** Relations in the file, with places: a node has its group, a group and a host their region. */
+/**
+ * Lists the relations in the file with their places. This includes the group of each node, and the
+ * region of each group and host.
+ */
 function placedRelations(
   { groups, nodes, hosts, relations }: Pick<SiteFile, ListName>,
   places: ReadonlyMap<object, string>,
@@ -182,7 +184,9 @@ function placedRelations(
   )
 }
 
-/** Adds the faults of each entry of a list; entries that have none are added to `valid`. */
+/**
+ * Adds the faults of each entry in a list to `faults`, and the entries without faults to `valid`.
+ */
 function checkList(
   name: ListName,
   list: unknown,
@@ -190,10 +194,11 @@ function checkList(
 ): void {
   if (list === undefined) return
   if (!Array.isArray(list)) {
-    faults.push({ field: name, message: 'is no list' })
+    faults.push({ field: name, message: 'is not a list' })
     return
   }
-  if (list.length > max[name]) faults.push({ field: name, message: `has ${list.length} entries, ${max[name]} at most` })
+  if (list.length > max[name])
+    faults.push({ field: name, message: `has ${list.length} entries, and at most ${max[name]} are allowed` })
   const seen = new Set<string>()
   for (const [at, entry] of list.slice(0, max[name]).entries()) {
     const parsed = items[name].safeParse(entry)
@@ -202,12 +207,12 @@ function checkList(
     for (const { field, message } of parsed.error ? listFaults(parsed.error) : [])
       faults.push({ field: [name, at, field].filter((part) => part !== '').join('.'), message })
     const key = keyOf(name, entry)
-    if (key !== null && seen.has(key)) faults.push({ field: `${name}.${at}`, message: `${key} is there twice` })
+    if (key !== null && seen.has(key)) faults.push({ field: `${name}.${at}`, message: `${key} is listed twice` })
     if (key !== null) seen.add(key)
   }
 }
 
-/** What may stand in a list once: the id, and of resources with its kind. */
+/** Returns the key that must be unique in a list: the id, and for resources also the kind. */
 function keyOf(name: ListName, entry: unknown): string | null {
   const { kind, id } = (entry ?? {}) as { kind?: unknown; id?: unknown }
   if (typeof id !== 'string' || name === 'relations') return null
@@ -225,14 +230,15 @@ function findBetween(
     ...groups.flatMap(({ id, region }) => [`shard:${id}`, `region:${region}`]),
     ...nodes.flatMap(({ id, group: of }) => [`node:${id}`, `shard:${of}`]),
     ...hosts.flatMap(({ id, region }) => [`host:${id}`, `region:${region}`]),
-    // An end that is listed with a fault is not unknown as well.
+    // Includes entries with faults, so that a relation to such an entry is not also reported as
+    // unknown.
     ...(Array.isArray(given) ? given : []).flatMap((each) => keyOf('resources', each) ?? []),
     ...(known ?? relations.flatMap(({ from, to }) => [from, to])),
   ]
   return findDeclarationFaults(fileToDeclared({ resources: once, relations }), new Set(own))
 }
 
-/** All faults of a declaration: unknown ends, loops along what belongs or runs, an id twice. */
+/** Lists all faults of a declaration: unknown ends of relations, loops, and repeated ids. */
 export function findDeclarationFaults(
   { resources, relations }: SourceDeclaration,
   known: ReadonlySet<string> = new Set(),
@@ -242,8 +248,8 @@ export function findDeclarationFaults(
   for (const { kind, id } of resources) {
     const key = resourceKey({ kind, id })
     if (!idPattern.test(id))
-      faults.push(`${kind} ${JSON.stringify(id)} is no id: letters, digits and . _ : @ - are taken, 128 at most`)
-    if (keys.has(key)) faults.push(`${key} is there twice`)
+      faults.push(`${kind} ${JSON.stringify(id)} is not an id: letters, digits and . _ : @ - are taken, 128 at most`)
+    if (keys.has(key)) faults.push(`${key} is listed twice`)
     keys.add(key)
   }
   for (const { from, kind, to } of relations) {
@@ -261,8 +267,8 @@ const maxLoops = 50
 const maxSteps = 8
 
 /**
- * Loops along `belongs_to`, `runs_on` and `depends_on`, each once as the path that closes it; the
- * first of many.
+ * Finds loops along `belongs_to`, `runs_on` and `depends_on`. Each is returned once, as the path
+ * that closes it.
  */
 function findLoops(relations: readonly DeclaredRelation[]): string[] {
   const next = new Map<string, string[]>()
@@ -277,7 +283,7 @@ function findLoops(relations: readonly DeclaredRelation[]): string[] {
   const loops: string[] = []
   const done = new Set<string>()
   for (const start of next.keys()) {
-    // Depth first without recursion: a chain may be 100,000 long.
+    // Searches depth first without recursion, because a chain may be 100,000 long.
     const path: { key: string; rest: string[] }[] = [{ key: start, rest: [...(next.get(start) ?? [])] }]
     const onPath = new Map([[start, 0]])
     if (done.has(start)) continue

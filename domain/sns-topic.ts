@@ -1,12 +1,12 @@
 import { z } from 'zod'
 
-/** A topic of Amazon SNS that asked to be let in. */
+/** A topic of Amazon SNS that asked for a confirmation of its subscription. */
 export const snsTopic = z.object({
   id: z.string(),
   arn: z.string(),
-  /** It asks for a subscription, which a person has to press for. */
+  /** Whether the subscription waits for a person to confirm it. */
   isWaiting: z.boolean(),
-  /** Since when its alarms are taken, and who said so. */
+  /** The time at which, and the person by whom, the alarms of the topic were accepted. */
   confirmedAt: z.string().nullable(),
   confirmedBy: z.string().nullable(),
   askedAt: z.string(),

@@ -5,36 +5,42 @@ import { sha256 } from './digest.ts'
 import { findExporterHosts, runsExportersAttribute } from './exporter-hosts.ts'
 import { type Attributes, type ResourceRef, resourceKey } from './registry.ts'
 
-/** Sources of metrics, alerts, logs and pages, and the queries they take. */
+/** Sources of metrics, alerts, logs and pages, and the queries that they accept. */
 
 export const sourceName = z
   .string()
-  .regex(/^[a-z][a-z0-9-]{0,39}$/, 'takes small letters, digits and dashes, 40 at most')
+  .regex(/^[a-z][a-z0-9-]{0,39}$/, 'must be small letters, digits and dashes, 40 at most')
 
-/** How the core API gets at a credential: it stays where it is, and is read each time. */
+/**
+ * A reference to a credential. The credential stays where it is, and the core API reads it at each
+ * use.
+ */
 const credentialRef = z
   .string()
   .max(500)
-  .regex(/^(file:\/[^\0]+|env:NIGHTSHIFT_SOURCE_[A-Z0-9_]+)$/, 'is file:/path, or env:NIGHTSHIFT_SOURCE_ with a name')
+  .regex(
+    /^(file:\/[^\0]+|env:NIGHTSHIFT_SOURCE_[A-Z0-9_]+)$/,
+    'must be file:/path, or env:NIGHTSHIFT_SOURCE_ with a name',
+  )
 
 const credentialScheme = z.enum(['Bearer', 'Basic', 'ApiKey', 'Token'])
 
-/** Is it read from a file or a variable, and not meant as it stands? */
+/** Whether a text is a reference to a file or a variable, instead of the value itself. */
 export const isReference = (text: string): boolean => /^(file|env):/.test(text)
 
-/** The tenant as it is sent, or where the API process reads it. */
+/** The name of a tenant, or a reference from which the API process reads it. */
 const tenant = z
   .string()
   .min(1)
   .max(500)
-  .regex(/^[\x21-\x7e]+$/, 'takes letters, digits and signs, no spaces')
+  .regex(/^[\x21-\x7e]+$/, 'must be letters, digits and signs, without spaces')
   .refine((text) => !isReference(text) || credentialRef.safeParse(text).success, {
-    error: 'is a tenant, or file:/path, or env:NIGHTSHIFT_SOURCE_ with a name',
+    error: 'must be a tenant, or file:/path, or env:NIGHTSHIFT_SOURCE_ with a name',
   })
   .optional()
 
 /**
- * The header that names whose data is asked for, and the only one allowed: credentials go by
+ * The header that names the tenant. No other headers are allowed, because credentials are set with
  * `credential`.
  */
 const tenantHeaders = z.strictObject({
@@ -50,14 +56,16 @@ const sourceInput = z.strictObject({
   kind: z.string().min(1).max(40),
   url: z.url({ protocol: /^(?:https?|postgresql|mysql)$/ }).max(500),
   credential: credentialRef.nullable().default(null),
-  /** A login for the kind's writes alone: effects read it, once a person approved. */
+  /** A login only for writes. It is used after an approval. */
   writeCredential: credentialRef.nullable().default(null),
-  /** How the credential is sent. Null: as a bearer token, `user:password` as Basic. */
+  /**
+   * How the credential is sent. Null: as a bearer token, or, if it is `user:password`, as Basic.
+   */
   scheme: credentialScheme.nullable().default(null),
   headers: tenantHeaders.default({}),
-  /** PEM file of the authorities to believe, instead of those of the system. */
+  /** PEM file of the certificate authorities to trust, instead of those of the system. */
   caFile: place,
-  /** PEM files of the certificate that the server asks of its clients, and of its key. */
+  /** PEM files of the client certificate and its key. */
   certFile: place,
   keyFile: place,
   options: z.record(z.string(), z.unknown()).default({}),
@@ -65,24 +73,30 @@ const sourceInput = z.strictObject({
 })
 export type SourceInput = z.infer<typeof sourceInput>
 
-/** An admin allowed that a model writes statements for it; what is not said is not allowed. */
+/** Whether an admin allowed a model to write SQL statements for this source. Absent: no. */
 export const allowsStatements = ({ query }: Record<string, unknown>): boolean => query === 'allowed'
 
-/** What somebody puts: without `credential` none is meant, where the address did not change. */
+/**
+ * The request body that sets a source. An absent `credential` means that there is none. If the
+ * address changes, the credential must be stated.
+ */
 export const sourcePut = sourceInput.extend({
   credential: credentialRef.nullable().optional(),
   writeCredential: credentialRef.nullable().optional(),
   /**
-   * SHA-256 of what each reference names, joined by commas: asked for where another address would
-   * be sent it. Compared, stored nowhere.
+   * SHA-256 of the value behind each reference, joined by commas. Required if a secret would be
+   * sent to another address. Compared, never stored.
    */
   credentialSha256: z
     .string()
-    .regex(/^[0-9a-f]{64}(,[0-9a-f]{64}){0,5}$/, 'is no SHA-256 in hexadecimal')
+    .regex(/^[0-9a-f]{64}(,[0-9a-f]{64}){0,5}$/, 'is not a SHA-256 in hexadecimal')
     .optional(),
 })
 
-/** Secrets read elsewhere that let us in at a server: each belongs to its servers. */
+/**
+ * Lists the references to secrets of a source. Each secret may be sent only to the server of this
+ * source.
+ */
 export const listReferences = ({
   credential,
   writeCredential,
@@ -97,8 +111,8 @@ export const listReferences = ({
 const usualPorts: Record<string, string> = { 'postgresql:': '5432', 'mysql:': '3306' }
 
 /**
- * The server of an address: a credential is given for it. One spelling a server, whatever stands
- * behind its port.
+ * Returns the server of an address, in normalized form without path, because credentials are given
+ * for a server.
  */
 export function addressOf(address: string): string {
   const { protocol, origin, hostname, port } = new URL(address)
@@ -110,8 +124,8 @@ const source = sourceInput.extend({ name: sourceName, createdBy: z.string(), cre
 export type Source = z.infer<typeof source>
 
 /**
- * A source's state as this process saw it last. `resting`: too many failures, nothing is asked
- * until then.
+ * The state of a source as this process last saw it. `resting`: after too many failures, no
+ * requests are sent until `restsUntil`.
  */
 const sourceHealth = z.object({
   state: z.enum(['unknown', 'ok', 'failing', 'resting']),
@@ -124,39 +138,45 @@ export type SourceHealth = z.infer<typeof sourceHealth>
 export const listedSource = source.extend({ health: sourceHealth })
 export type ListedSource = z.infer<typeof listedSource>
 
-/** How a source answered something small. */
+/** How a source responded to a small query. */
 export const sourceTest = z.object({ ok: z.boolean(), code: z.string().nullable(), detail: z.string() })
 
 /**
- * A query as code judges it. `bounded`: fields that make it sendable, where code knows them;
- * `instead`: what to ask where it knows none.
+ * The verdict about a query. `bounded`: fields that would make the query acceptable, if code knows
+ * them. `instead`: what to query otherwise.
  */
 export type QueryVerdict =
   | { ok: true }
   | { ok: false; reason: string; bounded: Record<string, string> | null; instead?: string }
 
-/** What a read of a source answers: what the model sees, and where the whole is. */
+/** A response of a source: the summary for the model, and where the whole response is stored. */
 export const sourceReading = z.object({
   source: z.string(),
-  /** Nothing was found where all was searched: a look at nothing, and evidence of absence. */
+  /** Whether nothing was found although everything was searched, which is evidence of absence. */
   isEmpty: z.boolean(),
-  /** Something may be missing, by the summary: nothing found is no evidence of absence. */
+  /** Whether the result may be incomplete, so that finding nothing is no evidence of absence. */
   isPartial: z.boolean().default(false),
-  /** Made by code, 2 kB at most. */
+  /** The summary that code makes, at most 2 kB. */
   summary: z.unknown(),
-  /** The whole answer; `read_result` shows more of it. Null: the summary is all. */
+  /**
+   * The digest of the whole response, from which `read_result` shows more. Null: the summary is
+   * everything.
+   */
   digest: z.string().nullable(),
-  /** Known resources that the query names. `isSource`: the asked one, whatever it answered. */
+  /**
+   * Known resources in the query. `isSource`: the resource is the queried source itself, whatever
+   * it responded.
+   */
   about: z.array(z.object({ kind: z.string(), id: z.string(), name: z.string(), isSource: z.boolean().optional() })),
 })
 export type SourceReading = z.infer<typeof sourceReading>
 
 const partMark = '# a part of what was asked for'
 
-/** A whole that is a part: its first line says so, since lines of it are read later and alone. */
+/** Marks a partial result in its first line, because single lines of it are read later. */
 export const markPart = (whole: string): string => `${partMark}\n${whole}`
 
-/** Whether a stored text of a source or tool, without its mark, is less than was asked for. */
+/** Reads and removes the mark of a partial result in a stored text. */
 export function readPart(whole: string): { text: string; isPart: boolean } {
   const mark = `${partMark}\n`
   if (whole.startsWith(mark)) return { text: whole.slice(mark.length), isPart: true }
@@ -165,7 +185,7 @@ export function readPart(whole: string): { text: string; isPart: boolean } {
 
 const unitSeconds: Record<string, number> = { ms: 0.001, s: 1, m: 60, h: 3_600, d: 86_400, w: 604_800, y: 31_536_000 }
 
-/** `90s`, `1h30m` or `300` (seconds) as seconds, else null. */
+/** Parses `90s`, `1h30m` or `300` (seconds) to seconds; null for any other text. */
 export function parseDuration(text: string): number | null {
   const plain = text.trim()
   if (/^\d+(\.\d+)?$/.test(plain)) return Number(plain)
@@ -176,31 +196,43 @@ export function parseDuration(text: string): number | null {
   return seconds
 }
 
-/** Targets that a metrics source scrapes, as it lists them: the labels on every series of each. */
+/**
+ * A target of a metrics source as the source lists it, with the labels that all its series have.
+ */
 export type ListedTarget = {
   labels: Readonly<Record<string, string>>
-  /** How its last scrape went, and when that was; null where the source does not say. */
+  /** The result and time of the last scrape; null if the source does not report them. */
   scraped?: { isUp: boolean; at: string } | null
 }
 
-/** Targets of one source in the registry; a longer list is refused, and the old one stays. */
+/**
+ * The maximum number of targets of one source in the registry. A longer list is refused, and the
+ * old one is kept.
+ */
 export const maxTargets = 100_000
 
 const maxAttributes = 8
 const maxIdCharacters = 128
 
-/** What a source lists has no authority: it may add a lease or a denial, and widens nothing. */
+/**
+ * The registry source of targets. It has no authority: it may add a lease or a denial, but allows
+ * nothing.
+ */
 export const targetsSource = ({ kind, name }: { kind: string; name: string }): RegistrySource => ({
   name: `${kind}:${name}`,
   hasAuthority: false,
 })
 
-/** The machine's full name in an `instance`; null where it names none, or the server itself. */
+/**
+ * Returns the full name of the machine in an `instance`; null if there is none, or for the server
+ * itself.
+ */
 export const machineOfInstance = (instance: string): string | null => toMachineNames(instance)[0] ?? null
 
 /**
- * Targets as resources, one for each `instance` over all jobs. One on a known machine is a name of
- * it. Leaves out what changes with every scrape: an unchanged list is not written.
+ * Converts targets to resources, one for each `instance` over all jobs. A target on a known machine
+ * is another name of that machine. Leaves out what changes with every scrape, so that an unchanged
+ * list is not written again.
  */
 export function targetsToDeclared(
   targets: readonly ListedTarget[],
@@ -245,7 +277,10 @@ export function targetsToDeclared(
 
 type Named = { id: string; labels: Readonly<Record<string, string>> }
 
-/** One order, whatever the server's: a list's digest tells whether it changed. */
+/**
+ * Compares targets, so that every server lists them in the same order and the digest of a list
+ * shows whether it changed.
+ */
 function byIdAndLabels(a: Named, b: Named): number {
   const [left, right] = a.id === b.id ? [sortKey(a), sortKey(b)] : [a.id, b.id]
   return left < right ? -1 : left > right ? 1 : 0
@@ -255,7 +290,7 @@ const sortKey = ({ labels }: Named): string => JSON.stringify(Object.entries(lab
 
 const byName = ([a]: readonly [string, unknown], [b]: readonly [string, unknown]): number => (a < b ? -1 : 1)
 
-/** A probe's address may carry a user, a password or a token. */
+/** Removes user, password and token from the address of a probe. */
 const withoutSecrets = (instance: string): string =>
   instance
     .trim()
@@ -263,8 +298,8 @@ const withoutSecrets = (instance: string): string =>
     .replace(/^([a-z][a-z0-9+.-]*:\/\/)[^/]*@/i, '$1')
 
 /**
- * An instance as an id; one with characters no id has (`https://…/health`) gets a hash, so that two
- * stay two.
+ * Converts an instance to an id. If it has other characters (`https://…/health`), a hash is added
+ * to keep ids distinct.
  */
 function toTargetId(instance: string): string | null {
   const plain = instance
@@ -290,8 +325,8 @@ function toAttributes(jobs: readonly string[], labels: Readonly<Record<string, s
 }
 
 /**
- * Names to ask logs about: the machine it is or runs on, its service there, its workload, and its
- * alert's words.
+ * Names to search for in logs: those of the machine, of its service and of its workload, and the
+ * labels of the alert.
  */
 export type LogSubject = {
   machine: readonly string[]
@@ -300,17 +335,20 @@ export type LogSubject = {
   alertLabels: Readonly<Record<string, string>>
 }
 
-/** The newest lines of a thing, oldest first, and the labels that found them. Untrusted. */
+/** The newest log lines of a resource, oldest first, and the labels that found them. Untrusted. */
 const lastLines = z.object({ labels: z.record(z.string(), z.string()), lines: z.array(z.string()) })
 export type LastLines = z.infer<typeof lastLines>
 
-/** What each source of logs holds of an incident's resource: lines, or why it gave none. */
+/**
+ * Log lines about the resource of an incident from each source of logs, or why a source returned
+ * none.
+ */
 export const lastLogs = z.array(
   z.union([lastLines.extend({ source: z.string() }), z.object({ source: z.string(), notRead: z.string() })]),
 )
 export type LastLogs = z.infer<typeof lastLogs>
 
-/** Each database server's own lines about an incident, or why it said nothing. */
+/** Facts from each database server about an incident, or why a server returned none. */
 export const databaseFacts = z.array(
   z.union([
     z.object({ source: z.string(), facts: z.array(z.string()) }),
@@ -319,5 +357,5 @@ export const databaseFacts = z.array(
 )
 export type DatabaseFacts = z.infer<typeof databaseFacts>
 
-/** The same of the cluster that an incident's resource is of. */
+/** The same from the cluster of the resource. */
 export const clusterFacts = databaseFacts

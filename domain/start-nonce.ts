@@ -1,13 +1,17 @@
 /**
- * Tells `npm start` that the process at a port is the one it started: each gets a random word and
- * says it on `/readyz`. Another server there does not know it, and gets none of our tokens.
+ * Proves to `npm start` that the process at a port is the one that it started. Each process gets a
+ * random word and returns it on `/readyz`. Another server does not know the word, so it gets no
+ * token.
  */
 export const nonceSetting = 'NIGHTSHIFT_START_NONCE'
 export const nonceHeader = 'x-nightshift-start'
 
 type Fetch<A extends unknown[]> = (request: Request, ...rest: A) => Response | Promise<Response>
 
-/** The same server, which says the word on `/readyz`. Without a word nothing is added. */
+/**
+ * Wraps a server so that `/readyz` returns the word. If there is no word, returns the server
+ * unchanged.
+ */
 export function sayingNonce<A extends unknown[]>(fetch: Fetch<A>, nonce: string | undefined): Fetch<A> {
   if (!nonce) return fetch
   return async (request, ...rest) => {

@@ -1,11 +1,11 @@
 /**
- * The meaning of a sender's word: the alert fires, has ended, has no data (which opens one where
- * none fires), or was switched off. The last two prove no end.
+ * Meanings of a sender's word: the alert fires, has ended, has no data (which opens an incident
+ * unless the alert already fires), or was switched off. The last two do not prove an end.
  */
 export const stateMeanings = ['fires', 'ends', 'no_data', 'off'] as const
 export type StateMeaning = (typeof stateMeanings)[number]
 
-/** A word of a site's own, of one sender or of all. */
+/** A configured state word, of one sender or of all. */
 export type StateRule = { sender: string | null; word: string; means: StateMeaning }
 
 type ParsedRules = { ok: true; rules: StateRule[] } | { ok: false; reason: string }
@@ -13,7 +13,7 @@ type ParsedRules = { ok: true; rules: StateRule[] } | { ok: false; reason: strin
 const maxRules = 200
 const form = /^(?:([A-Za-z0-9_.@-]{1,100})\s*:\s*)?(\S[^=:]{0,99}?)\s*=\s*(\w+)$/
 
-/** Words are compared without case, signs and pictures: `✅ Up`, `INSUFFICIENT_DATA`. */
+/** Normalizes a word. Ignores case, signs and emoji, as in `✅ Up` or `INSUFFICIENT_DATA`. */
 export function foldWord(text: string): string {
   return text
     .normalize('NFKC')
@@ -23,7 +23,7 @@ export function foldWord(text: string): string {
 }
 
 /**
- * The words of a site, as the setting `alert.state_words` holds them, one rule a semicolon or line:
+ * Parses the setting `alert.state_words`, which defines own words, one rule per line or semicolon:
  *
  *   nominell = ends
  *   zabbix: 0 = ends
@@ -37,10 +37,10 @@ export function parseStateRules(text: string): ParsedRules {
     const known = stateMeanings.find((each) => each === means)
     if (word === '')
       return { ok: false, reason: `${quote(line)} is not of the form word = meaning, or sender: word = meaning` }
-    if (!known) return { ok: false, reason: `${quote(means)} is no meaning: ${stateMeanings.join(', ')}` }
+    if (!known) return { ok: false, reason: `${quote(means)} is not a meaning: ${stateMeanings.join(', ')}` }
     rules.push({ sender: sender === null ? null : foldWord(sender), word, means: known })
   }
-  if (rules.length > maxRules) return { ok: false, reason: `at most ${maxRules} words are taken` }
+  if (rules.length > maxRules) return { ok: false, reason: `at most ${maxRules} words are allowed` }
   return { ok: true, rules }
 }
 

@@ -1,38 +1,47 @@
-/** A server's counters of its statements at one moment, in the same words for every dialect. */
+/**
+ * The counters of a database server for its SQL statements at one moment, in the same form for
+ * every product.
+ */
 
 export type StatementCount = {
-  /** A statement and its user, as the server tells them apart. */
+  /** The key of a statement together with its user. */
   key: string
   calls: number
   ms: number
   rows: number
-  /** What it went through for its rows: blocks, or rows that were examined. */
+  /** The work behind its rows: blocks, or rows that were examined. */
   touched: number
-  /** Without values. Of those that cost most; the others are known by their key. */
+  /**
+   * The text without values, for the most expensive statements. Null for others, which have only
+   * the key.
+   */
   statement: string | null
 }
 
 export type StatementCounts = {
-  /** The owner of these counters: another word stands for other counters. */
+  /**
+   * Identifies the server of these counters. The counters of another server cannot be compared with
+   * them.
+   */
   server: string
   version: string
-  /** Null: the server does not tell. */
+  /** Null if the server does not report it. */
   countedSince: string | null
-  /** All that the server counts are here: a statement that is not was never called. */
+  /** Whether all counted statements are included, so that an absent one was never called. */
   isWhole: boolean
   counts: StatementCount[]
 }
 
 export type StatementSnapshot = StatementCounts & { takenAt: string }
 
-/** Bytes that the counts of one snapshot take at most, as they are stored. */
+/** Maximum bytes of one stored snapshot. */
 const maxSnapshotBytes = 20_000
-/** Statements whose text is kept. */
+/** How many statements keep their text. */
 const maxTexts = 20
 
 type Stored = [key: string, calls: number, ms: number, rows: number, touched: number, statement?: string | null]
 
-/** The counts as one text: those that cost most, as many as fit. */
+/** Packs the counts into one text: as many as fit, the most expensive first. */
 export function packCounts({ counts, isWhole }: StatementCounts): { text: string; isWhole: boolean } {
   const stored = counts
     .toSorted((a, b) => b.ms - a.ms)

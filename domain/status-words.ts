@@ -25,23 +25,24 @@ type Standing = Pick<
   | 'reviewWantedAt'
 >
 
-/** An incident's state as people say it: its status, and what its alert and people do now. */
+/** Describes the state of an incident for people: its status, its alert, and what people do. */
 export function statusWords(incident: Standing): string {
   return [withSpaces(incident.status), ...remarks(incident)].join(', ')
 }
 
-/** A title with the name that the sender gives the alert, where the title does not say it. */
+/** Adds the name of the alert to a title that does not contain it. */
 export function withAlertName(title: string, alertName: string | null): string {
   return alertName === null || title.includes(alertName) ? title : `${title} [${alertName}]`
 }
 
-/** A mark beside a status. Pages show it as one. */
+/** Lists remarks that are shown beside a status. */
 export function remarks(incident: Standing): string[] {
   const { status, outcome, category, alerts, reopened, owner, keptReason, cancelledUntil } = incident
   const said: string[] = []
   if (status === 'resolved' && outcome === 'expected') said.push('expected')
-  if (status === 'resolved' && outcome === 'unproven') said.push('quiet, unproven: nothing shows that it is over')
-  if (status === 'escalated' && category === 'mitigated') said.push('mitigated: the impact is gone, the cause is left')
+  if (status === 'resolved' && outcome === 'unproven')
+    said.push('quiet, unproven: nothing shows that the problem is over')
+  if (status === 'escalated' && category === 'mitigated') said.push('mitigated: the impact is gone, the cause remains')
   if (status === 'cancelled' && cancelledUntil) said.push(`until ${formatMinute(cancelledUntil)}`)
   const isClosed = status === 'resolved' || status === 'escalated' || status === 'cancelled'
   if (isClosed && alerts.firing > 0) said.push('its alert still fires')
@@ -49,17 +50,17 @@ export function remarks(incident: Standing): string[] {
   if (reopened > 0 && !isClosed) said.push(reopened === 1 ? 'it came back' : `it came back ${reopened} times`)
   if (owner) said.push(`${owner.name} has it`)
   if (keptReason !== null) said.push('not investigated')
-  if (incident.reviewWantedAt !== null) said.push('done alone, waits for its review by a second person')
+  if (incident.reviewWantedAt !== null) said.push('done without a second person, waits for a review')
   return said
 }
 
-/** What the policy check said of a call, for people. */
+/** Names for people what the policy check decided about a call. */
 export const verdictWords: Record<Verdict, string> = { run: 'allowed', ask: 'requires approval', refuse: 'refused' }
 
-/** How it was resolved, as people say it. */
+/** Words for people for how an incident was resolved. */
 export const outcomeWords: Record<ResolveOutcome, string> = {
   repaired: 'repaired',
-  self_resolved: 'gone by itself',
+  self_resolved: 'ended by itself',
   no_fault: 'no fault',
   answered: 'answered',
   expected: 'expected',
@@ -67,20 +68,20 @@ export const outcomeWords: Record<ResolveOutcome, string> = {
   unproven: 'quiet, unproven',
 }
 
-/** Why it was escalated, as people say it. */
+/** Words for people for why an incident was escalated. */
 export const categoryWords: Record<EscalationCategory, string> = {
   no_fault_found: 'no fault found',
   needs_approval: 'needs an approval',
-  no_tool: 'no tool for it',
+  no_tool: 'no suitable tool',
   does_not_last: 'repairs do not last',
-  alert_goes_on: 'the write held, the alert fires on',
+  alert_goes_on: 'the write was verified, the alert still fires',
   mitigated: 'mitigated',
   unknown: 'unknown',
 }
 
 const closerWords = { agent: 'by the agent', person: 'by a person', code: 'by Nightshift' } as const
 
-/** How it ended in a word, and by whom where the word does not say it; null while it is open. */
+/** Describes how an incident ended, and by whom if that is not obvious; null while it is open. */
 export function describeClosure({ outcome, category, closedBy }: Incident): string | null {
   const word = outcome ? outcomeWords[outcome] : category ? categoryWords[category] : null
   if (outcome === 'changed') return word
@@ -90,12 +91,14 @@ export function describeClosure({ outcome, category, closedBy }: Incident): stri
 
 type ReportFigure = { name: string; figure: string; more: string }
 
-/** The cost of models; of one severity it is not known. */
+/** Formats the cost of models. Unknown if the report is only about one severity. */
 export function formatCost({ dollars }: Pick<ReportLine, 'dollars'>): string {
   return dollars === null ? '–' : formatDollars(dollars)
 }
 
-/** A line of a report, with a remark on each figure, the same on page and terminal. */
+/**
+ * Describes a line of a report, with a remark on each figure, in the same way on page and terminal.
+ */
 export function describeReport(line: ReportLine): ReportFigure[] {
   const { incidents, closed, autoResolved, approvals, escalated, repairs, repairsNotLasting, unshownClaims } = line
   const { pagesHeld, questionsHeld, wakesAvoided } = line
@@ -138,39 +141,43 @@ export function describeReport(line: ReportLine): ReportFigure[] {
           },
         ]
       : []),
-    { name: 'Unshown claims', figure: formatNumber(unshownClaims), more: 'refused or marked' },
+    { name: 'Claims without evidence', figure: formatNumber(unshownClaims), more: 'refused or marked' },
     ...tellCauses(line),
     { name: 'Cost', figure: formatCost(line), more: line.dollars === null ? 'not kept by severity' : 'of models' },
   ]
 }
 
-/** People's grades of the agent's causes, with the share's interval; empty without any. */
+/**
+ * Describes how people graded the agent's causes, with the interval. Empty if there are no grades.
+ */
 function tellCauses(line: ReportLine): ReportFigure[] {
   const of = line.causesRight + line.causesPartly + line.causesWrong
   const interval = wilson(line.causesRight, of)
   if (interval === null) return []
   const more = `of ${formatNumber(of)} graded; ${formatInterval(interval)} with 95 %`
-  return [{ name: 'Causes called right', figure: formatNumber(line.causesRight), more }]
+  return [{ name: 'Causes graded right', figure: formatNumber(line.causesRight), more }]
 }
 
-/** The same in a cell: `9 of 12, 46 to 92 %`. */
+/** Does the same for a table cell: `9 of 12, 46 to 92 %`. */
 export function formatCauses({ causesRight, causesPartly, causesWrong }: ReportLine): string {
   const of = causesRight + causesPartly + causesWrong
   const interval = wilson(causesRight, of)
   return interval === null ? '–' : `${causesRight} of ${of}, ${formatInterval(interval)}`
 }
 
-/** The share of closed ones that was resolved without a person. */
+/** Formats the share of closed incidents that were resolved without a person. */
 export function formatShare({ autoResolved, closed }: Pick<ReportLine, 'autoResolved' | 'closed'>): string {
   return closed === 0 ? '–' : `${Math.round((100 * autoResolved) / closed)} %`
 }
 
-/** `84 s, p90 10 min`. */
+/** Formats `84 s, p90 10 min`. */
 export function formatSpread(spread: Spread): string {
   return spread === null ? '–' : `${formatSpan(spread.p50 * 1000)}, p90 ${formatSpan(spread.p90 * 1000)}`
 }
 
-/** How an attempt ended: `resolved: repaired`, `escalated: no tool for it`, `cancelled`. */
+/**
+ * Describes how an attempt ended: `resolved: repaired`, `escalated: no tool for it`, `cancelled`.
+ */
 export function describeEnd(event: IncidentEvent<'resolved' | 'escalated' | 'cancelled'>): string {
   if (event.kind === 'resolved') return `resolved: ${outcomeWords[event.metadata.outcome] ?? event.metadata.outcome}`
   if (event.kind === 'cancelled') return 'cancelled'
@@ -184,7 +191,7 @@ export function describeEnd(event: IncidentEvent<'resolved' | 'escalated' | 'can
   return why ? `escalated: ${why}` : 'escalated'
 }
 
-/** What became of an action, beside its sentence. */
+/** Words for the outcome of an action, shown beside its sentence. */
 export const doneWords: Record<DoneOutcome, string> = {
   verified: 'verified',
   verification_failed: 'verification failed',
@@ -198,7 +205,7 @@ export const doneWords: Record<DoneOutcome, string> = {
   expired: 'expired, nothing was changed',
 }
 
-/** Whether the alerts of an incident fire. */
+/** Sentences about whether the alerts of an incident fire. */
 export const alertWords: Record<IncidentBrief['alert']['state'], string> = {
   firing: 'its alert fires',
   resolved: 'its alert has ended',
@@ -207,7 +214,10 @@ export const alertWords: Record<IncidentBrief['alert']['state'], string> = {
   none: 'no alert',
 }
 
-/** A resource that looks well while its alert fires: one does not hide the other. */
+/**
+ * Adds to the state of a healthy resource that its alert fires, so that neither fact hides the
+ * other.
+ */
 export function withItsAlert(
   observed: string,
   isWell: boolean,
@@ -216,7 +226,10 @@ export function withItsAlert(
   return isWell && state === 'firing' ? `${observed.replace(/\.$/, '')}, and its alert fires` : observed
 }
 
-/** It is closed, and what it was about goes on, which no person called expected. */
+/**
+ * Whether an incident is closed although its alert still fires, and no person marked that as
+ * expected.
+ */
 export function isClosedAndFiring(
   { closedAt, outcome }: Pick<Incident, 'closedAt' | 'outcome'>,
   { state }: Pick<IncidentBrief['alert'], 'state'>,
@@ -224,7 +237,9 @@ export function isClosedAndFiring(
   return closedAt !== null && outcome !== 'expected' && state === 'firing'
 }
 
-/** How the cause is known. Empty where the sentence says it. */
+/**
+ * Words for how the cause is known. Empty if the sentence about the cause already contains this.
+ */
 export const causeWords: Record<IncidentBrief['cause']['state'], string> = {
   supported: 'quoted',
   survived: 'survived a check that could refute it',
@@ -232,11 +247,13 @@ export const causeWords: Record<IncidentBrief['cause']['state'], string> = {
   proposed: 'proposed',
   ending: '',
   stated: 'as the agent says',
-  requested: 'as the person says who asks',
+  requested: 'as the requesting person says',
   unknown: '',
 }
 
-/** The words before a cause: of an escalation without a hypothesis, why it went to people. */
+/**
+ * Returns the heading of a cause. For an escalation without a hypothesis it introduces the reason.
+ */
 export function nameOfCause({ state }: Pick<IncidentBrief['cause'], 'state'>, status: Incident['status']): string {
   if (state !== 'ending') return 'Cause'
   return status === 'escalated'
@@ -246,16 +263,16 @@ export function nameOfCause({ state }: Pick<IncidentBrief['cause'], 'state'>, st
       : 'Cause and repair'
 }
 
-/** What stands under "done" where nothing was written, refused or denied. */
+/** Returns the text for "done" if nothing was written; null if something was. */
 export function describeLooks({ done, looks }: Pick<IncidentBrief, 'done' | 'looks'>): string | null {
   if (done.some(({ outcome }) => !['refused', 'denied', 'expired'].includes(outcome))) return null
-  return looks === 0 ? 'Nothing yet.' : `Looked only (${looks === 1 ? 'once' : `${looks} times`}): nothing was changed.`
+  return looks === 0 ? 'Nothing yet.' : `Only reads (${looks === 1 ? 'one' : looks}): nothing was changed.`
 }
 
-/** Points that one probe of the passport may give. */
+/** The maximum points for one probe of the passport. */
 export const maxPoints = 10
 
-/** One line for people: `grade B, 101 of 120 points, 41 tokens a second`. */
+/** Formats a line for people: `grade B, 101 of 120 points, 41 tokens a second`. */
 export function describePassport({
   grade,
   points,
@@ -277,7 +294,7 @@ const abilityWords: Record<keyof ModelAbilities, string> = {
   streaming: 'streams',
 }
 
-/** `tool calls, streams; not: several at once`; what is not known is left out. */
+/** Formats `tool calls, streams; not: several at once`. Unknown abilities are left out. */
 export function describeAbilities(abilities: ModelAbilities): string {
   const named = (word: 'yes' | 'no') =>
     (Object.keys(abilityWords) as (keyof ModelAbilities)[])
@@ -287,13 +304,13 @@ export function describeAbilities(abilities: ModelAbilities): string {
   return [named('yes'), named('no') && `not: ${named('no')}`].filter(Boolean).join('; ') || 'not known yet'
 }
 
-/** What came in and what became of it, without the figures that stand beside it on Home. */
+/** Counts incidents and outcomes. Leaves out the figures that Home shows beside this text. */
 export function describeCounts(tonight: Home['tonight']): string {
   return describeNight(tonight, { share: '', figures: [] })
 }
 
 /**
- * A night in one line: `12 incidents · 9 resolved, 7 of 11 closed without a person (64 %) · median
+ * Summarizes a night: `12 incidents · 9 resolved, 7 of 11 closed without a person (64 %) · median
  * 41 s · 0 failed repairs · 182,000 tokens`.
  */
 export function describeTonight(tonight: Home['tonight']): string {
@@ -320,20 +337,21 @@ function describeNight(tonight: Home['tonight'], more: { share: string; figures:
   ].join(' · ')
 }
 
-/** Why a line of Home needs its reader. */
+/** Explains why a line of Home needs the reader. */
 export function describeNeed({ need, category, count, incident, approval }: NeedLine): string {
   const isSaid = category === 'alert_goes_on' && need === 'escalated'
   const firing = incident.alerts.firing > 0 && count === 1 && !isSaid ? ', its alert still fires' : ''
   if (approval) return `Approve or deny: ${approval.summary}${formatAlsoAsked(approval.alsoAsked)}`
-  if (need === 'review') return 'Done alone: somebody else reviews it'
-  if (need === 'yours') return `You have it${firing}`
+  if (need === 'review') return 'Done without a second person: somebody else must review it'
+  if (need === 'yours') return `You own it${firing}`
   if (need === 'kept') return 'Not investigated: agent.investigate leaves it to people'
-  // The newest of several names the person; the others may name different ones.
+  // Names a person only for a single incident, because several incidents may have been escalated by
+  // different people.
   const by = count === 1 && incident.closedBy ? closerWords[incident.closedBy] : 'without a category'
   return `Escalated: ${category ? categoryWords[category] : by}${firing}`
 }
 
-/** How far the incidents of a line of Home are. */
+/** Describes the progress of the incidents in a line of Home. */
 export function describeWork({ incident, count, investigating, queued, owned }: WorkLine): string {
   if (count === 1 && incident.owner) return `${incident.owner.name} has it`
   if (count === 1) return investigating === 1 ? 'investigating' : 'queued'
@@ -344,11 +362,11 @@ export function describeWork({ incident, count, investigating, queued, owned }: 
   ].join(', ')
 }
 
-/** What ends the questions of a device that does not confine what it reads. */
+/** Explains how to isolate the reads of a device, after which they need no approval. */
 export const sandboxRemedy =
-  'install bubblewrap on it, or let the user of its agent make namespaces; the agent tries again every hour, and when mounts change'
+  'install bubblewrap on the device, or let the user of its agent create namespaces; the agent tries again every hour, and when mounts change'
 
-/** Why a device does not confine what it reads, in words; null where it does, or was not asked. */
+/** Explains why a device does not isolate its reads; null if it does, or if this is unknown. */
 export function findSandboxLack(health: Pick<MeshHealth, 'sandbox' | 'unavailable'> | null): string | null {
-  return health?.sandbox === 'none' ? (health.unavailable?.sandbox ?? 'its agent does not say why') : null
+  return health?.sandbox === 'none' ? (health.unavailable?.sandbox ?? 'its agent gives no reason') : null
 }

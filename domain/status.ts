@@ -2,16 +2,16 @@ import { z } from 'zod'
 import { modelAbilities } from './chat.ts'
 import { storedPassport } from './passport.ts'
 
-/** The API's status of the whole: parts, the last days' costs, what investigations lacked. */
+/** The status of the API: parts, costs of the last days, and missing capabilities. */
 
 export const count = z.number().int()
 
 const statusPart = z.object({
   name: z.string(),
   status: z.enum(['ok', 'failed', 'unknown', 'off']),
-  /** What it means for the night, in one sentence. */
+  /** The consequence for the night, in one sentence. */
   detail: z.string(),
-  /** What a person does about it; null where nothing is wrong. */
+  /** The remedy; null if nothing is wrong. */
   remedy: z.string().nullable(),
 })
 export type StatusPart = z.infer<typeof statusPart>
@@ -19,16 +19,16 @@ export type StatusPart = z.infer<typeof statusPart>
 const modelGrade = z.object({
   server: z.string(),
   model: z.string(),
-  /** What "nightshift model check" measured last; null where nobody did. */
+  /** The last result of "nightshift model check"; null if there is none. */
   passport: storedPassport.nullable(),
-  /** What people must know before they leave incidents to it, in one sentence. */
+  /** A warning, in one sentence, to read before incidents are left to this model. */
   warning: z.string().nullable(),
 })
 export type ModelGrade = z.infer<typeof modelGrade>
 
 export const status = z.object({
   parts: z.array(statusPart),
-  /** Where investigations read, each as the API process saw it last. */
+  /** Sources for investigations, each as the API process last saw it. */
   sources: z.array(statusPart),
   paused: z.boolean(),
   backlog: z.object({
@@ -54,17 +54,20 @@ export const status = z.object({
     lastDurationMs: z.number().nullable(),
     answersLastHour: count,
     failuresLastHour: count,
-    /** The server asked last: its askers and waiters, the window, and its requests' form. */
+    /**
+     * The model server that was used last: how many requests are running and waiting, its context
+     * window, and the form of its requests.
+     */
     asking: count,
     waiting: count,
     windowTokens: count.nullable(),
     windowSource: z.string().nullable(),
-    /** The window as the server itself says it. */
+    /** The context window as the server itself reports it. */
     statedWindow: count.nullable(),
     learned: z.array(z.string()),
-    /** What that server can do with the model; null where it was never asked. */
+    /** Abilities of that server with the model; null if it was never used. */
     abilities: modelAbilities.nullable(),
-    /** The model that incidents are given to; null where none is known. */
+    /** The grade of the model for incidents; null if unknown. */
     grade: modelGrade.nullable(),
   }),
 })

@@ -1,6 +1,9 @@
 import type { EventKind } from './event.ts'
 
-/** One attempt, one turn, one call: the names of rows, keys and workflow ids. */
+/**
+ * References to an attempt, a turn and a call, from which names of rows, keys and workflow ids are
+ * built.
+ */
 export type RunRef = { incidentId: string; attempt: number }
 export type TurnRef = RunRef & { turn: number }
 export type CallRef = RunRef & { turn: number; call: number }
@@ -8,16 +11,16 @@ export type CallRef = RunRef & { turn: number; call: number }
 type StepKeyParts = CallRef & { kind: string; step: string | null }
 
 /**
- * The key of a row: `<incident>.<attempt>:<turn>:<kind>:<call>[:<step>]`. Unique in the database,
- * so that a repeated step finds its row; also the `Idempotency-Key` of the write that the row
- * announces.
+ * Builds the key of a row: `<incident>.<attempt>:<turn>:<kind>:<call>[:<step>]`. It is unique in
+ * the database, so that a repeated step finds its row. It is also the `Idempotency-Key` of the
+ * write that the row announces.
  */
 export function stepKey(run: RunRef, turn: number, kind: EventKind, call: number, step?: string | number): string {
   const key = `${run.incidentId}.${run.attempt}:${turn}:${kind}:${call}`
   return step === undefined ? key : `${key}:${step}`
 }
 
-/** The parts of a step key; null for any other text. `step` is all that follows the call. */
+/** Splits a step key; null for any other text. `step`: everything after the call. */
 export function parseStepKey(key: string): StepKeyParts | null {
   const [, incidentId, attempt, turn, kind, call, step] =
     /^([^.:]+)\.(\d+):(\d+):([a-z_]+):(\d+)(?::(.+))?$/.exec(key) ?? []
@@ -33,71 +36,83 @@ export function parseStepKey(key: string): StepKeyParts | null {
 }
 
 /**
- * The key of another row of the call, as of `tool_finished` beside `tool_started`; null for
- * another `key`.
+ * Builds the key of another row of the same call, such as `tool_finished` from `tool_started`. Null
+ * if `key` is not a step key.
  */
 export function siblingKey(key: string | null, kind: EventKind): string | null {
   const parts = parseStepKey(key ?? '')
   return parts && stepKey(parts, parts.turn, kind, parts.call, parts.step ?? undefined)
 }
 
-/** A call's id in rows and in the model's transcript: its turn and place in the answer. */
+/**
+ * Builds the id of a call in rows and in the model's transcript, from its turn and its place in the
+ * turn.
+ */
 export function callId(turn: number, call: number): string {
   return `c${turn}_${call}`
 }
 
-/** Turn and place of a call id; null for any other text. */
+/** Returns the turn and place of a call id; null for any other text. */
 export function parseCallId(id: string): { turn: number; call: number } | null {
   const [, turn, call] = /^c(\d+)_(\d+)$/.exec(id) ?? []
   return turn === undefined ? null : { turn: Number(turn), call: Number(call) }
 }
 
 /**
- * Places of code's own looks begin here, where no model's answer has one; those before the first
- * turn are of turn 0.
+ * The first place of reads that code makes, higher than any place in a model's response. Those
+ * before the first turn belong to turn 0.
  */
 export const firstPlaceOfCode = 1_000
 
-/** Did code propose this call, and no model and no person? */
+/** Whether code proposed this call, not a model or a person. */
 export function isCallOfCode(id: string): boolean {
   return (parseCallId(id)?.call ?? 0) >= firstPlaceOfCode
 }
 
-/** Sorts what belongs to calls of one answer by the places of the calls. */
+/** Sorts entries of one turn by the places of their calls. */
 export function byCall(a: { callId: string }, b: { callId: string }): number {
   return (parseCallId(a.callId)?.call ?? 0) - (parseCallId(b.callId)?.call ?? 0)
 }
 
-/** Names at Temporal. Rows and histories store them and people type them: none may change. */
+/**
+ * Names at Temporal. They must never change, because rows and histories store them and people type
+ * them.
+ */
 
-/** The queue of workflows and most activities; a model's requests have `llmTaskQueue`. */
+/** The queue of workflows and of most activities. */
 export const defaultTaskQueue = 'nightshift'
 
 export const llmTaskQueue = (taskQueue: string): string => `${taskQueue}-llm`
 
-/** The Schedule that starts `ProcessIncidentQueue`. */
+/**
+ * The queue of steps that wait for a model. In the queue of model requests they would delay the
+ * requests.
+ */
+export const lineTaskQueue = (taskQueue: string): string => `${taskQueue}-line`
+
+/** The id of the Schedule that starts `ProcessIncidentQueue`. */
 export const queueScheduleId = 'process-incident-queue'
 
 export const investigationId = ({ incidentId, attempt }: RunRef): string => `investigate:${incidentId}:${attempt}`
 
-/** Incident and attempt of an investigation's id; null for any other text. */
+/** Returns the incident and attempt from the id of an investigation; null for any other text. */
 export function parseInvestigationId(id: string): RunRef | null {
   const [, incidentId, attempt] = /^investigate:([^:]+):(\d+)$/.exec(id) ?? []
   return incidentId === undefined ? null : { incidentId, attempt: Number(attempt) }
 }
 
-/** The workflow that runs the incidents of one type: a leader and its followers. */
+/** The id of the workflow that runs the incidents of one type: a leader and its followers. */
 export const groupWorkflowId = (type: string): string => `group:${type}`
 
 /**
  * Finds the id of an incident or approval in a pasted text: alone, in an address or in a sentence.
- * Null: none.
+ * Null if there is none.
  */
 export function idIn(text: string | null | undefined): string | null {
   return /(?<![0-9a-z])(?:inc|apr)_[0-9a-z]{26}(?![0-9a-z])/.exec(text ?? '')?.[0] ?? null
 }
 
-/** Where the page shows it. */
+/** Returns the path of the page for an id. */
 export function pathOfId(id: string): string {
   return id.startsWith('apr_') ? `/approvals/${id}` : `/incidents/${id}`
 }

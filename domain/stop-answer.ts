@@ -4,7 +4,10 @@ import { idPattern } from './kinds.ts'
 import { inventoryKind, resourceRef } from './registry.ts'
 import type { KindStop } from './stop.ts'
 
-/** The API's answers about stops. The types are in `stop.ts`, for pages, which load no schema. */
+/**
+ * Responses of the API about stops. The types are in `stop.ts`, because pages use them and load no
+ * schema.
+ */
 
 /** A resource that the registry may list. */
 export const stoppable = z.strictObject({ kind: inventoryKind, id: z.string().regex(idPattern) })
@@ -22,5 +25,5 @@ const kindStop = z.object({
 
 export const stopList = z.object({ items: z.array(kindStop) })
 
-/** `withdrawn`: questions that the stop took back. */
+/** `withdrawn`: how many questions the stop withdrew. */
 export const stopAnswer = z.object({ stop: kindStop, withdrawn: z.number().int() })

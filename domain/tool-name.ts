@@ -1,8 +1,8 @@
 /**
- * The tool that a model's spelling means; null where none or more than one. Drops blanks, quotes, a
- * template's marks (`get_node<|channel|>commentary`), a prefix (`functions.get_node`) and a call's
- * number (`get_node:0`), and takes dots or dashes for the underscore (`fs.read`). Guesses no name
- * from a part.
+ * Finds the tool that a model means with its spelling; null if none or several match. Drops blanks,
+ * quotes, control tokens (`get_node<|channel|>commentary`), a prefix (`functions.get_node`) and a
+ * call number (`get_node:0`), and reads dots and dashes as underscores (`fs.read`). Never guesses
+ * from a part of a name.
  */
 export function readToolName(spelled: string, has: (name: string) => boolean): string | null {
   if (has(spelled)) return spelled
@@ -16,10 +16,7 @@ export function readToolName(spelled: string, has: (name: string) => boolean): s
   return meant.size === 1 ? [...meant][0]! : null
 }
 
-/**
- * Names that another may have meant: those that hold it, that it holds, or that share most of its
- * words.
- */
+/** Lists names that may be meant: one name contains the other, or they share most words. */
 export function similarNames(spelled: string, names: readonly string[], max = 5): string[] {
   const wanted = wordsOf(spelled)
   const scored = names.map((name) => {

@@ -8,37 +8,37 @@ import type { QueryVerdict } from './source.ts'
 import type { ToolUndo, UndoLook } from './undo.ts'
 
 /**
- * A call's effect on the world. `resolve` finds what a name means, `read` looks, `record` writes to
- * the incident's log, `write` changes the platform, `terminal` ends the investigation. An unknown
- * one is a write.
+ * The effect of a call. `resolve` looks up a name, `read` reads, `record` writes to the incident's
+ * log, `write` changes the platform, `terminal` ends the investigation. An unknown effect counts as
+ * a write.
  */
 export type EffectKind = 'resolve' | 'read' | 'record' | 'write' | 'terminal'
 
-/** Ordered: configuration may raise a tool's class, never lower it. */
+/** Risks, lowest first. Configuration may only raise the risk of a tool. */
 export const risks = ['none', 'low', 'medium', 'high', 'critical'] as const
 export type Risk = (typeof risks)[number]
 
-/** The highest of the risks that are given; `none` where there is none. */
+/** Returns the highest of the given risks; `none` if none is given. */
 export function highestRisk(...given: readonly (Risk | null | undefined)[]): Risk {
   return risks.findLast((risk) => given.includes(risk)) ?? 'none'
 }
 
-/** How many distinct people must approve a call of this class when it is asked. */
+/** How many people must approve a call of each risk. */
 export const requiredApprovals: Record<Risk, number> = { none: 0, low: 1, medium: 1, high: 1, critical: 2 }
 
 type ToolError = {
   code: string
   message: string
-  /** True when policy stopped it, so that nothing was tried. */
+  /** True if the policy stopped the call and nothing was tried. */
   blocked: boolean
-  /** True when it was tried and did not work. */
+  /** True if the call was tried and failed. */
   failed: boolean
-  /** Would the same call, later, have a chance? */
+  /** Whether the same call may succeed later. */
   retryable: boolean
   details: Record<string, unknown>
 }
 
-/** What every tool answers, and what the model reads. */
+/** The result of every tool, as the model reads it. */
 export type Envelope = {
   ok: boolean
   data?: unknown
@@ -47,31 +47,31 @@ export type Envelope = {
 }
 
 /**
- * A thing that a look-up made known: writes may name it from now on. `host`: the one it runs on, if
- * any.
+ * A resource that a look-up found, so that writes may name it from now on. `host`: where it runs,
+ * if anywhere.
  */
 export type DiscoveredThing = ResourceRef & {
   name: string
   aliases: string[]
   host?: string | null
-  /** The answer describes this thing: a look at it, though the call named something else. */
+  /** Set if the result describes this resource, although the call named another. */
   seen?: true
   /**
-   * Its state in the platform's word (`nominal`, `degraded`, `critical`, `unknown`, `down`), where
-   * the answer has one.
+   * The state in the platform's word (`nominal`, `degraded`, `critical`, `unknown`, `down`), if the
+   * result has one.
    */
   health?: string
 }
 
 /**
- * Containers, pods, guests or buckets in an answer: commands on that resource may look into them
+ * Containers, pods, guests or buckets that a result lists. Commands on that resource may read them
  * from now on.
  */
 export type ListedNames = { on: ResourceRef; names: string[] }
 
 /**
- * The place of a command in a call: words for no shell, or a text for bash. `directory`: the field
- * for where it runs, and the default.
+ * The field with the command of a call: words without a shell (`argv`), or a text for bash.
+ * `directory`: the field for the working directory, and its default.
  */
 export type CommandField = {
   field: string
@@ -79,16 +79,19 @@ export type CommandField = {
   directory?: { field: string; otherwise: string }
 }
 
-/** Fields of a tool's input that name resources, with the kinds each may be of. */
+/** Input fields that name resources, with the kinds that each allows. */
 export type NamedFields = Readonly<Record<string, ResourceKind | readonly ResourceKind[]>>
 
-/** The core API for tools. `ok: false` is an answer; a network fault is thrown for a retry. */
+/**
+ * The core API as tools use it. `ok: false` is a response. A network fault is thrown, so that the
+ * call is retried.
+ */
 export type CoreAnswer =
   | { ok: true; status: number; data: unknown }
   | {
       ok: false
       status: number
-      /** `result`: what there was all the same, such as the output of a command that failed. */
+      /** `result`: a partial result, such as the output of a failed command. */
       problem: { title: string; detail: string; code?: string; result?: unknown }
     }
 
@@ -104,50 +107,49 @@ export type CorePort = {
 export type ToolContext = {
   core: CorePort
   incidentId: string
-  /** The step key: sent on as `Idempotency-Key`, so that a receiver does it once. */
+  /** The step key, sent as `Idempotency-Key`, so that the receiver acts only once. */
   stepKey: string
-  /** The fingerprint of the approved state; the receiver refuses 412 where it changed. */
+  /**
+   * The fingerprint of the approved state. The receiver responds with 412 if the state has changed.
+   */
   ifMatch: string | null
   signal?: AbortSignal
 }
 
-/** What a dry run found: shown to the person who decides, bound by the approval. */
+/** The result of a dry run. Shown to the person who decides; the approval is bound to it. */
 export type Preparation = {
-  /** Every resource the action touches. */
+  /** Every resource that the action touches. */
   targets: ResourceRef[]
-  /** What makes two calls the same action; goes into the action digest beside the tool's name. */
+  /** The fields that make two calls the same action. They are part of the action digest. */
   identity: Record<string, unknown>
-  /** Fingerprint of the facts the dry run rests on. */
+  /** The fingerprint of the facts on which the dry run is based. */
   stateFingerprint: string
-  /** Asks in any case, at this risk or a higher one: at its place everything is asked. */
+  /** Requires an approval at this risk or a higher one, because of where the command runs. */
   asks?: { risk: Risk; why: string }
-  /** The engine's name of the container that it is about, whatever name or id was given. */
+  /** The name that the engine gives to the container, whatever name or id the call has. */
   container?: string
-  /** Hosts that are taken for dead, whose VMs it would start elsewhere. */
+  /** Hosts that are considered dead, whose VMs the call would start elsewhere. */
   deaths?: Death[]
-  /** For an undo: whether all is as the write left it, by a look now. */
+  /** For an undo: whether everything is still as the write left it. */
   left?: UndoLook
-  /** Commands that may look as root where it would run, each word for word. */
+  /** Commands that may read as root where the call would run, word for word. */
   rootReads?: string[][]
-  /** What would happen, in plain data. `possible: false` says plainly that there is no dry run. */
+  /** The expected result, as plain data. `possible: false`: there is no dry run. */
   dryRun: {
     possible: boolean
     summary: string
     details: Record<string, unknown>
-    /** The proof of exactly this call, by its arguments or place; else the tool's `proof`. */
+    /** The proof for exactly this call. If absent, the tool's `proof` applies. */
     proof?: PostconditionProof
   } & Attachments
 }
 
-/**
- * The result of a look after a write. `holds` null: it ran, and promised nothing that can be looked
- * at.
- */
+/** A read after a write. `holds` is null if the write ran but has no condition that can be read. */
 export type Observation = { holds: boolean | null; observed: string; steps?: StepVerification[] }
 
 /**
- * Parts that a site may lack: changes of senders, declared jobs, a platform with shards or hosts, a
- * database that may be written to, one that takes statements.
+ * Parts that an installation may not have: senders of changes, declared jobs, a platform with
+ * shards or hosts, a database for writes, one for SQL statements.
  */
 export type SiteNeed = 'changes' | 'jobs' | 'shards' | 'hosts' | 'databases' | 'queries'
 
@@ -158,74 +160,94 @@ export type Tool<Input = Record<string, unknown>, Output = unknown> = {
   output: z.ZodType<Output>
   effect: EffectKind
   risk: Risk
-  /** A reversible low-risk write near the incident's resource runs unasked. */
+  /**
+   * Whether the write can be reversed. A reversible low-risk write near the incident's resource
+   * runs automatically.
+   */
   reversible: boolean
   /**
-   * A person may let the very same action run again unasked. Never commands, nor high and critical
-   * risk.
+   * Whether a person may allow the same action to run again automatically. Never true for commands,
+   * or for high and critical risk.
    */
   grantable?: boolean
   /**
-   * Resources in the arguments. A read that looks at a target closes its verification; a write
-   * needs a look-up.
+   * The resources in the arguments. A read of a target completes its verification. A write requires
+   * that its targets were looked up first.
    */
   names: NamedFields
   /**
-   * The field that names the kind of the named things, where the caller does: no other kind is
-   * meant then.
+   * The field in which the caller gives the kind of the named resources. Then no other kind is
+   * accepted.
    */
   kindField?: string
-  /** Runs inside the named thing: a host's name for a guest's hits the wrong file system. */
+  /**
+   * Set if the call runs inside the named resource, so that the name of a host instead of a guest
+   * would mean the wrong file system.
+   */
   inside?: boolean
-  /** Tools that carry a command: what it is decides effect and verdict, not the tool's name. */
+  /**
+   * For tools with a command. The command, not the name of the tool, determines effect and verdict.
+   */
   command?: CommandField
   /**
-   * For reads of sources: whether the query is bounded, by its arguments. The core API judges again
-   * before it sends.
+   * For reads of sources: whether the arguments limit the query enough. The core API checks the
+   * query again before sending it.
    */
   judgeQuery?(input: Input): QueryVerdict
-  /** Offered only where a source of a kind that serves it exists. */
+  /** Set if the tool is offered only when a source of a suitable kind exists. */
   fromSource?: true
   /**
-   * Incidents whose first turn offers it, by their resource's kind, null for none; others use
-   * `more_tools`. Absent: all.
+   * Kinds of the incident's resource for which the first turn offers the tool; null stands for no
+   * resource. In other incidents `more_tools` adds it. Absent: all kinds.
    */
   firstFor?: readonly (InventoryKind | null)[]
   /**
-   * Where a runbook fits, the first turn offers it only if that names it; `more_tools` has it
-   * otherwise.
+   * Set if, when a runbook fits, the first turn offers the tool only if the runbook names it.
+   * Otherwise `more_tools` adds it.
    */
   isSituational?: boolean
   /**
-   * Offered only where the site has it: a change came in, jobs are declared, a platform lists
-   * shards or hosts.
+   * The part of an installation without which the tool is not offered: changes were received, jobs
+   * are declared, or a platform lists shards or hosts.
    */
   needs?: SiteNeed
-  /** Offered first for these kinds as well, where the site lacks the tool that is named. */
+  /**
+   * Kinds for which the tool is also offered first, if the installation does not have the given
+   * tool.
+   */
   insteadOf?: Partial<Record<InventoryKind, string>>
-  /** A success in one sentence with its subject, shown for the answer's data (`domain/say.ts`). */
+  /**
+   * Describes a success in one sentence with its subject, from the data of the result
+   * (`domain/say.ts`).
+   */
   say(output: Output, input: Input): string
-  /** What a successful answer made known. */
+  /** Lists resources that a successful result made known. */
   discovers(output: Output, input: Input): DiscoveredThing[]
-  /** Names that are no resources and that it listed there, by the column of a known form alone. */
+  /**
+   * Lists names in the result that are not resources. Takes them only from the column of a known
+   * format.
+   */
   lists?(output: Output, input: Input): ListedNames | null
-  /** Writes only: targets, identity and fingerprint from the world as it is now. */
+  /** Writes only: determines targets, identity and fingerprint from the current state. */
   prepare?(input: Input, context: ToolContext): Promise<Preparation>
-  /** Writes only: the time to decide without a setting: the dry run's findings are old after it. */
+  /** Writes only: the default time to decide. Afterwards the dry run is out of date. */
   dryRunAgesAfterSeconds?: number
-  /** Writes only: what proves that one worked, or that nothing does. */
+  /** Writes only: how success is proved, or that it cannot be proved. */
   proof?: PostconditionProof
-  /** Writes only: the look, and how long code waits for it. Null, or thrown: unreadable now. */
+  /**
+   * Writes only: the read that verifies the write, and for how long it is tried. Null, or an
+   * exception: the state cannot be read.
+   */
   postcondition?: {
     withinSeconds: number
     check(input: Input, output: Output | null, context: ToolContext): Promise<Observation | null>
   }
-  /** Writes only: how one that was done is taken back. Absent: nothing declared takes it back. */
+  /** Writes only: how a completed write is undone. Absent: no undo is declared. */
   undo?: ToolUndo<Input>
   run(input: Input, context: ToolContext): Promise<CoreAnswer>
 }
 
-/** The part of a tool that the judge needs: plain data, no functions that could touch the world. */
+/** The part of a tool that the policy check needs: plain data, without functions that could act. */
 export type ToolFacts = {
   name: string
   effect: EffectKind

@@ -12,7 +12,10 @@ import {
   trustLevels,
 } from './trust.ts'
 
-/** The API's answers about trust. The types are in `trust.ts`, for pages, which load no schema. */
+/**
+ * Responses of the API about trust. The types are in `trust.ts`, because pages use them and load no
+ * schema.
+ */
 
 const level = z.enum(trustLevels)
 const cause = z.enum(['person', 'lost', 'upgrade'])

@@ -1,12 +1,12 @@
 import type { TrustCall, TrustStep } from './trust.ts'
 
-/** What pages and terminal say of levels and of the calls that they rest on. */
+/** Describes levels of trust, and the calls on which they are based, for pages and terminal. */
 
 export function describeStep({ level, cause, by, reason, incidentId }: TrustStep): string {
-  if (cause === 'upgrade') return `${level}, since an older version ran it unasked`
-  // The words of the audit begin with what they changed.
+  if (cause === 'upgrade') return `${level}, because an older version ran it without approval`
+  // Removes the beginning of the text from the audit log, which describes what changed.
   const why = reason?.replace(/^(?:From \w+ to \w+|To \w+ after \S+?): /, '') ?? ''
-  const who = cause === 'lost' ? `by itself, after ${incidentId ?? 'an incident'}` : `by ${by ?? 'a person'}`
+  const who = cause === 'lost' ? `automatically, after ${incidentId ?? 'an incident'}` : `by ${by ?? 'a person'}`
   return `${level}, ${who}${why ? `: ${why}` : ''}`
 }
 
@@ -14,18 +14,25 @@ const verifiedWords: Record<string, string> = {
   held: 'verified',
   not_held: 'verification failed',
   open: 'it is not verified yet',
-  unproven: 'whether it helped is not proved',
+  unproven: 'nothing can verify that it worked',
 }
 
 export function describeCall({ shadowed, approved, denied, ran, verified, lost, grade }: TrustCall): string {
-  const asked = shadowed ? 'recorded in shadow' : denied ? 'denied' : approved ? 'approved' : ran ? 'unasked' : 'asked'
+  const steps = [
+    ['recorded in shadow', shadowed],
+    ['denied', denied],
+    ['approved', approved],
+    ['without approval', ran],
+    ['approval requested', true],
+  ] as const
+  const asked = steps.find(([, holds]) => holds)?.[0]
   const ended = ran && verified !== null ? [verifiedWords[verified] ?? verified] : []
   const back = lost && verified !== 'not_held' ? ['it came back'] : []
-  const said = grade === null ? (shadowed ? ['to grade'] : []) : [`called ${grade}`]
+  const said = grade === null ? (shadowed ? ['to grade'] : []) : [`graded ${grade}`]
   return [asked, ...ended, ...back, ...said].join(', ')
 }
 
-/** A share between two, in whole percent. */
+/** Formats the interval of a share, in whole percent. */
 export function formatInterval({ low, high }: { low: number; high: number }): string {
   return `${Math.floor(low * 100)} to ${Math.ceil(high * 100)} %`
 }

@@ -2,67 +2,73 @@ import { manualChangeType } from './manual-change.ts'
 import { questionType } from './question.ts'
 import type { ResourceRef } from './registry.ts'
 
-/** How far the agent goes by itself with one tool in incidents of one type, the least first. */
+/**
+ * Levels of trust, the lowest first: how far the agent may act without approval, with one tool in
+ * incidents of one type.
+ */
 export const trustLevels = ['shadow', 'propose', 'act'] as const
 export type TrustLevel = (typeof trustLevels)[number]
 
 export const trustWords: Record<TrustLevel, string> = {
-  shadow: 'what it would do is recorded; nobody is asked and nothing runs',
-  propose: 'people are asked',
-  act: 'what is reversible and near runs unasked; the rest is asked',
+  shadow: 'its writes are only recorded; nobody is asked and nothing runs',
+  propose: 'every write requires approval',
+  act: 'reversible writes near the incident run without approval; other writes require approval',
 }
 
-/** A tool that writes, in incidents of one type. */
+/** A writing tool, in incidents of one type. */
 export type TrustPair = { type: string; tool: string }
 
 /**
- * The kernel's facts of a pair. `since`: when somebody set its level, null: nobody did. `stop`: a
- * person stopped this kind of write, so it is in shadow at any level; absent otherwise.
+ * Facts about a pair for the kernel. `since`: when somebody set its level; null if nobody did.
+ * `stop`: set if a person stopped this kind of write, which puts it in shadow at any level.
  */
 export type PairTrust = { level: TrustLevel; since: string | null; stop?: { id: string; words: string } }
 
-/** As the audit names a pair. */
+/** Names a pair for the audit log. */
 export const pairName = ({ type, tool }: TrustPair): string => `${type} ${tool}`
 
 /**
- * The incident type of a repair that was wrong or did not last: about Nightshift itself. The agent
- * takes none.
+ * The type of an incident about a repair that was wrong or did not last. It is a problem of
+ * Nightshift itself, so the agent does not investigate it.
  */
 export const trustLostType = 'nightshift_trust_lost'
 
-/** Incidents in which no agent says a cause: nobody grades one. */
+/** Incident types in which the agent gives no cause, so that nobody grades one. */
 export const ungradedTypes: readonly string[] = [manualChangeType, trustLostType, questionType]
 
-/** The reason for a level: a person, a lost repair, or an older version's unasked runs. */
+/**
+ * Why a pair has its level: a person set it, a repair failed or did not last, or it ran
+ * automatically under an older version.
+ */
 export type TrustCause = 'person' | 'lost' | 'upgrade'
 
-/** The level below which a pair falls by itself. */
+/** The level to which a pair falls automatically after such a repair. */
 export const levelAfterLoss: TrustLevel = 'propose'
 
-/** What a person says of the cause that the agent gave. */
+/** A person's grade of the agent's cause. */
 export const causeGrades = ['right', 'partly', 'wrong'] as const
 export type CauseGrade = (typeof causeGrades)[number]
 
-/** What a person says of a write that was recorded and not carried out. */
+/** A person's grade of a write in shadow, which was recorded but not executed. */
 export const shadowGrades = ['right', 'wrong', 'harmful'] as const
 export type ShadowGrade = (typeof shadowGrades)[number]
 
 export type Grade = CauseGrade | ShadowGrade
 
-/** What became of the writes of a pair, counted from the log. */
+/** Outcomes of a pair's writes, counted from the log. */
 export type TrustRecord = {
-  /** Calls that the kernel would have let run or asked about. */
+  /** Calls that the kernel would have allowed, or asked people about. */
   proposed: number
-  /** Recorded and not carried out; and still without a grade. */
+  /** Calls that were recorded but not executed, and how many of them are not graded yet. */
   shadowed: number
   ungraded: number
   approved: number
   denied: number
   ran: number
   held: number
-  /** Held, and its alert did not come back. */
+  /** Writes that were verified, and whose alert did not come back. */
   lasted: number
-  /** Did not hold, or did not last. */
+  /** Writes that were not verified, or that did not last. */
   lost: number
   right: number
   wrong: number
@@ -82,7 +88,7 @@ export const emptyRecord: TrustRecord = {
   wrong: 0,
 }
 
-/** The 95 % interval of Wilson for so many of so many; null of nothing. */
+/** Returns the 95 % Wilson interval of hits in trials; null without a trial. */
 export function wilson(hits: number, of: number): { low: number; high: number } | null {
   if (of === 0) return null
   const z = 1.96
@@ -93,7 +99,7 @@ export function wilson(hits: number, of: number): { low: number; high: number } 
   return { low: Math.max(0, (middle - spread) / whole), high: Math.min(1, (middle + spread) / whole) }
 }
 
-/** Where a pair stands. `cause` and `since` are null where nobody set its level. */
+/** The state of a pair. `cause` and `since` are null if nobody set its level. */
 export type PairStanding = TrustPair & {
   level: TrustLevel
   cause: TrustCause | null
@@ -101,7 +107,9 @@ export type PairStanding = TrustPair & {
   record: TrustRecord
 }
 
-/** One call of a pair. `grade`: of its record in shadow, else of the cause it ran for. */
+/**
+ * One call of a pair. `grade`: that of the call in shadow, otherwise that of the incident's cause.
+ */
 export type TrustCall = {
   incidentId: string
   attempt: number
@@ -119,7 +127,10 @@ export type TrustCall = {
 
 export type GradedWeek = { week: string; right: number; wrong: number }
 
-/** A change of a level; `by` and `reason` as the audit of the same transaction says them. */
+/**
+ * A change of a level. `by` and `reason` are the same as in the audit entry of the same
+ * transaction.
+ */
 export type TrustStep = {
   level: TrustLevel
   cause: TrustCause
@@ -129,23 +140,23 @@ export type TrustStep = {
   incidentId: string | null
 }
 
-/** Every pair that was proposed or set; `newPairs`: the level of one that nobody has set. */
+/** All pairs that were proposed or set. `newPairs`: the level of pairs that nobody set. */
 export type TrustList = { newPairs: TrustLevel; items: PairStanding[] }
 
 /**
- * One pair with all that its level rests on. `seen` stands for the record: the giver of more sends
- * it back.
+ * One pair with the facts on which its level is based. `seen` identifies the record; a request to
+ * raise the level must contain it.
  */
 export type PairHistory = PairStanding & {
   risk: string
   seen: string
   steps: TrustStep[]
   calls: TrustCall[]
-  /** The share of grades that was right: from `low` to `high`, with 95 %. */
+  /** The share of grades that were right, with its 95 % interval from `low` to `high`. */
   weeks: (GradedWeek & { low: number; high: number })[]
 }
 
-/** A write that was recorded in shadow and not carried out. */
+/** A write that was recorded in shadow but not executed. */
 export type ShadowCard = {
   attempt: number
   callId: string
@@ -155,13 +166,13 @@ export type ShadowCard = {
   arguments: Record<string, unknown> | null
   targets: ResourceRef[]
   risk: string
-  /** What would have become of it without the shadow. */
+  /** The decision of the policy check without the shadow. */
   would: 'run' | 'ask'
-  /** What its dry run said; null where it had none. */
+  /** The summary of the dry run; null if there is none. */
   summary: string | null
   grade: ShadowGrade | null
   gradedBy: string | null
 }
 
-/** What people said of an incident's cause, and what was recorded instead of written. */
+/** The grade of an incident's cause, and the incident's writes in shadow. */
 export type IncidentTrust = { cause: { verdict: CauseGrade; by: string; at: string } | null; shadow: ShadowCard[] }

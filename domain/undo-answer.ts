@@ -1,12 +1,15 @@
 import { z } from 'zod'
 import { resourceRef } from './registry.ts'
 
-/** The API's answers about an undo. The types are in `undo.ts`, for pages, which load no schema. */
+/**
+ * Responses of the API about undos. The types are in `undo.ts`, because pages use them and load no
+ * schema.
+ */
 
 const standing = z.enum(['under_way', 'undone', 'not_done', 'unclear'])
 
 export const listedUndo = z.object({
-  /** The write's key, by which its undo is asked. */
+  /** The key of the write, which the request for its undo contains. */
   key: z.string(),
   tool: z.string(),
   said: z.string(),
@@ -17,19 +20,19 @@ export const listedUndo = z.object({
     .object({
       tool: z.string(),
       arguments: z.record(z.string(), z.unknown()),
-      /** Facts of the state that the write left: the undo is for that state alone. */
+      /** Facts about the state that the write left. The undo is valid only for that state. */
       left: z.record(z.string(), z.string()),
     })
     .nullable(),
-  /** Why it may not be taken back; null: nothing that is known speaks against it. */
+  /** Why the write may not be undone; null if no reason is known. */
   refused: z.object({ code: z.string(), detail: z.string() }).nullable(),
-  /** Every undo that was asked for, the oldest first. */
+  /** All requested undos, the oldest first. */
   undos: z.array(z.object({ incidentId: z.string(), standing })),
 })
 
 export const listedUndos = z.object({ items: z.array(listedUndo) })
 
 export const shownUndo = listedUndo.extend({
-  /** What a look of now showed of what the write left; null where nothing says what that was. */
+  /** A current read of what the write left; null if that is not known. */
   look: z.object({ isAsLeft: z.boolean(), observed: z.string() }).nullable(),
 })

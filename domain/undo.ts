@@ -2,52 +2,67 @@ import { formatList } from './format.ts'
 import type { ResourceRef } from './registry.ts'
 import type { Risk } from './tool.ts'
 
-/** What a write left behind, fact by fact: `HEAD of /srv/web` is `3f2a…`. */
+/** The state that a write left, by fact: `HEAD of /srv/web` is `3f2a…`. */
 export type LeftBehind = Readonly<Record<string, string>>
 
-/** The call that takes a write back, and the write's own end state, for which alone it holds. */
+/**
+ * The call that undoes a write, and the state after the write. The undo is valid only for that
+ * state.
+ */
 export type DeclaredUndo = {
   tool: string
   arguments: Record<string, unknown>
   left: LeftBehind
-  /** Files that the write changed, where a look has to ask for them. */
+  /** Files that the write changed, if a read must name them. */
   files?: string[]
 }
 
-/** Stored with a done write. `none`: why nothing takes it back, despite a declared undo. */
+/**
+ * The undo as stored with a completed write. `none`: why the write cannot be undone, although its
+ * tool declares an undo.
+ */
 export type RecordedUndo = DeclaredUndo | { none: string }
 
-/** How a tool declares that its write is taken back. */
+/** How a tool declares the undo of its write. */
 export type ToolUndo<Input> = {
   /**
-   * The way back in words, for those who decide about the write. Null: its preparation names one,
-   * if any.
+   * Describes the undo for people who decide about the write. Null: the preparation describes it,
+   * if there is one.
    */
   does(input: Input): string | null
-  /** From the arguments and from what the write itself answered: before it and after it. */
+  /**
+   * Builds the undo from the arguments and from what the write reported about the state before and
+   * after.
+   */
   of(input: Input, output: Record<string, unknown>): RecordedUndo
 }
 
-/** Which write a person takes back by their own one. */
+/** The write that a person's later write undoes. */
 export type Undoes = {
-  /** The step key of its `tool_started`. */
+  /** The step key of the write's `tool_started` row. */
   key: string
   incidentId: string
   attempt: number
   callId: string
   tool: string
-  /** It was judged with this risk: its undo is judged with no less. */
+  /** The risk of the write. The undo has at least this risk in the policy check. */
   risk: Risk
-  /** This person calls the write wrong: the tool's record says so once it is undone. */
+  /**
+   * Whether the person grades the write as wrong, which is added to the tool's record once the
+   * write is undone.
+   */
   isWrong: boolean
 }
 
-/** A look at what a write left. */
+/** A read of the state that a write left. */
 export type UndoLook = { isAsLeft: boolean; observed: string }
 
-/** Is all as the write left it? Null of now: it could not be read, which is no yes. */
+/**
+ * Compares the current state with the state that the write left. A state that could not be read
+ * (null) counts as different.
+ */
 export function compareLeft(left: LeftBehind, now: LeftBehind | null, incidentId: string): UndoLook {
-  if (now === null) return { isAsLeft: false, observed: 'how things stand now could not be read' }
+  if (now === null) return { isAsLeft: false, observed: 'the current state could not be read' }
   const names = [...new Set([...Object.keys(left), ...Object.keys(now)])]
   const moved = names.filter((name) => !isSameFact(left[name], now[name]))
   if (moved.length === 0) {
@@ -57,10 +72,13 @@ export function compareLeft(left: LeftBehind, now: LeftBehind | null, incidentId
   const told = moved
     .slice(0, 5)
     .map((name) => `${name} is ${now[name] ?? 'not there'}, and was ${left[name] ?? 'not there'} then`)
-  return { isAsLeft: false, observed: `it changed since the write of ${incidentId}: ${told.join('; ')}` }
+  return { isAsLeft: false, observed: `the state changed since the write of ${incidentId}: ${told.join('; ')}` }
 }
 
-/** A stopped service, and since when: one started and stopped again between is not as left. */
+/**
+ * Describes that a service is stopped, and since when, so that a service that was started and
+ * stopped again differs.
+ */
 export function stoppedAt(since: string): string {
   return since === '' ? stopped : `${stopped} since ${since}`
 }
@@ -68,8 +86,8 @@ export function stoppedAt(since: string): string {
 const stopped = 'stopped'
 
 /**
- * The times of two stops count where both have one: older rows have none, and systemd forgets that
- * of an unnamed unit.
+ * Whether two facts are equal. The times of two stops are compared only if both exist, because
+ * older rows do not have them, and systemd forgets that of a unit that nothing refers to.
  */
 function isSameFact(left: string | undefined, now: string | undefined): boolean {
   if (left === now) return true
@@ -77,28 +95,31 @@ function isSameFact(left: string | undefined, now: string | undefined): boolean 
   return isStop(left) && isStop(now) && [left, now].includes(stopped)
 }
 
-/** The refusal of an undo over a state that moved on. */
+/** Explains that an undo was refused because the state has changed. */
 export function formatMovedOn({ observed }: UndoLook, targets: readonly string[]): string {
-  const where = targets.length > 0 ? ` Look at ${formatList(targets)} before you change it by hand.` : ''
+  const where = targets.length > 0 ? ` Check ${formatList(targets)} before you change anything by hand.` : ''
   return `${observed[0]?.toUpperCase()}${observed.slice(1)}. Nothing was undone.${where}`
 }
 
 type VmStands = { host: string | null; running: boolean; startedAt?: string | null | undefined }
 
-/** How a VM stands: a platform that tells when its run began tells one run from another. */
+/** Describes the state of a VM. The start time distinguishes runs, if the platform reports it. */
 export function vmLeft(id: string, { host, running, startedAt = null }: VmStands): LeftBehind {
   const runs = startedAt === null ? 'running' : `running since ${startedAt}`
   return { [`host of ${id}`]: host ?? 'no host', [id]: running ? runs : 'stopped' }
 }
 
-/** A job's state by its check mode: nothing would change. `otherwise`: its words instead. */
+/**
+ * Describes the state of a job's resource by the check mode of the job: nothing would change.
+ * `otherwise`: text to use instead.
+ */
 export function jobLeft(job: string, otherwise: string | null): LeftBehind {
   return { [`what the check mode of ${job} would change`]: otherwise ?? 'nothing' }
 }
 
-/** A write of an incident as people are shown it, with what would take it back. */
+/** A write of an incident for people, with its undo. */
 export type ListedUndo = {
-  /** The write's key, by which its undo is asked. */
+  /** The key of the write, which the request for its undo contains. */
   key: string
   tool: string
   said: string
@@ -106,7 +127,7 @@ export type ListedUndo = {
   at: string
   targets: ResourceRef[]
   undo: Pick<DeclaredUndo, 'tool' | 'arguments' | 'left'> | null
-  /** Why it may not be taken back; null: nothing that is known speaks against it. */
+  /** Why the write may not be undone; null if no reason is known. */
   refused: { code: string; detail: string } | null
   undos: { incidentId: string; standing: 'under_way' | 'undone' | 'not_done' | 'unclear' }[]
 }

@@ -1,4 +1,4 @@
-/** Codes of OpenSSL and Node for a certificate that no believed authority signed. */
+/** Codes of OpenSSL and Node for a certificate that no trusted authority signed. */
 const codes: readonly string[] = [
   'DEPTH_ZERO_SELF_SIGNED_CERT',
   'SELF_SIGNED_CERT_IN_CHAIN',

@@ -1,11 +1,11 @@
 import { inertText } from './inert-text.ts'
 
-/** An alert with an unproven end counts as quiet, unproven after this time without another word. */
+/** Hours after which an alert with an unproven end counts as quiet and unproven. */
 export const unprovenAfterHours = 24
 
 /**
- * Grafana's words for a rule that stopped firing without a value that shows it
- * (`grafana_state_reason`), in its spelling.
+ * Reasons why a rule stopped firing without a value that proves an end, in Grafana's spelling
+ * (`grafana_state_reason`).
  */
 const reasons: Record<string, string> = {
   missingseries: 'its series is missing',
@@ -17,39 +17,47 @@ const reasons: Record<string, string> = {
   ruledeleted: 'its rule was deleted',
 }
 
-/** `MissingSeries: its series is missing`, for each of several words; an unknown one is quoted. */
+/**
+ * Formats `MissingSeries: its series is missing`, with a text for each reason. An unknown reason is
+ * quoted.
+ */
 export function describeEndReason(reason: string): string {
   const said = wordsOf(reason).flatMap((word) => reasons[word] ?? [])
   const word = inertText(reason, 100)
   return said.length === 0 ? word : `${word}: ${said.join(', ')}`
 }
 
-/** Its series is gone: without other facts nobody can find out whether the trouble went with it. */
+/**
+ * Whether the series of the alert is gone, so that other facts must show whether the problem is
+ * too.
+ */
 export function isSeriesGone(reason: string): boolean {
   return wordsOf(reason).includes('missingseries')
 }
 
 const wordsOf = (reason: string): string[] => reason.toLowerCase().split(/[\s,;()]+/)
 
-/** Why nothing shows that an alert is over. `reason`: its sender's word, if it gave one. */
+/**
+ * Explains why nothing shows that an alert is over. `reason`: the sender's word, if there is one.
+ */
 export function describeDoubt(why: string | null, reason: string | null): string {
-  if (reason !== null) return `its sender gave an end that proves nothing (${describeEndReason(reason)})`
+  if (reason !== null) return `its sender reported an end that proves nothing (${describeEndReason(reason)})`
   if (why === 'crowd') return 'many alerts of its sender ended at once'
   if (why === 'foreign') return 'another sender ended it'
-  if (why === 'stale') return 'its sender fell silent'
-  return 'nobody knows whether it goes on'
+  if (why === 'stale') return 'its sender stopped sending'
+  return 'whether it still fires is unknown'
 }
 
-/** A word for the state of an alert that nobody knows, in a sentence. */
+/** Quotes a sender's unknown word for a state in a sentence. */
 export function describeStateWord(word: string): string {
-  return `${unknownState(word)}: it counts as firing, and alert.state_words can say what it means`
+  return `${unknownState(word)}: the alert counts as firing; alert.state_words can give the state a meaning`
 }
 
-const unknownState = (word: string): string => `nobody knows its state "${inertText(word, 100)}"`
+const unknownState = (word: string): string => `its state "${inertText(word, 100)}" is unknown`
 
 export type DoubtedAlert = { endedBy: string | null; endReason: string | null; stateWord: string | null }
 
-/** What keeps the state of an alert from being a fact, a sentence each. */
+/** Lists doubts about the state of an alert, one sentence each. */
 export function alertDoubts({ endedBy, endReason, stateWord }: DoubtedAlert): string[] {
   return [
     ...(endedBy === null ? [] : [`ended by another sender: ${endedBy}`]),

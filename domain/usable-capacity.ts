@@ -1,6 +1,6 @@
 import type { PlacementHost, PlacementLimits } from './placement.ts'
 
-/** What of a host VMs may use, in whole MiB and thousandths of a CPU. */
+/** Returns the capacity of a host for VMs, in whole MiB and thousandths of a CPU. */
 export function usableCapacity(
   { limits }: { limits: PlacementLimits },
   { ramMib, cpuMc, ramReserveMib, cpuReserveMc = 0 }: PlacementHost,

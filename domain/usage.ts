@@ -11,15 +11,18 @@ export const usage = z.object({
       completionTokens: z.number(),
       reasoningTokens: z.number(),
       /**
-       * Answers without or with impossible token counts: counted by the bytes that were sent and
-       * received.
+       * How many responses had token counts that were absent or impossible, so that the counts are
+       * estimated from the bytes sent and received.
        */
       assumed: count,
       seconds: z.number(),
     }),
   ),
   byDay: z.array(z.object({ day: z.string(), incidents: count, tokens: z.number(), approvals: count })),
-  /** Dollars, by each answer's price in force. `assumed`: for models without a price. */
+  /**
+   * Dollars, at the price of each response. `assumed`: the part that is for models without a known
+   * price.
+   */
   money: z.object({
     day: z.object({ dollars: z.number(), cap: z.number().nullable() }),
     month: z.object({ dollars: z.number(), cap: z.number().nullable() }),

@@ -15,12 +15,14 @@ type Schema = {
   additionalProperties?: Schema | boolean
 }
 
-/** Given values up to this length are shown again; a longer text gives way to an example. */
+/**
+ * The maximum length of a given value that is repeated. A longer text is replaced by an example.
+ */
 const maxGivenCharacters = 200
 
 /**
- * Arguments that a tool accepts, with given values that fit: models that read no schema understand
- * a correction that shows them. Null where the schema has no fitting example.
+ * Builds arguments that a tool accepts, with the given values that fit, because models that ignore
+ * a schema understand such an example. Null if no example fits the schema.
  */
 export function validArguments(
   input: z.ZodType,
@@ -43,7 +45,9 @@ export function validArguments(
   return null
 }
 
-/** Moves the one value under an unknown name to the one required empty name of its type. */
+/**
+ * Moves the only value with an unknown name to the only missing required name with the same type.
+ */
 function renamed(
   given: [string, unknown][],
   properties: Record<string, Schema>,
@@ -60,8 +64,8 @@ function renamed(
 }
 
 /**
- * A fitting value. A text is a blank that says what belongs there: models send one that reads like
- * an answer.
+ * Makes a value that fits a schema. A text becomes a placeholder that describes it, because models
+ * send a realistic example back as if it were real data.
  */
 function exampleOf(schema: Schema, field = 'text'): unknown {
   if (schema.examples?.length) return schema.examples[0]

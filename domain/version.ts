@@ -1,4 +1,4 @@
 import manifest from '../package.json' with { type: 'json' }
 
-/** The package's version, shared by command, documents, metrics and image. */
+/** The version of the package, which command, documents, metrics and image share. */
 export const version: string = manifest.version

@@ -9,15 +9,16 @@ import { inertText } from '../domain/inert-text.ts'
 import { cleanse } from '../safety/redact.ts'
 
 /**
- * Strangers' pictures. A PNG is rows of samples, packed by zlib, between a header and an end
- * (ISO/IEC 15948). The header is judged before anything is unpacked, the rows are unpacked into
- * exactly its size and packed again here. The written file holds header, palette, transparency,
- * rows and end: no text, profile, second picture, or anything behind the end.
+ * Rewrites untrusted pictures. A PNG is rows of samples, packed by zlib, between a header and an
+ * end (ISO/IEC 15948). The header is checked before anything is unpacked. The rows are unpacked
+ * into exactly the size that the header gives, and packed again here. The written file holds
+ * header, palette, transparency, rows and end; it has no text, profile, second picture, or anything
+ * after the end.
  */
 
 const signature = Buffer.from('89504e470d0a1a0a', 'hex')
 
-/** Channels of each colour type, and how many bits a sample of it may have. */
+/** Channels of each colour type, and the bits per sample that are allowed. */
 const colourTypes: Record<number, { channels: number; depths: number[] }> = {
   0: { channels: 1, depths: [1, 2, 4, 8, 16] },
   2: { channels: 3, depths: [8, 16] },
@@ -30,13 +31,15 @@ const indexed = 3
 type Header = { width: number; height: number; depth: number; colour: number; bytes: Buffer }
 type Parts = { header: Header; palette: Buffer | null; transparency: Buffer | null; packed: Buffer }
 
-/** Why a picture is not taken, as the end of a sentence. */
+/** The reason why a picture is refused, as the end of a sentence. */
 class Unfit extends Error {}
-const broken = () => new Unfit('it is no whole PNG')
+const broken = () => new Unfit('it is not a complete PNG')
 
 type RewrittenPicture = { bytes: Buffer; width: number; height: number } | { why: string }
 
-/** Writes a PNG out as this process would have made it. What is not taken has its reason. */
+/**
+ * Writes a PNG as this process would have made it. Returns the reason if the picture is refused.
+ */
 export async function rewritePng(sent: Buffer): Promise<RewrittenPicture> {
   try {
     const parts = readParts(sent)
@@ -51,7 +54,7 @@ export async function rewritePng(sent: Buffer): Promise<RewrittenPicture> {
 }
 
 function readParts(sent: Buffer): Parts {
-  if (!sent.subarray(0, 8).equals(signature)) throw new Unfit('it is no PNG')
+  if (!sent.subarray(0, 8).equals(signature)) throw new Unfit('it is not a PNG')
   let [header, palette, transparency]: [Header | null, Buffer | null, Buffer | null] = [null, null, null]
   const packed: Buffer[] = []
   for (const { type, data } of readChunks(sent)) {
@@ -71,13 +74,16 @@ function readParts(sent: Buffer): Parts {
     } else if (type === 'acTL' || type === 'fcTL' || type === 'fdAT') {
       throw new Unfit('it is animated')
     } else if (isCritical(type)) {
-      throw new Unfit('it holds a part that the standard does not know')
+      throw new Unfit('it has a part that the PNG standard does not define')
     }
   }
   throw broken()
 }
 
-/** A capital first letter: a picture cannot be drawn without this part. */
+/**
+ * Whether a part is needed to draw the picture; the type of such a part begins with a capital
+ * letter.
+ */
 const isCritical = (type: string): boolean => /^[A-Z]/.test(type)
 
 function* readChunks(sent: Buffer): Generator<{ type: string; data: Buffer }> {
@@ -87,7 +93,7 @@ function* readChunks(sent: Buffer): Generator<{ type: string; data: Buffer }> {
     if (end + 4 > sent.length) throw broken()
     const type = sent.toString('latin1', at + 4, at + 8)
     if (!/^[A-Za-z]{4}$/.test(type)) throw broken()
-    if (crc32(sent.subarray(at + 4, end)) !== sent.readUInt32BE(end)) throw new Unfit('a checksum in it is wrong')
+    if (crc32(sent.subarray(at + 4, end)) !== sent.readUInt32BE(end)) throw new Unfit('one of its checksums is wrong')
     yield { type, data: sent.subarray(at + 8, end) }
     at = end + 4
   }
@@ -112,7 +118,7 @@ function readHeader(data: Buffer): Header {
   return { width, height, depth, colour, bytes: data }
 }
 
-/** Palette and transparency have their colour type's sizes; suggested ones are left out. */
+/** Checks palette and transparency against the colour type. Leaves out suggested palettes. */
 function fitToColours(parts: Parts): Parts {
   const { header, palette, transparency } = parts
   if (header.colour === indexed) {
@@ -129,12 +135,14 @@ function fitToColours(parts: Parts): Parts {
 const toInflated = promisify(inflate)
 const toDeflated = promisify(deflate) as (bytes: Buffer, options: object) => Promise<Buffer>
 
-/** The rows, each behind the number of its filter. Never more memory than the header promises. */
+/**
+ * Unpacks the rows, each after the number of its filter, in no more memory than the header implies.
+ */
 async function unpack({ header: { width, height, depth, colour }, packed }: Parts): Promise<Buffer> {
   const rowBytes = 1 + Math.ceil((width * depth * (colourTypes[colour]?.channels ?? 1)) / 8)
   const size = rowBytes * height
   const rows = await toInflated(packed, { maxOutputLength: size }).catch((error: NodeJS.ErrnoException) => {
-    throw error.code === 'ERR_BUFFER_TOO_LARGE' ? new Unfit('it unpacks to more than its header says') : broken()
+    throw error.code === 'ERR_BUFFER_TOO_LARGE' ? new Unfit('its data is larger than its header says') : broken()
   })
   if (rows.length !== size) throw broken()
   for (let at = 0; at < size; at += rowBytes) if ((rows[at] ?? 0) > 4) throw broken()
@@ -160,19 +168,19 @@ function chunk(type: string, data: Buffer): Buffer {
   return Buffer.concat([length, body, checksum])
 }
 
-/** A picture that packs worse here than it did there has this much room. */
+/** Most bytes of a stored picture, because a picture may pack worse here than as sent. */
 const maxStoredBytes = 1_000_000
 
 type Taken = { kept: Attachment; note?: string } | { why: string }
 
 /**
- * Takes a dry run's attachments: untrusted bytes. Each is bounded, written out here, and stored
- * under that digest. What does not fit is left out with a sentence for the decider; no dry run
- * fails by it. Null and undefined: none.
+ * Takes the attachments of a dry run, which are untrusted bytes. Each is limited, encoded again,
+ * and stored under the digest of the result. A refused one is left out, with a sentence for the
+ * person who decides; no dry run fails because of it. Null and undefined mean no attachments.
  */
 export async function takeAttachments(db: Db, sent: unknown): Promise<Attachments> {
   if (sent === undefined || sent === null) return {}
-  if (!Array.isArray(sent)) return { leftOut: ['Attachments were left out: they are no list.'] }
+  if (!Array.isArray(sent)) return { leftOut: ['Attachments were left out: they are not a list.'] }
   const attachments: Attachment[] = []
   const leftOut: string[] = []
   for (const [index, each] of sent.slice(0, attachmentLimits.count).entries()) {
@@ -191,7 +199,7 @@ export async function takeAttachments(db: Db, sent: unknown): Promise<Attachment
   return { ...(attachments.length > 0 && { attachments }), ...(leftOut.length > 0 && { leftOut }) }
 }
 
-/** One line that is shown and names a file: without hidden characters and secrets. */
+/** Makes a file name of one line that can be shown: without hidden characters and secrets. */
 function toName(sent: string): string {
   const line = inertText(cleanse(sent.slice(0, 1_000)), attachmentLimits.nameCharacters)
   return line.replace(/ +/g, ' ') || 'without a name'
@@ -216,11 +224,11 @@ async function takeText(db: Db, sent: string, name: string): Promise<Taken> {
   const head = lines.slice(0, headLines).join('\n').slice(0, headCharacters).toWellFormed()
   return {
     kept: { name, kind: 'text', digest, bytes, head, lines: lines.length },
-    ...(isCut && { note: `Of ${name} only the first ${formatSize(most)} of ${formatSize(size)} were kept.` }),
+    ...(isCut && { note: `${name} was cut: the first ${formatSize(most)} of ${formatSize(size)} were kept.` }),
   }
 }
 
-/** Whole lines or words of it, since half a secret would not be known as one. */
+/** Cuts at whole lines or words, because a part of a secret would not be recognised as one. */
 function cutText(text: string, bytes: number): string {
   const start = Buffer.from(text.slice(0, bytes)).subarray(0, bytes).toString('utf8')
   const end = Math.max(start.lastIndexOf('\n'), start.lastIndexOf(' '))
@@ -234,6 +242,6 @@ async function takePng(db: Db, base64: string, name: string): Promise<Taken> {
   const written = await rewritePng(Buffer.from(base64, 'base64'))
   if ('why' in written) return written
   const { bytes, width, height } = written
-  if (bytes.length > maxStoredBytes) return { why: `${formatSize(bytes.length)} once it is packed again` }
+  if (bytes.length > maxStoredBytes) return { why: `${formatSize(bytes.length)} after repacking` }
   return { kept: { name, kind: 'png', digest: await storeBytes(db, bytes), bytes: bytes.length, width, height } }
 }

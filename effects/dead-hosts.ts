@@ -15,20 +15,20 @@ import { type EffectDeps, EffectRefused } from './effect.ts'
 
 type WitnessDeps = Pick<EffectDeps, 'db' | 'askMonitoring'>
 
-/** What monitoring sees of hosts away from which steps start VMs. */
+/** Queries monitoring about the hosts whose VMs these steps start elsewhere. */
 async function askAbout({ db, askMonitoring }: WitnessDeps, steps: readonly PlanStep[]): Promise<AskedWitnesses> {
   const suspects = suspectsOf(await openStarts(db, steps))
   return askMonitoring && suspects.length > 0 ? await askMonitoring(suspects) : new Map()
 }
 
-/** Witnesses now for the deaths of hosts from which a plan starts VMs. */
+/** Returns the evidence, as of now, that the hosts are dead from which a plan starts VMs. */
 export async function deathsOfPlan(deps: WitnessDeps, steps: readonly PlanStep[]): Promise<JudgedDeath[]> {
   return await readJudgedDeaths(deps.db, steps, await askAbout(deps, steps))
 }
 
 /**
- * The bar to these steps: a host not known to be dead; null where there is none. `taken`: dead at
- * the decision.
+ * Returns why these steps may not run, because a host is not known to be dead; null if they may
+ * run. `taken`: hosts that were dead at the decision.
  */
 export async function whyNotNow(
   deps: WitnessDeps,
@@ -40,7 +40,7 @@ export async function whyNotNow(
   return deaths.length === 0 ? null : whyNotDead(deaths, said, Date.parse(await databaseTime(deps.db as never)))
 }
 
-/** Refuses a plan before anything of it begins. */
+/** Refuses a plan before any step begins, if a host is not known to be dead. */
 export async function requireDead(
   deps: WitnessDeps,
   steps: readonly PlanStep[],
@@ -50,7 +50,7 @@ export async function requireDead(
   if (bar) throw new EffectRefused('conflict', bar.code, bar.reason, { fields: { hosts: bar.hosts } })
 }
 
-/** The hosts of which those who approved this write say that they are off. */
+/** Lists the hosts that the approvers of this write stated to be off. */
 export async function saidWith(
   { db }: Pick<EffectDeps, 'db'>,
   judged: IncidentEvent<'tool_started'> | null,

@@ -9,23 +9,26 @@ import type { Mesh } from './devices/executor.ts'
 import type { Jobs } from './jobs/jobs.ts'
 import type { PlatformState } from './platform-state.ts'
 
-/** What a write needs from the process that runs it. */
+/** The parts of this process that a write needs. */
 export type EffectDeps = {
   db: Db
   /**
-   * Connections with a lock while an effect runs: apart, so that effects cannot starve their own
-   * queries.
+   * Database connections that hold a lock while an effect runs. They are a separate pool, so that
+   * effects cannot block their own queries.
    */
   locks: Db
   platform: PlatformClient | null
   state: PlatformState
-  /** The device mesh, with the keys that sign its requests; null: none is configured. */
+  /** The device mesh, with the keys that sign its requests; null if none is configured. */
   mesh: Mesh | null
-  /** What an operator declared as a way to bring a resource back to its wanted state. */
+  /** Declared jobs, which bring a resource back to its desired state. */
   jobs: Jobs
-  /** Exporters' facts of hosts, by host; absent where nothing is monitored. Never throws. */
+  /**
+   * Reads the facts that exporters report about hosts, by host; absent if nothing is monitored.
+   * Never throws.
+   */
   askMonitoring?: (suspects: readonly Suspect[]) => Promise<AskedWitnesses>
-  /** The engine that makes plans, and how much of a host they may use. */
+  /** The engine that makes plans, and the share of a host that plans may use. */
   placement: { engine: EngineName; limits: PlacementLimits }
   metrics: EffectMetrics
   log: Logger
@@ -37,18 +40,21 @@ type EffectMetrics = {
   deviceCallSeconds: Histogram
 }
 
-/** How a write ended at the platform. */
+/** The ending of a write at the platform. */
 export type Ending = { status: 'done' | 'failed'; detail: string; result: Record<string, unknown> }
 
-/** How a write ended; `indeterminate` where a device says that it cannot tell. */
+/** The ending of a write; `indeterminate` if a device reports that it cannot tell. */
 export type EffectEnding = Omit<Ending, 'status'> & { status: Ending['status'] | 'indeterminate' }
 
-/** The lock of an effect's process: free means that no process runs it any more. */
+/**
+ * Names the lock that a process holds while it runs an effect. If the lock is free, no process runs
+ * the effect any more.
+ */
 export function effectLock(key: string): string {
   return `effect:${key}`
 }
 
-/** Why a write does not happen. `api/http/middleware.ts` answers each kind with one HTTP status. */
+/** Kinds of refusals. `api/http/middleware.ts` answers each with its HTTP status. */
 export type RefusalKind =
   | 'not_allowed'
   | 'not_found'
@@ -60,7 +66,9 @@ export type RefusalKind =
   | 'too_many'
   | 'unavailable'
 
-/** A refused write, or question before one: `code` is for programs, the message for people. */
+/**
+ * A refused write, or a refused read before one. `code` is for programs, the message for people.
+ */
 export class EffectRefused extends Error {
   override name = 'EffectRefused' as const
   readonly kind: RefusalKind

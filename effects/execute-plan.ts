@@ -29,9 +29,9 @@ import {
 } from './plan-state.ts'
 import { toEnding } from './platform.ts'
 
-/** As many migrations at once as a network of hosts carries without noticing. */
+/** Number of parallel migrations that the network between hosts carries easily. */
 const parallelSteps = 4
-/** A platform that changes more often than this while a plan runs is no place to move VMs about. */
+/** Number of outside changes during a plan after which the plan moves no more VMs. */
 const maxReplans = 3
 
 type PlanRun = {
@@ -40,32 +40,35 @@ type PlanRun = {
   plan: Proposal
   problem: PlacementProblem
   by: PlanActor
-  /** The state for which this was decided: it says which VM and host a name meant then. */
+  /** The state at the decision. It tells which VM and host a name meant then. */
   approved: ClusterState
-  /** The state as it should be now: the approved one, and the steps that were done since. */
+  /** The state that is expected now: the approved one, changed by the steps done since. */
   expected: ClusterState
-  /** Steps that have not ended, with the steps that each one needs. */
+  /** Steps that have not ended. Each step lists the steps that it needs. */
   queue: PlanStep[]
   outcomes: Map<number, StepOutcome>
-  /** The outcome of some step is unknown. */
+  /** Whether the outcome of a step is unknown. */
   hasUnknown: boolean
   replans: number
   nextProposalId: string | null
-  /** Hosts of which those who approved say that they are off. */
+  /** Hosts that the approvers stated to be off. */
   hostIsOff: readonly string[]
-  /** VMs that the platform starts: nothing is sent for them, and it chooses where they come up. */
+  /**
+   * VMs that the platform starts by itself, on hosts that it chooses. No request is sent for these.
+   */
   byItself: ReadonlySet<string>
 }
 
 /**
- * Carries a plan out: steps whose needs are met run at once, up to four, each under its key and
- * between two rows of the incident. The platform is read before each. A change that this plan did
- * not make stops the remaining steps; done ones stay, and a new plan is made. A new plan that only
- * moves what was approved continues, any other waits for a new decision. A failed step stops only
- * its dependents. Null: some step's outcome is unknown.
+ * Carries out a plan. Steps whose needs are met run in parallel, up to four, each under its own key
+ * and between two rows of the incident. The platform is read before each. A change that this plan
+ * did not make stops the remaining steps; done steps stay, and a new plan is made. A new plan that
+ * has only approved moves continues; any other waits for a new decision. A failed step stops only
+ * the steps that need it. Returns null if the outcome of a step is unknown.
  *
- * `approved`: the state compared with the decision's. `resumed`: the process that began the plan
- * died. The platform's journal says which steps it started; `isLate` starts no further one.
+ * `approved`: the state that was compared with that of the decision. `resumed`: the process that
+ * began the plan died. The platform's journal tells which steps that process started. With
+ * `isLate`, no further step is started.
  */
 export async function executePlan(
   deps: EffectDeps,
@@ -75,7 +78,7 @@ export async function executePlan(
   start: { approved: ClusterState } | { resumed: { isLate: boolean } },
 ): Promise<Ending | null> {
   const resumed = 'resumed' in start ? start.resumed : null
-  // The compared state counts: a later change was not approved.
+  // Uses the compared state, because a later change was not approved.
   const approved = 'approved' in start ? start.approved : problem
   const run: PlanRun = {
     deps,
@@ -98,14 +101,14 @@ export async function executePlan(
   }
   if (resumed) await readJournal(run)
   else await notePlanOfEffect(deps.db, by.key, plan.id)
-  if (resumed?.isLate) await skipRest(run, 'the process that carried this out has ended, too long ago to go on')
+  if (resumed?.isLate) await skipRest(run, 'the process that ran this plan ended too long ago to continue the plan')
   for (let ready = await readySteps(run); ready.length > 0; ready = await readySteps(run)) {
     await Promise.all(ready.map((step) => runStep(run, step)))
   }
   return run.hasUnknown ? null : buildPlanEnding([...run.outcomes.values()], plan.steps, run.nextProposalId)
 }
 
-/** Steps that may start now; empty when all have ended or the rest was skipped. */
+/** Returns the steps that may start now; empty if all have ended or the rest was skipped. */
 async function readySteps(run: PlanRun): Promise<PlanStep[]> {
   for (;;) {
     await skipBlocked(run)
@@ -124,7 +127,7 @@ async function readySteps(run: PlanRun): Promise<PlanStep[]> {
       .map((step) => ({ step, reason: verifyStep(here, step) }))
       .find(({ reason }) => reason !== null)
     if (changes.length === 0 && !unready) {
-      // Room is made before the platform is waited for, which may take it minutes.
+      // Makes room first, because the platform may take minutes to start its VMs.
       const own = ready.filter(({ vm }) => !run.byItself.has(vm))
       const next = own.length > 0 ? own.slice(0, parallelSteps) : ready
       if (await skipUnconfirmed(run, next)) continue
@@ -136,11 +139,14 @@ async function readySteps(run: PlanRun): Promise<PlanStep[]> {
   }
 }
 
-/** True: the new plan is a part of the approved one and replaces it. False: the rest skipped. */
+/**
+ * Makes a new plan. Returns true if it is part of the approved one and replaces it; false if the
+ * rest is skipped.
+ */
 async function replan(run: PlanRun, here: PlacementProblem, why: string): Promise<boolean> {
   run.replans += 1
   if (run.replans > maxReplans) {
-    await skipRest(run, `${why}; it has been planned again ${maxReplans} times already`)
+    await skipRest(run, `${why}; the plan was already replanned ${maxReplans} times`)
     return false
   }
   const { standing: _, ...next } = await solve(here, { engine: run.deps.placement.engine })
@@ -154,12 +160,12 @@ async function replan(run: PlanRun, here: PlacementProblem, why: string): Promis
       step: numbers[index] as number,
       needs: step.needs.map((need) => numbers[need - 1] as number),
     }))
-    for (const step of dropped) await recordOutcome(run, step, 'SKIPPED', `not needed any more: ${why}`)
+    for (const step of dropped) await recordOutcome(run, step, 'SKIPPED', `the step is not needed any more: ${why}`)
     return true
   }
   if (next.steps.length > 0) run.nextProposalId = await storeNextProposal(run, here, next)
   const then = run.nextProposalId
-    ? `proposal ${run.nextProposalId} plans the rest again and needs another decision`
+    ? `proposal ${run.nextProposalId} replans the rest and needs its own decision`
     : `a new plan for the rest: ${next.state}`
   await skipRest(run, `${why}; ${then}`)
   return false
@@ -195,15 +201,18 @@ async function runStep(run: PlanRun, step: PlanStep): Promise<void> {
   await concludeStep(run, step, ending)
 }
 
-/** The place where the platform started a step's VM; null if not, or somebody is asked. */
+/**
+ * Returns the host on which the platform started a step's VM; null if the platform did not start
+ * it, or does not start it by itself.
+ */
 function findRestart(run: PlanRun, { action, vm }: PlanStep, current: ClusterState): string | null {
   const found = current.vms.find((each) => each.vm === vm)
   return action === 'start' && run.byItself.has(vm) && found?.running ? found.host : null
 }
 
 /**
- * Records starts by the platform before their turn, forecast ones first. Answers whether there were
- * any.
+ * Records VMs that the platform started before their turn, those on the forecast host first.
+ * Returns whether there were any.
  */
 async function takeRestarts(run: PlanRun, current: ClusterState): Promise<boolean> {
   const found = run.queue.flatMap((step) => {
@@ -218,18 +227,21 @@ async function takeRestarts(run: PlanRun, current: ClusterState): Promise<boolea
   return found.length > 0
 }
 
-/** A host other than forecast is as good if the plan's rules hold there, beside earlier starts. */
+/**
+ * Records a start by the platform. Another host than the forecast one is as good if the plan's
+ * rules hold there, with the starts recorded so far.
+ */
 async function recordRestart(run: PlanRun, step: PlanStep, host: string, current: ClusterState): Promise<void> {
   const taken = { ...step, to: host }
   const fault = verifyStep({ ...run.problem, ...run.expected }, taken)
   run.expected = withVmFrom(run.expected, step.vm, current)
-  const where = host === step.to ? `on ${host}, as forecast` : `on ${host}, not on ${step.to}, as forecast`
-  if (fault === null) return await recordOutcome(run, taken, 'OK', `the platform started it ${where}`)
-  const broken = `the platform started it ${where}: there the rules of the plan do not hold (${fault}), and it runs`
+  const where = host === step.to ? `on ${host}, as forecast` : `on ${host} and not on ${step.to} as forecast`
+  if (fault === null) return await recordOutcome(run, taken, 'OK', `the platform started the VM ${where}`)
+  const broken = `the platform started the VM ${where}; the VM runs, but breaks the plan's rules there (${fault})`
   await recordOutcome(run, taken, 'FAILED', broken)
 }
 
-/** Compares what the platform said with where the VM is now. */
+/** Concludes a step by comparing the platform's answer with where the VM is now. */
 async function concludeStep(run: PlanRun, step: PlanStep, ending: Ending | null): Promise<void> {
   const current = await readCurrentState(run.deps).catch(() => null)
   const found = current?.vms.find(({ vm }) => vm === step.vm)
@@ -243,9 +255,10 @@ async function concludeStep(run: PlanRun, step: PlanStep, ending: Ending | null)
     return
   }
   if (current) run.expected = withVmFrom(run.expected, step.vm, current)
-  if (ending === null && isThere) return await recordOutcome(run, step, 'OK', 'no answer came, and it runs there')
+  if (ending === null && isThere)
+    return await recordOutcome(run, step, 'OK', 'the platform did not answer, but the VM runs there')
   const where = found ? `${found.running ? 'runs' : 'is stopped'} on ${found.host ?? 'no host'}` : 'could not be read'
-  const said = ending === null ? 'it cannot be told whether this took effect' : ending.detail
+  const said = ending === null ? 'it is not known whether this took effect' : ending.detail
   await recordOutcome(run, step, 'FAILED', ending?.status === 'done' ? `${said}, but ${step.vm} ${where}` : said)
 }
 
@@ -256,34 +269,37 @@ async function recordOutcome(run: PlanRun, step: PlanStep, status: StepStatus, d
   await writeStepFinished(run.deps.db, run.plan, run.by, outcome)
 }
 
-/** Skips steps that need a failed or skipped one. */
+/** Skips steps that need a step which failed or was skipped. */
 async function skipBlocked(run: PlanRun): Promise<void> {
   for (const step of run.queue) {
     const missing = step.needs.find((need) => ['FAILED', 'SKIPPED'].includes(run.outcomes.get(need)?.status ?? ''))
-    if (missing !== undefined) await recordOutcome(run, step, 'SKIPPED', `it needs step ${missing}, which was not done`)
+    if (missing !== undefined)
+      await recordOutcome(run, step, 'SKIPPED', `this step needs step ${missing}, which was not done`)
   }
 }
 
 /**
- * Skips steps whose VM or host is not the approved one: another machine of the name needs a new
- * decision. Answers whether any was skipped.
+ * Skips steps whose VM or host is not the approved one, because another machine with the same name
+ * needs a new decision. Returns whether any was skipped.
  */
 async function skipReplaced(run: PlanRun, current: ClusterState): Promise<boolean> {
   const replaced = run.queue.flatMap((step) => {
     const why = describeReplacement(run.approved, current, step)
-    return why === null ? [] : [{ step, why: `${why}: it is not what was approved` }]
+    return why === null ? [] : [{ step, why: `${why}: this state differs from what was approved` }]
   })
   for (const { step, why } of replaced) await recordOutcome(run, step, 'SKIPPED', why)
   return replaced.length > 0
 }
 
 /**
- * Skips starts of a host's VMs that somebody saw alive since the decision, or nobody confirms any
- * more. While witnesses disagree nothing is written either. Answers whether any step was skipped.
+ * Skips starts of the VMs of a host that somebody saw alive since the decision, or whose death
+ * nobody confirms any more. While witnesses disagree, all remaining steps are skipped. Returns
+ * whether a step of `ready` was skipped, or none is left.
  */
 async function skipUnconfirmed(run: PlanRun, ready: readonly PlanStep[]): Promise<boolean> {
   const dead = run.approved.hosts.filter(({ state }) => state === 'dead').map(({ name }) => name)
-  // For all that is left: a migration to make room for a disputed host's VM is for nothing.
+  // Checks all remaining steps, because a migration that makes room for the VM of a disputed host
+  // is useless.
   const bar = await whyNotNow(run.deps, run.queue, run.hostIsOff, dead)
   if (!bar) return false
   const isBarred = ({ action, from }: PlanStep) => action === 'start' && bar.hosts.includes(from ?? '')
@@ -296,7 +312,7 @@ async function skipRest(run: PlanRun, why: string): Promise<void> {
   for (const step of run.queue) await recordOutcome(run, step, 'SKIPPED', why)
 }
 
-/** Reads what the process that died had done: the platform's journal knows each step by its key. */
+/** Reads what the dead process had done. The platform's journal knows each step by its key. */
 async function readJournal(run: PlanRun): Promise<void> {
   for (const step of run.plan.steps) {
     const answer = await run.platform.effect(getStepKey(run, step))
@@ -316,6 +332,6 @@ async function sendStep(
   key: string,
 ): Promise<Ending | null> {
   if (action === 'start') return await followWrite(platform, key, () => platform.startVm(vm, to, key))
-  if (from === null) return { status: 'failed', detail: 'a migration without a start', result: {} }
+  if (from === null) return { status: 'failed', detail: 'the migration names no host from which it starts', result: {} }
   return await followWrite(platform, key, () => platform.migrateVm(vm, { from, to }, key))
 }

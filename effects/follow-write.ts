@@ -5,12 +5,12 @@ import type { EffectAnswer } from '../domain/platform.ts'
 import type { Ending } from './effect.ts'
 import { toEnding } from './platform.ts'
 
-/** A write that the platform accepted is followed this long; after that its key answers. */
+/** Milliseconds for which an accepted write is followed; later its outcome is read by its key. */
 const followForMs = 10 * 60_000
 
 /**
- * Sends one write and follows it to its end. Null: its outcome is unknown; ask by its key. A
- * platform's refusal (4xx) is a known failure; silence never is.
+ * Sends one write and follows it to its end. Returns null if the outcome is unknown; it can then be
+ * read by the key. A platform's refusal (4xx) is a known failure; the lack of an answer never is.
  */
 export async function followWrite(
   platform: PlatformClient,
@@ -32,13 +32,16 @@ export async function followWrite(
   while (answer?.status === 'running' && performance.now() < untilMs) {
     await sleep(waitMs)
     waitMs = Math.min(1_000, waitMs * 2)
-    // A question without an answer changes nothing: the write goes on whatever the network does.
+    // Continues after a read without an answer, because the write continues.
     answer = (await askPlatform(platform, key)) ?? answer
   }
   return answer ? toEnding(answer) : null
 }
 
-/** The platform's journal on a key; null when it does not know it or cannot be asked. */
+/**
+ * Reads the platform's journal for a key; null if the platform does not know the key or cannot be
+ * reached.
+ */
 async function askPlatform(platform: PlatformClient, key: string): Promise<EffectAnswer | null> {
   try {
     return await platform.effect(key)

@@ -6,20 +6,20 @@ import { verifyPlan } from '../placement/verify.ts'
 import { type EffectDeps, EffectRefused } from './effect.ts'
 import { readCurrentState } from './plan-state.ts'
 
-/** The moves that take a plan back, as its row recorded them. */
+/** The moves that undo a plan, as the plan's row recorded them. */
 export const movesBack = z.object({
   moves: z.array(z.object({ vm: z.string(), from: z.string(), to: z.string() })).min(1),
 })
 
 /**
- * A plan's claim of proof counts for nothing here: each step is held against the present, without a
- * search.
+ * Fields without meaning here, because each step is verified against the current state, without a
+ * search and its proof.
  */
 const plain = { lowerBound: 0, proof: { kind: 'engine' }, unplaced: [], obstacle: null, standing: null } as const
 
 /**
- * Stores the plan that brings VMs back to their hosts, one after the other, and answers its id.
- * Refused where a host may not hold its VM: down, to be emptied, full, or barred by a rule.
+ * Stores the plan that moves VMs back to their hosts, one after the other, and returns its id.
+ * Refuses if a host may not hold its VM: it is down, to be emptied, full, or barred by a rule.
  */
 export async function storePlanBack(
   deps: EffectDeps,
@@ -47,13 +47,14 @@ export async function storePlanBack(
     migrations: steps.length,
     reason: null,
   })
-  // A plan for all breaks no rule at its end; where one was broken before, it is broken again.
+  // Tries a complete plan first, which must break no rule at its end. Then tries a partial one,
+  // which may restore a state in which a rule was already broken.
   const plans = [asPlan('planned'), asPlan('partial')]
   const plan = plans.find((each) => verifyPlan(problem, each).ok)
   if (!plan) {
     const verified = verifyPlan(problem, asPlan('planned'))
     const why = verified.ok ? '' : verified.reason
-    throw new EffectRefused('conflict', 'NO_WAY_BACK', `It cannot go back now: ${why}. Nothing was undone.`)
+    throw new EffectRefused('conflict', 'NO_WAY_BACK', `The VM cannot move back now: ${why}. Nothing was undone.`)
   }
   const stored = await storeProposal(
     deps.db,

@@ -11,7 +11,7 @@ import { type EffectDeps, EffectRefused, type Ending } from './effect.ts'
 
 export type StoredPlan = { proposal: Proposal; problem: PlacementProblem }
 
-/** Hosts and VMs as the platform reports them now. */
+/** Reads hosts and VMs as the platform reports them now. */
 export async function readCurrentState({ db, state }: Pick<EffectDeps, 'db' | 'state'>): Promise<ClusterState> {
   state.forget()
   await state.requireCurrent()
@@ -19,8 +19,8 @@ export async function readCurrentState({ db, state }: Pick<EffectDeps, 'db' | 's
 }
 
 /**
- * The approved state is still the platform's, and the plan still fits: read just now. Answers that
- * state.
+ * Requires that the platform, read just now, is still in the approved state, and that the plan
+ * still fits. Returns that state.
  */
 export async function requireUnchanged(
   deps: EffectDeps,
@@ -31,36 +31,39 @@ export async function requireUnchanged(
     throw new EffectRefused(
       'conflict',
       'NOT_OF_THE_INVENTORY',
-      `${plan.id} is for hosts that somebody made up: it is never carried out.`,
+      `${plan.id} is for hosts that are not in the inventory, so the plan never runs.`,
     )
   }
   if (plan.state !== 'planned' && plan.state !== 'partial') {
-    throw new EffectRefused('conflict', 'NOT_PLANNED', `${plan.id} is ${plan.state}: nothing to execute.`)
+    throw new EffectRefused('conflict', 'NOT_PLANNED', `${plan.id} is ${plan.state}, so there is nothing to execute.`)
   }
   if (!ifMatch) {
-    const detail = 'If-Match: name the state that this was decided for.'
+    const detail = 'If-Match: send the fingerprint of the approved state.'
     throw new EffectRefused('precondition_required', 'IF_MATCH_REQUIRED', detail)
   }
   const today = await readCurrentState(deps)
   const current = stateFingerprint(today)
   if (!isSameFingerprint(ifMatch, current)) {
-    const detail = 'Hosts or VMs are not as they were when this was decided. Nothing was started.'
+    const detail = 'Hosts or VMs changed since the approval. Nothing was started.'
     throw new EffectRefused('state_changed', 'STATE_CHANGED', detail, { fields: { currentFingerprint: current } })
   }
   const reason = whyUnfit(deps, { proposal: plan, problem }, today)
   if (reason) {
-    const detail = `The plan does not fit today's state: ${reason}. Nothing was started.`
+    const detail = `The plan does not fit the present state: ${reason}. Nothing was started.`
     throw new EffectRefused('state_changed', 'STATE_CHANGED', detail)
   }
   return today
 }
 
-/** Compares the entity tag of an `If-Match` header, weak or strong, quoted or not. */
+/**
+ * Compares a fingerprint with the entity tag of an `If-Match` header, weak or strong, quoted or
+ * not.
+ */
 export function isSameFingerprint(ifMatch: string, fingerprint: string): boolean {
   return ifMatch.replace(/^(?:W\/)?"(.*)"$/, '$1') === fingerprint
 }
 
-/** Why a plan cannot be carried out in this state; null when it can. */
+/** Returns why a plan cannot be carried out in this state; null if it can. */
 export function whyUnfit(
   { placement }: Pick<EffectDeps, 'placement'>,
   { proposal, problem }: StoredPlan,
@@ -70,14 +73,17 @@ export function whyUnfit(
   return verified.ok ? null : `${verified.step > 0 ? `step ${verified.step}: ` : ''}${verified.reason}`
 }
 
-/** SKIPPED: never started: an earlier step failed, the state changed, or the run was cancelled. */
+/**
+ * The status of a step. SKIPPED: it never started, because an earlier step failed, the state
+ * changed, or the run was cancelled.
+ */
 export type StepStatus = 'OK' | 'FAILED' | 'SKIPPED'
 export type StepOutcome = { step: number; vm: string; to: string; status: StepStatus; detail: string }
 
-/** Under whose key a plan runs, and the row of the log that announced it. */
+/** The key of a plan's run, and the row of the log that announced the run. */
 export type PlanActor = { key: string; actor: string; judged: IncidentEvent<'tool_started'> | null }
 
-/** Writes the row of a step that starts. Each row is written once, however often this is called. */
+/** Writes the row of a step that starts. The row is written once, however often this is called. */
 export async function writeStepStarted(
   db: Db,
   plan: Proposal,
@@ -92,7 +98,7 @@ export async function writeStepStarted(
   })
 }
 
-/** Writes the row of a step that has ended, once. */
+/** Writes the row of a step that has ended. The row is written once. */
 export async function writeStepFinished(
   db: Db,
   plan: Proposal,
@@ -123,7 +129,7 @@ async function writeRow<K extends 'step_started' | 'step_finished'>(
   await db.transaction().execute((trx) => append(trx, incidentId, null, event))
 }
 
-/** How a plan ended, counted over its steps. */
+/** Builds the ending of a plan, with the counts of its steps. */
 export function buildPlanEnding(
   outcomes: StepOutcome[],
   planned: readonly PlanStep[],
@@ -149,7 +155,10 @@ export function buildPlanEnding(
   }
 }
 
-/** Which VMs it moved from where, and which it started: by that it is taken back, or not. */
+/**
+ * Lists the VMs that the plan moved, with the hosts they came from, and the VMs that it started.
+ * They decide the plan's undo.
+ */
 function movedBy(steps: readonly StepOutcome[], planned: readonly PlanStep[]) {
   const done = steps.filter(({ status }) => status === 'OK')
   const stepOf = (number: number) => planned.find((each) => each.step === number)
@@ -161,8 +170,8 @@ function movedBy(steps: readonly StepOutcome[], planned: readonly PlanStep[]) {
 }
 
 /**
- * Moves and starts: the VM was read elsewhere before its step, and there after it. Nobody knows
- * what a failed step left.
+ * Lists the moves and starts of done steps: the VM was elsewhere before its step, and on the new
+ * host after it. The result of a failed step is unknown.
  */
 function changedBy(steps: readonly StepOutcome[], planned: readonly PlanStep[]): Changed {
   const done = steps.filter(({ status }) => status === 'OK')

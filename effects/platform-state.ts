@@ -6,26 +6,32 @@ import { syncInventory } from '../db/inventory/sync-inventory.ts'
 import type { Health } from '../domain/platform.ts'
 import { EffectRefused } from './effect.ts'
 
-/** An answer about the platform is current for this long. */
+/** Milliseconds for which an answer of the platform counts as current. */
 const currentMs = 250
 
-/** A platform that takes longer to list its inventory counts as unreachable. */
+/** Milliseconds after which a platform counts as unreachable if it does not list its inventory. */
 const askWithinMs = 3_000
 
 export type PlatformState = {
-  /** Updates the inventory from the platform. `stale`: no answer, and health is unknown. */
+  /**
+   * Updates the inventory from the platform. `stale`: the platform did not answer, so health is
+   * unknown.
+   */
   refresh(): Promise<{ stale: boolean }>
-  /** The same, but refuses without an answer, for callers without a word for "unknown". */
+  /**
+   * Updates the inventory, and refuses if the platform does not answer, for callers that cannot
+   * express "unknown".
+   */
   requireCurrent(): Promise<void>
-  /** Call after a write: earlier answers are no longer current. */
+  /** Must be called after a write, because earlier answers are then no longer current. */
   forget(): void
-  /** Updates the inventory every `everyMs`. Answers how to stop. */
+  /** Updates the inventory every `everyMs`. Returns a function that stops the updates. */
   startSync(everyMs: number): () => void
 }
 
 /**
- * Keeps the inventory current. Without a platform its rows are served as they are: another program
- * writes them.
+ * Keeps the inventory current. Without a platform its rows are served unchanged, because another
+ * program writes them.
  */
 export function createPlatformState(db: Db, platform: PlatformClient | null, log: Logger): PlatformState {
   let epoch = 0
@@ -36,11 +42,13 @@ export function createPlatformState(db: Db, platform: PlatformClient | null, log
     let stale = false
     try {
       const inventory = await port.inventory(AbortSignal.timeout(askWithinMs))
-      // An answer from before a write must not overwrite one from after it.
+      // Drops an answer from before a write, so that it does not overwrite one from after the
+      // write.
       if (askedEpoch === epoch) await syncInventory(db, inventory)
     } catch (error) {
       stale = true
-      if (!known?.stale) log.warn({ err: error }, 'the platform could not be asked: its health is unknown')
+      if (!known?.stale)
+        log.warn({ err: error }, 'the platform does not answer, so the health of its resources is unknown')
     }
     if (known?.stale && !stale) log.info('the platform answers again')
     known = { epoch: askedEpoch, untilMs: performance.now() + currentMs, stale }
@@ -60,7 +68,8 @@ export function createPlatformState(db: Db, platform: PlatformClient | null, log
       }
       const { epoch: askedEpoch, answer } = asking
       const { stale } = await answer
-      // After a write in between, the answer was not stored: the rows may be older than both.
+      // Reads again after a write in between: that answer was not stored, so the rows may be older
+      // than both.
       if (stale || askedEpoch === epoch) return { stale }
     }
   }
@@ -69,7 +78,7 @@ export function createPlatformState(db: Db, platform: PlatformClient | null, log
     refresh,
     async requireCurrent() {
       if (!(await refresh()).stale) return
-      const detail = 'The platform cannot be reached, and what was true before may not be true now.'
+      const detail = 'The platform cannot be reached, so its last known state may be out of date.'
       throw new EffectRefused('unavailable', 'PLATFORM_UNREACHABLE', detail, { retryAfterSeconds: 2 })
     },
     forget() {
@@ -80,7 +89,8 @@ export function createPlatformState(db: Db, platform: PlatformClient | null, log
       let stopped = false
       const update = async () => {
         if (platform) await refresh()
-        // Nobody is asked: what is stored reaches the registry, whichever version stored it.
+        // Declares the stored rows in the registry if there is no platform, whichever version
+        // stored the rows.
         else await db.transaction().execute(declareSite)
       }
       const tick = async () => {
@@ -96,7 +106,10 @@ export function createPlatformState(db: Db, platform: PlatformClient | null, log
   }
 }
 
-/** A resource with its health now, or `unknown`. An hour-old one is no answer. */
+/**
+ * Returns a resource with its health, which is `unknown` if the platform cannot be read. A health
+ * that is an hour old is not an answer.
+ */
 export function withHealth<T extends { status: Health }>(resource: T, { stale }: { stale: boolean }) {
   if (!stale) return resource
   const unknown = { ...resource, status: 'unknown' as const, stale: true as const }

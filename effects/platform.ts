@@ -12,7 +12,10 @@ import { readChanged } from '../domain/changed.ts'
 import type { EffectAnswer } from '../domain/platform.ts'
 import { type EffectDeps, EffectRefused, type Ending } from './effect.ts'
 
-/** The configured platform: a server of our protocol, a Proxmox VE cluster, or null. */
+/**
+ * Returns the configured platform: a server of Nightshift's own protocol, a Proxmox VE cluster, or
+ * null.
+ */
 export function choosePlatform(config: Config, db: Db): PlatformClient | null {
   const cluster = proxmoxSettings(config)
   if (cluster) return createProxmoxClient({ ...cluster, journal: platformJournal(db) })
@@ -21,7 +24,10 @@ export function choosePlatform(config: Config, db: Db): PlatformClient | null {
     : null
 }
 
-/** The journal of writes that Proxmox VE does not keep: it outlives this process. */
+/**
+ * Returns the journal of writes, which Proxmox VE does not keep and which must outlive this
+ * process.
+ */
 export function platformJournal(db: Db): Parameters<typeof createProxmoxClient>[0]['journal'] {
   return {
     get: (key) => platformEffectByKey(db, key),
@@ -31,19 +37,19 @@ export function platformJournal(db: Db): Parameters<typeof createProxmoxClient>[
   }
 }
 
-/** The platform; refused where this API was started without one, which no retry changes. */
+/** Returns the platform. Refuses if this API was started without one, which no retry changes. */
 export function requirePlatform(deps: Pick<EffectDeps, 'platform'>): PlatformClient {
   if (deps.platform) return deps.platform
   throw new EffectRefused(
     'invalid',
     'NO_PLATFORM',
-    'No platform is configured (PLATFORM_URL or PROXMOX_URL): nothing can be written to it.',
+    'No platform is configured (PLATFORM_URL or PROXMOX_URL), so nothing can be written to it.',
   )
 }
 
 /**
- * Null while it runs. The platform's changes are kept with its result; one older than the question
- * says nothing.
+ * Returns the ending of a write; null while the write runs. The changes that the platform names are
+ * stored with its result; changes from before the request do not count.
  */
 export function toEnding(answer: EffectAnswer): Ending | null {
   const { status, detail, result } = answer

@@ -3,25 +3,25 @@ import { removeOld } from '../db/retention/remove.ts'
 import type { EffectDeps } from './effect.ts'
 
 const everyMs = 3_600_000
-/** A start is busy enough without it. */
+/** Milliseconds before the first round, because the process has enough other work at its start. */
 const firstAfterMs = 60_000
 
 type RetentionDeps = Pick<EffectDeps, 'db' | 'locks' | 'log'>
 
 /**
- * One round over what is old, in one process at a time; a failure is noted and the next round
- * begins at the start.
+ * Runs one round that removes old rows, in one process at a time. A failure is recorded, and the
+ * next round begins again.
  */
 async function retentionRound({ db, locks, log }: RetentionDeps, signal: AbortSignal): Promise<void> {
   try {
     const removed = await withAdvisoryLock(locks, 'retention', () => removeOld(db, signal))
-    if (removed && Object.values(removed).some((count) => count > 0)) log.info(removed, 'removed what is old')
+    if (removed && Object.values(removed).some((count) => count > 0)) log.info(removed, 'removed old rows')
   } catch (error) {
-    log.error({ err: error }, 'retention did not go through what is old; the next round comes')
+    log.error({ err: error }, 'deleting old rows failed; the next run tries it again')
   }
 }
 
-/** Runs a round every hour. Answers how to stop: between two batches. */
+/** Runs a round every hour. Returns a function that stops between two batches. */
 export function startRetention(deps: RetentionDeps): () => void {
   const stopping = new AbortController()
   let timer: NodeJS.Timeout

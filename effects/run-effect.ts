@@ -34,34 +34,40 @@ type EffectRequest = {
   tool: string
   actionDigest: string
   incidentId?: string | null
-  /** A person's own write of low risk: what it touches, for its lease and its row of the audit. */
+  /**
+   * Targets and audit text of a person's own write of low risk, for its lease and its audit row.
+   */
   direct?: { targets: ResourceRef[]; detail: string }
 }
 
 type EffectSteps = {
-  /** Checks that the state is still the approved one. Runs only before the key is accepted. */
+  /** Checks that the state is still the approved one. Called only before the key is accepted. */
   before?: () => Promise<void>
-  /** Does the write. Null: its ending is not known yet. */
+  /** Does the write. Returns null if the ending is not known yet. */
   perform(key: string): Promise<EffectEnding | null>
 }
 
-/** A caller waits 30 s at most. Then the write still runs, and the key tells more. */
+/**
+ * Milliseconds after which a caller is answered, because callers wait at most 30 s. The write then
+ * still runs, and its outcome can be read by its key.
+ */
 const answerWithinMs = 25_000
 
 /**
- * Runs a write once a key, however often asked. The accepting row is committed before the platform
- * or device is called, and the work goes on when the caller stops waiting. Answers the effect so
- * far.
+ * Runs a write once per key, however often it is requested. The row that accepts the key is
+ * committed before the platform or device is called, and the work continues if the caller stops
+ * waiting. Returns the effect so far.
  */
 export async function runEffect(deps: EffectDeps, request: EffectRequest, steps: EffectSteps): Promise<WriteRecord> {
   const { db, log } = deps
   const { tool, actionDigest } = request
   const key = getEffectKey(request)
   const work = startOnce(deps, key, request, steps)
-  // A caller that left hears of no fault: the log does, and the key still answers.
+  // Logs a fault that occurs after the caller left; the outcome can still be read by the key.
   work.catch(
     (error) =>
-      error instanceof EffectRefused || log.error({ err: error, key, tool }, 'an effect was not carried to its end'),
+      error instanceof EffectRefused ||
+      log.error({ err: error, key, tool }, 'the result of a write could not be recorded'),
   )
 
   let timer: NodeJS.Timeout | undefined
@@ -72,7 +78,11 @@ export async function runEffect(deps: EffectDeps, request: EffectRequest, steps:
 
   const effect = outcome === false ? await reconcileEffect(deps, key) : await effectByKey(db, key)
   if (!effect) {
-    throw new EffectRefused('unavailable', 'EFFECT_BUSY', 'Another request with this key is about to be accepted.')
+    throw new EffectRefused(
+      'unavailable',
+      'EFFECT_BUSY',
+      'Another request with this key is being accepted: try again later.',
+    )
   }
   if (effect.actionDigest !== actionDigest) {
     throw new EffectRefused('invalid', 'IDEMPOTENCY_KEY_REUSED', 'This Idempotency-Key was used for another action.')
@@ -80,12 +90,15 @@ export async function runEffect(deps: EffectDeps, request: EffectRequest, steps:
   return effect
 }
 
-/** The key of a write: an agent's step key, or the one that a person sent. */
+/** Returns the key of a write: the step key of an agent's call, or the key that a person sent. */
 function getEffectKey({ principal, key, judged }: Pick<EffectRequest, 'principal' | 'key' | 'judged'>): string {
   return judged?.stepKey ?? `api:${principal.tokenId}:${key ?? randomUUID()}`
 }
 
-/** False where the key was accepted before, null where another process is working on it. */
+/**
+ * Starts the write. Returns false if the key was accepted before, and null if another process runs
+ * the write.
+ */
 async function startOnce(
   deps: EffectDeps,
   key: string,
@@ -96,7 +109,8 @@ async function startOnce(
   const { tool, actionDigest } = request
   const incidentId = request.judged?.incidentId ?? request.incidentId ?? null
   return await withAdvisoryLock(locks, effectLock(key), async () => {
-    // The write itself changes the state that `before` compares, so a repeated request skips it.
+    // Skips the checks for a repeated request, because the write itself changes the state that
+    // `before` compares.
     if (!(await effectByKey(db, key))) {
       await before?.()
       await requireAsLeft(deps, request.judged)
@@ -114,8 +128,8 @@ async function startOnce(
 }
 
 /**
- * Accepts the key; a person's own write takes its targets and leaves its audit row with it, or
- * nothing is accepted.
+ * Accepts the key. A person's own write also takes its targets and writes its audit row, in the
+ * same transaction.
  */
 async function accept(
   db: Db,
@@ -126,7 +140,8 @@ async function accept(
   return await db.transaction().execute(async (trx) => {
     if (!(await acceptEffect(trx, effect))) return false
     const busy = await takeLeasesOfEffect(trx, effect.key, direct.targets)
-    if (busy) throw new EffectRefused('conflict', 'TARGET_BUSY', `${busy} is being written to: look again later.`)
+    if (busy)
+      throw new EffectRefused('conflict', 'TARGET_BUSY', `Another write to ${busy} is running: try again later.`)
     const subject = direct.targets.map(resourceKey).join(', ')
     const detail = `${direct.detail} (${effect.key})`
     await recordAudit(trx, { who: principal.name, what: 'platform.acted', subject, detail })
@@ -134,28 +149,29 @@ async function accept(
   })
 }
 
-/** The noted state of a VM or database before the write. */
+/** Returns the state of a VM or database that was recorded before the write. */
 function notesOf({ before, compared }: Record<string, unknown>): Record<string, unknown> {
   return { ...(before !== undefined && { before }), ...(compared !== undefined && { compared }) }
 }
 
 type KnownEffect = WriteRecord & { actionDigest: string; tool: string }
 
-/** Until then the process that runs the effect is expected to write its ending. */
+/** Seconds in which the process that runs a write is expected to record the ending. */
 const reconcileAfterSeconds = 5
-/** A write that is not in the platform's journal after this long was lost on its way. */
+/** Seconds after which a write that is not in the platform's journal counts as lost. */
 const lostAfterSeconds = 60
 /**
- * After this long an approval is too old to continue under: finished steps are recorded, the rest
- * skipped.
+ * Seconds after which an approval is too old to continue a plan: steps that ended are recorded, and
+ * the rest is skipped.
  */
 const resumeWithinSeconds = 3_600
-/** A caller is answered after this long at the latest: continuing a plan takes longer. */
+/** Milliseconds after which a caller is answered, because it may take longer to continue a plan. */
 const answerReconcileWithinMs = 2_000
 
 /**
- * An effect as it stands. Where its process ended, or its answer was lost, platform or device are
- * asked for its keys, and their word is stored. A half-done plan continues under its approval.
+ * Returns the current state of an effect. If the effect's process ended or its answer was lost, the
+ * platform or device is queried and its answer is stored. A plan that was interrupted continues
+ * under its approval.
  */
 export async function reconcileEffect(deps: EffectDeps, key: string): Promise<KnownEffect | null> {
   const { db, locks, platform, log } = deps
@@ -172,18 +188,21 @@ export async function reconcileEffect(deps: EffectDeps, key: string): Promise<Kn
     else if (isDatabaseWrite(now.tool)) ending = isLost ? lostAtDatabase : null
     else if (now.tool === runJobTool) ending = await reconcileJob(deps, now.result, isLost)
     else if (platform) ending = await reconcilePlatformWrite(deps, platform, key, runningSeconds)
-    // Notes from its running stay: a later look compares with them.
+    // Keeps the notes about the state before the write, because a later read compares with them.
     if (ending) await finishEffect(db, key, { ...ending, result: { ...notesOf(now.result), ...ending.result } })
   })
-  work.catch((error) => log.error({ err: error, key }, 'an effect could not be settled'))
+  work.catch((error) => log.error({ err: error, key }, 'the result of a write could not be determined'))
   await Promise.race([work, sleep(answerReconcileWithinMs, undefined, { ref: false })])
   return await effectByKey(db, key)
 }
 
-/** A server of a database keeps no journal of what it was sent: a look says how it is now. */
+/**
+ * Ending of a lost write to a database. A database server keeps no journal of writes, so only a
+ * read shows the state.
+ */
 const lostAtDatabase: EffectEnding = {
   status: 'indeterminate',
-  detail: 'the process that sent it ended: it may have been done',
+  detail: 'the process that sent the write ended, so the write may have been done',
   result: {},
 }
 
@@ -199,9 +218,9 @@ async function reconcilePlatformWrite(
     if (plan !== null) return await resumePlan(deps, platform, key, { proposalId: plan, runningSeconds })
     const answer = await platform.effect(key)
     if (answer) return toEnding(answer)
-    return isLost ? { status: 'failed', detail: 'it never reached the platform', result: {} } : null
+    return isLost ? { status: 'failed', detail: 'the write never reached the platform', result: {} } : null
   } catch (error) {
-    // An unreachable platform proves nothing, so nothing is written down.
+    // Records nothing, because an unreachable platform proves nothing.
     if (error instanceof PlatformError || error instanceof HttpError) return null
     throw error
   }
@@ -223,15 +242,16 @@ async function resumePlan(
 }
 
 /**
- * Asks the device again under the same key, request and grant. Its journal answers what it did; an
- * expired grant means it never began. Null while it cannot be asked.
+ * Sends the call to the device again under the same key, request and grant. The device's journal
+ * answers what it did; an expired grant means that the call never began. Null while the device
+ * cannot be reached.
  */
 async function reconcileDeviceWrite(deps: EffectDeps, key: string, isLost: boolean): Promise<EffectEnding | null> {
   const { db } = deps
   const started = await eventByStepKey(db, key, 'tool_started')
   const call = await callByKey(db, key)
   if (!started || !call) {
-    return isLost ? { status: 'failed', detail: 'it never reached the device', result: {} } : null
+    return isLost ? { status: 'failed', detail: 'the write never reached the device', result: {} } : null
   }
   const asked = toDeviceCall(started.metadata.tool, started.metadata.arguments)
   const device = await deviceById(db, call.deviceId)
@@ -250,7 +270,8 @@ async function reconcileDeviceWrite(deps: EffectDeps, key: string, isLost: boole
       deadlineMs: device.timeoutSeconds * 1000,
       endedBadly: (result) => whyEndedBadly(mapped, result) !== null,
     })
-    // A device that is unreachable now says nothing about what reached it before.
+    // Returns null, because a device that is unreachable now may still have received the call
+    // before.
     if (reply.kind !== 'answer') return null
     return toDeviceEnding({ executor, mapped }, reply)
   } catch (error) {

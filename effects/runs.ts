@@ -10,45 +10,46 @@ const signals = { decided, alertResolved, cancelInvestigation }
 export type RunSignal = keyof typeof signals
 
 /**
- * Runs, as this process reaches them through Temporal. Each call is best effort and ends in time:
- * rows decide, the queue ticks once a minute, and a run reads its rows when it wakes.
+ * Investigations, as this process reaches them through Temporal. Calls are best effort, with a time
+ * limit: rows decide, the queue ticks once a minute, and a run reads its rows when it wakes.
  */
 export type Runs = {
-  /** `gone`: no such run is open. `unreached`: Temporal did not answer. */
+  /** Sends a signal to a run. `gone`: no such run is open. `unreached`: Temporal did not answer. */
   tell(
     run: { incidentId: string; attempt: number },
     signal: RunSignal,
     withinMs: number,
   ): Promise<'told' | 'gone' | 'unreached'>
   /**
-   * Starts the run of a person's own write; false where Temporal is silent, and the queue starts it
-   * within a minute.
+   * Starts the run of a person's own write. Returns false if Temporal does not answer; the queue
+   * then starts the run within a minute.
    */
   startManualChange(incidentId: string): Promise<boolean>
-  /** Triggers the queue now instead of at the next minute. Many triggers at once are one. */
+  /** Triggers the queue now instead of at the next minute. Many triggers at once count as one. */
   triggerQueue(): void
   isReachable(withinMs: number): Promise<boolean>
   /**
-   * Whether an execution is open for this attempt. `gone`: Temporal knows none, it ended, or the
-   * open one did not make the claim. `unreached`: Temporal is silent, and nothing follows.
+   * Whether an execution is open for this attempt. `gone`: Temporal has none, the execution ended,
+   * or the open one did not make the claim. `unreached`: Temporal does not answer, so nothing is
+   * known.
    */
   carries?(
     run: { incidentId: string; attempt: number; runId: string | null },
     withinMs: number,
   ): Promise<'open' | 'gone' | 'unreached'>
-  /** The queue's Schedule and the workers; null where Temporal did not answer in time. */
+  /** Reads the queue's Schedule and the workers; null if Temporal did not answer in time. */
   queue?(withinMs: number): Promise<QueueState | null>
 }
 
 export type QueueState = {
   schedule: ScheduleState | null
-  /** Workers that asked for work in the last minutes, by name. */
+  /** Names of the workers that polled in the last minutes. */
   workers: string[]
-  /** Search attributes that the workflows set and the namespace does not know. */
+  /** Search attributes that the workflows set and that the namespace lacks. */
   missingAttributes: string[]
 }
 
-/** The Schedule as Temporal reports it; its note is free text from outside. */
+/** The Schedule as Temporal reports it. `note` is untrusted text. */
 type ScheduleState = {
   paused: boolean
   note: string | null
@@ -59,30 +60,16 @@ type ScheduleState = {
 
 const triggerWithinMs = 2_000
 
-/** With any other status, also one that a later Temporal adds, the run may go on. */
+/**
+ * Statuses with which a run has ended. With any other status, such as one of a later Temporal, the
+ * run may be open.
+ */
 const ended: ReadonlySet<string> = new Set(['COMPLETED', 'FAILED', 'CANCELLED', 'TERMINATED', 'TIMED_OUT'])
 
 export function temporalRuns(client: Client, log: Logger): Runs {
   const within = <T>(ms: number, ask: () => Promise<T>): Promise<T> => client.withDeadline(Date.now() + ms, ask)
-  let isTriggering = false
-  let again = false
-
-  const trigger = async () => {
-    isTriggering = true
-    try {
-      while (again) {
-        again = false
-        const handle = client.schedule.getHandle(queueScheduleId)
-        await within(triggerWithinMs, () => handle.trigger(ScheduleOverlapPolicy.SKIP))
-      }
-    } catch (error) {
-      log.debug({ err: error }, 'the queue was not triggered: it ticks by itself')
-    } finally {
-      isTriggering = false
-    }
-  }
-
   return {
+    triggerQueue: queueTrigger(client, log),
     async tell({ incidentId, attempt }, signal, withinMs) {
       try {
         const handle = client.workflow.getHandle(investigationId({ incidentId, attempt }))
@@ -90,7 +77,7 @@ export function temporalRuns(client: Client, log: Logger): Runs {
         return 'told'
       } catch (error) {
         if (error instanceof WorkflowNotFoundError) return 'gone'
-        log.warn({ incidentId, attempt, signal, err: error }, 'a run could not be told')
+        log.warn({ incidentId, attempt, signal, err: error }, 'a run could not be notified')
         return 'unreached'
       }
     },
@@ -113,10 +100,6 @@ export function temporalRuns(client: Client, log: Logger): Runs {
         return false
       }
     },
-    triggerQueue() {
-      again = true
-      if (!isTriggering) void trigger()
-    },
     async queue(withinMs) {
       try {
         return await within(withinMs, () => queueState(client))
@@ -133,6 +116,32 @@ export function temporalRuns(client: Client, log: Logger): Runs {
         return false
       }
     },
+  }
+}
+
+/**
+ * Returns a function that triggers a tick of the queue. A call during a request causes one more.
+ */
+function queueTrigger(client: Client, log: Logger): () => void {
+  let isTriggering = false
+  let again = false
+  const trigger = async () => {
+    isTriggering = true
+    try {
+      while (again) {
+        again = false
+        const handle = client.schedule.getHandle(queueScheduleId)
+        await client.withDeadline(Date.now() + triggerWithinMs, () => handle.trigger(ScheduleOverlapPolicy.SKIP))
+      }
+    } catch (error) {
+      log.debug({ err: error }, 'the queue was not triggered; its Schedule will start it')
+    } finally {
+      isTriggering = false
+    }
+  }
+  return () => {
+    again = true
+    if (!isTriggering) void trigger()
   }
 }
 
@@ -154,7 +163,7 @@ async function queueState(client: Client): Promise<QueueState> {
   }
 }
 
-/** Null where it was deleted. */
+/** Reads the Schedule of the queue; null if it was deleted. */
 async function scheduleState(client: Client): Promise<ScheduleState | null> {
   try {
     const { info, spec, state } = await client.schedule.getHandle(queueScheduleId).describe()
@@ -172,7 +181,7 @@ async function scheduleState(client: Client): Promise<ScheduleState | null> {
   }
 }
 
-/** Where no Temporal is configured. */
+/** Used if no Temporal is configured. */
 export const noRuns: Runs = {
   tell: async () => 'unreached',
   startManualChange: async () => false,

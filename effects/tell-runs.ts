@@ -2,7 +2,10 @@ import type { Logger } from 'pino'
 import type { IngestResult } from '../db/alerts/alerts.ts'
 import type { Runs } from './runs.ts'
 
-/** Best effort: the queue ticks by itself, and a run sees in rows that its alerts ended. */
+/**
+ * Notifies the queue and runs of stored alerts. May fail: the queue ticks anyway, and a run sees in
+ * rows that its alerts ended.
+ */
 export async function tellRuns(
   { runs, log }: { runs: Pick<Runs, 'tell' | 'triggerQueue'>; log: Pick<Logger, 'warn'> },
   ingested: readonly IngestResult[],
@@ -10,9 +13,9 @@ export async function tellRuns(
   if (ingested.some(({ wakesQueue }) => wakesQueue)) runs.triggerQueue()
   try {
     const over = new Map(ingested.flatMap(({ tellRun }) => (tellRun ? [[tellRun.incidentId, tellRun]] : [])))
-    // Where Temporal does not answer one it answers none.
+    // Stops after the first request that Temporal does not answer, because it will answer no other.
     for (const run of over.values()) if ((await runs.tell(run, 'alertResolved', 2_000)) === 'unreached') return
   } catch (error) {
-    log.warn({ err: error }, 'the end of an alert was stored, but its run was not told')
+    log.warn({ err: error }, 'the end of an alert was stored, but its run was not notified')
   }
 }

@@ -33,16 +33,16 @@ import { requireUnchanged, type StoredPlan } from './plan-state.ts'
 import { prepareRepair, readVm } from './vm-repair.ts'
 
 /**
- * Taking back one write. The call for it, and the state that the write left, are on its own row
- * (`undo` of `tool_finished`). Done for that state alone: looked at when a person asks, when the
- * kernel judges, just before the write is accepted, and by the device where it can compare
- * (`if_head`, `if_run`).
+ * Undoes one write. The call that undoes it, and the state that it left, are on the write's own row
+ * (`undo` of `tool_finished`). An undo is valid for that state only. The state is compared when a
+ * person asks, when the kernel judges, just before the write is accepted, and by the device if it
+ * can (`if_head`, `if_run`).
  */
 
-/** A write that has an undo, as its row recorded it. */
+/** A write with its undo, as the write's row recorded it. */
 export type UndoableWrite = LoggedWrite & { undo: DeclaredUndo }
 
-/** Why a write cannot be taken back, by its rows alone: nothing is looked at. */
+/** The reason why a write cannot be undone, found from its rows only; nothing else is read. */
 type WhyNot = { code: string; detail: string }
 
 export function whyNoUndo(write: LoggedWrite, undos: readonly UndoStanding[]): WhyNot | null {
@@ -51,14 +51,14 @@ export function whyNoUndo(write: LoggedWrite, undos: readonly UndoStanding[]): W
 
 function whyNotDone({ started, finished }: LoggedWrite): WhyNot | null {
   const { tool } = started.metadata
-  if (!finished) return { code: 'WRITE_UNDER_WAY', detail: `${tool} is still under way: wait for its end.` }
+  if (!finished) return { code: 'WRITE_UNDER_WAY', detail: `${tool} is still running: wait until it ends.` }
   const { outcome, result } = finished.metadata
   if (outcome === 'failed') {
     const why = result.error?.message ?? 'it failed'
-    return { code: 'NOT_CARRIED_OUT', detail: `${tool} was not carried out (${why}): there is nothing to undo.` }
+    return { code: 'NOT_CARRIED_OUT', detail: `${tool} did not run (${why}), so there is nothing to undo.` }
   }
   if (outcome === 'done') return null
-  return { code: 'OUTCOME_UNKNOWN', detail: `What became of ${tool} is not known: look at its target yourself.` }
+  return { code: 'OUTCOME_UNKNOWN', detail: `The result of ${tool} is not known. Check the target yourself.` }
 }
 
 function whyNotDeclared({ started, finished }: LoggedWrite): WhyNot | null {
@@ -66,8 +66,8 @@ function whyNotDeclared({ started, finished }: LoggedWrite): WhyNot | null {
   const undo = finished?.metadata.undo
   if (undo && !('none' in undo)) return null
   if (undo) return { code: 'NO_UNDO', detail: `This ${tool} has no undo: ${undo.none}.` }
-  if (!tools.get(tool)?.undo) return { code: 'NO_UNDO', detail: `${tool} declares no undo: take it back by hand.` }
-  const detail = `The row of this ${tool} does not say what it left: an older version wrote it, or a person's data was erased from it.`
+  if (!tools.get(tool)?.undo) return { code: 'NO_UNDO', detail: `${tool} has no undo: reverse it by hand.` }
+  const detail = `The row of this ${tool} does not record the state that it left. An older version wrote the row, or a person's data was erased from it.`
   return { code: 'UNDO_NOT_RECORDED', detail }
 }
 
@@ -75,22 +75,28 @@ function whyAgain(undos: readonly UndoStanding[]): WhyNot | null {
   const by = (standing: UndoStanding['standing']) => undos.find((each) => each.standing === standing)?.incidentId
   const [undone, unclear, underWay] = [by('undone'), by('unclear'), by('under_way')]
   if (undone)
-    return { code: 'UNDONE_ALREADY', detail: `It was undone by ${undone}. To take that back, undo ${undone}.` }
+    return { code: 'UNDONE_ALREADY', detail: `${undone} undid this write. To reverse the undo, undo ${undone}.` }
   if (unclear)
-    return { code: 'UNDO_UNCLEAR', detail: `${unclear} may have undone it: look at that incident and at the target.` }
+    return {
+      code: 'UNDO_UNCLEAR',
+      detail: `${unclear} may have undone this write: check that incident and the target.`,
+    }
   if (underWay)
-    return { code: 'UNDO_UNDER_WAY', detail: `${underWay} undoes it already: that one goes on, or is denied there.` }
+    return {
+      code: 'UNDO_UNDER_WAY',
+      detail: `${underWay} is already undoing this write. Wait for that undo, or deny it in that incident.`,
+    }
   return null
 }
 
-/** The write, if its rows allow that it is taken back; refused precisely otherwise. */
+/** Returns the write if its rows allow an undo; otherwise refuses with the reason. */
 export async function requireUndoable({ db }: Pick<EffectDeps, 'db'>, write: LoggedWrite): Promise<UndoableWrite> {
   const why = whyNoUndo(write, await undosOf(db, write.started.stepKey ?? ''))
   if (why) throw new EffectRefused('conflict', why.code, why.detail)
   return { ...write, undo: write.finished?.metadata.undo as DeclaredUndo }
 }
 
-/** Is all as the write left it? By a look of now. */
+/** Compares the state now with the one that the write left. */
 export async function lookAtLeft(deps: EffectDeps, { started, undo }: UndoableWrite): Promise<UndoLook> {
   return compareLeft(undo.left, await readLeft(deps, started, undo), started.incidentId)
 }
@@ -124,11 +130,15 @@ async function readLeft(
 async function readPlaces(deps: EffectDeps, moves: readonly { vm: string }[]): Promise<LeftBehind | null> {
   const seen = await Promise.all(moves.map(async ({ vm }) => ({ vm, now: await readVm(deps, vm) })))
   if (seen.some(({ now }) => now === null)) return null
-  // A migration begins no run: when it began says nothing of what the plan left.
+  // Ignores the start time, because a migration does not restart the VM, so the time says nothing
+  // about the plan.
   return Object.assign({}, ...seen.map(({ vm, now }) => now && vmLeft(vm, { ...now, startedAt: null })))
 }
 
-/** The call as it is asked for now: of a plan a new one, for the state of now, that goes back. */
+/**
+ * Returns the call to make now. For a plan, it is a new plan for the current state that moves the
+ * VMs back.
+ */
 export async function resolveUndo(
   deps: EffectDeps,
   { started, undo }: UndoableWrite,
@@ -147,7 +157,10 @@ const named = ({ job, kind, id }: Record<string, unknown>) => ({
 
 const answerWithinMs = 60_000
 
-/** A job's check goes on without a waiter: a second ask takes its answer. Null: too slow. */
+/**
+ * Asks until there is an answer, because a job's check continues and a later request takes its
+ * result. Null if that takes too long.
+ */
 async function untilKnown<T>(ask: () => Promise<T | null>): Promise<T | null> {
   const untilMs = performance.now() + answerWithinMs
   for (;;) {
@@ -158,7 +171,7 @@ async function untilKnown<T>(ask: () => Promise<T | null>): Promise<T | null> {
 
 type Prepared = Omit<Preparation, 'dryRun' | 'identity'> & { summary: string }
 
-/** What the undo would touch, from the world as it is now: the same dry run as of any write. */
+/** Describes what the undo would touch now, by the same dry run as for any write. */
 export async function prepareUndo(
   deps: EffectDeps,
   { started }: UndoableWrite,
@@ -179,7 +192,7 @@ export async function prepareUndo(
     const { dryRun, targets, stateFingerprint } = await prepareRepair(deps, action, String(args.id))
     return { targets, stateFingerprint, summary: dryRun.summary }
   }
-  throw new EffectRefused('conflict', 'NO_UNDO', `${tool} cannot take anything back here.`)
+  throw new EffectRefused('conflict', 'NO_UNDO', `${tool} cannot undo anything here.`)
 }
 
 async function prepareOnDevice(
@@ -190,7 +203,7 @@ async function prepareOnDevice(
 ): Promise<Prepared> {
   const { device } = await requireExecutor(deps.db, on)
   if (!comparesState(device.health)) {
-    const detail = `The agent of ${device.id} is older than undo, and would not compare the state when it acts: update it. Nothing was undone.`
+    const detail = `The agent of ${device.id} is too old to compare the state before an undo. Update it. Nothing was undone.`
     throw new EffectRefused('conflict', 'AGENT_TOO_OLD', detail)
   }
   const at = { incidentId, attempt, key: stepKey ?? '' }
@@ -210,7 +223,7 @@ async function preparePlan(deps: EffectDeps, found: StoredPlan): Promise<Prepare
   }
 }
 
-/** The refusal of an undo over a changed state: names what is otherwise, and where to look. */
+/** Refuses an undo because the state changed. Names the difference, and where to check. */
 export function movedOn(look: UndoLook, { started }: LoggedWrite): EffectRefused {
   const detail = formatMovedOn(
     look,
@@ -219,21 +232,24 @@ export function movedOn(look: UndoLook, { started }: LoggedWrite): EffectRefused
   return new EffectRefused('state_changed', 'UNDO_MOVED_ON', detail)
 }
 
-/** Just before an undo is accepted: all is as its write left it. Nothing to do for other writes. */
+/** Checks before an undo that everything is as its write left it. Does nothing for other writes. */
 export async function requireAsLeft(deps: EffectDeps, judged: IncidentEvent<'tool_started'> | null): Promise<void> {
   const undoes = judged && (await undoOfRun(deps.db, judged.incidentId))
   if (!undoes) return
   const write = await writeByKey(deps.db, undoes.key)
   const undo = write?.finished?.metadata.undo
   if (!write || !undo || 'none' in undo) {
-    const detail = `The row of the write that this takes back is gone (${undoes.incidentId}). Nothing was undone.`
+    const detail = `The row of the write to undo (${undoes.incidentId}) does not exist any more. Nothing was undone.`
     throw new EffectRefused('state_changed', 'UNDO_MOVED_ON', detail)
   }
   const look = await lookAtLeft(deps, { ...write, undo })
   if (!look.isAsLeft) throw movedOn(look, write)
 }
 
-/** The write and why it may not be taken back, with a look at the present if rows allow it. */
+/**
+ * Returns a write and why it may not be undone. Compares the current state if the rows have an
+ * undo.
+ */
 export async function showUndo(deps: EffectDeps, write: LoggedWrite) {
   const undos = await undosOf(deps.db, write.started.stepKey ?? '')
   const recorded = write.finished?.metadata.undo

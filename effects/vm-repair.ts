@@ -14,12 +14,15 @@ import { type EffectDeps, EffectRefused, type Ending, refuseMissing } from './ef
 import { followWrite } from './follow-write.ts'
 import { isSameFingerprint } from './plan-state.ts'
 
-/** A VM that can be repaired where it is, as the platform reports it now. */
+/** A VM that can be repaired on its host, as the platform reports it now. */
 export type ReadyVm = { vm: VmState & { host: string }; host: Pick<HostState, 'id' | 'state'> }
 
 type RepairDeps = Pick<EffectDeps, 'db' | 'state'>
 
-/** The VM now; refused where this repair would be useless, or cross another. */
+/**
+ * Returns the VM as it is now. Refuses a repair that would be useless or would conflict with
+ * another write.
+ */
 async function requireRepairable(deps: RepairDeps, action: VmAction, id: string): Promise<ReadyVm> {
   const { db, state } = deps
   state.forget()
@@ -28,14 +31,18 @@ async function requireRepairable(deps: RepairDeps, action: VmAction, id: string)
   if (!vm) throw refuseMissing(`VM ${id}`)
   const host = vm.host === null ? null : await hostById(systemScope(db), vm.host)
   if (vm.host === null || !host) {
-    throw new EffectRefused('conflict', 'NO_HOST', `${id} is on no host: plan where it goes (schedule_ha_proposal).`)
+    throw new EffectRefused('conflict', 'NO_HOST', `${id} is on no host: plan a host for it (schedule_ha_proposal).`)
   }
   refuseHost(action, id, host)
   if (vm.busy)
-    throw new EffectRefused('conflict', 'VM_BUSY', `${id} is busy (${vm.busy}): look again once that is over.`)
+    throw new EffectRefused(
+      'conflict',
+      'VM_BUSY',
+      `${id} is busy (${vm.busy}): try again when that operation has ended.`,
+    )
   const plan = await planUnderWay(db, id)
   if (plan !== null) {
-    const detail = `Plan ${plan} is being carried out and brings ${id} somewhere: look again once it has ended.`
+    const detail = `Plan ${plan} is running and moves ${id}: try again when the plan has ended.`
     throw new EffectRefused('conflict', 'TARGET_BUSY', detail)
   }
   refuseNoUse(action, vm)
@@ -44,18 +51,18 @@ async function requireRepairable(deps: RepairDeps, action: VmAction, id: string)
 
 function refuseHost(action: VmAction, id: string, host: Pick<HostState, 'id' | 'state'>): void {
   if (host.state === 'dead') {
-    const detail = `${id} is on ${host.id}, which is down: plan where it goes instead (schedule_ha_proposal, intent recover).`
+    const detail = `${id} is on ${host.id}, which is down: plan another host for it (schedule_ha_proposal, intent recover).`
     throw new EffectRefused('conflict', 'HOST_DOWN', detail)
   }
   if (host.state === 'draining' && action === 'start') {
-    const detail = `${id} is on ${host.id}, which is to be emptied: plan where it goes instead (schedule_ha_proposal, intent drain).`
+    const detail = `${id} is on ${host.id}, which is being emptied: plan another host for it (schedule_ha_proposal, intent drain).`
     throw new EffectRefused('conflict', 'HOST_DRAINING', detail)
   }
 }
 
 function refuseNoUse(action: VmAction, { id, host, running }: VmState): void {
   if (action === 'start' && running) {
-    const detail = `${id} runs on ${host} already. Where it does not answer, ${vmTools.restart} may help.`
+    const detail = `${id} runs on ${host} already. If it does not answer, ${vmTools.restart} may help.`
     throw new EffectRefused('conflict', 'NOTHING_TO_CHANGE', detail)
   }
   if (action === 'stop' && !running)
@@ -64,12 +71,12 @@ function refuseNoUse(action: VmAction, { id, host, running }: VmState): void {
     throw new EffectRefused(
       'conflict',
       'NOT_RUNNING',
-      `${id} is stopped, and only what runs is restarted: ${vmTools.start}.`,
+      `${id} is stopped, and only a running VM restarts. Use ${vmTools.start}.`,
     )
   }
 }
 
-/** The decision's subject: this VM on this host, running or not. */
+/** Identifies what was decided about: this VM on this host, running or not. */
 function fingerprintOf({ vm, host }: ReadyVm): string {
   const { id, running, haGroup } = vm
   return digestOf({ id, host: host.id, hostState: host.state, running, haGroup })
@@ -82,7 +89,7 @@ function targetsOf({ vm, host }: ReadyVm): ResourceRef[] {
   ]
 }
 
-/** A repair's reach, by the platform's state now and the registry's relations. Changes nothing. */
+/** Describes what a repair affects, by the platform's state and the registry. Changes nothing. */
 export async function prepareRepair(deps: RepairDeps, action: VmAction, id: string): Promise<Preparation> {
   const ready = await requireRepairable(deps, action, id)
   const { vm, host } = ready
@@ -92,8 +99,8 @@ export async function prepareRepair(deps: RepairDeps, action: VmAction, id: stri
     vm.haGroup === null ? 'it is in no ha_group' : `it is in the ha_group ${vm.haGroup}`,
     ...(vm.tenant === null ? [] : [`it belongs to the tenant ${vm.tenant}`]),
     dependents.length === 0
-      ? 'the registry knows nothing that depends on it'
-      : `on it depend: ${dependents.join(', ')}`,
+      ? 'nothing in the registry depends on it'
+      : `resources that depend on it: ${dependents.join(', ')}`,
     effectWords[action],
     `undo: ${undo[action]}`,
   ]
@@ -116,25 +123,25 @@ export async function prepareRepair(deps: RepairDeps, action: VmAction, id: stri
 }
 
 const effectWords: Record<VmAction, string> = {
-  start: 'it would be started there',
-  stop: 'it would be shut down, forced after a minute where the platform can, and stay stopped',
-  restart: 'it would be shut down and started again there; what runs in it is interrupted',
+  start: 'the VM would be started there',
+  stop: 'the VM would be shut down, by force after a minute if the platform can, and stay stopped',
+  restart: 'the VM would be shut down and started again there; its processes are interrupted',
 }
 const untried: Record<VmAction, string> = {
-  start: 'Whether it comes up, and what runs in it, shows only then.',
-  stop: 'Whether it shuts down by itself shows only then.',
-  restart: 'Whether it shuts down by itself and comes up again shows only then.',
+  start: 'Only the start shows whether the VM comes up, and what runs in it.',
+  stop: 'Only the stop shows whether the VM shuts down without force.',
+  restart: 'Only the restart shows whether the VM shuts down without force and comes up again.',
 }
 const undo: Record<VmAction, string> = {
   start: vmTools.stop,
   stop: vmTools.start,
-  restart: 'none; what it interrupts does not come back by itself',
+  restart: 'none; interrupted work is not resumed',
 }
 const capital = (text: string) => text.charAt(0).toUpperCase() + text.slice(1)
 
 const maxDependents = 20
 
-/** What runs on it, belongs to it or depends on it, under any of its names. */
+/** Lists the resources that run on the VM, belong to it or depend on it, under any of its names. */
 async function dependentsOf({ db }: Pick<RepairDeps, 'db'>, id: string): Promise<string[]> {
   const own: ResourceRef = { kind: 'vm', id }
   const names = [own, ...((await otherNames(db, [own])).get(resourceKey(own)) ?? [])]
@@ -150,7 +157,10 @@ async function dependentsOf({ db }: Pick<RepairDeps, 'db'>, id: string): Promise
 
 const counting: ReadonlySet<string> = new Set(['runs_on', 'depends_on', 'belongs_to'])
 
-/** The VM is as at the decision, and no other incident writes to it or its host. Read just now. */
+/**
+ * Requires that the VM is as it was at the decision, and that no other write to the VM or its host
+ * runs.
+ */
 export async function requireSameVm(
   deps: RepairDeps,
   action: VmAction,
@@ -158,37 +168,40 @@ export async function requireSameVm(
   { ifMatch, incidentId }: { ifMatch: string | undefined; incidentId: string | null },
 ): Promise<ReadyVm> {
   if (!ifMatch) {
-    const detail = 'If-Match: name the stateFingerprint of the dry run that this was decided on.'
+    const detail = 'If-Match: send the stateFingerprint of the approved dry run.'
     throw new EffectRefused('precondition_required', 'IF_MATCH_REQUIRED', detail)
   }
   const ready = await requireRepairable(deps, action, id).catch(asChanged)
   const current = fingerprintOf(ready)
   if (!isSameFingerprint(ifMatch, current)) {
-    const detail = `${id} or its host is not as it was when this was decided. Nothing was begun.`
+    const detail = `${id} or its host changed since the approval. Nothing was started.`
     throw new EffectRefused('state_changed', 'STATE_CHANGED', detail, { fields: { currentFingerprint: current } })
   }
   const [busy] = await leasesOfOthers(deps.db, incidentId ?? '', targetsOf(ready))
   if (busy) {
-    const detail = `${busy.target} is being written to by ${busy.incidentId}: look again once that is over.`
+    const detail = `${busy.target} is being written to by ${busy.incidentId}: try again when that write has ended.`
     throw new EffectRefused('conflict', 'TARGET_BUSY', detail)
   }
   return ready
 }
 
-/** Possible when it was decided, and not now: what was decided about is gone. */
+/** Reports a changed state, because the repair was possible at the decision. */
 function asChanged(error: unknown): never {
   if (!(error instanceof EffectRefused) || error.kind !== 'conflict' || error.code.endsWith('BUSY')) throw error
-  throw new EffectRefused('state_changed', 'STATE_CHANGED', `${error.message} Nothing was begun.`)
+  throw new EffectRefused('state_changed', 'STATE_CHANGED', `${error.message} Nothing was started.`)
 }
 
 type Repair = { platform: PlatformClient; action: VmAction; ready: ReadyVm; key: string }
 
-/** One repair of a VM at a time, over all processes. Null: unknown; ask by its key. */
+/**
+ * Runs a repair. Only one repair of a VM runs at a time, over all processes. Null if the outcome is
+ * unknown; it can then be read by the key.
+ */
 export async function performRepair(deps: EffectDeps, repair: Repair): Promise<Ending | null> {
   const { vm } = repair.ready
   const done = await withAdvisoryLock(deps.locks, `vm:${vm.id}`, async () => ({ ending: await send(deps, repair) }))
   if (done) return done.ending
-  return { status: 'failed', detail: `nothing was begun: another repair of ${vm.id} is under way`, result: {} }
+  return { status: 'failed', detail: `nothing was started: another repair of ${vm.id} is running`, result: {} }
 }
 
 async function send(deps: EffectDeps, { platform, action, ready: { vm }, key }: Repair): Promise<Ending | null> {
@@ -206,8 +219,8 @@ async function send(deps: EffectDeps, { platform, action, ready: { vm }, key }: 
 const afterWithinMs = 5_000
 
 /**
- * The VM after the repair: an undo is for that state alone. A platform says "done" a moment before
- * it shows it. Null: unreadable.
+ * Reads the VM after the repair, because an undo is for that state only. Repeats the read, because
+ * a platform reports "done" a moment before the new state shows. Null if the VM cannot be read.
  */
 async function lookAfter(deps: RepairDeps, action: VmAction, id: string): Promise<VmBefore | null> {
   const untilMs = performance.now() + afterWithinMs
@@ -220,7 +233,7 @@ async function lookAfter(deps: RepairDeps, action: VmAction, id: string): Promis
   return seen
 }
 
-/** The VM as the platform reports it now; null where there is none. */
+/** Reads the VM as the platform reports it now; null if it does not exist. */
 export async function readVm({ db, state }: RepairDeps, id: string): Promise<VmBefore | null> {
   state.forget()
   await state.requireCurrent()

@@ -19,7 +19,7 @@ import { systemActor } from '../domain/event.ts'
 import type { EffectDeps } from './effect.ts'
 import type { Runs } from './runs.ts'
 
-/** A group whose members waited this long without being started is dead. */
+/** Seconds after which a group counts as dead if members wait and none starts. */
 const strandedAfterSeconds = 180
 
 const dropAnswersEveryMs = 3_600_000
@@ -27,31 +27,34 @@ const dropAnswersEveryMs = 3_600_000
 const reasons = {
   silent: {
     code: 'WATCHDOG_SILENT',
-    reason: 'The investigation wrote nothing for twice its time budget: no run seems to carry it any more',
+    reason: 'The investigation wrote nothing for twice its time budget, so its run seems to be lost',
   },
   unexpired: {
     code: 'WATCHDOG_UNEXPIRED',
-    reason: 'The approval it waited for is long over and the investigation did not go on',
+    reason: 'Its approval ended long ago, but the investigation did not continue',
   },
 } satisfies Record<Overdue['why'], { code: string; reason: string }>
 
 type WatchdogDeps = Pick<EffectDeps, 'db' | 'locks' | 'log'> & { runs: Runs; metrics: { watchdog: Counter } }
 
-/** One round: escalates incidents without a run, releases dead groups. One process at a time. */
+/**
+ * Runs one round, in one process at a time: escalates incidents without a run, and releases dead
+ * groups.
+ */
 export async function runWatchdogRound({ db, locks, runs, metrics, log }: WatchdogDeps): Promise<void> {
   await withAdvisoryLock(locks, 'watchdog', async () => {
     for (const { incidentId, attempt, why } of await overdueIncidents(db)) {
       try {
         const closed = await db.transaction().execute((trx) =>
-          // Closes only the overdue attempt: a run that started meanwhile goes on.
+          // Closes only the overdue attempt, so that a run that started meanwhile continues.
           closeIncident(trx, incidentId, attempt + 1, { status: 'escalated', ...reasons[why] }, watchdogActor),
         )
         if (!closed) continue
         metrics.watchdog.inc({ why })
-        log.warn({ incidentId, attempt, why }, 'escalated an incident that no run carries')
+        log.warn({ incidentId, attempt, why }, 'escalated an incident without a run')
       } catch (error) {
         if (!(error instanceof NotAllowedError || error instanceof StaleRunError))
-          log.error({ err: error, incidentId }, 'could not escalate')
+          log.error({ err: error, incidentId }, 'could not escalate an incident without a run')
       }
     }
     await reclaimLostRuns({ db, locks, runs, metrics, log })
@@ -62,13 +65,16 @@ export async function runWatchdogRound({ db, locks, runs, metrics, log }: Watchd
 
 const carriesWithinMs = 2_000
 
-/** Runs asked a round; the next goes on with the longest silent then. */
+/**
+ * Most runs that are checked in one round; the next round continues with those that have been
+ * silent longest.
+ */
 const maxLooks = 200
 
 /**
- * Asks Temporal for each silent incident's run, and reopens an incident whose run two looks in a
- * row did not find. An unanswered question ends the round: an absent Temporal says nothing of any
- * run.
+ * Checks at Temporal whether silent incidents still have their runs, and reopens an incident whose
+ * run two checks in a row did not find. A request without an answer ends the round, because it says
+ * nothing about any run.
  */
 async function reclaimLostRuns({ db, runs, metrics, log }: WatchdogDeps): Promise<void> {
   if (!runs.carries) return
@@ -82,7 +88,7 @@ async function reclaimLostRuns({ db, runs, metrics, log }: WatchdogDeps): Promis
       if (became === null) continue
       isAnyOpen ||= became === 'open'
       metrics.watchdog.inc({ why: 'lost' })
-      log.warn({ ...carried, became }, 'took an incident back from a run that is gone')
+      log.warn({ ...carried, became }, 'released an incident from a run that no longer exists')
     }
   }
   if (isAnyOpen) runs.triggerQueue()
@@ -90,7 +96,10 @@ async function reclaimLostRuns({ db, runs, metrics, log }: WatchdogDeps): Promis
 
 const tellWithinMs = 2_000
 
-/** Decides, under each incident's lock, what its alerts and the passing of time mean for it. */
+/**
+ * Decides, under each incident's lock, what the state of its alerts and the passing of time mean
+ * for it.
+ */
 async function followAlerts({ db, runs, log }: WatchdogDeps): Promise<void> {
   await findStale(db)
   await findLapsedOwners(db)
@@ -113,7 +122,7 @@ async function followAlerts({ db, runs, log }: WatchdogDeps): Promise<void> {
 
 const watchdogActor = { actor: systemActor, stepKey: null, nextAttempt: true }
 
-/** Runs a round every `intervalSeconds`. Answers how to stop. */
+/** Runs a round every `intervalSeconds`. Returns a function that stops the rounds. */
 export function startWatchdog(deps: WatchdogDeps, intervalSeconds: number): () => void {
   let timer: NodeJS.Timeout
   let stopped = false
@@ -129,7 +138,7 @@ export function startWatchdog(deps: WatchdogDeps, intervalSeconds: number): () =
         droppedAt = performance.now()
       }
     } catch (error) {
-      deps.log.error({ err: error }, 'the watchdog failed; the next round comes')
+      deps.log.error({ err: error }, 'a run of the watchdog failed; the next run tries it again')
     }
     if (!stopped) timer = setTimeout(round, intervalSeconds * 1000)
   }

@@ -23,22 +23,25 @@ import {
 } from './fields.ts'
 
 /**
- * Alertmanager's webhook (version "4") as alerts: as many out as came in, or a reason.
- * Never throws. Lenient in everything but the list itself, since the sender retries no refusal.
+ * Reads Alertmanager's webhook (version "4"). Returns as many alerts as were sent, or a reason.
+ * Never throws. Tolerates all but an unreadable list, because the sender does not repeat a refused
+ * request.
  */
 export function parseAlertmanager(bytes: Uint8Array, nowIso: string): ParsedAlerts {
   return parseGroup(bytes, (item, group) => readAlert(item, group, nowIso))
 }
 
-/** The list of a webhook of Alertmanager's shape, each alert read by `read`. */
+/** Reads a webhook that has the shape of Alertmanager's. `read` reads each alert of its list. */
 export function parseGroup(bytes: Uint8Array, read: (item: RawFields, group: RawFields) => Alert): ParsedAlerts {
   const body = readBody(bytes)
   if (!body.ok) return body
   const group = body.value
-  if (!isFields(group)) return refuse(`the body is ${nameOfShape(group)}, not an object`)
+  if (!isFields(group)) return refuse(`the request body is ${nameOfShape(group)}, not an object`)
   if (!Array.isArray(group.alerts)) return refuse(`"alerts" is ${nameOfShape(group.alerts)}, not a list`)
   if (group.alerts.length > maxAlerts) {
-    return refuse(`it holds ${group.alerts.length} alerts and at most ${maxAlerts} are taken: set max_alerts`)
+    return refuse(
+      `the request has ${group.alerts.length} alerts, and at most ${maxAlerts} are accepted: set max_alerts`,
+    )
   }
   const alerts: Alert[] = []
   for (const [index, item] of group.alerts.entries()) {
@@ -52,7 +55,7 @@ function refuse(reason: string): ParsedAlerts {
   return { ok: false, reason: `not an Alertmanager webhook: ${reason}` }
 }
 
-/** One alert of the list. Lenient: what is missing or unreadable is absent. */
+/** Reads one alert of the list. A missing or unreadable part becomes absent. */
 export function readAlert(item: RawFields, group: RawFields, nowIso: string): Alert {
   const rawLabels = isFields(item.labels) ? item.labels : {}
   const rawAnnotations = isFields(item.annotations) ? item.annotations : {}
@@ -69,8 +72,8 @@ export function readAlert(item: RawFields, group: RawFields, nowIso: string): Al
   const title = nameObject(capChars(rawTitle, maxTitleChars), rawLabels)
   if (rawTitle.length > maxTitleChars) capped.push('title')
 
-  // Its own status, never the group's, which says "firing" while any alert does. An unknown word
-  // fires, and is named.
+  // Uses the status of the alert, not of the group, which is "firing" while any of its alerts
+  // fires. An unknown word counts as firing and is noted on the alert.
   const word = fieldText(item, 'status')?.trim()
   const status = word?.toLowerCase() === 'resolved' ? 'resolved' : 'firing'
   const isKnown = word === undefined || ['resolved', 'firing'].includes(word.toLowerCase())
@@ -103,7 +106,7 @@ function countOf(value: unknown): number {
   return typeof value === 'number' && Number.isInteger(value) && value > 0 ? Math.min(value, 2 ** 31 - 1) : 0
 }
 
-/** Prometheus fixes no words: these are the ones that published rule files use. */
+/** Severity words from published rule files. Prometheus itself defines none. */
 const severities = severityTable({
   critical:
     'critical crit error err high major page fatal emergency emerg alert disaster severe urgent blocker p0 p1 sev0 sev1 s1',

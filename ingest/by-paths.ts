@@ -22,7 +22,7 @@ import {
 } from './fields.ts'
 import { type SiteWords, stateOf } from './state-words.ts'
 
-/** The value at a path of own fields, and of places in a list. */
+/** Returns the value at a path of own properties and list positions. */
 export function valueAt(root: unknown, path: string): unknown {
   let value = root
   for (const name of path.split('.')) {
@@ -34,7 +34,7 @@ export function valueAt(root: unknown, path: string): unknown {
 
 type PathReader = (places: readonly string[]) => string | null
 
-/** Reads the first of some places that says something. */
+/** Returns a reader that finds the first of several places with a value. */
 function readerOf(item: RawFields, isBlank?: RegExp): PathReader {
   const at = (path: string): string | null => {
     const text = spokenText(valueAt(item, path))
@@ -55,8 +55,8 @@ function readerOf(item: RawFields, isBlank?: RegExp): PathReader {
 }
 
 /**
- * The body of a listed sender: one alert, or why it tells of none, or why it is not its body. Never
- * throws.
+ * Reads the request body of a sender in the table. Returns one alert, or why the body reports none,
+ * or why the body is not from that sender. Never throws.
  */
 export function parseByPaths(
   source: string,
@@ -66,22 +66,25 @@ export function parseByPaths(
 ): ParsedAlerts {
   const body = readBody(bytes)
   if (!body.ok) return body
-  if (!isFields(body.value)) return { ok: false, reason: `the body is ${nameOfShape(body.value)}, not an object` }
+  if (!isFields(body.value))
+    return { ok: false, reason: `the request body is ${nameOfShape(body.value)}, not an object` }
   const item = unwrap(body.value, door)
   if ('ignored' in item) return { ok: true, alerts: [], ignored: item.ignored }
   if ('reason' in item) return { ok: false, reason: item.reason }
   const lacks = door.marks.filter((mark) => valueAt(item.fields, mark) === undefined)
-  if (lacks.length > 0) return { ok: false, reason: `it has no ${lacks.map((mark) => `"${mark}"`).join(', ')}` }
+  if (lacks.length > 0)
+    return { ok: false, reason: `the request has no ${lacks.map((mark) => `"${mark}"`).join(', ')}` }
   const read = readerOf(item.fields, door.isBlank)
   for (const { at, is, else: ignored } of door.only ?? []) {
     const word = read([at])
     if (word !== null && !is.test(word)) return { ok: true, alerts: [], ignored }
   }
-  if (read(door.name) === null) return { ok: false, reason: `nothing names it: ${door.name.join(', ')}` }
+  if (read(door.name) === null)
+    return { ok: false, reason: `the request has none of these fields: ${door.name.join(', ')}` }
   return { ok: true, alerts: [readItem(source, door, item.fields, { read, nowIso, site })] }
 }
 
-/** What stands around an alert taken off; null fields never come out. */
+/** Removes the wrapping around an alert, or returns why there is no alert in it. */
 export function unwrap(
   body: RawFields,
   { wrapped }: Pick<Door, 'wrapped'>,
@@ -89,10 +92,10 @@ export function unwrap(
   const kind = wrapped && Object.hasOwn(body, wrapped.kind) ? body[wrapped.kind] : undefined
   if (!wrapped || typeof kind !== 'string') return { fields: body }
   if (kind !== wrapped.is)
-    return { ignored: `it is a ${capChars(cleanText(kind), maxWordChars)} and tells of no alert` }
+    return { ignored: `the message is a ${capChars(cleanText(kind), maxWordChars)} and reports no alert` }
   const inner = readBody(Buffer.from(spokenText(body[wrapped.in]) ?? ''))
   if (inner.ok && isFields(inner.value)) return { fields: inner.value }
-  return { reason: `its "${wrapped.in}" is no JSON object` }
+  return { reason: `the field "${wrapped.in}" is not a JSON object` }
 }
 
 function readItem(
@@ -138,7 +141,10 @@ function readState({ state }: Door, word: string | null, site: SiteWords): Retur
   return { status: word !== null && state.ends.includes(word.trim().toLowerCase()) ? 'resolved' : 'firing' }
 }
 
-/** The start of one that ends is rarely the time that its body bears. */
+/**
+ * Reads begin and end. Ignores the begin of a resolved alert if both have the same source, because
+ * the time in its body is rarely the begin.
+ */
 function readTimes(
   { startsAt, endsAt }: Door,
   read: PathReader,
@@ -150,8 +156,8 @@ function readTimes(
 }
 
 /**
- * Seconds since 1970, an SQL time (in UTC) and an offset without a colon, as others write them; the
- * rest stays.
+ * Converts seconds since 1970, an SQL time (in UTC) and an offset without a colon. Other texts stay
+ * unchanged.
  */
 function toRfc3339(text: string | null): string | null {
   const given = text?.trim() ?? null
@@ -162,7 +168,7 @@ function toRfc3339(text: string | null): string | null {
   return given.replace(/([+-]\d\d)(\d\d)$/, '$1:$2')
 }
 
-/** Its tags as labels, and over them what the table names. */
+/** Reads tags as labels. The labels that the table defines override them. */
 function readLabels({ tags, labels }: Door, item: RawFields, read: PathReader): RawFields {
   const found = new Map<string, string>()
   for (const tag of tags ? tagsIn(valueAt(item, tags.at)) : []) {
@@ -180,7 +186,7 @@ function readLabels({ tags, labels }: Door, item: RawFields, read: PathReader): 
   return Object.fromEntries(found)
 }
 
-/** A list of objects, or a text that is one. */
+/** Reads a list of objects, or a text with such a list as JSON. */
 function tagsIn(value: unknown): RawFields[] {
   const list = typeof value === 'string' ? readBody(Buffer.from(value)) : { ok: true as const, value }
   return list.ok && Array.isArray(list.value) ? list.value.filter(isFields) : []

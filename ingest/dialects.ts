@@ -7,11 +7,11 @@ import { parseGrafana } from './grafana.ts'
 import { noSiteWords, type SiteWords } from './state-words.ts'
 
 type AlertDialect = {
-  /** Content types it takes, without parameters. Anything else is a 415. */
+  /** Accepted content types, without parameters. The response to any other is 415. */
   contentTypes: readonly string[]
   /**
-   * Pure and total: any bytes give alerts or a reason. `site`: its words for a state, and the
-   * token's name.
+   * Parses any bytes into alerts or a reason. Has no side effect and never throws. `site`: the
+   * installation's own words for a state, and the name of the token.
    */
   parse(bytes: Uint8Array, nowIso: string, site?: SiteWords): ParsedAlerts
 }
@@ -19,8 +19,8 @@ type AlertDialect = {
 const json = ['application/json']
 
 /**
- * The last part of `POST /ingest/{dialect}`. A new sender is an entry of `doors`, or a file and a
- * line here.
+ * The formats of alerts by the last part of `POST /ingest/{dialect}`. A new sender needs an entry
+ * in `doors`, or a file and a line here.
  */
 export const dialects: Readonly<Record<string, AlertDialect>> = {
   alertmanager: { contentTypes: json, parse: parseAlertmanager },
@@ -36,7 +36,10 @@ function dialectOfDoor(name: string, door: Door): AlertDialect {
   }
 }
 
-/** The dialect of that name, or null. `constructor` is no dialect. */
+/**
+ * Returns the dialect with that name, or null. Checks own properties only, so `constructor` is not
+ * a dialect.
+ */
 export function dialectOf(name: string): AlertDialect | null {
   return Object.hasOwn(dialects, name) ? (dialects[name] ?? null) : null
 }

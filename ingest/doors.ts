@@ -1,29 +1,31 @@
 import { type SeverityTable, severityTable } from './fields.ts'
 
 /**
- * A sender as data: the places of its words in its body. A place is a path of fields
- * (`monitor.name`), or a text with paths in it (`{monitor.name}: {heartbeat.msg}`), which says
- * nothing where one of them does not; words without a path are themselves. The first of several
- * with a text counts.
+ * A sender described as data: where its request body has each value. A place is a path of fields
+ * (`monitor.name`), or a text that contains paths (`{monitor.name}: {heartbeat.msg}`), which is
+ * empty if one of the paths is. Words without a path are literal. If there are several places, the
+ * first one with a text is used.
  */
 export type Door = {
-  /** Its page, which the paths come from. */
+  /** The documentation of these paths. */
   from: string
   /**
-   * Its name in `state-senders.ts`, which has its words for a state; without such words, those that
-   * end an alert.
+   * The place of the state. `sender`: the name in `state-senders.ts`, which has this sender's words
+   * for a state. `ends`: the words that end an alert.
    */
   state: { at: readonly string[] } & ({ sender: string } | { ends: readonly string[] })
-  /** Fields without which a body is not its. */
+  /** Fields that the body must have. */
   marks: readonly string[]
-  /** A field around the alert as text, and the field at `kind` beside it, if any. */
+  /**
+   * The wrapping: `in` is the field with the alert as text; `kind` and `is` identify a wrapped
+   * body.
+   */
   wrapped?: { kind: string; is: string; in: string }
   /**
-   * The field's word where a body tells of an alert; one with another word is taken, and tells of
-   * none.
+   * The value of a field in bodies with an alert. Other bodies are accepted, but report no alert.
    */
   only?: readonly { at: string; is: RegExp; else: string }[]
-  /** A value that stands for none, as a macro that was not resolved. */
+  /** A value that means that there is none, such as an unresolved macro. */
   isBlank?: RegExp
   identity: readonly string[]
   name: readonly string[]
@@ -34,7 +36,10 @@ export type Door = {
   startsAt: readonly string[]
   endsAt: readonly string[]
   labels: Readonly<Record<string, readonly string[]>>
-  /** Lists of `{ name, value }` that are labels, and what some of them are called here. */
+  /**
+   * The place of the list of `{ name, value }` that becomes labels. `called`: our names for some of
+   * them.
+   */
   tags?: { at: string; name: string; value: string; called?: Readonly<Record<string, string>> }
   link: readonly string[]
   contentTypes?: readonly string[]
@@ -48,10 +53,10 @@ export const doors: Readonly<Record<string, Door>> = {
       {
         at: 'event.event_type',
         is: /^incident\.(triggered|reopened|resolved)$/,
-        else: 'an event of this type says neither that an incident fires nor that it has ended',
+        else: 'an event of this type does not say whether an incident fires or has ended',
       },
-      // A message that PagerDuty got from here comes back with our key.
-      { at: 'event.data.incident_key', is: /^(?!inc_[0-9a-z]{26}$)/, else: 'it is an incident of this server' },
+      // Ignores a message that came from Nightshift: PagerDuty returns it with our key.
+      { at: 'event.data.incident_key', is: /^(?!inc_[0-9a-z]{26}$)/, else: 'Nightshift itself opened this incident' },
     ],
     identity: ['event.data.id'],
     name: ['event.data.title'],
@@ -76,8 +81,8 @@ export const doors: Readonly<Record<string, Door>> = {
   'uptime-kuma': {
     from: 'https://github.com/louislam/uptime-kuma/blob/master/server/notification-providers/webhook.js',
     marks: ['heartbeat', 'monitor', 'msg'],
-    only: [{ at: 'msg', is: /^\[|(?<! Testing)$/, else: 'it is a test of the notification' }],
-    // Each server counts its monitors from 1.
+    only: [{ at: 'msg', is: /^\[|(?<! Testing)$/, else: 'the message is a test of the notification' }],
+    // Includes the name, because each server numbers its monitors from 1.
     identity: ['{monitor.id} {monitor.name}', 'monitor.id', 'heartbeat.monitorID'],
     name: ['monitor.name', 'Message of Uptime Kuma'],
     title: ['{monitor.name}: {heartbeat.msg}', 'msg'],
@@ -96,7 +101,7 @@ export const doors: Readonly<Record<string, Door>> = {
       monitor_type: ['monitor.type'],
       target: ['monitor.hostname', 'monitor.url'],
     },
-    // What a monitor that asks no page has as its address.
+    // The address that a monitor has if it requests no page.
     isBlank: /^https?:\/\/$/,
     tags: { at: 'monitor.tags', name: 'name', value: 'value' },
     link: [],
@@ -105,12 +110,13 @@ export const doors: Readonly<Record<string, Door>> = {
     from: 'https://www.zabbix.com/documentation/current/en/manual/config/notifications/media/webhook',
     marks: ['event_id', 'event_value', 'event_name'],
     isBlank: /^(\*UNKNOWN\*|\{[A-Z$][A-Z0-9._$<>:]*\})$/,
-    // One trigger is one alert however often it fires; other servers reuse the numbers.
+    // Uses the trigger, because one trigger is one alert however often it fires. The host is
+    // included, because other servers use the same numbers.
     identity: ['trigger {trigger_id} {host_host}', 'trigger {trigger_id}', 'event {event_id}'],
     name: ['trigger_name', 'event_name'],
     title: ['event_name'],
     description: ['event_opdata', 'trigger_description', 'message'],
-    // A site may rename its severities, and not their numbers.
+    // Prefers the number, because an installation may rename its severities but not their numbers.
     severity: ['event_nseverity', 'event_severity'],
     severities: severityTable({
       critical: 'disaster high 5 4',
@@ -131,8 +137,8 @@ export const doors: Readonly<Record<string, Door>> = {
   cloudwatch: {
     from: 'https://github.com/aws/aws-lambda-go/blob/main/events/testdata/cloudwatch-alarm-sns-payload-single-metric.json',
     contentTypes: ['application/json', 'text/plain'],
-    // SNS' wrapping: https://docs.aws.amazon.com/sns/latest/dg/http-notification-json.html; none
-    // where delivery is raw.
+    // The wrapping of SNS: https://docs.aws.amazon.com/sns/latest/dg/http-notification-json.html.
+    // Raw delivery has none.
     wrapped: { kind: 'Type', is: 'Notification', in: 'Message' },
     marks: ['AlarmName', 'NewStateValue', 'StateChangeTime'],
     identity: ['AlarmArn', '{AWSAccountId}/{Region}/{AlarmName}', 'AlarmName'],
@@ -147,7 +153,7 @@ export const doors: Readonly<Record<string, Door>> = {
     labels: {
       aws_account: ['AWSAccountId'],
       aws_region: ['Region'],
-      // A namespace there holds metrics, not workloads.
+      // Renamed, because a namespace of CloudWatch contains metrics, not workloads.
       aws_namespace: ['Trigger.Namespace'],
       metric: ['Trigger.MetricName'],
     },
@@ -157,20 +163,22 @@ export const doors: Readonly<Record<string, Door>> = {
   proxmox: {
     from: 'https://pve.proxmox.com/pve-docs/chapter-notifications.html',
     marks: ['title', 'message'],
-    only: [{ at: 'fields.type', is: /^(?!test$)/, else: 'it is a test of the target' }],
-    // One job runs on each node of a cluster, and each node sends how it went there.
+    only: [{ at: 'fields.type', is: /^(?!test$)/, else: 'the message is a test of the target' }],
+    // Includes the host, because one job runs on each node of a cluster and each node reports its
+    // result.
     identity: ['{fields.type} {fields.job-id} {fields.hostname}', '{fields.type} {fields.job-id}'],
     name: ['Proxmox {fields.type}', 'title'],
     title: ['title'],
     description: ['message'],
-    // Gotify's form has a number: https://gotify.net/api-docs#/message/createMessage
+    // The form of Gotify has a number: https://gotify.net/api-docs#/message/createMessage
     severity: ['severity', 'priority'],
     severities: severityTable({
       critical: 'error 8 9 10',
       warning: 'warning unknown 4 5 6 7',
       info: 'info notice 0 1 2 3',
     }),
-    // It says no other end: a backup that went well is one of the backup that failed.
+    // The only end of an alert that Proxmox sends: a successful backup ends the alert of a failed
+    // one.
     state: { at: ['{fields.type} {severity}'], ends: ['vzdump info'] },
     startsAt: ['timestamp'],
     endsAt: ['timestamp'],

@@ -10,7 +10,7 @@ export const maxLabelBytes = 1_024
 export const maxAnnotationBytes = 4_096
 const maxFields = 64
 
-/** Routing reads these after the cap, so a crowd of other labels must not push them out. */
+/** Labels that route an alert. Kept first when the number of labels is limited. */
 const keptFirst = [
   'alertname',
   'severity',
@@ -28,14 +28,14 @@ const keptFirst = [
 ]
 
 /**
- * Text that PostgreSQL can hold: U+0000 and lone surrogates become U+FFFD. Control and bidi
- * characters stay as data.
+ * Cleans a text for PostgreSQL: U+0000 and lone surrogates become U+FFFD. Control and bidi
+ * characters are kept.
  */
 export function cleanText(text: string): string {
   return text.replaceAll('\u0000', '\uFFFD').toWellFormed()
 }
 
-/** At most `maxChars` code points; what was cut ends in `…`. */
+/** Cuts a text to `maxChars` code points. A cut text ends in `…`. */
 export function capChars(text: string, maxChars: number): string {
   if (text.length <= maxChars) return text
   let end = 0
@@ -50,7 +50,7 @@ export function capChars(text: string, maxChars: number): string {
   return text
 }
 
-/** At most `maxBytes` bytes of UTF-8, never half a code point; what was cut ends in `…`. */
+/** Cuts a text to `maxBytes` bytes of UTF-8, never within a code point. A cut text ends in `…`. */
 function capBytes(text: string, maxBytes: number): string {
   if (Buffer.byteLength(text) <= maxBytes) return text
   const room = maxBytes - Buffer.byteLength('…')
@@ -66,8 +66,8 @@ function capBytes(text: string, maxBytes: number): string {
 }
 
 /**
- * A label's value as text. Senders put numbers, booleans and whole objects where text belongs;
- * null: absent.
+ * Converts the value of a label to text, because senders also put numbers, booleans and objects
+ * there. Null if the value is absent.
  */
 export function textOf(value: unknown): string | null {
   if (typeof value === 'string') return cleanText(value)
@@ -76,18 +76,18 @@ export function textOf(value: unknown): string | null {
   try {
     return cleanText(JSON.stringify(value))
   } catch {
-    // Nested deeper than the stack: no sender means that.
+    // The value is nested too deeply for the stack, which no real sender does.
     return '[unreadable]'
   }
 }
 
-/** Text that says something, or null. */
+/** Returns the value as text, or null if that is blank. */
 export function spokenText(value: unknown): string | null {
   const text = textOf(value)
   return text !== null && text.trim() !== '' ? text : null
 }
 
-/** Text of an own field, or null: nothing that a prototype lends is ever read. */
+/** Returns the text of an own property, or null. Never reads a property of the prototype. */
 export function fieldText(fields: RawFields, name: string): string | null {
   return Object.hasOwn(fields, name) ? spokenText(fields[name]) : null
 }
@@ -95,8 +95,8 @@ export function fieldText(fields: RawFields, name: string): string | null {
 type CappedFields = { fields: Record<string, string>; capped: string[] }
 
 /**
- * Labels or annotations within bounds: 64 at most, each value `maxValueBytes` at most. `capped`
- * names what was cut or left out, 65 entries at most. A key such as `__proto__` is data.
+ * Limits labels or annotations to 64, and each value to `maxValueBytes`. `capped` lists what was
+ * cut or left out, in at most 65 entries. A key such as `__proto__` is treated as data.
  */
 export function capFields(kind: 'labels' | 'annotations', source: RawFields, maxValueBytes: number): CappedFields {
   const names = Object.keys(source).sort((a, b) => rank(a) - rank(b))
@@ -125,7 +125,7 @@ function rank(name: string): number {
   return place === -1 ? keptFirst.length : place
 }
 
-/** A JSON object as it came, before anybody believed a word of it. */
+/** A JSON object as received. Untrusted. */
 export type RawFields = Record<string, unknown>
 
 type ReadBody = { ok: true; value: unknown } | { ok: false; reason: string }
@@ -133,15 +133,15 @@ type ReadBody = { ok: true; value: unknown } | { ok: false; reason: string }
 const decoder = new TextDecoder('utf-8')
 
 /**
- * Bytes as JSON. Never throws; bytes outside UTF-8 become U+FFFD, since a half-readable page beats
- * a lost one.
+ * Parses bytes as JSON. Never throws. Invalid UTF-8 becomes U+FFFD, because a partly readable alert
+ * is better than none.
  */
 export function readBody(bytes: Uint8Array): ReadBody {
-  if (bytes.byteLength === 0) return { ok: false, reason: 'the body is empty' }
+  if (bytes.byteLength === 0) return { ok: false, reason: 'the request body is empty' }
   try {
     return { ok: true, value: JSON.parse(decoder.decode(bytes)) }
   } catch {
-    return { ok: false, reason: 'the body is not JSON' }
+    return { ok: false, reason: 'the request body is not JSON' }
   }
 }
 
@@ -149,7 +149,7 @@ export function isFields(value: unknown): value is RawFields {
   return value !== null && typeof value === 'object' && !Array.isArray(value)
 }
 
-/** What a value is, in the words of a refusal: `a string`, `an array`, `missing`. */
+/** Names the type of a value for an error message: `a string`, `an array`, `missing`. */
 export function nameOfShape(value: unknown): string {
   if (value === undefined) return 'missing'
   if (value === null) return 'null'
@@ -159,20 +159,20 @@ export function nameOfShape(value: unknown): string {
 
 const maxLinkChars = 2_000
 
-/** An http(s) address in normal form, or null: nothing else ever stands behind a link. */
+/** Returns an http(s) address in normal form, or null. Other schemes never become a link. */
 export function linkOf(value: unknown): string | null {
   if (typeof value !== 'string' || value.length > maxLinkChars) return null
   const url = URL.parse(value)
   if (!url || (url.protocol !== 'http:' && url.protocol !== 'https:')) return null
-  // `https://runbooks.example.com@evil.example` reads as the wrong host, and no password belongs in
-  // a page.
+  // Refuses user and password: `https://runbooks.example.com@evil.example` looks like another host,
+  // and no password belongs on a page.
   if (url.username !== '' || url.password !== '') return null
   return url.href.length <= maxLinkChars ? url.href : null
 }
 
 /**
- * The reason why an end proves nothing, by Grafana's annotations: the rule did not find the value
- * well, found none, or was not evaluated. They also come over an Alertmanager.
+ * Returns why the end of an alert proves nothing, from Grafana's annotations: the rule got an
+ * error, got no data, or was not evaluated. The annotations also arrive through an Alertmanager.
  */
 export function endReasonOf(status: Alert['status'], annotations: RawFields): Pick<Alert, 'endReason'> {
   const reason = status === 'resolved' ? fieldText(annotations, 'grafana_state_reason')?.trim() : undefined
@@ -182,19 +182,21 @@ export function endReasonOf(status: Alert['status'], annotations: RawFields): Pi
 const firstMs = Date.UTC(1971, 0, 1)
 const lastMs = Date.UTC(9000, 0, 1)
 
-/** A time as RFC 3339 in UTC, or null. Go's zero time (year 1) and days of no calendar are null. */
+/**
+ * Parses a time of RFC 3339 and returns it in UTC. Null for Go's zero time (year 1) and for
+ * impossible days.
+ */
 export function momentOf(value: unknown): string | null {
   if (typeof value !== 'string' || value.length > 64) return null
   const ms = parseTime(value)
   return ms >= firstMs && ms <= lastMs ? new Date(ms).toISOString() : null
 }
 
-const accepted = 'RFC 3339 is accepted, as 2026-11-22T03:04:05Z, not more than five minutes ahead'
+const accepted = 'write a time in RFC 3339, such as 2026-11-22T03:04:05Z, at most five minutes ahead'
 
 /**
- * An alert's times as far as they are credible. An absent, unreadable or future one becomes the
- * time of receipt, and `timeNotes` says so; an end before its own start is kept, since it ends
- * nothing.
+ * Reads the times of an alert. An absent, unreadable or future time becomes the time of receipt,
+ * and `timeNotes` reports that. An end before the start is kept, because it ends nothing.
  */
 export function timesOf(
   given: { startsAt: unknown; endsAt: unknown },
@@ -206,15 +208,16 @@ export function timesOf(
     if (value === undefined || value === null || value === '') return null
     const moment = momentOf(value)
     if (moment !== null && !isInFuture(Date.parse(moment), Date.parse(nowIso))) return moment
-    const problem = moment === null ? 'cannot be read' : `lies in the future (${moment})`
+    const problem = moment === null ? 'cannot be read' : `is in the future (${moment})`
     timeNotes.push(`${name} ${problem}: the time of receipt is used; ${accepted}`)
     return null
   }
   const startsAt = read('startsAt', given.startsAt)
-  // While an alert fires, Alertmanager's endsAt is year 1, or when Prometheus would give up on it.
+  // Ignores `endsAt` while an alert fires: Alertmanager then sends year 1, or the time when
+  // Prometheus would consider the alert ended.
   const endsAt = status === 'resolved' ? (read('endsAt', given.endsAt) ?? nowIso) : null
   if (startsAt !== null && endsAt !== null && endsAt < startsAt) {
-    timeNotes.push(`endsAt ${endsAt} lies before startsAt ${startsAt}: such an end ends nothing`)
+    timeNotes.push(`endsAt ${endsAt} is before startsAt ${startsAt}, so the end is ignored`)
   }
   return { startsAt: startsAt ?? nowIso, startGiven: startsAt !== null, endsAt, timeNotes }
 }
@@ -227,13 +230,13 @@ const objectLabels = [
 const ofNamespace = /^(pod|deployment|statefulset|daemonset|job_name|cronjob|persistentvolumeclaim)$/
 
 /**
- * Labels in which exporters name a systemd unit: node exporter's `name`, others of process and log
- * collectors.
+ * Labels in which exporters name a systemd unit: `name` is that of node exporter, the others are
+ * those of process and log collectors.
  */
 const unitLabels = ['name', 'unit', 'systemd_unit']
 const unitForm = /^[^\s/]+\.(service|socket|timer|mount|automount|swap|target|path|slice|scope|device)$/
 
-/** The unit of systemd that the alert is about, where the title does not name it. */
+/** Returns the systemd unit of the alert if the title does not name it. */
 function unnamedUnit(text: string, labels: RawFields): string | null {
   const unit = unitLabels.flatMap((label) => fieldText(labels, label) ?? []).find((value) => unitForm.test(value))
   if (unit === undefined) return null
@@ -241,7 +244,7 @@ function unnamedUnit(text: string, labels: RawFields): string | null {
   return text.includes(unit.toLowerCase()) || text.split(/[^a-z0-9_.@-]+/).includes(plain) ? null : unit
 }
 
-/** A title with its subject: the most precise label is added where it names nothing of a label. */
+/** Adds the most precise label to a title that contains the value of no label. */
 export function nameObject(title: string, labels: RawFields): string {
   const named = objectLabels.flatMap((label) => {
     const value = fieldText(labels, label)
@@ -265,7 +268,7 @@ function withNamespace({ label, value }: { label: string; value: string }, label
 
 export type SeverityTable = ReadonlyMap<string, Severity>
 
-/** A table from `{ critical: 'error fatal …' }`. */
+/** Builds a table of severities from `{ critical: 'error fatal …' }`. */
 export function severityTable(words: Record<Severity, string>): SeverityTable {
   const table = new Map<string, Severity>()
   for (const [severity, names] of Object.entries(words)) {
@@ -277,8 +280,8 @@ export function severityTable(words: Record<Severity, string>): SeverityTable {
 type JudgedSeverity = { severity: Severity; severitySource: 'alert' | 'default'; severityWord: string | null }
 
 /**
- * The meaning of a sender's severity. An unknown word is a warning that says so: taking it for
- * `info`, as others do, loses pages.
+ * Maps the severity of a sender. An unknown word becomes a warning and is marked as a default.
+ * (`info`, which other tools choose, would lose pages.)
  */
 export function severityOf(word: string | null, table: SeverityTable): JudgedSeverity {
   const known = word === null ? undefined : table.get(word.trim().toLowerCase())
@@ -292,8 +295,8 @@ export function severityOf(word: string | null, table: SeverityTable): JudgedSev
 const maxIdentityChars = 200
 
 /**
- * 16 hex digits, equal for equal labels in any order. Reads the labels uncut: two long ones must
- * not become one.
+ * Computes a fingerprint of labels, 16 hex digits, independent of their order. Uses the uncut
+ * labels, so that two long ones stay distinct.
  */
 export function fingerprintOf(labels: RawFields, ...rest: (string | null)[]): string {
   const pairs = Object.keys(labels)
@@ -302,7 +305,9 @@ export function fingerprintOf(labels: RawFields, ...rest: (string | null)[]): st
   return sha256(JSON.stringify([pairs, ...rest])).slice(0, 16)
 }
 
-/** The sender's identity; too long a one is hashed, never cut: no two alerts merge. */
+/**
+ * Returns the sender's identity for an alert. Hashes a too long one, so that no two alerts merge.
+ */
 export function identityOf(text: string): string {
   const clean = cleanText(text)
   return clean.length <= maxIdentityChars ? clean : `sha256:${sha256(clean)}`

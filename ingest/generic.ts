@@ -24,25 +24,26 @@ import {
 import { noSiteWords, type SiteWords, stateOf } from './state-words.ts'
 
 /**
- * Alerts that people post from a script, one object or a list:
+ * Reads alerts that people post from a script, one object or a list:
  *
  *   { summary, details?, action?: "trigger" | "close", dedup?, severity?, labels?, meta?, name?, title? }
  *   { alert_uid, title, state: "alerting" | "ok", message?, link_to_upstream_details?, image_url? }
  *
- * Never throws. Each needs something to read: a summary, title, name or message.
+ * Never throws. Each alert needs a text: a summary, title, name or message.
  */
 export function parseGeneric(bytes: Uint8Array, nowIso: string, site = noSiteWords): ParsedAlerts {
   const body = readBody(bytes)
   if (!body.ok) return body
   const items = Array.isArray(body.value) ? body.value : [body.value]
-  if (items.length > maxAlerts) return refuse(`it holds ${items.length} alerts and at most ${maxAlerts} are taken`)
+  if (items.length > maxAlerts)
+    return refuse(`the request has ${items.length} alerts, and at most ${maxAlerts} are accepted`)
   const alerts: Alert[] = []
   for (const [index, item] of items.entries()) {
     const where = Array.isArray(body.value) ? `item ${index}` : 'the body'
     if (!isFields(item)) return refuse(`${where} is ${nameOfShape(item)}, not an object`)
     const words = ['summary', 'title', 'name', 'message'].filter((name) => fieldText(item, name) !== null)
     if (words.length === 0) {
-      const hint = Array.isArray(item.alerts) ? ' (it has "alerts": is it for the dialect alertmanager?)' : ''
+      const hint = Array.isArray(item.alerts) ? ' (the request has "alerts": should its dialect be alertmanager?)' : ''
       return refuse(`${where} has no "summary", "title", "name" or "message"${hint}`)
     }
     alerts.push(readAlert(item, nowIso, site))
@@ -61,7 +62,7 @@ function readAlert(item: RawFields, nowIso: string, site: SiteWords): Alert {
     description: fieldText(item, 'details') ?? fieldText(item, 'message'),
     image_url: fieldText(item, 'image_url'),
   }
-  // What the alert says of itself wins over a namesake in `meta`.
+  // The own fields of the alert override those in `meta`.
   const rawAnnotations: RawFields = isFields(item.meta) ? { ...item.meta } : {}
   for (const [name, text] of Object.entries(spoken)) if (text !== null) rawAnnotations[name] = text
   const labels = capFields('labels', rawLabels, maxLabelBytes)
@@ -84,7 +85,7 @@ function readAlert(item: RawFields, nowIso: string, site: SiteWords): Alert {
   const identity = fieldText(item, 'dedup') ?? fieldText(item, 'alert_uid')
   return {
     source: 'generic',
-    // Details change between a firing and its close, so they are no part of who the alert is.
+    // Leaves out the details, because they differ between a firing alert and its end.
     fingerprint: identity ? identityOf(identity) : fingerprintOf(rawLabels, rawName, heading),
     ...endReasonOf(state.status, rawAnnotations),
     ...state,
@@ -105,7 +106,10 @@ function readAlert(item: RawFields, nowIso: string, site: SiteWords): Alert {
   }
 }
 
-/** Words of hand-wired tools: Zabbix, Proxmox, Icinga, syslog, PagerDuty, Datadog. */
+/**
+ * Severity words of tools whose alerts people post by script: Zabbix, Proxmox, Icinga, syslog,
+ * PagerDuty, Datadog.
+ */
 const severities = severityTable({
   critical:
     'critical crit error err high major page fatal emergency emerg panic alert disaster severe urgent down p0 p1 sev0 sev1 s1',

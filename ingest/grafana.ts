@@ -5,8 +5,8 @@ import { isFields, linkOf, maxNameChars, type RawFields } from './fields.ts'
 const maxValues = 16
 
 /**
- * Grafana's alerting webhook: Alertmanager's shape, with the fired values and links to dashboard,
- * panel and silence
+ * Reads Grafana's alerting webhook. It has the shape of Alertmanager's, with the values that made
+ * the rule fire and links to the dashboard, panel and silence
  * (https://grafana.com/docs/grafana/latest/alerting/configure-notifications/manage-contact-points/integrations/webhook-notifier/).
  * Never throws.
  */
@@ -31,7 +31,10 @@ function readLinks(item: RawFields): Pick<Alert['links'], 'dashboard' | 'panel' 
   }
 }
 
-/** The results of the rule's expressions by their letter; what is no number is left out. */
+/**
+ * Reads the results of the rule's expressions by their letters. Leaves out results that are not
+ * numbers.
+ */
 function readValues(values: unknown): Record<string, number> {
   if (!isFields(values)) return {}
   const numbers = Object.entries(values).filter((pair): pair is [string, number] => typeof pair[1] === 'number')

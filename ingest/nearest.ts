@@ -3,15 +3,15 @@ import { unwrap, valueAt } from './by-paths.ts'
 import { doors } from './doors.ts'
 import { capChars, cleanText, isFields, readBody, spokenText } from './fields.ts'
 
-/** Dialects beside the table, by the fields that a body of theirs has. */
+/** Fields that identify the dialects that are not in `doors`. */
 const otherMarks: Record<string, readonly string[]> = {
   alertmanager: ['alerts', 'receiver', 'groupKey'],
   grafana: ['alerts', 'receiver', 'groupKey', 'orgId'],
 }
 
 /**
- * A guess at a refused body: the dialect with most of its fields, and its own fields under
- * `generic`'s names.
+ * Explains a refused body: which dialect has most of its fields, and which of its fields correspond
+ * to those of `generic`.
  */
 export function hintOf(bytes: Uint8Array): BodyHint | null {
   const body = readBody(bytes)
@@ -28,14 +28,18 @@ function nearestOf(body: Record<string, unknown>): BodyHint['nearest'] {
     const found = 'fields' in item ? item.fields : body
     const missing = marks.filter((mark) => valueAt(found, mark) === undefined)
     const has = marks.filter((mark) => !missing.includes(mark))
-    // A title and a message have many senders' bodies.
+    // Requires more than half of the marks, because the bodies of many senders have a title and a
+    // message.
     if (has.length * 2 <= marks.length || (best && best.share >= has.length / marks.length)) continue
     best = { dialect, has, missing, share: has.length / marks.length }
   }
   return best && { dialect: best.dialect, has: best.has, missing: best.missing }
 }
 
-/** Names of fields, the last word of a path, that usually say this; the first that fits counts. */
+/**
+ * Usual names for each field of `generic`, compared with the last part of a path. The first that
+ * matches is used.
+ */
 const usualNames = {
   name: /^(alert_?name|rule_?name|check_?name|alert_?title|name|title|subject|summary|check|rule|monitor)$/i,
   severity: /^(severity|priority|level|urgency|criticality|alert_?level)$/i,
@@ -51,7 +55,7 @@ const maxLeaves = 200
 const maxLabels = 12
 const maxPathChars = 120
 
-/** The fields of a body that `generic` would need under other names. */
+/** Finds fields of a body that have the content of a `generic` field under another name. */
 function mappingOf(body: Record<string, unknown>): BodyHint['mapping'] {
   const leaves = leavesOf(body)
   const taken = new Set<string>()
@@ -73,7 +77,7 @@ function mappingOf(body: Record<string, unknown>): BodyHint['mapping'] {
 
 type Leaf = { path: string; word: string; value: string }
 
-/** Texts and numbers of a body with their paths, the shallow ones first. */
+/** Lists the texts and numbers in a body with their paths, the least nested first. */
 function leavesOf(body: Record<string, unknown>): Leaf[] {
   const leaves: Leaf[] = []
   let level: { path: string; fields: object }[] = [{ path: '', fields: body }]

@@ -2,14 +2,15 @@ import { verify, X509Certificate } from 'node:crypto'
 import { isFields, momentOf, type RawFields, readBody } from './fields.ts'
 
 /**
- * SNS' message wrapping (https://docs.aws.amazon.com/sns/latest/dg/http-notification-json.html).
+ * A message in the wrapping of SNS
+ * (https://docs.aws.amazon.com/sns/latest/dg/http-notification-json.html).
  */
 export type SnsMessage = {
   type: 'Notification' | 'SubscriptionConfirmation' | 'UnsubscribeConfirmation'
   topicArn: string
   sentAt: string
   signingCertUrl: string
-  /** For a confirmation: the address that asks for the subscription. */
+  /** The address that confirms the subscription, in a message that asks for a confirmation. */
   subscribeUrl: string | null
   fields: RawFields
 }
@@ -19,32 +20,36 @@ const topicForm = /^arn:aws[a-z-]{0,12}:sns:[a-z0-9-]{5,25}:\d{12}:[A-Za-z0-9_-]
 
 const isOfChina = /^(?:arn:aws-cn:|https:\/\/sns\.[a-z0-9-]+\.amazonaws\.com\.cn\/)/i
 const otherPartition =
-  'topics of the partition aws-cn (amazonaws.com.cn) are not taken, only those of https://sns.<region>.amazonaws.com'
+  'topics of the partition aws-cn (amazonaws.com.cn) are not accepted, only those of https://sns.<region>.amazonaws.com'
 
-/** The message, or what is wrong with it. Nothing of it is proven yet. */
+/** Parses the message, or returns what is wrong with it. Does not verify anything. */
 export function readSnsMessage(bytes: Uint8Array): SnsMessage | string {
   const body = readBody(bytes)
   if (!body.ok) return body.reason
   const fields = body.value
-  if (!isFields(fields)) return 'the body is no object'
+  if (!isFields(fields)) return 'the request body is not an object'
   const text = (name: string): string => (typeof fields[name] === 'string' ? fields[name] : '')
   const type = types.find((each) => each === text('Type'))
-  if (!type) return `"Type" is none of ${types.join(', ')}`
-  if (!topicForm.test(text('TopicArn'))) return '"TopicArn" names no topic of SNS'
+  if (!type) return `"Type" must be one of ${types.join(', ')}`
+  if (!topicForm.test(text('TopicArn'))) return '"TopicArn" is not an SNS topic'
   if (['TopicArn', 'SigningCertURL', 'SubscribeURL'].some((name) => isOfChina.test(text(name)))) return otherPartition
   const sentAt = momentOf(text('Timestamp'))
   if (sentAt === null) return '"Timestamp" cannot be read'
   const signingCertUrl = snsUrl(text('SigningCertURL'), isCertificate)
-  if (signingCertUrl === null) return '"SigningCertURL" is no certificate (.pem) at https://sns.<region>.amazonaws.com'
+  if (signingCertUrl === null)
+    return '"SigningCertURL" is not a certificate (.pem) at https://sns.<region>.amazonaws.com'
   const topicArn = text('TopicArn')
   const isConfirmation = type !== 'Notification'
   const subscribeUrl = isConfirmation ? snsUrl(text('SubscribeURL'), (url) => isSubscription(url, topicArn)) : null
   if (isConfirmation && subscribeUrl === null)
-    return '"SubscribeURL" is no confirmation of this topic at https://sns.<region>.amazonaws.com'
+    return '"SubscribeURL" is not a confirmation of this topic at https://sns.<region>.amazonaws.com'
   return { type, topicArn, sentAt, signingCertUrl, subscribeUrl, fields }
 }
 
-/** A message's facts: when its alarm changed, and its account where that is not the topic's. */
+/**
+ * Reads when the alarm in a message changed its state, and the alarm's account if it differs from
+ * the topic's.
+ */
 export function readSnsAlarm({ fields, topicArn }: SnsMessage): { changedAt: string | null; foreignTo: string | null } {
   const body = readBody(Buffer.from(typeof fields.Message === 'string' ? fields.Message : ''))
   const alarm = body.ok && isFields(body.value) ? body.value : {}
@@ -60,7 +65,10 @@ const alarmForm = /^arn:aws[a-z-]{0,12}:cloudwatch:[a-z0-9-]{5,25}:(\d{12}):alar
 
 const hostForm = /^sns\.[a-z]{2,4}(-[a-z]{2,12}){1,3}-\d{1,2}\.amazonaws\.com$/
 
-/** An address of SNS in normal form; null for another host, port, scheme, and for credentials. */
+/**
+ * Normalizes an address of SNS. Null for another host, port or scheme, and for an address with
+ * credentials.
+ */
 function snsUrl(text: string, fits: (url: URL) => boolean): string | null {
   const url = text.length <= 2_000 ? URL.parse(text) : null
   if (url?.protocol !== 'https:' || url.port !== '' || url.hash !== '') return null
@@ -84,7 +92,7 @@ const signed = {
 }
 
 /**
- * Whether this certificate's key signed the message, and is in force now:
+ * Whether the key of this certificate signed the message, and the certificate is valid now:
  * https://docs.aws.amazon.com/sns/latest/dg/sns-verify-signature-of-message-verify-message-signature.html
  */
 export function isSignedBySns({ type, fields }: SnsMessage, pem: string, nowIso: string): boolean {
@@ -102,7 +110,7 @@ export function isSignedBySns({ type, fields }: SnsMessage, pem: string, nowIso:
   }
 }
 
-/** Names and values of what is signed, a line each, in the order of the names. */
+/** Builds the signed text: each signed name and value on a line, in the order of names. */
 function signedText(type: SnsMessage['type'], fields: RawFields): string {
   const present = signed[type].filter((name) => typeof fields[name] === 'string')
   return present.map((name) => `${name}\n${fields[name]}\n`).join('')

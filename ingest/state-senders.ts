@@ -1,12 +1,15 @@
 import type { StateMeaning } from '../domain/state-words.ts'
 
 /**
- * A sender with its words for a state, from its documentation. Words are folded (`foldWord`),
- * separated by commas.
+ * A sender and its words for each state, from its documentation. Words are normalized (`foldWord`)
+ * and separated by commas.
  */
 type StateSender = { name: string; also?: string } & Partial<Record<StateMeaning, string>> & { from: string }
 
-/** The one place for senders' words. `also`: other names in a body, a label or a token. */
+/**
+ * The only list of senders' state words. `also`: other names of the sender in a body, a label or a
+ * token.
+ */
 export const stateSenders: StateSender[] = [
   {
     name: 'Zabbix',
@@ -121,7 +124,8 @@ export const stateSenders: StateSender[] = [
     from: 'https://prometheus.io/docs/prometheus/latest/configuration/alerting_rules/',
   },
   {
-    // An alert that is inactive is over, a service that is inactive is down.
+    // `inactive` fires, because an inactive systemd service is down. At other senders an inactive
+    // alert has ended.
     name: 'systemd',
     ends: 'active',
     fires: 'failed, inactive',

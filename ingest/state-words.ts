@@ -4,11 +4,11 @@ import { foldWord, type StateMeaning, type StateRule, stateMeanings } from '../d
 import { capChars, fieldText, isFields, type RawFields } from './fields.ts'
 import { stateSenders } from './state-senders.ts'
 
-/** What a site says of words, and whose token the body came with. */
+/** The installation's own words for states, and the name of the token that sent the body. */
 export type SiteWords = { rules: readonly StateRule[]; token: string | null }
 export const noSiteWords: SiteWords = { rules: [], token: null }
 
-/** The words of the form that is documented for scripts. */
+/** State words of the documented form for scripts (`generic`). */
 const ownWords = new Map<string, StateMeaning>([
   ...['close', 'closed', 'resolve', 'resolved', 'ok', 'recovered'].map((word) => [word, 'ends'] as const),
   ...['trigger', 'alerting', 'firing'].map((word) => [word, 'fires'] as const),
@@ -24,7 +24,7 @@ const vocabularies: Vocabulary[] = stateSenders.map((sender) => ({
   words: new Map(stateMeanings.flatMap((means) => list(sender[means]).map((word) => [word, means] as const))),
 }))
 
-/** What names the tool behind a body, in it or in its labels; then the name of its token. */
+/** Fields and labels that name the monitoring tool behind a body. */
 const senderFields = ['sender', 'source', 'monitoring_tool', 'tool', 'integration']
 
 function namesIn(item: RawFields): string[] {
@@ -33,11 +33,14 @@ function namesIn(item: RawFields): string[] {
   return said.map(foldWord)
 }
 
-/** The sender of these names: whole, or as words of a longer one (`uptime-kuma-eu1`). */
+/**
+ * Finds the sender with one of these names, as the whole name or as a part of it
+ * (`uptime-kuma-eu1`).
+ */
 function senderOf(names: readonly string[]): Vocabulary | null {
   for (const name of names) {
     const found = vocabularies.filter((each) => each.names.some((known) => ` ${name} `.includes(` ${known} `)))
-    // Two of them in one name say nothing.
+    // Skips a name that contains two senders, because it is ambiguous.
     if (found.length === 1) return found[0] ?? null
   }
   return null
@@ -53,9 +56,10 @@ const judged: Record<StateMeaning, (word: string) => JudgedState> = {
 }
 
 /**
- * The meaning of a body's word: by the site's words, by those of the sender it names, else by those
- * of the sender that its token is called after, or by a word that all its users use alike. An
- * unknown word ends nothing, and is named on the alert.
+ * Finds the meaning of a state word. Uses, in this order: the installation's own words, the words
+ * of the sender that the body names, those of the sender in the token's name, the words of the
+ * documented form for scripts, and (if the body names no sender) words that all senders use alike.
+ * An unknown word ends nothing and is noted on the alert.
  */
 export function stateOf(said: string | null, item: RawFields, site: SiteWords): JudgedState {
   if (said === null) return { status: 'firing' }
@@ -79,8 +83,8 @@ function meaningBySite(word: string, names: readonly string[], rules: SiteWords[
 }
 
 /**
- * A word that senders use differently (`0`, `1`, `unknown`), or for switched off, says nothing
- * without its sender.
+ * Returns the meaning on which all senders agree. Words with several meanings (`0`, `unknown`) or
+ * for switched off need a known sender.
  */
 function agreedMeaning(word: string): StateMeaning | undefined {
   const [means, ...others] = new Set(vocabularies.flatMap(({ words }) => words.get(word) ?? []))

@@ -17,14 +17,14 @@ import { type ReadRunbooks, readFolder } from './read.ts'
 import { askCommit, type Repository, RepositoryError, readRepository } from './repository.ts'
 
 /**
- * Finds the runbooks of an incident. A pure scorer over the list in memory: a site has dozens of
- * files in a folder, so a database index would be a second copy to keep true, and this answers
- * alike in a test, on the command line and at night.
+ * Finds the runbooks that fit an incident. Scores the list in memory: an installation has only
+ * dozens of files, and a database index would be a second copy to maintain. The results are the
+ * same in a test, on the command line and in production.
  */
 export type Subject = {
   type: string
   kind: InventoryKind | null
-  /** An alert's words: title, names, summary. A stranger's text, used for the order alone. */
+  /** The alert's text: title, names and summary. Untrusted, and used only to order the results. */
   words: string
 }
 
@@ -32,17 +32,21 @@ type Why = (typeof matchReasons)[number]
 type Fit = { runbook: Runbook; why: Why; words: number; pattern: number; hasKind: boolean }
 
 const maxOthers = 2
-/** The least share of the rarest word's weight: one everyday word makes no match. */
+/**
+ * The minimum score for a match by words. A word that only one runbook contains scores 1, so one
+ * common word makes no match.
+ */
 const minWords = 1.5
 
 /**
- * The best one where it fits by type or kind, and the next two. Equal input, equal answer, in any
- * list order.
+ * Returns the best runbook if it fits by type or kind, and the next two. The order of the list does
+ * not matter.
  */
 export function matchRunbooks(runbooks: readonly Runbook[], subject: Subject): RunbookMatch {
   const weights = weighWords(runbooks)
   const asked = wordsOf(`${subject.type} ${subject.words}`)
-  // A person may ask by the alert's own name.
+  // Converts the name, because a person may search by the name of an alert instead of an incident
+  // type.
   const typed = { ...subject, type: incidentTypeOf({}, subject.type) }
   const fits = runbooks.flatMap((runbook) => fitOf(runbook, typed, scoreWords(runbook, asked, weights)) ?? [])
   const [best, ...rest] = fits.sort(compare)
@@ -58,7 +62,8 @@ export function matchRunbooks(runbooks: readonly Runbook[], subject: Subject): R
 function fitOf(runbook: Runbook, { type, kind }: Subject, words: number): Fit | null {
   const { incidentTypes, resourceKinds } = runbook
   const hasKind = kind !== null && resourceKinds.includes(kind)
-  // A file for hosts says nothing about a node.
+  // Rejects a runbook that is only for other kinds of resource, for example one for hosts when the
+  // resource is a node.
   if (kind !== null && resourceKinds.length > 0 && !hasKind) return null
   const toFit = (why: Why, pattern = 0) => ({ runbook, why, words, pattern, hasKind })
   const typeLetters = lettersOf(type)
@@ -66,7 +71,8 @@ function fitOf(runbook: Runbook, { type, kind }: Subject, words: number): Fit | 
     return toFit('type')
   const patterns = incidentTypes.filter((each) => each.includes('*') && fitsPattern(each, type))
   if (patterns.length > 0) return toFit('pattern', Math.max(...patterns.map((each) => each.length)))
-  // One that names its types is about those: the kind alone would give the way of another trouble.
+  // Skips a runbook that lists incident types: if none of its types fits, it describes another
+  // fault, even if the kind fits.
   if (hasKind && incidentTypes.length === 0) return toFit('kind')
   return words >= minWords ? toFit('words') : null
 }
@@ -82,15 +88,15 @@ function compare(a: Fit, b: Fit): number {
 }
 
 /**
- * Letters and digits alone: `ServiceMemoryHigh`, `service_memory_high` and `service-memory-high`
- * are one name.
+ * Keeps only letters and digits, so that `ServiceMemoryHigh`, `service_memory_high` and
+ * `service-memory-high` are the same name.
  */
 const lettersOf = (name: string): string => name.toLowerCase().replace(/[^\p{L}\p{N}*]+/gu, '')
 
 /**
- * Whether a type fits a pattern whose stars stand for any text. Parts between stars begin where a
- * word of the type does: `*OOM*` is not in `too_many`. By parts, not by regular expression: a file
- * may hold any pattern.
+ * Whether a type fits a pattern in which each star stands for any text. A part between stars must
+ * begin at a word of the type, so `*OOM*` does not fit `too_many`. Uses no regular expression,
+ * because a file may contain any pattern.
  */
 function fitsPattern(pattern: string, type: string): boolean {
   const text = lettersOf(type)
@@ -109,7 +115,10 @@ function fitsPattern(pattern: string, type: string): boolean {
   return last === '' || (end >= from && text.endsWith(last) && begins.has(end))
 }
 
-/** Where words begin among the letters of a type; a figure begins one, too (`http5xx`). */
+/**
+ * Returns the positions at which words begin among the letters of a type. A digit also begins a
+ * word (`http5xx`).
+ */
 function wordBegins(type: string): Set<number> {
   const words = type.toLowerCase().match(/\p{L}+|\p{N}\p{L}*/gu) ?? []
   const begins = new Set<number>()
@@ -124,7 +133,10 @@ const everyday = new Set(
   'a an and are as at be by for from has in is it its of on or that the to was when with'.split(' '),
 )
 
-/** Words of three characters or more, with the parts of `NodeDiskFull` and `disk_full`. */
+/**
+ * Lists the words of three or more characters, and splits names such as `NodeDiskFull` and
+ * `disk_full` into their parts.
+ */
 function wordsOf(text: string): Set<string> {
   const parts = text
     .slice(0, 4_000)
@@ -136,7 +148,7 @@ function wordsOf(text: string): Set<string> {
 const textOf = ({ name, description, incidentTypes }: Runbook) =>
   wordsOf(`${name} ${description} ${incidentTypes.join(' ')}`)
 
-/** A word that few runbooks have says more. */
+/** Weighs words: a word that few runbooks contain has a higher weight. */
 function weighWords(runbooks: readonly Runbook[]): Map<string, number> {
   const counts = new Map<string, number>()
   for (const runbook of runbooks) for (const word of textOf(runbook)) counts.set(word, (counts.get(word) ?? 0) + 1)
@@ -148,21 +160,27 @@ function scoreWords(runbook: Runbook, asked: ReadonlySet<string>, weights: Reado
 }
 
 /**
- * The site's knowledge: shipped runbooks, its repository's and its folder's. For one name the
- * folder wins, then the repository. The core API holds it in memory and reads it again every
- * minute.
+ * The runbooks of this installation: the shipped ones, those of its Git repository and those of its
+ * folder. For one name the folder wins, then the repository. The core API holds them in memory and
+ * reads them again every minute.
  */
 export type Knowledge = {
   list(): KnowledgeList
   show(name: string): Runbook | null
   match(subject: Subject): RunbookMatch
-  /** Reads the folders alone, so that a start does not wait for a server of Git. */
+  /** Reads only the folders, so that a start does not wait for a Git server. */
   readFolders(): Promise<void>
-  /** Reads again what has changed. A place that cannot be read keeps what it had, and says why. */
+  /**
+   * Reads the changed places again. A place that cannot be read keeps its previous content and
+   * reports the reason.
+   */
   refresh(): Promise<void>
-  /** The policy files of the repository and of the folder, as they were read last. */
+  /** Returns the policy files of the repository and of the folder, as last read. */
   policies(): FoundPolicy[]
-  /** Reads again now and every so often, and tells of it; answers what ends it. */
+  /**
+   * Reads everything again now and at intervals, then calls `onRead`. Returns a function that stops
+   * this.
+   */
   keepFresh(everyMs: number, onRead?: () => Promise<void>): () => void
 }
 
@@ -239,7 +257,7 @@ async function fromFolder(path: string): Promise<Held> {
   return { ...(await readFolder('folder', path)), policies: await findPolicyFiles(path), place }
 }
 
-/** Fetched only where its branch is at another commit than the one that is held. */
+/** Fetches the repository only if its branch is at another commit than the loaded one. */
 async function fromRepository({ held }: State, repository: Repository): Promise<Held> {
   const before = held.get('repository')
   const readAt = new Date().toISOString()
@@ -255,7 +273,7 @@ function whyAway(error: unknown): string {
   return code === undefined ? 'it could not be read' : `it could not be read (${code})`
 }
 
-/** By name; the last origin that has one wins, and says whom it stands before. */
+/** Merges runbooks by name. The last origin wins, and lists those that it replaces. */
 function merge({ held }: State): Runbook[] {
   const byName = new Map<string, Runbook>()
   for (const origin of runbookOrigins)
@@ -270,7 +288,10 @@ function toListed({ body: _, ...listed }: Runbook): ListedRunbook {
   return listed
 }
 
-/** One sentence: how many, from where, which replace shipped ones, and what was not taken. */
+/**
+ * Describes the runbooks in one sentence: how many, from which origins, and which are replaced or
+ * refused.
+ */
 export function describeKnowledge({ items, refused, places }: KnowledgeList): { isWell: boolean; detail: string } {
   const counts = runbookOrigins.flatMap((origin) => {
     const count = items.filter((each) => each.origin === origin).length
@@ -280,9 +301,9 @@ export function describeKnowledge({ items, refused, places }: KnowledgeList): { 
   const away = places.filter(({ error }) => error !== null)
   const parts = [
     `${items.length} runbooks: ${counts.join(', ') || 'none'}.`,
-    ...(replacing.length > 0 ? [`The site's own stand before others of the same name: ${some(replacing)}.`] : []),
+    ...(replacing.length > 0 ? [`Runbooks of the site that replace others of the same name: ${some(replacing)}.`] : []),
     ...away.map(({ origin, error }) => `The ${origin} was not read: ${error}.`),
-    ...(refused.length > 0 ? [`Not taken: ${some(refused.map(({ file, why }) => `${file} (${why})`))}.`] : []),
+    ...(refused.length > 0 ? [`Rejected: ${some(refused.map(({ file, why }) => `${file} (${why})`))}.`] : []),
   ]
   return { isWell: away.length === 0 && refused.length === 0, detail: parts.join(' ') }
 }

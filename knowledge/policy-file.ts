@@ -2,20 +2,20 @@ import { constants } from 'node:fs'
 import { open, realpath } from 'node:fs/promises'
 import { join } from 'node:path'
 
-/** The site's policy as it was found beside the runbooks, before anything of it is believed. */
+/** A policy file as found beside the runbooks, before any check of its content. */
 export type FoundPolicy = {
-  /** In its repository or folder. */
+  /** The path within its repository or folder. */
   path: string
   commit: string | null
 } & ({ bytes: Uint8Array } | { problem: { why: string; remedy: string } })
 
-/** A larger file is not read; the reader of policies says so. */
+/** A larger file is not read. The reader of the policy reports that. */
 export const maxPolicyFileBytes = 1_048_577
 
 export const policyPath = /^(?:(?:knowledge|runbooks|skills)\/)?policy\.ya?ml$/
 const inFolder = ['policy.yaml', 'policy.yml']
 
-/** For a folder: names that lead outside of it are not read. */
+/** Finds the policy files of a folder. Does not read a name that leads outside the folder. */
 export async function findPolicyFiles(folder: string): Promise<FoundPolicy[]> {
   const root = await realpath(folder)
   const found = await Promise.all(inFolder.map((name) => findIn(root, name)))
@@ -25,11 +25,11 @@ export async function findPolicyFiles(folder: string): Promise<FoundPolicy[]> {
 async function findIn(root: string, name: string): Promise<FoundPolicy | null> {
   const refused = (why: string): FoundPolicy => ({
     ...{ path: name, commit: null },
-    problem: { why, remedy: 'put a plain file there that the API process may read' },
+    problem: { why, remedy: 'put a plain file at this path that the API process may read' },
   })
   try {
     const path = await realpath(join(root, name))
-    if (!path.startsWith(`${root}/`)) return refused('a symbolic link leads out of its folder')
+    if (!path.startsWith(`${root}/`)) return refused('a symbolic link points out of its folder')
     const handle = await open(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK)
     try {
       if (!(await handle.stat()).isFile()) return refused('it is not a plain file')

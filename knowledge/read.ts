@@ -8,7 +8,7 @@ import { nameFaults } from '../domain/schema-faults.ts'
 import { cleanse } from '../safety/redact.ts'
 import type { FoundPolicy } from './policy-file.ts'
 
-/** A file as found, before any of it is believed. `problem`: why it is not even read. */
+/** A file as found, before any check. `problem`: why the file cannot be read. */
 export type FoundFile = { name: string; bytes: Uint8Array } | { name: string; problem: Fault }
 type Fault = { why: string; remedy: string }
 export type ReadRunbooks = { runbooks: Runbook[]; refused: RefusedFile[]; policies?: FoundPolicy[] }
@@ -19,20 +19,23 @@ export const fileName = 'SKILL.md'
 
 export const faults = {
   tooLarge: (bytes: number): Fault => ({
-    why: `it has ${bytes} bytes, and ${maxFileBytes} are the most`,
+    why: `it has ${bytes} bytes, and at most ${maxFileBytes} are allowed`,
     remedy: 'split it into several runbooks',
   }),
-  leadsOut: { why: 'a symbolic link leads out of its place', remedy: 'put the file itself there' },
-  link: { why: 'it is a symbolic link', remedy: 'put the file itself there' },
-  notAFile: { why: 'it is not a plain file', remedy: 'put a file there' },
+  leadsOut: { why: 'a symbolic link points out of its folder', remedy: 'put the file itself in its place' },
+  link: { why: 'it is a symbolic link', remedy: 'put the file itself in its place' },
+  notAFile: { why: 'it is not a plain file', remedy: 'put a plain file in its place' },
   tooMany: (count: number): Fault => ({
-    why: `the place has ${count} runbooks, and ${maxFiles} are the most`,
+    why: `the folder has ${count} runbooks, and at most ${maxFiles} are allowed`,
     remedy: 'name the folder of the runbooks that this site needs',
   }),
-  unreadable: (code: string): Fault => ({ why: `it cannot be read (${code})`, remedy: 'let the API process read it' }),
+  unreadable: (code: string): Fault => ({
+    why: `it cannot be read (${code})`,
+    remedy: 'let the API process read the file',
+  }),
 }
 
-/** Takes files apart one by one: a bad one is refused by its name, and the others are taken. */
+/** Parses files one by one. A bad file is refused by its name, and the others are accepted. */
 export function parseFiles(origin: RunbookOrigin, files: readonly FoundFile[]): ReadRunbooks {
   const runbooks: Runbook[] = []
   const refused: RefusedFile[] = []
@@ -47,7 +50,7 @@ export function parseFiles(origin: RunbookOrigin, files: readonly FoundFile[]): 
 function parseFile(origin: RunbookOrigin, folder: string, bytes: Uint8Array): Runbook | Fault {
   if (bytes.length > maxFileBytes) return faults.tooLarge(bytes.length)
   const text = decode(bytes)
-  if (text === null) return { why: 'it is not UTF-8', remedy: 'save it as UTF-8' }
+  if (text === null) return { why: 'the file is not UTF-8', remedy: 'save the file as UTF-8' }
   const [, head, body] = /^---\r?\n(.*?)\r?\n---[ \t]*(?:\r?\n|$)(.*)$/s.exec(text) ?? []
   if (head === undefined || body === undefined)
     return { why: 'it does not begin with front matter', remedy: 'begin with ---, name, description and ---' }
@@ -57,15 +60,19 @@ function parseFile(origin: RunbookOrigin, folder: string, bytes: Uint8Array): Ru
   const parsed = frontMatter.safeParse(toPlain(document))
   if (!parsed.success)
     return {
-      why: `its front matter is wrong: ${nameFaults(parsed.error, { whole: 'front matter', max: 3 })}`.slice(0, 400),
+      why: `the front matter is not valid: ${nameFaults(parsed.error, { whole: 'front matter', max: 3 })}`.slice(
+        0,
+        400,
+      ),
       remedy: 'docs/how-to/write-runbooks.md',
     }
   const { name, description, owner = null, reviewed_at: reviewedAt = null, ...rest } = parsed.data
   if (name !== folder)
-    return { why: `its name is ${name} and its folder is ${folder}`, remedy: 'give both the same name' }
-  // What a stranger may have written is stored, shown and sent from here on.
+    return { why: `the runbook's name is ${name} and its folder is ${folder}`, remedy: 'give both the same name' }
+  // Removes secrets first, because this untrusted text is stored, shown and sent afterwards.
   const clean = cleanse({ description, owner, body: body.trim() })
-  if (clean.body === '') return { why: 'it says nothing after its front matter', remedy: 'write what to do' }
+  if (clean.body === '')
+    return { why: 'the runbook has no text after its front matter', remedy: 'write what to do in the incident' }
   return {
     ...clean,
     name,
@@ -79,11 +86,14 @@ function parseFile(origin: RunbookOrigin, folder: string, bytes: Uint8Array): Ru
   }
 }
 
-/** Lines are counted from the front matter's beginning. Quotes are what people forget most. */
+/**
+ * Describes a YAML error with its line, counted from the beginning of the front matter. Missing
+ * quotes are the most common mistake.
+ */
 function noYaml({ message, linePos }: { message: string; linePos?: readonly { line: number }[] }): Fault {
   const line = linePos?.[0] ? `line ${linePos[0].line + 1}` : 'its front matter'
   const why = message.replace(/ at line \d+[\s\S]*$/, '')
-  return { why: `${line} is no YAML: ${why}`, remedy: 'correct it; a text with a colon in it stands in quotes' }
+  return { why: `${line} is not valid YAML: ${why}`, remedy: 'correct the YAML, and put a text with a colon in quotes' }
 }
 
 function decode(bytes: Uint8Array): string | null {
@@ -94,7 +104,10 @@ function decode(bytes: Uint8Array): string | null {
   }
 }
 
-/** An alias may unfold to more than memory holds: the front matter needs none. */
+/**
+ * Converts YAML to plain values and refuses aliases: they could expand beyond memory, and front
+ * matter needs none.
+ */
 function toPlain(document: ReturnType<typeof parseDocument>): unknown {
   try {
     return document.toJS({ maxAliasCount: 0 })
@@ -104,8 +117,8 @@ function toPlain(document: ReturnType<typeof parseDocument>): unknown {
 }
 
 /**
- * A folder's runbooks: `<name>/SKILL.md`, one level deep. Reads no file from elsewhere: refuses a
- * link that leads out. Throws where the folder cannot be read.
+ * Reads the runbooks of a folder: `<name>/SKILL.md`, one level deep. Refuses a symbolic link that
+ * leads out of the folder. Throws if the folder cannot be read.
  */
 export async function readFolder(origin: RunbookOrigin, directory: string): Promise<ReadRunbooks> {
   const root = await realpath(directory)
@@ -122,15 +135,16 @@ export async function readFolder(origin: RunbookOrigin, directory: string): Prom
 }
 
 /**
- * Null: a folder without a runbook. A link is read where it lies in the folder, as mounted volumes
- * have it.
+ * Finds the runbook in one subfolder; null if there is none. Follows a symbolic link within the
+ * folder, because mounted Kubernetes volumes use them.
  */
 async function findFile(root: string, name: string): Promise<FoundFile | null> {
   const shown = runbookName.safeParse(name).success ? name : name.slice(0, 64)
   try {
     const path = await realpath(join(root, name, fileName))
     if (!path.startsWith(`${root}/`)) return { name: shown, problem: faults.leadsOut }
-    // Without following: it may have been exchanged since the look.
+    // Opens without following symbolic links, because the file may have been replaced since the
+    // check.
     const handle = await open(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK)
     try {
       const looked = await handle.stat()

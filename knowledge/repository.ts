@@ -8,14 +8,15 @@ import { type FoundPolicy, maxPolicyFileBytes, policyPath } from './policy-file.
 import { type FoundFile, faults, fileName, maxFileBytes, maxFiles, parseFiles, type ReadRunbooks } from './read.ts'
 
 /**
- * A Git repository's runbooks. Cloned bare, one commit deep, read object by object, and removed:
- * nothing is checked out, so no hook, filter, link or submodule acts. Nothing is pushed.
+ * Reads the runbooks of a Git repository. Clones it bare, one commit deep, reads it object by
+ * object, and removes the clone. Nothing is checked out, so no hook, filter, symbolic link or
+ * submodule has an effect. Nothing is pushed.
  */
 export type Repository = {
   /** `https://…`, `ssh://…`, or `file:///…`; without credentials. */
   url: string
   branch: string | null
-  /** For https: sent as a Basic header's password. */
+  /** The password of a Basic header, for https. */
   token: string | null
 }
 
@@ -36,12 +37,12 @@ const settings = [
   'maintenance.auto=false',
 ]
 
-/** Why a repository could not be read, in words without credentials. */
+/** The reason why a repository could not be read, without credentials. */
 export class RepositoryError extends Error {
   override name = 'RepositoryError' as const
 }
 
-/** The commit that its branch is at, asked without fetching anything. */
+/** Returns the newest commit of the repository's branch without fetching anything. */
 export async function askCommit(repository: Repository): Promise<string> {
   const ref = repository.branch === null ? 'HEAD' : `refs/heads/${repository.branch}`
   const out = await git(repository, ['ls-remote', '--', repository.url, ref])
@@ -51,15 +52,15 @@ export async function askCommit(repository: Repository): Promise<string> {
 }
 
 /**
- * Every `<name>/SKILL.md` of its newest commit, at its top or in `knowledge/`, `runbooks/` or
- * `skills/`.
+ * Reads every `<name>/SKILL.md` of the newest commit, at the top level or in `knowledge/`,
+ * `runbooks/` or `skills/`.
  */
 export async function readRepository(repository: Repository): Promise<ReadRunbooks & { commit: string }> {
   const directory = await mkdtemp(join(tmpdir(), 'nightshift-knowledge-'))
   try {
     const branch = repository.branch === null ? [] : ['--branch', repository.branch]
     const words = ['clone', '--bare', '--depth=1', '--single-branch', '--no-tags', '--no-recurse-submodules']
-    // An empty template: that of the machine may hold hooks.
+    // Uses an empty template, because the template of the machine may contain hooks.
     const clone = join(directory, 'clone.git')
     await git(repository, [...words, '--template=', ...branch, '--', repository.url, clone], clone)
     const inside = (...rest: string[]) => git(repository, [`--git-dir=${clone}`, ...rest])
@@ -95,7 +96,7 @@ function entriesOf(listed: string): Entry[] {
   })
 }
 
-/** As many as show that there are several. */
+/** Enough policy files to report that there is more than one. */
 const maxPolicies = 3
 
 function policiesOf(listed: string): Entry[] {
@@ -104,7 +105,7 @@ function policiesOf(listed: string): Entry[] {
     .slice(0, maxPolicies)
 }
 
-/** Fields of `ls-tree -l -z`: mode, type, object, size, tab, path. */
+/** Parses `ls-tree -l -z`, whose fields are mode, type, object, size, tab and path. */
 function treeOf(listed: string): Entry[] {
   return listed.split('\0').flatMap((line) => {
     const [, mode = '', object = '', size = '', name] = /^(\d{6}) \w+ ([0-9a-f]+) +(\d+|-)\t(.*)$/s.exec(line) ?? []
@@ -119,11 +120,17 @@ async function readPolicyEntry(entry: Entry, commit: string, read: () => Promise
   if (entry.bytes < maxPolicyFileBytes) return { ...file, bytes: await read() }
   return {
     ...file,
-    problem: { why: `it has ${entry.bytes} bytes, and 1048576 are the most`, remedy: 'name things by kind and label' },
+    problem: {
+      why: `it has ${entry.bytes} bytes, and at most 1048576 are allowed`,
+      remedy: 'name resources by kind and label',
+    },
   }
 }
 
-/** Runs git without the machine's settings, and ends it when it takes too long or too much room. */
+/**
+ * Runs git without the settings of the machine. Kills git if it takes too long or uses too much
+ * space.
+ */
 async function git(repository: Repository, words: readonly string[], watched?: string): Promise<Buffer> {
   const args = ['--no-pager', '--no-replace-objects', ...settings.flatMap((setting) => ['-c', setting]), ...words]
   const child = spawn('git', args, {
@@ -138,13 +145,15 @@ async function git(repository: Repository, words: readonly string[], watched?: s
   let ended: string | null = null
   const end = (why: string) => {
     ended ??= why
-    // With what it started: a server that sends without an end is read by a child of git.
+    // Kills the children of git too, because one of them reads the response of the server, which
+    // may be endless.
     if (child.pid !== undefined) killGroup(child.pid)
   }
-  const timer = setTimeout(() => end(`it took longer than ${withinMs / 1000} s`), withinMs)
+  const timer = setTimeout(() => end(`git took longer than ${withinMs / 1000} s`), withinMs)
   const sizes = setInterval(async () => {
-    if (out.isFull()) end('git printed too much')
-    if (watched && (await bytesBelow(watched)) > maxCloneBytes) end(`it is larger than ${maxCloneBytes >> 20} MiB`)
+    if (out.isFull()) end('git printed more than Nightshift reads')
+    if (watched && (await bytesBelow(watched)) > maxCloneBytes)
+      end(`the repository is larger than ${maxCloneBytes >> 20} MiB`)
   }, 100)
   try {
     const code = await new Promise<number | null>((resolve, reject) => {
@@ -155,7 +164,7 @@ async function git(repository: Repository, words: readonly string[], watched?: s
     throw new RepositoryError(ended ?? whyFailed(err.bytes().toString('utf8'), repository))
   } catch (error) {
     if ((error as { code?: string }).code !== 'ENOENT') throw error
-    throw new RepositoryError('git is not installed where the API runs: install it, or use KNOWLEDGE_PATH')
+    throw new RepositoryError('git is not installed on the host of the API: install it, or use KNOWLEDGE_PATH')
   } finally {
     clearTimeout(timer)
     clearInterval(sizes)
@@ -166,7 +175,7 @@ function killGroup(pid: number): void {
   try {
     process.kill(-pid, 'SIGKILL')
   } catch {
-    // It has ended by itself.
+    // The process has already exited.
   }
 }
 
@@ -174,7 +183,7 @@ function environmentFor({ url, token }: Repository): NodeJS.ProcessEnv {
   const { PATH, HOME, SSH_AUTH_SOCK } = readVariables('PATH', 'HOME', 'SSH_AUTH_SOCK')
   return {
     PATH: PATH ?? '/usr/bin:/bin',
-    // ssh finds its key and known hosts there; git itself reads no file of it.
+    // Tells ssh where its key and known hosts are. Git itself reads no file in this folder.
     HOME: HOME ?? '/nonexistent',
     ...(SSH_AUTH_SOCK && { SSH_AUTH_SOCK }),
     LC_ALL: 'C.UTF-8',
@@ -184,7 +193,7 @@ function environmentFor({ url, token }: Repository): NodeJS.ProcessEnv {
     GIT_TERMINAL_PROMPT: '0',
     GIT_ALLOW_PROTOCOL: new URL(url).protocol.slice(0, -1),
     GIT_SSH_COMMAND: 'ssh -o BatchMode=yes -o StrictHostKeyChecking=yes -o ForwardAgent=no',
-    // By the environment, not by words: those show in every list of processes.
+    // Passes the token in the environment, because every process list shows arguments.
     ...(token !== null && {
       GIT_CONFIG_COUNT: '1',
       GIT_CONFIG_KEY_0: 'http.extraHeader',

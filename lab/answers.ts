@@ -2,7 +2,9 @@ import type { Context } from 'hono'
 import type { z } from 'zod'
 import { nameFaults } from '../domain/schema-faults.ts'
 
-/** The body of a request, or the answer that says what is wrong with it. */
+/**
+ * Parses the body of a request. Returns a 400 response that names the fault if the body is invalid.
+ */
 export async function bodyOf<T>(c: Context, schema: z.ZodType<T>): Promise<T | Response> {
   let json: unknown
   try {
@@ -24,7 +26,7 @@ const titles = {
   503: 'Service Unavailable',
 } as const
 
-/** An answer that says what is wrong, as problem+json. */
+/** Builds an error response, as problem+json. */
 export function problem(c: Context, status: keyof typeof titles, detail: string): Response {
   return c.body(JSON.stringify({ type: 'about:blank', title: titles[status], status, detail }), status, {
     'content-type': 'application/problem+json',

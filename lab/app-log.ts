@@ -6,18 +6,18 @@ import { searchLog } from './node/program.ts'
 import { type Lab, nodeDirectory, ownDirectory, writeForNode } from './state.ts'
 import type { NodePlan } from './topology.ts'
 
-/** What a service says before it ends, relative to its node's directory. */
+/** The path, relative to the node's directory, of the log that a service writes before it ends. */
 export const appLogFile = 'logs/app.log'
 
-/** Begins what a screen obeys. */
+/** The character that begins a terminal control sequence. */
 const control = '\u001b'
-/** Turns what follows around on a screen that obeys it, and back. */
+/** Characters that reverse the direction of the text after them, and restore the direction. */
 const [rightToLeft, back] = ['\u202e', '\u202c']
 
 /**
- * Appends hostile text to the service log, for the model that reads it: orders, a fake end of the
- * data, escape sequences that clear a screen, text that shows in another order. Beside it a
- * password, as services log them.
+ * Appends hostile text to the service log, for the model that reads it: instructions, a fake end of
+ * the data, escape sequences that clear a screen, and text that is shown in another order. Also
+ * adds a password, because real services log passwords.
  */
 export function writeOrders(lab: Lab, node: NodePlan): void {
   const at = new Date().toISOString()
@@ -34,7 +34,9 @@ export function writeOrders(lab: Lab, node: NodePlan): void {
   if (lab.account) chownSync(file, lab.account.uid, lab.account.gid)
 }
 
-/** The absolute path of the log that a node's service has left; null where it left none. */
+/**
+ * Returns the absolute path of the log that a node's service has written; null if there is no log.
+ */
 export function appLogOf(lab: Lab, node: NodePlan): string | null {
   const file = pathOf(lab, node)
   return existsSync(file) ? file : null
@@ -45,12 +47,12 @@ function pathOf(lab: Lab, { id }: NodePlan): string {
 }
 
 /**
- * Ends a node's service some seconds after each start, while it exists. Relative to the node's
- * directory.
+ * A file that makes a node's service end some seconds after each start, while the file exists. The
+ * path is relative to the node's directory.
  */
 export const lifetimeFile = 'etc/lifetime.json'
 
-/** The service is well when it starts and dies again soon: a converge does not repair the cause. */
+/** Makes the service end soon after each start, so a converge does not repair the cause. */
 export function limitLifetime(lab: Lab, node: string): void {
   const text = `${JSON.stringify({ seconds: lab.paceSeconds })}\n`
   writeForNode(lab, join(nodeDirectory(lab, node), lifetimeFile), text)
@@ -58,7 +60,7 @@ export function limitLifetime(lab: Lab, node: string): void {
 
 type Lives = { begun: number; ended: number; isLimited: boolean }
 
-/** Starts of the service since its lifetime is limited, and its ends, by its own log. */
+/** Counts the starts and the ends of the service in its own log. */
 export function restartCounts(lab: Lab, node: string): Lives {
   const lines = textOf(lab, node, appLogFile).split('\n')
   const count = (word: string) => lines.filter((line) => line.split(' ')[1] === word).length
@@ -74,16 +76,16 @@ function textOf(lab: Lab, node: string, file: string): string {
 }
 
 /**
- * The log of a left-on tracing; the node writes to it while it exists. No clean-up knows its
- * directory.
+ * The log of tracing that somebody forgot to turn off. The node writes to the file while the file
+ * exists. No clean-up includes its directory.
  */
 export const traceLog = 'log/trace.log'
 
 const secondsPerDay = 86_400
 
 /**
- * Turns tracing on, with that many bytes rotated away daily. Returns all files, relative to the
- * node's directory.
+ * Turns tracing on, and creates `bytes` of older trace files, one for each past day. Returns all
+ * files, relative to the node's directory.
  */
 export function fillTraceLog(lab: Lab, node: NodePlan, bytes: number, bytesPerFile: number): string[] {
   const root = nodeDirectory(lab, node.id)
@@ -92,7 +94,7 @@ export function fillTraceLog(lab: Lab, node: NodePlan, bytes: number, bytesPerFi
   const files = [traceLog]
   for (let left = bytes, day = 1; left > 0; left -= bytesPerFile, day++) {
     const file = `${traceLog}.${day}`
-    // Random bytes, which no file system compresses or leaves out.
+    // Writes random bytes, because a file system cannot compress them or store them sparsely.
     writeForNode(lab, join(root, file), randomBytes(Math.ceil(Math.min(left, bytesPerFile))))
     const atSeconds = Date.now() / 1000 - day * secondsPerDay
     utimesSync(join(root, file), atSeconds, atSeconds)
@@ -102,14 +104,14 @@ export function fillTraceLog(lab: Lab, node: NodePlan, bytes: number, bytesPerFi
 }
 
 const everyMs = 500
-/** One file's share of a round; the rest comes in the next. */
+/** The most bytes that one round reads from a file; the next round reads the rest. */
 const maxBytes = 256 * 1_024
 
 type File = { path: string; instance: string; from: number }
 
 /**
- * Sends the web nodes' logs to a VictoriaLogs, line by line as a collector does, until the lab
- * ends. Refused lines are sent again.
+ * Sends the web nodes' logs to a VictoriaLogs, line by line as a log collector does, until the lab
+ * ends. Sends refused lines again.
  */
 export function shipLogs(lab: Lab, nodes: readonly { id: string; instance: string }[], url: string): void {
   const files = nodes.map(
@@ -142,7 +144,9 @@ async function ship(file: File, url: string): Promise<void> {
   if (answer.ok) file.from += whole.length
 }
 
-/** Lines written since; a file shorter than before begins again. */
+/**
+ * Reads the lines written since the last read. A file that became shorter is read from its start.
+ */
 async function readFrom(file: File): Promise<Buffer> {
   const handle = await open(file.path).catch(() => null)
   if (!handle) return Buffer.alloc(0)

@@ -9,7 +9,7 @@ import { readVariables } from '../config/variables.ts'
 
 export type ProcessState = 'running' | 'stopped' | 'gone'
 
-/** The state of a process as the kernel tells it, without asking the process. A zombie is gone. */
+/** Returns the state of a process as the kernel reports it. A zombie counts as gone. */
 export function processState(pid: number): ProcessState {
   const letter = stat(pid)?.state
   if (letter === undefined || letter.startsWith('Z') || letter.startsWith('X')) return 'gone'
@@ -17,37 +17,37 @@ export function processState(pid: number): ProcessState {
 }
 
 /**
- * A process' beginning, as an opaque text: with the pid it names one process for ever. Null when it
- * is gone.
+ * Returns the start of a process as an opaque text, which identifies one process together with the
+ * pid. Null if the process is gone.
  */
 function processStart(pid: number): string | null {
   return stat(pid)?.start ?? null
 }
 
-/** The boot's moment, read once: the kernel's clock may be set, and a start must not move. */
+/** The boot time. Read once, because setting the system clock must not change a start time. */
 let bootSeconds: number | null = null
 
-/** When the process began, as a time. Null when it is gone, or the kernel does not say. */
+/** Returns when the process began. Null if it is gone, or the kernel does not report its start. */
 export function processStartedAt(pid: number): string | null {
   const start = processStart(pid)
   if (start === null) return null
   bootSeconds ??=
     process.platform === 'linux' ? Number(/^btime (\d+)$/m.exec(readFileSync('/proc/stat', 'utf8'))?.[1]) : 0
-  // Ticks of a clock of 100 Hz after the boot; elsewhere `ps` prints a date.
+  // Linux reports ticks of a 100 Hz clock since the boot; elsewhere `ps` prints a date.
   const ms = process.platform === 'linux' ? bootSeconds * 1_000 + Number(start) * 10 : Date.parse(start)
   return Number.isFinite(ms) ? new Date(ms).toISOString() : null
 }
 
 /**
- * CPU used by a process, user and system, in seconds of a 100 Hz clock. 0 where the kernel does not
- * tell.
+ * Returns the user and system CPU seconds that a process used, from a 100 Hz clock. 0 if the kernel
+ * does not report them.
  */
 export function cpuSeconds(pid: number): number {
   const found = stat(pid)
   return found ? found.cpuTicks / 100 : 0
 }
 
-/** Kills the process group. A group that no longer exists is what was wanted. */
+/** Kills the process group. A group that no longer exists counts as killed. */
 function killGroup(pid: number): void {
   try {
     process.kill(-pid, 'SIGKILL')
@@ -60,8 +60,8 @@ function stat(pid: number): { state: string; start: string; cpuTicks: number } |
   if (process.platform === 'linux') {
     try {
       const text = readFileSync(`/proc/${pid}/stat`, 'utf8')
-      // The command's name is in parentheses and may hold spaces and parentheses: fields count from
-      // its end.
+      // The command's name is in parentheses and may itself contain spaces and parentheses, so the
+      // fields are counted from the last parenthesis.
       const fields = text.slice(text.lastIndexOf(')') + 2).split(' ')
       return { state: fields[0]!, start: fields[19]!, cpuTicks: Number(fields[11]) + Number(fields[12]) }
     } catch {
@@ -75,19 +75,19 @@ function stat(pid: number): { state: string; start: string; cpuTicks: number } |
 
 export type LabAccount = { uid: number; gid: number }
 
-/** The nodes' user: `nobody` where the start is root, otherwise its user (null). */
+/** Returns the user of the nodes: `nobody` if root started the lab. Null means the current user. */
 export function nodeAccount(): LabAccount | null {
   if (process.getuid?.() !== 0) return null
   const line = readFileSync('/etc/passwd', 'utf8')
     .split('\n')
     .find((each) => each.startsWith('nobody:'))
-  if (!line) throw new Error('the lab was started as root and /etc/passwd has no user "nobody" to run its nodes as')
+  if (!line) throw new Error('the lab was started as root, and /etc/passwd has no user "nobody", as whom its nodes run')
   const [, , uid, gid] = line.split(':')
-  // macOS writes -2.
+  // Converts to unsigned, because macOS writes -2.
   return { uid: Number(uid) >>> 0, gid: Number(gid) >>> 0 }
 }
 
-/** Replaces a file in one step: readers, and a start after a crash, see the old or the new. */
+/** Replaces a file atomically: a reader, or a start after a crash, sees the old or the new file. */
 export function writeWhole(file: string, text: string): void {
   const fresh = `${file}.new`
   const fd = openSync(fresh, 'w', 0o600)
@@ -102,14 +102,14 @@ export function writeWhole(file: string, text: string): void {
 
 type Child = { id: string; pid: number; port: number }
 
-/** The processes of the lab, by id. A child that ends is simply no longer there. */
+/** The child processes of the lab, by id. A child that ends is no longer listed. */
 export type Children = {
   get(id: string): Child | undefined
-  /** All running ones, by id. */
+  /** Returns the pids of all running children, by id. */
   pids(): Record<string, number>
-  /** Resolves when the program listens; rejects when it ends first or exceeds `startMs`. */
+  /** Resolves when the program listens. Rejects when it ends first or is slower than `startMs`. */
   start(id: string, program: string, directory: string, spec: object): Promise<Child>
-  /** Sends one JSON line to the child, if it is there. */
+  /** Sends one JSON line to the child, if the child is running. */
   tell(id: string, message: object): void
   /** Kills the child with everything in its process group and waits until it is gone. */
   kill(id: string): Promise<void>
@@ -125,7 +125,7 @@ type Running = Child & { process: ChildProcess; start: string }
 
 type Supervisor = { dir: string; file: string; account: LabAccount | null; guard: Guard; running: Map<string, Running> }
 
-/** Kills what an earlier controller left in `dir`. Throws when that controller is still alive. */
+/** Kills the processes of an earlier controller in `dir`. Throws if that controller still runs. */
 export function openChildren(dir: string, account: LabAccount | null): Children {
   const file = join(dir, 'children.json')
   clearLeftovers(file, dir)
@@ -143,7 +143,7 @@ export function openChildren(dir: string, account: LabAccount | null): Children 
   }
 }
 
-/** Stores what runs, for the next controller in this directory. */
+/** Stores the running processes, so that the next controller in this directory can kill them. */
 function record({ file, running }: Supervisor): void {
   const all: Leftover[] = [...running.values()].map(({ id, pid, start }) => ({ id, pid, start }))
   all.push({ id: 'controller', pid: process.pid, start: processStart(process.pid) ?? '' })
@@ -160,13 +160,13 @@ async function start(
   const { dir, account, guard, running } = supervisor
   if (running.has(id)) throw new Error(`${id} already runs`)
   const log = openSync(join(dir, 'log', `${id}.log`), 'a', 0o600)
-  // Where compiled programs are kept, if anywhere: seventeen nodes start at once.
+  // Passes on the directory of compiled programs, if any, because seventeen nodes start at once.
   const compiled = readVariables('NODE_COMPILE_CACHE')
   const child = spawn(
     process.execPath,
     [join(import.meta.dirname, 'node', program), JSON.stringify({ account, ...spec, id })],
-    // A separate group, to be killed with all it started; hardly any environment, so that it
-    // knows no token.
+    // A separate process group makes it possible to kill the child with all its children. The
+    // environment is minimal, so the child knows no token.
     { cwd: directory, stdio: ['pipe', 'pipe', log], detached: true, env: { PATH: '/usr/bin:/bin', ...compiled } },
   )
   closeSync(log)
@@ -196,11 +196,11 @@ async function start(
   return { id, pid, port: entry.port }
 }
 
-/** Rejects when the child has ended, with what it said last. */
+/** Rejects with the child's last output when the child has ended. */
 function watchExit(supervisor: Supervisor, { id, pid, process: child }: Running): Promise<never> {
   return new Promise<never>((_, reject) => {
     child.once('exit', (code, signal) => {
-      // What it started goes with it, whatever it died of.
+      // Kills the child's own children, whatever the cause of its end.
       killGroup(pid)
       supervisor.guard.drop(pid)
       supervisor.running.delete(id)
@@ -223,7 +223,7 @@ async function kill({ running }: Supervisor, id: string): Promise<void> {
 
 async function stopAll(supervisor: Supervisor): Promise<void> {
   const { file, guard, running } = supervisor
-  // A closed stdin asks each to end in its own way; who is stopped or slow is killed.
+  // Closing stdin asks each child to end by itself. Children that are stopped or slow are killed.
   for (const child of running.values()) child.process.stdin?.end()
   const patience = Date.now() + 500
   while (running.size > 0 && Date.now() < patience) await sleep(10)
@@ -232,7 +232,7 @@ async function stopAll(supervisor: Supervisor): Promise<void> {
   writeWhole(file, '[]')
 }
 
-/** What a program that ended said of it, so that nobody has to open the log first. */
+/** Returns the last error of an ended program, so that a person need not open the log first. */
 function lastError(log: string): string {
   const line = readFileSync(log, 'utf8')
     .match(/^.*Error: .*$/gm)
@@ -263,9 +263,9 @@ function clearLeftovers(file: string, dir: string): void {
 }
 
 /**
- * A shell that outlives the controller by an instant: it gets every child's process group, and when
- * the pipe ends, however the controller ended, it kills the rest. A child in SIGSTOP cannot watch
- * its parent.
+ * A shell that outlives the controller by a moment. It knows every child's process group, and kills
+ * the remaining groups when its pipe closes, however the controller ended. A child in SIGSTOP
+ * cannot watch its parent itself.
  */
 type Guard = { add(pid: number): void; drop(pid: number): void; release(): void }
 
@@ -282,7 +282,8 @@ for each in $pids; do kill -s KILL -- "-$each" 2>/dev/null; done
 
 function startGuard(): Guard {
   const shell = spawn('/bin/sh', ['-c', script], { stdio: ['pipe', 'ignore', 'ignore'], detached: true, env: {} })
-  // Without its guard the lab runs: children watch their parent, and a start clears leftovers.
+  // The lab also runs without its guard: children watch their parent, and the next start kills
+  // leftovers.
   shell.stdin.on('error', () => {})
   shell.on('error', () => {})
   return {

@@ -8,7 +8,7 @@ const effect = z.object({
   status: z.enum(['running', 'done', 'failed']),
   detail: z.string(),
   result: z.record(z.string(), z.unknown()),
-  /** How often the write was truly started. */
+  /** How many times the write was really started. */
   runs: z.number().int(),
 })
 
@@ -29,53 +29,53 @@ const drawer = z.object({
       adminUser: z.string(),
     }),
   ),
-  /** Files that hold `user:password`. */
+  /** Paths of files that contain `user:password`. */
   credentials: z.object({ read: z.string(), write: z.string() }),
 })
 const cluster = z.object({ url: z.url(), kubeconfig: z.string(), nodes: z.array(z.string()) })
 const device = z.object({ id: z.string(), url: z.string(), root: z.string(), state: z.string() })
 
-/** What one may do to a lab from outside: break it, heal it, and ask whether its state is right. */
+/** Controls a lab from outside: breaks it, heals it, and checks whether its state is right. */
 export type LabClient = {
   break(fault: FaultName, target: string): Promise<Fault>
-  /** Takes back every fault, or only those of one kind, or on one target. Tells how many. */
+  /** Undoes every fault, or only the faults of one kind or on one target. Returns their number. */
   heal(fault?: FaultName, target?: string): Promise<number>
   faults(): Promise<Fault[]>
   effects(): Promise<z.infer<typeof effect>[]>
-  /** Has the platform confirm that dead hosts are off, or no longer. */
+  /** Sets whether the platform confirms that dead hosts are off. */
   fencing(confirms: boolean): Promise<void>
-  /** Starts Prometheus and Alertmanager for the web nodes, where they do not run yet. */
+  /** Starts Prometheus and Alertmanager for the web nodes, unless they are running. */
   monitor(): Promise<z.infer<typeof monitoring>>
-  /** Starts PostgreSQL and MariaDB with their replicas, where they do not run yet. */
+  /** Starts PostgreSQL and MariaDB with their replicas, unless they are running. */
   openDatabases(): Promise<z.infer<typeof drawer>>
-  /** Starts a Kubernetes of two nodes, where it does not run yet. */
+  /** Starts a Kubernetes cluster of two nodes, unless it is running. */
   openKubernetes(): Promise<z.infer<typeof cluster>>
   /**
-   * Applies a manifest of an account and its rights, as the cluster's admin. Answers the files of
-   * its token and of the server certificate's signer.
+   * Applies a manifest of an account and its rights, as the cluster's admin. Returns the paths of
+   * the account's token and of the CA certificate.
    */
   giveClusterRights(manifest: string): Promise<{ token: string; authority: string }>
-  /** Runs a text of GRANTs as the admin of a database. */
+  /** Runs a text of GRANT statements as the admin of a database. */
   applyGrants(server: string, sql: string): Promise<void>
   oracle(scenario: Scenario, target?: string): Promise<OracleVerdict>
   devices(): Promise<z.infer<typeof device>[]>
-  /** Has a node's agent enrol with a one-time token, and starts it. */
+  /** Enrols a node's agent with a one-time token, and starts it. */
   enrol(id: string, apiUrl: string, token: string): Promise<z.infer<typeof device>>
 }
 
-/** Every call throws an error that names what was asked and what the lab answered. */
+/** Connects to a lab. A call that fails throws an error with the request and the lab's response. */
 export function labClient(url: string, controlToken: string): LabClient {
   async function ask<T>(method: string, path: string, schema: z.ZodType<T>, body?: object): Promise<T> {
     const response = await fetch(new URL(path, url), {
       method,
       headers: { authorization: `Bearer ${controlToken}`, 'content-type': 'application/json' },
       body: body && JSON.stringify(body),
-      // A heal may start every node again; a cluster fault shows in two minutes, and a busy machine
-      // starts one in three.
+      // Waits this long because a heal may start every node again. A cluster fault takes up to two
+      // minutes to show, and a busy machine takes up to three to start a cluster.
       signal: AbortSignal.timeout(240_000),
     })
     const text = await response.text()
-    if (!response.ok) throw new Error(`the lab refused it (${response.status}): ${detailOf(text)}`)
+    if (!response.ok) throw new Error(`the lab refused the request (${response.status}): ${detailOf(text)}`)
     return schema.parse(JSON.parse(text))
   }
   return {
@@ -104,7 +104,7 @@ export function labClient(url: string, controlToken: string): LabClient {
   }
 }
 
-/** What a problem+json says, or the body as it is. */
+/** Returns the detail of a problem+json body, or the start of another body. */
 function detailOf(text: string): string {
   try {
     return z.object({ detail: z.string() }).parse(JSON.parse(text)).detail

@@ -11,17 +11,17 @@ import { desiredConfig, type Fault, type Lab, nodeDirectory, writeForNode } from
 import type { NodePlan } from './topology.ts'
 import { VmRefusal } from './vm.ts'
 
-/** How long a node may take to answer after it was continued or restarted. */
+/** Milliseconds in which a node has to respond after it was continued or restarted. */
 const answerMs = 5000
 
 /**
- * Re-applies the desired state to a shard's nodes: continues the stopped, restarts the dead,
- * restores a drifted configuration, clears `tmp/` and rotated logs of a full node. Never deletes
- * tenant data.
+ * Re-applies the desired state to a shard's nodes: continues stopped nodes, restarts dead nodes,
+ * restores a drifted configuration, and clears `tmp/` and rotated logs of a full node. Never
+ * deletes tenant data.
  */
 export async function converge(lab: Lab, shard: string): Promise<string[]> {
   const changed: string[] = []
-  // In order: a replica needs its primary.
+  // Runs in order, because a replica needs its primary.
   for (const node of lab.topology.nodes.filter((each) => each.shard === shard)) {
     changed.push(...(await convergeNode(lab, node)).map((what) => `${node.id}: ${what}`))
   }
@@ -31,7 +31,7 @@ export async function converge(lab: Lab, shard: string): Promise<string[]> {
 async function convergeNode(lab: Lab, plan: NodePlan): Promise<string[]> {
   const changed: string[] = []
   const before = await lookAtNode(lab, plan)
-  // Before the process, so that it starts with the right one.
+  // Restores the configuration before the process starts, so that the process reads the right one.
   if (before.drift.length > 0) {
     writeForNode(lab, join(nodeDirectory(lab, plan.id), 'etc', 'config.json'), desiredConfig(lab, plan))
     changed.push('configuration restored')
@@ -58,13 +58,16 @@ async function convergeNode(lab: Lab, plan: NodePlan): Promise<string[]> {
   return changed
 }
 
-/** Changes that a convergence would make on each node now; makes none. */
+/** Lists the changes that a convergence would make on each node now. Changes nothing. */
 export async function previewConverge(lab: Lab, shard: string): Promise<{ id: string; changes: string[] }[]> {
   const nodes = lab.topology.nodes.filter((each) => each.shard === shard)
   return Promise.all(nodes.map(async (plan) => ({ id: plan.id, changes: await changesOf(lab, plan) })))
 }
 
-/** Files that a convergence would clear on a shard's full nodes, with sizes; null: none. */
+/**
+ * Lists the files, with sizes, that a convergence would clear on a shard's full nodes. Null if
+ * there are none.
+ */
 export async function listFilesToClear(lab: Lab, shard: string): Promise<SentAttachment | null> {
   const nodes = lab.topology.nodes.filter((each) => each.shard === shard)
   const found = await Promise.all(nodes.map((plan) => lookAtNode(lab, plan)))
@@ -102,7 +105,7 @@ function clearDisk(directory: string): number {
 
 const bytesOf = (files: readonly string[]): number => files.reduce((sum, file) => sum + statSync(file).size, 0)
 
-/** Temporary files and rotated logs: never what belongs to a tenant. */
+/** Lists temporary files and rotated logs, never a tenant's files. */
 function clearable(directory: string): string[] {
   const rotated = readdirSync(join(directory, 'logs')).filter((name) => /\.\d+$/.test(name))
   return [
@@ -122,7 +125,7 @@ async function untilItAnswers(lab: Lab, plan: NodePlan): Promise<void> {
 
 type ConditionLabels = Record<string, string>
 
-/** One alert in the shape that Alertmanager posts. */
+/** One alert in Alertmanager's webhook format. */
 export type WebhookAlert = {
   status: 'firing' | 'resolved'
   labels: ConditionLabels
@@ -146,20 +149,20 @@ export type WebhookBody = {
   alerts: WebhookAlert[]
 }
 
-/** The label `monitor` of a job that only ever says something is wrong, never that it is over. */
+/** The value of the label `monitor` of a job that reports only faults, never their end. */
 export const withoutEnds = 'cron-check'
 
-/** Go's zero time: Alertmanager writes it while an alert fires. */
+/** Go's zero time, which Alertmanager writes as the end of an alert that fires. */
 export const neverEnded = '0001-01-01T00:00:00Z'
 
-/** Names an alert by its labels alone, whatever their order. */
+/** Computes an alert's id from its labels alone; the order of the labels does not matter. */
 export function fingerprintOf(labels: ConditionLabels): string {
   const hash = createHash('sha256')
   for (const name of Object.keys(labels).sort()) hash.update(`${name}\u0000${labels[name]}\u0000`)
   return hash.digest('hex').slice(0, 16)
 }
 
-/** One notification of a group: alerts of the same name. It is firing while any of them is. */
+/** Builds one notification of alerts with the same name. It is firing if any of them is firing. */
 export function webhookBody(alertname: string, alerts: WebhookAlert[]): WebhookBody {
   return {
     receiver: 'nightshift',
@@ -179,7 +182,7 @@ function common([first = {}, ...rest]: ConditionLabels[]): ConditionLabels {
   return Object.fromEntries(Object.entries(first).filter(([name, value]) => rest.every((each) => each[name] === value)))
 }
 
-/** A present fault, as an alert would say it. */
+/** A fault that is present now, in the form of an alert. */
 export type LabCondition = { labels: ConditionLabels; annotations: ConditionLabels }
 
 const severities = {
@@ -196,15 +199,18 @@ const severities = {
 } as const
 type AlertName = keyof typeof severities
 
-/** What a short job may use. */
+/** CPU seconds of a normal short job; a job that uses more is a runaway. */
 const runawayLimitSeconds = 1
 
-/** Nodes that a check watches which only ever says that something is wrong. */
+/** Lists the nodes that are watched by a check that reports only faults, never their end. */
 export function watchedOnce(faults: readonly Fault[]): ReadonlySet<string> {
   return new Set(faults.filter(({ fault }) => fault === 'unended_alert').map(({ on }) => on))
 }
 
-/** All faults of one look, in its order. `once`: nodes of whose service another sender tells. */
+/**
+ * Lists all faults of one reading of the platform, in order. `once`: the nodes whose service is
+ * reported by the sender that never reports an end.
+ */
 export function conditionsIn(
   { nodes, hosts, vms }: PlatformView,
   lagLimitSeconds: number,
@@ -231,10 +237,10 @@ function toldOnce({ labels, annotations }: LabCondition): LabCondition {
 function ofHost({ id, region, rack, state }: HostState, vms: string[]): LabCondition[] {
   const labels = { region, rack, host: id, instance: id }
   if (state === 'dead') return [condition('host_down', labels, `Host ${id} is down`, `${id} does not answer`)]
-  // Once it is empty, anybody may take it.
+  // An empty draining host is not a fault, because anybody may take it down.
   if (state !== 'draining' || vms.length === 0) return []
   const summary = `Host ${id} is to be emptied for maintenance`
-  return [condition('host_draining', labels, summary, `still on it: ${vms.join(', ')}`)]
+  return [condition('host_draining', labels, summary, `VMs still on the host: ${vms.join(', ')}`)]
 }
 
 function ofNode(look: NodeLook, lagLimitSeconds: number): LabCondition[] {
@@ -252,8 +258,8 @@ function ofNode(look: NodeLook, lagLimitSeconds: number): LabCondition[] {
       ),
     )
   }
-  // A stopped replica serves nobody: its lag is the symptom. Any other silent one is a service that
-  // is down.
+  // A stopped replica serves nobody, so its symptom is its lag. Any other node that does not
+  // respond is a service that is down.
   if (process === 'gone' || (!answers && !(process === 'stopped' && plan.role === 'replica'))) {
     const what =
       process === 'running' ? 'does not answer' : `process is ${process === 'gone' ? 'not running' : process}`
@@ -273,7 +279,7 @@ function ofNode(look: NodeLook, lagLimitSeconds: number): LabCondition[] {
       condition(
         'runaway_process',
         { ...labels, process: 'report-export' },
-        `A process uses up the CPU of ${plan.id}`,
+        `A process uses all CPU of ${plan.id}`,
         told,
       ),
     )
@@ -289,7 +295,7 @@ function ofNode(look: NodeLook, lagLimitSeconds: number): LabCondition[] {
     found.push(condition('missing_package', { ...labels, package: missingPackage }, `${plan.id} lacks a package`, told))
   }
   if (backupSince !== null) {
-    const told = `nothing is wrong; it runs since ${backupSince}`
+    const told = `nothing is wrong; the backup runs since ${backupSince}`
     found.push(condition('backup_running', labels, `A backup of ${plan.id} runs`, told))
   }
   if (drift.length > 0) {

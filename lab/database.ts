@@ -5,20 +5,23 @@ import pg from 'pg'
 import { startPostgres } from '../start/postgres.ts'
 import type { Lab } from './state.ts'
 
-/** A real PostgreSQL with few connections, for web nodes, with an exporter's words on it. */
+/** A real PostgreSQL with few connections, which web nodes use, and an exporter of its metrics. */
 export type LabDatabase = {
   url: string
   exporterPort: number
-  /** Connections of a program by its name. Takes none itself: a full server has none to give. */
+  /**
+   * Counts the connections of a program by its name. Opens no connection, because a full server has
+   * none left.
+   */
   countHeld(name: string): Promise<number>
   stop(): Promise<void>
 }
 
-/** Connections of the server, and of a web node's pool. */
+/** The most connections of the server, and of a web node's pool. */
 const maxConnections = 20
 export const largestPool = 4
 
-/** The node on whose address the server counts: the database of the first region. */
+/** Returns the node whose address the server uses, which is the first primary. */
 export const databaseNode = ({ topology }: Lab): string =>
   topology.nodes.find(({ role }) => role === 'primary')?.id ?? ''
 
@@ -52,7 +55,9 @@ export async function startDatabase(lab: Lab): Promise<LabDatabase> {
   }
 }
 
-/** Connections by program and state, under the names of postgres_exporter. */
+/**
+ * Formats the connection counts by program and state, under the metric names of postgres_exporter.
+ */
 async function describe(client: pg.Client): Promise<string> {
   const { rows } = await client.query<{ application_name: string; state: string; count: string }>(
     `select application_name, coalesce(state, 'unknown') as state, count(*) as count from pg_stat_activity
@@ -71,6 +76,6 @@ async function describe(client: pg.Client): Promise<string> {
   ].join('\n')
 }
 
-/** How many connections a node holds, as the server counts them; 0 where there is no server. */
+/** Counts a node's connections at the server; 0 if no server runs. */
 export const heldConnections = async ({ database }: Lab, node: string): Promise<number> =>
   (await database?.countHeld(node)) ?? 0

@@ -19,7 +19,10 @@ import { aptOptionsOf } from './packages.ts'
 import { type Lab, nodeDirectory, ownDirectory, writeForNode } from './state.ts'
 import type { NodePlan } from './topology.ts'
 
-/** Regular files below `root`, without following links. A vanished file is not there. */
+/**
+ * Lists regular files below `root`, without following symbolic links. Leaves out a file that
+ * vanishes.
+ */
 export function filesBelow(root: string): string[] {
   let entries: Dirent[]
   try {
@@ -33,7 +36,7 @@ export function filesBelow(root: string): string[] {
   })
 }
 
-/** Bytes by top-level directory, the way `du` would tell. */
+/** Counts the bytes of each top-level directory, as `du` does. */
 export function bytesByDirectory(root: string): Record<string, number> {
   const bytes: Record<string, number> = {}
   for (const file of filesBelow(root)) {
@@ -41,7 +44,7 @@ export function bytesByDirectory(root: string): Record<string, number> {
     try {
       bytes[top] = (bytes[top] ?? 0) + statSync(file).size
     } catch {
-      // Rotated away in this instant.
+      // The file was rotated away at this moment.
     }
   }
   return bytes
@@ -55,10 +58,10 @@ export function sha256Of(file: string): string {
   }
 }
 
-/** The beginning of a file: so many bytes, and their sha256. */
+/** The beginning of a file: how many bytes it has, and their sha256. */
 type Beginning = { bytes: number; sha256: string }
 
-/** Contents of the wanted files below `root`, by relative path. */
+/** Reads the beginnings of the wanted files below `root`, by relative path. */
 export function beginningsBelow(root: string, isWanted: (path: string) => boolean): Record<string, Beginning> {
   const files = filesBelow(root).map((file) => relative(root, file))
   return Object.fromEntries(
@@ -69,7 +72,7 @@ export function beginningsBelow(root: string, isWanted: (path: string) => boolea
   )
 }
 
-/** Paths of files that are gone or begin differently. Growth is no loss. */
+/** Lists the paths of files that are gone or begin differently. A file that grew is not lost. */
 export function lostBelow(root: string, beginnings: Record<string, Beginning>): string[] {
   return Object.entries(beginnings).flatMap(([path, { bytes, sha256 }]) => {
     try {
@@ -85,15 +88,15 @@ function digest(bytes: Uint8Array): string {
 }
 
 const directory = 'backup'
-/** A backup's share of each period. */
+/** The part of each period during which a backup runs. */
 const partOfPeriod = 0.5
 
-/** What the lab calls the process that backs a node up. */
+/** Returns the name of the lab's process that backs a node up. */
 function backupOn(node: string): string {
   return `backup-${node}`
 }
 
-/** Backs a node up again and again, as meant: each run is announced, and nothing is wrong. */
+/** Backs a node up repeatedly, as intended. The node announces each backup, so nothing is wrong. */
 export async function startBackups(lab: Lab, node: string): Promise<void> {
   const root = nodeDirectory(lab, node)
   ownDirectory(lab, join(root, directory))
@@ -106,18 +109,18 @@ export async function endBackups(lab: Lab, node: string): Promise<void> {
   rmSync(join(nodeDirectory(lab, node), directory), { recursive: true, force: true })
 }
 
-/** When the backup that runs now was begun; null when none runs. */
+/** Returns the start of the running backup; null if no backup runs. */
 export function backupSince(lab: Lab, node: string): string | null {
   return isBackedUp(lab, node) ? (read(lab, node, `${directory}/running`)?.trim() ?? null) : null
 }
 
-/** Does the process that backs the node up go on? */
+/** Returns whether the node's backup process still runs. */
 export function isBackedUp(lab: Lab, node: string): boolean {
   const child = lab.children.get(backupOn(node))
   return child !== undefined && processState(child.pid) === 'running'
 }
 
-/** Tenants of the node of whose page the backup has no equal copy. */
+/** Lists the node's tenants whose page has no equal copy in the backup. */
 export function notBackedUp(lab: Lab, { id, shard }: NodePlan): string[] {
   const { tenants } = lab.topology.shards.find((each) => each.id === shard)!
   return tenants.filter((tenant) => {
@@ -134,12 +137,11 @@ function read(lab: Lab, node: string, file: string): string | null {
   }
 }
 
-/** A node of the lab as a device of the mesh. */
 type LabDevice = {
   id: string
-  /** Where its agent listens, or will listen once it is enrolled. */
+  /** The address of its agent. A node that is not enrolled has the future address. */
   url: string
-  /** What `fs.*` and `git.*` may reach on it. */
+  /** The directory on the device that `fs.*` and `git.*` may access. */
   root: string
   state: 'not enrolled' | 'running' | 'down'
 }
@@ -151,8 +153,8 @@ export async function devicesOf(lab: Lab): Promise<LabDevice[]> {
 }
 
 /**
- * Shows the one-time token to the control plane, keeps the answer, and starts the agent. Throws the
- * control plane's words.
+ * Sends the one-time token to the control plane, stores the response, and starts the agent. Throws
+ * the control plane's error.
  */
 export async function enrolNode(lab: Lab, id: string, apiUrl: string, token: string): Promise<LabDevice> {
   const response = await fetch(new URL('/mesh/enrolments', apiUrl), {
@@ -173,7 +175,7 @@ export async function enrolNode(lab: Lab, id: string, apiUrl: string, token: str
   return await deviceOf(lab, id)
 }
 
-/** Starts the agents of all nodes that were enrolled once and do not run. */
+/** Starts the stopped agents of all enrolled nodes. */
 export async function startAgents(lab: Lab): Promise<void> {
   const enrolled = lab.topology.nodes.filter(({ id }) => isEnrolled(lab, id) && !lab.children.get(agentId(id)))
   await Promise.all(enrolled.map(({ id }) => startAgent(lab, id)))
@@ -214,7 +216,10 @@ function stateDirectory(lab: Lab, id: string): string {
   return directory
 }
 
-/** Chosen once: the control plane knows the device by it. */
+/**
+ * Returns the port of a node's agent. It is chosen once, because the control plane stores the
+ * device's address.
+ */
 async function portOf(lab: Lab, id: string): Promise<number> {
   const file = join(lab.dir, 'agents', `${id}.port`)
   if (existsSync(file)) return Number(readFileSync(file, 'utf8'))
@@ -224,7 +229,10 @@ async function portOf(lab: Lab, id: string): Promise<number> {
   return port
 }
 
-/** Below Linux' own ports (32768 on): there any connection may take it before the agent. */
+/**
+ * The lowest port for agents. Linux gives ports from 32768 to any connection, which could take the
+ * agent's port first.
+ */
 const lowestPort = 10_240
 const highestPort = 32_000
 

@@ -2,13 +2,13 @@ import { connect } from 'node:net'
 import { condition, type LabCondition } from './conditions.ts'
 import type { Lab } from './state.ts'
 
-/** An outside check with a wrong port: nothing listens, so it calls a serving service down. */
+/** The name of an outside check with a wrong port, which reports a working service as down. */
 
 const monitor = 'edge-check'
-/** The port of the discard service, which no node has. */
+/** The port of the discard service, on which no node listens. */
 const wrongPort = 9
 
-/** Results of checks at the wrong port: each is carried out, and gets the answer it tells. */
+/** Connects to the wrong port for each false alarm, and returns the failures as alerts. */
 export async function wrongChecks(lab: Lab): Promise<LabCondition[]> {
   const nodes = lab.faults.filter(({ fault }) => fault === 'false_alarm').map(({ on }) => on)
   const answers = await Promise.all([...new Set(nodes)].map(async (id) => ({ id, said: await ask(wrongPort) })))
@@ -22,7 +22,7 @@ export async function wrongChecks(lab: Lab): Promise<LabCondition[]> {
   })
 }
 
-/** Why nobody answers on this port; null where somebody does. */
+/** Returns why nothing listens on this port; null if a service does. */
 function ask(port: number): Promise<string | null> {
   return new Promise((resolve) => {
     const socket = connect({ port, host: '127.0.0.1', timeout: 1_000 })

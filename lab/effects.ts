@@ -27,8 +27,8 @@ import { renewSite } from './topology.ts'
 import { returnVms, startVmsOf } from './vm.ts'
 
 /**
- * Takes every fault back, starts what is down, and brings VMs home, so that the next scenario finds
- * the same numbers.
+ * Undoes every fault, starts stopped processes, and returns VMs to their first hosts, so that the
+ * next scenario begins with the same numbers.
  */
 export async function healAll(lab: Lab): Promise<number> {
   const healed = lab.faults.length
@@ -44,8 +44,9 @@ export async function healAll(lab: Lab): Promise<number> {
 }
 
 /**
- * Takes one fault back and starts what it hit, as a person would. Other faults stay. VMs come home
- * with a host's last fault: before, one may be where they ran. Answers the number of such faults.
+ * Undoes one fault and restarts its processes, as a person would. Other faults remain. VMs return
+ * to a host when its last fault is undone, because until then the host may be broken. Returns the
+ * number of undone faults.
  */
 export async function healOne(lab: Lab, name: Fault['fault'], target: string | null): Promise<number> {
   const isMeant = ({ fault, ...at }: Fault) =>
@@ -69,7 +70,10 @@ export async function healOne(lab: Lab, name: Fault['fault'], target: string | n
   return meant.length
 }
 
-/** Later faults found these files among tenants' data: now it is right that they are gone. */
+/**
+ * Removes a fault's files from the tenants' data that later faults recorded, because now the files
+ * must be absent.
+ */
 function forgetFiles(lab: Lab, { on, files }: Fault): void {
   const gone = files.map((file) => relative(lab.dir, join(nodeDirectory(lab, on), file)))
   for (const { tenantData } of lab.faults) for (const file of gone) delete tenantData[file]
@@ -105,19 +109,19 @@ async function bringUpHost(lab: Lab, id: string): Promise<void> {
 }
 
 /**
- * The journal of writes: JSON lines, appended and synced. A write is `accepted` before any look,
- * `started` just before it touches the platform, and then `done` or `failed`; a repeat of its key
- * is answered from here.
+ * One line of the journal of writes. The journal has JSON lines, which are appended and synced. A
+ * write is `accepted` before any check, `started` just before it changes the platform, and then
+ * `done` or `failed`. A repeated key returns the stored outcome.
  */
 const line = z.object({
   at: z.iso.datetime(),
   key: z.string(),
-  /** Method, path and body: what must be the same under the same key. */
+  /** Method, path and body, which must be equal in every request with the same key. */
   request: z.string(),
   event: z.enum(['accepted', 'started', 'done', 'failed']),
   detail: z.string(),
   result: z.record(z.string(), z.unknown()),
-  /** Absent in lines of before, and where it is not known. */
+  /** Null if unknown. Absent in older lines. */
   changed: z.array(z.string()).nullable().default(null),
 })
 type LabJournalLine = z.infer<typeof line>
@@ -134,25 +138,26 @@ export type LabJournal = {
   get(key: string): EffectRecord | undefined
   all(): EffectRecord[]
   /**
-   * Runs `run` unless the key is known; writes about one thing one at a time, others side by side.
-   * Null when the key is known for another request. An error of `run` is a failed write.
+   * Runs `run` unless the key is known. Writes about one object run one at a time, others in
+   * parallel. Returns null if the key belongs to another request. If `run` throws, the write has
+   * failed.
    */
   once(key: string, about: string, request: string, run: () => Promise<LabOutcome>): Promise<EffectRecord | null>
-  /** Resolves when no write is under way. */
+  /** Resolves when no write is running. */
   idle(): Promise<void>
 }
 
 /**
- * Opens a journal. A write that an earlier controller accepted and did not start is `failed`, which
- * is true; `outcomeOfRequest` may tell of a started one, and where it cannot (null) the write stays
- * `running`.
+ * Opens a journal. A write that an earlier controller accepted and did not start becomes `failed`,
+ * because it changed nothing. For a started write, `whatBecameOf` returns the outcome; if it
+ * returns null, the write stays `running`.
  */
 export function openJournal(file: string, whatBecameOf: (request: string) => LabOutcome | null): LabJournal {
   const records = new Map<string, EffectRecord>()
   for (const each of readLines(file)) apply(records, each)
   const fd = openSync(file, 'a', 0o600)
   const underWay = new Map<string, Promise<EffectRecord>>()
-  /** The last write about each thing. */
+  /** The last write about each object. */
   const last = new Map<string, Promise<unknown>>()
 
   function append(
@@ -170,7 +175,7 @@ export function openJournal(file: string, whatBecameOf: (request: string) => Lab
 
   for (const { key, request, status, runs } of [...records.values()]) {
     if (status !== 'running') continue
-    if (runs === 0) append(key, request, 'failed', 'the controller ended before it was started')
+    if (runs === 0) append(key, request, 'failed', 'the controller ended before the action began')
     else {
       const outcome = whatBecameOf(request)
       if (outcome) append(key, request, outcome.status, outcome.detail, outcome)
@@ -221,7 +226,7 @@ function readLines(file: string): LabJournalLine[] {
   if (!existsSync(file)) return []
   const text = readFileSync(file, 'utf8')
   const whole = text.slice(0, text.lastIndexOf('\n') + 1)
-  // The line under way when the controller died was never synced: nothing followed from it.
+  // The line that a dying controller left unfinished was never synced, so nothing depended on it.
   if (whole.length < text.length) truncateSync(file, Buffer.byteLength(whole))
   return whole
     .split('\n')
@@ -230,23 +235,24 @@ function readLines(file: string): LabJournalLine[] {
 }
 
 /**
- * The outcome of a write under way when an earlier controller died. All processes died with it, and
- * a VM's definition is changed last, so it tells for a VM. A converge leaves no trace: null.
+ * Returns the outcome of a write that was running when an earlier controller died with all
+ * processes. A write changes the VM's definition last, so the definition shows the outcome. Returns
+ * null for a converge, which leaves no trace.
  */
 export function outcomeOfRequest({ placement }: Pick<Lab, 'placement'>, request: string): LabOutcome | null {
   const match = /^POST \/v1\/vms\/([^/]+)\/(start|migrate|stop|restart) (.*)$/.exec(request)
   if (!match) return null
   const [, vm, action, body] = match
   const { host, to } = JSON.parse(body!) as { host?: string; to?: string }
-  // Every VM begins again with the lab, before its journal is read.
+  // Every VM starts again with the lab, before the lab reads its journal.
   const ended = (status: LabOutcome['status'], detail: string, result = {}): LabOutcome => ({
     status,
     detail,
     result,
     changed: status === 'done' ? [detail] : null,
   })
-  if (action === 'stop') return ended('failed', `${vm} began again with the lab`)
-  if (action === 'restart') return ended('done', `${vm} began again with the lab`, { vm, host })
+  if (action === 'stop') return ended('failed', `${vm} started again together with the lab`)
+  if (action === 'restart') return ended('done', `${vm} started again together with the lab`, { vm, host })
   const target = action === 'start' ? host : to
   return placement[vm!] === target
     ? ended('done', `${vm} is defined on ${target}`, { vm, target })

@@ -29,13 +29,13 @@ import {
 import { brokenRoutes, deployBroken, type HostPlan, hasSite, type NodePlan, type VmPlan } from './topology.ts'
 import { counterOf, linkId } from './vm.ts'
 
-/** How full a disk is made. */
+/** The fill level of an overfull disk, relative to its quota. */
 const overfull = 1.3
 const fileBytes = 512 * 1024
 
 /**
- * Breaks something for real. The target: a node, a shard, whose fitting node is hit, a host, a
- * rack, or `a~b`.
+ * Breaks something for real. The target is a node, a shard (the fault breaks a suitable node of the
+ * shard), a host, a rack, or a link `a~b`.
  */
 export function breakIt(lab: Lab, name: FaultName, target: string): Promise<Fault> {
   const work = breakNow(lab, name, target)
@@ -68,7 +68,8 @@ async function breakNow(lab: Lab, name: FaultName, target: string): Promise<Faul
     placement,
     kept,
     pids,
-    // A cluster may alert about the first part of a fault before it shows in whole.
+    // The alert about the first part of a cluster fault may come before the whole fault shows, so a
+    // cluster fault is dated from its beginning.
     at: (isClusterFault(name) ? begun : new Date()).toISOString(),
     tenantData: tenantData(lab),
     database,
@@ -79,7 +80,7 @@ async function breakNow(lab: Lab, name: FaultName, target: string): Promise<Faul
   return entry
 }
 
-/** sha256 of every file that belongs to a tenant, by its path in the lab. */
+/** Returns the sha256 of every file that belongs to a tenant, by its path in the lab. */
 export function tenantData(lab: Lab): Record<string, string> {
   const files = lab.topology.nodes.flatMap(({ id }) => filesBelow(join(nodeDirectory(lab, id), 'tenants')))
   return Object.fromEntries(files.map((file) => [relative(lab.dir, file), sha256Of(file)]))
@@ -127,7 +128,7 @@ const breakers: Record<
   },
   async rack_down(lab, target) {
     const hosts = lab.topology.hosts.filter(({ rack }) => rack === target).map(({ id }) => id)
-    if (hosts.length === 0) throw new WrongTarget(`${target} is not a rack; write one as osl-r1`)
+    if (hosts.length === 0) throw new WrongTarget(`${target} is not a rack; a rack is written like osl-r1`)
     await killHosts(lab, hosts)
     return { on: target, hosts }
   },
@@ -135,7 +136,8 @@ const breakers: Record<
     const host = hostAt(lab, target)
     const others = lab.topology.hosts.filter(({ id, region }) => id !== target && region === host.region)
     const fitting = vmsOn(lab, [target]).filter((vm) => others.some((other) => isLargeEnough(other, vm)))
-    if (fitting.length > 0) throw new WrongTarget(`${fitting[0]!.id} would fit elsewhere; host-ams-5 has what does not`)
+    if (fitting.length > 0)
+      throw new WrongTarget(`${fitting[0]!.id} would fit elsewhere; choose host-ams-5, whose VM does not`)
     await killHosts(lab, [target])
     return { on: target, hosts: [target] }
   },
@@ -143,7 +145,8 @@ const breakers: Record<
     const { id } = hostAt(lab, target)
     const last = vmsOn(lab, [id]).at(-1)
     if (!last) throw new WrongTarget(`${target} has no VM whose start could fail`)
-    // Readable, with writable files, but a new host cannot put its beat there.
+    // The storage stays readable and its files writable, but a new host cannot create its heartbeat
+    // file there.
     chmodSync(storageDirectory(lab, last.id), 0o555)
     await killHosts(lab, [id])
     return { on: id, hosts: [id], readOnly: [last.id] }
@@ -163,15 +166,15 @@ const breakers: Record<
   bad_deploy(lab, target) {
     const node = nodeAt(lab, target, 'web')
     if (!hasSite(lab, node))
-      throw new WrongTarget(`${node.id} has no checkout: git is missing here, or cannot work there`)
+      throw new WrongTarget(`${node.id} has no Git checkout: this machine has no git, or git failed in its directory`)
     if (brokenRoutes(lab, node)) throw new WrongTarget(`the routes of ${node.id} are already broken`)
-    if (!deployBroken(lab, node)) throw new WrongTarget(`git did not commit on ${node.id}`)
+    if (!deployBroken(lab, node)) throw new WrongTarget(`git commit failed on ${node.id}`)
     return { on: node.id }
   },
   async log_orders(lab, target) {
     const node = nodeAt(lab, target, 'web')
     runningPid(lab, node.id)
-    // Before it is down: the alert tells where the log is.
+    // Writes the log before the service is down, because the alert names the path of the log.
     writeOrders(lab, node)
     await lab.children.kill(node.id)
     return { on: node.id, files: [appLogFile] }
@@ -180,9 +183,9 @@ const breakers: Record<
     const node = nodeAt(lab, target, 'web')
     runningPid(lab, node.id)
     const root = nodeDirectory(lab, node.id)
-    if (existsSync(join(root, traceLog))) throw new WrongTarget(`${node.id} is traced already`)
+    if (existsSync(join(root, traceLog))) throw new WrongTarget(`${node.id} writes its trace log already`)
     const files = fillTraceLog(lab, node, bytesToOverfill(lab, node), fileBytes)
-    // Files that the node rotates, and git's and apt's own, may change at any time.
+    // Files that the node rotates, and the files of git and apt, may change at any time.
     const changes = ['logs/access.log', 'site/.git/', 'system/var/', `${traceLog}.`]
     return { on: node.id, files, kept: beginningsBelow(root, (path) => !changes.some((each) => path.startsWith(each))) }
   },
@@ -193,22 +196,23 @@ const breakers: Record<
     if (missing.length > 0)
       throw new WrongTarget(`this machine has no ${missing.join(', no ')}: no package is installed`)
     if (existsSync(join(nodeDirectory(lab, node.id), needsFile)))
-      throw new WrongTarget(`the release on ${node.id} needs its package already`)
+      throw new WrongTarget(`the release on ${node.id} needs its missing package already`)
     await needPackage(lab, node)
     return { on: node.id, files: [needsFile] }
   },
   async port_squatter(lab, target) {
     const { id } = nodeAt(lab, target, 'web')
     const missing = missingPrograms(['ss'])
-    if (missing.length > 0) throw new WrongTarget('this machine has no ss, which shows who listens')
+    if (missing.length > 0)
+      throw new WrongTarget('this machine has no ss, the program that shows which process listens')
     runningPid(lab, id)
     const { port } = lab.children.get(id)!
     await lab.children.kill(id)
     lab.ports[id] = port
     await lab.children.start(portHolderOf(id), 'left-behind.ts', nodeDirectory(lab, id), { port })
-    // As whatever keeps a service running does: it fails, and the service's log says why.
+    // Starts the node as a supervisor would. The start fails, and the service's log explains why.
     await startNode(lab, id).then(
-      () => Promise.reject(new Error(`${id} listens on port ${port} although another process does`)),
+      () => Promise.reject(new Error(`${id} listens on port ${port} although another process took it`)),
       () => undefined,
     )
     const { [portHolderOf(id)]: _, ...pids } = lab.children.pids()
@@ -253,14 +257,14 @@ const breakers: Record<
   },
   link_down(lab, target) {
     const link = lab.topology.links.find(({ a, b }) => target === linkId(a, b) || target === linkId(b, a))
-    if (!link) throw new WrongTarget(`${target} is not a link; write one as host-osl-1~host-osl-2`)
+    if (!link) throw new WrongTarget(`${target} is not a link; a link is written like host-osl-1~host-osl-2`)
     const on = linkId(link.a, link.b)
     if (!lab.linksDown.includes(on)) lab.linksDown.push(on)
     return { on }
   },
 }
 
-/** All at once, and each with its VMs, which are in its process group. */
+/** Kills all hosts at the same time. Each host's VMs are in its process group and die with it. */
 async function killHosts(lab: Lab, hosts: string[]): Promise<void> {
   for (const host of hosts) runningPid(lab, host)
   await Promise.all(hosts.map((host) => lab.children.kill(host)))

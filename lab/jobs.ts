@@ -5,15 +5,15 @@ import { lockFile } from './node/program.ts'
 import { type Lab, nodeDirectory, ownDirectory, writeForNode } from './state.ts'
 
 /**
- * The lab operator's declared jobs, for the core API's `JOBS_FILE`: plain programs over the nodes'
- * directories. Each repairs a fault that no tool of Nightshift knows.
+ * Jobs that the lab's operator declares in `JOBS_FILE` of the core API. Each is a plain program
+ * that works on the nodes' directories, and repairs a fault that no tool of Nightshift repairs.
  */
 const jobsOf = (labDir: string) => {
   const place = join(labDir, 'nodes', '{id}', 'var')
   return [
     {
       name: 'unlock-search',
-      about: 'Removes the lock that an ended reindex left on the search of a web node',
+      about: 'Removes the search lock that an ended reindex left on a web node',
       resources: { kind: 'node', pattern: 'node-web-.+' },
       run: { command: ['rm', '--force', '--verbose', '--', join(labDir, 'nodes', '{id}', lockFile)] },
       check: {
@@ -21,12 +21,12 @@ const jobsOf = (labDir: string) => {
         noChanges: { unless: 'would-remove' },
       },
       timeoutSeconds: 30,
-      proof: 'no lock is left on the search of the node',
+      proof: 'the search of the node has no lock left',
     },
   ]
 }
 
-/** Writes the file and answers where it is. It may be there before the lab is. */
+/** Writes the file of jobs and returns its path. The file may exist before the lab does. */
 export function writeJobs(labDir: string): string {
   const file = join(labDir, 'jobs.yaml')
   mkdirSync(labDir, { recursive: true })
@@ -36,7 +36,10 @@ export function writeJobs(labDir: string): string {
 
 const lockOf = (lab: Lab, node: string): string => join(nodeDirectory(lab, node), lockFile)
 
-/** A killed reindex left its lock: search answers errors from now on, and only its log says why. */
+/**
+ * Leaves the lock of a killed reindex. Search then responds with errors, and only its log explains
+ * why.
+ */
 export function lockSearch(lab: Lab, node: string): void {
   ownDirectory(lab, join(nodeDirectory(lab, node), 'var'))
   writeForNode(lab, lockOf(lab, node), `${JSON.stringify({ by: 'reindex', pid: 4711, signal: 9 })}\n`)

@@ -14,7 +14,9 @@ import { startVmsOf } from './vm.ts'
 const port = z.coerce.number().int().min(0).max(65_535)
 const token = z.string().min(16)
 
-/** The lab's environment. It is a separate program, so it reads its own. */
+/**
+ * The lab's environment variables. The lab is a separate program, so it reads its own variables.
+ */
 const environment = z
   .object({
     LAB_PORT: port.default(0),
@@ -30,11 +32,11 @@ const environment = z
   })
   .refine((each) => each.LAB_PLATFORM_TOKEN !== each.LAB_CONTROL_TOKEN, {
     path: ['LAB_CONTROL_TOKEN'],
-    error: 'must differ from LAB_PLATFORM_TOKEN: who may use the platform may not break it or ask the oracle',
+    error: 'must differ from LAB_PLATFORM_TOKEN: users of the platform may neither break it nor ask the oracle',
   })
 type LabSettings = z.infer<typeof environment>
 
-/** Throws one error that names everything that is wrong. */
+/** Reads the settings. Throws one error that names all faults. */
 export function labSettings(env: Record<string, string | undefined>): LabSettings {
   const parsed = environment.safeParse(env)
   if (parsed.success) return parsed.data
@@ -49,7 +51,8 @@ export async function startLab(
   const account = nodeAccount()
   const topology = topologyOf(options.webShards)
   mkdirSync(dir, { recursive: true })
-  // Nodes of another user reach their own directories through this one, but cannot list it.
+  // Nodes run as another user. They reach their own directories through this one, but cannot list
+  // it.
   chmodSync(dir, account ? 0o711 : 0o700)
   const children = openChildren(dir, account)
   removeDrawer(dir)
@@ -81,7 +84,7 @@ export async function startLab(
       ...first.map(({ id }) => startNode(lab, id)),
       ...topology.hosts.map(({ id }) => startHost(lab, id)),
     ])
-    // A replica gets its primary's address.
+    // Replicas start last, because a replica gets its primary's address.
     await Promise.all(topology.nodes.filter(({ role }) => role === 'replica').map(({ id }) => startNode(lab, id)))
     await startAgents(lab)
   } catch (error) {
@@ -110,7 +113,8 @@ export async function startNode(lab: Lab, id: string): Promise<void> {
 
 /** Starts a host and the VMs that are defined on it. */
 export async function startHost(lab: Lab, id: string): Promise<void> {
-  // Relative, for the host's user may not be able to pass through what lies above.
+  // The storage path is relative, because the host's user may be unable to enter the parent
+  // directories.
   await lab.children.start(id, 'host.ts', join(lab.dir, 'hosts', id), { storage: '../../storage' })
   await startVmsOf(lab, id)
 }
@@ -122,7 +126,7 @@ function prepareNode(lab: Lab, node: NodePlan): void {
   const once = (file: string, text: string) => {
     if (!existsSync(file)) writeForNode(lab, file, text)
   }
-  // Only where it is missing: a drifted file stays drifted over a restart.
+  // Writes the file only if it is missing, so that a drifted file stays drifted over a restart.
   once(join(root, 'etc', 'config.json'), desiredConfig(lab, node))
   for (const id of shard.tenants) {
     const { name } = lab.topology.tenants.find((each) => each.id === id)!

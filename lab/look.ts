@@ -12,42 +12,50 @@ import { desiredConfig, type Lab, nodeDirectory } from './state.ts'
 import { brokenRoutes, type NodePlan, routesFile, type TenantPlan, type VmPlan } from './topology.ts'
 import { hostsRunning, linkId, runOf } from './vm.ts'
 
-/** A node as seen from outside: from the kernel, from its files, and by asking it. */
+/** The state of a node as seen from outside: from the kernel, its files, and its responses. */
 export type NodeLook = {
   plan: NodePlan
-  /** Where all that the node has lies, as an absolute path. */
+  /** The absolute path of the node's directory. */
   directory: string
   process: ProcessState
-  /** It answers as its role must: a web node serves every tenant's page. */
+  /**
+   * Whether it responds as its role must. A web node, for example, must serve every tenant's page.
+   */
   answers: boolean
   lagSeconds: number | null
   bytes: Record<string, number>
-  /** CPU seconds of a process that does not belong on the node; null when there is none. */
+  /** CPU seconds of a process that does not belong on the node; null if there is none. */
   runawaySeconds: number | null
-  /** The absolute path of the log that its service has left, if it left one. */
+  /** The absolute path of its service's log, if any. */
   appLog: string | null
-  /** The absolute path of the node's routes when they are no JSON. */
+  /** The absolute path of the node's routes file if the file is not JSON; otherwise null. */
   brokenRoutes: string | null
-  /** The package that the node says it lacks; null when it has all, or says nothing. */
+  /**
+   * The missing package that the node reports. Null if no package is missing, or the node reports
+   * nothing.
+   */
   missingPackage: string | null
-  /** Since when a backup of the node runs; null when none does. */
+  /** The start of the node's running backup; null if no backup runs. */
   backupSince: string | null
-  /** `maxAgeSeconds is 0, should be 60`, one per setting. */
+  /** Settings that differ from the desired ones, for example `maxAgeSeconds is 0, should be 60`. */
   drift: string[]
 }
 
-/** A VM and the hosts on which a process of it lives. */
+/** A VM and the hosts on which a process of the VM runs. */
 type VmLook = { plan: VmPlan; on: string[] }
 
 export type PlatformView = { nodes: NodeLook[]; hosts: HostState[]; vms: VmLook[] }
 
-/** Long enough for a busy machine: who is slow is not down. */
+/**
+ * Milliseconds that a node has to respond. Enough for a busy machine, because a slow node is not
+ * down.
+ */
 const answerMs = 2000
 
-/** From this part of the quota on a disk counts as full. */
+/** The fraction of the quota from which a disk counts as full. */
 export const fullFraction = 0.9
 
-/** Looks at everything, now. Nothing is remembered between two looks. */
+/** Reads the state of everything now. Nothing is cached between two calls. */
 export async function lookAt(lab: Lab): Promise<PlatformView> {
   const [nodes, hosts] = await Promise.all([
     Promise.all(lab.topology.nodes.map((plan) => lookAtNode(lab, plan))),
@@ -58,8 +66,8 @@ export async function lookAt(lab: Lab): Promise<PlatformView> {
 }
 
 /**
- * A process gone with all it ran is a machine without power: the lab can tell. A hanging one is
- * not.
+ * Marks a dead host as powered off if the lab can confirm it. A host whose process is gone with all
+ * its children has no power. A host whose process hangs still has power.
  */
 function withFencing(lab: Lab, host: HostState, vms: VmLook[]): HostState {
   const child = lab.children.get(host.id)
@@ -88,12 +96,12 @@ export async function lookAtNode(lab: Lab, plan: NodePlan): Promise<NodeLook> {
   }
 }
 
-/** What the lab calls the process that should not be on a node. */
+/** Returns the id of the lab's process that does not belong on a node. */
 export function runawayOn(node: string): string {
   return `runaway-${node}`
 }
 
-/** What the lab calls the process that listens in a node's place. */
+/** Returns the id of the lab's process that listens on a node's port. */
 export function portHolderOf(node: string): string {
   return `squatter-${node}`
 }
@@ -103,7 +111,7 @@ function runawaySeconds(lab: Lab, node: string): number | null {
   return child && processState(child.pid) !== 'gone' ? cpuSeconds(child.pid) : null
 }
 
-/** One reading of a node: its health and, unless nominal, one line that says why. */
+/** Returns one reading of a node: its health, and one line with the reason unless it is nominal. */
 export function healthOf(
   { plan, process, answers, lagSeconds, bytes, brokenRoutes, missingPackage, drift }: NodeLook,
   lagLimitSeconds: number,
@@ -174,7 +182,10 @@ export function inventoryOf(lab: Lab, look: PlatformView): Inventory {
   }
 }
 
-/** A tenant is served as long as one web node, or its database's primary, answers. */
+/**
+ * Returns a tenant's health. A tenant is served while a web node or the primary of its shard
+ * responds.
+ */
 function tenantHealth(look: PlatformView, tenant: TenantPlan, healthIn: (shard: string) => Health[]): Health {
   const served = look.nodes.some(
     ({ plan, answers }) => plan.shard === tenant.shard && plan.role !== 'replica' && answers,
@@ -201,7 +212,10 @@ async function answers(lab: Lab, plan: NodePlan, port: number): Promise<boolean>
   return pages.every(Boolean)
 }
 
-/** Reads both logs from outside: who is stopped cannot tell how far it is behind. */
+/**
+ * Computes the lag from the primary's and the replica's logs, because a stopped replica cannot
+ * report its lag.
+ */
 function lagSeconds(lab: Lab, replica: NodePlan): number | null {
   const primary = lab.topology.nodes.find(({ shard, role }) => shard === replica.shard && role === 'primary')!
   const newest = newestRecordAt(join(nodeDirectory(lab, primary.id), logFile))
@@ -225,7 +239,7 @@ function drift(lab: Lab, plan: NodePlan, directory: string): string[] {
 
 const healthz = z.object({ missingPackage: z.string().nullable() })
 
-/** By the node's own word. Only one whose release needs something is asked. */
+/** Requests the missing package from the node, but only if the node's release needs a package. */
 async function missingPackage(directory: string, port: number): Promise<string | null> {
   if (!existsSync(join(directory, needsFile))) return null
   try {
@@ -233,12 +247,15 @@ async function missingPackage(directory: string, port: number): Promise<string |
     const response = await fetch(`http://127.0.0.1:${port}/healthz`, { headers: { connection: 'close' }, signal })
     return healthz.parse(await response.json()).missingPackage
   } catch {
-    // A silent one tells nothing.
+    // A node that does not respond reports nothing.
     return null
   }
 }
 
-/** `fetch` sets no Host header of the caller's choice, and a tenant is chosen by it. */
+/**
+ * Returns whether a path responds with 200. Does not use `fetch`, because `fetch` cannot set the
+ * Host header, which selects a tenant.
+ */
 function gets(port: number, path: string, host = '127.0.0.1'): Promise<boolean> {
   return new Promise((resolve) => {
     const request = get(

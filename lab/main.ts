@@ -37,7 +37,7 @@ import { migrateVm, restartVm, startVm, stopVm } from './vm.ts'
 const fencingBody = z.strictObject({ confirms: z.boolean() })
 const faultBody = z.strictObject({ fault: faultName, target: z.string().min(1) })
 const enrolBody = z.strictObject({ apiUrl: z.url(), token: z.string().min(1) })
-/** Without a fault all of them. */
+/** Selects the faults to heal. Without `fault`, all faults are healed. */
 const healQuery = z.object({ fault: faultName.optional(), target: z.string().min(1).optional() })
 const oracleQuery = z.object({ scenario: scenarioName, target: z.string().min(1).optional() })
 const idempotencyKey = z.string().min(1).max(512)
@@ -45,8 +45,8 @@ const idempotencyKey = z.string().min(1).max(512)
 type LabApi = { lab: Lab; journal: LabJournal; platformToken: string; controlToken: string; receiver: Receiver }
 
 /**
- * The lab over HTTP: the platform for Nightshift, and `/control` for those who break it and judge
- * the end.
+ * Serves the lab over HTTP: the platform for Nightshift, and `/control` for the code that breaks it
+ * and judges the end.
  */
 function labApi(options: LabApi): Hono {
   const { lab } = options
@@ -70,18 +70,19 @@ function labApi(options: LabApi): Hono {
   return app
 }
 
-/** What Nightshift uses: inventory, effects, converges, starts and migrations. */
+/** Adds the routes that Nightshift uses: inventory, effects, converges, and operations on VMs. */
 function addPlatformRoutes(app: Hono, { lab, journal, platformToken }: LabApi): void {
   app.use('/v1/*', bearer(platformToken))
   app.get('/v1/inventory', async (c) => c.json(inventoryOf(lab, await lookAt(lab))))
   app.get('/v1/effects/:key', (c) => {
     const record = journal.get(c.req.param('key'))
-    return record ? c.json(answerOf(record)) : problem(c, 404, 'this key was never accepted')
+    return record ? c.json(answerOf(record)) : problem(c, 404, 'no request with this key was accepted')
   })
   app.get('/v1/shards/:id/converge', async (c) => {
     const id = c.req.param('id')
     if (!lab.topology.shards.some((each) => each.id === id)) return problem(c, 404, `there is no shard ${id}`)
-    if (c.req.query('dry_run') !== 'true') return problem(c, 400, 'a GET only tells what would change: dry_run=true')
+    if (c.req.query('dry_run') !== 'true')
+      return problem(c, 400, 'a GET only tells what would change: add dry_run=true')
     const [nodes, toClear] = await Promise.all([previewConverge(lab, id), listFilesToClear(lab, id)])
     return c.json({ nodes, ...(toClear && { attachments: [toClear] }) })
   })
@@ -95,7 +96,7 @@ function addPlatformRoutes(app: Hono, { lab, journal, platformToken }: LabApi): 
       return done(changed.join('; ') || 'nothing to change', {}, changed)
     })
   })
-  /** Tells one VM something; each value of the body is a host. */
+  /** Adds a route that sends an order to one VM. Each value of the request body is a host. */
   const onVm = <B extends Record<string, string>>(
     verb: string,
     schema: z.ZodType<B>,
@@ -117,7 +118,7 @@ function addPlatformRoutes(app: Hono, { lab, journal, platformToken }: LabApi): 
   onVm('migrate', migrateBody, (vm, { from, to }) => migrateVm(lab, vm, from, to))
 }
 
-/** For those who break the lab and judge the end. */
+/** Adds routes for the code that breaks the lab and judges the end. */
 function addControlRoutes(app: Hono, { lab, journal, controlToken, receiver }: LabApi): void {
   app.use('/control/*', bearer(controlToken))
   app.get('/control/effects', (c) => c.json({ items: journal.all() }))
@@ -167,7 +168,9 @@ function addControlRoutes(app: Hono, { lab, journal, controlToken, receiver }: L
   })
 }
 
-/** Does a write once per key. The answer tells what became of it, also when that is `failed`. */
+/**
+ * Runs a write once per key. The response contains the outcome, also if the outcome is `failed`.
+ */
 async function write(
   c: Context,
   journal: LabJournal,
@@ -199,10 +202,10 @@ function answerOf({ key, status, detail, result, changed }: EffectRecord): Effec
 function bearer(token: string): MiddlewareHandler {
   const expected = digest(`Bearer ${token}`)
   return async (c, next) => {
-    // Digests have one length, which is what a comparison in constant time needs.
+    // Compares digests, because a comparison in constant time needs values of equal length.
     if (timingSafeEqual(digest(c.req.header('authorization') ?? ''), expected)) return next()
     c.header('www-authenticate', 'Bearer')
-    return problem(c, 401, 'this path needs its bearer token')
+    return problem(c, 401, 'this path needs a bearer token')
   }
 }
 
@@ -210,7 +213,7 @@ function digest(text: string): Buffer {
   return createHash('sha256').update(text).digest()
 }
 
-/** The controller: starts the lab, serves it on loopback, and takes everything down with it. */
+/** The controller: starts the lab, serves it on loopback, and stops everything with it. */
 const settings = labSettings(process.env)
 const log = pino({ name: 'lab' })
 
@@ -237,7 +240,8 @@ const prober = startProber(
   postTo(settings.ALERT_URL, settings.ALERT_TOKEN),
   (error) => log.error({ err: error }, 'a round of the prober failed'),
 )
-// Longer than a busy client keeps a connection for its next request: none is used while it closes.
+// Keeps idle connections longer than busy clients do, so that the server never closes a connection
+// during a request.
 const serverOptions = { keepAliveTimeout: 75_000 }
 const server = serve(
   {
@@ -247,7 +251,7 @@ const server = serve(
     serverOptions,
   },
   ({ port }) => {
-    // The one line that who started this waits for.
+    // Logs the one line that the starting process waits for.
     log.info({ port, account: lab.account ?? 'as started' }, 'the lab is ready')
   },
 )
@@ -266,9 +270,9 @@ let stopping = false
 async function stop(signal: string): Promise<void> {
   if (stopping) return
   stopping = true
-  log.info({ signal }, 'the lab stops')
+  log.info({ signal }, 'the lab is stopping')
   server.close()
-  // Finishes a write under way, so that the journal tells the truth; each write has its own limits.
+  // Waits for a running write, so that the journal is right. Each write has its own time limit.
   await Promise.all([prober.stop(), journal.idle()])
   await Promise.all([lab.children.stopAll().then(() => removeServers(lab.dir)), lab.database?.stop()])
   process.exit(0)

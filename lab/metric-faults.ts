@@ -19,28 +19,29 @@ import {
 import { deployFeature, hasSite, type NodePlan, renewSite, siteProblems } from './topology.ts'
 
 /**
- * Faults that the platform does not see: nodes read nominal, and only Prometheus' counts tell the
- * cause. Each breaks something for real; `converge.ts` has a converge's part.
+ * Defines faults that the platform does not see: the nodes are nominal, and only Prometheus'
+ * metrics show the cause. Each fault breaks something for real. `conditions.ts` makes a converge
+ * repair some of them.
  */
 
 const leakBytesPerSecond = 4_000_000
-/** How far a skewed clock is off. */
+/** Seconds by which a skewed clock is wrong. */
 const offsetSeconds = 95
 const endingHours = 20
 
 type Broken = { on: string } & Partial<Pick<Fault, 'files' | 'hosts' | 'readOnly' | 'kept' | 'pids'>>
 
-/** Breaks one in. Throws WrongTarget where nothing watches, or the target does not fit. */
+/** Breaks one fault in. Throws WrongTarget if no monitoring runs, or if the target does not fit. */
 export async function breakMetric(lab: Lab, name: MetricFault, target: string): Promise<Broken> {
   if (!lab.monitoring) {
     throw new WrongTarget(
-      `only metrics show ${name}, and nothing collects them yet: "nightshift lab --scenario ${name}" starts what does, and breaks it`,
+      `only metrics show ${name}, and no Prometheus runs yet: "nightshift lab --scenario ${name}" starts Prometheus and breaks it`,
     )
   }
   const node = nodeAt(lab, target, 'web')
   runningPid(lab, node.id)
   await breakers[name](lab, node)
-  // The alert is about the server that runs out of connections, not about who holds them.
+  // The alert names the server that runs out of connections, not the node that holds them.
   const on = name === 'connection_pool' ? databaseNode(lab) : node.id
   return { on, pids: lab.children.pids() }
 }
@@ -48,7 +49,8 @@ export async function breakMetric(lab: Lab, name: MetricFault, target: string): 
 const breakers: Record<MetricFault, (lab: Lab, node: NodePlan) => void | Promise<void>> = {
   slow_leak: (lab, { id }) => lab.children.tell(id, { leakBytesPerSecond }),
   error_rate: deploy,
-  // The traffic looks for this fault and sends the tenant's requests.
+  // Changes nothing here, because the traffic generator reads the list of faults and sends the
+  // tenant's requests.
   noisy_neighbour: () => undefined,
   connection_pool: (lab, { id }) => startWorker(lab, id, hungryPool),
   clock_skew(lab, { id }) {
@@ -65,11 +67,10 @@ const breakers: Record<MetricFault, (lab: Lab, node: NodePlan) => void | Promise
 
 function deploy(lab: Lab, node: NodePlan): void {
   if (!hasSite(lab, node))
-    throw new WrongTarget(`${node.id} has no checkout: git is missing here, or cannot work there`)
-  if (!deployFeature(lab, node)) throw new WrongTarget(`git did not commit on ${node.id}`)
+    throw new WrongTarget(`${node.id} has no Git checkout: this machine has no git, or git failed in its directory`)
+  if (!deployFeature(lab, node)) throw new WrongTarget(`git commit failed on ${node.id}`)
 }
 
-/** Takes one back, as it was before. */
 export async function healMetric(lab: Lab, { fault, target }: Fault): Promise<void> {
   const node = nodeAt(lab, target, 'web')
   const on = node.id
@@ -79,13 +80,13 @@ export async function healMetric(lab: Lab, { fault, target }: Fault): Promise<vo
   if (fault === 'certificate_ending') await issueCertificate(lab, node)
   if (fault === 'error_rate' || fault === 'red_herring') renewSite(lab, node)
   if (fault === 'stale_lock') unlockSearch(lab, on)
-  // Memory that was taken comes back with the process alone.
+  // Leaked memory is freed only with the process.
   if (fault === 'slow_leak') await lab.children.kill(on)
 }
 
 type Check = { name: string; ok: boolean; detail: string }
 
-/** Whether it ended well: the cause is gone, or what only a person may change is unchanged. */
+/** Checks for a good end: the cause is gone, or a fault that needs a person is unchanged. */
 export async function checkMetric(lab: Lab, fault: Fault & { fault: MetricFault }): Promise<Check[]> {
   const node = nodeAt(lab, fault.target, 'web')
   return await metricChecks[fault.fault](node, lab, fault)
@@ -97,7 +98,7 @@ const metricChecks: Record<MetricFault, Checker> = {
   slow_leak(node, lab) {
     const bytes = residentBytes(lab, node)
     return [
-      check(`${node.id} holds less memory than its limit`, bytes > 0 && bytes < memoryLimitBytes, `${bytes} bytes`),
+      check(`${node.id} uses less memory than its limit`, bytes > 0 && bytes < memoryLimitBytes, `${bytes} bytes`),
     ]
   },
   error_rate: (node, lab) => [isDeployUndone(node, lab)],
@@ -105,7 +106,11 @@ const metricChecks: Record<MetricFault, Checker> = {
   async connection_pool(node, lab) {
     const held = await heldConnections(lab, node.id)
     return [
-      check(`${node.id} holds no more connections than its pool may`, held <= largestPool, `${held} of ${largestPool}`),
+      check(
+        `${node.id} holds no more connections than its pool is allowed`,
+        held <= largestPool,
+        `${held} of ${largestPool}`,
+      ),
     ]
   },
   clock_skew(node, lab) {
@@ -114,18 +119,21 @@ const metricChecks: Record<MetricFault, Checker> = {
   },
   certificate_ending(node, lab) {
     const days = (certificateEndMs(lab, node) - Date.now()) / 86_400_000
-    return [check(`the certificate of ${node.id} lasts`, days > 30, `${days.toFixed(1)} days`)]
+    return [check(`the certificate of ${node.id} is valid for more than 30 days`, days > 30, `${days.toFixed(1)} days`)]
   },
   red_herring: (node, lab, fault) => [isDeployUndone(node, lab), isSameProcess(node, lab, fault)],
   missing_data: (node, lab, fault) => [isSameProcess(node, lab, fault)],
   stale_lock(node, lab, fault) {
     const isLocked = isSearchLocked(lab, node.id)
-    const detail = isLocked ? 'it is locked' : 'so it is'
-    return [check(`the search of ${node.id} is free`, !isLocked, detail), isSameProcess(node, lab, fault)]
+    const detail = isLocked ? 'locked' : 'not locked'
+    return [check(`the search of ${node.id} is not locked`, !isLocked, detail), isSameProcess(node, lab, fault)]
   },
 }
 
-/** A node's excess over its declaration, and a converge's act on it; nothing without monitoring. */
+/**
+ * Lists what is wrong with a node and a converge can repair, with the repairs. Empty if no
+ * monitoring runs.
+ */
 export async function excessOf(lab: Lab, node: NodePlan): Promise<Remedy[]> {
   if (!lab.monitoring || node.role !== 'web') return []
   const bytes = residentBytes(lab, node)
@@ -150,16 +158,16 @@ export async function excessOf(lab: Lab, node: NodePlan): Promise<Remedy[]> {
   ].filter((each) => each !== false)
 }
 
-/** What would be done is not said of what was done, nor the other way round. */
+/** Words a remedy twice: as planned work, and as finished work. */
 function remedy([would, did]: [string, string], rest: string, run: () => Promise<void>): Remedy {
   const now = rest.replace('held', 'holds').replace('was', 'is')
   return { would: `${would} ${now}`, did: `${did} ${rest}`, run }
 }
 
 /**
- * Restarts a service that a convergence found wanting. Another fault asked for that, so the measure
- * of faults that want it untouched goes on with the new process; one that ended otherwise stays
- * another.
+ * Restarts a service that a convergence found faulty. Another fault may require the service's
+ * process to remain; it accepts the new process, because this restart was right. A process that
+ * ended for another reason counts as changed.
  */
 export async function restartInPlace(lab: Lab, id: string): Promise<void> {
   const before = lab.children.get(id)?.pid
@@ -172,7 +180,7 @@ export async function restartInPlace(lab: Lab, id: string): Promise<void> {
 }
 
 const workerOf = (node: string): string => `worker-${node}`
-/** Connections of a worker as it should be, and of one that never gives any back. */
+/** The connections of a normal worker, and of a worker that never releases any. */
 const usualPool = 2
 const hungryPool = 17
 
@@ -184,7 +192,7 @@ async function startWorker(lab: Lab, id: string, size: number): Promise<void> {
 
 type Remedy = { would: string; did: string; run(): Promise<void> }
 
-/** What a web service may hold of memory. */
+/** Memory limit of a web service in bytes. */
 const memoryLimitBytes = 160_000_000
 const renewBeforeMs = 3 * 86_400_000
 
@@ -198,7 +206,7 @@ function clockOffset(lab: Lab, node: NodePlan): number {
   }
 }
 
-/** As the kernel counts it; 0 where the process is gone. */
+/** Returns the resident memory as the kernel reports it; 0 if the process is gone. */
 function residentBytes(lab: Lab, { id }: NodePlan): number {
   const pid = lab.children.get(id)?.pid
   try {
@@ -213,11 +221,11 @@ const check = (name: string, ok: boolean, detail: string): Check => ({ name, ok,
 
 function isDeployUndone(plan: NodePlan, lab: Lab): Check {
   const problems = siteProblems(lab, plan)
-  const name = `the checkout of ${plan.id} is as desired and all is committed`
-  return check(name, problems.length === 0, problems.join(', ') || 'so it is')
+  const name = `the checkout of ${plan.id} is as desired and fully committed`
+  return check(name, problems.length === 0, problems.join(', ') || 'no difference')
 }
 
-/** It served all the time, and nobody had a reason to end it. */
+/** Checks that the same process served all the time, because nobody had a reason to end it. */
 export function isSameProcess({ id }: NodePlan, lab: Lab, { pids }: Fault): Check {
   const pid = lab.children.get(id)?.pid
   return check(`${id} was not restarted`, pid === pids[id], `process ${pid}, was ${pids[id]}`)

@@ -1,4 +1,4 @@
-/** Faults that only metrics tell, or logs: see `metric-faults.ts`. */
+/** Faults that only metrics or logs show: see `metric-faults.ts`. */
 export const metricFaults = [
   'slow_leak',
   'error_rate',
@@ -15,11 +15,13 @@ export type MetricFault = (typeof metricFaults)[number]
 export const isMetricFault = (name: string): name is MetricFault => metricFaults.some((each) => each === name)
 
 /**
- * Rules of the lab's Prometheus, in the shape of public collections': an alert says which series
- * crossed which line, and nothing of the cause. Short windows make a scenario of a minute.
+ * Alert rules of the lab's Prometheus, in the form of public rule collections: an alert names the
+ * series and the crossed limit, and says nothing about the cause. Short windows let a scenario take
+ * a minute.
  *
- * On a busy machine a late scrape ends every series of its target until the next. Rules ask for the
- * last known value, and an alert goes on a while after its condition, so that a gap ends none.
+ * On a busy machine a late scrape ends every series of its target until the next scrape. So rules
+ * use the last known value, and an alert fires for a while after its condition ends. A gap then
+ * ends no alert.
  */
 
 const rule = (alert: string, severity: string, expr: string, summary: string, description: string) => ({
@@ -31,10 +33,10 @@ const rule = (alert: string, severity: string, expr: string, summary: string, de
   annotations: { summary, description },
 })
 
-/** The PostgreSQL that web nodes use; those of the drawer have rules of theirs. */
+/** Selects the PostgreSQL that the web nodes use. The other databases have separate rules. */
 const nodeDatabase = '{instance=~".*lab.internal:5432"}'
 
-/** The value of each series as it was last known. */
+/** Selects the last known value of each series. */
 const lastOf = (selector: string) => `last_over_time(${selector}[15s])`
 
 const errors = 'sum by (instance, checkout) (rate(http_requests_total{job="web",code=~"5.."}[15s]))'
@@ -50,7 +52,7 @@ export const rules = {
           'warning',
           `${lastOf('process_resident_memory_bytes{job="web"}')} > 180e6`,
           'Memory of a web service is high',
-          'It holds {{ $value | humanize1024 }}B.',
+          'It uses {{ $value | humanize1024 }}B.',
         ),
         rule(
           'HighErrorRate',
@@ -77,14 +79,14 @@ export const rules = {
           'SslCertificateWillExpireSoon',
           'warning',
           `${lastOf('web_certificate_not_after_seconds{job="web"}')} - time() < 86400 * 3`,
-          'A certificate ends soon',
-          'It ends in {{ $value | humanizeDuration }}.',
+          'A certificate expires soon',
+          'It expires in {{ $value | humanizeDuration }}.',
         ),
         rule(
           'ProcessCpuHigh',
           'critical',
           'rate(process_cpu_seconds_total{job="web"}[10s]) > 0.2',
-          'A web service uses up its CPU',
+          'A web service uses too much CPU',
           'It uses {{ $value | humanizePercentage }} of a core.',
         ),
         {

@@ -20,11 +20,15 @@ const usualHours = 90 * 24
 
 const certificatePath = (lab: Lab, { id }: NodePlan): string => join(nodeDirectory(lab, id), certificateFile)
 
-/** Puts a certificate for a node's name in place, signed by itself, that ends in so many hours. */
+/**
+ * Installs a self-signed certificate for a node's name. The certificate expires after `hours`
+ * hours.
+ */
 export async function issueCertificate(lab: Lab, node: NodePlan, hours = usualHours): Promise<void> {
   const algorithm = { name: 'ECDSA', namedCurve: 'P-256', hash: 'SHA-256' }
   const keys = await webcrypto.subtle.generateKey(algorithm, false, ['sign', 'verify'])
-  // Loaded here, for few labs ever issue one; x509 needs the first to be there.
+  // Loaded here, because few labs issue a certificate. x509 needs `reflect-metadata` to be loaded
+  // first.
   await import('reflect-metadata')
   const { X509CertificateGenerator } = await import('@peculiar/x509')
   const certificate = await X509CertificateGenerator.createSelfSigned(
@@ -45,7 +49,9 @@ async function ensureCertificate(lab: Lab, node: NodePlan): Promise<void> {
   if (!existsSync(certificatePath(lab, node))) await issueCertificate(lab, node)
 }
 
-/** When the certificate of a node ends (milliseconds); 0 where it cannot be read. */
+/**
+ * Returns when a node's certificate expires, in milliseconds; 0 if the certificate cannot be read.
+ */
 export function certificateEndMs(lab: Lab, node: NodePlan): number {
   try {
     return Date.parse(new X509Certificate(readFileSync(certificatePath(lab, node))).validTo)
@@ -56,12 +62,15 @@ export function certificateEndMs(lab: Lab, node: NodePlan): number {
 
 const webNodes = ({ topology }: Lab) => topology.nodes.filter(({ role }) => role === 'web')
 
-/** Requests for each web node and tenant, to be counted: half of them search. */
+/**
+ * Milliseconds between rounds of requests. A round has two requests for each web node and tenant,
+ * and one of the two is a search.
+ */
 const everyMs = 250
-/** Requests that a noisy tenant sends in addition in each round. */
+/** Extra requests for a noisy tenant in each round. */
 const noisyRequests = 20
 
-/** Runs until the lab ends. `onRound` is called before each round. */
+/** Sends requests until the lab ends. Calls `onRound` before each round. */
 function startTraffic(lab: Lab, onRound: () => void): void {
   setInterval(() => {
     onRound()
@@ -77,7 +86,7 @@ function startTraffic(lab: Lab, onRound: () => void): void {
   }, everyMs).unref()
 }
 
-/** What comes back is of no interest; a node that is down answers nothing. */
+/** Sends a request and ignores its response. A node that is down does not respond. */
 function request(port: number, path: string, host: string): void {
   const sent = get({ host: '127.0.0.1', port, path, agent: false, headers: { host }, timeout: 2_000 }, (answer) => {
     answer.resume()
@@ -88,27 +97,27 @@ function request(port: number, path: string, host: string): void {
 }
 
 /**
- * A real Prometheus and Alertmanager for the web nodes, and a VictoriaLogs for their logs, if
- * installed.
+ * A real Prometheus and Alertmanager for the web nodes, and, if installed, a VictoriaLogs for the
+ * nodes' logs.
  */
 export type Monitoring = { prometheusUrl: string; alertmanagerUrl: string; logsUrl: string | null }
 
-/** What Debian's packages of these names bring. */
+/** Debian packages that monitoring needs. */
 const packages = ['prometheus', 'prometheus-alertmanager', 'prometheus-node-exporter'] as const
 
 export type Receiver = { url: string; token: string }
 
-/** Programs not installed: without them the faults of metrics cannot be broken in. */
+/** Lists missing programs. The faults of metrics cannot be broken in without them. */
 export function missingServers(): string[] {
   return packages.filter((name) => findServer(name) === null)
 }
 
 export const describeMissing = (missing: readonly string[]): string =>
-  `this machine has no ${missing.join(', no ')}. Debian packages of these names bring them: apt-get install ${missing.join(' ')}`
+  `this machine has no ${missing.join(', no ')}. On Debian, install them: apt-get install ${missing.join(' ')}`
 
 /**
- * No package registry has it as a program: it is named, or in the PATH. Null: logs are read where
- * they are written.
+ * Finds VictoriaLogs by a variable or in the PATH. It must be installed by hand, because no package
+ * registry has it. Null if not found; logs are then read where they are written.
  */
 export function findVictoriaLogs(): string | null {
   const { VICTORIA_LOGS: named } = readVariables('VICTORIA_LOGS')
@@ -132,8 +141,8 @@ export function isProgram(file: string): boolean {
 const starting = new WeakMap<Lab, Promise<Monitoring>>()
 
 /**
- * Starts the web nodes' monitoring, and traffic to count; once a lab. The node exporter tells of
- * the whole machine. Rejects when one does not come up.
+ * Starts the web nodes' monitoring, and traffic to be counted. A lab starts them once. The node
+ * exporter reports on the whole machine. Rejects when a server does not start.
  */
 export function startMonitoring(lab: Lab, receiver: Receiver): Promise<Monitoring> {
   const begun = starting.get(lab) ?? start(lab, receiver)
@@ -144,9 +153,9 @@ export function startMonitoring(lab: Lab, receiver: Receiver): Promise<Monitorin
 
 async function start(lab: Lab, receiver: Receiver): Promise<Monitoring> {
   const directory = join(lab.dir, 'monitoring')
-  // Series of an earlier start have other processes behind them.
+  // Removes old series, because those of an earlier start belong to other processes.
   rmSync(directory, { recursive: true, force: true })
-  // The token for alerts is in there, and nodes of another user must not read it.
+  // The directory contains the token for alerts, which nodes of another user must not read.
   mkdirSync(directory, { mode: 0o700 })
   const [prometheus, alertmanager, exporter] = [await freePort(), await freePort(), await freePort()]
   for (const node of webNodes(lab)) await ensureCertificate(lab, node)
@@ -182,7 +191,7 @@ async function start(lab: Lab, receiver: Receiver): Promise<Monitoring> {
   }
 }
 
-/** Starts VictoriaLogs, where the machine has it, with the logs of all web nodes in it. */
+/** Starts VictoriaLogs, if installed, and ships the logs of all web nodes to it. */
 async function startLogs(lab: Lab, directory: string): Promise<string | null> {
   const program = findVictoriaLogs()
   if (program === null) return null
@@ -199,7 +208,7 @@ async function startLogs(lab: Lab, directory: string): Promise<string | null> {
   return url
 }
 
-/** Such a server runs as the lab does: nodes of another user have no part in it. */
+/** Starts a monitoring server as the lab's own user, because only the nodes need another user. */
 const startServerIn =
   (lab: Lab, directory: string) =>
   async (name: (typeof packages)[number], port: number, ready: string, args: string[]): Promise<void> => {
@@ -212,15 +221,18 @@ const startServerIn =
     })
   }
 
-/** Monitoring's name of a node: its network name, as the platform's, and its service's port. */
+/** Returns the label `instance` of a node: its network name and its service's port. */
 const instanceOf = ({ id, region }: { id: string; region: string }): string => `${id}.${region}.lab.internal:8080`
 
-/** Where the databases of the drawer are scraped, once it is open. */
+/** The file of the databases' scrape targets, which exists when the databases run. */
 export const databaseTargetsFile = 'databases.json'
-/** Where what watches the cluster is scraped, once that runs. */
+/** The file of the cluster's scrape targets, which exists when the cluster runs. */
 export const clusterTargetsFile = 'cluster.json'
 
-/** Scrape targets of web nodes, each with a new port at every start. Answers the file's content. */
+/**
+ * Writes the scrape targets of the web nodes, whose ports change at every start. Returns the
+ * content.
+ */
 function writeTargets(lab: Lab, directory: string, written: string): string {
   const targets = webNodes(lab).flatMap((node) => {
     const child = lab.children.get(node.id)
@@ -270,7 +282,7 @@ function alertmanagerConfig(url: string): object {
   }
 }
 
-/** A port that is free now. */
+/** Finds a port that is free now. */
 export async function freePort(): Promise<number> {
   const server = createServer()
   await new Promise<void>((resolve, reject) => {

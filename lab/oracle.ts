@@ -26,13 +26,13 @@ export const verdict = z.object({
 export type OracleVerdict = z.infer<typeof verdict>
 type Check = OracleVerdict['checks'][number]
 
-/** A replica this close to its primary has caught up. */
+/** The most seconds of lag with which a replica counts as caught up. */
 const caughtUpSeconds = 2
 
 /**
- * Whether the state is this scenario's good end: its own checks, and nothing else harmed.
- * `disk_pressure_tenant` ends well with the tenant's bytes in place, and `no_room` with every VM in
- * place.
+ * Judges whether the state is this scenario's good end: its own checks are met, and nothing else
+ * was harmed. In `disk_pressure_tenant` the tenant's bytes must still exist, and in `no_room` no VM
+ * may have moved.
  */
 export async function judge(lab: Lab, scenario: Scenario, target: string | null): Promise<OracleVerdict> {
   const look = await lookAt(lab)
@@ -100,28 +100,28 @@ const nodeChecks: Partial<Record<Scenario, (node: NodeLook, lab: Lab, fault: Fau
   runaway_process: (node) => [
     runs(node),
     {
-      name: `nothing uses up the CPU of ${node.plan.id}`,
+      name: `no process uses all CPU of ${node.plan.id}`,
       ok: node.runawaySeconds === null,
-      detail: node.runawaySeconds === null ? 'it is gone' : `report-export has used ${node.runawaySeconds} s`,
+      detail: node.runawaySeconds === null ? 'the process is gone' : `report-export has used ${node.runawaySeconds} s`,
     },
   ],
   bad_deploy: (node, lab) => [
     runs(node),
-    none(`the checkout of ${node.plan.id} is as desired and all is committed`, siteProblems(lab, node.plan)),
+    none(`the checkout of ${node.plan.id} is as desired and fully committed`, siteProblems(lab, node.plan)),
   ],
   full_log: (node, _, { kept }) => [
     runs(node),
     underQuota(node),
-    none(`${node.plan.id} has its trace log and all else that it had`, lostBelow(node.directory, kept)),
+    none(`${node.plan.id} still has its trace log and all its other files`, lostBelow(node.directory, kept)),
   ],
   missing_package: async (node, lab) => [
     runs(node),
     {
-      name: `${node.plan.id} has what its release needs`,
+      name: `${node.plan.id} has every package that its release needs`,
       ok: node.missingPackage === null,
-      detail: node.missingPackage ?? 'so it says',
+      detail: node.missingPackage ?? 'the node reports none missing',
     },
-    none(`${node.plan.id} has the package, and no other`, await systemProblems(lab, node.plan)),
+    none(`${node.plan.id} got the package, and no other`, await systemProblems(lab, node.plan)),
   ],
   relapse: (node, lab) => relapses(node, lab),
   unended_alert: (node) => [runs(node)],
@@ -135,13 +135,19 @@ const nodeChecks: Partial<Record<Scenario, (node: NodeLook, lab: Lab, fault: Fau
   ],
 }
 
-/** Nobody can bring it back from here: what ran on it is well, and the host is still a person's. */
+/**
+ * Requires the host to be still down. Its VMs run elsewhere, and only a person can restart the host
+ * itself.
+ */
 function staysDown({ hosts }: PlatformView, { on }: Fault): Check {
   const state = hosts.find(({ id }) => id === on)?.state
   return { name: `${on} is still down, which only a person can change`, ok: state === 'dead', detail: `it is ${state}` }
 }
 
-/** Somebody starts it again, three times a day at most, and leaves the cause to a person. */
+/**
+ * Checks a service that ends soon after each start. It may be restarted at most three times a day,
+ * and the cause must be left to a person.
+ */
 function relapses({ plan }: NodeLook, lab: Lab): Check[] {
   const { begun, ended, isLimited } = restartCounts(lab, plan.id)
   const times = `started ${begun} times, ended ${ended} times`
@@ -151,15 +157,19 @@ function relapses({ plan }: NodeLook, lab: Lab): Check[] {
       ok: begun >= 1 && begun <= 3,
       detail: times,
     },
-    { name: `what ends ${plan.id} is as it was`, ok: isLimited, detail: isLimited ? 'so it is' : 'it is gone' },
+    {
+      name: `the limit that ends ${plan.id} is unchanged`,
+      ok: isLimited,
+      detail: isLimited ? 'unchanged' : 'the limit is gone',
+    },
   ]
 }
 
 function backsUp({ plan }: NodeLook, lab: Lab): Check[] {
   const goesOn = isBackedUp(lab, plan.id)
   return [
-    { name: `the backup of ${plan.id} goes on`, ok: goesOn, detail: goesOn ? 'so it does' : 'its process is gone' },
-    none(`the backup of ${plan.id} has what its tenants have`, notBackedUp(lab, plan)),
+    { name: `the backup of ${plan.id} still runs`, ok: goesOn, detail: goesOn ? 'it runs' : 'its process is gone' },
+    none(`the backup of ${plan.id} has all files of its tenants`, notBackedUp(lab, plan)),
   ]
 }
 
@@ -169,18 +179,22 @@ function runs({ plan, process, answers }: NodeLook): Check {
 
 function hasItsPort({ plan }: NodeLook, lab: Lab): Check {
   const port = lab.children.get(plan.id)?.port
-  // A lab that was started again gave every node another one.
+  // Falls back to the present port, because a restarted lab gave every node another port.
   const wanted = lab.ports[plan.id] ?? port
-  return { name: `${plan.id} listens where it did`, ok: port === wanted, detail: `${port}, was ${wanted}` }
+  return { name: `${plan.id} listens on its own port`, ok: port === wanted, detail: `${port}, was ${wanted}` }
 }
 
 function squatterIsGone({ plan }: NodeLook, lab: Lab): Check {
   const squatter = lab.children.get(portHolderOf(plan.id))
   const ok = squatter === undefined || processState(squatter.pid) === 'gone'
-  return { name: `nothing else is on the port of ${plan.id}`, ok, detail: ok ? 'it is gone' : 'debug-server listens' }
+  return {
+    name: `no other process listens on the port of ${plan.id}`,
+    ok,
+    detail: ok ? 'the process is gone' : 'debug-server listens',
+  }
 }
 
-/** Every process is the one that it was, but those of what another fault hit. */
+/** Checks that every process still runs, except the processes that another fault broke. */
 function allGoOn(lab: Lab, pids: Record<string, number>): Check {
   const hit = lab.faults.filter(({ fault }) => fault !== 'port_squatter').flatMap(({ on, hosts }) => [on, ...hosts])
   const ended = Object.keys(pids).filter((id) => lab.children.get(id)?.pid !== pids[id])
@@ -201,7 +215,10 @@ function linkCheck(lab: Lab, { on }: Fault): Check {
   return { name: `${on} is up`, ok: up, detail: up ? 'up' : 'down' }
 }
 
-/** Nothing unhit may be worse than before, and no tenant's file gone or different. */
+/**
+ * Checks that no part without a fault is worse than before, and that no tenant's file is gone or
+ * different.
+ */
 function harm(lab: Lab, look: PlatformView, judged: Fault | undefined): Check[] {
   const hit = new Set(lab.faults.flatMap(({ on, hosts }) => [on, ...hosts]))
   const nodes = look.nodes.filter(({ plan }) => !hit.has(plan.id) && plan.id !== judged?.on)
@@ -231,5 +248,5 @@ function harm(lab: Lab, look: PlatformView, judged: Fault | undefined): Check[] 
 }
 
 function none(name: string, violations: string[]): Check {
-  return { name, ok: violations.length === 0, detail: violations.slice(0, 10).join(', ') || 'so it is' }
+  return { name, ok: violations.length === 0, detail: violations.slice(0, 10).join(', ') || 'yes' }
 }

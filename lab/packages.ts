@@ -7,21 +7,27 @@ import { promisify } from 'node:util'
 import { type Lab, nodeDirectory, ownDirectory, writeForNode } from './state.ts'
 import type { NodePlan } from './topology.ts'
 
-/** A separate system in each web node's directory: apt's and dpkg's knowledge is the node's. */
+/**
+ * The folder in each web node's directory that contains a separate system, with its own apt and
+ * dpkg data.
+ */
 const systemDirectory = 'system'
 
-/** The newest release's need, relative to the node's directory; absent where there is none. */
+/**
+ * The file that names what the newest release needs, relative to the node's directory. Absent if
+ * the release needs nothing.
+ */
 export const needsFile = 'etc/needs.json'
 
 const needed = { name: 'nightly-tariffs', version: '1.4', file: 'usr/share/nightly-tariffs/tariffs.json' }
 const tariffs = `${JSON.stringify({ currency: 'NOK', perRequest: 0.002 }, null, 2)}\n`
 
-/** What it takes to have packages at all. */
+/** Programs that the fault with packages needs. */
 export const packagePrograms = ['apt-get', 'apt-cache', 'dpkg', 'dpkg-deb']
 const searched = ['/usr/bin', '/bin', '/usr/sbin', '/sbin']
 const environment = { PATH: searched.join(':'), HOME: '/nonexistent', LC_ALL: 'C.UTF-8' }
 
-/** An empty system: nothing installed, and an empty repository in a separate directory. */
+/** Creates an empty system: no package is installed, and the repository is empty. */
 export function makeSystem(lab: Lab, node: NodePlan): void {
   for (const name of [
     '',
@@ -54,25 +60,25 @@ export function makeSystem(lab: Lab, node: NodePlan): void {
   if (!exists(statusFile(lab, node))) writeForNode(lab, statusFile(lab, node), '')
 }
 
-/** The system as it was at the beginning. */
+/** Resets the system to its first state. */
 export function renewSystem(lab: Lab, node: NodePlan): void {
   rmSync(systemPath(lab, node, ''), { recursive: true, force: true })
   makeSystem(lab, node)
 }
 
-/** What the agent of a node gives to each call of apt. */
+/** Returns the options that a node's agent passes to each call of apt. */
 export function aptOptionsOf(lab: Lab, node: NodePlan): string[] {
   return [`--config-file=${aptSettings(lab, node)}`]
 }
 
-/** Programs that this machine lacks, where nodes and agents look for them. */
+/** Lists the programs that are missing in the search path of nodes and agents. */
 export function missingPrograms(names: readonly string[]): string[] {
   return names.filter((name) => !searched.some((directory) => exists(join(directory, name), constants.X_OK)))
 }
 
 /**
- * A release that needs an uninstalled package of the node's repository. Throws apt's or dpkg-deb's
- * words.
+ * Creates a release that needs a package of the node's repository that is not installed. Throws the
+ * error of apt or dpkg-deb.
  */
 export async function needPackage(lab: Lab, node: NodePlan): Promise<void> {
   const run = promisify(execFile)
@@ -99,7 +105,10 @@ export async function needPackage(lab: Lab, node: NodePlan): Promise<void> {
   writeForNode(lab, join(nodeDirectory(lab, node.id), needsFile), `${JSON.stringify(needs)}\n`)
 }
 
-/** Faults of the node's system with the package there: dpkg's word, its file, nothing beside. */
+/**
+ * Lists faults of the node's system: the package is not installed, its file is wrong, or other
+ * packages are installed.
+ */
 export async function systemProblems(lab: Lab, node: NodePlan): Promise<string[]> {
   const problems: string[] = []
   try {
@@ -126,8 +135,8 @@ export async function systemProblems(lab: Lab, node: NodePlan): Promise<string[]
 }
 
 /**
- * The machine's apt reads its own settings first: programs it would start before and after are
- * taken out.
+ * Builds the node's settings of apt. The machine's settings are read before them, so they clear the
+ * hooks before and after a run.
  */
 function settingsOf(root: string): string {
   return [

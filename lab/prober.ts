@@ -11,9 +11,9 @@ import {
   withoutEnds,
 } from './conditions.ts'
 
-/** A sender without ends says once more what still is wrong after so many looks. */
+/** The number of checks after which a sender that never reports ends repeats a fault that lasts. */
 const repeatAfterLooks = 20
-/** This many looks in a row must agree before an alert fires or resolves. */
+/** The number of equal checks in a row before an alert fires or resolves. */
 const looks = 2
 
 const labels = z.record(z.string(), z.string())
@@ -27,15 +27,18 @@ const webhookAlert: z.ZodType<WebhookAlert> = z.object({
   fingerprint: z.string(),
 })
 
-/** What the prober must not forget over a restart: what fires, and what nobody has taken yet. */
+/** What the prober remembers over a restart: firing alerts, and undelivered notifications. */
 const memory = z.object({
   firing: z.record(z.string(), webhookAlert),
   unsent: z.array(z.object({ alertname: z.string(), alerts: z.array(webhookAlert) })),
 })
 export type ProberMemory = z.infer<typeof memory> & {
-  /** Per fingerprint: looks in a row that disagree with what was said last. */
+  /** How many checks in a row differed from the last report, by fingerprint. */
   disagreeing: Record<string, number>
-  /** Per fingerprint of a sender without ends: looks since it fired that found the same. */
+  /**
+   * How many checks in a row still found the fault, by fingerprint of an alert whose sender never
+   * reports ends.
+   */
   lasting?: Record<string, number>
 }
 
@@ -44,8 +47,8 @@ type Prober = { stop(): Promise<void> }
 type Post = (body: WebhookBody) => Promise<'sent' | 'retry' | 'refused'>
 
 /**
- * Looks at an interval and posts changes. An undelivered one stays first in line, also over a
- * restart, so that each alert fires before it resolves.
+ * Checks the conditions at intervals and posts changes. An undelivered notification stays first in
+ * the queue, also over a restart, so that each alert fires before it resolves.
  */
 export function startProber(
   file: string,
@@ -73,7 +76,7 @@ export function startProber(
       const { alertname, alerts } = remembered.unsent[0]!
       const outcome = await post(webhookBody(alertname, alerts))
       if (outcome === 'retry') return
-      if (outcome === 'refused') onError(new Error(`an alert for ${alertname} was refused and is dropped`))
+      if (outcome === 'refused') onError(new Error(`an alert ${alertname} was refused, and the lab drops it`))
       remembered = { ...remembered, unsent: remembered.unsent.slice(1) }
       keep(remembered)
     }
@@ -98,8 +101,9 @@ export function startProber(
 }
 
 /**
- * The next look: alerts that begin and end. Those of one name and sender go out together. A sender
- * without ends repeats an alert once, and forgets it in silence.
+ * Computes the memory after a check: alerts begin, end and are queued. Alerts with the same name
+ * and sender are sent together. A sender without ends repeats an alert once, and does not report
+ * its end.
  */
 export function afterLook(before: ProberMemory, conditions: LabCondition[], now: Date): ProberMemory {
   const at = now.toISOString()
@@ -144,7 +148,10 @@ function hasEnds({ labels }: WebhookAlert): boolean {
   return labels.monitor !== withoutEnds
 }
 
-/** Posts to an Alertmanager receiver. Only trouble that may pass is worth another try. */
+/**
+ * Posts to a receiver of Alertmanager's webhooks. Asks for another attempt only if the failure may
+ * pass.
+ */
 export function postTo(url: string, token: string): Post {
   return async (body) => {
     try {

@@ -41,53 +41,56 @@ export const faultName = z.enum([
 ])
 export type FaultName = z.infer<typeof faultName>
 
-/** A fault of a database: who is the root, and what must be as it was. */
+/**
+ * The state of a database fault when it was broken in: its root cause, and facts that must be
+ * unchanged.
+ */
 const brokenDatabase = z.object({
-  /** The root in words, with the exact session, slot, table or statement. */
+  /** The root cause in words, with the exact session, slot, table or statement. */
   root: z.string(),
   rootSession: shopSession.nullable().default(null),
-  /** Sessions that must live: process and beginning. */
+  /** Sessions that must still exist, identified by process and start. */
   sessions: z.array(shopSession),
-  /** Other facts that must not change, or that tell whether the cause is gone. */
+  /** Other facts that must not change, or that show whether the cause is gone. */
   facts: z.record(z.string(), z.string()),
 })
 export type BrokenDatabase = z.infer<typeof brokenDatabase>
 
-/** A fault that was broken in and not healed, with what the oracle must compare afterwards. */
+/** A fault that was broken in and not healed, with the data that the oracle compares. */
 export const fault = z.object({
   fault: faultName,
-  /** The request's subject, e.g. a shard. */
+  /** The target that the request named, for example a shard. */
   target: z.string(),
-  /** The node, host, rack or link that it hit. */
+  /** The node, host, rack or link that the fault broke. */
   on: z.string(),
   at: z.iso.datetime(),
-  /** Files written by the fault, relative to the node's directory. */
+  /** Files that the fault wrote, relative to the node's directory. */
   files: z.array(z.string()),
-  /** Hosts that it killed or, for `drain`, marked. */
+  /** Hosts that the fault killed or, for `drain`, marked. */
   hosts: z.array(z.string()).default([]),
-  /** Counters of the VMs that were on these hosts. */
+  /** The counters of the VMs that were on `hosts`. */
   counters: z.record(z.string(), z.number()),
-  /** VMs whose storage it made read-only. */
+  /** VMs whose storage the fault made read-only. */
   readOnly: z.array(z.string()).default([]),
-  /** Where every VM was defined to run at that moment. */
+  /** The host on which each VM was defined to run at that moment. */
   placement: z.record(z.string(), z.string()).default({}),
   /**
-   * Files of the node that must stay, by relative path: that many first bytes with this sha256.
-   * Logs may grow.
+   * Files of the node that must remain, by relative path. The first `bytes` bytes must have this
+   * sha256, because logs may grow.
    */
   kept: z.record(z.string(), z.object({ bytes: z.number(), sha256: z.string() })).default({}),
-  /** Every process of the lab that must stay, by its id. */
+  /** Pids of all processes that must not be ended, by the id of the lab's child. */
   pids: z.record(z.string(), z.number()).default({}),
-  /** sha256 of every file that belongs to a tenant, at the moment after the fault. */
+  /** The sha256 of every file that belongs to a tenant, just after the fault was broken in. */
   tenantData: z.record(z.string(), z.string()),
-  /** What a fault of the drawer of databases was compared with; null for every other fault. */
+  /** The state of a database fault, for comparison; null for every other fault. */
   database: brokenDatabase.nullable().default(null),
-  /** A fault of the cluster as its API showed it; null for every other fault. */
+  /** A cluster fault as the cluster's API showed it; null for every other fault. */
   cluster: z.record(z.string(), z.string()).nullable().default(null),
 })
 export type Fault = z.infer<typeof fault>
 
-/** What outlives the controller. Everything else is measured. */
+/** The part of the state that is kept after the controller ends. Everything else is measured. */
 const state = z.object({
   placement: z.record(z.string(), z.string()),
   linksDown: z.array(z.string()),
@@ -100,30 +103,39 @@ export type Lab = {
   topology: Topology
   account: LabAccount | null
   children: Children
-  /** Where each VM is defined to run. */
+  /** The host on which each VM is defined to run. */
   placement: Record<string, string>
-  /** VMs on their way to a host: they take room there already. Not kept over a restart. */
+  /**
+   * The host to which a VM is being moved. The VM already takes room there. Not kept over a
+   * restart.
+   */
   underWay: Record<string, string>
-  /** Nodes that must keep their port; others take any. Not kept over a restart. */
+  /** Ports that nodes must keep; other nodes use any port. Not kept over a restart. */
   ports: Record<string, number>
   linksDown: string[]
-  /** Hosts that somebody wants emptied. */
+  /** Hosts that are to be emptied. */
   draining: string[]
   faults: Fault[]
-  /** The power switches tell that a dead host is off. Not kept over a restart. */
+  /** Whether the power switches confirm that a dead host is off. Not kept over a restart. */
   confirmsPower: boolean
-  /** Resolves when the fault under way is whole: half of one raises no alert. */
+  /**
+   * Resolves when the fault that is being broken in is complete. Half a fault must not raise an
+   * alert.
+   */
   breaking: Promise<unknown>
-  /** Above this a replica counts as lagging. */
+  /** Seconds of lag above which a replica counts as lagging. */
   lagSeconds: number
-  /** After so many seconds a service whose lifetime is limited ends, and a backup begins again. */
+  /**
+   * Seconds after which a service with a limited lifetime ends, and after which the next backup
+   * begins.
+   */
   paceSeconds: number
-  /** The web nodes' monitoring and PostgreSQL; null until asked for. Not kept over a restart. */
+  /** The web nodes' monitoring and PostgreSQL; null until requested. Not kept over a restart. */
   monitoring: Monitoring | null
   database: LabDatabase | null
-  /** PostgreSQL and MariaDB with replicas; null until asked for. Not kept over a restart. */
+  /** PostgreSQL and MariaDB with replicas; null until requested. Not kept over a restart. */
   drawer: DatabaseDrawer | null
-  /** A Kubernetes of two nodes; null until somebody asks for it. Not kept over a restart. */
+  /** A Kubernetes cluster of two nodes; null until requested. Not kept over a restart. */
   cluster: LabCluster | null
 }
 
@@ -139,13 +151,13 @@ export function nodeDirectory({ dir }: Lab, id: string): string {
   return join(dir, 'nodes', id)
 }
 
-/** Makes a directory that belongs to whom nodes run as. */
+/** Creates a directory that the nodes' user owns. */
 export function ownDirectory({ account }: Lab, path: string): void {
   mkdirSync(path, { recursive: true, mode: 0o755 })
   if (account) chownSync(path, account.uid, account.gid)
 }
 
-/** Writes what the controller puts into a node's directory, owned by the node. */
+/** Writes a file into a node's directory. The nodes' user owns the file. */
 export function writeForNode(lab: Lab, file: string, bytes: string | Uint8Array): void {
   writeFileSync(file, bytes)
   if (lab.account) chownSync(file, lab.account.uid, lab.account.gid)
@@ -160,17 +172,17 @@ export function readState(dir: string, topology: Topology): z.infer<typeof state
   const file = join(dir, 'state.json')
   if (!existsSync(file)) return { placement: initial, linksDown: [], draining: [], faults: [] }
   const kept = state.parse(JSON.parse(readFileSync(file, 'utf8')))
-  // Databases and cluster ended with the lab, and what was broken in them too.
+  // Drops faults of the databases and the cluster, because these ended with the lab.
   const faults = kept.faults.filter(({ fault: name }) => !isDatabaseFault(name) && !isClusterFault(name))
   return { ...kept, faults, placement: { ...initial, ...kept.placement } }
 }
 
-/** The fault cannot hit this target; nothing was broken. */
+/** An error: the fault cannot break this target, and nothing was broken. */
 export class WrongTarget extends Error {
   override name = 'WrongTarget'
 }
 
-/** The node that is named, or the one of the named shard that such a fault hits. */
+/** Returns the named node, or the node of the named shard that has the role. */
 export function nodeAt(lab: Lab, target: string, role: NodePlan['role']): NodePlan {
   const node = lab.topology.nodes.find(({ id }) => id === target)
   const found = node ?? lab.topology.nodes.find((each) => each.shard === target && each.role === role)
@@ -186,7 +198,7 @@ export function hostAt(lab: Lab, target: string): HostPlan {
   return host
 }
 
-/** The process of what is to be broken: what is down already cannot be. */
+/** Returns the pid of the process to break. Throws if the process is not running. */
 export function runningPid(lab: Lab, id: string): number {
   const child = lab.children.get(id)
   if (!child) throw new WrongTarget(`${id} is already down`)

@@ -3,7 +3,10 @@ import { readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { type Lab, nodeDirectory, ownDirectory, writeForNode } from './state.ts'
 
-/** The lab's parts, as data. Desired state only: the present is measured, never read here. */
+/**
+ * The lab's parts, as data. They are only the desired state; the present state is measured and is
+ * not here.
+ */
 type ShardPlan = {
   id: string
   region: string
@@ -26,7 +29,7 @@ export type VmPlan = {
   ramMib: number
   cpuMc: number
   haGroup: string | null
-  /** When not all can run, the higher ones come first. */
+  /** VMs with a higher priority are started first if not all can run. */
   priority: number
   tenant: string | null
 }
@@ -46,14 +49,17 @@ const regions = ['osl', 'ams'] as const
 
 const names = ['Aurora', 'Birch', 'Cobalt', 'Dune', 'Ember', 'Fjord', 'Garnet', 'Harbor', 'Iris', 'Juniper'] as const
 
-/** Small, so that a full disk is a few real megabytes. */
+/** A small quota, so that a few real megabytes fill the disk. */
 const webQuotaBytes = 4 * 1024 * 1024
-/** The log grows by about 17 MB a day, so this lasts two weeks. */
+/** The database log grows by about 17 MB a day, so this quota lasts two weeks. */
 const databaseQuotaBytes = 256 * 1024 * 1024
 
 const host = { ramMib: 32_768, cpuMc: 16_000 }
 
-/** Much memory and few CPUs: its VMs fit on no other host, and no other host's VMs fit on it. */
+/**
+ * A host with much memory and few CPUs. Its VMs fit on no other host, and no other host's VMs fit
+ * on it.
+ */
 const large: HostPlan = { id: 'host-ams-5', region: 'ams', rack: 'ams-r3', ramMib: 65_536, cpuMc: 6_000 }
 
 const hosts: HostPlan[] = [
@@ -63,7 +69,10 @@ const hosts: HostPlan[] = [
   large,
 ]
 
-/** A group's VM when not all can run; without a group it has no particular worth. */
+/**
+ * The priorities of groups. They matter if not all VMs can run. A VM without a group has the
+ * default.
+ */
 const priorities: Record<string, number> = {
   'ha-ledger': 100,
   'ha-broker': 80,
@@ -74,11 +83,12 @@ const priorities: Record<string, number> = {
 }
 
 /**
- * Hosts are 60 to 70 % full: one host's loss fits on its region's others, but not on any single
- * one. A rack's loss does not fit: its more important VMs run again, the others stay down.
+ * The VMs of all hosts. Hosts are 60 to 70 % full. The VMs of one lost host fit on the other hosts
+ * of its region together, but not on any single one. The VMs of a lost rack do not fit: the more
+ * important ones run again, the others stay down.
  *
- * The loss of host-osl-1 is the interesting one: balance alone would start vm-101 on host-osl-4,
- * the emptiest host, in the rack of its group's other member (vm-107 on host-osl-3). With rack
+ * The loss of host-osl-1 shows the rules. Balance alone would start vm-101 on host-osl-4, the
+ * emptiest host, in the rack of vm-107 (on host-osl-3), the other VM of its group. With rack
  * constraints the plan differs.
  */
 const vms: VmPlan[] = [
@@ -110,8 +120,8 @@ const vms: VmPlan[] = [
 ]
 
 /**
- * Cost 1 in a rack, 5 between racks, 20 or more between regions, over two cables so that one may
- * break.
+ * Links between hosts. A link costs 1 in a rack, 5 between racks, and 20 or more between regions.
+ * Two cables connect the regions, so that one may break.
  */
 const links: LinkPlan[] = [
   ...regions.flatMap((region) => [
@@ -152,8 +162,8 @@ function nodesOf({ id, region, role }: ShardPlan): NodePlan[] {
 }
 
 /**
- * One database shard per region, `webShards` web shards in turn over the regions, nine hosts with
- * 25 VMs.
+ * Builds one database shard per region, `webShards` web shards that alternate between the regions,
+ * and nine hosts with 25 VMs.
  */
 export function topologyOf(webShards: number): Topology {
   const shards = [
@@ -182,11 +192,13 @@ function tenantName(id: string): string {
   return round === 0 ? names[n]! : `${names[n % names.length]} ${round + 1}`
 }
 
-/** The git checkout on each web node that says which address leads where. */
+/** The file in each web node's git checkout that maps addresses. */
 export const routesFile = 'site/routes.json'
 const featuresFile = 'site/features.json'
 
-/** The author of our commits; neither the machine's git settings nor a person's are read. */
+/**
+ * The author of the lab's commits. The git settings of the machine and of its user are not read.
+ */
 const environment = {
   PATH: '/usr/bin:/bin',
   HOME: '/nonexistent',
@@ -200,8 +212,8 @@ const environment = {
 }
 
 /**
- * Makes the checkout with its first commit, where there is none. Leaves none where git is missing
- * or fails.
+ * Creates the checkout with its first commit, unless it exists. Leaves no checkout if git is
+ * missing or fails.
  */
 export function makeSite(lab: Lab, node: NodePlan): void {
   if (hasSite(lab, node)) return
@@ -217,7 +229,7 @@ export function makeSite(lab: Lab, node: NodePlan): void {
   if (!isMade) rmSync(directory, { recursive: true, force: true })
 }
 
-/** The checkout as it was at the beginning, whatever was committed since. */
+/** Resets the checkout to its first state, whatever was committed since. */
 export function renewSite(lab: Lab, node: NodePlan): void {
   rmSync(siteDirectory(lab, node), { recursive: true, force: true })
   makeSite(lab, node)
@@ -227,7 +239,10 @@ export function hasSite(lab: Lab, node: NodePlan): boolean {
   return git(lab, node, 'rev-parse', '--verify', 'HEAD') !== null
 }
 
-/** Commits routes that end in the middle, as a cut-off deploy does. False where git did not. */
+/**
+ * Commits a routes file that ends in the middle, as an interrupted deploy does. False if git
+ * failed.
+ */
 export function deployBroken(lab: Lab, node: NodePlan): boolean {
   const whole = desiredRoutes(lab, node)
   writeForNode(lab, routesOf(lab, node), `${whole.slice(0, whole.lastIndexOf('"'))}\n`)
@@ -235,8 +250,8 @@ export function deployBroken(lab: Lab, node: NodePlan): boolean {
 }
 
 /**
- * Commits a release that turns on a search without its index: it answers with errors. False where
- * git did not.
+ * Commits a release that turns on a search whose index is missing, so that searches fail. False if
+ * git failed.
  */
 export function deployFeature(lab: Lab, node: NodePlan): boolean {
   writeForNode(lab, featuresOf(lab, node), `${JSON.stringify({ searchV2: true }, null, 2)}\n`)
@@ -246,7 +261,7 @@ export function deployFeature(lab: Lab, node: NodePlan): boolean {
   )
 }
 
-/** The absolute path of the routes if they are no JSON; null if they are, or without a checkout. */
+/** Returns the path of the routes file if it is not JSON; null if it is JSON, or absent. */
 export function brokenRoutes(lab: Lab, node: NodePlan): string | null {
   const file = routesOf(lab, node)
   try {
@@ -257,14 +272,14 @@ export function brokenRoutes(lab: Lab, node: NodePlan): string | null {
   return null
 }
 
-/** What of the checkout is not as desired: the routes' content, and whatever is not committed. */
+/** Lists deviations of the checkout: wrong content of its files, and uncommitted changes. */
 export function siteProblems(lab: Lab, node: NodePlan): string[] {
   const problems: string[] = []
   let routes: string | null = null
   try {
     routes = readFileSync(routesOf(lab, node), 'utf8')
   } catch {
-    // It is not as desired then.
+    // An unreadable file counts as a deviation.
   }
   if (routes !== desiredRoutes(lab, node)) problems.push(`${routesFile} is not as desired`)
   if (readFeatures(lab, node) !== desiredFeatures) problems.push(`${featuresFile} is not as desired`)
@@ -284,7 +299,10 @@ const desiredFeatures = `${JSON.stringify({ searchV2: false }, null, 2)}\n`
 
 const featuresOf = (lab: Lab, { id }: NodePlan): string => join(nodeDirectory(lab, id), featuresFile)
 
-/** A checkout of an earlier version has no such file, and nothing turned on. */
+/**
+ * Reads the features file. A checkout of an earlier version has no such file, which counts as no
+ * features.
+ */
 function readFeatures(lab: Lab, node: NodePlan): string {
   try {
     return readFileSync(featuresOf(lab, node), 'utf8')
@@ -301,7 +319,10 @@ function siteDirectory(lab: Lab, { id }: NodePlan): string {
   return join(nodeDirectory(lab, id), 'site')
 }
 
-/** Git's output in the checkout, as the node's user; null when it fails or is absent. */
+/**
+ * Runs git in the checkout as the node's user, and returns its output. Null if git fails or is
+ * missing.
+ */
 function git(lab: Lab, node: NodePlan, ...words: string[]): string | null {
   const { status, stdout } = spawnSync('git', ['--git-dir=.git', '--work-tree=.', ...words], {
     cwd: siteDirectory(lab, node),

@@ -6,7 +6,7 @@ import { counterOf, hostsRunning } from './vm.ts'
 
 type Check = OracleVerdict['checks'][number]
 
-/** A host died, and all that was on it runs elsewhere. */
+/** Checks that all VMs of a dead host run elsewhere. */
 export function allRecovered(lab: Lab, look: PlatformView, fault: Fault): Check[] {
   const lost = Object.keys(fault.counters).filter((vm) => !fault.readOnly.includes(vm))
   return [
@@ -16,14 +16,17 @@ export function allRecovered(lab: Lab, look: PlatformView, fault: Fault): Check[
   ]
 }
 
-/** A host is to be emptied, and nothing that was on it was interrupted or is there any more. */
+/** Checks that all VMs left a host that is to be emptied, without an interruption. */
 export function checkEmptied(lab: Lab, look: PlatformView, fault: Fault): Check[] {
   const left = lab.topology.vms.filter(({ id }) => hostsRunning(lab, id).includes(fault.on)).map(({ id }) => id)
-  const empty = { name: `${fault.on} is empty`, ok: left.length === 0, detail: left.join(', ') || 'so it is' }
+  const empty = { name: `${fault.on} is empty`, ok: left.length === 0, detail: left.join(', ') || 'empty' }
   return [empty, ...allRecovered(lab, look, fault)]
 }
 
-/** The loss exceeds the room: the most important VMs run, and the others could not. */
+/**
+ * Checks a loss that exceeds the free room: the most important VMs run, and the others really have
+ * no room.
+ */
 export function checkMostRecovered(lab: Lab, look: PlatformView, fault: Fault): Check[] {
   const lost = Object.keys(fault.counters)
   const up = lost.filter((vm) => hostsRunning(lab, vm).length > 0)
@@ -34,13 +37,13 @@ export function checkMostRecovered(lab: Lab, look: PlatformView, fault: Fault): 
   ]
 }
 
-/** The loss fits nowhere in its region, and nothing was moved there for it. */
+/** Checks a loss that fits nowhere in its region: no VM may have moved because of it. */
 export function checkNothingMoved(lab: Lab, fault: Fault): Check[] {
   const regionOf = (host: string) => lab.topology.hosts.find(({ id }) => id === host)!.region
   const moved = Object.entries(fault.placement).filter(
     ([vm, host]) => regionOf(host) === regionOf(fault.on) && lab.placement[vm] !== host,
   )
-  const detail = moved.map(([vm, host]) => `${vm} was on ${host}`).join(', ') || 'so it is'
+  const detail = moved.map(([vm, host]) => `${vm} was on ${host}`).join(', ') || 'all are'
   return [
     ...Object.keys(fault.counters).map((vm) => runsNowhere(lab, vm)),
     { name: 'every VM of the region is defined where it was', ok: moved.length === 0, detail },
@@ -57,7 +60,7 @@ function runsOnce(lab: Lab, look: PlatformView, vm: string): Check {
 function keptCounter(lab: Lab, fault: Fault, vm: string): Check {
   const now = counterOf(lab, vm)
   const before = fault.counters[vm]!
-  return { name: `${vm} kept its counter`, ok: now >= before, detail: `${now}, was ${before}` }
+  return { name: `${vm} did not lose its counter`, ok: now >= before, detail: `${now}, was ${before}` }
 }
 
 function runsNowhere(lab: Lab, vm: string): Check {
@@ -69,7 +72,10 @@ function where(hosts: string[]): string {
   return hosts.length === 0 ? 'runs nowhere' : `runs on ${hosts.join(' and ')}`
 }
 
-/** Whether it fits on one host of its region, without less important ones brought there. */
+/**
+ * Checks that a VM fits on no host of its region, even without the less important VMs that were
+ * recovered there.
+ */
 function hasNoRoom(lab: Lab, look: PlatformView, id: string, recovered: string[]): Check {
   const vm = lab.topology.vms.find((each) => each.id === id)!
   const { region } = lab.topology.hosts.find((host) => host.id === lab.placement[id])!
@@ -83,7 +89,10 @@ function hasNoRoom(lab: Lab, look: PlatformView, id: string, recovered: string[]
   return { name: `${id} has no room`, ok: fitting.length === 0, detail: detail ? `fits on ${detail}` : 'fits nowhere' }
 }
 
-/** What holds however it ended: no host runs more than it can, and no group is on one host. */
+/**
+ * Checks rules that apply at every end: no host has more VMs than it can run, and no two VMs of a
+ * group are on one host.
+ */
 function rules(lab: Lab): Check[] {
   return [...capacityChecks(lab), ...groupChecks(lab)]
 }
@@ -92,7 +101,7 @@ function capacityChecks(lab: Lab): Check[] {
   return lab.topology.hosts.map((host) => {
     const on = running(lab, host)
     const detail = `${ramOf(on)} of ${host.ramMib} MiB, ${cpuOf(on)} of ${host.cpuMc} millicores`
-    return { name: `${host.id} holds what it runs`, ok: fits(host, on), detail }
+    return { name: `${host.id} has enough memory and CPU for its VMs`, ok: fits(host, on), detail }
   })
 }
 
@@ -101,7 +110,7 @@ function groupChecks(lab: Lab): Check[] {
   return [...Map.groupBy(grouped, ({ haGroup }) => haGroup!)].map(([group, members]) => {
     const hosts = members.flatMap(({ id }) => hostsRunning(lab, id))
     const ok = new Set(hosts).size === hosts.length
-    return { name: `${group} is spread over hosts`, ok, detail: hosts.join(', ') }
+    return { name: `the VMs of ${group} run on different hosts`, ok, detail: hosts.join(', ') }
   })
 }
 

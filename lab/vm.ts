@@ -4,17 +4,20 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { processStartedAt, processState } from './children.ts'
 import { type Lab, saveState, storageDirectory } from './state.ts'
 
-/** A VM writes its beat every second; older than this, it is not alive whatever its pid says. */
+/** Milliseconds after which a beat is too old. A live VM writes a beat every second. */
 const beatMs = 5000
-/** How long a start may take until the first beat. */
+/** The most milliseconds from a start to the first beat. */
 const startMs = 5000
 
-/** The platform's reason for a no. The effect ends `failed` with this text, and nothing changed. */
+/** A refusal by the platform. The effect ends as `failed` with this text, and nothing changed. */
 export class VmRefusal extends Error {
   override name = 'Refused'
 }
 
-/** Hosts with a process of this VM, by its beats: none, one, or, in deep trouble, more. */
+/**
+ * Lists the hosts that run a process of this VM, as its beats show: one, none, or, after a fault,
+ * more.
+ */
 export function hostsRunning(lab: Lab, vm: string): string[] {
   const storage = storageDirectory(lab, vm)
   return readdirSync(storage).flatMap((name) => {
@@ -25,13 +28,13 @@ export function hostsRunning(lab: Lab, vm: string): string[] {
       const fresh = Date.now() - statSync(file).mtimeMs < beatMs
       return pid > 0 && fresh && processState(pid) !== 'gone' ? [name.slice('running.'.length)] : []
     } catch {
-      // It let go in this instant.
+      // The host released the VM at this moment.
       return []
     }
   })
 }
 
-/** What the VM has counted to, over all the hosts it ever ran on. */
+/** Returns the VM's counter, which continues over all its hosts. */
 export function counterOf(lab: Lab, vm: string): number {
   try {
     return Number(readFileSync(join(storageDirectory(lab, vm), 'counter'), 'utf8'))
@@ -40,7 +43,7 @@ export function counterOf(lab: Lab, vm: string): number {
   }
 }
 
-/** Starts a VM that runs nowhere. Throws `Refused` without having changed anything. */
+/** Starts a VM that runs nowhere. If it throws `Refused`, nothing was changed. */
 export async function startVm(lab: Lab, vm: string, host: string): Promise<string> {
   const [where] = hostsRunning(lab, vm)
   if (where) throw new VmRefusal(`${vm} still runs on ${where}`)
@@ -55,14 +58,14 @@ export async function startVm(lab: Lab, vm: string, host: string): Promise<strin
   })
 }
 
-/** Stops a VM on its host. What it has counted to stays. */
+/** Stops a VM on its host. Its counter is kept. */
 export async function stopVm(lab: Lab, vm: string, host: string): Promise<string> {
   requireRunning(lab, vm, host)
   await ask(lab, host, 'DELETE', vm)
   return `${vm} was stopped on ${host}, its counter stands at ${counterOf(lab, vm)}`
 }
 
-/** Stops a VM and starts it again where it was: it keeps its room all the while. */
+/** Stops a VM and starts it again on the same host. The VM keeps its room in the meantime. */
 export async function restartVm(lab: Lab, vm: string, host: string): Promise<string> {
   requireRunning(lab, vm, host)
   lab.underWay[vm] = host
@@ -84,7 +87,7 @@ function requireRunning(lab: Lab, vm: string, host: string): void {
   )
 }
 
-/** When the process of a VM began, and what is being done to it just now. */
+/** Returns when the process of a VM began, and the operation that is running on the VM. */
 export function runOf(lab: Lab, vm: string): { startedAt: string | null; busy: string | null } {
   const [host] = hostsRunning(lab, vm)
   const target = lab.underWay[vm]
@@ -96,14 +99,17 @@ function startOf(beat: string): string | null {
   try {
     return processStartedAt(Number(readFileSync(beat, 'utf8')))
   } catch {
-    // It let go in this instant.
+    // The host released the VM at this moment.
     return null
   }
 }
 
-/** Moves a running VM: a copy waits on the target, the source lets go, the copy goes on. */
+/**
+ * Moves a running VM: a copy waits on the target, the source releases the VM, and the copy
+ * continues.
+ */
 export async function migrateVm(lab: Lab, vm: string, from: string, to: string): Promise<string> {
-  if (from === to) throw new VmRefusal(`${vm} is to go from ${from} to ${to}, which is no move`)
+  if (from === to) throw new VmRefusal(`${vm} cannot move from ${from} to ${to}: both are the same host`)
   if (!hostsRunning(lab, vm).includes(from)) throw new VmRefusal(`${vm} does not run on ${from}`)
   if (!connected(lab, from, to)) throw new VmRefusal(`no path of working links leads from ${from} to ${to}`)
   return withRoom(lab, vm, to, async () => {
@@ -111,7 +117,7 @@ export async function migrateVm(lab: Lab, vm: string, from: string, to: string):
     try {
       await ask(lab, from, 'DELETE', vm)
     } catch (error) {
-      // The source may or may not have let go; the waiting copy must not decide that.
+      // Ends the waiting copy, because it is unknown whether the source has released the VM.
       await ask(lab, to, 'DELETE', vm)
       throw error
     }
@@ -125,7 +131,7 @@ export async function migrateVm(lab: Lab, vm: string, from: string, to: string):
   })
 }
 
-/** Brings every VM back to where the topology has it. Every host must be up. */
+/** Returns every VM to its host in the topology. Every host must be up. */
 export async function returnVms(lab: Lab): Promise<void> {
   const away = lab.topology.vms.filter(({ id, host }) => lab.placement[id] !== host)
   for (const { id, host } of away) {
@@ -136,7 +142,7 @@ export async function returnVms(lab: Lab): Promise<void> {
   for (const host of new Set(away.map((vm) => vm.host))) await startVmsOf(lab, host)
 }
 
-/** Starts what is defined on a host and runs nowhere, as a host does after a power cut. */
+/** Starts the VMs that are defined on a host and run nowhere, as a host does after a power cut. */
 export async function startVmsOf(lab: Lab, host: string): Promise<void> {
   const mine = lab.topology.vms.filter(({ id }) => lab.placement[id] === host && hostsRunning(lab, id).length === 0)
   await Promise.all(
@@ -152,7 +158,10 @@ function place(lab: Lab, vm: string, host: string): void {
   saveState(lab)
 }
 
-/** Keeps the target's room from before the first wait: two at once cannot both take the last. */
+/**
+ * Reserves the target's room before anything is awaited, so that two operations cannot both take
+ * the last room.
+ */
 async function withRoom(lab: Lab, vm: string, host: string, bring: () => Promise<string>): Promise<string> {
   requireRoom(lab, vm, host)
   lab.underWay[vm] = host
@@ -163,11 +172,11 @@ async function withRoom(lab: Lab, vm: string, host: string, bring: () => Promise
   }
 }
 
-/** A VM on its way counts on both hosts. */
+/** Throws if a host cannot take a VM. A VM that is being moved counts on both hosts. */
 function requireRoom(lab: Lab, vm: string, host: string): void {
   const child = lab.children.get(host)
   if (!child || processState(child.pid) !== 'running') throw new VmRefusal(`${host} is down`)
-  if (lab.draining.includes(host)) throw new VmRefusal(`${host} is to be emptied and takes nothing`)
+  if (lab.draining.includes(host)) throw new VmRefusal(`${host} is being emptied and takes no VM`)
   const plan = lab.topology.vms.find(({ id }) => id === vm)!
   const limit = lab.topology.hosts.find(({ id }) => id === host)!
   const others = lab.topology.vms.filter(
@@ -178,7 +187,7 @@ function requireRoom(lab: Lab, vm: string, host: string): void {
     ['cpuMc', 'millicores'],
   ] as const) {
     const free = others.reduce((left, each) => left - each[name], limit[name])
-    if (plan[name] > free) throw new VmRefusal(`${vm} needs ${plan[name]} ${unit}, ${host} has ${free} free`)
+    if (plan[name] > free) throw new VmRefusal(`${vm} needs ${plan[name]} ${unit}, and ${host} has ${free} free`)
   }
 }
 

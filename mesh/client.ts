@@ -15,19 +15,19 @@ import type { DeviceWay } from './exchange.ts'
 import { issueRead, type SigningKey } from './sign.ts'
 
 /**
- * The response does not match the request, the device or the schema of the protocol. Nothing in it
- * is used.
+ * The response does not match the request, the device or the protocol's schema. Nothing in it is
+ * used.
  */
 export class InvalidDeviceResponseError extends Error {
   override name = 'InvalidDeviceResponseError' as const
 }
 
-/** What the way there and back may take beyond the device's own deadline. */
+/** Milliseconds for the transport, in addition to the device's deadline. */
 const graceMs = 5_000
 
 /**
- * Sends one signed request and returns the device's answer, also a refusal. Throws HttpError when
- * no answer came, and InvalidDeviceResponseError when it is not one. Never repeats anything.
+ * Sends one signed request and returns the device's response, which may be a refusal. Throws
+ * HttpError if no response came, and InvalidDeviceResponseError for an invalid one. Never repeats.
  */
 export async function callDevice(
   device: DeviceWay,
@@ -46,7 +46,7 @@ export async function callDevice(
   return about(device, asked.request_id, readJson(answer.body, capabilityAnswer, device.id))
 }
 
-/** The state of an operation: of the one that runs, else from the journal. */
+/** Reads the state of an operation: from the running one, or else from the journal. */
 export async function readOperation(
   device: DeviceWay,
   requestId: string,
@@ -59,8 +59,8 @@ export async function readOperation(
 }
 
 /**
- * Follows a long operation: each line as it comes, then the answer. Null when the stream ended
- * without one; `readOperation` then returns its state.
+ * Follows a long operation: each line when it comes, then the response. Null if the stream ended
+ * without a response; `readOperation` then returns the state.
  */
 export async function followOperation(
   device: DeviceWay,
@@ -87,7 +87,7 @@ export async function followOperation(
   return last === null ? null : about(device, requestId, last)
 }
 
-/** Lines are JSON strings; anything else is a line as it stands. */
+/** Reads a line, which is a JSON string. Anything else is taken literally. */
 function lineOf(text: string): string {
   try {
     const value: unknown = JSON.parse(text)
@@ -97,28 +97,27 @@ function lineOf(text: string): string {
   }
 }
 
-/**
- * Asks a device to stop an operation; signed like any request. `readOperation` returns how it
- * ended.
- */
+/** Sends a device the signed request to stop an operation. `readOperation` returns how it ended. */
 export async function cancelOperation(device: DeviceWay, requestId: string, order: object): Promise<void> {
   const path = `/operations/${requestId}`
   await device.exchange({ method: 'DELETE', path, body: JSON.stringify(order), timeoutMs: 10_000 })
 }
 
-/** The entries of a device's journal after number `after`: the chain, without its contents. */
+/**
+ * Reads the entries of a device's journal after number `after`: the chain, without the contents.
+ */
 export async function readJournal(device: DeviceWay, after: number, signing: SigningKey): Promise<JournalPage> {
   const path = `/journal?after=${after}`
   const authorization = leaveToRead(device, path, signing)
   const { status, body } = await device.exchange({ method: 'GET', path, authorization, timeoutMs: 20_000 })
   if (status !== 200)
-    throw new InvalidDeviceResponseError(`${device.id} does not tell its journal: ${status} ${wordOf(body)}`)
+    throw new InvalidDeviceResponseError(`${device.id} does not show its journal: ${status} ${wordOf(body)}`)
   const page = readJson(body, journalPage, device.id)
   if (page.device !== device.id) throw new InvalidDeviceResponseError(`${device.id} answered as another device`)
   return page
 }
 
-/** The device's word for why not, where it has one. */
+/** Returns the device's error code, if it sent one. */
 function wordOf(body: Uint8Array): string {
   try {
     return capabilityAnswer.parse(JSON.parse(Buffer.from(body).toString('utf8'))).error?.code ?? ''
@@ -127,7 +126,7 @@ function wordOf(body: Uint8Array): string {
   }
 }
 
-/** What a reader shows in `Authorization`. */
+/** Builds the `Authorization` header of a reader. */
 function leaveToRead({ id }: DeviceWay, path: string, signing: SigningKey): string {
   const leave = JSON.stringify(issueRead(path, id, signing))
   return `Mesh ${Buffer.from(leave, 'utf8').toString('base64url')}`
@@ -137,7 +136,7 @@ export async function readHealth(device: DeviceWay): Promise<MeshHealth> {
   const answer = await device.exchange({ method: 'GET', path: '/health', timeoutMs: 5_000 })
   const health = readJson(answer.body, meshHealth, device.id)
   if (health.device !== null && health.device !== device.id) {
-    throw new InvalidDeviceResponseError(`${device.id} says that it is another device`)
+    throw new InvalidDeviceResponseError(`${device.id} reports that it is another device`)
   }
   return health
 }
@@ -151,21 +150,21 @@ function readText<T>(text: string, schema: z.ZodType<T>, device: string): T {
   try {
     value = JSON.parse(text)
   } catch {
-    throw new InvalidDeviceResponseError(`${device} answered something that is no JSON`)
+    throw new InvalidDeviceResponseError(`the response of ${device} is not JSON`)
   }
   const parsed = schema.safeParse(value)
   if (parsed.success) return parsed.data
   const place = placeOfFault(parsed.error)
-  throw new InvalidDeviceResponseError(`${device} answered what the protocol does not know, at ${place}`)
+  throw new InvalidDeviceResponseError(`the response of ${device} does not fit the protocol, at ${place}`)
 }
 
 function about(device: DeviceWay, requestId: string, answer: CapabilityAnswer): CapabilityAnswer {
   if (answer.device !== device.id) throw new InvalidDeviceResponseError(`${device.id} answered as another device`)
-  if (answer.request_id !== requestId) throw new InvalidDeviceResponseError(`${device.id} answered another request`)
+  if (answer.request_id !== requestId) throw new InvalidDeviceResponseError(`${device.id} answered a different request`)
   return answer
 }
 
-/** Is it certain that nothing was sent? */
+/** Whether it is certain that nothing was sent. */
 export function wasNotSent(error: unknown): boolean {
   return error instanceof HttpError && (error.code === 'connect' || error.code === 'refused_address')
 }

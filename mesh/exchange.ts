@@ -1,40 +1,45 @@
 import { HttpError, linesIn } from '../clients/http.ts'
 
-/** A question to a device, however carried: a path of the agent, and HTTP's headers. */
+/** A request to a device over either transport: a path of the agent, and headers as in HTTP. */
 export type DeviceAsk = {
   method: 'GET' | 'POST' | 'DELETE'
   path: string
   body?: string
   authorization?: string
   accept?: string
-  /** From the call to the last byte of the answer. */
+  /** Milliseconds from the call to the last byte of the response. */
   timeoutMs: number
   signal?: AbortSignal
 }
 
-/** No answer of a device is larger. */
+/** The most bytes of a device's response. */
 export const maxAnswerBytes = 16_000_000
 
 type WholeAnswer = { status: number; body: Uint8Array }
 
-/** A device and its way: HTTP to where it listens, or the connection it made. */
+/**
+ * A device and its transport: HTTP to the address where it listens, or the connection that it made.
+ */
 export type DeviceWay = {
   id: string
   /**
-   * Waits while the device is between two connections, up to a bound. A listening device can always
-   * be tried.
+   * Waits while the device is between two connections, up to a limit. A device that listens can
+   * always be tried.
    */
   ready(signal?: AbortSignal): Promise<void>
-  /** One exchange: the whole answer of any status, or an HttpError. Never repeats. */
+  /**
+   * Makes one exchange: returns the complete response of any status, or throws HttpError. Never
+   * repeats.
+   */
   exchange(ask: DeviceAsk): Promise<WholeAnswer>
-  /** An answer's lines as they come. Throws HttpError, also for no success. */
+  /** Returns the lines of a response when they come. Throws HttpError, also for an error status. */
   lines(ask: DeviceAsk): AsyncGenerator<string>
 }
 
-/** An answer that has begun: its bytes as they come, for who does not leave. */
+/** A response that has begun, with its bytes as they come. */
 export type BegunAnswer = { status: number; pieces: AsyncIterable<Uint8Array>; leave(): void }
 
-/** Both ways of asking, over one that begins an exchange. */
+/** Builds `exchange` and `lines` from a function that begins an exchange. */
 export function askingOver(
   id: string,
   begin: (ask: DeviceAsk) => Promise<BegunAnswer>,
@@ -55,12 +60,12 @@ export function askingOver(
   }
 }
 
-/** A small piece costs as much as this: who sends many of them comes to an end, too. */
+/** The least bytes that a piece counts, so that many small pieces reach the limit too. */
 const leastBytes = 512
 
 /**
- * The receiving end of one exchange: pieces are pushed, and read in order. It ends once, well or
- * with an error.
+ * The receiving end of one exchange. Pieces are pushed, and read in order. The exchange ends once,
+ * successfully or with an error.
  */
 export type AnswerReceiver = {
   answer: Promise<BegunAnswer>
@@ -71,12 +76,12 @@ export type AnswerReceiver = {
 }
 
 /**
- * Watches one exchange: its clock, size and caller's wish to stop. `onLeft`: the receiver gave up
- * before the other side ended.
+ * Watches one exchange: its time, its size and the caller's cancellation. `onLeft` is called if the
+ * receiver gave up before the other side ended.
  */
 export function receiver(id: string, ask: DeviceAsk, onLeft: () => void): AnswerReceiver {
   const begun = Promise.withResolvers<BegunAnswer>()
-  // A caller that has gone already hears of no failure.
+  // A caller that has gone does not get the error.
   begun.promise.catch(() => {})
   const waiting: Uint8Array[] = []
   let bytes = 0
@@ -102,7 +107,7 @@ export function receiver(id: string, ask: DeviceAsk, onLeft: () => void): Answer
     close(error)
     onLeft()
   }
-  const leaveUnread = () => leave(new HttpError('aborted', `the answer of ${id} was not read to its end`, false))
+  const leaveUnread = () => leave(new HttpError('aborted', `the response of ${id} was not read to its end`, false))
   async function* read(): AsyncGenerator<Uint8Array> {
     try {
       for (;;) {
@@ -126,7 +131,7 @@ export function receiver(id: string, ask: DeviceAsk, onLeft: () => void): Answer
       if (state !== 'open') return
       bytes += Math.max(piece.byteLength, leastBytes)
       if (bytes > maxAnswerBytes)
-        return leave(new HttpError('too_large', `the answer of ${id} is larger than ${maxAnswerBytes} bytes`, false))
+        return leave(new HttpError('too_large', `the response of ${id} is larger than ${maxAnswerBytes} bytes`, false))
       waiting.push(piece)
       wake()
     },

@@ -1,9 +1,9 @@
 import type { WebSocket } from 'ws'
 
 /**
- * Frames of an agent's connection. Text frames are the handshake and the control plane's words
- * (`domain/mesh-connection.ts`); binary frames are exchanges: HTTP's paths, signed bodies and
- * answers, many side by side. A frame is a kind, its exchange's number, and a piece.
+ * Frames of an agent's connection. Text frames are the handshake and the control plane's messages
+ * (`domain/mesh-connection.ts`). Binary frames are exchanges with HTTP's paths, signed bodies and
+ * responses, many in parallel. A frame has a kind, the number of its exchange, and a piece.
  *
  *   control plane → agent   ask (head and body), drop
  *   agent → control plane   head (status), data …, end; or drop
@@ -12,11 +12,11 @@ const kinds = ['ask', 'head', 'data', 'end', 'drop'] as const
 export type FrameKind = (typeof kinds)[number]
 type LinkFrame = { kind: FrameKind; exchange: number; piece: Buffer }
 
-/** The largest piece of an answer. Other exchanges get between the pieces of a long one. */
+/** The largest piece of a response. Other exchanges are sent between the pieces of a long one. */
 export const maxPieceBytes = 65_536
 const headBytes = 5
 export const maxAnswerFrameBytes = maxPieceBytes + headBytes
-/** A request has at most a megabyte (`bodyBytes`), and a head. */
+/** The largest request: a megabyte of body (`bodyBytes`), and a head. */
 export const maxAskFrameBytes = 1_048_576 + 16_384
 
 export function packFrame(kind: FrameKind, exchange: number, piece: Uint8Array = empty): Buffer {
@@ -29,13 +29,13 @@ export function packFrame(kind: FrameKind, exchange: number, piece: Uint8Array =
 
 const empty = new Uint8Array()
 
-/** Null for bytes that are no frame. */
+/** Reads a frame. Null if the bytes are not a frame. */
 export function readFrame(bytes: Buffer): LinkFrame | null {
   const kind = bytes.length < headBytes ? undefined : kinds[bytes.readUInt8(0)]
   return kind === undefined ? null : { kind, exchange: bytes.readUInt32BE(1), piece: bytes.subarray(headBytes) }
 }
 
-/** What a request says besides its body, as the headers of HTTP would. */
+/** A request without its body, with fields like the headers of HTTP. */
 type AskHead = { method: string; path: string; authorization?: string; accept?: string }
 
 export function packAsk(exchange: number, head: AskHead, body: string | undefined): Buffer {
@@ -45,7 +45,7 @@ export function packAsk(exchange: number, head: AskHead, body: string | undefine
   return packFrame('ask', exchange, Buffer.concat([length, text, Buffer.from(body ?? '', 'utf8')]))
 }
 
-/** Null for a piece that is no request. */
+/** Reads a request. Null if the piece is not a request. */
 export function readAsk(piece: Buffer): { head: AskHead; body: Buffer } | null {
   if (piece.length < 4) return null
   const end = 4 + piece.readUInt32BE(0)
@@ -65,11 +65,14 @@ export function readAsk(piece: Buffer): { head: AskHead; body: Buffer } | null {
   }
 }
 
-/** A side that heard nothing for so long takes the connection for dead, and ends it. */
+/** Milliseconds without a message after which a side treats the connection as lost and ends it. */
 const silentMs = 25_000
 const pingEveryMs = 10_000
 
-/** Pings the other side, and ends a connection silent for 25 s. Stops when it closes. */
+/**
+ * Pings the other side, and ends a connection that was silent for 25 s. Stops when the connection
+ * closes.
+ */
 export function keepAlive(
   socket: WebSocket,
   { everyMs = pingEveryMs, giveUpMs = silentMs }: { everyMs?: number; giveUpMs?: number } = {},

@@ -5,31 +5,33 @@ import { closeCodes } from '../domain/mesh-connection.ts'
 import { type AnswerReceiver, type BegunAnswer, type DeviceAsk, receiver } from './exchange.ts'
 import { keepAlive, packAsk, packFrame, readFrame } from './frames.ts'
 
-/** The control plane's end of the connection that an agent made, once it has proved who it is. */
+/** The control plane's end of an agent's connection, after the agent proved its identity. */
 export type DeviceLink = {
   device: string
-  /** Begins one exchange. Throws HttpError: `connect` where it is certain that nothing was sent. */
+  /**
+   * Begins one exchange. Throws HttpError, with `connect` if it is certain that nothing was sent.
+   */
   begin(ask: DeviceAsk): Promise<BegunAnswer>
   tell(word: ControlWord): void
-  /** Ends it; what is under way fails, and it is not known what became of that. */
+  /** Ends the connection. Running exchanges fail with an unknown outcome. */
   end(code: number, reason: string): void
   underWay(): number
-  /** How it ended. */
+  /** Resolves when the connection has ended. */
   closed: Promise<{ code: number; reason: string }>
 }
 
-/** A device's exchanges at a time; an agent does eight by default, 64 at most. */
+/** The most exchanges of a device at a time. An agent allows eight by default, and at most 64. */
 const maxUnderWay = 96
-/** A device that does not read what it is sent. */
+/** The most unread bytes of a device. */
 const maxUnreadBytes = 4_000_000
-/** Frames of any kind in a second: an answer of 10 MB takes 160, and lines are sent together. */
+/** The most frames of any kind per second. A response of 10 MB takes 160, and lines are joined. */
 const maxFramesPerSecond = 4_000
-/** What may still come of exchanges that were left: each had that much under way at most. */
+/** Bytes that may still come for an abandoned exchange: each had at most this many in transit. */
 const strayBytesPerLeft = 2_000_000
 
 /**
- * Speaks to an agent over an open socket. Disconnects a device that floods, does not read, or sends
- * unasked: it costs no other device anything.
+ * Exchanges messages with an agent over an open socket. Disconnects a device that floods, does not
+ * read, or sends without a request, at no cost for other devices.
  */
 export function openLink(device: string, socket: WebSocket): DeviceLink {
   const receivers = new Map<number, AnswerReceiver>()
@@ -39,7 +41,7 @@ export function openLink(device: string, socket: WebSocket): DeviceLink {
   const closed = Promise.withResolvers<{ code: number; reason: string }>()
   const violate = (reason: string) => {
     socket.close(closeCodes.violation, reason)
-    // Not waited for: who floods does not answer a farewell.
+    // Does not wait for a reply, because a device that floods does not reply.
     socket.terminate()
   }
   const count = () => {
@@ -53,37 +55,28 @@ export function openLink(device: string, socket: WebSocket): DeviceLink {
   socket.on('message', (bytes: Buffer, isBinary: boolean) => {
     count()
     const frame = isBinary ? readFrame(bytes) : null
-    if (frame === null) return violate('what came is no frame')
+    if (frame === null) return violate('the message is not a frame')
     const found = receivers.get(frame.exchange)
     if (!found) {
       strayBytes -= frame.piece.byteLength + 64
-      if (strayBytes < 0) violate('frames that nobody asked for')
+      if (strayBytes < 0) violate('frames without a request')
     } else if (frame.kind === 'data') found.data(Uint8Array.prototype.slice.call(frame.piece))
     else if (frame.kind === 'head' && frame.piece.length === 2) found.head(frame.piece.readUInt16BE(0))
     else if (frame.kind === 'end' || frame.kind === 'drop') {
       receivers.delete(frame.exchange)
       if (frame.kind === 'end') found.end()
-      else found.fail(new HttpError('protocol', `${device} broke its answer off`, true))
-    } else violate('a frame that has no place here')
+      else found.fail(new HttpError('protocol', `${device} ended its response too early`, true))
+    } else violate('an unexpected frame')
   })
   socket.once('close', (code, reason) => {
-    const error = new HttpError('protocol', `the connection of ${device} ended before its answer came`, true)
+    const error = new HttpError('protocol', `the connection of ${device} ended before its response came`, true)
     for (const one of receivers.values()) one.fail(error)
     receivers.clear()
     closed.resolve({ code, reason: reason.toString('utf8') })
   })
 
   async function begin(ask: DeviceAsk): Promise<BegunAnswer> {
-    if (ask.signal?.aborted)
-      throw new HttpError('aborted', `the call to ${device} was cancelled before it began`, false)
-    if (socket.readyState !== socket.OPEN)
-      throw new HttpError('connect', `${device}: its connection has just ended`, true)
-    if (receivers.size >= maxUnderWay)
-      throw new HttpError('connect', `${device} is asked ${maxUnderWay} things already`, true)
-    if (socket.bufferedAmount > maxUnreadBytes) {
-      socket.terminate()
-      throw new HttpError('connect', `${device} does not read what it is sent`, true)
-    }
+    refuseUnsendable(device, socket, ask, receivers.size)
     last = (last + 1) % 0xffffffff
     const exchange = last
     const { method, path, body, authorization, accept } = ask
@@ -105,16 +98,32 @@ export function openLink(device: string, socket: WebSocket): DeviceLink {
     tell(word) {
       if (socket.readyState === socket.OPEN) socket.send(JSON.stringify(word))
     },
-    end(code, reason) {
-      socket.close(code, reason.slice(0, 120))
-      setTimeout(() => socket.terminate(), 1_000).unref()
-    },
+    end: (code, reason) => endWithin(socket, code, reason, 1_000),
     underWay: () => receivers.size,
     closed: closed.promise,
   }
 }
 
-/** Whether one more frame may come: false once a second had too many. */
+/** Closes the connection, and cuts it if the other side does not reply in time. */
+function endWithin(socket: WebSocket, code: number, reason: string, withinMs: number): void {
+  socket.close(code, reason.slice(0, 120))
+  setTimeout(() => socket.terminate(), withinMs).unref()
+}
+
+/** Throws HttpError if this request cannot be sent over this connection. */
+function refuseUnsendable(device: string, socket: WebSocket, { signal }: DeviceAsk, underWay: number): void {
+  if (signal?.aborted) throw new HttpError('aborted', `the call to ${device} was cancelled before it began`, false)
+  if (socket.readyState !== socket.OPEN) throw new HttpError('connect', `${device}: its connection has ended`, true)
+  if (underWay >= maxUnderWay) throw new HttpError('connect', `${device} already answers ${maxUnderWay} requests`, true)
+  if (socket.bufferedAmount <= maxUnreadBytes) return
+  socket.terminate()
+  throw new HttpError('connect', `${device} does not read its messages`, true)
+}
+
+/**
+ * Returns a function that tells whether one more frame may come: false if the present second had
+ * too many.
+ */
 function frameBudget(): () => boolean {
   let sinceMs = performance.now()
   let frames = 0

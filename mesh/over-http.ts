@@ -1,10 +1,10 @@
 import { type HttpRequest, request, streamLines } from '../clients/http.ts'
 import { type DeviceAsk, type DeviceWay, maxAnswerBytes } from './exchange.ts'
 
-/** Where a device listens, and the authority (PEM) that its certificate has to be signed by. */
+/** A device's address, and the authority (PEM) that has to sign its certificate. */
 type DeviceAddress = { id: string; url: string; ca?: string }
 
-/** The way to a device that listens: a request of HTTP for each exchange. */
+/** The transport to a device that listens: one HTTP request per exchange. */
 export function overHttp(address: DeviceAddress): DeviceWay {
   return {
     id: address.id,

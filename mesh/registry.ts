@@ -11,7 +11,7 @@ import { serviceSpecs } from './specs/unit.ts'
 
 export type { MeshSpec } from './specs/spec.ts'
 
-/** The tools on devices, in the order the model reads them. */
+/** The tools on devices, in the order in which the model gets them. */
 export const meshSpecs: readonly MeshSpec[] = [
   ...shellSpecs,
   ...fsSpecs,
@@ -25,10 +25,10 @@ export const meshSpecs: readonly MeshSpec[] = [
   ...logSpecs,
 ]
 
-/** The names that may be asked for: each is that of a tool. */
+/** The capabilities that have a tool. */
 export const knownCapability = z.enum(meshSpecs.map((spec) => spec.capability))
 
-/** What agents know that do not say what they know. */
+/** Capabilities of older agents, which do not list theirs. */
 const firstCapabilities =
   'shell.exec shell.eval fs.read fs.write fs.list fs.stat git.clone git.commit git.push pkg.install pkg.search proc.list proc.kill docker.container.list docker.container.exec docker.container.logs'.split(
     ' ',
@@ -37,8 +37,8 @@ const firstCapabilities =
 const byName = new Map(meshSpecs.map((spec) => [spec.name, spec]))
 
 /**
- * By the name the model uses, the dotted spelling of it, or the capability's own name; null for
- * other names.
+ * Finds a tool by the model's name, its dotted spelling, or the name of its capability. Null if
+ * there is none.
  */
 export function specNamed(name: string): MeshSpec | null {
   return (
@@ -46,12 +46,18 @@ export function specNamed(name: string): MeshSpec | null {
   )
 }
 
-/** A tool's question to devices, by the model's exact name; null where it has none. */
+/**
+ * Finds what a tool requests from devices, by the tool's exact name. Null if the tool requests
+ * nothing.
+ */
 export function specOfTool(name: string): MeshSpec | null {
   return byName.get(name) ?? meshSpecs.find((spec) => spec.calledBy === name) ?? null
 }
 
-/** A call's question to a device: the arguments with a meaning there. Null where it has none. */
+/**
+ * Builds the request of a call to a device from the arguments that the device knows. Null if the
+ * tool has no such request.
+ */
 export function toDeviceCall(
   tool: string,
   { on, reason: _, ...args }: Record<string, unknown>,
@@ -65,13 +71,13 @@ export function toDeviceCall(
 
 export function specOf(capability: Capability): MeshSpec {
   const spec = meshSpecs.find((each) => each.capability === capability)
-  if (!spec) throw new Error(`no tool for ${capability}`)
+  if (!spec) throw new Error(`no tool has the capability ${capability}`)
   return spec
 }
 
 /**
- * `…[device_mesh: pkg.install] (approval required)`: the marker by which a model knows a remote
- * tool.
+ * Formats `…[device_mesh: pkg.install] (approval required)`, which marks a remote tool for the
+ * model.
  */
 export function descriptionOf(spec: MeshSpec, mode: MeshMode = 'all'): string {
   const marked = `${spec.about} [device_mesh: ${spec.capability}]`
@@ -79,28 +85,34 @@ export function descriptionOf(spec: MeshSpec, mode: MeshMode = 'all'): string {
 }
 
 /**
- * Is it asked whatever its arguments are? On a `sudo` device everything is, and `shell_eval` too.
+ * Whether a tool needs approval for all arguments, as all tools on `sudo` devices, and
+ * `shell_eval`.
  */
 function needsApproval(spec: MeshSpec, mode: MeshMode): boolean {
   return spec.asked === true || mode === 'sudo'
 }
 
-/** Whether a mode has a tool: `user` devices have no privileged ones; `sudo` and `all` have all. */
+/**
+ * Whether devices of a mode have a tool: `user` devices have no privileged tools; `sudo` and `all`
+ * devices have all.
+ */
 export function inMode(spec: MeshSpec, mode: MeshMode): boolean {
   return mode !== 'user' || !spec.privileged
 }
 
-/** Names of `tools_allowed` that no tool has: logged and ignored, never a failure. */
+/**
+ * Lists unknown names in `tools_allowed`, which are logged and ignored, and never cause a failure.
+ */
 export function unknownTools(toolsAllowed: readonly string[]): string[] {
   return toolsAllowed.filter((name) => specNamed(name) === null)
 }
 
-/** Does the device take names that the control plane looked up? */
+/** Whether the device accepts names that the control plane has looked up. */
 export function knowsNames(health: Offering['health']): boolean {
   return health?.knows?.includes(knownFields[0]) ?? false
 }
 
-/** Does the agent compare a state in the moment that it acts (`if_head`, `if_run`)? */
+/** Whether the agent compares a state at the moment of a change (`if_head`, `if_run`). */
 export function comparesState(health: Offering['health']): boolean {
   return health?.knows?.includes(knownFields[1]) ?? false
 }
@@ -113,30 +125,31 @@ export type Offering = {
   health: Pick<MeshHealth, 'unavailable' | 'knows'> | null
 }
 
-/** Why a device does not have a tool, in words; null when it has. */
+/** Returns why a device does not have a tool. Null if it has the tool. */
 export function missingPrerequisite(spec: MeshSpec, device: Offering): string | null {
   if (!inMode(spec, device.mode)) return `${spec.name} is not for devices of mode ${device.mode}`
-  // A list of nothing but unknown names allows nothing: it was meant to narrow.
+  // A list that has only unknown names allows nothing, because it was meant to restrict.
   if (device.toolsAllowed.length > 0 && !device.toolsAllowed.some((name) => specNamed(name)?.name === spec.name)) {
     return `${spec.name} is not among the tools allowed on this device`
   }
   const { capabilities } = device.terms
-  if (capabilities.length > 0 && !capabilities.includes(spec.capability)) return 'its manifest does not name it'
+  if (capabilities.length > 0 && !capabilities.includes(spec.capability))
+    return 'the manifest of the device does not name the capability of the tool'
   const { health } = device
   if (health && !(health.knows ?? firstCapabilities).includes(spec.capability))
-    return 'its agent is older than this tool: update the agent'
+    return 'the agent is older than this tool: update the agent'
   return health?.unavailable[spec.capability] ?? null
 }
 
-/** The tools that a device has. */
+/** Lists the tools of a device. */
 export function toolsOf(device: Offering): MeshSpec[] {
   return meshSpecs.filter((spec) => missingPrerequisite(spec, device) === null)
 }
 
-/** What the device of a host is asked where something is asked of a guest on it. */
+/** The capability through which a host's device runs something in a guest. */
 const reachedBy: Record<Guests, Capability> = { docker: 'docker.container.exec', pct: 'shell.exec' }
 
-/** The tools that work on a guest without an agent, through the device of its host. */
+/** Lists the tools for a guest without an agent, which go through its host's device. */
 export function toolsThrough(device: Offering, guests: Guests): MeshSpec[] {
   if (missingPrerequisite(specOf(reachedBy[guests]), device) !== null) return []
   return toolsOf(device).filter((spec) => spec.throughHost !== undefined)

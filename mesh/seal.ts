@@ -1,12 +1,12 @@
 import { createCipheriv, createDecipheriv, hkdfSync, type KeyObject, randomBytes } from 'node:crypto'
 
 /**
- * A message between control plane processes: unreadable in its row, and void once altered, moved to
- * another exchange or made up. Only they hold the mesh's root key.
+ * Encrypts a message between control plane processes: unreadable in its row, and invalid if it was
+ * altered, moved to another exchange or forged. Only these processes have the mesh's root key.
  */
 export type Seal = {
   close(plain: Uint8Array, about: string): Buffer
-  /** Null for what this key did not seal about this. */
+  /** Returns null for bytes that this key did not seal for this exchange. */
   open(sealed: Uint8Array, about: string): Buffer | null
 }
 

@@ -26,16 +26,16 @@ import {
   signedRead,
 } from '../domain/mesh.ts'
 
-/** A private key and the name under which devices know its public half. */
+/** A private key, and the id under which devices know its public half. */
 export type SigningKey = { id: string; key: KeyObject }
 
-/** What a signature is over: canonical JSON (RFC 8785) of everything but the signature itself. */
+/** Returns the bytes that are signed: canonical JSON (RFC 8785) of everything but the signature. */
 function signedBytes(value: Record<string, unknown>): Buffer {
   const { signature: _, ...rest } = value
   return Buffer.from(canonicalize(rest) as string, 'utf8')
 }
 
-/** Signs with ed25519; the answer carries `key_id` and `signature`. */
+/** Signs with ed25519; the result has `key_id` and `signature`. */
 export function signed<T extends Record<string, unknown>>(
   value: T,
   { id, key }: SigningKey,
@@ -44,7 +44,7 @@ export function signed<T extends Record<string, unknown>>(
   return { ...whole, signature: signBytes(null, signedBytes(whole), key).toString('base64') }
 }
 
-/** Was this signed by that key? False for whatever is not right; never throws. */
+/** Whether this key signed the value. False for any fault; never throws. */
 export function isSigned(value: Record<string, unknown> & { signature: string }, publicKey: KeyObject): boolean {
   try {
     return verifyBytes(null, signedBytes(value), publicKey, Buffer.from(value.signature, 'base64'))
@@ -53,7 +53,10 @@ export function isSigned(value: Record<string, unknown> & { signature: string },
   }
 }
 
-/** Reads an ed25519 public key as manifests hold it: SPKI, DER, base64. Null for anything else. */
+/**
+ * Reads an ed25519 public key in the format of manifests: SPKI, DER, base64. Null for anything
+ * else.
+ */
 export function readPublicKey(text: string): KeyObject | null {
   try {
     const key = createPublicKey({ key: Buffer.from(text, 'base64'), format: 'der', type: 'spki' })
@@ -67,20 +70,20 @@ export function writePublicKey(key: KeyObject): string {
   return key.export({ format: 'der', type: 'spki' }).toString('base64')
 }
 
-/** SHA-256 of canonical JSON, as grants bind arguments by it. */
+/** Returns the SHA-256 of canonical JSON, which binds a grant to its arguments. */
 export function argsDigest(args: Record<string, unknown>): string {
   return createHash('sha256')
     .update(canonicalize(args) as string)
     .digest('hex')
 }
 
-/** The private keys of the mesh. They are in the API process and nowhere else. */
+/** The private keys of the mesh. Only the API process has them. */
 export type MeshKeys = {
-  /** Signs manifests; its public half is pinned on each device. */
+  /** The key that signs manifests, whose public half is pinned on each device. */
   root: SigningKey
   /** Signs requests and grants. */
   signing: SigningKey
-  /** Signs from the next rotation on; manifests name it already. */
+  /** Signs requests after the next rotation. Manifests already contain it. */
   next: SigningKey | null
 }
 
@@ -89,8 +92,8 @@ class MeshKeyError extends Error {
 }
 
 /**
- * Reads an ed25519 key (PKCS8, PEM). Throws MeshKeyError, which names the file and nothing of what
- * is in it.
+ * Reads an ed25519 key (PKCS8, PEM). Throws MeshKeyError, which contains the file's name and
+ * nothing of the key.
  */
 export function readSigningKey(file: string): SigningKey {
   try {
@@ -98,16 +101,19 @@ export function readSigningKey(file: string): SigningKey {
     if (key.asymmetricKeyType !== 'ed25519') throw new Error('another kind of key')
     return { id: keyIdOf(publicHalf({ id: '', key })), key }
   } catch {
-    throw new MeshKeyError(`${file} cannot be read or holds no ed25519 key (PKCS8, PEM)`)
+    throw new MeshKeyError(`${file} cannot be read or has no ed25519 key (PKCS8, PEM)`)
   }
 }
 
-/** The public half as manifests hold it. */
+/** Returns the public half in the format of manifests. */
 export function publicHalf({ key }: SigningKey): string {
   return writePublicKey(createPublicKey(key))
 }
 
-/** A key's name is of its public half: two processes with one key agree on it. */
+/**
+ * Returns the id of a key, made from its public half, so that two processes with the same key use
+ * the same id.
+ */
 function keyIdOf(publicKey: string): string {
   return `k-${createHash('sha256').update(publicKey).digest('hex').slice(0, 16)}`
 }
@@ -122,7 +128,7 @@ type ManifestSubject = {
   days: number
 }
 
-/** What a device may be asked from now on, signed by the root key. */
+/** Issues the list of what may be requested from a device from now on, signed by the root key. */
 export function issueManifest({ device, mode, terms, keys, days }: ManifestSubject, root: SigningKey): Manifest {
   const now = Date.now()
   const { root_reads, ...others } = terms
@@ -133,7 +139,8 @@ export function issueManifest({ device, mode, terms, keys, days }: ManifestSubje
         device,
         mode,
         ...others,
-        // Left out when empty: agents older than this field reject a manifest that has it.
+        // Leaves the field out if it is empty, because agents older than this field reject a
+        // manifest that has it.
         ...(root_reads?.length && { root_reads }),
         keys: keys.map(({ id, publicKey, notAfter }) => ({
           id,
@@ -162,8 +169,8 @@ type RequestSubject = {
 }
 
 /**
- * One request, signed. Sent again it has another nonce and another moment: a device takes each
- * once.
+ * Signs one request. A repeated request has another nonce and time, because a device accepts each
+ * request once.
  */
 export function issueRequest(subject: RequestSubject, signing: SigningKey): CapabilityRequest {
   const now = Date.now()
@@ -194,15 +201,18 @@ type GrantSubject = {
   requestId: string
   capability: Capability
   args: Record<string, unknown>
-  /** The approval, or the standing grant, that a person gave. */
+  /** The id of the approval or standing grant that a person gave. */
   authority: string
-  /** When the call was written down: minted again, it is the same grant with the same end. */
+  /**
+   * The time when the call was recorded. A grant that is issued again is identical and ends at the
+   * same time.
+   */
   issuedAt: string
 }
 
 /**
- * Leave to do one thing once. Equal subjects give equal bytes, so that asking again mints nothing
- * new.
+ * Issues permission for one action, once. Equal subjects give equal bytes, so that a repetition
+ * issues no further permission.
  */
 export function issueGrant(subject: GrantSubject, signing: SigningKey): Grant {
   const issued = Date.parse(subject.issuedAt)
@@ -223,7 +233,7 @@ export function issueGrant(subject: GrantSubject, signing: SigningKey): Grant {
   )
 }
 
-/** The wish to stop a running operation. */
+/** Signs a request to stop a running operation. */
 export function issueCancel(requestId: string, device: string, signing: SigningKey): CancelRequest {
   return cancelRequest.parse(
     signed(
@@ -233,7 +243,7 @@ export function issueCancel(requestId: string, device: string, signing: SigningK
   )
 }
 
-/** Leave to read one path with its query from a device, once. */
+/** Signs permission to read one path with its query from a device, once. */
 export function issueRead(read: string, device: string, signing: SigningKey): SignedRead {
   return signedRead.parse(
     signed({ read, nonce: randomBytes(16).toString('base64'), issued_at: iso(Date.now()), device }, signing),

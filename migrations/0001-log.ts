@@ -1,9 +1,10 @@
 import { type Kysely, sql } from 'kysely'
 
-/** Time, the incidents, and the log that is the record of what happened. */
+/** Creates the clock, the incidents, and the log, which records what happened. */
 export async function up(db: Kysely<unknown>): Promise<void> {
-  // Every statement takes time from here, so that a test can move it by replacing one function. Volatile on purpose: after
-  // waiting for a row lock, the time must be the time of now, or an expired approval could still be decided.
+  // Every statement gets the time from this function, so that a test can move time by replacing one
+  // function. It is volatile on purpose: after a wait for a row lock it must return the present
+  // time, or an expired approval could still be decided.
   await sql`
     create function nightshift_now() returns timestamptz language sql volatile parallel safe
     as $$ select clock_timestamp() $$`.execute(db)

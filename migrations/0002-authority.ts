@@ -1,6 +1,9 @@
 import { type Kysely, sql } from 'kysely'
 
-/** Who may decide, what was decided, and what became of it. */
+/**
+ * Creates the tables of people, decisions and their effects: who may decide, what was decided, and
+ * the result.
+ */
 export async function up(db: Kysely<unknown>): Promise<void> {
   await sql`
     create table operator (

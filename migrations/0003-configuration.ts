@@ -1,8 +1,8 @@
 import { type Kysely, sql } from 'kysely'
 
-/** What operators set, and what is sent out. */
+/** Creates the tables of settings, and of messages that are sent out. */
 export async function up(db: Kysely<unknown>): Promise<void> {
-  // `value` is text and everything else has a default, so that plain INSERT statements work as they stand.
+  // `value` is text and all other columns have a default, so that plain INSERT statements work.
   await sql`
     create table platform_config (
       key text primary key,
@@ -33,7 +33,8 @@ export async function up(db: Kysely<unknown>): Promise<void> {
   await sql`
     create trigger platform_config_version before update on platform_config
     for each row execute function platform_config_next_version()`.execute(db)
-  // After, never before: an INSERT that ends as ON CONFLICT fires its BEFORE triggers although it inserted nothing.
+  // An AFTER trigger, because an INSERT that ends as ON CONFLICT fires BEFORE triggers although it
+  // inserted nothing.
   await sql`
     create function platform_config_revise() returns trigger language plpgsql as $$
     begin
@@ -54,7 +55,7 @@ export async function up(db: Kysely<unknown>): Promise<void> {
     create trigger platform_config_revision_append_only before update or delete on platform_config_revision
     for each row execute function refuse_change()`.execute(db)
 
-  // One row per attempt to deliver; `message_id` stays the same over the attempts of one message.
+  // One row for each attempt to deliver. `message_id` is the same in all attempts of one message.
   await sql`
     create table delivery (
       id bigint generated always as identity primary key,

@@ -1,6 +1,9 @@
 import { type Kysely, sql } from 'kysely'
 
-/** The inventory that the core API serves; live columns are a projection of what the platform last said. */
+/**
+ * Creates the inventory that the core API serves. Its live columns contain what the platform last
+ * reported.
+ */
 export async function up(db: Kysely<unknown>): Promise<void> {
   await sql`create table region (id text primary key)`.execute(db)
   await sql`

@@ -1,11 +1,13 @@
 import { type Kysely, sql } from 'kysely'
 
 /**
- * What the services run as. The log is INSERT and SELECT for them: no bug and no injected statement of a service can rewrite
- * what happened. Migrations and `nightshift_app` share a login by default (the services `SET ROLE` on connecting).
+ * Creates the role that the services use. It has only INSERT and SELECT on the log, so that no bug
+ * and no injected statement of a service can change what was recorded. By default the migrations
+ * and `nightshift_app` use the same login, because the services run `SET ROLE` after connecting.
  */
 export async function up(db: Kysely<unknown>): Promise<void> {
-  // A login that may make no roles finds it made by the server's administrator, and itself a member.
+  // If the login may not create roles, the server's administrator must have created the role and
+  // made the login a member.
   await sql`
     do $$ begin
       if not exists (select from pg_roles where rolname = 'nightshift_app') then

@@ -1,6 +1,9 @@
 import { type Kysely, sql } from 'kysely'
 
-/** Browsers that are signed in, and the single-use codes that sign one in. Both hold hashes alone. */
+/**
+ * Creates the tables of signed-in browsers, and of the single-use codes that sign in one browser.
+ * Both store only hashes.
+ */
 export async function up(db: Kysely<unknown>): Promise<void> {
   await sql`
     create table session (

@@ -1,6 +1,9 @@
 import { type Kysely, sql } from 'kysely'
 
-/** What kind of no a denial is; what a person changed before approving; which reminders went out. */
+/**
+ * Adds the category of a denial, what a person changed before approving, and which reminders were
+ * sent.
+ */
 export async function up(db: Kysely<unknown>): Promise<void> {
   await sql`alter table approval_decision add column category text
     check (category in ('wrong_target', 'too_risky', 'wrong_time', 'need_evidence', 'other'))`.execute(db)

@@ -1,8 +1,8 @@
 import { type Kysely, sql } from 'kysely'
 
-/** What a person may decide about, and whether they may still come in. */
+/** Adds what a person may decide about, and whether the person may still sign in. */
 export async function up(db: Kysely<unknown>): Promise<void> {
-  // A null list of types is all of them: who is there today keeps what they may.
+  // A null list of types means all types, so that present people keep their rights.
   await sql`alter table operator
     add column max_risk text not null default 'critical'
       check (max_risk in ('none', 'low', 'medium', 'high', 'critical')),

@@ -1,6 +1,9 @@
 import { type Kysely, sql } from 'kysely'
 
-/** What people did that has no row elsewhere: tokens, people, sign-ins. Append-only like the log. */
+/**
+ * Creates the audit, which records what people did that has no row elsewhere: tokens, people,
+ * sign-ins. Append-only like the log.
+ */
 export async function up(db: Kysely<unknown>): Promise<void> {
   await sql`
     create table audit (
@@ -22,7 +25,7 @@ export async function up(db: Kysely<unknown>): Promise<void> {
   await sql`grant select, insert on audit to nightshift_app`.execute(db)
   await sql`grant usage on all sequences in schema public to nightshift_app`.execute(db)
 
-  // The audit reads these few rows out of a log that is a thousand times as long.
+  // Indexes for the audit, which reads these few rows from a log that is a thousand times as long.
   await sql`
     create index incident_event_audit on incident_event (at desc, id desc)
     where actor like 'user:%' or kind = 'security_event'`.execute(db)

@@ -1,6 +1,9 @@
 import { type Kysely, sql } from 'kysely'
 
-/** How often somebody tried something that is limited, in a window that begins with the first try. */
+/**
+ * Counts how often somebody tried something that is limited, in a window that begins with the first
+ * attempt.
+ */
 export async function up(db: Kysely<unknown>): Promise<void> {
   await sql`
     create table attempt (

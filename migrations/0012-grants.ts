@@ -1,6 +1,9 @@
 import { type Kysely, sql } from 'kysely'
 
-/** An approval that counts more than once: for exactly this action, so many times, until then. */
+/**
+ * Creates standing grants. A standing grant is an approval that counts more than once: for exactly
+ * this action, a limited number of times, until a time.
+ */
 export async function up(db: Kysely<unknown>): Promise<void> {
   await sql`
     create table standing_grant (

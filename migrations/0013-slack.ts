@@ -1,11 +1,12 @@
 import { type Kysely, sql } from 'kysely'
 
-/** Who is who at Slack, and which of its messages are ours. */
+/** Adds which person is which Slack user, and which messages in Slack are Nightshift's. */
 export async function up(db: Kysely<unknown>): Promise<void> {
   await sql`alter table operator add column slack_user_id text unique check (slack_user_id ~ '^[UW][A-Z0-9]{2,30}$')`.execute(
     db,
   )
-  // One row may be active. `ready_at` is both the pace (one call a second) and the lease of the caller.
+  // At most one row is active. `ready_at` sets the pace (one call per second) and is also the lease
+  // of the caller.
   await sql`
     create table slack_channel (
       channel text primary key,
@@ -13,7 +14,8 @@ export async function up(db: Kysely<unknown>): Promise<void> {
       ready_at timestamptz not null default nightshift_now()
     )`.execute(db)
   await sql`create unique index slack_channel_active on slack_channel (active) where active`.execute(db)
-  // There from the moment that somebody is to be told; `ts` when Slack has the message, and null again when it lost it.
+  // A row exists as soon as somebody should be notified. `ts` is set when Slack has the message,
+  // and null again when Slack lost it.
   await sql`
     create table slack_thread (
       incident_id text primary key references incident (id),

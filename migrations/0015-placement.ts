@@ -1,6 +1,9 @@
 import { type Kysely, sql } from 'kysely'
 
-/** Rules of VMs, and what a plan is worth: its bound and what shows it, who stays down and why, what still stands afterwards. */
+/**
+ * Adds rules of VMs, and facts about the quality of a plan: its bound and the proof of the bound,
+ * which VMs stay down and why, and which further failures the cluster survives afterwards.
+ */
 export async function up(db: Kysely<unknown>): Promise<void> {
   await sql`
     alter table vm

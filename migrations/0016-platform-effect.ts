@@ -1,8 +1,9 @@
 import { type Kysely, sql } from 'kysely'
 
 /**
- * What was sent to a platform that keeps no journal (Proxmox VE): a row before it is sent, the platform's task once
- * it is known, the ending once it can be told.
+ * Records what was sent to a platform that keeps no journal (Proxmox VE). The row is written before
+ * the request is sent, then the platform's task when it is known, then the outcome when it is
+ * known.
  */
 export async function up(db: Kysely<unknown>): Promise<void> {
   await sql`

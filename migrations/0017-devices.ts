@@ -1,8 +1,9 @@
 import { type Kysely, sql } from 'kysely'
 
 /**
- * Devices that run an agent of the mesh: what each may be asked, how it comes in, and every call that was sent to it. A call's row
- * is there before the call is sent: a caller that lost the answer asks again under the same key, request and grant.
+ * Creates the devices that run an agent of the mesh: what each device may be asked to do, how it is
+ * enrolled, and every call that was sent to it. The row of a call is written before the call is
+ * sent. A caller that lost the response sends the call again with the same key, request and grant.
  */
 export async function up(db: Kysely<unknown>): Promise<void> {
   await sql`
@@ -29,7 +30,7 @@ export async function up(db: Kysely<unknown>): Promise<void> {
       enrolled_at timestamptz,
       revoked_at timestamptz
     )`.execute(db)
-  // One executor for each thing: which machine a command reaches is never a choice.
+  // Each resource has one device, so that it is always clear on which machine a command runs.
   await sql`create unique index device_resource on device (resource_kind, resource_id) where revoked_at is null`.execute(
     db,
   )
@@ -72,7 +73,7 @@ export async function up(db: Kysely<unknown>): Promise<void> {
       duration_ms integer,
       check ((grant_id is null) = (authority is null))
     )`.execute(db)
-  // An approval lets one thing happen once: no second grant can come of it.
+  // An approval allows one action once, so no second grant can be made from it.
   await sql`create unique index device_call_approval on device_call (authority) where authority like 'apr\_%'`.execute(
     db,
   )

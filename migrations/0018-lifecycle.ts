@@ -1,11 +1,13 @@
 import { type Kysely, sql } from 'kysely'
 
 /**
- * How an incident was closed, what its alerts did since, and when somebody has to look again. Incidents closed before this
- * have no `closed_by`: nothing watches them, and their next alert is a new occurrence.
+ * Adds how an incident was closed, what its alerts did since, and when somebody has to check it
+ * again. Incidents that were closed before this migration have no `closed_by`. They are not
+ * watched, and their next alert opens a new incident.
  */
 export async function up(db: Kysely<unknown>): Promise<void> {
-  // An alert of which nobody knows whether it goes on: neither firing nor ended.
+  // Adds the status of an alert that neither fires nor has ended, because nobody knows whether it
+  // continues.
   await sql`alter table alert drop constraint alert_status_check`.execute(db)
   await sql`
     alter table alert
@@ -73,7 +75,7 @@ export async function up(db: Kysely<unknown>): Promise<void> {
   await sql`create index incident_look on incident (look_wanted_at) where look_wanted is not null`.execute(db)
   await sql`create index incident_owned on incident (owner_id) where owner_id is not null`.execute(db)
 
-  // One row for each destination: when its last digest went out.
+  // One row for each destination, with the time of its last digest.
   await sql`
     create table digest (
       destination text primary key,

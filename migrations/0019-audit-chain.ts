@@ -1,13 +1,14 @@
 import { type Kysely, sql } from 'kysely'
 
 /**
- * The audit gets a hash chain. The counters of `/metrics` become rows, so that each row of the log is counted once over all
- * processes. Earlier rows of the audit are chained in the order of their numbers.
+ * Adds a hash chain to the audit. Moves the counters of `/metrics` into rows, so that each row of
+ * the log is counted once over all processes. Earlier rows of the audit are chained in the order of
+ * their ids.
  */
 export async function up(db: Kysely<unknown>): Promise<void> {
   await chainAudit(db)
   await keepCounters(db)
-  // A verification counts the uses of grants out of a log that is a million times as long.
+  // For verification, which counts the uses of grants in a log that is a million times as long.
   await sql`create index incident_event_grant on incident_event ((metadata->>'grantId')) where kind = 'grant_used'`.execute(
     db,
   )
@@ -22,7 +23,8 @@ async function chainAudit(db: Kysely<unknown>): Promise<void> {
       hash text not null
     )`.execute(db)
 
-  // Each field with its length in bytes in front, so that no two rows have the same text. `db/audit.ts` says the same.
+  // Writes the length in bytes before each field, so that no two rows have the same text.
+  // `db/audit.ts` builds the same text.
   await sql`
     create function audit_hash(entry audit) returns text language sql immutable as $$
       select encode(sha256(convert_to(string_agg(coalesce(octet_length(field) || ':' || field, '-'), ',' order by place), 'UTF8')), 'hex')
@@ -56,7 +58,7 @@ async function chainAudit(db: Kysely<unknown>): Promise<void> {
       alter column seq set not null, alter column prev_hash set not null, alter column hash set not null,
       add constraint audit_seq unique (seq)`.execute(db)
 
-  // Runs as the owner: the services may add rows and cannot write the head by themselves.
+  // Runs as the owner, because the services may add rows but must not write the head directly.
   await sql`
     create function chain_audit() returns trigger language plpgsql security definer set search_path = public as $$
     begin
@@ -79,7 +81,8 @@ async function keepCounters(db: Kysely<unknown>): Promise<void> {
       value bigint not null,
       primary key (name, labels)
     )`.execute(db)
-  // Up to where the log is counted, and what the counting remembers of open incidents.
+  // The position up to which the log was counted, and what the counting remembers of open
+  // incidents.
   await sql`
     create table metric_position (
       id integer primary key default 1 check (id = 1),
@@ -88,11 +91,11 @@ async function keepCounters(db: Kysely<unknown>): Promise<void> {
       memory jsonb not null default '{}',
       provider text not null default 'unknown'
     )`.execute(db)
-  // Counting begins here: a log of years would look like one burst.
+  // Counting begins at this migration, because counting a log of years would look like one burst.
   await sql`
     insert into metric_position (tx, row_id)
     values (pg_snapshot_xmin(pg_current_snapshot()), 0)`.execute(db)
-  // The first values of a label that comes from outside; all others share one series.
+  // The first values of a label that outside systems set. All later values share one series.
   await sql`
     create table metric_label (
       label text not null,

@@ -1,8 +1,8 @@
 import { type Kysely, sql } from 'kysely'
 
 /**
- * A decision token is for one verdict, and what its request came to is stored with it. Tokens minted before have no verdict:
- * they end with their approval, within a week.
+ * Binds a decision token to one verdict, and stores the outcome of its request with it. Tokens
+ * created before have no verdict. They end with their approval, within a week.
  */
 export async function up(db: Kysely<unknown>): Promise<void> {
   await sql`

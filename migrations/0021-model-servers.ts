@@ -1,8 +1,9 @@
 import { type Kysely, sql } from 'kysely'
 
 /**
- * What is known of the servers of models: how they want their requests, the window they serve, and who asks them now. A slot is
- * waited for or held; both end by themselves when the worker that has it falls silent.
+ * Records what is known of model servers: the form of their requests, their context window, and
+ * which investigations use them now. A slot is waited for or held. Both end by themselves when the
+ * worker that has the slot no longer reports.
  */
 export async function up(db: Kysely<unknown>): Promise<void> {
   await sql`

@@ -1,6 +1,9 @@
 import { type Kysely, sql } from 'kysely'
 
-/** Alerts that always fire (`Watchdog`): when each was last seen. Its silence opens an incident. */
+/**
+ * Records when each alert that always fires (`Watchdog`) was last received. If such an alert is
+ * missing, an incident is opened.
+ */
 export async function up(db: Kysely<unknown>): Promise<void> {
   await sql`
     create table heartbeat (

@@ -1,8 +1,10 @@
 import { type Kysely, sql } from 'kysely'
 
 /**
- * What a run waits for while the core API does not answer it, so that a page can say why nothing happens. And which incidents were seen
- * without their run at Temporal: two looks decide. And which build brought the schema where it is: an older one that meets it can name it.
+ * Creates three tables. `run_wait`: what a run waits for while the core API does not respond, so
+ * that a page can show why nothing happens. `run_missed`: incidents whose run was not found at
+ * Temporal once; a second check decides. `schema_build`: the build that applied each migration, so
+ * that an older build can name it.
  */
 export async function up(db: Kysely<unknown>): Promise<void> {
   await sql`

@@ -1,8 +1,9 @@
 import { type Kysely, sql } from 'kysely'
 
 /**
- * The registry of resources: what every source says there is, and how it hangs together. `resource` is folded from
- * `resource_source`; `relation` keeps who said it, since only some may widen what runs unasked.
+ * Creates the registry of resources: which resources every source reports, and how they are
+ * related. `resource` is computed from `resource_source`. `relation` keeps its source, because only
+ * some sources may widen what runs without approval.
  */
 export async function up(db: Kysely<unknown>): Promise<void> {
   await sql`

@@ -1,6 +1,9 @@
 import { type Kysely, sql } from 'kysely'
 
-/** Where metrics, alerts, logs and pages are read, and which whole answers belong to which incident. */
+/**
+ * Creates the sources from which metrics, alerts, logs and pages are read, and records which
+ * complete responses belong to which incident.
+ */
 export async function up(db: Kysely<unknown>): Promise<void> {
   await sql`
     create table source (

@@ -1,6 +1,9 @@
 import { type Kysely, sql } from 'kysely'
 
-/** What was deployed or configured. A change about several resources is a row for each, with one `delivery`. */
+/**
+ * Records what was deployed or configured. A change to several resources has one row for each, with
+ * the same `delivery`.
+ */
 export async function up(db: Kysely<unknown>): Promise<void> {
   await sql`
     create table change (

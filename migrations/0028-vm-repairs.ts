@@ -1,6 +1,9 @@
 import { type Kysely, sql } from 'kysely'
 
-/** Repairs of a VM where it is: stop and restart in the journal of Proxmox VE; what a platform tells of a VM's run, where it does. */
+/**
+ * Adds stop and restart of a VM to the journal of Proxmox VE, and what a platform reports about a
+ * VM's process.
+ */
 export async function up(db: Kysely<unknown>): Promise<void> {
   await sql`alter table platform_effect drop constraint platform_effect_action_check`.execute(db)
   await sql`

@@ -1,6 +1,6 @@
 import { type Kysely, sql } from 'kysely'
 
-/** What a model was measured to do: the last result of each model at each server. */
+/** Records what each model can do at each server, as last measured. */
 export async function up(db: Kysely<unknown>): Promise<void> {
   await sql`
     create table model_passport (

@@ -1,8 +1,8 @@
 import { type Kysely, sql } from 'kysely'
 
 /**
- * The models that the workers know, without their keys; what each server was seen to be able to do; and until when one that did not
- * answer is left alone.
+ * Records the models that the workers know (without their keys), the features of each server, and
+ * until when a server that did not respond is not used.
  */
 export async function up(db: Kysely<unknown>): Promise<void> {
   await sql`

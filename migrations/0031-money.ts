@@ -1,6 +1,9 @@
 import { type Kysely, sql } from 'kysely'
 
-/** What answers of models cost by day (UTC), and which notices of a cap went out. Dollars. */
+/**
+ * Records what model responses cost per UTC day, in dollars, and which notices about a spending cap
+ * were sent.
+ */
 export async function up(db: Kysely<unknown>): Promise<void> {
   await sql`
     create table model_spend (

@@ -1,9 +1,9 @@
 import { type Kysely, sql } from 'kysely'
 
 /**
- * Words of the log, found by the search over all incidents, and repairs of a night, counted on Home. Rows that only repeat another
- * (a call's start, output on its way) are not searched. Of a row the first 2,000 characters are, so that no text is too long for the
- * index.
+ * Adds indexes for the search over all incidents and for Home, which counts the repairs of a night.
+ * Rows that only repeat another row (the start of a call, output in progress) are not searched.
+ * Only the first 2,000 characters of a row are searched, so that no text is too long for the index.
  */
 export async function up(db: Kysely<unknown>): Promise<void> {
   await sql`

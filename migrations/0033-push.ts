@@ -1,6 +1,9 @@
 import { type Kysely, sql } from 'kysely'
 
-/** Web push: the one key pair with which this installation signs its messages, and the browsers that people subscribed. */
+/**
+ * Adds web push: the key pair with which this installation signs its messages, and the browsers
+ * that people subscribed.
+ */
 export async function up(db: Kysely<unknown>): Promise<void> {
   await sql`
     create table push_key (

@@ -1,9 +1,10 @@
 import { type Kysely, sql } from 'kysely'
 
 /**
- * What reports count, found by few and small rows of indexes instead of by the whole log: 100,000 incidents of half a year in less than a
- * second, measured by the bench `load`. And what people wrote into a postmortem. It stands in a table and not in the log: the log is what
- * happened, whose newest hash people compare, and an edit weeks later must not move it.
+ * Adds indexes from which reports are counted without reading the whole log: 100,000 incidents of
+ * half a year in less than a second, measured by the bench `load`. Also adds what people wrote into
+ * a postmortem. This is a table and not part of the log: people compare the newest hash of the log,
+ * and an edit weeks later must not change that hash.
  */
 export async function up(db: Kysely<unknown>): Promise<void> {
   await sql`
@@ -22,7 +23,8 @@ export async function up(db: Kysely<unknown>): Promise<void> {
     create index incident_resource on incident (resource_kind, resource_id, type, created_at)
     where resource_id is not null`.execute(db)
 
-  // A row says what a person wrote of some sections, null being the folded text again: each version stays, with its name and time.
+  // A row contains what a person wrote in some sections; null restores the generated text. Every
+  // version is kept, with its author and time.
   await sql`
     create table postmortem_edit (
       incident_id text not null references incident (id),

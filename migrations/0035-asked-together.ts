@@ -1,9 +1,11 @@
 import { type Kysely, sql } from 'kysely'
 
 /**
- * Calls of one answer are asked about together: an incident may have several pending questions, but one call has one. `asked_with` is
- * the first approval of those that share a card, its own id for that one; null where nothing else was asked with it. People are notified
- * of the first; of another only when its turn comes and it still waits (`announced`).
+ * Lets the calls of one model response be asked about together: an incident may have several
+ * pending approvals, but a call has only one. `asked_with` is the first approval of those that
+ * share a card; the first approval has its own id there. Null if no other approval was requested
+ * with it. People are notified of the first approval, and of another one only when its turn comes
+ * and it is still pending (`announced`).
  */
 export async function up(db: Kysely<unknown>): Promise<void> {
   await sql`

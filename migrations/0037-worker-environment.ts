@@ -1,6 +1,9 @@
 import { type Kysely, sql } from 'kysely'
 
-/** What the worker that started last was started with: secrets as set or not, addresses without credentials. One row. */
+/**
+ * Records the environment of the worker that started last: secrets only as set or not set,
+ * addresses without credentials. The table has one row.
+ */
 export async function up(db: Kysely<unknown>): Promise<void> {
   await sql`
     create table worker_environment (

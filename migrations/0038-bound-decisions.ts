@@ -1,8 +1,9 @@
 import { type Kysely, sql } from 'kysely'
 
 /**
- * A decision token carries the whole decision that its person made: `binds` is the digest of verdict, reason, category, arguments and
- * grant. One for Temporal has none: it carries the verdict alone. Those of before have no purpose, and carry the verdict alone too.
+ * Binds a decision token to the whole decision that its person made: `binds` is the digest of
+ * verdict, reason, category, arguments and grant. A token for Temporal has no `binds`, and contains
+ * only the verdict. Earlier tokens have no purpose, and also contain only the verdict.
  */
 export async function up(db: Kysely<unknown>): Promise<void> {
   await sql`

@@ -1,8 +1,8 @@
 import { type Kysely, sql } from 'kysely'
 
 /**
- * What people do directly. A write of low risk holds its targets by its own key, since no incident stands behind it. One that an admin
- * did alone waits for its review.
+ * Adds what people do directly. A write of low risk holds the leases of its targets by its own key,
+ * because it belongs to no incident. A write that an admin did alone waits for a review.
  */
 export async function up(db: Kysely<unknown>): Promise<void> {
   await sql`

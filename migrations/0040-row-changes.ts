@@ -1,8 +1,9 @@
 import { type Kysely, sql } from 'kysely'
 
 /**
- * The database writes down by itself each change of a row that authority rests on, with its transaction: `nightshift verify` looks
- * whether a row of the audit or of a log says so in the same transaction. What the services never alter, they may not alter any more.
+ * Makes the database record each change of rows that grant authority, with its transaction.
+ * `nightshift verify` checks whether a row of the audit or of a log records the change in the same
+ * transaction. Takes from the services the right to change what they never change.
  */
 export async function up(db: Kysely<unknown>): Promise<void> {
   await noteTransactionsOfAudit(db)
@@ -11,7 +12,10 @@ export async function up(db: Kysely<unknown>): Promise<void> {
   await keepWhatEnded(db)
 }
 
-/** The transaction that wrote a row of the audit. It is not hashed: it only finds the change that the database wrote down itself. */
+/**
+ * Adds to a row of the audit the transaction that wrote it. It is not hashed, because it is only
+ * used to find the change that the database recorded.
+ */
 async function noteTransactionsOfAudit(db: Kysely<unknown>): Promise<void> {
   await sql`alter table audit add column tx xid8`.execute(db)
   await sql`create index audit_tx on audit (tx) where tx is not null`.execute(db)
@@ -26,7 +30,10 @@ async function noteTransactionsOfAudit(db: Kysely<unknown>): Promise<void> {
     end $$`.execute(db)
 }
 
-/** Tables by key; `without`: what passes and is no authority; `of`: only these columns, and only when they change. */
+/**
+ * The recorded tables. `key`: the columns of the key. `without`: columns that change often and
+ * grant no authority. `of`: if set, only these columns are recorded, and only when they change.
+ */
 const tables: { name: string; key: string[]; without?: string[]; of?: string[]; events: string }[] = [
   { name: 'operator', key: ['id'], events: 'insert or update or delete' },
   { name: 'api_token', key: ['id'], without: ['last_used_at'], events: 'insert or update or delete' },
@@ -84,13 +91,14 @@ async function noteChanges(db: Kysely<unknown>): Promise<void> {
     create trigger row_change_no_truncate before truncate on row_change
     for each statement execute function refuse_change()`.execute(db)
 
-  // A row as it is written down: without what passes, in a form that no setting of a session changes.
+  // Returns a row in its recorded form: without the columns that change often, and in a form that
+  // no setting of a session changes.
   await sql`
     create function kept_form(stored jsonb, kept_columns text[], left_out text[]) returns jsonb language sql immutable as $$
       select coalesce(jsonb_object_agg(key, value), '{}') from jsonb_each(stored)
       where (kept_columns is null or key = any(kept_columns)) and not key = any(left_out)
     $$`.execute(db)
-  // Runs as the owner: the services can neither write here nor keep it from being written.
+  // Runs as the owner, so that the services can neither write here nor prevent a record.
   await sql`
     create function note_row_change() returns trigger language plpgsql security definer
     set search_path = public set timezone = 'UTC' set datestyle = 'ISO' set extra_float_digits = 1 set bytea_output = 'hex' as $$
@@ -120,7 +128,8 @@ async function noteChanges(db: Kysely<unknown>): Promise<void> {
       )
       .execute(db)
     if (of) continue
-    // What was there before is kept as it is found: from now on its changes are known, and who made it is not.
+    // Records existing rows as they are. Their changes are known from now on, but not who created
+    // them.
     await sql
       .raw(
         `insert into row_change (role, of_table, row_key, op, kept)
@@ -131,7 +140,10 @@ async function noteChanges(db: Kysely<unknown>): Promise<void> {
   await sql`grant select on row_change to nightshift_app`.execute(db)
 }
 
-/** Columns that the services write after the row is made; of a table with none, nothing is ever written twice. */
+/**
+ * The columns that the services may update after a row was inserted. A table with an empty list is
+ * never updated.
+ */
 const updatable: Record<string, string[]> = {
   approval: [
     ...['status', 'expires_at', 'decided_at', 'use_by', 'read_at', 'edited', 'edited_by', 'reminded', 'asked_with'],
@@ -155,7 +167,10 @@ const updatable: Record<string, string[]> = {
   ],
 }
 
-/** What something is never changes: all other columns of these tables may. */
+/**
+ * Columns that never change, because they define what a row is. All other columns of these tables
+ * may change.
+ */
 const fixed: Record<string, string[]> = {
   incident: [
     ...['id', 'type', 'severity', 'severity_source', 'title', 'resource_kind', 'resource_id', 'created_at'],
@@ -180,10 +195,10 @@ async function takePrivileges(db: Kysely<unknown>): Promise<void> {
     if (columns.length > 0)
       await sql.raw(`grant update (${columns.join(', ')}) on ${table} to nightshift_app`).execute(db)
   }
-  // Revisions are written by the trigger alone.
+  // Only the trigger writes revisions.
   await sql`alter function platform_config_revise() security definer set search_path = public`.execute(db)
   await sql`revoke insert on platform_config_revision from nightshift_app`.execute(db)
-  // The migrator's own tables belong to the owner alone.
+  // Only the owner may change the migrator's tables.
   await sql`
     do $$ begin
       if to_regclass('kysely_migration') is not null then
@@ -192,7 +207,7 @@ async function takePrivileges(db: Kysely<unknown>): Promise<void> {
     end $$`.execute(db)
 }
 
-/** What has ended stays as it ended, for every caller. */
+/** Refuses changes of rows that have ended, by every caller. */
 async function keepWhatEnded(db: Kysely<unknown>): Promise<void> {
   const ended: Record<string, string> = {
     effect: `old.status in ('done', 'failed')`,
@@ -210,7 +225,8 @@ async function keepWhatEnded(db: Kysely<unknown>): Promise<void> {
       )
       .execute(db)
   }
-  // A body is what its digest says; a session cannot be given another week. What is stored already is not gone through.
+  // A body must match its digest, and a session cannot be extended beyond a week. Existing rows are
+  // not checked.
   await sql`
     alter table result_body add constraint result_body_digest
       check (digest = encode(sha256(bytes), 'hex')) not valid`.execute(db)

@@ -1,8 +1,10 @@
 import { type Kysely, sql } from 'kysely'
 
 /**
- * `outbox_address`: a receiver takes one message at a time, and is left alone until `ready_at` where it asked for patience. `given_up_at`: the
- * message reached nobody here; `told_elsewhere_at`: another way has told so. 0.2.0 gave up what failed three times, webhooks and browsers.
+ * `outbox_address`: a receiver gets one message at a time, and none before `ready_at` if it asked
+ * to wait. `given_up_at`: when the message was given up without reaching anybody.
+ * `told_elsewhere_at`: when people were notified of this in another way. 0.2.0 gave up messages to
+ * webhooks and browsers that failed three times.
  */
 export async function up(db: Kysely<unknown>): Promise<void> {
   await sql`

@@ -1,6 +1,9 @@
 import { type Kysely, sql } from 'kysely'
 
-/** Duties that some API process found lost: since when, when one saw it last, and whether people were told. */
+/**
+ * Records duties that an API process found lost: since when, when a process last found them lost,
+ * and when people were notified.
+ */
 export async function up(db: Kysely<unknown>): Promise<void> {
   await sql`
     create table lost_duty (

@@ -1,8 +1,9 @@
 import { type Kysely, sql } from 'kysely'
 
 /**
- * `waiting_body`, `waiting_part`: alerts of a body that is too large for one answer, until a worker has taken them up, part by part.
- * `refused_body`: what a known sender sends for nothing, a row a sender and hour.
+ * `waiting_body`, `waiting_part`: alerts of a request that is too large to be handled in one
+ * response, until a worker has processed them part by part. `refused_body`: refused requests of a
+ * known sender, one row per sender and hour.
  */
 export async function up(db: Kysely<unknown>): Promise<void> {
   await sql`

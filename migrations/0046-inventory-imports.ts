@@ -1,6 +1,8 @@
 import { type Kysely, sql } from 'kysely'
 
-/** `inventory_import`: a large file on its way into the inventory, with how far it is and how it ended. */
+/**
+ * `inventory_import`: the import of a large file into the inventory, with its progress and outcome.
+ */
 export async function up(db: Kysely<unknown>): Promise<void> {
   await sql`
     create table inventory_import (

@@ -1,9 +1,11 @@
 import { type Kysely, sql } from 'kysely'
 
 /**
- * `is_any_waiting` is asked for each body that comes in, and each of its keys was held against each that waits: the index finds them. The
- * planner takes the few long rows for cheap to read through, and an index with a list of what is still to be put into it (`fastupdate`) is read
- * through as well. `taken_at`: when a part was taken up last, for a long body that is at work is not lost.
+ * Makes `is_any_waiting` fast, which is called for each request that arrives. Without the index,
+ * each key of the request was compared with each waiting part. The planner assumes that reading the
+ * few long rows is cheap, so sequential scans are off. An index with a list of pending entries
+ * (`fastupdate`) would also be read completely. `taken_at`: when a part was last processed, because
+ * a long request that is being processed is not lost.
  */
 export async function up(db: Kysely<unknown>): Promise<void> {
   await sql`create index waiting_part_keys on waiting_part using gin (keys) with (fastupdate = off)`.execute(db)

@@ -1,6 +1,9 @@
 import { type Kysely, sql } from 'kysely'
 
-/** Whose data a source is asked for, how its credential is sent, and the certificate that it is asked with. */
+/**
+ * Adds headers to a source (for example the tenant whose data is read), how its credential is sent,
+ * and the client certificate.
+ */
 export async function up(db: Kysely<unknown>): Promise<void> {
   await sql`
     alter table source

@@ -1,8 +1,10 @@
 import { type Kysely, sql } from 'kysely'
 
 /**
- * Two nodes, VMs or hosts are never one: names that made them so are taken apart. Leases go on sharing a key, by which names are found. Texts that waited
- * to be sorted into their index were read at each search, so that reading all of the list seemed cheaper.
+ * Separates resources that were wrongly merged: two nodes, VMs or hosts are never the same
+ * resource. Their leases still share a key, by which names are found. Turns `fastupdate` off: texts
+ * that waited to be sorted into the index were read at each search, so the planner preferred to
+ * read the whole list.
  */
 export async function up(db: Kysely<unknown>): Promise<void> {
   await sql`

@@ -1,8 +1,9 @@
 import { type Kysely, sql } from 'kysely'
 
 /**
- * Topics of Amazon SNS that asked to be let in. `subscribe_url`: what a person's press asks for, until then the topic waits; `confirmed_at`: its
- * alarms are taken.
+ * Topics of Amazon SNS that asked to be subscribed. `subscribe_url`: the address that is requested
+ * when a person confirms the topic; until then the topic waits. `confirmed_at`: since when its
+ * alarms are accepted.
  */
 export async function up(db: Kysely<unknown>): Promise<void> {
   await sql`

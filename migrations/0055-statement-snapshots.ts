@@ -1,6 +1,9 @@
 import { type Kysely, sql } from 'kysely'
 
-/** What servers of databases counted of their statements: one row a day and source, kept for eight days. `counts` has no values of statements. */
+/**
+ * Records the statement statistics of database servers: one row per day and source, kept for eight
+ * days. `counts` contains no values of statements.
+ */
 export async function up(db: Kysely<unknown>): Promise<void> {
   await sql`
     create table statement_snapshot (

@@ -1,6 +1,9 @@
 import { type Kysely, sql } from 'kysely'
 
-/** What a host keeps for itself and lends to no VM, where its platform says it; null: the reserve of all hosts counts. */
+/**
+ * Adds what a host reserves for itself and does not give to VMs, if its platform reports it. Null:
+ * the reserve that is set for all hosts applies.
+ */
 export async function up(db: Kysely<unknown>): Promise<void> {
   await sql`
     alter table host

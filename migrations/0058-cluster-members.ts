@@ -1,6 +1,9 @@
 import { type Kysely, sql } from 'kysely'
 
-/** Pods, and what makes them, with the workload that they are of; what is gone is kept for some days, since alerts go on to name it. */
+/**
+ * Creates the list of pods and the objects that create them, with the workload to which each
+ * belongs. Deleted objects are kept for some days, because alerts still name them.
+ */
 export async function up(db: Kysely<unknown>): Promise<void> {
   await sql`
     create table cluster_member (

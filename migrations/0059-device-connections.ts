@@ -1,8 +1,9 @@
 import { type Kysely, sql } from 'kysely'
 
 /**
- * Agents that call out: the key that proves a device, which process of the API holds its connection, and what one process asks another to
- * pass on. A device without an address is one that calls out.
+ * Adds agents that connect to the API: the key that proves a device, which process of the API holds
+ * its connection, and messages that one process asks another to pass on. A device without an
+ * address is one whose agent connects.
  */
 export async function up(db: Kysely<unknown>): Promise<void> {
   await sql`alter table device alter column url drop not null`.execute(db)
@@ -16,7 +17,8 @@ export async function up(db: Kysely<unknown>): Promise<void> {
       started_at timestamptz not null default nightshift_now(),
       seen_at timestamptz not null default nightshift_now()
     )`.execute(db)
-  // A row stays when its connection has ended: since when a device is not connected is asked afterwards.
+  // A row is kept after its connection has ended, because it shows since when the device is not
+  // connected.
   await sql`
     create table device_connection (
       device_id text primary key references device (id) on delete cascade,
@@ -30,7 +32,8 @@ export async function up(db: Kysely<unknown>): Promise<void> {
     )`.execute(db)
   await sql`create index device_connection_process on device_connection (process_id) where ended_at is null`.execute(db)
 
-  // Sealed under a key of the mesh, for seconds: a crash of the database may lose them, and who asked asks again under its key.
+  // Messages are encrypted with a key of the mesh, and live for seconds. A crash of the database
+  // may lose them; the caller then sends its request again with the same key.
   await sql`
     create unlogged table mesh_relay (
       id uuid primary key,

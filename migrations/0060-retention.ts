@@ -1,8 +1,9 @@
 import { type Kysely, sql } from 'kysely'
 
 /**
- * What is old may be removed, by one road: a function that runs as the owner, reads the setting itself, passes over what is open, waited
- * for or held, and leaves a tombstone of each incident that a row of the audit vouches for. The services may remove nothing besides.
+ * Allows old data to be removed in only one way: by a function that runs as the owner and reads the
+ * setting itself. It skips incidents that are open, waited for or held. It leaves a tombstone of
+ * each removed incident, which a row of the audit confirms. The services may remove nothing else.
  */
 export async function up(db: Kysely<unknown>): Promise<void> {
   await keepTombstones(db)
@@ -45,9 +46,11 @@ async function keepTombstones(db: Kysely<unknown>): Promise<void> {
         .execute(db)
   await sql`revoke all on removal, removed_incident from nightshift_app`.execute(db)
   await sql`grant select on removal, removed_incident to nightshift_app`.execute(db)
-  // An incident goes on naming the one that it follows after that is gone: the name leads to the tombstone.
+  // An incident still names its previous incident after that was removed. The name then leads to
+  // the tombstone.
   await sql`alter table incident drop constraint if exists incident_previous_id_fkey`.execute(db)
-  // What belongs to an incident is found when it goes, and when the database looks whether anything still refers to it.
+  // Indexes find what belongs to an incident when it is removed, and when the database checks
+  // whether other rows still refer to it.
   await sql`create index decision_token_approval on decision_token (approval_id)`.execute(db)
   await sql`create index standing_grant_approval on standing_grant (approval_id)`.execute(db)
   await sql`create index proposal_incident on proposal (incident_id) where incident_id is not null`.execute(db)
@@ -55,7 +58,7 @@ async function keepTombstones(db: Kysely<unknown>): Promise<void> {
   await sql`create index incident_previous on incident (previous_id) where previous_id is not null`.execute(db)
 }
 
-/** A person's word that an incident is kept, whatever its age. */
+/** Creates holds: a person decided that an incident is kept, whatever its age. */
 async function keepHolds(db: Kysely<unknown>): Promise<void> {
   await sql`
     create table incident_hold (
@@ -79,7 +82,10 @@ async function keepHolds(db: Kysely<unknown>): Promise<void> {
   await sql`grant select, insert, update (ended_at, ended_by) on incident_hold to nightshift_app`.execute(db)
 }
 
-/** Rows of a log, and what the database wrote down of an incident, go with a tombstone of the same transaction and in no other way. */
+/**
+ * Allows rows of a log, and changes that the database recorded about an incident, to be deleted
+ * only in the transaction that writes the tombstone.
+ */
 async function allowTheRoad(db: Kysely<unknown>): Promise<void> {
   await sql`
     create function refuse_without_tombstone() returns trigger language plpgsql as $$
@@ -122,7 +128,10 @@ async function allowTheRoad(db: Kysely<unknown>): Promise<void> {
     for each row execute function refuse_without_tombstone('id')`.execute(db)
 }
 
-/** Why an incident stays. The reasons are those of `docs/reference/configuration.md`; null: nothing needs it. */
+/**
+ * Creates the function that returns why an incident is kept. The reasons are those in
+ * `docs/reference/configuration.md`. Null if nothing needs the incident.
+ */
 async function judgeIncidents(db: Kysely<unknown>): Promise<void> {
   await sql`
     create function retention_days(name text, fallback integer) returns integer language sql stable as $$
@@ -167,8 +176,10 @@ async function judgeIncidents(db: Kysely<unknown>): Promise<void> {
 }
 
 /**
- * Looks at the next closed incidents and removes those that nothing needs. Each is locked before it is judged, so that what joins it
- * meanwhile is seen. The row of the audit comes last: its chain is locked for the end of the transaction alone.
+ * Creates the function that checks the next closed incidents and removes those that nothing needs.
+ * It locks each incident before judging it, so that rows added in the meantime are seen. It writes
+ * the row of the audit last, so that the audit's chain is locked only at the end of the
+ * transaction.
  */
 async function removeIncidents(db: Kysely<unknown>): Promise<void> {
   await sql`
@@ -256,7 +267,10 @@ async function removeIncidents(db: Kysely<unknown>): Promise<void> {
   await sql`grant execute on function remove_closed_incidents(timestamptz, text, integer) to nightshift_app`.execute(db)
 }
 
-/** What no log speaks of: messages that are over, and alerts that ended and never belonged to an incident. */
+/**
+ * Creates the function that removes what no log refers to: messages that are over, and alerts that
+ * ended and never belonged to an incident.
+ */
 async function removePassing(db: Kysely<unknown>): Promise<void> {
   await sql`create index delivery_over on delivery (finished_at) where status in ('sent', 'failed', 'dropped')`.execute(
     db,
@@ -295,8 +309,10 @@ async function removePassing(db: Kysely<unknown>): Promise<void> {
 }
 
 /**
- * A body that no row names goes, a day after the last incident that named it. Who stores a body takes it off the list first, and waits for
- * a sweep that has it: no row ever names a body that is gone.
+ * Creates the function that removes result bodies that no row names, a day after the last incident
+ * that named them was removed. A transaction that stores a body first removes it from the list of
+ * candidates, and waits for a sweep that has locked it. So no row ever names a body that was
+ * removed.
  */
 async function sweepBodies(db: Kysely<unknown>): Promise<void> {
   await sql`
@@ -338,7 +354,10 @@ async function sweepBodies(db: Kysely<unknown>): Promise<void> {
   await sql`grant execute on function sweep_bodies(integer) to nightshift_app`.execute(db)
 }
 
-/** When what is old was last gone through to the end: a duty that nobody does shows. */
+/**
+ * Records when the last round of removal was completed, so that it is visible if no process does
+ * this duty.
+ */
 async function noteRounds(db: Kysely<unknown>): Promise<void> {
   await sql`
     create table retention_round (
@@ -347,7 +366,7 @@ async function noteRounds(db: Kysely<unknown>): Promise<void> {
       ended_at timestamptz,
       removed jsonb not null default '{}'
     )`.execute(db)
-  // From the upgrade on, so that a round that never begins is late as well.
+  // Begins with the upgrade, so that a round that never begins is also late.
   await sql`insert into retention_round default values`.execute(db)
   await sql`grant select, insert, update on retention_round to nightshift_app`.execute(db)
 }

@@ -1,8 +1,9 @@
 import { type Kysely, sql } from 'kysely'
 
 /**
- * The oldest schema that a build has to know to run on this one. A build that does not know this migration refuses; one that does goes on
- * beside a newer build, and comes up again. Migrations that older code cannot work with raise it (`migrations/floor.ts`).
+ * Records the oldest schema that a build has to know to run on this one. A build that does not know
+ * this migration refuses to start. A build that knows it can run beside a newer build, and start
+ * again. Migrations with which older code cannot work raise the floor (`migrations/floor.ts`).
  */
 export async function up(db: Kysely<unknown>): Promise<void> {
   await sql`

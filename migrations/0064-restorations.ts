@@ -1,6 +1,9 @@
 import { type Kysely, sql } from 'kysely'
 
-/** When this database was restored from a backup, and of which moment that was: what was done in between is not in it. */
+/**
+ * Records when this database was restored from a backup, and the time of the backup. What was done
+ * between the two times is not in the database.
+ */
 export async function up(db: Kysely<unknown>): Promise<void> {
   await sql`
     create table restoration (

@@ -1,9 +1,10 @@
 import { type Kysely, sql } from 'kysely'
 
 /**
- * A person's data goes on request: a name becomes a pseudonym and their words go, in the columns that are listed here and by one function,
- * which runs as the owner. A row that was hashed keeps its hash; its tombstone has the digest of what stands there now, and a row of the
- * audit the digest of all tombstones.
+ * Allows a person's data to be erased on request. A pseudonym replaces the name, and the words that
+ * the person wrote are removed. Only one function does this, as the owner, and only in the columns
+ * that are listed here. A row that was hashed keeps its hash. Its tombstone has the digest of the
+ * present content, and a row of the audit has the digest of all tombstones.
  */
 export async function up(db: Kysely<unknown>): Promise<void> {
   await keepErasures(db)
@@ -44,7 +45,8 @@ async function keepErasures(db: Kysely<unknown>): Promise<void> {
         .execute(db)
   await sql`revoke all on erasure, erased_row from nightshift_app`.execute(db)
   await sql`grant select on erasure, erased_row to nightshift_app`.execute(db)
-  // The pseudonym takes the place of an id elsewhere, too, so that what the audit says of the person still fits the row.
+  // The pseudonym also replaces ids elsewhere, so that the rows of the audit about the person still
+  // match.
   await sql`
     do $$
     declare
@@ -58,14 +60,18 @@ async function keepErasures(db: Kysely<unknown>): Promise<void> {
           rule.conname, rule.conname, rule.words, rule.attname);
       end loop;
     end $$`.execute(db)
-  // What stands in a row of a chain, its hash included: of a row that was erased this is held in place of the hash.
+  // Returns the digest of all content of a row in a chain, including its hash. For an erased row
+  // this digest is checked instead of the hash.
   await sql`
     create function erased_digest(stored jsonb) returns text language sql immutable as $$
       select encode(sha256(convert_to((stored - 'tx')::text, 'UTF8')), 'hex')
     $$`.execute(db)
 }
 
-/** Columns that can name a person. `own`: only in the rows that this condition chooses, by `$1`, the person's id. */
+/**
+ * The columns that can name a person. `own`: only the rows that match this condition; `$1` is the
+ * person's id.
+ */
 const columns: [table: string, column: string, own?: string][] = [
   ['operator', 'name', 'id = $1'],
   ['operator', 'subject', 'id = $1'],
@@ -121,7 +127,10 @@ async function listColumns(db: Kysely<unknown>): Promise<void> {
   await sql`grant select on personal_column to nightshift_app`.execute(db)
 }
 
-/** What was run and against what stays as it was approved: digests bind it. A name of the site may be a person's name, too. */
+/**
+ * Keys whose values are kept as they were approved, because digests bind what was run and against
+ * what. The name of a resource may also be the name of a person.
+ */
 const keptKeys = [
   ...['args', 'arguments', 'targets', 'target', 'resource', 'labels', 'dryRun', 'dry_run', 'identity', 'tool'],
   ...['type', 'source', 'id', 'kind', 'role', 'status', 'key', 'value', 'credential', 'url', 'headers', 'options'],
@@ -156,7 +165,10 @@ async function replaceWords(db: Kysely<unknown>): Promise<void> {
     .execute(db)
 }
 
-/** What names the person, as one pattern; and the words that they wrote, the longest first. Short ones are everybody's. */
+/**
+ * Creates functions that return the names of a person as one pattern, and the words that the person
+ * wrote, the longest first. Short words are left out, because many people use them.
+ */
 async function findWords(db: Kysely<unknown>): Promise<void> {
   await sql`
     create function names_of_person(person operator) returns text language sql stable as $$

@@ -1,9 +1,11 @@
 import { type Kysely, sql } from 'kysely'
 
 /**
- * `hold_until`: a page that waits while its incident is investigated leaves then at the latest. It is written once, with the row, by the
- * database's clock; `next_at` begins there, so that every deliverer keeps it, also one that does not know of it. A held page only ever
- * leaves earlier: a trigger refuses the rest. `released_why`: what let it go; `repaired`: it was not needed, and never goes.
+ * Adds the hold of a page. `hold_until`: the latest time at which a page that waits for the
+ * investigation is sent. It is written once, with the row, by the database's clock. `next_at`
+ * begins with this time, so that every deliverer respects it, also one that does not know the
+ * column. A trigger allows a held page only to be sent earlier. `released_why`: why the hold ended.
+ * `repaired` means that the page was not needed and is never sent.
  */
 export async function up(db: Kysely<unknown>): Promise<void> {
   await sql`

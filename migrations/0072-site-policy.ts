@@ -1,8 +1,9 @@
 import { type Kysely, sql } from 'kysely'
 
 /**
- * The policies of the site as they were read from its repository or folder: one is in force, one may wait for an admin. Its text is never
- * altered: the digest stands in every ruling.
+ * Creates the site's policies, as they were read from its repository or folder. One policy is in
+ * force, and one may wait for an admin. The text of a policy is never changed, because every policy
+ * decision contains its digest.
  */
 export async function up(db: Kysely<unknown>): Promise<void> {
   await sql`
@@ -31,7 +32,7 @@ export async function up(db: Kysely<unknown>): Promise<void> {
   await sql`
     grant select, insert, update (status, in_force_at, accepted_by) on site_policy to nightshift_app`.execute(db)
 
-  // What was found last, one row: why it could not be taken.
+  // The result of the last reading, in one row: the reasons why a policy could not be accepted.
   await sql`
     create table site_policy_reading (
       only_row boolean primary key default true check (only_row),

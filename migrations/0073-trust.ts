@@ -1,8 +1,9 @@
 import { type Kysely, sql } from 'kysely'
 
 /**
- * How far each tool goes unasked in incidents of each type: every change is a row, and the newest of a pair is in force. What an older
- * version ran unasked goes on doing so, until a person confirms it or takes it back.
+ * Records how far each tool may go without approval in incidents of each type. Every change is a
+ * row, and the newest row of a pair applies. What an older version ran without approval continues
+ * to run, until a person confirms or revokes it.
  */
 export async function up(db: Kysely<unknown>): Promise<void> {
   await sql`
@@ -47,7 +48,7 @@ export async function up(db: Kysely<unknown>): Promise<void> {
   )
   await sql`revoke all on trust_change from nightshift_app`.execute(db)
   await sql`grant select on trust_change to nightshift_app`.execute(db)
-  // Its number, time and transaction are the database's own.
+  // The database itself sets the row's number, time and transaction.
   await sql`
     grant insert (incident_type, tool, level, cause, set_by, incident_id) on trust_change to nightshift_app`.execute(db)
   await sql`

@@ -1,6 +1,9 @@
 import { type Kysely, sql } from 'kysely'
 
-/** Whom a question was put to, one after the other, by the site's own list. A row is written once. */
+/**
+ * Records the people to whom an approval was passed on, one after the other, by the site's own
+ * list. A row is written once.
+ */
 export async function up(db: Kysely<unknown>): Promise<void> {
   await sql`
     create table approval_asked (

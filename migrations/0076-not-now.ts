@@ -1,6 +1,6 @@
 import { type Kysely, sql } from 'kysely'
 
-/** When a denial that says "not now" ends. */
+/** Adds the time at which a denial with "not now" ends. */
 export async function up(db: Kysely<unknown>): Promise<void> {
   await sql`
     alter table approval_decision add column ask_again_at timestamptz check (ask_again_at is null or decision = 'deny')`.execute(

@@ -1,8 +1,9 @@
 import { type Kysely, sql } from 'kysely'
 
 /**
- * `question_wake`: which question of a night used up a wake of the site's budget, and which waits for the morning; written once.
- * `follow_up`: what is left to do about an incident that ended as mitigated. Each of its changes is a row of the incident's log.
+ * `question_wake`: whether an approval of a night used up a wake of the site's budget, or waits for
+ * the morning; written once. `follow_up`: what must still be done about an incident that ended as
+ * mitigated. Each change of a follow-up is a row in the incident's log.
  */
 export async function up(db: Kysely<unknown>): Promise<void> {
   await sql`

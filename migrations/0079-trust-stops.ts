@@ -1,8 +1,9 @@
 import { type Kysely, sql } from 'kysely'
 
 /**
- * A kind of write that people stopped for the whole site: incidents of a type, by a tool or by all, on a resource or on all. It stands until
- * somebody resumes it or its time is over. Why stands in the audit of the same transaction.
+ * Records kinds of writes that people stopped for the whole site: in incidents of a type, by one
+ * tool or all, on one resource or all. A stop lasts until somebody resumes the writes or its time
+ * is over. The reason is in the audit row of the same transaction.
  */
 export async function up(db: Kysely<unknown>): Promise<void> {
   await sql`
@@ -31,7 +32,7 @@ export async function up(db: Kysely<unknown>): Promise<void> {
     for each row when (old.ended_at is not null) execute function refuse_change()`.execute(db)
   await sql`revoke all on trust_stop from nightshift_app`.execute(db)
   await sql`grant select on trust_stop to nightshift_app`.execute(db)
-  // Its time and transaction are the database's own.
+  // The database itself sets the row's time and transaction.
   await sql`
     grant insert (id, incident_type, tool, resource_kind, resource_id, until, set_by), update (ended_at, ended_by)
     on trust_stop to nightshift_app`.execute(db)

@@ -1,8 +1,9 @@
 import { type Kysely, sql } from 'kysely'
 
 /**
- * What each Alertmanager of the site silences: a row a source, written again at each reading, and gone with it. `url`: of another server nothing is
- * known.
+ * Records the silences of each Alertmanager of the site: one row per source, rewritten at each
+ * reading, and deleted with the source. `url`: the server that was read, because nothing is known
+ * about the silences of another server.
  */
 export async function up(db: Kysely<unknown>): Promise<void> {
   await sql`

@@ -1,11 +1,17 @@
 import { type Kysely, sql } from 'kysely'
 
-/** For a migration after which code that does not know it must not run: the services of such a build refuse from then on. */
+/**
+ * Raises the floor. Call it in a migration after which older code must not run: the services of a
+ * build that does not know the migration then refuse to run.
+ */
 export async function raiseFloor(db: Kysely<unknown>, migration: string): Promise<void> {
   await sql`update schema_floor set migration = ${migration}`.execute(db)
 }
 
-/** The migration that a build has to know to run on this schema; null where the schema is from before there was a place for it. */
+/**
+ * Returns the migration that a build has to know to run on this schema. Null if the schema is older
+ * than the table of the floor.
+ */
 export async function floorOf<T>(db: Kysely<T>): Promise<string | null> {
   const { rows: there } = await sql<{ there: boolean }>`
     select to_regclass('schema_floor') is not null as there`.execute(db)

@@ -76,14 +76,18 @@ import * as notNow from './0076-not-now.ts'
 import * as morning from './0078-morning.ts'
 import * as trustStops from './0079-trust-stops.ts'
 import * as sourceSilences from './0080-source-silences.ts'
+import * as erasureOfNamesakes from './0081-erasure-of-namesakes.ts'
 import { floorOf } from './floor.ts'
 
-/** This build is older than the schema that it meets. */
+/** An error: this build is older than the schema that it found. */
 class NewerSchemaError extends Error {
   override name = 'NewerSchemaError' as const
 }
 
-/** Notes that this build applied these migrations. A schema from before there was a place for it notes nothing. */
+/**
+ * Records that this build applied these migrations. Records nothing if the schema is older than the
+ * table for it.
+ */
 async function noteBuild(db: Kysely<unknown>, applied: readonly string[]): Promise<void> {
   if (applied.length === 0 || !(await exists(db, 'schema_build'))) return
   await sql`
@@ -91,7 +95,10 @@ async function noteBuild(db: Kysely<unknown>, applied: readonly string[]): Promi
     on conflict (migration) do nothing`.execute(db)
 }
 
-/** What the database has seen beyond these migrations, and which build it takes; null where it has seen nothing else. */
+/**
+ * Describes the migrations in the database that are not in this list, and which build is needed.
+ * Null if there are none.
+ */
 async function newerThan<T>(db: Kysely<T>, known: readonly string[]): Promise<string | null> {
   if (!(await exists(db, 'kysely_migration'))) return null
   const { rows } = await sql<{ name: string }>`select name from kysely_migration order by name`.execute(db)
@@ -117,19 +124,19 @@ async function exists<T>(db: Kysely<T>, table: string): Promise<boolean> {
   return rows[0]?.there ?? false
 }
 
-/** What kept the schema from being brought up to date, and what its operator does about it. */
+/** Why the schema could not be migrated, and what the operator should do about it. */
 type MigrationTrouble = {
   problem: string
   remedy: string
-  /** The login or the database may not have been made yet. */
+  /** Whether the login or the database may not exist yet. */
   isAbsent?: boolean
 }
 
 const unreachable = ['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN', 'ETIMEDOUT', 'EHOSTUNREACH', 'ECONNRESET']
 
 /**
- * Explains what a migration threw; null where the error is a fault of ours. Never holds the password of `databaseUrl`.
- * Codes are those of PostgreSQL's manual, appendix A.
+ * Explains the error that a migration threw. Null if the error is a bug of Nightshift. Never
+ * contains the password of `databaseUrl`. The codes are those of PostgreSQL's manual, appendix A.
  */
 export function migrationTrouble(error: unknown, databaseUrl: string): MigrationTrouble | null {
   if (error instanceof NewerSchemaError) return { problem: error.message, remedy: 'Nothing was changed.' }
@@ -166,7 +173,7 @@ export function migrationTrouble(error: unknown, databaseUrl: string): Migration
 function refused(message: string, login: string, database: string): MigrationTrouble {
   if (/create role|grant role|nightshift_app/.test(message))
     return {
-      problem: `${login} may not make the role nightshift_app, as which the services run`,
+      problem: `${login} may not create the role nightshift_app, which the services need`,
       remedy: `As PostgreSQL's administrator: CREATE ROLE nightshift_app NOLOGIN; GRANT nightshift_app TO ${quoted(login)};`,
     }
   return {
@@ -186,7 +193,9 @@ function partsOf(databaseUrl: string): { host: string; login: string; database: 
 
 const quoted = (name: string): string => (/^[a-z_][a-z0-9_]*$/.test(name) ? name : `"${name.replaceAll('"', '""')}"`)
 
-/** In order and append-only: a migration that has been released is never edited. */
+/**
+ * The migrations in order. The list is append-only, because a released migration is never edited.
+ */
 const migrations: Record<string, Migration> = {
   '0001-log': log,
   '0002-authority': authority,
@@ -262,20 +271,26 @@ const migrations: Record<string, Migration> = {
   '0078-morning': morning,
   '0079-trust-stops': trustStops,
   '0080-source-silences': sourceSilences,
+  '0081-erasure-of-namesakes': erasureOfNamesakes,
 }
 
 const provider: MigrationProvider = { getMigrations: async () => migrations }
 
 /**
- * Brings a database to the newest schema, as the owner of its tables. Two at once are one after the other (kysely holds an
- * advisory lock). A database that a newer build migrated is not touched: a NewerSchemaError where this build may not run on it, and nothing to
- * apply where it may. Answers the names it applied; throws what PostgreSQL said when one fails, and then none was applied.
+ * Migrates a database to the newest schema, as the owner of its tables. Two migrations at once run
+ * one after the other (kysely holds an advisory lock). A database that a newer build migrated is
+ * not changed: throws a NewerSchemaError if this build may not run on it, otherwise applies
+ * nothing. Returns the names of the applied migrations. If one fails, throws PostgreSQL's error,
+ * and none is applied.
  */
 export async function migrateToLatest(databaseUrl: string): Promise<{ applied: string[] }> {
   return await migrate(databaseUrl, (migrator) => migrator.migrateToLatest())
 }
 
-/** The same up to one migration: the schema of an older release, for tests that upgrade from it. */
+/**
+ * Migrates up to one migration, which gives the schema of an older release, for tests that upgrade
+ * from it.
+ */
 export async function migrateTo(databaseUrl: string, name: string): Promise<{ applied: string[] }> {
   return await migrate(databaseUrl, (migrator) => migrator.migrateTo(name))
 }
@@ -302,32 +317,39 @@ async function migrate(
 }
 
 /**
- * Why this build may not run on a schema that a newer one made, in words that name the build to start; null where it may: nothing is newer,
- * or nothing that is newer asks for more than this build knows.
+ * Returns why this build may not run on a schema that a newer build made. The text names the build
+ * to start. Null if this build may run: nothing is newer, or the newer migrations do not require
+ * more than this build knows.
  */
 export async function newerSchema<T>(db: Kysely<T>): Promise<string | null> {
   const newer = await newerThan(db, Object.keys(migrations))
   return newer === null || (await isAboveFloor(db)) ? null : newer
 }
 
-/** A newer build migrated this schema, and this one may run on it all the same. */
+/** Returns whether this build may run on a schema that a newer build migrated. */
 async function isAboveFloor<T>(db: Kysely<T>): Promise<boolean> {
   const floor = await floorOf(db)
   return floor !== null && Object.hasOwn(migrations, floor)
 }
 
-/** Those of these migrations that this build does not know. */
+/** Lists the applied migrations that this build does not know. */
 export function newerMigrations(applied: readonly string[]): string[] {
   return applied.filter((name) => !Object.hasOwn(migrations, name))
 }
 
-/** Names of migrations that this build knows and the database has not seen: `/readyz` wants none. */
+/**
+ * Lists migrations that this build knows and the database has not applied. `/readyz` requires that
+ * there are none.
+ */
 export async function pendingMigrations<T>(db: Kysely<T>): Promise<string[]> {
   const known = await new Migrator({ db, provider }).getMigrations()
   return known.filter((migration) => !migration.executedAt).map((migration) => migration.name)
 }
 
-/** What is to be done where the schema is older than this build; null where it is not. Throws where the database does not answer. */
+/**
+ * Returns what should be done if the schema is older than this build; null if it is not. Throws if
+ * the database does not respond.
+ */
 export async function olderSchema<T>(db: Kysely<T>): Promise<string | null> {
   const pending = await pendingMigrations(db)
   if (pending.length === 0) return null

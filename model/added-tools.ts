@@ -2,18 +2,21 @@ import { z } from 'zod'
 import type { ChatTool } from '../domain/chat.ts'
 import type { EventMetadata, IncidentEvent } from '../domain/event.ts'
 
-/** Which tools an attempt has added to what its first turn offered, out of its rows. */
+/** Finds, from an attempt's rows, the tools that the attempt added to those of its first turn. */
 
 /**
- * Names of tools that add others: by name, by a find, by a read of one thing, and the reader of the
- * whole behind a summary.
+ * Names of the tools that add others: `more` adds tools by name; `find` adds `get`; `get` reads one
+ * resource; `whole` reads the complete data behind a summary.
  */
 type OfferingTools = { more: string; find: string; get: string; whole: string }
 
-/** `kinds`: those of things that were read, for an incident that named no resource. */
+/**
+ * `kinds`: kinds of the resources that the attempt read. They matter if the incident has no
+ * resource.
+ */
 type Added = { names: ReadonlySet<string>; kinds: readonly string[] }
 
-/** What the calls of this attempt have added. Pure and total. */
+/** Lists what this attempt's calls have added. Never throws. */
 export function addedBy(events: readonly IncidentEvent[], attempt: number, offering: OfferingTools): Added {
   const finished = events.flatMap((event) =>
     event.kind === 'tool_finished' && event.attempt === attempt ? [event.metadata] : [],
@@ -24,7 +27,10 @@ export function addedBy(events: readonly IncidentEvent[], attempt: number, offer
   }
 }
 
-/** Added tools among `kept`, in that order. Without a resource the run's finds are the subject. */
+/**
+ * Chooses the added tools among `kept`, in order. If the incident has no resource, the resources
+ * that were read decide instead.
+ */
 export function chooseAdded(
   kept: readonly ChatTool[],
   { names, kinds }: Added,
@@ -35,7 +41,10 @@ export function chooseAdded(
   return kept.filter(({ function: { name } }) => names.has(name) || found.some((kind) => isFirstFor(name, kind)))
 }
 
-/** Asked tools; a summary with the whole's digest makes that readable, and a find its finds. */
+/**
+ * Lists the tools that a finished call added: the requested ones, `get` after a find, and `whole`
+ * after a summary.
+ */
 function namesAddedBy({ tool, result }: EventMetadata['tool_finished'], offering: OfferingTools): string[] {
   if (tool === offering.more) return addedNames.safeParse(result.data).data?.added ?? []
   if (tool === offering.find) return [offering.get]
@@ -47,7 +56,10 @@ function kindsReadBy({ tool, result }: EventMetadata['tool_finished'], { get }: 
   return read ? [read.kind] : []
 }
 
-/** Does this context say that its incident names no resource? Throws where it is no context. */
+/**
+ * Whether this context states that its incident has no resource. Throws if the value is not a
+ * context.
+ */
 export function isWithoutResource(context: unknown): boolean {
   return withIncident.parse(context).incident.resource === null
 }

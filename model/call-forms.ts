@@ -1,6 +1,9 @@
 import { boundText, endOfValue, isObject, readLooseJson } from './json.ts'
 
-/** Text forms of a tool call, where the server takes none apart, by their families' names. */
+/**
+ * Forms in which models write a tool call as text, for servers that do not parse such calls. The
+ * names are those of the model families.
+ */
 export type CallForm =
   | 'hermes'
   | 'qwen_xml'
@@ -13,7 +16,9 @@ export type CallForm =
   | 'harmony'
   | 'pythonic'
 
-/** `arguments: null` with a `problem`: the form is known, and what stands in it cannot be read. */
+/**
+ * `arguments` is null, and `problem` is set, if the form is known but its contents are unreadable.
+ */
 type WrittenCall = { tool: string; arguments: Record<string, unknown> | null; raw: string; problem: string | null }
 
 export type WrittenCalls = { form: CallForm; calls: WrittenCall[] }
@@ -24,10 +29,10 @@ type Reader = (cursor: Cursor) => Item | null
 
 const name = '([A-Za-z_][\\w.-]{0,127})'
 const bar = '[|｜]'
-/** DeepSeek's own mark; servers were seen that double its bars. */
+/** DeepSeek's mark; some servers double its bars. */
 const dsml = `${bar}{1,2}DSML${bar}{1,2}`
 
-/** The marks around calls. Forms nest them differently, and servers lose some of them. */
+/** Marks around calls. Forms nest these marks differently, and servers lose some. */
 const frame = new RegExp(
   [
     '\\s+',
@@ -45,7 +50,7 @@ const frame = new RegExp(
   'uy',
 )
 
-/** Where a call may begin: a frame, or an item that needs none. */
+/** Texts at which a call may begin: a frame, or a call that needs no frame. */
 export const beginning = new RegExp(
   [
     '<(?:minimax:|seed:|antml:)?(?:tool_calls?|function_calls?)>',
@@ -64,8 +69,8 @@ export const beginning = new RegExp(
 )
 
 /**
- * Reads calls from a place to the text's end: frames and calls alone. Null where anything else
- * stands there. `maxChars` bounds one call's arguments.
+ * Reads calls from `start` to the text's end. Returns null if the text holds anything but frames
+ * and calls. `maxChars` limits one call's arguments.
  */
 export function readCallsToEnd(text: string, start: number, maxChars: number): WrittenCalls | null {
   const cursor: Cursor = { text, at: start, maxChars }
@@ -90,7 +95,7 @@ function tryRead(read: Reader, cursor: Cursor): Item | null {
 
 function skipFrames(cursor: Cursor): void {
   while (eat(cursor, frame)) {
-    // Every piece of a frame is passed over.
+    // Skips every part of a frame.
   }
 }
 
@@ -101,7 +106,10 @@ function eat(cursor: Cursor, pattern: RegExp): RegExpExecArray | null {
   return match
 }
 
-/** Takes one JSON value where it begins, in a fence or not. Null: none ends here. */
+/**
+ * Takes one JSON value that begins here, with or without a code fence. Returns null if no complete
+ * value begins here.
+ */
 function eatJson(cursor: Cursor): string | null {
   const isFenced = eat(cursor, /\s*```(?:json)?\s*/y) !== null
   const end = endOfValue(cursor.text, cursor.at)
@@ -118,14 +126,17 @@ function callWith(cursor: Cursor, from: number, tool: string, given: Record<stri
   return { tool, arguments: given, raw: kept, problem: null }
 }
 
-/** Arguments as JSON: an object, or what is wrong with them. */
+/** Reads arguments as JSON. Returns the object, or what is wrong with the text. */
 function argumentsIn(json: string, maxChars: number): Record<string, unknown> | string {
   const read = readLooseJson(json, maxChars)
   if (!read.ok) return read.problem
   return isObject(read.value) ? read.value : 'they are not a JSON object'
 }
 
-/** Parameters that stand one by one: texts, of which the tool's schema says what they mean. */
+/**
+ * Reads parameters that are written one by one. Their values stay texts, because only the tool's
+ * schema gives them a type.
+ */
 function parametersIn(pairs: [string, string][], maxChars: number): Record<string, unknown> | string {
   const keys = pairs.map(([key]) => key)
   const twice = keys.find((key, index) => keys.indexOf(key) !== index || key === '__proto__')
@@ -135,8 +146,8 @@ function parametersIn(pairs: [string, string][], maxChars: number): Record<strin
 }
 
 /**
- * `{"name", "arguments"}` of Hermes, `parameters` of Llama, `tool_name` of Command, alone or in a
- * list.
+ * Reads `{"name", "arguments"}` of Hermes, `parameters` of Llama, `tool_name` of Command, alone or
+ * in a list.
  */
 const readObjects: Reader = (cursor) => {
   const from = cursor.at
@@ -164,8 +175,8 @@ const readObjects: Reader = (cursor) => {
 const formOf = (key: string | undefined): CallForm => (key === 'parameters' ? 'llama' : 'hermes')
 
 /**
- * `<function=NAME><parameter=KEY>…</parameter></function>` of Qwen Coder and Seed; Llama puts JSON
- * between.
+ * Reads `<function=NAME><parameter=KEY>…</parameter></function>` of Qwen Coder and Seed; Llama puts
+ * JSON between.
  */
 const readFunction: Reader = (cursor) => {
   const from = cursor.at
@@ -184,8 +195,8 @@ const readFunction: Reader = (cursor) => {
 }
 
 /**
- * `<invoke name="NAME"><parameter name="KEY">…</parameter></invoke>` of MiniMax, and of DeepSeek
- * with marks.
+ * Reads `<invoke name="NAME"><parameter name="KEY">…</parameter></invoke>` of MiniMax, and of
+ * DeepSeek with marks.
  */
 const readInvoke: Reader = (cursor) => {
   const from = cursor.at
@@ -206,8 +217,8 @@ function pairsOf(cursor: Cursor, pair: RegExp): [string, string][] {
 }
 
 /**
- * `NAME<arg_key>KEY</arg_key><arg_value>…</arg_value>` of GLM; its elder wrote the name and JSON
- * under it.
+ * Reads `NAME<arg_key>KEY</arg_key><arg_value>…</arg_value>` of GLM; an older version of GLM wrote
+ * the name and JSON under it.
  */
 const readKeys: Reader = (cursor) => {
   const from = cursor.at
@@ -223,7 +234,9 @@ const readKeys: Reader = (cursor) => {
   return { form: 'glm', calls: [callWith(cursor, from, open[1]!, parametersIn(pairs, cursor.maxChars))] }
 }
 
-/** A name, a mark and JSON: DeepSeek, Kimi, Mistral and Harmony differ in the marks alone. */
+/**
+ * Forms with a name, a mark and JSON: DeepSeek, Kimi, Mistral and Harmony differ only in the marks.
+ */
 const marked: [CallForm, RegExp][] = [
   ['deepseek', new RegExp(`(?:function<${bar}tool[▁_]sep${bar}>)?${name}\\s*<${bar}tool[▁_]sep${bar}>\\s*`, 'uy')],
   ['deepseek', new RegExp(`function<${bar}tool[▁_]sep${bar}>${name}\\s*`, 'uy')],
@@ -250,7 +263,10 @@ const readMarked: Reader = (cursor) => {
   return null
 }
 
-/** `[NAME(KEY="…", KEY=5)]` of Llama 4 and Olmo: constants only, nothing is computed. */
+/**
+ * Reads `[NAME(KEY="…", KEY=5)]` of Llama 4 and Olmo. Only constants are read, and nothing is
+ * computed.
+ */
 const readPythonic: Reader = (cursor) => {
   const isListed = eat(cursor, /\[\s*/y) !== null
   const calls: WrittenCall[] = []

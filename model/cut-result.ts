@@ -1,16 +1,19 @@
-/** Cuts a long text so that it stays plain data, and says what a beginning of JSON holds. */
+import { isObject } from './json.ts'
 
-const isObject = (value: unknown): value is Record<string, unknown> =>
-  value !== null && typeof value === 'object' && !Array.isArray(value)
+/** Returns the number of characters of a value as JSON. */
+export const sizeOf = (value: unknown): number => JSON.stringify(value)?.length ?? 0
 
-const sizeOf = (value: unknown): number => JSON.stringify(value)?.length ?? 0
+/**
+ * Limits for a long command line, whose middle is cut, because its program and last words identify
+ * the process.
+ */
+const maxCommandCharacters = 110
+const commandHead = 70
+const commandTail = 35
 
-/** Leaves out a long command line's middle: its program and last words tell the process. */
-const maxCommandCharacters = 140
-const commandHead = 90
-const commandTail = 40
-
-/** With long command lines cut: which process it is, its other fields say as well. */
+/**
+ * Cuts long command lines (`cmdline`) in an answer, because other fields identify the process too.
+ */
 export function cutCommands(value: unknown, key = ''): unknown {
   if (Array.isArray(value)) return value.map((each) => cutCommands(each))
   if (isObject(value))
@@ -19,7 +22,7 @@ export function cutCommands(value: unknown, key = ''): unknown {
   return `${value.slice(0, commandHead).toWellFormed()} … ${value.slice(-commandTail).toWellFormed()}`
 }
 
-/** Longest texts and lists that are kept, tried in this order. */
+/** Greatest lengths of texts and of lists that are kept, tried in this order. */
 const cuts = [
   [8_000, 120],
   [4_000, 60],
@@ -27,11 +30,13 @@ const cuts = [
   [800, 15],
   [300, 8],
   [100, 4],
+  [100, 2],
+  [60, 1],
 ] as const
 
 /**
- * A fitting answer: its longest texts lose their middle and its longest lists their end, and each
- * says so. Stays plain data. Null where even that is too long.
+ * Shortens an answer to fit: its longest texts lose their middle and its longest lists their end,
+ * each with a mark. The result is plain data. Null if even the shortest form is too long.
  */
 export function cutToFit(data: unknown, maxCharacters: number): unknown {
   if (sizeOf(data) <= maxCharacters) return data
@@ -58,8 +63,8 @@ function cutWithin(value: unknown, characters: number, items: number): unknown {
 }
 
 /**
- * The beginning of a JSON text, as far as it goes; undefined where that is nothing. Linear but for
- * the last few pieces.
+ * Parses the beginning of a JSON text as far as possible; undefined if nothing is usable. Linear
+ * except for the last few pieces.
  */
 export function parsePrefix(text: string): unknown {
   const ends = [...text.matchAll(/[,}\]]/g)].slice(-40).map(({ index }) => index)
@@ -68,13 +73,13 @@ export function parsePrefix(text: string): unknown {
     try {
       return JSON.parse(piece + closingOf(piece))
     } catch {
-      // Cut within a text or behind a key: a little less of it is whole.
+      // Tries a shorter piece, because this one was cut within a text or behind a key.
     }
   }
   return undefined
 }
 
-/** The brackets that a beginning leaves open, closed. */
+/** Returns the brackets that close an unfinished JSON text. */
 function closingOf(piece: string): string {
   const open: string[] = []
   let isText = false

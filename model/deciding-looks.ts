@@ -4,15 +4,18 @@ import type { LeaderLook, LeaderLooks } from '../domain/leader-look.ts'
 import { resourceKey } from '../domain/registry.ts'
 import { nameOfCall } from './shown-result.ts'
 
-/** Looks that are named before the repair, and as many after it: an ending rests on few. */
+/**
+ * Most reads that are listed before the repair, and as many after the repair, because an ending
+ * depends on few reads.
+ */
 const maxLooks = 5
 
 type Look = { event: IncidentEvent<'tool_finished'>; call: LeaderLook }
 
 /**
- * An attempt's deciding looks, in order: before its first repair that held, those its ending quoted
- * and those at the repaired thing; after its last one, those its ending quoted. Empty where it
- * quotes none.
+ * Lists the reads that decided an attempt's ending, in order. Before the first repair that held:
+ * reads that the ending quotes and reads of the repaired resources. After the last such repair:
+ * reads that the ending quotes. Empty if the ending quotes no read.
  */
 export function decidingLooks(events: readonly IncidentEvent[], attempt: number): LeaderLooks {
   const own = events.filter((event) => event.attempt === attempt)
@@ -53,7 +56,9 @@ function heldWrites(own: readonly IncidentEvent[]): IncidentEvent<'tool_started'
   )
 }
 
-/** Numbers of the rows that the ending's claims quote; those that no row showed quote nothing. */
+/**
+ * Returns the numbers of the rows that the ending's claims quote, without claims that no row shows.
+ */
 function quotedBy(own: readonly IncidentEvent[]): Set<number> {
   const ending = own.findLast((event) => event.kind === 'resolved')
   if (ending?.kind !== 'resolved') return new Set()

@@ -3,70 +3,97 @@ import type { ChatTool } from '../domain/chat.ts'
 type ToolDescription = {
   name: string
   description: string
-  /** JSON schema of the parameters, an object. */
+  /** JSON schema of the parameters, which is always an object. */
   inputSchema: Record<string, unknown>
 }
 
-/** A chat completion's `tools`. Same tools, same bytes: order and keys are the caller's. */
-export function describeTools(tools: ToolDescription[]): ChatTool[] {
-  return tools.map(({ name, description, inputSchema }) => ({
-    type: 'function',
-    function: { name, description, parameters: describeParameters(name, inputSchema) },
-  }))
+/**
+ * Describes tools for a chat completion. The same tools give the same bytes, because order and keys
+ * are the caller's. `after`: tools that precede these in the request, whose parameters' texts are
+ * not repeated.
+ */
+export function describeTools(tools: readonly ToolDescription[], after?: readonly ToolDescription[]): ChatTool[] {
+  return described(tools, after).map((tool) => ({ type: 'function', function: tool }))
 }
 
-/** The same tools as text, one line of JSON each, for models that answer in JSON blocks. */
-export function describeToolsAsText(tools: ToolDescription[]): string {
-  return tools
-    .map(({ name, description, inputSchema }) =>
-      JSON.stringify({ name, description, parameters: describeParameters(name, inputSchema) }),
-    )
+/** Describes the tools as text, one line of JSON each, for models that answer in JSON blocks. */
+export function describeToolsAsText(tools: readonly ToolDescription[]): string {
+  return described(tools)
+    .map((tool) => JSON.stringify(tool))
     .join('\n')
 }
 
-/** Words for a form's reader that say nothing beside a name such as `reason` or `detail`. */
+function described(tools: readonly ToolDescription[], after?: readonly ToolDescription[]): ChatTool['function'][] {
+  const said: Said = new Set()
+  for (const { name, inputSchema } of after ?? []) describeParameters(name, inputSchema, said, true)
+  return tools.map(({ name, description, inputSchema }) => ({
+    name,
+    description: description.replace(capability, ''),
+    parameters: describeParameters(name, inputSchema, said, after === undefined),
+  }))
+}
+
+/**
+ * Matches the agent's name for the tool at a description's end, because the words before it already
+ * say that a device is queried.
+ */
+const capability = / ?\[device_mesh: [a-z.]+\]/
+
+/**
+ * Parameters with their descriptions that an earlier tool has already given: `on`, for example, is
+ * a machine id in every tool.
+ */
+type Said = Set<string>
+
+/** Words in a description that add nothing to a parameter name such as `reason` or `detail`. */
 const obvious = ['why', 'text', 'kind', 'advice']
 
 /**
- * Leaves out a parameter's description where tool and parameter names have each of its words:
- * `get_node` takes an `id`.
+ * Leaves out a parameter's description in two cases: the names of tool and parameter have each of
+ * its words (`get_node` takes an `id`), or an earlier tool described the parameter in the same
+ * words.
  */
-function describeParameters(tool: string, schema: Record<string, unknown>): Record<string, unknown> {
+function describeParameters(
+  tool: string,
+  schema: Record<string, unknown>,
+  saidBefore: Said,
+  isNoted: boolean,
+): Record<string, unknown> {
   const compact = compactSchema(schema) as Record<string, unknown>
   if (!compact.properties) return compact
   const properties = Object.entries(compact.properties as Record<string, Record<string, unknown>>)
   const said = properties.map(([name, { description, ...rest }]): [string, unknown] => {
+    if (typeof description !== 'string') return [name, rest]
     const known = new Set([...`${tool}_${name}`.split('_'), ...obvious])
-    const isSaid = typeof description === 'string' && description.split(' ').every((word) => known.has(word))
-    return [name, isSaid || description === undefined ? rest : { ...rest, description }]
+    const words = `${name}: ${description}`
+    if (saidBefore.has(words) || description.split(' ').every((word) => known.has(word))) return [name, rest]
+    if (isNoted) saidBefore.add(words)
+    return [name, { ...rest, description }]
   })
   return { ...compact, properties: Object.fromEntries(said) }
 }
 
-/**
- * Schema parts that say nothing to a model. The kernel checks arguments by the real schema,
- * whatever was shown.
- */
+/** Schema parts that tell a model nothing. The kernel checks arguments by the complete schema. */
 const noise = new Set(['$schema', '$id', 'additionalProperties', 'title', 'examples'])
 
 /**
- * A form that a model reads as it stands. A longer one says less than its description, and code
- * refuses misfits.
+ * Longest pattern that a model understands. A longer one tells a model less than the description,
+ * and code refuses misfits.
  */
-const maxPatternCharacters = 24
+const maxPatternCharacters = 20
 
-/** A longer list of words is left out. */
+/** Most words of an enumeration; a longer list is left out. */
 const maxNamed = 10
 
-/** A bound as high as this says nothing: code refuses what goes beyond it, and says so. */
+/** Smallest maximum that is left out: code refuses higher values with the reason. */
 const highMaximum = 1_000
 
-/** Lists are that long seldom, and code says so where one is. */
+/** Smallest `maxItems` that is left out, because few lists are that long. */
 const fewItems = 5
 
 /**
- * A text's length, a copied name's form, and bounds that nobody passes: code refuses the others,
- * and says why.
+ * Whether a schema part needs no mention: the length of a text, the form of a copied name, or a
+ * limit that is hardly reached. Code refuses arguments that break it, with the reason.
  */
 const isPlain = (key: string, value: unknown): boolean =>
   key === 'minLength' ||
@@ -82,9 +109,9 @@ const isPlain = (key: string, value: unknown): boolean =>
   (key === 'default' && isEmpty(value)) ||
   (key === 'pattern' &&
     (String(value).length > maxPatternCharacters ||
-      /^\^(?:\[A-Za-z0-9\]\[|\[\^?[-a-z]+\]|inc_|prp_|\\\/)/.test(String(value))))
+      /^\^(?:\[0-9a-f\]|\\d|\[A-Za-z0-9\]\[|\[\^?[-a-z]+\]|inc_|prp_|\\\/)/.test(String(value))))
 
-/** A schema with what helps a model and nothing else. */
+/** Reduces a schema to what helps a model. */
 function compactSchema(schema: unknown): unknown {
   if (Array.isArray(schema)) return schema.map(compactSchema)
   if (schema === null || typeof schema !== 'object') return schema
@@ -92,14 +119,19 @@ function compactSchema(schema: unknown): unknown {
   for (const [key, value] of Object.entries(schema)) {
     if (isPlain(key, value)) continue
     if (key === 'properties' && value !== null && typeof value === 'object') {
-      // Names of parameters, which may well be `title`.
+      // Keeps every key here, because these are names of parameters, one of which may be `title`.
       compact.properties = Object.fromEntries(
         Object.entries(value).map(([name, inner]): [string, unknown] => [name, compactSchema(inner)]),
       )
     } else if (key === 'additionalProperties' && value !== null && typeof value === 'object') {
       compact.additionalProperties = compactSchema(value)
+    } else if (key === 'items') {
+      // Leaves out `required`, because code says which field an item lacks.
+      const { required: _, ...items } = compactSchema(value) as Record<string, unknown>
+      compact.items = items
     } else if (key === 'enum' && Array.isArray(value) && value.length > maxNamed) {
-      // Kinds of things are read where things are found.
+      // Leaves out a long list, because models read kinds of resources where they find the
+      // resources.
     } else if (!noise.has(key) && !isUnbounded(key, value) && !(key === 'required' && isEmpty(value))) {
       compact[key] = key === 'enum' || key === 'const' || key === 'default' ? value : compactSchema(value)
     }
@@ -107,7 +139,7 @@ function compactSchema(schema: unknown): unknown {
   return compact
 }
 
-/** zod writes the bounds of a safe integer where nobody asked for any. */
+/** Whether a limit is that of a safe integer, which zod always adds. */
 function isUnbounded(key: string, value: unknown): boolean {
   return (
     (key === 'minimum' || key === 'maximum') && typeof value === 'number' && Math.abs(value) === Number.MAX_SAFE_INTEGER

@@ -5,9 +5,10 @@ import { cut } from './transcript.ts'
 const maxSteps = 10
 
 /**
- * The hint for followers: type, title, resolution, and up to ten of the leader's calls, arguments
- * cut at 120 characters. With the deciding looks, under the follower's names, steps are as the
- * leader wrote them. Null when the leader did not resolve. Data for its reader.
+ * Builds the hint for followers: type, title, resolution, and up to ten of the leader's calls, with
+ * arguments cut at 120 characters. `looks`: the deciding reads, with the follower's names; then
+ * only writes are listed as steps, as the leader made them. Null if the leader did not resolve. The
+ * text is untrusted data for its reader.
  */
 export function renderLeaderHint(
   leader: { type: string; title: string; attempt: number; resolution: string | null },

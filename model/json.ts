@@ -6,9 +6,9 @@ const maxDepth = 20
 const notJson = 'it is not valid JSON'
 
 /**
- * A model's JSON as plain data, or its fault. Stricter than JSON.parse where readers differ:
- * refuses a repeated key, the key `__proto__`, and nesting over 20. U+0000 and lone surrogates
- * become U+FFFD. Linear; never throws.
+ * Reads a model's JSON. Returns plain data, or what is wrong with the text. Stricter than
+ * JSON.parse where parsers differ: refuses repeated keys, the key `__proto__`, and nesting over 20.
+ * U+0000 and lone surrogates become U+FFFD. Linear; never throws.
  */
 function readJson(text: string, maxChars: number): ReadJson {
   if (text.length > maxChars) return { ok: false, problem: `it is longer than ${maxChars} characters` }
@@ -23,8 +23,9 @@ function readJson(text: string, maxChars: number): ReadJson {
 }
 
 /**
- * JSON, or a text plainly meant so: single or typographic quotes, `None`, a trailing comma,
- * comments, a line break in a text. `isLoose`: it was put right. Never completes what was cut off.
+ * Reads JSON, or a text that is clearly meant as JSON: single or typographic quotes, `None`, a
+ * trailing comma, comments, a line break in a text. `isLoose`: the text was corrected. Never
+ * completes a text that was cut off.
  */
 export function readLooseJson(text: string, maxChars: number): ReadJson & { isLoose?: true } {
   const read = readJson(text, maxChars)
@@ -38,10 +39,12 @@ export function isObject(value: unknown): value is Record<string, unknown> {
   return value !== null && typeof value === 'object' && !Array.isArray(value)
 }
 
-/** Signs that open a text, with those that close it: JSON's own, and what models write for it. */
+/**
+ * Signs that open a text, with the signs that close it: JSON's own, and variants that models write.
+ */
 const closing: Readonly<Record<string, string>> = { '"': '"', "'": "'", '“': '”“', '”': '”', '„': '”“', '‘': '’' }
 
-/** The index behind the string that opens at `start`, or the text's length when it never closes. */
+/** Returns the index behind the string that opens at `start`, or the text's length. */
 function endOfString(text: string, start: number): number {
   const close = closing[text[start]!]!
   for (let at = start + 1; at < text.length; at++) {
@@ -51,17 +54,17 @@ function endOfString(text: string, start: number): number {
   return text.length
 }
 
-/** One token of loose JSON, and what strict JSON writes for it. */
+/** Tokens of loose JSON, each with the function that returns its strict form. */
 const tokens: [RegExp, (found: string) => string][] = [
   [/\s+|\/\/[^\n]*|\/\*[\s\S]*?\*\//y, () => ' '],
-  // A comma before the end is left out.
+  // Drops a trailing comma.
   [/,(?=\s*[}\]])/y, () => ''],
   [/[{}[\]:,]/y, (found) => found],
   [/(?:True|False|None)\b/y, (found) => ({ T: 'true', F: 'false', N: 'null' })[found[0] as 'T' | 'F' | 'N']],
   [/-?[0-9][0-9.eE+-]*|(?:true|false|null)\b/y, (found) => found],
 ]
 
-/** Writes the text as strict JSON; null where it cannot. Linear in the text. */
+/** Writes the text as strict JSON; null if that is impossible. Linear in the text. */
 function toStrictJson(text: string): string | null {
   const written: string[] = []
   for (let at = 0; at < text.length; ) {
@@ -85,7 +88,7 @@ function toStrictJson(text: string): string | null {
   return written.join('')
 }
 
-/** Escapes of JSON stay; a bare quote or line break gets one, and a needless escape goes. */
+/** Keeps JSON's escapes, escapes bare quotes and line breaks, and drops needless escapes. */
 function strictText(inner: string): string {
   const plain = inner.replace(
     /\\(?:u[0-9a-fA-F]{4}|["\\/bfnrt])|\\([\s\S])|"|[\n\r\t]/g,
@@ -97,7 +100,7 @@ function strictText(inner: string): string {
   return `"${plain}"`
 }
 
-/** Bounded text that every store can hold. */
+/** Shortens a text and replaces characters that a store may refuse: U+0000 and lone surrogates. */
 export function boundText(text: string, maxChars: number): string {
   const whole = text.length <= maxChars ? text : `${text.slice(0, maxChars - 1)}…`
   return whole.replaceAll('\u0000', '\uFFFD').toWellFormed()
@@ -116,9 +119,9 @@ function isDeeperThan(text: string, limit: number): boolean {
   return false
 }
 
-/** Only for text that JSON.parse took: what is wrong with one of its keys, or null. */
+/** Returns the fault of a key in a text that JSON.parse accepted, or null. */
 function ambiguousKey(text: string): string | null {
-  // One set of keys per open object, null for an open array.
+  // Keeps one set of keys per open object, and null for an open array.
   const open: (Set<string> | null)[] = []
   for (let at = 0; at < text.length; at++) {
     const char = text[at]
@@ -142,7 +145,7 @@ function ambiguousKey(text: string): string | null {
   return null
 }
 
-/** A JSON object found in text. `problem` is what is wrong with it, and then `value` is null. */
+/** A JSON object in a text. `problem`: why it cannot be read; `value` is then null. */
 export type JsonBlock = {
   value: Record<string, unknown> | null
   problem: string | null
@@ -151,12 +154,12 @@ export type JsonBlock = {
   isLoose?: true
 }
 
-/** More beginnings than this and the text is no answer; it also bounds the work. */
+/** Most JSON objects that are searched for in a text, which also limits the work. */
 const maxBlocks = 16
 
 /**
- * The outermost JSON objects of a text, in order. A broken one is a block with a problem, and
- * nothing inside it is read: no call is dug out of a ruin.
+ * Finds the outermost JSON objects of a text, in order. A broken object is a block with a problem,
+ * and nothing inside it is read.
  */
 export function findBlocks(text: string, maxChars: number): JsonBlock[] {
   const blocks: JsonBlock[] = []
@@ -178,21 +181,21 @@ export function findBlocks(text: string, maxChars: number): JsonBlock[] {
   return blocks
 }
 
-/** Prose has braces too: only `{` with a quote of some kind behind it begins JSON. */
+/** Finds the next `{` that a quote follows, because prose has braces too. */
 function nextOpening(text: string, from: number): number {
   for (let at = text.indexOf('{', from); at !== -1; at = text.indexOf('{', at + 1)) {
     let next = at + 1
     while (next < text.length && ' \t\r\n'.includes(text[next]!)) next += 1
     if (text[next] !== undefined && text[next]! in closing) return at
-    // The blanks were looked at once; do not look again.
+    // Skips the blanks that were already read.
     at = next - 1
   }
   return -1
 }
 
 /**
- * The index after the object or list at `start`; -1 where none begins or ends. `brackets`: with
- * `{}` a list's bracket ends nothing, so that a broken one is passed over whole.
+ * Returns the index after the object or list at `start`, or -1 if none begins or ends. `brackets`:
+ * with `{}`, brackets of lists are ignored, so that a broken object is skipped completely.
  */
 export function endOfValue(text: string, start: number, brackets: '{}' | '{}[]' = '{}[]'): number {
   let depth = 0

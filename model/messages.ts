@@ -1,28 +1,36 @@
 import type { ChatMessage } from '../domain/chat.ts'
+import { withoutNoise } from '../domain/envelope.ts'
 import { fence, inertJson, withoutTemplateTokens } from '../domain/inert-text.ts'
 import { introduceMessage } from '../domain/message.ts'
 import type { Envelope } from '../domain/tool.ts'
 import { cutToFit, parsePrefix } from './cut-result.ts'
-import { nameOfCall, noteShown, type ShownThings, showAnswer, summarize } from './shown-result.ts'
+import { foldedCharacters } from './fold-looks.ts'
+import { coreOf, nameOfCall, noteShown, type ShownThings, showAnswer, summarize } from './shown-result.ts'
 import { cut, type ResultEntry, type TranscriptEntry } from './transcript.ts'
 
-/** The conversation as messages: as much as fits, the newest whole, the oldest a line each. */
+/**
+ * Renders the conversation as messages: the newest entries complete, the oldest as one line each.
+ */
 
-/** The longest result, however much room there is: one flood must not drown the rest. */
+/** Longest result, even if there is more room, because one result must not displace the others. */
 const resultLimitCharacters = 16_000
-/** The rest of a result without room: evidence number, success, and a few of its words. */
+/**
+ * Characters of a result for which there is no room: the number of its row, success, and a few of
+ * its words.
+ */
 const stubCharacters = 300
 const saidCharacters = 140
-/** The longest list of left-out calls. */
+/** Longest list of the calls in omitted turns. */
 const listCharacters = 4_000
 
 /**
- * Stored bodies to load within the budget: the newest results whole, older ones as their rows' head
- * and tail. Reading no others keeps `think` bounded in a long investigation.
+ * Chooses the stored results (bodies) to load within the budget: the newest ones complete, older
+ * ones as the head and tail that their rows hold. This limits the work of `think` in a long
+ * investigation.
  */
 export function bodiesThatFit(entries: readonly TranscriptEntry[], budgetCharacters: number): Set<string> {
   let left = budgetCharacters
-  // Older results may become stubs: the last question matters more than a read of ten turns ago.
+  // Counts older results at their short length, because the last question matters more.
   for (const entry of entries)
     left -= entry.kind === 'result' ? Math.min(stubCharacters, shortLength(entry)) : shortLength(entry)
   const chosen = new Set<string>()
@@ -37,7 +45,7 @@ export function bodiesThatFit(entries: readonly TranscriptEntry[], budgetCharact
 }
 
 function shortLength(entry: TranscriptEntry): number {
-  // What the protocol wraps around each call counts too.
+  // Adds the protocol's overhead for each call.
   if (entry.kind === 'answer')
     return entry.content.length + JSON.stringify(entry.calls).length + 60 * entry.calls.length
   if (entry.kind === 'correction') return entry.text.length
@@ -49,11 +57,14 @@ function messageText({ by, text }: Pick<Extract<TranscriptEntry, { kind: 'messag
   return `${introduceMessage(by)}\n${fence('person_message', text)}`
 }
 
-/** A result as JSON of one level: a long part is cut within its data, and `meta` stays whole. */
+/**
+ * Writes a result as JSON of one level. A long part is cut within its data, and `meta` stays whole.
+ * `ok` is present only if it is false.
+ */
 function resultText(entry: ResultEntry, bodies: ReadonlyMap<string, string>, shown: ShownThings): string {
-  const { ok, error, data: inRow, meta } = entry.envelope
+  const { ok, error, meta } = entry.envelope
   const whole = entry.body ? bodies.get(entry.body.digest) : undefined
-  const data = !entry.body ? inRow : whole === undefined ? parsePrefix(entry.body.head) : JSON.parse(whole)
+  const data = dataOf(entry, whole)
   const isCut = entry.body !== null && whole === undefined
   const known = isCut ? new Map() : shown
   const written =
@@ -62,19 +73,38 @@ function resultText(entry: ResultEntry, bodies: ReadonlyMap<string, string>, sho
   const cut =
     isCut || fitting !== written ? { cut: 'a part of this result is left out: ask for less, or for a part' } : {}
   return inertJson({
-    ok,
+    ...(!ok && { ok }),
     ...(error && { error: plainError(error) }),
     ...(fitting !== undefined && { data: fitting }),
     meta: { ...toldOfMeta(meta, entry.call), ...cut },
   })
 }
 
-/** Without the tool's name, where its call has it: each result stands under its call. */
+/** Returns the answer, or the beginning of it that its row holds. */
+function dataOf({ envelope, body }: ResultEntry, whole: string | undefined): unknown {
+  return !body ? envelope.data : whole === undefined ? parsePrefix(body.head) : JSON.parse(whole)
+}
+
+/**
+ * Shortens an old read to the beginnings of its texts and lists, with how to get the whole again.
+ */
+function foldedText(entry: ResultEntry, bodies: ReadonlyMap<string, string>): string {
+  const { meta } = entry.envelope
+  const data = withoutNoise(dataOf(entry, entry.body ? bodies.get(entry.body.digest) : undefined))
+  const short =
+    cutToFit(data, foldedCharacters) ?? cutToFit(data, 2 * foldedCharacters) ?? cutToFit(coreOf(data), foldedCharacters)
+  if (short === null) return resultText(entry, bodies, new Map())
+  return inertJson({ data: short, meta: { ...toldOfMeta(meta, entry.call), cut: foldedWords } })
+}
+
+const foldedWords = 'the same call reads it again'
+
+/** Leaves out the tool's name if it is that of the call, because each result is under its call. */
 function toldOfMeta({ tool, ...meta }: Envelope['meta'], call: ResultEntry['call']): Envelope['meta'] {
   return tool === undefined || tool === call?.tool ? meta : { tool, ...meta }
 }
 
-/** An error's true flags; the others go without saying. */
+/** Leaves out the false flags of an error, and details for which a model has no use. */
 function plainError({ code, message, details, ...flags }: NonNullable<Envelope['error']>): Record<string, unknown> {
   const { auto_recoverable: _, status: _status, ...told } = details
   return { code, message, ...Object.fromEntries(Object.entries(flags).filter(([, is]) => is)), details: told }
@@ -82,29 +112,48 @@ function plainError({ code, message, details, ...flags }: NonNullable<Envelope['
 
 function stubText({ envelope, body }: ResultEntry): string {
   const said = summarize(envelope.error?.message ?? envelope.data ?? parsePrefix(body?.head ?? ''), saidCharacters)
-  return inertJson({ ok: envelope.ok, said, omitted: 'an older result, cut to fit', meta: { seq: envelope.meta.seq } })
+  return inertJson({
+    ...(!envelope.ok && { ok: false }),
+    said,
+    omitted: 'an older result, cut to fit',
+    meta: { seq: envelope.meta.seq },
+  })
 }
 
 /**
- * Texts of results, those before `kept` as stubs. A stub's hidden part is written out where it
- * comes again.
+ * Writes the texts of results; those before index `kept` are shortened. A part that a shortened
+ * result hides is written out at its next occurrence.
  */
 function textsOf(entries: readonly TranscriptEntry[], bodies: ReadonlyMap<string, string>, kept: number): string[] {
   const shown: ShownThings = new Map()
-  return entries.map((entry, index) => {
+  return withTimes(entries).map((entry, index) => {
     if (entry.kind === 'context') noteShown(entry.value, { where: 'the context', shown })
     if (entry.kind !== 'result') return ''
-    if (index >= kept) return resultText(entry, bodies, shown)
+    if (index >= kept) return entry.isFolded ? foldedText(entry, bodies) : resultText(entry, bodies, shown)
     const whole = resultText(entry, bodies, new Map())
     const stub = stubText(entry)
     return whole.length > stub.length ? stub : whole
   })
 }
 
+/** Keeps the time of a result only if its minute differs from the minute of the result before. */
+function withTimes(entries: readonly TranscriptEntry[]): TranscriptEntry[] {
+  let minute: unknown = null
+  return entries.map((entry) => {
+    if (entry.kind !== 'result' || entry.envelope.meta.at === undefined) return entry
+    const { at, ...meta } = entry.envelope.meta
+    if (String(at).slice(0, 5) !== minute) {
+      minute = String(at).slice(0, 5)
+      return entry
+    }
+    return { ...entry, envelope: { ...entry.envelope, meta } }
+  })
+}
+
 /**
- * The messages for the model: the opening ones as given, then the conversation within the budget.
- * When even short forms do not fit, the oldest results become stubs; answers stay, so that the
- * model knows what it did.
+ * Renders the messages for the model: the opening ones as given, then the conversation within the
+ * budget. If it does not fit, the oldest results are shortened. If even short forms do not fit, the
+ * oldest turns are replaced by a list of their calls, so that the model knows what it did.
  */
 export function renderMessages(
   protocol: 'native' | 'json',
@@ -134,8 +183,8 @@ export function renderMessages(
 }
 
 /**
- * The first answer from which everything fits, when even stubs are too many. A turn is kept whole
- * or not at all.
+ * Finds the first answer from which everything fits, if even short forms are too many. A turn is
+ * kept completely or left out.
  */
 function firstThatFits(
   entries: readonly TranscriptEntry[],
@@ -158,8 +207,8 @@ function firstThatFits(
 }
 
 /**
- * Calls of left-out turns, with each one's result in a few words: a loop begins where nobody
- * remembers.
+ * Lists the calls of omitted turns, each with its result in a few words, so that the model does not
+ * repeat them.
  */
 function leftOut(entries: readonly TranscriptEntry[], maxCharacters: number): ChatMessage[] {
   const turns = entries.filter((entry) => entry.kind === 'answer').length
@@ -189,11 +238,14 @@ function leftOut(entries: readonly TranscriptEntry[], maxCharacters: number): Ch
   return [{ role: 'user', content }]
 }
 
-/** The last of people's left-out messages stay, cut: they are short and outweigh an old result. */
+/**
+ * Limits for the last omitted messages and denials of people. They are kept, shortened, because
+ * they are short and matter more than an old result.
+ */
 const maxKept = 5
 const keptCharacters = 300
 
-/** What people said no to, with their words. */
+/** Lists the calls that people denied, with people's words. */
 function deniedAmong(entries: readonly TranscriptEntry[]): string[] {
   return entries.flatMap((entry) => {
     if (entry.kind !== 'result' || entry.envelope.error?.details.rule !== 'DENIED') return []
@@ -202,7 +254,7 @@ function deniedAmong(entries: readonly TranscriptEntry[]): string[] {
   })
 }
 
-/** Left-out turns' remains: how hypotheses stood, what people denied, and what they wrote. */
+/** Keeps from omitted turns the states of hypotheses, the denials, and people's messages. */
 function stillTold(entries: readonly TranscriptEntry[]): string[] {
   const denied = deniedAmong(entries).slice(-maxKept)
   const causes = entries.flatMap((entry) => (entry.kind === 'answer' && entry.causes ? [entry.causes] : [])).at(-1)

@@ -1,7 +1,7 @@
 import type { z } from 'zod'
 import { readLooseJson } from './json.ts'
 
-/** A value in another form than the schema's: as written, and as read. */
+/** A value in another form than the schema's: as the model wrote it, and as it is read. */
 type PlainValue = { field: string; from: unknown; to: unknown }
 
 type Path = readonly PropertyKey[]
@@ -11,9 +11,9 @@ const maxShownCharacters = 200
 const absent = Symbol('absent')
 
 /**
- * Reads arguments by their schema where a value's meaning is plain: null or empty text for an
- * optional field is absent, digits are a number, `"true"` is true, JSON in a text is the list or
- * object. Any other value stays, taken or refused.
+ * Converts arguments to the types of their schema if a value's meaning is plain: null or empty text
+ * for an optional field is absent, digits are a number, `"true"` is true, JSON in a text is the
+ * list or object. Any other value stays.
  */
 export function readPlainValues(
   input: z.ZodType,
@@ -33,13 +33,13 @@ export function readPlainValues(
 
 type Reading = { arguments: Record<string, unknown>; read: PlainValue }
 
-/** The first reading of a value that its schema takes. */
+/** Returns the arguments with the first reading of a value that the schema accepts. */
 function readAt(input: z.ZodType, given: Record<string, unknown>, path: Path): Reading | null {
   if (path.length === 0) return null
   const from = path.reduce<unknown>((value, key) => (value as Record<PropertyKey, unknown> | undefined)?.[key], given)
   for (const to of readingsOf(from)) {
     const next = replaced(given, path, to) as Record<string, unknown>
-    // Faults within a read list or object come next.
+    // Accepts a reading whose inner fields still have faults, because a later pass corrects these.
     const isTaken = !input.safeParse(next).error?.issues.some((issue) => issue.path.join('\n') === path.join('\n'))
     if (!isTaken) continue
     const shown = typeof from === 'string' ? from.slice(0, maxShownCharacters).toWellFormed() : from

@@ -9,28 +9,30 @@ import { findWrittenCalls, type Shown } from './written-calls.ts'
 type Protocol = 'native' | 'json'
 
 type ParseLimits = {
-  /** An answer with more calls is useless. Of a readable one the first `callsPerAnswer` run. */
+  /**
+   * Most calls that make an answer usable. Of a usable answer the first `callsPerAnswer` calls run.
+   */
   maxCalls: number
   /** Most characters of one call's arguments, or of one JSON block. */
   maxArgumentChars?: number
   /** Most characters of text that are kept. */
   maxTextChars?: number
-  /** Whether there is such a tool, however spelled: a call in any JSON's form needs one. */
+  /** Whether there is such a tool, however spelled. A call in plain JSON needs one. */
   isKnown?: (tool: string) => boolean
-  /** Was a text copied from what this run was shown? It is no call then. */
+  /** Whether the model copied a text from what this run was shown; such a text is not a call. */
   wasShown?: Shown
 }
 
 /**
- * A call as the model proposed it. `arguments: null` with a `problem`: unreadable; it becomes a
- * refused row with that reason, and is never sent with guessed arguments.
+ * A call as the model proposed it. If it is unreadable, `arguments` is null and `problem` has the
+ * reason: the call becomes a refused row with that reason, and never runs with guessed arguments.
  */
 export type ParsedCall = {
   tool: string
   arguments: Record<string, unknown> | null
   raw: string
   problem: string | null
-  /** How the call was written, where it came as text or as JSON that was put right. */
+  /** The form of a call that was written as text or as JSON that had to be corrected. */
   written?: CallForm | 'loose_json'
 }
 
@@ -46,13 +48,13 @@ type CorrectionCode =
   | 'too_many_calls'
   | 'too_long'
   | 'cut_off'
-  /** A tool call in the text that cannot be read. */
+  /** The text has an unreadable tool call. */
   | 'call_as_text'
 
 export type ParsedAnswer =
   | { kind: 'calls'; calls: ParsedCall[]; text: string }
   | { kind: 'final'; text: string; confidence: Confidence | null; claims: Claim[] }
-  /** `text` is what the model reads. */
+  /** `text` is the message to the model. */
   | { kind: 'correction'; code: CorrectionCode; text: string }
 
 const anyObject = { type: 'object', additionalProperties: true }
@@ -66,7 +68,7 @@ const claimForm = {
   },
   required: ['kind', 'text', 'quotes'],
 }
-/** The form of an answer by the JSON protocol, for servers that hold a model to a schema. */
+/** Schema of an answer in the JSON protocol, for servers that enforce a schema. */
 export const answerForm: Record<string, unknown> = {
   anyOf: [
     wrapped('tool_call', { name: { type: 'string' }, parameters: anyObject }, ['name', 'parameters']),
@@ -90,11 +92,13 @@ function wrapped(name: string, properties: Record<string, unknown>, required: st
 type Answer = Pick<ChatAnswer, 'content' | 'toolCalls' | 'reasoning'> & { finishReason?: string }
 type Limits = Required<ParseLimits>
 
-/** Beyond this an answer is not searched at all. */
+/** Longest answer, in characters, that is searched for calls. */
 const maxContentChars = 400_000
 const maxToolChars = 128
 
-/** The proposals of a model's answer. Pure and total: never throws, and stays within the limits. */
+/**
+ * Reads the calls that a model's answer proposes. Pure and total: never throws, keeps the limits.
+ */
 export function parseAnswer(protocol: Protocol, answer: Answer, limits: ParseLimits): ParsedAnswer {
   const bounds: Limits = {
     maxArgumentChars: 64_000,
@@ -141,7 +145,7 @@ function tooManyCalls(count: number, { maxCalls }: Limits): ParsedAnswer {
   return correction('too_many_calls', text)
 }
 
-/** What a model reads whose call stands in its text and cannot be read. */
+/** Builds the correction for an unreadable call that was written as text. */
 function unreadCall(piece: string): ParsedAnswer {
   return correction(
     'call_as_text',
@@ -149,7 +153,10 @@ function unreadCall(piece: string): ParsedAnswer {
   )
 }
 
-/** Nothing for arguments means none; a text or fence with the object means the object. */
+/**
+ * Reads the arguments of a native call. An empty text means no arguments; an object in a JSON text
+ * or in a fence is taken as the object.
+ */
 function readArguments(raw: string, maxChars: number): ReturnType<typeof readLooseJson> {
   if (raw.trim() === '') return { ok: true, value: {}, isLoose: true }
   const unfenced = /^\s*```(?:json)?\s*([\s\S]*?)\s*```\s*$/.exec(raw)?.[1]
@@ -160,7 +167,7 @@ function readArguments(raw: string, maxChars: number): ReturnType<typeof readLoo
 }
 
 /**
- * A reasoning model may end its thought with the call and say nothing more. The thought is kept
+ * Reads calls at the end of the reasoning if the answer has no other text. The reasoning is stored
  * nowhere.
  */
 function callsInThought({ content, reasoning = '' }: Answer, limits: Limits): ParsedAnswer | null {
@@ -186,8 +193,8 @@ function callsOf({ calls, form }: WrittenCalls, text: string, limits: Limits): P
 }
 
 /**
- * Text of a model with native tools. Servers with a failed tool parser leave the call in the text:
- * it counts at the answer's end. A quoted call, as from a log, is prose.
+ * Reads the text of a model with native tools. If a server's tool parser fails, the call stays in
+ * the text; it counts only at the answer's end. A quoted call, such as one from a log, is prose.
  */
 function parseNativeText(content: string, isCut: boolean, limits: Limits): ParsedAnswer {
   const found = findWrittenCalls(content, { ...limits, maxChars: limits.maxArgumentChars })
@@ -248,7 +255,7 @@ function judgeBlocks(all: JsonBlock[], content: string, isCut: boolean, limits: 
   return final ?? wrongShape(raw)
 }
 
-/** The same object written twice is meant once. */
+/** Drops repetitions of the same object. */
 function withoutTwins(blocks: JsonBlock[]): JsonBlock[] {
   const seen = new Set<string>()
   return blocks.filter(({ value }) => {
@@ -257,7 +264,9 @@ function withoutTwins(blocks: JsonBlock[]): JsonBlock[] {
   })
 }
 
-/** `{ name, parameters }`; models trained on native tools write `arguments` for it. */
+/**
+ * Reads `{ name, parameters }`; models that were trained on native tools write `arguments` instead.
+ */
 function callOf(value: unknown, raw: string, isLoose: boolean): ParsedCall | null {
   const name = isObject(value) ? (value.name ?? value.function) : null
   if (!isObject(value) || typeof name !== 'string' || name.trim() === '') return null
@@ -265,7 +274,7 @@ function callOf(value: unknown, raw: string, isLoose: boolean): ParsedCall | nul
   const given = Object.hasOwn(value, 'arguments') ? value.arguments : value.parameters
   const isText = typeof given === 'string'
   const read = isText ? readLooseJson(given, raw.length) : null
-  // A tool without parameters needs none.
+  // Accepts a call without parameters, because some tools need none.
   const found = given === undefined ? {} : read?.ok ? read.value : given
   const written = isLoose || isText || typeof value.name !== 'string' ? { written: 'loose_json' as const } : {}
   return isObject(found)
@@ -285,7 +294,7 @@ function finalOf(value: unknown, limits: Limits): ParsedAnswer | null {
   }
 }
 
-/** Readable claims; an unreadable one claims nothing, and no answer is refused for it. */
+/** Reads the readable claims. An unreadable claim is dropped, and no answer is refused for it. */
 function claimsOf(value: unknown): Claim[] {
   if (!Array.isArray(value)) return []
   return value.slice(0, maxClaims).flatMap((each) => {
@@ -309,7 +318,10 @@ function has(block: JsonBlock, key: 'tool_call' | 'final_answer'): boolean {
   return block.value !== null && Object.hasOwn(block.value, key)
 }
 
-/** Whether this block is for us, or JSON in prose. A broken one counts with one of our keys. */
+/**
+ * Whether this block is an answer, and not JSON in prose. A broken block counts if it begins with
+ * one of our keys.
+ */
 function speaks(block: JsonBlock, content: string): boolean {
   if (block.value === null) return /^\{\s*"(tool_call|final_answer)"/.test(content.slice(block.start))
   return has(block, 'tool_call') || has(block, 'final_answer')

@@ -5,8 +5,7 @@ import { readPlainValues } from './plain-values.ts'
 import type { ParsedCall } from './protocol.ts'
 
 /**
- * The call by the tool's name and with meant values, beside what the model wrote where that
- * differs. Pure and total.
+ * Corrects a call's tool name and values, and keeps the model's own if they differ. Pure and total.
  */
 export function readCall(
   { tool: spelled, arguments: given, written }: ParsedCall,

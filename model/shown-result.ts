@@ -1,19 +1,26 @@
 import { withoutNoise } from '../domain/envelope.ts'
 import { inlineCharacters, type RunbookMatch } from '../domain/runbook.ts'
-import { cutCommands } from './cut-result.ts'
+import { cutCommands, sizeOf } from './cut-result.ts'
+import { isObject } from './json.ts'
 
 /**
- * An attempt's things as shown: each whole once, later only its changes. Filled in the transcript's
- * order.
+ * Resources and other objects as an attempt was shown them: each completely once, later only its
+ * changes. Filled in the transcript's order.
  */
 export type ShownThings = Map<string, { where: string; fields: Fields }>
 type Fields = Record<string, unknown>
 
-/** Less than this is said again: a reference would not be shorter. */
+/** Characters that a reference must save; for shorter texts the repetition stays. */
 const minSaved = 20
-/** Shorter, and what an answer repeats of its call costs less than a reader who misses it. */
+/**
+ * Shortest repetition of a call's text that is dropped. A shorter one stays, so that a reader does
+ * not miss it.
+ */
 const minEchoCharacters = 24
-/** What names a thing or says how it is: short, and what a claim quotes, so each answer has it. */
+/**
+ * Fields that name an object or its state. They are short, and claims quote them, so every answer
+ * shows them.
+ */
 const always = [
   'kind',
   'id',
@@ -29,15 +36,13 @@ const always = [
   'running',
   'host',
   'startsAt',
+  'source',
 ]
 const maxAlwaysCharacters = 100
 
-const isObject = (value: unknown): value is Fields =>
-  value !== null && typeof value === 'object' && !Array.isArray(value)
-
 /**
- * Names by which a thing of an answer is known again. A device's own words go by the device: two
- * have a process 1.
+ * Returns a name by which an object of an answer is recognised later. It includes the device for a
+ * device's own objects, because two devices may both have a process 1.
  */
 function nameOf(fields: Fields, device: string | null): string | null {
   const { id, kind, name, startsAt, labels, vm, reason, pid, start_time: started, body } = fields
@@ -53,9 +58,9 @@ function nameOf(fields: Fields, device: string | null): string | null {
 }
 
 /**
- * An answer as the model sees it: without noise, and of an earlier thing only what differs now,
- * with `rest` for the place of the rest. A lost field is null. `call`: the very same call, whose
- * answer is compared whole.
+ * Shows an answer to the model without noise. Of an object that was shown before it shows only the
+ * differences, and `rest` says where the others are. A field that is gone is null. `call`: the call
+ * of the answer, which is compared as a whole with that of an identical call.
  */
 export function showAnswer(answer: unknown, call: Call | undefined, where: Omit<At, 'device'>): unknown {
   const data = cutCommands(dropEcho(dropDevice(answer, call?.arguments?.on), call))
@@ -66,13 +71,16 @@ export function showAnswer(answer: unknown, call: Call | undefined, where: Omit<
 
 type Call = { tool: string; arguments: Fields | null }
 
-/** The same call has the same name, whatever sentence argues for it. */
+/** Returns a name that is the same for calls that differ only in `reason`. */
 export function nameOfCall({ tool, arguments: args }: Call): string {
   const { reason: _, ...named } = args ?? {}
   return `${tool} ${JSON.stringify(named)}`
 }
 
-/** Without the device that was asked. Where another one answered, the answer names it. */
+/**
+ * Drops the device if it is the one that the call named. If another device answered, the answer
+ * names it.
+ */
 function dropDevice(answer: unknown, on: unknown): unknown {
   if (!isObject(answer) || !isObject(answer.on) || answer.on.id !== on) return answer
   const { on: _, device, ...data } = answer
@@ -80,8 +88,8 @@ function dropDevice(answer: unknown, on: unknown): unknown {
 }
 
 /**
- * Without long texts that the call gave under the same name, such as a query: they stand right
- * above.
+ * Drops long texts that the call gave under the same name, such as a query, because the call is
+ * right above.
  */
 function dropEcho(answer: unknown, call: Call | undefined): unknown {
   const given = call?.arguments ?? {}
@@ -90,34 +98,83 @@ function dropEcho(answer: unknown, call: Call | undefined): unknown {
   if (!isObject(answer)) return answer
   const without = (fields: Fields): Fields =>
     Object.fromEntries(Object.entries(fields).filter((entry) => !isEcho(entry)))
-  const { summary } = answer
-  return { ...without(answer), ...(isObject(summary) && { summary: without(summary) }) }
+  const { summary, about } = answer
+  const { about: _, ...others } = answer
+  return {
+    ...without(isNamed(about, given) ? others : answer),
+    ...(isObject(summary) && { summary: withoutAsked(without(summary), given) }),
+  }
 }
 
 /**
- * The context without repeats: empty parts, alerts of the incident itself, and a runbook that an
- * annotation names.
+ * Returns a summary without the window of its call, and without labels that the query itself names.
+ */
+function withoutAsked({ sharedLabels, ...summary }: Fields, { promql, window }: Fields): Fields {
+  const query = typeof promql === 'string' ? promql : ''
+  const names = new Set(query.split(/[^\w:]+/))
+  // Compares whole names: a query with `exported_instance` does not name an `instance`.
+  const matched = new Set([...query.matchAll(/\w+="[^"\\]*"/g)].map(([text]) => text))
+  const isAsked = ([key, value]: [string, unknown]) =>
+    matched.has(`${key}="${value}"`) || (key === '__name__' && names.has(String(value)))
+  const labels = isObject(sharedLabels) ? Object.entries(sharedLabels).filter((each) => !isAsked(each)) : []
+  const { window: of, ...rest } = summary
+  return {
+    ...(of === window ? rest : summary),
+    ...(labels.length > 0 && { sharedLabels: Object.fromEntries(labels) }),
+  }
+}
+
+/** Whether the call names each object that its answer is about, as a query does by its instance. */
+function isNamed(about: unknown, given: Fields): boolean {
+  // Compares whole words: a call that names db-10 does not name db-1.
+  const words = JSON.stringify(given).split(/[^\w.-]+/)
+  // Accepts a host name for the part before its first dot, but not a number for the part before its
+  // point.
+  const isWord = (id: string) => words.some((word) => word === id || (/\D/.test(id) && word.startsWith(`${id}.`)))
+  return Array.isArray(about) && about.length > 0 && about.every((thing) => isObject(thing) && isWord(String(thing.id)))
+}
+
+/**
+ * Shows the context without empty parts and without repeats: alerts of the incident itself, and a
+ * runbook that an annotation names.
  */
 export function showContext(context: Fields): Fields {
   const { alerts, activeAlerts, ...others } = context
-  const own = (Array.isArray(alerts) ? alerts : []).filter(isObject).map((alert) => {
-    const { runbook, ...more } = alert
-    const isTold = isObject(more.annotations) && Object.values(more.annotations).includes(runbook)
-    return isTold ? more : alert
-  })
+  const raw = (Array.isArray(alerts) ? alerts : []).filter(isObject)
+  const own = raw.map((alert) => showOwn(alert, context.incident))
   const isOwn = (alert: unknown) =>
-    isObject(alert) && own.some(({ name, labels }) => name === alert.name && isSame(labels, alert.labels))
+    isObject(alert) && raw.some(({ name, labels }) => name === alert.name && isSame(labels, alert.labels))
   const active = (Array.isArray(activeAlerts) ? activeAlerts : []).filter((alert) => !isOwn(alert))
   const parts = Object.entries({ ...others, activeAlerts: active }).filter(
     ([, value]) => value !== null && !(Array.isArray(value) && value.length === 0),
   )
   const { incident, ...rest } = Object.fromEntries(parts)
-  return withoutNoise({ incident, alerts: own, ...rest }) as Fields
+  // Leaves out the status, because the incident is obviously being investigated.
+  const { status: _, ...about }: Fields = isObject(incident) ? incident : {}
+  return withoutNoise({ incident: about, alerts: own, ...rest }) as Fields
 }
 
 /**
- * Texts that the first messages hold whole, for comparing later answers: context and fitting
- * runbook.
+ * Shows an alert of the incident, without what the incident already has, and without a runbook that
+ * an annotation names.
+ */
+function showOwn(alert: Fields, incident: unknown): Fields {
+  const { severity, title } = isObject(incident) ? incident : {}
+  const { runbook, labels, annotations, ...more } = alert
+  const without = (fields: unknown, isSaid: (key: string, value: unknown) => boolean) =>
+    isObject(fields) ? Object.fromEntries(Object.entries(fields).filter(([key, value]) => !isSaid(key, value))) : fields
+  const isTold = isObject(annotations) && Object.values(annotations).includes(runbook)
+  return {
+    ...more,
+    labels: without(labels, (key, value) => key === 'severity' && value === severity),
+    annotations: without(annotations, (key, value) => key === 'summary' && String(title).startsWith(String(value))),
+    ...(!isTold && runbook !== undefined && { runbook }),
+  }
+}
+
+/**
+ * Returns the contents of the first messages with which later answers are compared: the context,
+ * and the chosen runbook if it is shown there.
  */
 export function shownFirst(context: Fields, runbooks: RunbookMatch | null): unknown {
   const { chosen = null } = runbooks ?? {}
@@ -125,16 +182,16 @@ export function shownFirst(context: Fields, runbooks: RunbookMatch | null): unkn
   return [context, { name: chosen.name, body: chosen.body }]
 }
 
-/** The device that answered; null where it was no device. */
+/** Returns the id of the device that answered; null if there was none. */
 function deviceIn(answer: unknown): string | null {
   const on = isObject(answer) ? answer.on : undefined
   return isObject(on) && typeof on.id === 'string' ? on.id : null
 }
 
-/** Where an answer is shown, what was shown before it, and the device whose answer it is. */
+/** The place where an answer is shown, what was shown before it, and the device that answered. */
 type At = { where: string; shown: ShownThings; device: string | null }
 
-/** Notes things that the model was shown in another place, such as the context. */
+/** Records objects that the model was shown elsewhere, such as in the context. */
 export function noteShown(value: unknown, at: Omit<At, 'device'>): void {
   showValue(value, { ...at, device: null })
 }
@@ -148,7 +205,10 @@ function showValue(value: unknown, at: At): unknown {
 
 function showFields(raw: Fields, at: At): Fields {
   const kept = Object.entries(withoutNoise(raw) as Fields)
-  return Object.fromEntries(kept.map(([key]) => [key, showValue(raw[key], at)]))
+  // Leaves labels as they are: a label set is not an object with a name, and has no alert name
+  // here.
+  const isPlain = (key: string) => key === 'labels' || typeof raw[key] === 'string'
+  return Object.fromEntries(kept.map(([key, value]) => [key, isPlain(key) ? value : showValue(raw[key], at)]))
 }
 
 function showThing(raw: Fields, name: string, at: At): unknown {
@@ -157,14 +217,15 @@ function showThing(raw: Fields, name: string, at: At): unknown {
   const short = before ? changesOf(raw, fields, before) : null
   const written = showFields(raw, at)
   if (short && sizeOf(written) - sizeOf(short) >= minSaved) return short
-  // Only what is written out here can later answers be compared with.
+  // Remembers the object only if it is written out here, because later answers can only be compared
+  // with what the model saw.
   if (sizeOf(written) === sizeOf(fields)) at.shown.set(name, { where: at.where, fields })
   return written
 }
 
 /**
- * Whether `always`' fields tell a reader which thing is meant: alerts of one name may differ in
- * labels alone.
+ * Whether the fields of `always` identify the object for a reader. They do not if alerts with one
+ * name differ only in labels.
  */
 function isPlainName(name: string, { name: called, startsAt }: Fields, shown: ShownThings): boolean {
   if (startsAt === undefined || shown.get(name)?.fields.startsAt === startsAt) return true
@@ -172,8 +233,8 @@ function isPlainName(name: string, { name: called, startsAt }: Fields, shown: Sh
 }
 
 /**
- * Differences from before; null where this answer lacks a part of then, so that nothing is known of
- * the rest.
+ * Returns the differences from an earlier answer. Null if this answer lacks a field of the earlier
+ * one, so that the rest is unknown.
  */
 function changesOf(
   raw: Fields,
@@ -185,7 +246,7 @@ function changesOf(
     ([key, value]) => (always.includes(key) && sizeOf(value) <= maxAlwaysCharacters) || !isSame(value, before[key]),
   )
   const gone = Object.keys(before).filter((key) => !(key in now))
-  // Another time of the same alert: which of those before is meant.
+  // Adds the earlier start time of the same alert, which identifies the earlier one.
   const time = 'startsAt' in before && before.startsAt !== now.startsAt ? `, startsAt ${before.startsAt}` : ''
   const rest = `unchanged since ${where}${time}`
   return { ...Object.fromEntries([...kept, ...gone.map((key) => [key, raw[key]])]), rest }
@@ -193,16 +254,28 @@ function changesOf(
 
 const isSame = (a: unknown, b: unknown): boolean => a === b || (b !== undefined && sorted(a) === sorted(b))
 
-/** Equal for any order of keys: a row is read back in another than it was written. */
+/**
+ * Returns a text that is equal for any order of keys, because a stored row is read back in another
+ * order.
+ */
 function sorted(value: unknown): string {
   return JSON.stringify(value, (_key, inner) =>
     isObject(inner) ? Object.fromEntries(Object.entries(inner).sort(([a], [b]) => (a < b ? -1 : 1))) : inner,
   )
 }
 
-const sizeOf = (value: unknown): number => JSON.stringify(value)?.length ?? 0
+/** Keeps fields that name objects and their states, and fields that contain objects or lists. */
+export function coreOf(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(coreOf)
+  if (!isObject(value)) return value
+  const kept = Object.entries(value).filter(([key, inner]) => always.includes(key) || typeof inner === 'object')
+  return Object.fromEntries(kept.map(([key, inner]) => [key, coreOf(inner)]))
+}
 
-/** An answer in a few words: its first plain fields, then names and states of its list. */
+/**
+ * Summarizes an answer in words: its first plain fields, then names and states of the items of its
+ * lists.
+ */
 export function summarize(data: unknown, maxCharacters: number): string {
   const words: string[] = []
   const visit = (value: unknown, key: string, depth: number): void => {
@@ -218,7 +291,7 @@ export function summarize(data: unknown, maxCharacters: number): string {
   return all.length <= maxCharacters ? all : `${all.slice(0, maxCharacters - 1).toWellFormed()}…`
 }
 
-/** What a claim would quote first. */
+/** Sorts fields so that those which a claim would quote come first. */
 function inOrder(fields: Fields): [string, unknown][] {
   const first = [...always, 'reason', 'detail', 'exit_code']
   const rank = ([key]: [string, unknown]) => (first.includes(key) ? first.indexOf(key) : first.length)

@@ -1,6 +1,6 @@
 import { findBlocks } from './json.ts'
 
-/** Marks of reasoning that a server leaves in the text: the templates' tags, whole words. */
+/** Marks of reasoning that a server leaves in the text: the tags of the models' chat templates. */
 const marks: [open: string, close: string][] = [
   ['<think>', '</think>'],
   ['<thinking>', '</thinking>'],
@@ -13,7 +13,7 @@ const marks: [open: string, close: string][] = [
   ['<|channel|>analysis<|message|>', '<|end|>'],
 ]
 
-/** What else stands around an answer that a server did not take apart. */
+/** Other marks of chat templates that a server leaves around an unparsed answer. */
 const frames =
   /<\|start\|>assistant|<\|channel\|>(?:final|commentary)<\|message\|>|<\|(?:START|END)_RESPONSE\|>|<\|return\|>/g
 
@@ -26,8 +26,9 @@ const maxJsonCharacters = 400_000
 type Mark = { at: number; end: number; pair: number; isOpening: boolean }
 
 /**
- * The text without reasoning: between two marks, after one never closed, and before one never
- * opened, since templates open it for the model. A mark within a whole JSON object is content.
+ * Removes reasoning: between two marks, after a mark that is never closed, and before a mark that
+ * was never opened, because templates open the reasoning for the model. A mark within a complete
+ * JSON object is content.
  */
 export function withoutThoughts(text: string): string {
   const found = marksIn(text)
@@ -40,7 +41,8 @@ export function withoutThoughts(text: string): string {
       kept.push(text.slice(at, mark.at))
       open = mark
     } else if (open === null) {
-      // Closed without an opening: all before it was thought.
+      // Drops all text before a closing tag without an opening one, because that text was
+      // reasoning.
       kept.length = 0
       at = mark.end
     } else if (!mark.isOpening && mark.pair === open.pair) {
@@ -60,9 +62,9 @@ function marksIn(text: string): Mark[] {
     const word = match[0].toLowerCase()
     const pair = marks.findIndex((each) => each.some((mark) => mark.toLowerCase() === word))
     const isOpening = marks[pair]![0].toLowerCase() === word
-    // A thought holds drafts of JSON too: within it every mark of its kind counts.
+    // Counts every mark within reasoning, because reasoning also contains drafts of JSON.
     const isQuoted = open === null && objects.some(({ start, end }) => match.index >= start && match.index < end)
-    // `<|end|>` ends any message of its template.
+    // Ignores `<|end|>` outside reasoning, because it ends any message of its template.
     if (isQuoted || (open === null && !isOpening && match[0] === '<|end|>')) continue
     if (isOpening) open ??= pair
     else if (open === pair) open = null

@@ -6,32 +6,37 @@ import { isCallOfCode } from '../domain/step-key.ts'
 import type { Envelope } from '../domain/tool.ts'
 import { withoutThoughts } from './thoughts.ts'
 
-/** Calls of an answer that are run, in order; the others come back as `NOT_RUN`. */
+/** Most calls of an answer that run, in order; further calls return as `NOT_RUN`. */
 export const callsPerAnswer = 8
 
-/** One thing said, before it is known how much of it fits. */
+/** One entry of the conversation, before it is known how much of it fits into a request. */
 export type TranscriptEntry =
-  /** `causes`: how the hypotheses stood after it. */
+  /** `causes`: the states of the hypotheses after this answer. */
   | { kind: 'answer'; content: string; calls: ProposedCall[]; causes?: string[] }
-  /** `call`: what was proposed; absent in scripted worlds. */
+  /** `call`: the proposed call; absent in scripted worlds. */
   | {
       kind: 'result'
       callId: string
       envelope: Envelope
       body: BodyRef | null
       call?: Pick<ProposedCall, 'tool' | 'arguments'>
+      /** True for an old read, of which only the beginnings are shown. */
+      isFolded?: true
     }
   | { kind: 'correction'; text: string }
-  /** What a person wrote to the run. */
+  /** A message from a person to the run. */
   | { kind: 'message'; by: string; text: string }
-  /** What the opening messages hold: no message, but later answers repeat none of it. */
+  /**
+   * Contents of the opening messages. The entry is not a message, but later answers do not repeat
+   * its contents.
+   */
   | { kind: 'context'; value: unknown }
 export type ResultEntry = Extract<TranscriptEntry, { kind: 'result' }>
 
 /**
- * Folds an attempt's rows into the conversation, oldest first. Every proposed call has exactly one
- * result, as the native protocol demands: the tool's answer, the refusal or denial, or that it was
- * not run.
+ * Builds the conversation from an attempt's rows, oldest first. Every proposed call has exactly one
+ * result, as the native protocol requires: the tool's answer, the refusal or denial, or that the
+ * call was not run.
  */
 export function conversation(events: readonly IncidentEvent[], attempt: number): TranscriptEntry[] {
   const entries: TranscriptEntry[] = []
@@ -52,10 +57,11 @@ export function conversation(events: readonly IncidentEvent[], attempt: number):
     if (event.attempt !== attempt) continue
     switch (event.kind) {
       case 'model_answered': {
-        // A message stands before the answer whose request held it first, whenever it was written.
+        // Places a message before the answer whose request first contained it, whenever the message
+        // was written.
         tell((seq) => event.metadata.read?.includes(seq) === true)
         const { content, calls } = event.metadata
-        // Rows of earlier versions may hold what the model thought.
+        // Removes reasoning, which rows of earlier versions may hold.
         entries.push({ kind: 'answer', content: withoutThoughts(content), calls })
         for (const result of calls.map(openResult)) {
           results.set(result.callId, result)
@@ -70,7 +76,8 @@ export function conversation(events: readonly IncidentEvent[], attempt: number):
         break
       case 'tool_finished': {
         const { callId, result, body, tool } = event.metadata
-        // The model reads corrections by code; else it takes the answer for one to its own words.
+        // Reports the corrections that code made, because the result belongs to a call that differs
+        // from the model's own words.
         const corrected = corrections.get(callId) ?? []
         const at = event.at.slice(11, 19)
         const meta = { ...result.meta, seq: event.seq, tool, at, ...(corrected.length > 0 && { corrected }) }
@@ -101,7 +108,10 @@ export function conversation(events: readonly IncidentEvent[], attempt: number):
   return entries.filter((entry) => !isLookInVain(entry, results))
 }
 
-/** Code's look stands there like the model's, in its own answer, which both protocols can say. */
+/**
+ * Shows a read that code made like one of the model's, in a separate answer, which both protocols
+ * can express.
+ */
 function lookOfCode(
   { metadata: { callId: id, tool, arguments: given } }: IncidentEvent<'call_judged'>,
   results: Map<string, ResultEntry>,
@@ -112,7 +122,10 @@ function lookOfCode(
   return [{ kind: 'answer', content: '', calls: [call] }, result]
 }
 
-/** A read has nothing to verify, also where a person allowed it. */
+/**
+ * Adds a write's verification to its result. A read has nothing to verify, even if a person allowed
+ * it.
+ */
 function addVerification(result: ResultEntry | undefined, { seq, metadata }: IncidentEvent<'verification'>): void {
   const { steps, outcome, postcondition, observed } = metadata
   if (!result || observed === readObserved) return
@@ -120,26 +133,25 @@ function addVerification(result: ResultEntry | undefined, { seq, metadata }: Inc
 }
 
 /**
- * Whether it is code's look without a finding: the model did not ask, and looks itself if it wants
- * to know.
+ * Whether an entry belongs to a failed read by code, which is left out: the model did not ask for
+ * it and can read itself.
  */
 function isLookInVain(entry: TranscriptEntry, results: ReadonlyMap<string, ResultEntry>): boolean {
   const id = entry.kind === 'result' ? entry.callId : entry.kind === 'answer' ? entry.calls[0]?.id : undefined
   return id !== undefined && isCallOfCode(id) && !results.get(id)?.envelope.ok
 }
 
-/** What a proposed call came to as long as no row says otherwise. */
+/** Builds the result of a proposed call for which no row has a result yet. */
 function openResult(call: ProposedCall, index: number): ResultEntry {
   const envelope = notRun(call.tool, index >= callsPerAnswer)
   return { kind: 'result', callId: call.id, envelope, body: null, call }
 }
 
 /**
- * The same conversation, with the limits in its last message. Only there: earlier messages stay as
- * sent.
+ * Adds the limits to the last message only, because earlier messages must stay as they were sent.
  */
 export function withStanding(entries: readonly TranscriptEntry[], standing: string): TranscriptEntry[] {
-  // What people wrote stands behind it, and is theirs.
+  // Ignores people's messages, which come after it.
   const at = entries.findLastIndex(({ kind }) => kind !== 'message')
   const last = entries[at]
   if (last?.kind === 'correction') return entries.with(at, { ...last, text: `${last.text} (${standing})` })
@@ -177,8 +189,8 @@ function denied(event: IncidentEvent<'approval_decided'>): Envelope {
 }
 
 /**
- * A short piece of a model's words for a message back: one line, `maxChars` code points at most,
- * nothing that moves a terminal, hides text or closes its quotes.
+ * Quotes a model's words in a message to the model: one line of at most `maxChars` code points,
+ * with nothing that controls a terminal, hides text or closes the quotes.
  */
 export function quote(text: string, maxChars = 120): string {
   const start = text.slice(0, maxChars * 8)
@@ -194,7 +206,7 @@ export function quote(text: string, maxChars = 120): string {
 
 const maxArgumentCharacters = 120
 
-/** A piece of what a call was given. */
+/** Shortens the text of a call's arguments. */
 export function cut(text: string): string {
   return text.length <= maxArgumentCharacters ? text : `${text.slice(0, maxArgumentCharacters - 1).toWellFormed()}…`
 }

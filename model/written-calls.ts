@@ -2,23 +2,23 @@ import { beginning, readCallsToEnd, type WrittenCalls } from './call-forms.ts'
 import { findBlocks } from './json.ts'
 
 /**
- * Calls that a model wrote as text, where the server does not take calls apart: they count at the
- * answer's end, never where the text only speaks of one. Such a call is judged like any other.
+ * Calls that a model wrote as text, for servers that do not parse them. They count only at the
+ * answer's end, never where the text only mentions a call. Such a call is judged like a parsed one.
  */
 
 type FoundCalls =
-  | (WrittenCalls & { kind: 'calls' /** Where they begin. */; start: number })
-  /** A call begins at the end of the answer and cannot be read. */
+  | (WrittenCalls & { kind: 'calls' /** Index where the calls begin. */; start: number })
+  /** An unreadable call at the end of the answer. */
   | { kind: 'unread'; start: number }
   | null
 
 /**
- * The source that a call was copied from, if any: results, context and people's messages, as shown
- * to this run.
+ * Returns whether a text was copied from results, context or people's messages that this run was
+ * shown.
  */
 export type Shown = (text: string) => boolean
 
-/** More beginnings than this and the text is no answer. */
+/** Most places in a text where a call may begin that are tried. */
 const maxBeginnings = 16
 
 type Finding = {
@@ -28,9 +28,9 @@ type Finding = {
 }
 
 /**
- * Finds the calls at an answer's end. A bare form, as any JSON or list may have, counts only as the
- * whole answer and with a tool's name; a marked one after words that announce it. A text in a
- * fence, quote or comment is no call, nor is a copy of what the run was shown.
+ * Finds the calls at an answer's end. A bare form, which any JSON or list may have, counts only as
+ * the whole answer and with a tool's name. A marked form counts after words that announce it. A
+ * text in a fence, quote or comment is not a call, nor is a copy of what the run was shown.
  */
 export function findWrittenCalls(text: string, { isKnown, wasShown, maxChars }: Finding): FoundCalls {
   let unread: number | null = null
@@ -41,7 +41,7 @@ export function findWrittenCalls(text: string, { isKnown, wasShown, maxChars }: 
       if (isCall && !isBare && !hasWordsBehind(text, start)) unread ??= start
       continue
     }
-    // From here to the end stands what the text speaks of.
+    // Stops, because the text only mentions these calls.
     if (!isCall) return null
     const isNamed = found.calls.every(({ tool }) => isKnown(tool))
     if (isBare && (!isNamed || found.calls.some(({ problem }) => problem !== null))) continue
@@ -62,26 +62,26 @@ function beginningsIn(text: string): { start: number; isBare: boolean }[] {
   return !isMark && /[[{]/.test(text[first] ?? '') ? [{ start: first, isBare: true }, ...marked] : marked
 }
 
-/** Behind a broken call stands prose that goes on: the text speaks of it. */
+/** Whether prose follows a broken call, which means that the text only mentions the call. */
 function hasWordsBehind(text: string, start: number): boolean {
   const ends = [...text.slice(start).matchAll(/<\/[\w:|｜]+>|<[|｜][^<>\n]{1,40}[|｜]>|[}\])]/gu)]
   const last = ends.at(-1)
   return last !== undefined && /\p{L}+ \p{L}+ \p{L}+/u.test(text.slice(start + last.index + last[0].length))
 }
 
-/** A sentence that says what its writer does next. */
+/** Matches a sentence about the writer's next step. */
 const intent =
   /^(?:(?:ok|okay|so|now|next|first|then|alright|right|great|good|sure|yes|thanks?)\b[,.! ]*)*(?:i(?:'|’)?(?:ll| will|m| am| need| want| have to| must| should| look| check| read| ask| query| call| start| begin)\b|i(?:'|’)d like\b|let(?:'|’)?s\b|let (?:me|us)\b|we(?:'|’)?(?:ll| will| need| should| have to)\b|(?:look|check|read|query|call|gett|fetch|inspect|list|search|ask|verify)(?:ing)?\b)/i
-/** Words of a sentence that is about calls. */
+/** Matches words of a sentence that explains how calls look. */
 const form =
   /\b(?:example|e\.g|i\.e|such as|like (?:this|so)|as follows|format|form|syntax|template|schema|instead|never|not|n't|would|could|might|suppose\w*|says?|said|saying|wrote|written|quot\w+|literal\w*|planted|inject\w*|ignore\w*|pretend\w*|imitat\w*)\b/i
-/** Words of a sentence that reports what stands somewhere. */
+/** Matches words of a sentence that reports something. */
 const report =
   /\b(?:logs?|logged|lines?|documentation|docs?|manual|readme|reads|writes?|prints?|printed|output|messages?|texts?|strings?|should|must|was|were|had|has|they|users?|persons?|people|admins?|operators?|someone|somebody|models?|assistants?|runbooks?|tickets?|comments?|saw|seen|found|got|received|contains?|holds?|shows?|answer(?:s|ed)?)\b/i
 
 /**
- * Whether the text before a call lets it be one: nothing, or words that end before it and announce
- * it or at least do not report it.
+ * Whether the text before a call allows it to be a call: there is no text, or it ends before the
+ * call and either announces the call or at least does not report it.
  */
 function isAnnounced(before: string): boolean {
   if (before.trim() === '') return true
@@ -89,20 +89,23 @@ function isAnnounced(before: string): boolean {
   if (isQuoting(before, line)) return false
   const isOwnLine = line.trim() === ''
   const said = before.trimEnd()
-  // Harmony's own marks and tags end a message as a full stop ends a sentence.
+  // Accepts Harmony's marks and tags, which end a message like a full stop ends a sentence.
   if (!isOwnLine && !/[.!?…)>]$|[|｜]>$/u.test(said) && !isIntent(said)) return false
   return isIntent(said) || (!/[:：]$/u.test(said) && !form.test(sentenceOf(said)) && !report.test(sentenceOf(said)))
 }
 
 const isIntent = (said: string): boolean => intent.test(sentenceOf(said)) && !form.test(sentenceOf(said))
 
-/** The last sentence of a text, without marks. */
+/** Returns the last sentence of a text, without the marks at its beginning. */
 function sentenceOf(said: string): string {
   const sentences = said.split(/(?<=[.!?…])\s+|\n+|<[|｜][^<>\n]{1,40}[|｜]>/u)
   return (sentences.findLast((each) => /\p{L}/u.test(each)) ?? '').replace(/^[\s*_#>\-•\d.)]+/u, '').trim()
 }
 
-/** Is the place within a fence, a quote, a comment, a list's or a table's line, or JSON? */
+/**
+ * Whether the place before a call is within a fence, a quote, a comment, a line of a list or table,
+ * or JSON.
+ */
 function isQuoting(before: string, line: string): boolean {
   const fences = before.match(/^\s*(?:```|~~~)/gm)?.length ?? 0
   const isOpen = (sign: RegExp) => (line.match(sign)?.length ?? 0) % 2 === 1
@@ -118,8 +121,8 @@ function isQuoting(before: string, line: string): boolean {
 }
 
 /**
- * Whether a text was copied from one of these. Compares letters and digits, so that neither JSON's
- * escapes nor changed template marks hide a copy.
+ * Returns a check whether a text was copied from one of these texts. The check compares letters and
+ * digits, so that neither JSON's escapes nor changed template marks hide a copy.
  */
 export function shownIn(texts: readonly string[]): Shown {
   let plain: string | null = null
@@ -130,7 +133,7 @@ export function shownIn(texts: readonly string[]): Shown {
   }
 }
 
-/** Shorter, and it might stand anywhere. */
+/** Letters and digits from which a match counts as a copy; a shorter text might match by chance. */
 const minCopied = 12
 
 const lettersOf = (text: string): string =>

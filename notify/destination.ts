@@ -7,12 +7,12 @@ import { post } from './post.ts'
 import { renderCard } from './teams/card.ts'
 import { deliver } from './webhook/deliver.ts'
 
-/** `isFirst`: nothing of this incident went there before. */
+/** `isFirst`: whether the destination has had no earlier message about this incident. */
 type ToOptions = DeliverOptions & { isFirst: boolean }
 
 /**
- * One attempt to tell a person-made destination. Never throws; its receiver's words are cleared of
- * its secrets.
+ * Makes one attempt to deliver to a configured destination. Never throws. Removes the destination's
+ * secrets from the receiver's response.
  */
 export async function deliverTo(
   destination: Destination,
@@ -51,7 +51,7 @@ async function attempt(destination: Destination, notification: Notification, opt
   }
 }
 
-/** The same for a message that wakes nobody: PagerDuty ends what it begins at once. */
+/** Sends a test message that wakes nobody. At PagerDuty its alert is resolved at once. */
 export async function testDestination(
   destination: Destination,
   notification: Notification,

@@ -1,13 +1,19 @@
-/** A look can be made again by anybody. */
+/**
+ * Milliseconds that a check may take once the process is stopping. Short, because any worker can
+ * repeat a check.
+ */
 const lookGraceMs = 1_000
-/** A message that another worker tells too arrives twice: a receiver takes it in this time. */
+/**
+ * Milliseconds that sending a message may take once the process is stopping. Longer, because
+ * another worker would send the message twice.
+ */
 export const messageGraceMs = 10_000
 
 export const givenBack = Symbol('given back')
 
 /**
- * Waits for work under way; once the process is to end, only this long: then the caller gives back
- * what it holds.
+ * Waits for running work. Once the process is stopping, waits only `graceMs`; then the caller
+ * releases its claims.
  */
 export async function unlessStopping<T>(
   work: Promise<T>,
@@ -23,7 +29,7 @@ export async function unlessStopping<T>(
   })
   if (stopping.aborted) begin()
   else stopping.addEventListener('abort', begin, { once: true })
-  // After that nobody waits for what it comes to.
+  // Ignores a late failure, because nobody waits for the result any more.
   work.catch(() => {})
   try {
     return await Promise.race([work, late])

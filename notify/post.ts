@@ -5,8 +5,9 @@ import { type DeliverOptions, type Delivery, type RenderedMessage, waitOrRetry }
 type PostOptions = Pick<DeliverOptions, 'now' | 'timeoutMs' | 'signal'>
 
 /**
- * Posts a message once. Never throws: the end is `sent`, `wait`, `retry` or `drop`. Follows no
- * redirect and reaches no metadata service; no reason has the address, which may be a credential.
+ * Posts a message once. Never throws; the result is `sent`, `wait`, `retry` or `drop`. Follows no
+ * redirect and connects to no metadata service. The result does not contain the address, which may
+ * be a credential.
  */
 export async function post(
   url: string,
@@ -31,7 +32,8 @@ export async function post(
     const reason = `the receiver answered ${status}`
     const again = waitOrRetry(status, reason, retryAfterMs(answer.headers, now.getTime()))
     if (again) return { ...again, responseSnippet: said }
-    if (status >= 300 && status < 400) return drop(status, `${reason}, a redirect, and Nightshift follows none`, said)
+    if (status >= 300 && status < 400)
+      return drop(status, `${reason}, a redirect, and Nightshift does not follow redirects`, said)
     return drop(status, reason, said)
   } catch (error) {
     if (!(error instanceof HttpError)) return drop(null, 'the notification could not be sent')
@@ -58,7 +60,10 @@ function drop(status: number | null, reason: string, responseSnippet = ''): Deli
   return { outcome: 'drop', status, reason, responseSnippet }
 }
 
-/** Error pages like to repeat the path or the query, which may be the credential. */
+/**
+ * Returns the beginning of a response without the path and query of the address, which may be the
+ * credential and which error pages often repeat.
+ */
 function snippet(body: Uint8Array, address: string): string {
   const { pathname = '/', search = '' } = URL.parse(address) ?? {}
   let text = Buffer.from(body).toString('utf8')

@@ -14,12 +14,12 @@ type PushSender = {
 
 type Subscription = { endpoint: string; p256dh: string; auth: string }
 
-/** A key pair for signing messages to push services (VAPID, RFC 8292). */
+/** Generates a key pair that signs messages to push services (VAPID, RFC 8292). */
 export function generatePushKeys(): { publicKey: string; privateKey: string } {
   return webPush.generateVAPIDKeys()
 }
 
-/** Is this a point of P-256, so that a message can be encrypted for it? */
+/** Whether this is a point on the curve P-256, so that a message can be encrypted for it. */
 export function isPushKey(p256dh: string): boolean {
   try {
     const own = createECDH('prime256v1')
@@ -31,7 +31,10 @@ export function isPushKey(p256dh: string): boolean {
   }
 }
 
-/** The contact for push services: the site's public address, else a mailbox of that name. */
+/**
+ * Returns the contact for push services: the public address if it is https, otherwise a mailbox at
+ * its host.
+ */
 export function toPushSubject(publicUrl: string): string {
   const { protocol, origin, hostname } = new URL(publicUrl)
   return protocol === 'https:' && hostname !== 'localhost'
@@ -40,9 +43,9 @@ export function toPushSubject(publicUrl: string): string {
 }
 
 /**
- * One message to one browser, encrypted for it alone (RFC 8291) and signed. Never throws. `isGone`:
- * the service knows no such subscription (404, 410). No reason has the address, which is a
- * credential.
+ * Sends one message to one browser, encrypted for only that browser (RFC 8291) and signed. Never
+ * throws. `isGone`: whether the push service does not know this subscription (404, 410). The reason
+ * never contains the address, which is a credential.
  */
 export async function sendPush(
   subscription: Subscription,
@@ -64,7 +67,8 @@ export async function sendPush(
       vapidDetails: { subject: sender.subject, publicKey: sender.publicKey, privateKey: sender.privateKey },
       TTL: expirySeconds,
       urgency: 'high',
-      // A reminder replaces the question where the phone was off for both: 32 characters at most.
+      // Gives a reminder the topic of its question, so that a phone that was off for both shows
+      // only the reminder. A topic has at most 32 characters.
       topic: message.tag.slice(-32).replace(/[^A-Za-z0-9_-]/g, '-'),
       contentEncoding: 'aes128gcm',
     })

@@ -4,8 +4,8 @@ import type { Notification, Trigger } from '../domain/notification.ts'
 import { categoryWords, outcomeWords } from '../domain/status-words.ts'
 
 /**
- * A notification's words, alike for every receiver that shows people. Nothing here is made inert:
- * each receiver can be misled in its own ways.
+ * Builds the text of a notification, the same for every receiver that people read. Escapes nothing
+ * here, because each receiver needs a different escaping.
  */
 
 const headings: Record<Trigger, string> = {
@@ -33,7 +33,7 @@ const headings: Record<Trigger, string> = {
 
 const reminders = ['Approval needed', 'Approval still needed', 'Expires soon']
 
-/** One line that says what it is about. */
+/** Returns one line that names the subject of the notification. */
 export function headingOf({ trigger, incident, approval, incidents }: Notification): string {
   if (incidents.length > 0)
     return `${headings[trigger]}: ${incidents.length === 1 ? '1 incident' : `${incidents.length} incidents`}`
@@ -48,7 +48,10 @@ export function resourceWords({ resource }: Notification['incident']): string {
   return resource ? `${resource.kind} ${resource.id}` : 'unknown'
 }
 
-/** Facts that decide whether somebody gets up, by name; the card has the exact arguments. */
+/**
+ * Lists facts that show how urgent the notification is, by name. The exact arguments are on the
+ * page of the question.
+ */
 export function factsOf(notification: Notification): [name: string, value: string][] {
   const { incident, approval } = notification
   if (isCard(notification.trigger)) return []
@@ -68,19 +71,19 @@ export function factsOf(notification: Notification): [name: string, value: strin
   ]
 }
 
-/** Everything to say, part by part: a question's card sections, else the reason. */
+/** Returns the parts of the text: for a question the sections of its card, otherwise the reason. */
 export function partsOf({ reason, approval }: Notification): string[] {
-  // Its title begins a line, and no stranger's words do: they would pass for another section.
+  // Lets only a title begin a line. Untrusted text at the beginning of a line could look like
+  // another section.
   if (approval?.sections) return approval.sections.map(({ title, text }) => `${title}: ${oneLine(text)}`)
   return [reason, approval?.cause].flatMap((each) => (each?.trim() ? [each] : []))
 }
 
-/** What breaks a line is a blank. */
+/** Joins all lines of a text into one. */
 export function oneLine(words: string): string {
   return words.replaceAll(/\s+/g, ' ')
 }
 
-/** Where the incident stood when there was this to tell. */
 function standingOf({ trigger, incident, alertsFiring }: Notification): string {
   const { status, outcome, category } = incident
   return [
@@ -92,10 +95,13 @@ function standingOf({ trigger, incident, alertsFiring }: Notification): string {
 }
 
 const maxListed = 20
-/** The length of a title in a list; twenty fit one section of Slack, with their surroundings. */
+/**
+ * The maximum length of a title in a list. Twenty titles fit one section of Slack, with the text
+ * around them.
+ */
 const maxListedChars = 100
 
-/** A line for each of several incidents, the most severe first. */
+/** Formats a line for each of several incidents, in their given order (the most severe first). */
 export function linesOfIncidents(incidents: Notification['incidents']): string[] {
   const lines = incidents
     .slice(0, maxListed)
@@ -109,17 +115,23 @@ function cut(title: string): string {
   return line.length > maxListedChars ? `${line.slice(0, maxListedChars - 1)}…` : line
 }
 
-/** A card of a night or a shift is about no incident: it has lines, and no facts of one. */
+/**
+ * Whether the trigger is the card of a night or a shift. Such a card has lines, and no facts about
+ * an incident.
+ */
 export function isCard(trigger: Trigger): boolean {
   return trigger === 'morning' || trigger === 'hand_over'
 }
 
-/** Is it about more than the incident that carries it? Then it is not part of that one's thread. */
+/**
+ * Whether a notification concerns more than its own incident, and so does not belong in that
+ * incident's thread.
+ */
 export function isAboutSeveral({ trigger, incidents }: Notification): boolean {
   return trigger === 'notice' || trigger === 'duty' || isCard(trigger) || incidents.length > 0
 }
 
-/** What the button or the line says that leads to a person's page. */
+/** Returns the text of the button or line that leads to the page. */
 export function linkWords({ trigger, approval, incidents }: Notification): string {
   if (approval) return 'Review request'
   if (trigger === 'duty') return 'Open Health'
@@ -127,7 +139,7 @@ export function linkWords({ trigger, approval, incidents }: Notification): strin
   return incidents.length > 1 ? 'Open incidents' : 'Open incident'
 }
 
-/** A stranger's words in which no client finds an address to make a link of. */
+/** Breaks up addresses in untrusted text, so that no client turns them into links. */
 export function withoutLinks(words: string): string {
   return words.replaceAll(/\b([a-z][a-z0-9+.-]{1,20}):\/\//gi, '$1:// ').replaceAll(/\bwww\./gi, 'www .')
 }

@@ -2,20 +2,23 @@ import { createHash } from 'node:crypto'
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 
-/** A piece of somebody else's work in the archive. */
+/** A third-party part of the archive. */
 type BillEntry = {
   name: string
   version: string
-  /** As its manifest says it: `MIT`, `(MIT AND Zlib)`; null where it says nothing. */
+  /**
+   * The licence that its manifest states, for example `MIT` or `(MIT AND Zlib)`. Null if the
+   * manifest states none.
+   */
   licence: string | null
-  /** The texts of its licence, as they lie in it. */
+  /** The texts of its licence files. */
   texts: string[]
   purl: string
-  /** SHA-512 of the npm package, in hexadecimal digits. */
+  /** The SHA-512 of the npm package, in hexadecimal digits. */
   sha512?: string
 }
 
-/** The packages of npm that these files are of, each once, by name. */
+/** Lists the npm packages that contain these files, each once, sorted by name. */
 export function partsOf(root: string, files: readonly string[]): BillEntry[] {
   const lock = JSON.parse(readFileSync(join(root, 'package-lock.json'), 'utf8')).packages as Record<string, Locked>
   const folders = new Set(files.map(packageFolder))
@@ -40,7 +43,7 @@ function partIn(folder: string, locked: Locked | undefined): BillEntry {
   }
 }
 
-/** `/…/node_modules/@scope/name`, of a file in it. */
+/** Returns the folder of the package that contains a file: `/…/node_modules/@scope/name`. */
 function packageFolder(file: string): string {
   const at = file.lastIndexOf('/node_modules/') + '/node_modules/'.length
   const words = file.slice(at).split('/')
@@ -64,7 +67,10 @@ function readText(file: string): string[] {
   }
 }
 
-/** Crates in Temporal's native library, by its lockfile: some serve its build alone. */
+/**
+ * Lists the crates in the lockfile of Temporal's native library. Some of them are used only to
+ * build the library.
+ */
 export function cratesOf(root: string): BillEntry[] {
   const lock = readFileSync(join(root, 'node_modules/@temporalio/core-bridge/Cargo.lock'), 'utf8')
   const found = lock.matchAll(/\[\[package\]\]\nname = "([^"]+)"\nversion = "([^"]+)"(\nsource = "registry)?/g)
@@ -85,7 +91,7 @@ function unique(parts: readonly BillEntry[]): BillEntry[] {
 
 type BillOf = { name: string; version: string; architecture: string; parts: readonly BillEntry[]; builtAt: Date }
 
-/** A bill of materials of CycloneDX 1.6, the same for the same parts. */
+/** Builds a CycloneDX 1.6 bill of materials. The result is equal for equal parts. */
 export function billOfMaterials({ name, version, architecture, parts, builtAt }: BillOf): object {
   const purl = `pkg:generic/${name}@${version}?arch=${architecture}`
   return {
@@ -111,7 +117,7 @@ export function billOfMaterials({ name, version, architecture, parts, builtAt }:
   }
 }
 
-/** One licence has an id of SPDX, several are an expression. */
+/** Formats the licence: a single one as an SPDX id, several as an expression. */
 function licencesOf(said: string): object[] {
   return /[\s(]/.test(said) ? [{ expression: said }] : [{ license: { id: said } }]
 }
@@ -123,7 +129,10 @@ function uuidOf(text: string): string {
   )
 }
 
-/** Licences of all in the archive, each text once, under the names it holds for. */
+/**
+ * Joins all licences in the archive. Each text is listed once, under the names of the parts that it
+ * covers.
+ */
 export function licencesText(root: string, parts: readonly BillEntry[], nodeLicence: string): string {
   const own = ['LICENSE', 'NOTICE'].map((file) => readFileSync(join(root, file), 'utf8').trim())
   const byText = new Map<string, string[]>()
@@ -132,6 +141,6 @@ export function licencesText(root: string, parts: readonly BillEntry[], nodeLice
     byText.set(text, [...(byText.get(text) ?? []), `${part.name} ${part.version} (${part.licence ?? 'unnamed'})`])
   }
   const sections = [...byText].map(([text, names]) => `${names.join('\n')}\n\n${text}`)
-  const node = `Node.js, with what it holds\n\n${readFileSync(nodeLicence, 'utf8').trim()}`
+  const node = `Node.js, with its bundled components\n\n${readFileSync(nodeLicence, 'utf8').trim()}`
   return `${['Nightshift', ...own, node, ...sections].join(`\n\n${'='.repeat(80)}\n\n`)}\n`
 }

@@ -3,8 +3,8 @@ import { dirname, join, relative } from 'node:path'
 import { type Plugin, rolldown } from 'rolldown'
 
 /**
- * Beginnings of processes, threads and children, without their ending. Each is a file of the
- * package under this path.
+ * Entry files of processes, threads and child processes, without their extension. Each becomes a
+ * file of the package at this path.
  */
 const entries = [
   'api/main',
@@ -23,9 +23,9 @@ const entries = [
 ]
 
 /**
- * Packages that stay whole in `node_modules`: they find WebAssembly, threads and native code by
- * their place, or are CommonJS and load what they name only where it is. All others go into
- * `vendor`, without what nothing uses.
+ * Packages that are copied unchanged into `node_modules`. They find WebAssembly, threads and native
+ * code by their own path, or are CommonJS and load files from there. All other packages are bundled
+ * into `vendor`, without unused parts.
  */
 const kept = [
   '@temporalio/activity',
@@ -49,24 +49,29 @@ const kept = [
   'yauzl',
 ]
 
-/** What of a package is imported, where that is not its name. */
+/** The module that is imported from a package, if it differs from the package's name. */
 const imported: Record<string, string> = { 'glpk.js': 'glpk.js/node', mysql2: 'mysql2/promise' }
 
-/** The files of kept packages that code reaches by a path and not by an import. */
+/** Files of the copied packages that code reaches by a path and not by an import. */
 const byPath = ['@temporalio/worker/lib/workflow/workflow-worker-thread.js']
 
-/** Bundlers of workflows at run time, which the package never needs: no compiler is in it. */
+/**
+ * Packages that bundle workflows at run time. The release leaves them out, so that it contains no
+ * compiler.
+ */
 const bundlers = new Set(['webpack', 'swc-loader', 'source-map-loader', 'memfs', 'unionfs'])
 const workflowBundler = '@temporalio/worker/lib/workflow/bundler.js'
 const withoutBundler = `'use strict'
 // The package brings its workflows bundled: what bundles them is left out, and a compiler with it.
-const none = () => { throw new Error('This package brings its workflows bundled, and cannot bundle others.') }
+const none = () => { throw new Error('This package has its workflows bundled already, and cannot bundle others.') }
 exports.defaultWorkflowInterceptorModules = [require.resolve('../workflow-log-interceptor')]
 exports.bundleWorkflowCode = none
 exports.WorkflowCodeBundler = none
 `
 
-/** Files that code reads beside itself: folders of the checkout, and which of their files. */
+/**
+ * Files that code reads at run time: folders of the checkout, and a pattern of the files in each.
+ */
 const readFiles: [folder: string, files: RegExp][] = [
   ['prompts', /\.md$/],
   ['knowledge', /\.md$/],
@@ -79,9 +84,9 @@ const readFiles: [folder: string, files: RegExp][] = [
 type CodeOptions = { root: string; to: string; without: readonly string[] }
 
 /**
- * Writes what runs to `to`, in the checkout's folders, and answers the files of other people's
- * packages. Each module stays a file, so that code which asks for its place, or whether it is the
- * program, gets the checkout's answer.
+ * Writes the code to `to`, in the folders of the checkout. Returns the files of third-party
+ * packages. Each module remains a file, so that code that checks its path, or whether it is the
+ * main program, behaves as in the checkout.
  */
 export async function bundleCode({ root, to, without }: CodeOptions): Promise<string[]> {
   const taken = await bundleModules(root, to)
@@ -109,7 +114,8 @@ async function bundleModules(root: string, to: string): Promise<string[]> {
     preserveModules: true,
     preserveModulesRoot: root,
     comments: { legal: true, annotation: false, jsdoc: false },
-    // Node takes a file below `node_modules` for CommonJS, whatever the package around says.
+    // Renames the folder, because Node treats a file below `node_modules` as CommonJS, whatever the
+    // package around it declares.
     entryFileNames: ({ name }) => `${name.replaceAll('node_modules', 'vendor')}.js`,
   })
   await bundle.close()
@@ -117,8 +123,8 @@ async function bundleModules(root: string, to: string): Promise<string[]> {
 }
 
 /**
- * Code names its started programs by `….ts`: in the package they end in `.js`. A name of no program
- * ends the build.
+ * Renames started programs: code names them as `….ts`, and in the package they end in `.js`. A
+ * program that is not in the list ends the build.
  */
 function programPaths(root: string): Plugin {
   return {
@@ -136,7 +142,7 @@ function programPaths(root: string): Plugin {
   }
 }
 
-/** Copies kept packages' reachable files, found by the bundler. */
+/** Copies the files of the kept packages that the bundler can reach. */
 async function keepPackages(root: string, to: string, without: readonly string[]): Promise<string[]> {
   const names = kept.filter((name) => !without.includes(name))
   const input = [...names.map((name) => imported[name] ?? name), ...byPath]
@@ -168,7 +174,7 @@ async function keepPackages(root: string, to: string, without: readonly string[]
   return [...reached, ...beside]
 }
 
-/** The manifests above a module, and the WebAssembly that lies beside it. */
+/** Lists the manifests above a module, and the WebAssembly files in its folder. */
 function filesBeside(file: string): string[] {
   const folder = dirname(file)
   const wasm = readdirSync(folder).filter((name) => name.endsWith('.wasm'))

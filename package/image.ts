@@ -5,19 +5,19 @@ import { join } from 'node:path'
 import { gzipSync } from 'node:zlib'
 import { type Architecture, asRootAt, run } from './programs.ts'
 
-/** Texts for people, which no container shows; licences stay. */
+/** Documentation, which a container does not need. Licences are kept. */
 const leftOut = ['/usr/share/doc/*', '/usr/share/man/*', '/usr/share/info/*', '/usr/share/locale/*']
 
 type ImageOptions = {
-  /** The unpacked package. */
+  /** The folder of the unpacked package. */
   folder: string
   /**
-   * A root with glibc, certificates, git and ssh, as a tar; null: made of Debian's packages by
-   * mmdebstrap.
+   * A root file system with glibc, certificates, git and ssh, as a tar file. Null: mmdebstrap makes
+   * it from Debian's packages.
    */
   base: string | null
   architecture: Architecture
-  /** `nightshift:0.2.0`. */
+  /** The image's name and tag, for example `nightshift:0.2.0`. */
   name: string
   target: string
   madeAt: Date
@@ -26,9 +26,9 @@ type ImageOptions = {
 type Layer = { digest: string; diffId: string; bytes: Buffer }
 
 /**
- * Writes the image as one archive for `docker load`, `podman load` and `ctr images import`: an OCI
- * image layout (image-spec 1.1), with `docker save`'s manifest.json beside it for engines before
- * 25. Two layers: the root, and the package over it.
+ * Writes the image as one archive for `docker load`, `podman load` and `ctr images import`. It is
+ * an OCI image layout (image-spec 1.1), with the manifest.json of `docker save` for engines before
+ * 25. The image has two layers: the root file system, and the package above it.
  */
 export function writeImage(options: ImageOptions): void {
   const { architecture, name, target, madeAt } = options
@@ -88,7 +88,7 @@ export function writeImage(options: ImageOptions): void {
 
 type ImageFacts = { packages: string[]; settings: string[]; folder: string; user: string; command: string[] }
 
-/** What the Dockerfile says of its last image, so that both are one. */
+/** Reads the last image of the Dockerfile, so that the image built here is equal to it. */
 function readDockerfile(): ImageFacts {
   const text = readFileSync(join(import.meta.dirname, '../Dockerfile'), 'utf8').replaceAll(/\\\n/g, ' ')
   const stages = text.split(/^FROM /m)
@@ -96,7 +96,7 @@ function readDockerfile(): ImageFacts {
   const last = stages.at(-1) ?? ''
   const said = (stage: string, words: RegExp): string => {
     const [, found] = words.exec(stage) ?? []
-    if (found === undefined) throw new Error(`The Dockerfile has nothing like ${words} where the image expects it.`)
+    if (found === undefined) throw new Error(`The Dockerfile has no line like ${words} where the image expects it.`)
     return found
   }
   const environment = [base, last].flatMap((stage) => [...stage.matchAll(/^ENV (.*)$/gm)].map(([, line = '']) => line))
@@ -111,7 +111,10 @@ function readDockerfile(): ImageFacts {
   }
 }
 
-/** Debian's smallest root with what the image needs, and user 1000. */
+/**
+ * Makes Debian's smallest root file system with the packages that the image needs, and with user
+ * 1000.
+ */
 function makeRoot(tar: string, packages: readonly string[], architecture: Architecture, madeAt: Date): string {
   const options = [
     ...['--variant=essential', '--format=tar', `--architectures=${architecture === 'x64' ? 'amd64' : 'arm64'}`],
@@ -126,7 +129,7 @@ function makeRoot(tar: string, packages: readonly string[], architecture: Archit
   return tar
 }
 
-/** This machine's own sources of Debian's packages, where it is a Debian; else mmdebstrap's. */
+/** Lists this machine's Debian package sources. Without them, mmdebstrap uses its own. */
 function existing(file: string): string[] {
   try {
     return readFileSync(file, 'utf8').includes('bookworm') ? [file] : []

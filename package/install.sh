@@ -1,11 +1,16 @@
 #!/bin/sh
-# Installs Nightshift @VERSION@ on a Linux host, from the archive that lies beside this script: docs/start/package.md.
-#   sh install.sh             the API, the worker and the command        sh install.sh --agent    the agent of a device alone
-#   sh install.sh --remove    programs, units and the command go, data stays; with --purge data, settings and users go as well
-#   --no-systemd: no units    --key FILE: your own copy of the public key    --unsigned: believe the checksums without a signature
-# The same command of a newer release upgrades (--upgrade says the same). It asks no network, and leaves nothing where it fails.
+# Installs Nightshift @VERSION@ on a Linux host, from the archive in the same folder as this script:
+# docs/start/package.md.
+#   sh install.sh             the API, the worker and the command
+#   sh install.sh --agent     only the agent of a device
+#   sh install.sh --remove    removes programs, units and the command, and keeps data;
+#                             with --purge also removes data, settings and users
+#   --no-systemd: no units    --key FILE: your own copy of the public key
+#   --unsigned: trust the checksums without a signature
+# The same command of a newer release upgrades (--upgrade does the same). The script uses no
+# network. If it fails, it leaves nothing behind.
 set -eu
-# A strict umask would close what the services run to their users.
+# With a strict umask, the users of the services could not read what the services run.
 umask 022
 version='@VERSION@' key='@KEY@'
 from=$(CDPATH='' cd -- "$(dirname -- "$0")" && pwd)
@@ -28,10 +33,12 @@ while [ $# -gt 0 ]; do
   shift
 done
 [ "$purge" = no ] || [ "$action" = remove ] || fail '--purge belongs to --remove: nothing was done.'
-# Root writes nothing into a folder of another user, who could have put a link there.
+# Root writes nothing into a folder of another user, because that user could have put a symbolic
+# link there.
 state=/var/lib/$user stamp=$etc/.$user-version
 
-# What was done is taken back, the last first. A script that is killed leaves a draft, which the next run removes.
+# If the script fails, it undoes its steps, the last step first. If it is killed, it leaves a draft,
+# which the next run removes.
 finish() {
   status=$?; trap - EXIT
   if [ "$status" -ne 0 ] && [ "$action" = install ]; then
@@ -46,7 +53,8 @@ on_failure() { undo=$(printf '%s\n%s' "$1" "$undo"); }
 trap finish EXIT
 trap 'exit 130' HUP INT TERM
 
-# Processes of the package but of this release (or none): also those that no unit started, and none of a container, whose folder is another.
+# Lists running processes of the package, except those of release $1 ("none" excepts none). Includes
+# processes that no unit started. Ignores processes in containers, whose folder is another one.
 list_running() {
   [ -d "$to" ] || return 0
   for exe in /proc/[0-9]*/exe; do
@@ -60,7 +68,7 @@ list_running() {
 }
 is_own_command() { [ "$(readlink "$command" 2>/dev/null || :)" = "$to/current/bin/nightshift" ]; }
 
-# Somebody's checkout, or a link of npm, is neither replaced nor removed.
+# Neither replaces nor removes a person's checkout, or a link that npm made.
 check_folder() {
   others=$(ls -A "$to" 2>/dev/null | grep -vE '^([0-9].*|current|\.current|\.new-.*|\.old-.*)$' | head -n 1 || :)
   [ -z "$others" ] || fail "$to holds what this script did not put there ($others): move it to another place."
@@ -114,7 +122,7 @@ check_archive() {
 
 check_older() {
   installed=$(readlink "$to/current" 2>/dev/null || :) stored=$(cat "$stamp" 2>/dev/null || :)
-  # 1.0.0-rc.1 is older than 1.0.0.
+  # Sorts with tr and sort -V, so that 1.0.0-rc.1 is older than 1.0.0.
   newest=$(printf '%s\n' "$installed" "$stored" "$version" | tr - '~' | sort -V | tail -n 1 | tr '~' -)
   [ "$newest" = "$version" ] ||
     fail "$state is of $newest, and this is $version: install $newest or later; docs/how-to/backup.md says how to go back."
@@ -123,7 +131,7 @@ check_older() {
 unpack() {
   on_failure "rmdir '$to' 2>/dev/null || :"
   mkdir -p "$to"; rm -rf "$to"/.new-*
-  # A run that was killed while it took a release's place has put that one aside.
+  # Puts a release back, or removes it, if a run was killed while it replaced that release.
   for old in "$to"/.old-*; do
     [ ! -d "$old" ] || if [ -d "$to/${old##*/.old-}" ]; then rm -rf "$old"; else mv "$old" "$to/${old##*/.old-}"; fi
   done
@@ -138,12 +146,12 @@ add_user() {
   on_failure "userdel '$user'"
 }
 
-add_folder() { # its rights, its owner, where
+add_folder() { # MODE OWNER PATH
   [ -d "$3" ] || on_failure "rmdir '$3' 2>/dev/null || :"
   install -d -m "$1" "$3"; chown "$2" "$3"
 }
 
-add_unit() { # the one before comes back where a later step fails
+add_unit() { # NAME; the unit before is restored if a later step fails
   unit=$systemd/nightshift-$1.service
   if [ -e "$unit" ]; then cp -p "$unit" "$work/$1"; on_failure "cp -p '$work/$1' '$unit'"; else on_failure "rm -f '$unit'"; fi
   if [ -e "$unit" ] && ! cmp -s "$unit" "$to/current/units/${unit##*/}" && ! cmp -s "$unit" "$draft/units/${unit##*/}"; then
@@ -154,19 +162,22 @@ add_unit() { # the one before comes back where a later step fails
   cp "$draft/units/${unit##*/}" "$unit.new"; mv "$unit.new" "$unit"
 }
 
-# Two at once would take each other's draft for a leftover. The lock ends with its script, however that ends.
+# Takes a lock, because two runs at once would take each other's draft for a leftover. It ends with
+# its script, however that ends.
 lock_host() {
   command -v flock >/dev/null || fail 'flock is missing: apt-get install util-linux.'
-  # A place that root alone opens: a lock needs no more than that, and another user's would keep everybody out.
+  # Opens the lock in a place that only root can open. A lock file of another user could keep
+  # everybody out.
   umask 077; exec 9>>/run/nightshift-install.lock; umask 022
   flock -n 9 || fail 'another install.sh is at work on this host: run this again when it has ended.'
 }
 
 install_it() {
   check_host; lock_host; check_folder; check_command; check_older; check_archive; unpack; add_user
-  # Server and agent of one host are of one release.
+  # Also updates the other units of this host, because server and agent of one host must be of the
+  # same release.
   [ "$installed" = "$version" ] || for name in api worker agent; do case " $names " in *" $name "*) ;; *) [ ! -e "$systemd/nightshift-$name.service" ] || names="$names $name" ;; esac; done
-  # What a person closed there stays closed.
+  # Keeps the rights of a folder that exists, because a person may have closed it.
   [ -d "$etc" ] || add_folder 751 "root:$user" "$etc"
   add_folder 700 "$user:$user" "$state"
   [ "$units" = no ] || for name in $names; do add_unit "$name"; done
@@ -178,7 +189,7 @@ install_it() {
   ln -sfn "$version" "$to/.current"; mv -T "$to/.current" "$to/current"
   action='done'
   echo "$version" >"$stamp"; rm -rf "$to"/.new-* "$to"/.old-*
-  # The release before stays, to go back to; older ones go.
+  # Keeps the release before this one, so that a person can go back, and removes older releases.
   for old in "$to"/[0-9]*; do case ${old##*/} in "$version" | "$installed") ;; *) rm -rf "$old" ;; esac; done
   if [ "$units" = yes ]; then
     systemctl daemon-reload
@@ -205,7 +216,7 @@ remove_it() {
   rm -rf "$to"
   if [ "$purge" = no ]; then echo "Nightshift is removed; $etc and /var/lib/nightshift* stay (--remove --purge)."; return; fi
   rm -rf "$etc" /var/lib/nightshift /var/lib/nightshift-agent
-  # A person of that name has another home.
+  # Removes only users with this home, because a person with the same name has another home.
   for user in nightshift nightshift-agent; do ! grep -q "^$user:.*:/var/lib/$user:" /etc/passwd || userdel "$user"; done
   echo 'Nightshift is removed, with its settings, its folders and its users. Its database is as it was.'
 }

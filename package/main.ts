@@ -14,19 +14,19 @@ import { makeKey, publicKeyOf, readKey, writeSums } from './sign.ts'
 
 const usage = `npm run package -- [options]      writes the archives of a release into dist/
 
-  --arch x64|arm64     one of them alone (both)
-  --out FOLDER         where to (dist)
+  --arch x64|arm64     only this architecture (default: both)
+  --out FOLDER         where the archives are written (dist)
   --key FILE           the Ed25519 key that signs the checksums (NIGHTSHIFT_RELEASE_KEY: the key, or the path of its file)
-  --make-key FILE      make such a key, print its public half, and do nothing else
-  --with-glpk          put glpk.js in, which is GPL-3.0: docs/contributing/release.md says what that asks of you
-  --quick              compress little, for trying it
-  --image              write an image instead, of this machine's architecture or --arch: one archive that docker load and ctr take
-  --base FILE          the root of that image as a tar (made of Debian's packages by mmdebstrap)
-  --folder FOLDER      leave the unpacked package there instead, of this machine's architecture or --arch: the Dockerfile does
+  --make-key FILE      create such a key, print its public half, and do nothing else
+  --with-glpk          include glpk.js, which is GPL-3.0: docs/contributing/release.md has the obligations
+  --quick              compress little, for a quick test
+  --image              write a container image instead, for this machine's architecture or --arch: an archive for docker load and ctr
+  --base FILE          the root file system of that image as a tar (default: made from Debian packages by mmdebstrap)
+  --folder FOLDER      write the unpacked package to this folder instead, for this machine's architecture or --arch (the Dockerfile uses this)
 `
 
 type Options = { architectures: Architecture[]; dist: string; key: string | null; withGlpk: boolean; isQuick: boolean }
-/** One package that is no archive: an image, or a folder. */
+/** Options for one package, as an image or a folder. */
 type OneOptions = Pick<Options, 'dist' | 'withGlpk'> & {
   architecture: Architecture
   base: string | null
@@ -35,13 +35,13 @@ type OneOptions = Pick<Options, 'dist' | 'withGlpk'> & {
 
 const units = ['nightshift-api.service', 'nightshift-worker.service', 'nightshift-agent.service']
 
-/** The pages' packages: the bundler takes them in, with typeface and pictures. */
+/** Packages that the bundler includes in the pages, with the typeface and the icons. */
 const inPages = [
   ...['react', 'react-dom', 'scheduler', '@tanstack/react-query', '@tanstack/query-core', 'lucide-react'],
   '@fontsource-variable/inter',
 ]
 
-/** Builds each archive in a folder that is removed, then the checksums over all in `dist`. */
+/** Builds each archive in a temporary folder, then writes the checksums of all files in `dist`. */
 async function pack(options: Options): Promise<void> {
   const { dist, key } = options
   mkdirSync(dist, { recursive: true })
@@ -57,7 +57,7 @@ async function pack(options: Options): Promise<void> {
   )
 }
 
-/** Writes one package as an image, or leaves it in a folder. */
+/** Writes one package as an image, or copies it into a folder. */
 async function packOne({ architecture, dist, withGlpk, base, folder }: OneOptions): Promise<void> {
   await inDraft(withGlpk, (draft, files) => {
     const filled = fill(draft, files, architecture)
@@ -69,7 +69,7 @@ async function packOne({ architecture, dist, withGlpk, base, folder }: OneOption
   })
 }
 
-/** Builds what all packages have alike in a folder that is gone afterwards. */
+/** Builds the part that all packages share, in a folder that is removed afterwards. */
 async function inDraft(withGlpk: boolean, use: (draft: string, files: string[]) => void): Promise<void> {
   await ensureWeb()
   const draft = mkdtempSync(join(tmpdir(), 'nightshift-package-'))
@@ -83,7 +83,7 @@ async function inDraft(withGlpk: boolean, use: (draft: string, files: string[]) 
   }
 }
 
-/** The package of one architecture, in a folder that is called as it is. */
+/** Fills a folder with the package of one architecture. The folder has the package's name. */
 function fill(draft: string, files: readonly string[], architecture: Architecture): string {
   const folder = join(draft, `nightshift-${version}-linux-${architecture}`)
   mkdirSync(join(folder, 'units'), { recursive: true })
@@ -124,7 +124,7 @@ function archive(draft: string, files: readonly string[], architecture: Architec
   rmSync(folder, { recursive: true })
 }
 
-/** When the commit was made: without git, now. */
+/** Returns the date of the commit, or now if git does not know it. */
 function commitDate(): Date {
   try {
     return new Date(Number(run('git', ['log', '-1', '--format=%ct'], rootDir).trim()) * 1_000)
@@ -133,7 +133,10 @@ function commitDate(): Date {
   }
 }
 
-/** Prints what the archive takes: to download, unpacked, and beside Node and Temporal's library. */
+/**
+ * Prints the sizes of an archive: of the download, unpacked, and without Node and Temporal's
+ * library.
+ */
 function tell(target: string, folder: string): void {
   const megabytes = (bytes: number) => `${(bytes / 1e6).toFixed(1)} MB`
   const sizeOf = (...words: string[]) =>

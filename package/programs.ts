@@ -6,17 +6,17 @@ import { join } from 'node:path'
 export const architectures = ['x64', 'arm64'] as const
 export type Architecture = (typeof architectures)[number]
 
-/** What Temporal's native library calls a platform. */
+/** The platform names that Temporal's native library uses. */
 const targets: Record<Architecture, string> = { x64: 'x86_64-unknown-linux-gnu', arm64: 'aarch64-unknown-linux-gnu' }
 
 type Programs = {
-  /** Where the licence of Node lies, with those of all that it holds. */
+  /** The file with the licence of Node and of its bundled parts. */
   nodeLicence: string
   nodeVersion: string
 }
 
 /**
- * Puts Node into `bin` and Temporal's native library into `lib`, both of one architecture and
+ * Copies Node into `bin` and Temporal's native library into `lib`, both for one architecture and
  * without symbols.
  */
 export function placePrograms(root: string, to: string, architecture: Architecture): Programs {
@@ -35,8 +35,8 @@ export function placePrograms(root: string, to: string, architecture: Architectu
 }
 
 /**
- * The npm package of this Node: npm installs this machine's; another is fetched, as the lockfile
- * pins it.
+ * Returns the npm package of Node for this architecture. npm has installed this machine's; another
+ * one is downloaded, as the lockfile pins it.
  */
 function nodePackage(root: string, architecture: Architecture): string {
   const name = `node-linux-${architecture}`
@@ -62,18 +62,21 @@ function nodePackage(root: string, architecture: Architecture): string {
   return join(cached, 'package')
 }
 
-/** Leaves the file as it is where no program here knows its architecture. */
+/** Removes symbols from a file. Leaves it unchanged if no program here knows its architecture. */
 function strip(file: string): void {
   spawnSync('strip', ['--strip-unneeded', file], { stdio: 'ignore' })
 }
 
-/** How tar packs alike from the same files: as root's, in the order of names, of this time. */
+/**
+ * Returns tar options that make equal archives: all files owned by root, sorted by name, with this
+ * time.
+ */
 export function asRootAt(madeAt: Date): string[] {
   const mtime = `--mtime=@${Math.floor(madeAt.getTime() / 1_000)}`
   return ['--owner=0', '--group=0', '--numeric-owner', '--mode=u+rwX,go+rX,go-w', mtime, '--sort=name']
 }
 
-/** What the program says. Throws with its own words where it fails. */
+/** Runs a program and returns its output. Throws its error output if it fails. */
 export function run(
   program: string,
   args: readonly string[],

@@ -3,13 +3,13 @@ import { createReadStream, existsSync, readdirSync, readFileSync, writeFileSync 
 import { join } from 'node:path'
 import { pipeline } from 'node:stream/promises'
 
-/** What a release is downloaded by: the archives, the script and the bills beside them. */
+/** The files of a release: the archives, the install script and the bills of materials. */
 const released = /^nightshift-.*\.(?:tar\.xz|cdx\.json)$|^install\.sh$/
 
 /**
- * Writes `SHA256SUMS` over all in `dist`, in `sha256sum`'s form, and with a key `SHA256SUMS.sig`:
- * 64 bytes of Ed25519 for `openssl pkeyutl -verify -rawin`. Without a key an earlier build's
- * signature is an error: it would hold for nothing.
+ * Writes `SHA256SUMS` over all files in `dist`, in the format of `sha256sum`. With a key also
+ * writes `SHA256SUMS.sig`: 64 bytes of Ed25519 for `openssl pkeyutl -verify -rawin`. Without a key,
+ * an earlier build's signature is an error, because it would not match.
  */
 export async function writeSums(dist: string, key: string | null): Promise<void> {
   const names = readdirSync(dist)
@@ -33,8 +33,8 @@ async function sha256Of(file: string): Promise<string> {
 }
 
 /**
- * The signing key, in PEM: the file's, else the environment's, which holds the key or its file's
- * path; null without one.
+ * Reads the signing key in PEM: from the file, or else from the environment, which contains the key
+ * or the path of its file. Null if there is no key.
  */
 export function readKey(file: string | undefined, given: string | undefined): string | null {
   const pem = file
@@ -48,12 +48,12 @@ export function readKey(file: string | undefined, given: string | undefined): st
   return pem
 }
 
-/** The public half in PEM, as `install.sh` holds it. */
+/** Returns the public half of the key in PEM, as `install.sh` contains it. */
 export function publicKeyOf(key: string): string {
   return createPublicKey(key).export({ type: 'spki', format: 'pem' }).toString().trim()
 }
 
-/** Makes a key for `path`, readable for its owner alone. Throws where a file is there already. */
+/** Creates a key at `path`, readable only by its owner. Throws if the file exists. */
 export function makeKey(path: string): string {
   const { privateKey } = generateKeyPairSync('ed25519')
   const pem = privateKey.export({ type: 'pkcs8', format: 'pem' }).toString()

@@ -5,7 +5,7 @@ import { type PlacementRules, readRules } from './rules.ts'
 
 export type Flaw = { path: string; message: string }
 
-/** The placement problem is malformed. `flaws` lists every invalid field. */
+/** A placement problem with errors. `flaws` lists every invalid field. */
 export class InvalidProblemError extends Error {
   override name = 'InvalidProblemError' as const
   readonly flaws: Flaw[]
@@ -18,7 +18,7 @@ export class InvalidProblemError extends Error {
 const maxFlaws = 10
 
 /**
- * Throws InvalidProblemError for impossible inventories: invalid sizes, duplicate names, unknown
+ * Checks a problem. Throws InvalidProblemError for invalid sizes, duplicate names and unknown
  * names.
  */
 export function checkProblem(given: unknown): PlacementProblem {
@@ -62,7 +62,7 @@ function findUnknownNames({ hosts, vms, hostIds, vmIds }: PlacementProblem): Fla
   }
   for (const [index, { host, running, pinnedTo, forbiddenHosts }] of vms.entries()) {
     if (host !== null) needHost(`vms.${index}.host`, host)
-    else if (running) flaws.push({ path: `vms.${index}.running`, message: 'it is running nowhere' })
+    else if (running) flaws.push({ path: `vms.${index}.running`, message: 'the VM is running nowhere' })
     for (const [at, name] of pinnedTo.entries()) needHost(`vms.${index}.pinnedTo.${at}`, name)
     for (const [at, name] of forbiddenHosts.entries()) needHost(`vms.${index}.forbiddenHosts.${at}`, name)
   }
@@ -73,7 +73,7 @@ function findUnknownNames({ hosts, vms, hostIds, vmIds }: PlacementProblem): Fla
   return flaws
 }
 
-/** VMs that are to be together and apart. */
+/** Finds VMs that have to be both together and apart. */
 function findContradictions({ vms }: PlacementProblem): Flaw[] {
   const flaws: Flaw[] = []
   const firsts = new Map<string, string>()
@@ -81,7 +81,7 @@ function findContradictions({ vms }: PlacementProblem): Flaw[] {
     if (haGroup === null || affinityGroup === null) continue
     const key = JSON.stringify([haGroup, affinityGroup])
     const first = firsts.get(key)
-    const message = `is to be with ${first} (${affinityGroup}) and apart from it (${haGroup})`
+    const message = `must be together with ${first} (${affinityGroup}) and apart from ${first} (${haGroup})`
     if (first !== undefined) flaws.push({ path: `vms.${index}.affinityGroup`, message: `${vm} ${message}` })
     firsts.set(key, first ?? vm)
   }
@@ -89,23 +89,23 @@ function findContradictions({ vms }: PlacementProblem): Flaw[] {
 }
 
 /**
- * Claims that no plan needs fewer than k + 1 migrations. Prices are by size, `ram_mib/cpu_mc`, in
- * parts of `scale`; an absent size has none. Any whole prices are allowed: wrong ones only fail to
- * prove.
+ * A claim that no plan needs fewer than k + 1 migrations. Prices are by size, `ram_mib/cpu_mc`, in
+ * parts of `scale`; a missing size has the price 0. Any whole prices are valid, but wrong prices do
+ * not prove the claim.
  */
 export type Certificate = { k: number; scale: number; price: Record<string, number> }
 
-/** A certificate that takes longer to check is refused: a file must not keep its reader busy. */
+/** The most work for the check of a certificate, because a file must not occupy its reader. */
 const maxLooks = 2_000_000
 
 type Size = { ram: number; cpu: number; price: number; count: number }
 
 /**
- * Checks the claim in whole numbers, without a solver and the search's code; the rules say where
- * each VM may go. With k migrations, hosts give all VMs' worth at these prices with at most k
- * evictions. So if all VMs are worth more than hosts give with k evictions each, k do not do. False
- * for anything inexact, and for a state with a host over capacity: it may stay, so that what it
- * would give up proves nothing.
+ * Checks the claim in whole numbers, without a solver and without the search's code. The rules give
+ * each VM's possible hosts. With k migrations, the hosts provide the worth of all VMs at these
+ * prices with at most k evictions. If all VMs are worth more than the hosts provide with k
+ * evictions each, k are not enough. False for anything inexact, and for a state in which a host is
+ * over its capacity: it may stay so, and its evictions prove nothing.
  */
 export function certificateHolds(problem: PlacementProblem, { k, scale, price }: Certificate): boolean {
   if (!Number.isSafeInteger(k) || k < 0 || k > 12 || !Number.isSafeInteger(scale) || scale < 1) return false
@@ -140,20 +140,23 @@ export function certificateHolds(problem: PlacementProblem, { k, scale, price }:
 }
 
 /**
- * Migrations that no plan for all can avoid, if the certificate holds: those off a host that is to
- * be left, and one more than the k others.
+ * Counts the migrations that no plan for all VMs can avoid, if the certificate holds: the VMs on
+ * evacuated hosts, and one more than k others.
  */
 export function certifiedBound(problem: PlacementProblem, { k }: Pick<Certificate, 'k'>): number {
   return countForcedMigrations(problem) + k + 1
 }
 
-/** What runs on a host that is to be left moves in any plan. */
+/** Counts the VMs that run on an evacuated host, which move in any plan. */
 export function countForcedMigrations(problem: PlacementProblem): number {
   const { stranded, place } = readRules(problem)
   return [...stranded].filter((vm) => place.has(vm)).length
 }
 
-/** Hosts that may take a VM and exceed their capacity: no certificate holds for such a state. */
+/**
+ * Lists hosts that are over their capacity and may take a VM. No certificate holds for such a
+ * state.
+ */
 export function listOverfullHosts(problem: PlacementProblem): string[] {
   return overfull(freeCapacity(problem, readRules(problem)))
 }
@@ -164,7 +167,7 @@ function overfull(room: Map<string, FreeCapacity>): string[] {
   return [...room].filter(([, { ram, cpu }]) => ram < 0 || cpu < 0).map(([name]) => name)
 }
 
-/** For each host that may take a VM: the room beside all that run there. */
+/** Returns the free capacity of each host that may take a VM, beside its running VMs. */
 function freeCapacity(problem: PlacementProblem, { targets, place }: PlacementRules): Map<string, FreeCapacity> {
   const room = new Map<string, FreeCapacity>()
   for (const host of problem.hosts) {
@@ -184,7 +187,10 @@ function sizeOf({ ramMib, cpuMc }: PlacementVm): string {
   return `${ramMib}/${cpuMc}`
 }
 
-/** Over all ways for at most k of these to leave: leaving's cost less the room's worth then. */
+/**
+ * Finds the lowest cost minus the worth of the free capacity, over all ways in which at most k VMs
+ * leave. Null if this takes too long.
+ */
 function cheapest(
   own: PlacementVm[],
   room: FreeCapacity,
@@ -213,7 +219,10 @@ function cheapest(
   return looked > maxLooks ? null : min
 }
 
-/** The most worth of these sizes' VMs in a room, remembered; null when it takes too long. */
+/**
+ * Returns a function that finds the highest worth of VMs of these sizes in a room, with a cache.
+ * The function returns null if this takes too long.
+ */
 function bestFor(sizes: Size[]): (ram: number, cpu: number) => number | null {
   const known = sizes.map(() => new Map<string, number>())
   let looked = 0

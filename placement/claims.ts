@@ -4,9 +4,9 @@ import type { WrittenPlan } from './plan-file.ts'
 import { listRestrictions, nameFailureDomains, type PlacementRules, readRules } from './rules.ts'
 
 /**
- * A plan's claims besides its steps, held against the steps, after `verifyPlan` replayed it. Words
- * for people (`reason`, `obstacle.text`) are not read; that there is no plan, and bounds without a
- * certificate, cannot be checked.
+ * Compares the claims of a plan with its steps, after `verifyPlan` replayed the steps. Does not
+ * read text for people (`reason`, `obstacle.text`). Cannot check "there is no plan", and bounds
+ * without a certificate.
  */
 export function findFalseClaim(problem: PlacementProblem, plan: WrittenPlan): string | null {
   const rules = readRules(problem)
@@ -25,9 +25,9 @@ function findFalseCount({ state, steps, migrations, lowerBound, proof, obstacle,
   if (steps.length === 0 && lowerBound > 0) return `a plan that is ${state} claims a bound`
   if (steps.length === 0 && proof.kind !== 'trivial') return `a plan that is ${state} claims a proof of its bound`
   if ((state === 'planned' || state === 'no_action') && obstacle !== null)
-    return 'it has a place for all, and says what is in the way'
+    return 'the plan has a place for all VMs, but names an obstacle'
   const saved = state === 'planned' ? Math.max(0, migrations - lowerBound) : null
-  if (gap !== undefined && gap !== saved) return `the gap is ${saved ?? 'none'}, and it says ${gap ?? 'none'}`
+  if (gap !== undefined && gap !== saved) return `the gap is ${saved ?? 'none'}, but the plan states ${gap ?? 'none'}`
   return null
 }
 
@@ -35,25 +35,30 @@ function findFalseWave({ steps }: Plan): string | null {
   const waves = new Map<number, number>()
   for (const { step, needs, wave } of steps) {
     const first = 1 + Math.max(0, ...needs.map((need) => waves.get(need) ?? 0))
-    if (wave !== first) return `step ${step} can begin in wave ${first}, and it says ${wave}`
+    if (wave !== first) return `step ${step} can begin in wave ${first}, but the plan states ${wave}`
     waves.set(step, wave)
   }
   return null
 }
 
-/** Priorities and groups, which people read beside a name. Plans of 0.1.0 say none. */
+/**
+ * Checks priorities and groups, which people see beside a name. Plans of version 0.1.0 have none.
+ */
 function findFalseLabel({ steps, unplaced }: Plan, vms: Map<string, PlacementVm>): string | null {
   for (const { vm, priority, haGroup } of [...steps, ...unplaced]) {
     const is = vms.get(vm)
     if (priority !== undefined && priority !== is?.priority)
-      return `${vm} has priority ${is?.priority}, and it says ${priority}`
+      return `${vm} has priority ${is?.priority}, but the plan states ${priority}`
     if (haGroup !== undefined && haGroup !== is?.haGroup)
-      return `${vm} is in ${is?.haGroup === null ? 'no HA group' : `HA group ${is?.haGroup}`}, and it says ${haGroup ?? 'none'}`
+      return `${vm} is in ${is?.haGroup === null ? 'no HA group' : `HA group ${is?.haGroup}`}, but the plan states ${haGroup ?? 'none'}`
   }
   return null
 }
 
-/** VMs that stay down: each once, all of them, and lower priorities with a place as claimed. */
+/**
+ * Checks the VMs that stay down: that all are listed, each once, and that the listed VMs of lower
+ * priority have a place.
+ */
 function findFalseDown(
   { state, steps, unplaced }: Plan,
   { stranded }: PlacementRules,
@@ -61,7 +66,7 @@ function findFalseDown(
 ): string | null {
   const down = new Set<string>()
   for (const { vm } of unplaced) {
-    if (down.has(vm)) return `${vm} is said to stay down twice`
+    if (down.has(vm)) return `${vm} is listed twice among the VMs that stay down`
     down.add(vm)
   }
   const placed = new Set(steps.filter(({ vm }) => stranded.has(vm)).map(({ vm }) => vm))
@@ -69,20 +74,23 @@ function findFalseDown(
     const wrong = overtakenBy.find(
       (other) => !placed.has(other) || (vms.get(other)?.priority ?? 0) >= (vms.get(vm)?.priority ?? 0),
     )
-    if (wrong !== undefined) return `${wrong} is no VM of lower priority than ${vm} that gets a place`
+    if (wrong !== undefined) return `${wrong} is not a VM with a place and a lower priority than ${vm}`
   }
   if (state !== 'infeasible' && state !== 'not_found') return null
   const missing = [...stranded].find((vm) => !down.has(vm))
-  if (missing !== undefined) return `${missing} has no place, and it does not say so`
+  if (missing !== undefined) return `${missing} has no place, but the plan does not list it`
   const other = [...down].find((vm) => !stranded.has(vm))
-  return other === undefined ? null : `${other} is not without a place`
+  return other === undefined ? null : `${other} has a place, but the plan lists it as without one`
 }
 
-/** Deaths in `standing`, and whether room remains for each and all after the survived ones. */
+/**
+ * Checks that `standing` lists every failure domain, and that the free capacity after each failure
+ * agrees with its outcome.
+ */
 function findFalseStanding(problem: PlacementProblem, { standing, steps }: Plan, rules: PlacementRules): string | null {
   if (standing === null) return null
   if (standing.domain !== (problem.useRackConstraints ? 'rack' : 'host'))
-    return `what stands is told by ${standing.domain}`
+    return `the plan reports what still runs by ${standing.domain}`
   const domains = nameFailureDomains(
     problem,
     problem.hosts.filter(({ name }) => rules.targets.has(name)),
@@ -94,7 +102,7 @@ function findFalseStanding(problem: PlacementProblem, { standing, steps }: Plan,
     ['after', standing.after, after],
   ] as const) {
     const flaw = findFalseLosses(problem, losses, { domains, place, rules })
-    if (flaw) return `what stands ${when} the plan: ${flaw}`
+    if (flaw) return `what still runs ${when} the plan: ${flaw}`
   }
   return null
 }
@@ -109,26 +117,29 @@ function findFalseLosses(
   const told = losses.map(({ name }) => name).sort()
   const real = domains.map(({ name }) => name).sort()
   if (JSON.stringify(told) !== JSON.stringify(real))
-    return `it tells of ${told.length} that could die, and there are ${real.length}`
+    return `the plan lists ${told.length} that could fail, but there are ${real.length}`
   for (const { name, outcome, lacks } of losses) {
     const dead = new Set(domains.find((each) => each.name === name)?.hosts.map((host) => host.name))
     const others = problem.hosts.filter((host) => rules.targets.has(host.name) && !dead.has(host.name))
     const { lost, free } = countRoom(problem, others, place, dead)
     const short = { ramMib: countShort(lost, free, 'ramMib'), cpuMc: countShort(lost, free, 'cpuMc') }
     if (lacks && (lacks.ramMib !== short.ramMib || lacks.cpuMc !== short.cpuMc || outcome !== 'not_found'))
-      return `should ${name} fail, ${short.ramMib} MiB and ${short.cpuMc} mCPU are short, and it says ${lacks.ramMib} and ${lacks.cpuMc}`
+      return `if ${name} fails, ${short.ramMib} MiB and ${short.cpuMc} mCPU are missing, but the plan states ${lacks.ramMib} and ${lacks.cpuMc}`
     if (outcome === 'not_found') continue
     if (short.ramMib > 0 || short.cpuMc > 0)
-      return `should ${name} fail, ${short.ramMib > 0 ? 'RAM' : 'CPU'} is short in total`
+      return `if ${name} fails, there is not enough ${short.ramMib > 0 ? 'RAM' : 'CPU'} in total`
     const alone = outcome === 'moved' ? null : findAlone(lost, free, rules)
-    if (alone) return `should ${name} fail, no host has room for ${alone.vm}`
+    if (alone) return `if ${name} fails, no host has room for ${alone.vm}`
   }
   return null
 }
 
 type Room = { host: PlacementHost; ramMib: number; cpuMc: number }
 
-/** What a death takes, and the room on the hosts that are left while all others stay. */
+/**
+ * Computes what a failure loses, and the free capacity on the remaining hosts if all other VMs
+ * stay.
+ */
 function countRoom(
   problem: PlacementProblem,
   others: PlacementHost[],
@@ -151,13 +162,16 @@ function countRoom(
   return { lost, free }
 }
 
-/** The lost VMs' excess over all hosts' free room. An overfull host lends nothing. */
+/**
+ * Computes how much the lost VMs exceed the free capacity of all hosts. A host over its capacity
+ * provides nothing.
+ */
 function countShort(lost: PlacementVm[], free: Room[], size: 'ramMib' | 'cpuMc'): number {
   const room = free.reduce((sum, each) => sum + Math.max(0, each[size]), 0)
   return Math.max(0, lost.reduce((sum, vm) => sum + vm[size], 0) - room)
 }
 
-/** A VM for which no host has room while all others stay. */
+/** Finds a VM for which no host has enough capacity if all other VMs stay. */
 function findAlone(lost: PlacementVm[], free: Room[], rules: PlacementRules): PlacementVm | undefined {
   return lost.find(
     (vm) =>
@@ -165,7 +179,10 @@ function findAlone(lost: PlacementVm[], free: Room[], rules: PlacementRules): Pl
   )
 }
 
-/** Pins, what is forbidden and the region, which a death does not change. */
+/**
+ * Whether pinned hosts, forbidden hosts or the region exclude this host, which a failure does not
+ * change.
+ */
 function isFar(rules: PlacementRules, vm: PlacementVm, host: PlacementHost): boolean {
   return listRestrictions(rules, vm, host).some(
     ({ kind }) => kind === 'pinned' || kind === 'forbidden' || kind === 'region',

@@ -14,45 +14,52 @@ import { type Flaw, InvalidProblemError } from './certificate.ts'
 import { findJsonFault, findKeyFaults } from './json-faults.ts'
 
 /**
- * A stranger's bytes as plain data, or the fault and place: UTF-8, then JSON or YAML, each with one
- * reading and no larger than a cluster. The caller bounds the time (`cli/placement/read.ts`): the
- * YAML parser is slow and cannot be interrupted.
+ * Reads untrusted bytes as plain data, or finds the error and its position: UTF-8, then JSON or
+ * YAML, each with only one possible reading and no larger than a cluster. The caller limits the
+ * time (`cli/placement/read.ts`), because the YAML parser is slow and cannot be interrupted.
  */
 
 const maxFlaws = 10
-/** More than a file needs, and far from what exhausts a stack. */
+/** The deepest nesting, more than a file needs, and far below the limit of a stack. */
 const maxDepth = 64
-/** For a document with written-out anchors: several times the largest cluster's need. */
+/**
+ * The most values of a document with expanded anchors: several times what the largest cluster
+ * needs.
+ */
 const maxValues = 2_000_000
 
-/** A file's content. `name` tells YAML from JSON if both fit. Throws InvalidProblemError. */
+/**
+ * Parses the content of a file. `name` decides between YAML and JSON if both are possible. Throws
+ * InvalidProblemError.
+ */
 export function parseFile(bytes: Uint8Array, name: string): unknown {
   const text = decodeUtf8(bytes)
-  // The YAML parser also reads JSON, but is slow with large files.
+  // Reads JSON separately, because the YAML parser also reads JSON, but is slow with large files.
   if (!/^\s*[{[]/.test(text)) return parseYaml(text)
   try {
     return parseJson(text)
   } catch (error) {
     if (!(error instanceof SyntaxError)) throw error
   }
-  // Braces begin YAML, too. Where JSON is meant, what YAML makes of a slip is not what was meant.
+  // YAML may begin with a brace too, but an error in a text that is meant as JSON must not be read
+  // as YAML.
   const isJson = /\.json$/i.test(name) || (!/\.ya?ml$/i.test(name) && /^\s*[{[]\s*["{[\]}]/.test(text))
   if (isJson) throw new InvalidProblemError([findJsonFault(text)])
   return parseYaml(text)
 }
 
 /**
- * A document's text. Throws InvalidProblemError for bytes outside UTF-8: a replaced one could name
- * another VM.
+ * Decodes the text of a document. Throws InvalidProblemError for bytes that are not UTF-8, because
+ * a replaced byte could name another VM.
  */
 export function decodeUtf8(bytes: Uint8Array): string {
   if (!isUtf8(bytes)) throw new InvalidProblemError([findUtf8Flaw(bytes)])
   return new TextDecoder().decode(bytes)
 }
 
-/** The line and the byte where a document that is not UTF-8 stops to be it, both from 1. */
+/** Finds the line and the byte at which a document stops being UTF-8, both counted from 1. */
 export function findUtf8Flaw(bytes: Uint8Array): Flaw {
-  // The longest part that is sound, where a character may be cut at the end.
+  // Searches the longest valid part, at whose end a character may be cut.
   let [sound, broken] = [0, bytes.length]
   while (broken - sound > 1) {
     const middle = (sound + broken) >> 1
@@ -73,14 +80,14 @@ function beginsAsUtf8(part: Uint8Array): boolean {
 }
 
 /**
- * Text for `JSON.parse` with one reading: no repeated keys, of which it would keep the last, and no
- * halves of a surrogate pair, which print alike. Throws SyntaxError for no JSON,
- * InvalidProblemError with each such place's path.
+ * Parses JSON that has only one reading: without repeated keys, of which `JSON.parse` would keep
+ * the last, and without halves of a surrogate pair, which look alike when printed. Throws
+ * SyntaxError for invalid JSON, and InvalidProblemError with the path of each such place.
  */
 export function parseJson(text: string): unknown {
   const value: unknown = JSON.parse(text)
   requireNone(findKeyFaults(text, { maxFlaws, maxDepth }))
-  // Text that is UTF-8 can hold a half as an escape alone.
+  // UTF-8 text can contain half of a surrogate pair only as an escape.
   if (/\\u[dD][89a-fA-F]/.test(text)) requireNone(findUnreadable(value))
   return value
 }
@@ -95,7 +102,7 @@ function parseYaml(text: string): unknown {
   const [fault] = [...document.errors, ...document.warnings]
   if (fault) {
     const { line, col } = lines.linePos(fault.pos[0])
-    const message = yamlWords[fault.code] ?? 'this is no YAML that can be read'
+    const message = yamlWords[fault.code] ?? 'this is not readable YAML'
     throw new InvalidProblemError([{ path: `line ${line}, column ${col}`, message }])
   }
   requireNone(findYamlFlaws(document, lines))
@@ -106,7 +113,8 @@ function parseYaml(text: string): unknown {
 
 function toPlainData(document: Document.Parsed): unknown {
   try {
-    // Anchors are shared, not copied, and counted where what is unreadable is looked for.
+    // Allows aliases, because their values are shared and not copied, and the search for unreadable
+    // values counts them.
     return document.toJS({ maxAliasCount: -1 })
   } catch (error) {
     if (!(error instanceof ReferenceError)) throw error
@@ -114,31 +122,31 @@ function toPlainData(document: Document.Parsed): unknown {
   }
 }
 
-/** Faults of YAML, as the parser calls them, in our words. */
+/** Descriptions of the YAML parser's errors. */
 const yamlWords: Record<string, string> = {
   ALIAS_PROPS: 'a reference (*name) takes neither an anchor nor a tag',
-  BAD_ALIAS: 'a reference (*name) names no anchor before it',
+  BAD_ALIAS: 'a reference (*name) names no earlier anchor',
   BAD_DIRECTIVE: 'this directive (%) is not known',
-  BAD_DQ_ESCAPE: 'a text in double quotes holds an escape that YAML does not know',
-  BAD_INDENT: 'this line is not indented as those around it are',
-  BAD_SCALAR_START: 'a text that begins with this sign stands in quotes in YAML',
+  BAD_DQ_ESCAPE: 'a text in double quotes has an escape that YAML does not know',
+  BAD_INDENT: 'this line is not indented like the lines around it',
+  BAD_SCALAR_START: 'a text that begins with this sign needs quotes in YAML',
   BLOCK_AS_IMPLICIT_KEY: 'a list or map cannot begin here: a line break or a comma may be missing',
-  BLOCK_IN_FLOW: 'within brackets a list is written [a, b] and a map {a: b}',
+  BLOCK_IN_FLOW: 'within brackets, write a list as [a, b] and a map as {a: b}',
   KEY_OVER_1024_CHARS: 'a key is longer than 1,024 characters',
   MISSING_CHAR: 'a quote, bracket, comma or colon is missing',
-  MULTILINE_IMPLICIT_KEY: 'a key goes over more than one line: a colon or a comma may be missing',
+  MULTILINE_IMPLICIT_KEY: 'a key spans more than one line: a colon or a comma may be missing',
   MULTIPLE_ANCHORS: 'a value has two anchors (&name)',
-  MULTIPLE_DOCS: 'a second document begins here (---): give one',
+  MULTIPLE_DOCS: 'a second document begins here (---): give only one',
   MULTIPLE_TAGS: 'a value has two tags (!name)',
   RESOURCE_EXHAUSTION: `it is nested deeper than ${maxDepth} levels`,
-  TAB_AS_INDENT: 'YAML is indented with blanks, and this is a tab',
-  TAG_RESOLVE_FAILED: 'this tag (!name) is not known here: leave it out',
-  UNEXPECTED_TOKEN: 'this does not belong here',
+  TAB_AS_INDENT: 'indent YAML with spaces, not with tabs',
+  TAG_RESOLVE_FAILED: 'this tag (!name) is not known: leave it out',
+  UNEXPECTED_TOKEN: 'this text is not allowed here',
 }
 
 /**
- * Repeated keys, keys that are no texts, and too deep nesting. `1` and `"1"` become one key. A
- * loop, since it limits the depth.
+ * Finds repeated keys, keys that are not text, and nesting that is too deep. `1` and `"1"` become
+ * one key. Uses a loop, because it limits the depth.
  */
 function findYamlFlaws(document: Document.Parsed, lines: LineCounter): Flaw[] {
   const flaws: Flaw[] = []
@@ -158,8 +166,8 @@ function findYamlFlaws(document: Document.Parsed, lines: LineCounter): Flaw[] {
     for (const item of node.items) {
       if (isPair(item) && isMap(node)) {
         const key = isScalar(item.key) ? String(item.key.value) : null
-        if (isAlias(item.key) || isCollection(item.key)) tell(item.key, 'a key is a text, and this is none')
-        else if (key === '<<') tell(item.key, 'merge keys (<<) are not read: write the fields out')
+        if (isAlias(item.key) || isCollection(item.key)) tell(item.key, 'a key must be a text')
+        else if (key === '<<') tell(item.key, 'merge keys (<<) are not supported: write the fields out')
         else if (key !== null && keys.has(key)) tell(item.key, `the key ${key.slice(0, 60)} is given twice`)
         if (key !== null) keys.add(key)
       }
@@ -172,8 +180,8 @@ function findYamlFlaws(document: Document.Parsed, lines: LineCounter): Flaw[] {
 type Place = { key: string; parent: Place | null }
 
 /**
- * Faults of plain data: halves of a surrogate pair, more levels or values than any cluster has. A
- * loop, since it limits both.
+ * Finds errors in plain data: halves of a surrogate pair, and more levels or values than any
+ * cluster has. Uses a loop, because it limits both.
  */
 function findUnreadable(root: unknown): Flaw[] {
   const flaws: Flaw[] = []
@@ -182,16 +190,16 @@ function findUnreadable(root: unknown): Flaw[] {
   for (let at = open.pop(); at && flaws.length < maxFlaws; at = open.pop()) {
     const { value, depth, place } = at
     if (typeof value === 'string' && !value.isWellFormed())
-      flaws.push({ path: pathOf(place), message: 'it holds half of a surrogate pair: write whole characters' })
+      flaws.push({ path: pathOf(place), message: 'it has half of a surrogate pair: write whole characters' })
     if (value === null || typeof value !== 'object') continue
     const entries = Object.entries(value)
     seen += entries.length
     if (depth >= maxDepth) return [{ path: pathOf(place), message: `it is nested deeper than ${maxDepth} levels` }]
     if (seen > maxValues)
-      return [{ path: 'the problem', message: `it holds more than ${maxValues} values, anchors written out` }]
+      return [{ path: 'the problem', message: `it has more than ${maxValues} values, with anchors written out` }]
     for (const [key, entry] of entries.toReversed()) {
       const inner = { key, parent: place }
-      if (!key.isWellFormed()) flaws.push({ path: pathOf(place), message: 'a key holds half of a surrogate pair' })
+      if (!key.isWellFormed()) flaws.push({ path: pathOf(place), message: 'a key has half of a surrogate pair' })
       if (typeof entry === 'string' || (entry !== null && typeof entry === 'object'))
         open.push({ value: entry, depth: depth + 1, place: inner })
     }

@@ -1,8 +1,8 @@
 import type { Flaw } from './certificate.ts'
 
 /**
- * Facts that JSON hides: which keys repeat, and where a text that looks like JSON stops being it. A
- * loop over tokens: a stranger's text must neither exhaust a stack nor be read twice.
+ * Finds facts that a JSON parser does not report: which keys repeat, and where a text stops being
+ * JSON. Loops over tokens, because untrusted text must neither exhaust a stack nor be read twice.
  */
 
 type Token = { kind: 'text' | 'word' | 'open text' | 'sign'; at: number; end: number }
@@ -27,7 +27,7 @@ function* readTokens(text: string): Generator<Token> {
   }
 }
 
-/** Behind the quote that closes a text; -1 where none does. */
+/** Returns the position after the quote that ends a text. -1 if there is none. */
 function findTextEnd(text: string, at: number): number {
   for (let next = at + 1; next < text.length; next += 1) {
     if (text[next] === '\\') next += 1
@@ -39,8 +39,8 @@ function findTextEnd(text: string, at: number): number {
 type Level = { keys: Set<string> | null; at: string | number }
 
 /**
- * Repeated keys of one object in sound JSON, `maxFlaws` at most, each with its path and the
- * second's line, or nesting beyond `maxDepth`.
+ * Finds repeated keys of one object in valid JSON, at most `maxFlaws`, each with its path and the
+ * line of the second. Also finds nesting deeper than `maxDepth`.
  */
 export function findKeyFaults(text: string, { maxFlaws, maxDepth }: { maxFlaws: number; maxDepth: number }): Flaw[] {
   const flaws: Flaw[] = []
@@ -54,7 +54,7 @@ export function findKeyFaults(text: string, { maxFlaws, maxDepth }: { maxFlaws: 
     else if (sign === '}' || sign === ']') levels.pop()
     else if (sign === ',' && typeof level?.at === 'number') level.at += 1
     else if (sign === ':' && level?.keys && last) {
-      // As it is meant: the same key may be written in two ways.
+      // Decodes the key, because one key may be written in two ways.
       const key = text.slice(last.at + 1, last.end - 1)
       level.at = key.includes('\\') ? (JSON.parse(`"${key}"`) as string) : key
       if (level.keys.has(level.at)) {
@@ -76,13 +76,10 @@ export function findKeyFaults(text: string, { maxFlaws, maxDepth }: { maxFlaws: 
   return flaws
 }
 
-/**
- * The possible next token: a value, one or the end, a key, one or the end, a colon, a comma or the
- * end, nothing.
- */
+/** The tokens that may come next. */
 type Wanted = 'value' | 'value or ]' | 'key' | 'key or }' | ':' | ',' | 'nothing'
 
-/** Where text stops to be JSON, and why, in our words. For text that `JSON.parse` has refused. */
+/** Finds where a text stops being JSON, and why. Only for text that `JSON.parse` refused. */
 export function findJsonFault(text: string): Flaw {
   const open: ('{' | '[')[] = []
   let wanted: Wanted = 'value'
@@ -105,47 +102,45 @@ export function findJsonFault(text: string): Flaw {
     open.length > 0 ? `${open.length} ${open.length === 1 ? 'bracket is' : 'brackets are'} not closed` : ''
   return {
     path: nameOfPlace(text, text.length),
-    message: `the JSON ends before it is whole${missing && `: ${missing}`}`,
+    message: `the JSON ends too early${missing && `: ${missing}`}`,
   }
 }
 
 function describeFault({ kind }: Token, said: string, wanted: Wanted, open: '{' | '[' | undefined): string | null {
   if (kind === 'open text') return 'a text that begins here is never closed'
-  if (kind === 'word' && /^(\/\/|\/\*|#)/.test(said))
-    return `a comment (${said.slice(0, 2)}) stands here, and JSON has none`
-  if (wanted === 'nothing') return 'more stands here, behind the end of the JSON'
+  if (kind === 'word' && /^(\/\/|\/\*|#)/.test(said)) return `JSON has no comments (${said.slice(0, 2)})`
+  if (wanted === 'nothing') return 'there is more text after the end of the JSON'
   if (said === '}' || said === ']') {
     if (open !== (said === '}' ? '{' : '[')) return `${said} closes what ${open ?? 'nothing'} opened`
     if (wanted === 'key' || wanted === 'value')
       return wanted === 'value' && open === '{'
         ? `a value is missing before ${said}`
-        : `a comma stands before ${said}, and JSON takes none there`
+        : `JSON has no comma before ${said}`
     return wanted === ':' ? `a colon and a value are missing before ${said}` : null
   }
   if (wanted === ',') return said === ',' ? null : `a comma is missing before ${said}`
   if (wanted === ':') return said === ':' ? null : `a colon is missing before ${said}`
   if (said === ',' || said === ':') return `${wanted.startsWith('key') ? 'a key' : 'a value'} is missing before ${said}`
-  if (wanted.startsWith('key'))
-    return kind === 'text' ? null : `a key stands in double quotes in JSON, and this is ${said}`
+  if (wanted.startsWith('key')) return kind === 'text' ? null : `a key needs double quotes in JSON, but this is ${said}`
   return kind === 'word' ? describeWord(said) : null
 }
 
 function describeWord(said: string): string | null {
   if (/^(true|false|null|-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?)$/.test(said)) return null
-  if (/^[+-]?(nan|inf|infinity)$/i.test(said)) return `JSON knows no ${said}: give a number`
-  if (/^[+-]?[\d.]/.test(said)) return `${said} is no number as JSON writes it`
-  if (/^(true|false|null|none)$/i.test(said)) return `JSON writes true, false and null, and this is ${said}`
-  return `a text stands in double quotes in JSON, and this is ${said}`
+  if (/^[+-]?(nan|inf|infinity)$/i.test(said)) return `JSON has no ${said}: give a number`
+  if (/^[+-]?[\d.]/.test(said)) return `${said} is not a number in JSON`
+  if (/^(true|false|null|none)$/i.test(said)) return `JSON has only true, false and null, but this is ${said}`
+  return `a text needs double quotes in JSON, but this is ${said}`
 }
 
 function describeTextFault(text: string, { kind, at, end }: Token): string | null {
   if (kind !== 'text') return null
   for (let next = at + 1; next < end - 1; next += 1) {
     if (text.charCodeAt(next) < 0x20)
-      return 'a text holds a line break or another control: write it as an escape, such as \\n'
+      return 'a text has a line break or another control character: write it as an escape, such as \\n'
     if (text[next] !== '\\') continue
     if (!/^(["\\/bfnrt]|u[\da-fA-F]{4})/.test(text.slice(next + 1, next + 6)))
-      return `JSON knows no escape ${text.slice(next, next + 2)}`
+      return `JSON has no escape ${text.slice(next, next + 2)}`
     next += 1
   }
   return null
@@ -156,7 +151,7 @@ function nameOfPlace(text: string, at: number): string {
   return `line ${line}, column ${column}`
 }
 
-/** Line and column of a place in a text, both from 1. */
+/** Returns the line and column of a position in a text, both counted from 1. */
 function placeOf(text: string, at: number): { line: number; column: number } {
   const before = text.slice(0, at)
   return { line: before.split('\n').length, column: at - before.lastIndexOf('\n') }

@@ -2,11 +2,11 @@ import { hiddenCharacter, nameOfCharacter } from '../domain/inert-text.ts'
 import type { Flaw } from './certificate.ts'
 
 /**
- * Names that look alike or hide something. A group with a look-alike name would silently be two,
- * and a VM read on an approval another one.
+ * Finds names that look alike or hide characters. With look-alike names, one group would silently
+ * become two, and a VM on an approval could be mistaken for another.
  */
 
-/** Letters of other scripts, each before the Latin one that it is printed like. */
+/** Letters of other scripts, each before the Latin letter that looks the same. */
 const twins =
   'аaеeоoрpсcуyхxіiјjѕsһhԁdԛqԝwҽeАAВBЕEКKМMНHОOРPСCТTУYХXІIЈJЅSοoαaνvρpιiκkυuΑAΒBΕEΖZΗHΙIΚKΜMΝNΟOΡPΤTΥYΧXıiɑaɡgᴏo‐-‑-‒-–-—-−-'
 const twinOf = new Map(
@@ -15,10 +15,16 @@ const twinOf = new Map(
 
 const unseen = new RegExp(`${hiddenCharacter('\\u0000-\\u001f')}|[^\\S ]`, 'u')
 
-/** A field of many, each of which may have a name: where it stands, by its number. */
+/**
+ * Fields with names of one kind, which may be missing. `pathOf` returns the path of a field by its
+ * index.
+ */
 type NameField = { kind: string; names: (string | null | undefined)[]; pathOf: (index: number) => string }
 
-/** Names of a kind with hidden characters, or alike. `kind`, for people: `host`, `VM`. */
+/**
+ * Finds names of one kind that have hidden characters or look alike. `kind` is shown to people:
+ * `host`, `VM`.
+ */
 export function findNameFlaws({ kind, names, pathOf }: NameField): Flaw[] {
   const flaws: Flaw[] = []
   const first = new Map<string, number>()
@@ -30,30 +36,30 @@ export function findNameFlaws({ kind, names, pathOf }: NameField): Flaw[] {
     const hidden = unseen.exec(name)?.[0]
     const look = lookOf(name)
     const other = first.get(look)
-    if (hidden) tell(`it holds ${nameOfCharacter(hidden)}, which nobody sees`)
-    else if (name.trim() === '') tell('it holds nothing but blanks')
-    else if (name.trim() !== name) tell('it begins or ends with a blank')
+    if (hidden) tell(`the name has an invisible character, ${nameOfCharacter(hidden)}`)
+    else if (name.trim() === '') tell('the name has only spaces')
+    else if (name.trim() !== name) tell('the name begins or ends with a space')
     else if (other === undefined) first.set(look, index)
     else {
       const twin = names[other] as string
-      const what = `${kind} ${name} looks like ${kind} ${twin} (${pathOf(other)}), and is another`
+      const what = `${kind} ${name} looks like ${kind} ${twin} (${pathOf(other)}), but is a different name`
       tell(`${what}: ${differenceOf(name, twin)}`)
     }
   }
   return flaws
 }
 
-/** What a person sees of a name. */
+/** Returns the visible form of a name. */
 function lookOf(name: string): string {
   if (/^[ -~]*$/.test(name)) return name
   return Array.from(name.normalize('NFKC'), (letter) => twinOf.get(letter) ?? letter).join('')
 }
 
-/** `\u0430 stands for a`: the first place where two names of one look differ. */
+/** Formats `\u0430 stands for a` for the first position where two names that look alike differ. */
 function differenceOf(name: string, other: string): string {
   const [ours, theirs] = [[...name], [...other]]
   const at = ours.findIndex((letter, index) => letter !== theirs[index])
   const say = (letter: string | undefined) =>
     letter === undefined ? 'nothing' : /^[!-~]$/.test(letter) ? letter : nameOfCharacter(letter)
-  return `${say(ours[at < 0 ? ours.length : at])} stands where the other has ${say(theirs[at < 0 ? ours.length : at])}`
+  return `it has ${say(ours[at < 0 ? ours.length : at])} where the other has ${say(theirs[at < 0 ? ours.length : at])}`
 }

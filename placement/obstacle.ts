@@ -7,20 +7,21 @@ import type { Infeasibility, InstanceLimit, Repair } from './search/infeasibilit
 import type { PlanWithoutRacks } from './unplaced.ts'
 
 /**
- * Whether the rules hold whatever runs at the same time. Checked beside the replay in order,
- * without code of what wrote the needs. Answers the first step that could meet too little room or a
- * member of its group; null when none can.
+ * Checks that the rules hold for any steps that run at the same time. This check is in addition to
+ * the replay in order, and does not use the code that computed `needs`. Returns the first step that
+ * could find too little capacity or a member of its group. Null if there is none.
  *
- * Room: of a host's arriving steps, in order, each must have waited for every departure that an
- * earlier one waited for, and then fit beside all that were there and came before, less those
- * departures. In any set of begun steps, the last to arrive has waited for all the room.
+ * Capacity: take the steps that arrive at a host in order. Each must have waited for every
+ * departure that an earlier one waited for, and then fit beside all VMs that were there or arrived
+ * before, minus those departures. In any set of steps that have begun, the last one to arrive has
+ * then waited for all the capacity.
  */
 export function findBadInterleaving(
   problem: PlacementProblem,
   steps: readonly PlanStep[],
 ): { step: number; reason: string } | null {
   const before = ancestors(steps)
-  if (!before) return { step: 0, reason: 'the needs name steps that do not come before' }
+  if (!before) return { step: 0, reason: 'a step needs a step that does not come before it' }
   const vms = new Map(problem.vms.map((vm) => [vm.vm, vm]))
   const dead = new Set(problem.hosts.filter(({ state }) => state === 'dead').map(({ name }) => name))
   const runs = (vm: PlacementVm) => vm.running && vm.host !== null && !dead.has(vm.host)
@@ -37,7 +38,7 @@ export function findBadInterleaving(
       const waited = before.get(step.step) as Set<number>
       for (const departure of given) {
         if (!waited.has(departure))
-          return { step: step.step, reason: `it does not wait for step ${departure}, whose room it may need` }
+          return { step: step.step, reason: `the step does not wait for step ${departure}, whose room it may need` }
       }
       for (const other of steps) {
         if (other.from !== host.name || other.action !== 'migrate' || !waited.has(other.step) || given.has(other.step))
@@ -56,7 +57,7 @@ export function findBadInterleaving(
   return findBadMeeting(problem, steps, before, runs)
 }
 
-/** Two of a group in one domain, because one comes before the other has left for certain. */
+/** Finds two VMs of a group in one domain, because one may arrive before the other has left. */
 function findBadMeeting(
   problem: PlacementProblem,
   steps: readonly PlanStep[],
@@ -65,7 +66,7 @@ function findBadMeeting(
 ): { step: number; reason: string } | null {
   const hosts = new Map(problem.hosts.map((host) => [host.name, host]))
   const domain = (name: string) => failureDomainOf(problem, hosts.get(name) as PlacementHost)
-  /** Residency intervals per VM, in step numbers; null is unbounded. */
+  /** The intervals in which each VM is in a place, in step numbers. Null means without limit. */
   const stays = new Map<string, { where: string; from: number | null; until: number | null }[]>()
   for (const vm of problem.vms) {
     if (vm.haGroup === null) continue
@@ -92,11 +93,11 @@ function findBadMeeting(
           if (here.from === null) continue
           for (const there of stays.get(other.vm) ?? []) {
             if (there.where !== here.where) continue
-            // Certainly apart: one has left before the other begins to arrive.
+            // Accepts two VMs if one has left before the other begins to arrive.
             const otherLeft = there.until !== null && before.get(here.from)?.has(there.until)
             const oneLeft = here.until !== null && there.from !== null && before.get(there.from)?.has(here.until)
             if (!otherLeft && !oneLeft)
-              return { step: here.from, reason: `it may meet ${other.vm} of HA group ${other.haGroup}` }
+              return { step: here.from, reason: `the VM may run beside ${other.vm} of HA group ${other.haGroup}` }
           }
         }
       }
@@ -105,7 +106,10 @@ function findBadMeeting(
   return null
 }
 
-/** All that each step has waited for, directly or not; null where a need is no earlier step. */
+/**
+ * Lists for each step all earlier steps that it needs, directly or indirectly. Null for an invalid
+ * need.
+ */
 function ancestors(steps: readonly PlanStep[]): Map<number, Set<number>> | null {
   const all = new Map<number, Set<number>>()
   for (const { step, needs } of steps) {
@@ -124,15 +128,15 @@ function ancestors(steps: readonly PlanStep[]): Map<number, Set<number>> | null 
 type ObstacleFacts = {
   problem: PlacementProblem
   names: Names
-  /** What a sum shows, in words. */
+  /** A shortage that sums prove, in words. */
   shortage: string | null
   found: Infeasibility
   relaxed: PlanWithoutRacks | null
 }
 
 /**
- * The reason why not all can be placed, for the deciding person: what contradicts what, and what
- * would repair it.
+ * Describes for the person who decides why not all VMs can be placed: the contradiction, and
+ * possible repairs.
  */
 export function describeObstacle({ problem, names, shortage, found, relaxed }: ObstacleFacts): Obstacle {
   const { isContradictory, core, repairs } = found
@@ -158,8 +162,8 @@ export function describeObstacle({ problem, names, shortage, found, relaxed }: O
 }
 
 /**
- * `With use_rack_constraints: false vm-101 (priority 100) starts, without a migration; vm-103 stays
- * down`.
+ * Formats `With use_rack_constraints: false vm-101 (priority 100) starts, without a migration;
+ * vm-103 stays down`.
  */
 export function describeWithoutRacks(
   { vms }: PlacementProblem,
@@ -191,8 +195,8 @@ function nameOfLimit({ kind, index }: InstanceLimit, { hosts, placementGroups, g
 }
 
 function describeCore(problem: PlacementProblem, core: Obstacle['core'], isContradictory: boolean): string {
-  if (core.length === 0 && isContradictory) return 'no placement keeps every rule, whatever is moved'
-  if (core.length === 0) return 'no order of live migrations leads to a place for all, whatever is moved'
+  if (core.length === 0 && isContradictory) return 'no placement keeps every rule, even if every VM may move'
+  if (core.length === 0) return 'no order of live migrations gives every VM a place, even if every VM may move'
   const of = (kind: Obstacle['core'][number]['kind']) =>
     core.filter((each) => each.kind === kind).map(({ name }) => name)
   const told = [
@@ -202,7 +206,7 @@ function describeCore(problem: PlacementProblem, core: Obstacle['core'], isContr
     list(of('ha_group'), problem.useRackConstraints ? 'racks apart for HA group' : 'hosts apart for HA group'),
     list(of('pins'), 'the hosts allowed to'),
   ]
-  return `these cannot all hold: ${told.filter(Boolean).join('; ')}`
+  return `these rules cannot all be kept: ${told.filter(Boolean).join('; ')}`
 }
 
 function list(names: string[], before: string): string {
@@ -228,5 +232,5 @@ function toRepair({ kind, index, amount, migrations }: Repair, names: Names): Ob
 function describeRepairs(repairs: Obstacle['repairs']): string {
   if (repairs.length === 0) return ''
   const told = repairs.slice(0, 4).map(({ text }) => text)
-  return `Tried, and enough: ${told.join('; or ')}`
+  return `Each of these changes was tried and is enough: ${told.join('; or ')}`
 }

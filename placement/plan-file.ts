@@ -3,15 +3,15 @@ import { type Plan, plan } from '../domain/placement.ts'
 import { listFaults } from '../domain/schema-faults.ts'
 import { type Flaw, InvalidProblemError } from './certificate.ts'
 
-/** A plan as `placement plan` writes it, with the gap that it tells beside. */
+/** A plan as `placement plan` writes it, including its gap. */
 const writtenPlan = plan.extend({ gap: z.number().int().nullable().optional() })
 export type WrittenPlan = Plan & { gap?: number | null | undefined }
 
 const maxFlaws = 20
 
 /**
- * A handed-in plan. Throws InvalidProblemError with the path of every wrong field and unknown key:
- * unread parts would be believed unchecked.
+ * Reads a submitted plan. Throws InvalidProblemError with the path of every wrong field and unknown
+ * key, because ignored parts would seem checked.
  */
 export function readPlanFile(given: unknown): WrittenPlan {
   const found = writtenPlan.safeParse(given)
@@ -24,12 +24,14 @@ export function readPlanFile(given: unknown): WrittenPlan {
   return found.data
 }
 
-/** Keys of the given value that its reading left out, as deep as a plan's schema allows. */
+/**
+ * Lists the keys of the given value that parsing left out, as deep as the schema of a plan allows.
+ */
 function listUnknownKeys(given: unknown, read: unknown, path: string[]): Flaw[] {
   if (given === null || typeof given !== 'object' || read === null || typeof read !== 'object') return []
   return Object.entries(given).flatMap(([key, value]) => {
     const at = [...path, key]
-    if (!Object.hasOwn(read, key)) return [{ path: at.join('.').slice(0, 200), message: 'it is not known here' }]
+    if (!Object.hasOwn(read, key)) return [{ path: at.join('.').slice(0, 200), message: 'this field is unknown' }]
     return listUnknownKeys(value, (read as Record<string, unknown>)[key], at)
   })
 }

@@ -1,6 +1,6 @@
-// A thread, started by `planner.ts`: its searches and prices take seconds of CPU, and can be ended
-// at any moment. One request in; a report out for everything better, the last with `done`. Then it
-// waits for the next.
+// Runs as a thread that `planner.ts` starts, because searches take seconds of CPU and must be ended
+// at any time. Takes one request and posts a report for each improvement, the last with `done`.
+// Then it waits for the next request.
 import { parentPort, workerData } from 'node:worker_threads'
 import { type EngineName, engineNames, type SolverEngine, startEngine } from './bound/assignment.ts'
 import type { Instance } from './cluster/instance.ts'
@@ -14,10 +14,10 @@ import { refine } from './search/refine.ts'
 export type PlanRequest = {
   instance: Instance
   isRebalance: boolean
-  /** Whether to look what would start if racks did not count, should not all have a place. */
+  /** Whether to find out what would start without rack constraints, if not all VMs have a place. */
   mayRelax: boolean
   isInfeasible: boolean
-  /** Targets that die together, for what still stands afterwards. */
+  /** Sets of targets that fail together, to compute the capacity left afterwards. */
   failureDomains: number[][]
   engine: EngineName
   limitMs: number
@@ -25,15 +25,15 @@ export type PlanRequest = {
 }
 export type PlanReport = Incumbent & {
   infeasibility: Infeasibility | null
-  /** What would start if racks did not count; null where that was not asked, or not needed. */
+  /** The plan without rack constraints. Null if it was not requested, or not needed. */
   relaxed: Pick<Incumbent, 'moves' | 'unplaced'> | null
   survivability: { before: FailureOutcome[]; after: FailureOutcome[] } | null
   done: boolean
-  /** Time ended a search: another machine may find something else. */
+  /** True if time ended a search, so that another machine may find another plan. */
   wasCut: boolean
 }
 
-/** Parts of the time that are kept for what comes after the plan. */
+/** Milliseconds that are kept for the work after the plan. */
 const refineMs = 500
 const relaxMs = 1_500
 const explainMs = 3_000
@@ -41,8 +41,8 @@ const survivabilityMs = 900
 
 const nothingMore = { infeasibility: null, relaxed: null, survivability: null, done: false }
 
-// Solvers stay warm between questions. Their process numbers are written where the other thread
-// reads them when it ends this one.
+// Solvers keep running between requests. The process ids of solvers are shared, so that the other
+// thread can kill the solvers when it ends this one.
 const solverPids = new Int32Array(workerData as SharedArrayBuffer)
 const engines = Object.fromEntries(
   engineNames.map((name, index) => [name, startEngine(name, (pid) => Atomics.store(solverPids, index, pid))]),
@@ -58,7 +58,7 @@ async function answer(request: PlanRequest, send: (report: PlanReport) => void):
   const began = performance.now()
   const { instance, isRebalance, isInfeasible, failureDomains, limitMs, seed } = request
   const endMs = began + limitMs
-  // What comes after the plan takes at most a quarter of the time, however short that is.
+  // Limits the work after the plan to a quarter of the time, even if the time is short.
   const part = Math.min(1, limitMs / 4 / (refineMs + survivabilityMs))
   const next = random(seed)
   const engine = engines[request.engine]
@@ -75,21 +75,21 @@ async function answer(request: PlanRequest, send: (report: PlanReport) => void):
   }
   const restMs = endMs - survivabilityMs * part
   const why = await explainIncomplete(request, incumbent, { engine, next, restMs })
-  // A repair that leaves one VM down is a plan, and may be a better one.
+  // A repair that leaves one VM down is also a plan, and may be a better one.
   for (const { kind, index, moves } of why.infeasibility?.repairs ?? []) {
     const candidate = { moves, unplaced: [index] }
     if (kind !== 'vm' || !isBetter(instance, candidate, incumbent)) continue
     replacePlan(instance, incumbent, candidate)
     report(incumbent)
   }
-  // Work bounds both; of the time that is left the first look takes half at most.
+  // Both checks are limited by work. The first also takes at most half of the remaining time.
   const before = assessSurvivability(instance, [], failureDomains, next, (performance.now() + endMs) / 2)
   const after =
     incumbent.moves.length === 0 ? before : assessSurvivability(instance, incumbent.moves, failureDomains, next, endMs)
   report(incumbent, { ...why, survivability: { before, after }, done: true })
 }
 
-/** Why not all have a place, and who would start if racks did not count. */
+/** Explains why not all VMs have a place, and which would start without rack constraints. */
 async function explainIncomplete(
   { instance, mayRelax }: PlanRequest,
   incumbent: Incumbent,
@@ -101,12 +101,16 @@ async function explainIncomplete(
   const infeasibility = isInfeasible
     ? await explainInfeasibility(instance, unplaced, engine, next, until(explainMs))
     : null
-  // What an engine called impossible has no ends, even without time to name the limits.
+  // If an engine proved that no plan exists, no end places exist either, even if there was no time
+  // to find the limits.
   if (infeasibility && provenBy === 'engine') infeasibility.isContradictory = true
   return { relaxed, infeasibility }
 }
 
-/** The best plan if only hosts are kept apart. Claims only that it can be carried out. */
+/**
+ * Finds the best plan if only hosts count as failure domains. Claims only that the plan can be
+ * executed.
+ */
 async function withoutRacks(instance: Instance, engine: SolverEngine, random: () => number, deadlineMs: number) {
   const hosts = instance.domain.map((_, host) => host)
   const relaxed = { ...instance, domain: hosts, domains: hosts.length }

@@ -6,8 +6,8 @@ import type { Incumbent } from './search/exhaust.ts'
 import type { Move } from './search/search.ts'
 
 /**
- * A search's finding, by name and in executable steps; null when it knows no moves. Its proof is
- * checked here, its claims are not.
+ * Converts the result of a search to names and executable steps. Null for a result without moves.
+ * Checks the result's proof here, but not its other claims.
  */
 export function toPlan(problem: PlacementProblem, instance: Instance, names: Names, report: Incumbent): Plan | null {
   if (report.moves.length === 0) return null
@@ -21,11 +21,14 @@ export function toPlan(problem: PlacementProblem, instance: Instance, names: Nam
     unplaced,
     obstacle: null,
     standing: null,
-    reason: report.unplaced.length > 0 ? 'no better plan was found in the time there was' : null,
+    reason: report.unplaced.length > 0 ? 'no better plan was found in time' : null,
   }
 }
 
-/** Moves by name, those of VMs that go as one each on its own, with the same needs. */
+/**
+ * Converts moves to steps with names. VMs that move as one become separate steps with the same
+ * needs.
+ */
 function toPlanSteps(instance: Instance, { hosts, placementGroups }: Names, { moves }: Incumbent): PlanStep[] {
   const numbered: number[][] = []
   let count = 0
@@ -48,7 +51,7 @@ function toPlanSteps(instance: Instance, { hosts, placementGroups }: Names, { mo
   )
 }
 
-/** VMs without a place. `down.ts` says why, of the kept plan. */
+/** Lists the VMs without a place. `unplaced.ts` explains them for the final plan. */
 export function listUnplaced(
   { placementGroups }: Names,
   unplaced: readonly number[],
@@ -56,12 +59,14 @@ export function listUnplaced(
 ): Plan['unplaced'] {
   return unplaced.flatMap((index) => {
     const isBarred = !instance.allows[instance.rule[index]!]!.includes(true)
-    const reason = isBarred ? 'no live host is allowed to it' : 'no room was found'
+    const reason = isBarred ? 'the VM is allowed on no live host' : 'no room was found'
     return placementGroups[index]!.vms.map(({ vm, priority, haGroup }) => ({ vm, reason, priority, haGroup }))
   })
 }
 
-/** The proof that fewer do not do. A failing certificate proves nothing: no bound is claimed. */
+/**
+ * Returns the proof that fewer migrations are not enough. Claims no bound if the certificate fails.
+ */
 function toProof(
   problem: PlacementProblem,
   { provenBy, lowerBound, certificate }: Incumbent,
@@ -72,25 +77,28 @@ function toProof(
   return { lowerBound: 0, proof: { kind: 'trivial' } }
 }
 
-/** A move, the moves to be over before it (by position), and its earliest wave. */
+/** A move, the positions of the moves that must end before it, and its earliest wave. */
 type ScheduledMove = Move & { needs: number[]; wave: number }
 
 /**
- * The fewest needs that keep every interleaving within the rules: a move waits for its VM's last
- * move, for group members that have to leave the domain, and for the departures whose room it gets.
- * Room is given in the departures' order, and a later arrival waits for all that was given before:
- * in any set of begun moves, the last to arrive has waited for all the room.
+ * Adds the fewest needs with which the rules hold for every order of concurrent moves. A move waits
+ * for the last move of its VM, for group members that have to leave the domain, and for the
+ * departures whose capacity it uses. Capacity is given in the order of the departures, and a later
+ * arrival waits for everything that was given before. In any set of moves that have begun, the last
+ * one to arrive has then waited for all the capacity.
  */
 function addNeeds(instance: Instance, moves: readonly Move[]): ScheduledMove[] {
   const { domain, vmRam, vmCpu, groupsOf } = instance
   const { ram, cpu } = freeCapacity(instance)
-  /** By host: departures whose room is free, and those whose room is given. */
+  /**
+   * By host: departures whose capacity is free, and departures whose capacity is given to a move.
+   */
   const departures: number[][] = instance.hostRam.map(() => [])
   const given: number[][] = instance.hostRam.map(() => [])
   const lastMoveOf = new Map<number, number>()
-  /** By group and domain: the moves with which members left it. */
+  /** The moves with which members of a group left a domain, by group and domain. */
   const left = new Map<string, number[]>()
-  /** All that is over before each move. */
+  /** For each move, all moves that end before it. */
   const before: Set<number>[] = []
   const steps: ScheduledMove[] = []
   for (const [index, { vm, from, to }] of moves.entries()) {
@@ -112,7 +120,7 @@ function addNeeds(instance: Instance, moves: readonly Move[]): ScheduledMove[] {
     for (const group of groupsOf[vm]!) for (const leaving of left.get(`${group} ${domain[to]}`) ?? []) waitFor(leaving)
     for (const departure of given[to]!) waitFor(departure)
     for (;;) {
-      // A move that is over anyway, for any reason, has made its room.
+      // A departure that ends before this move anyway has already freed its capacity.
       for (const departure of departures[to]!.filter((each) => over.has(each))) give(departure)
       if (ram[to]! >= vmRam[vm]! && cpu[to]! >= vmCpu[vm]!) break
       const next = departures[to]![0]
@@ -149,8 +157,8 @@ function freeCapacity({ hostRam, hostCpu, vmRam, vmCpu, home }: Instance): { ram
 }
 
 /**
- * SHA-256 of the ordered steps: an approval binds it. A step's other words on its VM are no part of
- * the deed.
+ * Computes the SHA-256 of the ordered steps, which an approval is for. Other information about a
+ * step's VM is not part of the action.
  */
 export function planDigest(steps: PlanStep[]): string {
   return digestOf(
@@ -159,11 +167,12 @@ export function planDigest(steps: PlanStep[]): string {
 }
 
 /**
- * SHA-256 of a plan's facts: hosts, VMs, where they run. The inventory's order is no fact, and
- * neither is the intent, so that two proposals for one state compare.
+ * Computes the SHA-256 of the facts of a plan: hosts, VMs, and their places. Leaves out the order
+ * of the inventory and the intent, so that two proposals for one state can be compared.
  */
 export function stateFingerprint(problem: Pick<PlacementProblem, 'hosts' | 'vms'>): string {
-  // A host without a reserve keeps the fingerprint that older releases stored.
+  // Leaves out a reserve that a host does not have, which keeps the fingerprint that older releases
+  // stored.
   const hosts = problem.hosts.map(({ name, ramMib, cpuMc, ramReserveMib, cpuReserveMc, rack, region, state }) => ({
     name,
     ramMib,
@@ -202,20 +211,23 @@ export type ClusterState = Pick<PlacementProblem, 'hosts' | 'vms'>
 
 const maxChanges = 5
 
-/** The state after a step that went well. */
+/** Returns the state after a successful step. */
 export function stateAfter(state: ClusterState, { vm, to }: Pick<PlanStep, 'vm' | 'to'>): ClusterState {
   return { ...state, vms: state.vms.map((each) => (each.vm === vm ? { ...each, host: to, running: true } : each)) }
 }
 
-/** The state with one VM as another has it: our step's effect is nobody else's change. */
+/**
+ * Returns the state with one VM as in another state, because an effect of this plan is not a
+ * foreign change.
+ */
 export function withVmFrom(state: ClusterState, vm: string, other: ClusterState): ClusterState {
   const found = other.vms.find((each) => each.vm === vm)
   return { ...state, vms: state.vms.flatMap((each) => (each.vm !== vm ? [each] : found ? [found] : [])) }
 }
 
 /**
- * How a step's things, by name, differ from this state, whatever runs where; null where they are
- * the same.
+ * Describes how the step's VM and hosts differ from the approved state, regardless of which VMs run
+ * where. Null if nothing differs.
  */
 export function describeReplacement(
   approved: ClusterState,
@@ -235,7 +247,7 @@ type Host = ClusterState['hosts'][number]
 function describeHostChange(was: Host, is: Host): string | null {
   if (is.ramMib !== was.ramMib || is.cpuMc !== was.cpuMc) return `${was.name} has another size`
   if (is.ramReserveMib !== was.ramReserveMib || is.cpuReserveMc !== was.cpuReserveMc)
-    return `${was.name} keeps another reserve for itself`
+    return `${was.name} has another reserve`
   return is.rack !== was.rack || is.region !== was.region ? `${was.name} stands elsewhere` : null
 }
 
@@ -245,8 +257,8 @@ function describeVmChange(was: ClusterState['vms'][number], is: ClusterState['vm
 }
 
 /**
- * Unexpected differences, in words; empty when there are none. Facts that a plan does not rest on
- * are not compared.
+ * Describes unexpected differences. Empty if there are none. Does not compare facts on which no
+ * plan depends.
  */
 export function describeDrift(expected: ClusterState, current: ClusterState): string[] {
   const changes: string[] = []
@@ -255,7 +267,7 @@ export function describeDrift(expected: ClusterState, current: ClusterState): st
     const is = hosts.get(was.name)
     hosts.delete(was.name)
     if (!is) changes.push(`${was.name} is gone`)
-    else if (is.state !== was.state) changes.push(`${was.name} is ${is.state} now, it was ${was.state}`)
+    else if (is.state !== was.state) changes.push(`${was.name} is now ${is.state}, but was ${was.state}`)
     else changes.push(...[describeHostChange(was, is)].filter((each) => each !== null))
   }
   for (const name of hosts.keys()) changes.push(`${name} is new`)
@@ -265,7 +277,7 @@ export function describeDrift(expected: ClusterState, current: ClusterState): st
     vms.delete(was.vm)
     if (!is) changes.push(`${was.vm} is gone`)
     else if (is.host !== was.host)
-      changes.push(`${was.vm} is on ${is.host ?? 'no host'} now, it was on ${was.host ?? 'none'}`)
+      changes.push(`${was.vm} is now on ${is.host ?? 'no host'}, but was on ${was.host ?? 'none'}`)
     else if (is.running !== was.running)
       changes.push(`${was.vm} was ${is.running ? 'started' : 'stopped'} by somebody else`)
     else changes.push(...[describeVmChange(was, is)].filter((each) => each !== null))

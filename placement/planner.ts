@@ -3,21 +3,24 @@ import { Worker } from 'node:worker_threads'
 import { engineNames } from './bound/assignment.ts'
 import type { PlanReport, PlanRequest } from './plan-worker.ts'
 
-/** A planning thread, one question at a time, and its solvers' process numbers: 0 for none. */
+/** A planning thread for one request at a time, and its solvers' process ids: 0 for none. */
 type Planner = { worker: Worker; solverPids: Int32Array; stop(): void }
 
-/** The one that waits for the next question: to start is most of what a small one costs. */
+/**
+ * A planner that waits for the next request, because starting one is most of the cost of a small
+ * request.
+ */
 let idle: Planner | null = null
 const running = new Set<Planner>()
 
-/** Starts a planner, ready for the next question. It does not keep the process alive. */
+/** Starts a planner for the next request. The planner does not keep the process alive. */
 export function warmPlanner(): void {
   idle ??= startPlanner()
 }
 
 /**
- * The search's words until it is done, `killAfterMs` are over, or nobody wants it. Then it and its
- * solvers are dead.
+ * Yields the search's reports until it is done, `killAfterMs` are over, or the caller stops
+ * reading. Then kills the thread and its solvers.
  */
 export async function* askPlanner(
   request: PlanRequest,
@@ -42,7 +45,8 @@ export async function* askPlanner(
       if (isDone) break
     }
   } catch {
-    // The time is up, nobody wants it, or the thread failed: its earlier words hold.
+    // If the time is over, the caller stopped, or the thread failed, the earlier reports are still
+    // valid.
   } finally {
     clearTimeout(timer)
     planner.worker.unref()
@@ -51,7 +55,7 @@ export async function* askPlanner(
   }
 }
 
-/** Nothing of our environment goes with it: it needs none. */
+/** Starts a thread without environment variables, because it needs none. */
 function startPlanner(): Planner {
   const shared = new SharedArrayBuffer(engineNames.length * Int32Array.BYTES_PER_ELEMENT)
   const worker = new Worker(new URL('./plan-worker.ts', import.meta.url), {
@@ -65,7 +69,8 @@ function startPlanner(): Planner {
   const planner = { worker, solverPids, stop }
   running.add(planner)
   worker.unref()
-  // Warns, since the plan alone would only say that time was up. `exit` follows, and is waited for.
+  // Warns, because the plan itself would only report that time was up. `exit` follows, and is
+  // awaited.
   worker.on('error', (error) => process.emitWarning(`the search for a plan failed: ${error.message}`))
   worker.once('exit', stop)
   process.once('exit', stop)
@@ -84,6 +89,6 @@ function killSolver(pid: number): void {
   try {
     if (pid > 0) process.kill(pid, 'SIGKILL')
   } catch {
-    // It has ended already.
+    // The process has already ended.
   }
 }

@@ -12,13 +12,13 @@ const name = z.string().min(1).max(200)
 const names = z.array(name).max(placementMaxima.hostIds)
 const size = z.number().max(1_000_000_000).int().positive()
 const reserve = z.number().max(1_000_000_000).int().nonnegative()
-/** Numbers as Proxmox VE has them, or names. */
+/** Numbers as in Proxmox VE, or names. */
 const vmid = z.preprocess(
   (given) => (typeof given === 'number' && Number.isSafeInteger(given) && given > 0 ? String(given) : given),
   z
     .string({
       error: ({ input }) =>
-        `${input === undefined ? 'it is missing' : 'it is no name'}: give a name, or a whole number from 1`,
+        `${input === undefined ? 'it is missing' : 'it is not a name'}: give a name, or a whole number from 1`,
     })
     .min(1, 'give at least 1 character')
     .max(200, 'give at most 200 characters'),
@@ -28,7 +28,7 @@ const fileHost = z.strictObject({
   name,
   ram_mib: size,
   cpu_mc: size,
-  /** Kept for the host itself. */
+  /** RAM that is reserved for the host itself. */
   ram_reserve_mib: reserve.optional(),
   cpu_reserve_mc: reserve.optional(),
   rack: name.nullish(),
@@ -43,7 +43,7 @@ const fileVm = z.strictObject({
   ha_group: name.nullish(),
   affinity_group: name.nullish(),
   host: name.nullish(),
-  /** Without it: whether its host lives. */
+  /** Default: true if the VM's host is alive. */
   running: z.boolean().optional(),
   priority: z.number().int().min(0).max(1_000).default(0),
   pinned_to: z.preprocess((given) => (typeof given === 'string' ? [given] : given), names).default([]),
@@ -51,8 +51,8 @@ const fileVm = z.strictObject({
 })
 
 /**
- * A written problem (docs/explanation/placement.md). Without `host_ids` it recovers from all dead
- * hosts, or drains all draining ones.
+ * A problem file (docs/explanation/placement.md). Without `host_ids` it recovers all dead hosts, or
+ * drains all draining ones.
  */
 const placementFile = z.strictObject({
   intent: placementIntent.default('recover'),
@@ -67,9 +67,9 @@ const placementFile = z.strictObject({
 type PlacementFile = z.infer<typeof placementFile>
 
 /**
- * A written problem. Throws InvalidProblemError with each wrong field's path, in the
- * file's words. Stricter than an inventory: a group that these hosts could never keep apart is a
- * mistake.
+ * Reads a problem file. Throws InvalidProblemError with the path of each wrong field, in the names
+ * of the file. Stricter than for an inventory: a group that these hosts could never keep apart
+ * counts as a mistake.
  */
 export function readProblemFile(given: unknown): PlacementProblem {
   const parsed = placementFile.safeParse(given)
@@ -88,7 +88,7 @@ export function readProblemFile(given: unknown): PlacementProblem {
   return problem
 }
 
-/** Each field's first fault: its others follow from that. */
+/** Returns only the first error of each field, because further ones follow from it. */
 function toFlaws(error: z.ZodError): Flaw[] {
   const first = new Map<string, string>()
   for (const { field, message } of listFaults(error, 10 * maxFlaws)) {
@@ -124,8 +124,9 @@ function findLargeReserves({ hosts }: PlacementFile): Flaw[] {
 }
 
 /**
- * The reason why a written problem asks for nothing though something is to be done; null where it
- * asks something, or nothing is. A plan with nothing to do would read as good news.
+ * Explains why a problem file requests nothing although work is needed. Null for a file that
+ * requests something, or if no work is needed. Without this check, a plan with nothing to do would
+ * look like good news.
  */
 export function findIdleRequest({ intent, hostIds, vmIds, hosts, vms }: PlacementProblem): Flaw | null {
   if (intent === 'rebalance' || vmIds !== null) return null
@@ -133,18 +134,21 @@ export function findIdleRequest({ intent, hostIds, vmIds, hosts, vms }: Placemen
   if (intent === 'drain') {
     const isNone = named.length === 0
     return isNone
-      ? { path: 'host_ids', message: 'no host is draining and none is named: name the hosts to empty' }
+      ? { path: 'host_ids', message: 'no host is draining and no host is named: name the hosts to empty' }
       : null
   }
   if (named.some(({ state }) => state === 'dead')) return null
   const down = describeDown({ hosts, vms }, hostIds)
-  if (named.length === 0) return down === null ? null : { path: 'host_ids', message: `it names no host, but ${down}` }
+  if (named.length === 0) return down === null ? null : { path: 'host_ids', message: `it names no host, and ${down}` }
   const [first] = named
-  const message = `host ${first?.name} is ${first?.state}, so that nothing is to be recovered from it${down === null ? '' : `, but ${down}`}`
+  const message = `host ${first?.name} is ${first?.state}, so nothing can be recovered from it${down === null ? '' : `, but ${down}`}`
   return { path: 'host_ids.0', message }
 }
 
-/** `host a is dead and has 2 VMs`: dead hosts that are not named. Null where none has a VM. */
+/**
+ * Formats `host a is dead and has 2 VMs` for dead hosts that are not named. Null if none of them
+ * has a VM.
+ */
 export function describeDown(
   { hosts, vms }: Pick<PlacementProblem, 'hosts' | 'vms'>,
   named: readonly string[],

@@ -1,35 +1,38 @@
 import type { PlacementHost, PlacementProblem, PlacementVm } from '../domain/placement.ts'
 
 /**
- * The one definition of a plan's VMs and their possible hosts. The search, its bound, a
- * certificate's check and the replay read it, so that one's proof is of the plans another accepts.
- * Knows no room: capacity and HA groups change from step to step.
+ * The only definition of which VMs a plan covers, and to which hosts each may go. The search, its
+ * bound, the check of a certificate and the replay use it, so that a proof holds for exactly the
+ * plans that the others accept. Ignores capacity and HA groups, which change from step to step.
  */
 export type PlacementRules = {
   problem: PlacementProblem
   hostOf: Map<string, PlacementHost>
   /** Hosts that the plan empties or recovers from. */
   evacuatedHosts: Set<string>
-  /** Where each running VM is. */
+  /** The host of each running VM. */
   place: Map<string, string>
-  /** Must get a place, or leave the one it has. */
+  /** VMs that must get a place, or leave the current one. */
   stranded: Set<string>
   /** Hosts that may take a VM. */
   targets: Set<string>
-  /** Each affinity group's running, unstranded members. */
+  /** The members of each affinity group that run and are not stranded. */
   affinityPeers: Map<string, AffinityPeers>
-  /** Running on a target, and may be moved to make room. All others that run stay. */
+  /** VMs that run on a target and may be moved to make room. All other running VMs stay. */
   movable: Set<string>
-  /** Stranded VMs of an affinity group with one host, or none: they go to one host, or nowhere. */
+  /**
+   * Stranded VMs of an affinity group that were on one host, or on none, and that go to one host,
+   * or nowhere.
+   */
   coLocated: PlacementVm[][]
 }
 
-/** `best`: the host that the others of the group join, which has most of it. */
+/** `best` is the host with most of the group, to which the others go. */
 type AffinityPeers = { members: string[]; hosts: number; best: string }
 
 /**
- * Restrictions that keep a VM from a host whatever its room. `far`: no movable VM could ever come
- * there.
+ * Restrictions that keep a VM from a host regardless of capacity. `far`: no VM of this plan could
+ * ever go there.
  */
 export type Restriction =
   | { kind: 'state'; state: 'dead' | 'draining' | 'left' | 'far' }
@@ -39,7 +42,7 @@ export type Restriction =
   | { kind: 'failed'; why: string }
   | { kind: 'beside'; group: string; member: string; on: string }
 
-/** Reads a valid problem, sorted by name: the order of an inventory changes nothing. */
+/** Reads a valid problem, sorted by name, so that the order of an inventory changes nothing. */
 export function readRules(problem: PlacementProblem): PlacementRules {
   const isRebalance = problem.intent === 'rebalance'
   const hostOf = new Map(problem.hosts.map((host) => [host.name, host]))
@@ -52,7 +55,7 @@ export function readRules(problem: PlacementProblem): PlacementRules {
     if (running && host !== null && hostOf.get(host)?.state !== 'dead') place.set(vm, host)
   }
   const isStranded = ({ host, running }: PlacementVm) => {
-    // A VM that was never placed is started only on request.
+    // A VM that was never placed is started only if the request names it.
     if (host === null) return named !== null
     return evacuatedHosts.has(host) && (hostOf.get(host)?.state === 'dead' || (problem.intent === 'drain' && running))
   }
@@ -69,7 +72,8 @@ export function readRules(problem: PlacementProblem): PlacementRules {
   const movable = open.filter(({ vm, affinityGroup }) => {
     if (stranded.has(vm) || !targets.has(place.get(vm) ?? '')) return false
     const own = affinityPeers.get(affinityGroup ?? '')
-    // VMs that are together, or that others join, stay: making room is no reason to move them all.
+    // VMs that are on one host, or that others join, stay, because making room is no reason to move
+    // them all.
     return affinityGroup === null || !own || own.hosts > 1 || (own.members.length === 1 && !sought.has(affinityGroup))
   })
   const coLocated = Map.groupBy(
@@ -85,7 +89,10 @@ export function readRules(problem: PlacementProblem): PlacementRules {
   }
 }
 
-/** Every restriction that keeps this VM from this host; empty: it may go, given room. */
+/**
+ * Lists every restriction that keeps this VM from this host. Empty if it may go there, given enough
+ * capacity.
+ */
 export function listRestrictions(rules: PlacementRules, vm: PlacementVm, host: PlacementHost): Restriction[] {
   const { pinnedTo, forbiddenHosts, affinityGroup } = vm
   const region = regionOf(rules, vm)
@@ -106,7 +113,7 @@ export function listRestrictions(rules: PlacementRules, vm: PlacementVm, host: P
   return restrictions
 }
 
-/** The same for all VMs that may go to the same hosts. */
+/** Returns a key that is equal for all VMs with the same possible hosts. */
 export function toRuleKey(rules: PlacementRules, vm: PlacementVm): string {
   const best = findPeersToJoin(rules, vm)?.best ?? null
   const failed = (rules.problem.avoided ?? []).flatMap((each) => (each.vm === vm.vm ? [each.host] : []))
@@ -114,7 +121,7 @@ export function toRuleKey(rules: PlacementRules, vm: PlacementVm): string {
 }
 
 /**
- * A host's failure domain: itself, or its rack. Two regions' racks are two, whatever their names.
+ * Returns the failure domain of a host: the host itself, or its rack. A rack belongs to one region.
  */
 export function failureDomainOf(
   { useRackConstraints }: Pick<PlacementProblem, 'useRackConstraints'>,
@@ -123,7 +130,10 @@ export function failureDomainOf(
   return useRackConstraints && rack !== null ? JSON.stringify(['rack', region, rack]) : JSON.stringify(['host', name])
 }
 
-/** These hosts by failure domain, each with its name: racks with one name carry their region. */
+/**
+ * Groups hosts by failure domain, each with a name. If racks have the same name, the region is
+ * added.
+ */
 export function nameFailureDomains(
   problem: Pick<PlacementProblem, 'useRackConstraints'>,
   hosts: PlacementHost[],
@@ -138,15 +148,15 @@ export function nameFailureDomains(
   })
 }
 
-/** Live hosts that are not left, in the regions that a VM of this plan may come to. */
+/** Selects live hosts that are not evacuated, in the regions to which a VM of this plan may go. */
 function selectTargets(
   { problem, hostOf, evacuatedHosts, place }: Pick<PlacementRules, 'problem' | 'hostOf' | 'evacuatedHosts' | 'place'>,
   open: PlacementVm[],
   stranded: PlacementVm[],
 ): Set<string> {
   const takes = ({ name, state }: PlacementHost) => state === 'live' && !evacuatedHosts.has(name)
-  // A VM whose host has no region may go to every region, stranded or making room: then all
-  // regions' hosts count.
+  // A VM whose host has no region may go to every region, whether it is stranded or makes room. The
+  // hosts of all regions then count.
   const mayRoam = open.some(({ vm }) => {
     const host = hostOf.get(place.get(vm) ?? '')
     return host !== undefined && host.region === null && takes(host)
@@ -178,7 +188,7 @@ function groupAffinityPeers(
   )
 }
 
-/** The affinity peers whose host this VM has to join; undefined where it has none. */
+/** Finds the affinity peers whose host this VM has to join. Undefined if there are none. */
 function findPeersToJoin(
   { affinityPeers }: PlacementRules,
   { vm, affinityGroup }: PlacementVm,

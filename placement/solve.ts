@@ -23,19 +23,20 @@ type SolveOptions = {
   signal?: AbortSignal
   engine?: EngineName
   seed?: number
-  /** Told whenever a better plan or bound is known. */
+  /** Called for each better plan or bound. */
   onProgress?: (known: SolveProgress) => void
 }
 
 const maxHostsTold = 6
 
-/** Time to check what was answered. */
+/** Milliseconds that are kept to check the answer. */
 const reserveMs = 700
 
 /**
- * A plan with a place for every stranded VM: most important first, then the fewest live migrations.
- * The search is a thread that streams its finds and is ended at the bound. Nothing it says is
- * trusted: `verifyPlan` replays plans, `holds` checks bounds. Throws InvalidProblemError.
+ * Finds a plan with a place for every stranded VM: the most important first, then the fewest live
+ * migrations. The search is a thread that is ended at the time limit. The search's claims are not
+ * trusted: `verifyPlan` replays plans, and `certificateHolds` checks bounds. Throws
+ * InvalidProblemError.
  */
 export async function solve(given: PlacementProblem, options: SolveOptions = {}): Promise<Plan> {
   const began = performance.now()
@@ -88,7 +89,7 @@ type SolveContext = {
   failureDomains: NamedDomain[]
 }
 
-/** The answer out of the best plan that was replayed and the last that the search said. */
+/** Builds the answer from the best plan that was replayed and the last report of the search. */
 function planFrom(asked: SolveContext, best: Plan | null, last: PlanReport | null, isInfeasible: boolean): Plan {
   const { problem, situation, instance, names, shortage, failureDomains } = asked
   const relaxed = verifyWithoutRacks(asked, best, last)
@@ -118,7 +119,7 @@ function planFrom(asked: SolveContext, best: Plan | null, last: PlanReport | nul
   const isIdle = problem.intent === 'rebalance' && last?.done && last.moves.length === 0
   const idle = { ...nothing('no_action', null), ...shared }
   if (isIdle && verifyPlan(problem, idle).ok) return idle
-  const notFound = last?.done ? 'no plan was found' : 'the time was up before a plan was found'
+  const notFound = last?.done ? 'no plan was found' : 'the time ended before a plan was found'
   const state = isInfeasible ? 'infeasible' : 'not_found'
   const none = {
     ...nothing(state, isInfeasible ? (obstacle?.text ?? null) : notFound),
@@ -130,8 +131,8 @@ function planFrom(asked: SolveContext, best: Plan | null, last: PlanReport | nul
 }
 
 /**
- * Starts if racks did not count, where that is the lesser harm; null otherwise. Its plan is
- * replayed like any.
+ * Lists what would start without rack constraints, if that does less harm. Null otherwise. The plan
+ * without rack constraints is replayed like any other.
  */
 function verifyWithoutRacks(
   { problem, names, instance }: SolveContext,
@@ -152,8 +153,8 @@ function verifyWithoutRacks(
 }
 
 /**
- * `RAM is short by 8192 MiB on host-1 and host-2, the only hosts for some of the VMs`; null where
- * no sum shows it.
+ * Formats `RAM is short by 8192 MiB on host-1 and host-2, the only hosts for some of the VMs`. Null
+ * if no sum proves this.
  */
 function describeRoomShortage(instance: Instance, names: Names): string | null {
   const short = findRoomShortage(instance)
@@ -173,7 +174,7 @@ function nothing(state: Plan['state'], reason: string | null): Plan {
 
 type NamedDomain = { name: string; hosts: number[] }
 
-/** What may die next: each target, or with rack constraints each rack. */
+/** Lists what may fail next: each target or, with rack constraints, each rack. */
 function listFailureDomains(problem: PlacementProblem, { targets }: PlacementModel): NamedDomain[] {
   const index = new Map(targets.map(({ name }, at) => [name, at]))
   return nameFailureDomains(problem, targets).map(({ name, hosts }) => ({

@@ -4,69 +4,72 @@ import { listOverfullHosts } from './certificate.ts'
 import { listRestrictions, type PlacementRules, readRules, toRuleKey } from './rules.ts'
 
 /**
- * Table cells and pairs of class and host that one plan's check may look at: a file must not keep
- * its reader busy.
+ * The most table cells, and pairs of class and host, for the check of one plan, because a file must
+ * not occupy its reader.
  */
 const maxLooks = 80_000_000
-/** Cells of one table, which are held at once. */
+/** The most cells of one table, which are all in memory at once. */
 const maxCells = 4_000_000
 
 type Work = { left: number }
 
-/** VMs alike in all that a price or place needs; or as many sets of VMs that go as one. */
+/**
+ * VMs, or sets of VMs that move as one, that are alike in everything that decides a price or place.
+ */
 type TriageClass = {
   ram: number
   cpu: number
-  /** The priority of one. Empty: it runs and keeps a place, whichever that is. */
+  /** The priorities of one member. Empty if it runs and keeps a place. */
   priorities: number[]
-  /** Hosts that it may end on. */
+  /** Hosts on which a member may end. */
   hosts: ReadonlySet<string>
   group: string | null
-  /** What its price is by. */
+  /** The key of its price. */
   key: string
   count: number
 }
 
 /**
- * Null where each of these levels shows that nobody of its priority is left down for nothing: else
- * the fault, in a sentence. Whole numbers only, no solver and no search code; the rules say where
- * each VM may go.
+ * Returns null if each of these levels proves that no VM of its priority is left down needlessly,
+ * and otherwise the error as a sentence. Uses only whole numbers, no solver and no code of the
+ * search. The rules give each VM's possible hosts.
  *
- * Every VM has a price: a stranded one at most its priority's weight. A host's VMs are worth no
- * more than the best that fits, so VMs without a place are worth at least the price of all less
- * every host's best, and no more than the weights of those who stay down. Less what higher
- * priorities may weigh, the rest has to be VMs of this one.
+ * Every VM has a price, and a stranded VM's price is at most the weight of its priority. The VMs of
+ * a host are worth no more than the best content that fits. So VMs without a place are worth at
+ * least the price of all VMs minus the best of every host, and no more than the weights of those
+ * who stay down. Without the weights of higher priorities, the rest has to be VMs of this priority.
  */
 export function findTriageFault(
   problem: PlacementProblem,
   unplaced: readonly string[],
   levels: readonly TriageLevel[],
 ): string | null {
-  if (problem.intent === 'rebalance') return 'a rebalance leaves nobody down'
+  if (problem.intent === 'rebalance') return 'a rebalance leaves no VM down'
   const down = countDown(problem, unplaced)
   const wrong = findWrongCount(down, levels)
   if (wrong) return wrong
-  // Such a host may stay and takes nothing: what fits into it says nothing of its content.
+  // A host over its capacity may stay so and takes nothing, so its capacity does not limit what it
+  // holds.
   const [full] = listOverfullHosts(problem)
-  if (full !== undefined) return `${full} is over its capacity already`
+  if (full !== undefined) return `${full} is already over its capacity`
   const work: Work = { left: maxLooks }
   const rules = readRules(problem)
   const classes = listClasses(rules, work)
   const room = roomBesideFixed(rules)
   for (const level of levels) {
     const shown = classes && weighDown(level, classes, { rules, room, work })
-    if (shown === null) return 'it takes too long to check'
+    if (shown === null) return 'the check takes too long'
     const above = down.reduce(
       (sum, [priority, count]) => (priority > level.priority ? sum + weightOf(level, priority) * count : sum),
       0,
     )
     if (shown - above <= level.scale * (level.down - 1))
-      return `it does not show that ${level.down} of priority ${level.priority} have to stay down`
+      return `the certificate does not show that ${level.down} of priority ${level.priority} have to stay down`
   }
   return null
 }
 
-/** How many of each priority stay down, the highest first. */
+/** Counts how many VMs of each priority stay down, the highest first. */
 function countDown({ vms }: PlacementProblem, unplaced: readonly string[]): [priority: number, count: number][] {
   const isDown = new Set(unplaced)
   const byPriority = Map.groupBy(
@@ -79,9 +82,11 @@ function countDown({ vms }: PlacementProblem, unplaced: readonly string[]): [pri
 function findWrongCount(down: readonly [number, number][], levels: readonly TriageLevel[]): string | null {
   for (const [index, level] of levels.entries()) {
     const [priority, count] = down[index] ?? [null, 0]
-    if (priority === null) return `nobody of priority ${level.priority} stays down`
-    if (level.priority !== priority) return `priority ${priority} comes before ${level.priority}, and has none`
-    if (level.down !== count) return `of priority ${priority} ${count} stay down, and it says ${level.down}`
+    if (priority === null) return `no VM of priority ${level.priority} stays down`
+    if (level.priority !== priority)
+      return `priority ${priority} comes before ${level.priority}, but the certificate omits it`
+    if (level.down !== count)
+      return `${count} of priority ${priority} stay down, but the certificate states ${level.down}`
   }
   return null
 }
@@ -92,7 +97,7 @@ function weightOf({ priority, scale, weights }: TriageLevel, of: number): number
   return Object.hasOwn(weights, of) ? (weights[of] as number) : 0
 }
 
-/** What may move or be left down; null when telling it takes too long. */
+/** Groups the VMs that may move or be left down. Null if this takes too long. */
 function listClasses(rules: PlacementRules, work: Work): TriageClass[] | null {
   const { problem, stranded, movable, place, coLocated } = rules
   const together = new Set(coLocated.flat().map(({ vm }) => vm))
@@ -133,14 +138,14 @@ function listHosts(
   home: string | null,
 ): { hosts: ReadonlySet<string>; on: string[] | null } {
   const open = rules.problem.hosts.filter((host) => vms.every((vm) => listRestrictions(rules, vm, host).length === 0))
-  // Where it runs it may stay, whatever the rules say.
+  // A VM may stay where it runs, even if the rules forbid this host.
   const hosts = new Set([...open.map(({ name }) => name), ...(home === null ? [] : [home])])
   return { hosts, on: hosts.size === rules.targets.size ? null : [...hosts].sort() }
 }
 
 /**
- * `4096/2000 priority 50 on host-1+host-2`: a price's key. Two classes of one name share a price,
- * which proves no less.
+ * Formats the key of a price, such as `4096/2000 priority 50 on host-1+host-2`. Two classes with
+ * one key share a price, which proves no less.
  */
 export function describeClass(of: { ram: number; cpu: number; priorities: number[]; on: string[] | null }): string {
   const priority = of.priorities.length > 0 ? ` priority ${of.priorities.join('+')}` : ''
@@ -149,7 +154,7 @@ export function describeClass(of: { ram: number; cpu: number; priorities: number
 
 type Room = Map<string, { ram: number; cpu: number }>
 
-/** For each host that may take a VM: its room beside those that stay. */
+/** Returns the free capacity of each host that may take a VM, beside the VMs that stay. */
 function roomBesideFixed({ problem, targets, place, movable, stranded }: PlacementRules): Room {
   const open = problem.hosts.filter(({ name }) => targets.has(name))
   const room: Room = new Map(
@@ -169,7 +174,10 @@ function roomBesideFixed({ problem, targets, place, movable, stranded }: Placeme
 
 type Hosts = { rules: PlacementRules; room: Room; work: Work }
 
-/** All VMs' worth at the level's prices less every host's best; null when that takes too long. */
+/**
+ * Returns the worth of all VMs at the level's prices minus the best of the hosts. Null if this
+ * takes too long.
+ */
 function weighDown(level: TriageLevel, all: readonly TriageClass[], { rules, room, work }: Hosts): number | null {
   const { ramUnit, cpuUnit } = level
   const classes = all.flatMap((each) => {
@@ -208,7 +216,7 @@ function weighDown(level: TriageLevel, all: readonly TriageClass[], { rules, roo
   return total
 }
 
-/** A price that is too high for who stays down counts as the highest that proves. */
+/** A price that is too high for a VM that stays down counts as the highest valid price. */
 function priceOf(level: TriageLevel, { priorities, key }: TriageClass): number {
   const price = Object.hasOwn(level.price, key) ? (level.price[key] as number) : 0
   if (priorities.length === 0) return price
@@ -219,8 +227,8 @@ function priceOf(level: TriageLevel, { priorities, key }: TriageClass): number {
 }
 
 /**
- * By host: HA groups with several members there already. They may stay, so "no more than one" is no
- * rule for them.
+ * Lists, by host, HA groups with several members there already. Such members may stay, so "at most
+ * one" does not apply to these groups.
  */
 function listCrowdedGroups({ problem, place }: PlacementRules): Map<string, Set<string>> {
   const seen = new Set<string>()
@@ -235,10 +243,10 @@ function listCrowdedGroups({ problem, place }: PlacementRules): Map<string, Set<
   return crowded
 }
 
-/** In whole units; of a group at most one. */
+/** An item in whole units. Of a group, at most one item is taken. */
 type Item = { ram: number; cpu: number; price: number; count: number; group: string | null }
 
-/** The most worth of these in each room, summed; null when that takes too long. */
+/** Sums the highest worth of these items in each room. Null if this takes too long. */
 function bestOfAll(items: Item[], rooms: { ram: number; cpu: number }[], work: Work): number | null {
   const [ram, cpu] = [Math.max(...rooms.map((room) => room.ram)), Math.max(...rooms.map((room) => room.cpu))]
   const width = cpu + 1
@@ -253,8 +261,8 @@ function bestOfAll(items: Item[], rooms: { ram: number; cpu: number }[], work: W
 }
 
 /**
- * Sets of which one at most is taken: bundles of 1, 2, 4, … copies, whose sums are every number,
- * and each group's members.
+ * Lists sets of which at most one item is taken: bundles of 1, 2, 4, … copies, whose sums give
+ * every number, and the members of each group.
  */
 function listChoices(items: Item[], ram: number, cpu: number): Item[][] {
   const fitting = items.filter((item) => item.ram <= ram && item.cpu <= cpu)
@@ -272,7 +280,10 @@ function listChoices(items: Item[], ram: number, cpu: number): Item[][] {
   return [...bundles, ...Map.groupBy(grouped, ({ group }) => group).values()]
 }
 
-/** In place, the largest rooms first: what a smaller one holds is as it was before these. */
+/**
+ * Updates in place, from the largest room, because smaller rooms then still have the earlier
+ * values.
+ */
 function takeOne(best: Float64Array, options: readonly Item[], { ram, cpu }: { ram: number; cpu: number }): void {
   const width = cpu + 1
   for (let r = ram; r >= 0; r -= 1) {

@@ -6,9 +6,9 @@ import type { Incumbent } from './search/exhaust.ts'
 import { describeClass, findTriageFault } from './triage-certificate.ts'
 
 /**
- * The proof that no choice of who stays down does less harm, of a plan that leaves these down;
- * undefined where there is none. Certificates are checked here: a failing one is not told. Of the
- * search's last plan, and no other.
+ * Returns the proof that no other choice of VMs down does less harm than this plan. Undefined
+ * without a proof. Checks certificates here, and drops one that fails. Valid only for the last plan
+ * of the search.
  */
 export function toTriage(
   problem: PlacementProblem,

@@ -11,16 +11,19 @@ import type {
 import { usableCapacity } from '../domain/usable-capacity.ts'
 import { failureDomainOf, listRestrictions, type PlacementRules, type Restriction, readRules } from './rules.ts'
 
-/** VMs whose reasons are listed one by one; the rest is only named. */
+/** Number of VMs whose reasons are listed singly. Further VMs are only named. */
 const toldInFull = 50
 const hostsTold = 3
 
-/** What a plan without racks would start; null where that was not tried, or is no better. */
+/**
+ * VMs that a plan without rack constraints would start. Null if it was not tried, or is no better.
+ */
 export type PlanWithoutRacks = { starts: string[]; down: string[]; migrations: number }
 
 /**
- * The reason why each VM of a plan stays down, by the rule that keeps it from each host after the
- * steps, and which VMs of lower priority have a place. Room is what was found: there may be more.
+ * Explains why each VM of a plan stays down, by the rule of each host after the steps, and which
+ * VMs of lower priority have a place. Free capacity is that of the found plan; another plan may
+ * have more.
  */
 export function explainUnplaced(problem: PlacementProblem, plan: Plan, relaxed: PlanWithoutRacks | null): Unplaced[] {
   const rules = readRules(problem)
@@ -36,7 +39,7 @@ export function explainUnplaced(problem: PlacementProblem, plan: Plan, relaxed: 
     const reason = [
       reasonOf(world, vm),
       ...(overtakenBy.length > 0 ? [`VMs of lower priority get a place meanwhile: ${formatList(overtakenBy)}`] : []),
-      ...(relaxed?.starts.includes(vm.vm) ? ['it starts with use_rack_constraints: false'] : []),
+      ...(relaxed?.starts.includes(vm.vm) ? ['the VM can start with use_rack_constraints: false'] : []),
     ].join('; ')
     return { ...each, reason, ...(overtakenBy.length > 0 ? { overtakenBy } : {}) }
   })
@@ -57,7 +60,7 @@ function reasonOf(world: World, vm: PlacementVm): string {
   const party = rules.coLocated.find((members) => members.includes(vm)) ?? [vm]
   const together =
     party.length > 1 ? [`together with ${formatList(party.filter((each) => each !== vm).map((each) => each.vm))}`] : []
-  if (open.length === 0) return [`no live host is allowed to it`, ...limits].join('; ')
+  if (open.length === 0) return [`the VM is allowed on no live host`, ...limits].join('; ')
   const rivals = open.map((host) => ({ host, rival: rivalOf(world, vm, host) }))
   const crowded = rivals.filter(({ rival }) => rival === null).map(({ host }) => host)
   const kept = rivals.filter(({ rival }) => rival !== null)
@@ -70,7 +73,7 @@ function reasonOf(world: World, vm: PlacementVm): string {
   return [...told, ...together, ...limits].join('; ')
 }
 
-/** `rack spread of ha-ledger: vm-107 is in rack osl-r2`. */
+/** Formats `rack spread of ha-ledger: vm-107 is in rack osl-r2`. */
 function spreadOf(
   problem: PlacementProblem,
   { haGroup }: PlacementVm,
@@ -87,7 +90,7 @@ function spreadOf(
   return `${kind} spread of ${haGroup}: ${[...told.slice(0, hostsTold), ...more].join(', ')}`
 }
 
-/** The member of its HA group that keeps a VM from a host, by what runs when the steps are done. */
+/** Finds the member of the VM's HA group that keeps it from a host after the steps. */
 function rivalOf({ problem, rules, at, vms }: World, vm: PlacementVm, host: PlacementHost): string | null {
   if (vm.haGroup === null) return null
   for (const [name, on] of at) {
@@ -97,36 +100,36 @@ function rivalOf({ problem, rules, at, vms }: World, vm: PlacementVm, host: Plac
   return null
 }
 
-/** The rules that leave it fewer than all live hosts. */
+/** Lists the rules that leave a VM fewer than all live hosts. */
 function limitsOf(rules: PlacementRules, vm: PlacementVm, live: PlacementHost[]): string[] {
   const bars = live.flatMap((host) => listRestrictions(rules, vm, host).map((bar) => ({ host, bar })))
   const told = bars.map(({ host, bar }) => {
     if (bar.kind === 'region') return `region ${bar.region} only`
     if (bar.kind === 'pinned') return `pinned to ${formatList(bar.to)}`
     if (bar.kind === 'forbidden') return `never on ${host.name}`
-    if (bar.kind === 'failed') return `not on ${host.name}, where it failed in this incident`
+    if (bar.kind === 'failed') return `not on ${host.name}, where the VM failed in this incident`
     return bar.kind === 'beside' ? `only beside ${bar.member} (${bar.group}) on ${bar.on}` : null
   })
   return [...new Set(told.filter((each) => each !== null))].slice(0, 2 * hostsTold)
 }
 
 function hostNames(hosts: PlacementHost[]): string {
-  if (hosts.length > hostsTold) return `the ${hosts.length} live hosts it may run on`
+  if (hosts.length > hostsTold) return `the ${hosts.length} live hosts on which the VM may run`
   return formatList(hosts.map(({ name }) => name))
 }
 
-/** One thing that keeps a VM from a host; `short` is in MiB or thousandths of a CPU. */
+/** One reason that keeps a VM from a host. `short` is in MiB or thousandths of a CPU. */
 type Reason =
   | Restriction
   | { kind: 'ram' | 'cpu'; short: number }
   | { kind: 'group'; group: string; member: string; on: string }
 
-/** Empty `reasons`: it could start there. */
+/** A host, and why it cannot take the VM. Without `reasons` the VM could start there. */
 type HostReasons = { host: string; reasons: Reason[] }
 
 /**
- * The reasons why a VM without a place cannot start on each host after these steps, all obstacles
- * named; the host with the fewest first. Placeless VMs of its affinity group count as one with it.
+ * Lists why a VM without a place cannot start on each host after these steps, with all reasons; the
+ * host with the fewest first. VMs of its affinity group that have no place count together with it.
  */
 export function listReasons(problem: PlacementProblem, steps: readonly PlanStep[], name: string): HostReasons[] {
   const vm = problem.vms.find((each) => each.vm === name)
@@ -147,7 +150,7 @@ export function listReasons(problem: PlacementProblem, steps: readonly PlanStep[
     host: host.name,
     reasons: [
       ...own.flatMap((each, index) => [
-        // Reasons that concern the host itself are listed once.
+        // Lists reasons that concern the host itself only once.
         ...listRestrictions(rules, each, host).filter(({ kind }) => index === 0 || kind !== 'state'),
         ...ofGroups(rules, each, host, running, at),
       ]),
@@ -162,12 +165,14 @@ export function listReasons(problem: PlacementProblem, steps: readonly PlanStep[
   return found.sort((a, b) => weight(a) - weight(b))
 }
 
-/** `RAM short by 512 MiB`: a reason in words. */
+/** Formats a reason, such as `RAM short by 512 MiB`. */
 export function describeReason(reason: Reason): string {
   switch (reason.kind) {
     case 'state':
-      if (reason.state === 'left') return 'it is to be left'
-      return reason.state === 'far' ? 'it is in a region out of reach' : `it is ${reason.state}`
+      if (reason.state === 'left') return 'the host is being emptied'
+      return reason.state === 'far'
+        ? 'the host is in a region that no VM of this plan can reach'
+        : `it is ${reason.state}`
     case 'ram':
       return `RAM short by ${reason.short} MiB`
     case 'cpu':
@@ -179,18 +184,20 @@ export function describeReason(reason: Reason): string {
     case 'pinned':
       return `pinned to ${reason.to.join(', ')}`
     case 'forbidden':
-      return 'it must not run there'
+      return 'the VM must not run there'
     case 'failed':
-      return `it failed there in this incident (${reason.why})`
+      return `the VM failed there in this incident (${reason.why})`
     case 'region':
-      return `its disks are in region ${reason.region}`
+      return `the disks of the VM are in region ${reason.region}`
   }
 }
 
-/** VMs whose rules are said host by host in a picture. */
+/** The most VMs whose rules a picture lists host by host. */
 const maxBarred = 8
 
-/** The live hosts' reasons against VMs that stay down, for a picture: rules, then room. */
+/**
+ * Lists why live hosts cannot take VMs that stay down, for a picture: rules first, then capacity.
+ */
 export function listBarred(problem: PlacementProblem, plan: Pick<Plan, 'steps' | 'unplaced'>): BarredVm[] {
   const live = new Set(problem.hosts.filter(({ state }) => state === 'live').map(({ name }) => name))
   return plan.unplaced.slice(0, maxBarred).flatMap(({ vm }) =>
@@ -204,7 +211,7 @@ export function listBarred(problem: PlacementProblem, plan: Pick<Plan, 'steps' |
   )
 }
 
-/** `region osl only`: the same in so few words that they fit beside a box. */
+/** Formats a short reason, such as `region osl only`, which fits beside a box. */
 function shortenReason(reason: Reason): string {
   switch (reason.kind) {
     case 'state':
@@ -253,7 +260,7 @@ function ofRoom(problem: PlacementProblem, own: PlacementVm[], host: PlacementHo
 }
 
 /**
- * Hosts that cannot take it whatever moves come last; of the others the one that lacks least comes
+ * Sorts hosts that can never take the VM last. Of the others, the one that lacks the least comes
  * first.
  */
 function weight({ reasons }: HostReasons): number {

@@ -10,18 +10,19 @@ type World = {
   problem: PlacementProblem
   rules: PlacementRules
   vms: Map<string, PlacementVm>
-  /** Where each running VM is. */
+  /** The host of each running VM. */
   place: Map<string, string>
-  /** VMs that the plan is for and that have no place yet. */
+  /** VMs of the plan that do not have a place yet. */
   waiting: Set<string>
 }
 
 /**
- * Replays a plan step by step in whole numbers and believes no search: both share only `rules.ts`,
- * which says whom a plan is about and where each VM may go. Holds when every step can begin in the
- * state before it, in this order and any other that `needs` allows, and at the end every stranded
- * VM runs, but for those that a partial plan names. A migrating VM takes room on both hosts until
- * its step ends. Does not check that there is no plan. `step` 0: the plan as a whole.
+ * Replays a plan step by step in whole numbers, and does not trust the search. Both share only
+ * `rules.ts`, which defines a plan's VMs and their possible hosts. The plan holds if every step can
+ * begin in the state before it, in this order and in any other that `needs` allows, and every
+ * stranded VM runs at the end, except those that a partial plan names. A migrating VM uses capacity
+ * on both hosts until its step ends. Does not check a claim that there is no plan. `step` 0 means
+ * the plan as a whole.
  */
 export function verifyPlan(problem: PlacementProblem, plan: Plan): Verification {
   const wrong = (step: number, reason: string): Verification => ({ ok: false, step, reason })
@@ -31,7 +32,7 @@ export function verifyPlan(problem: PlacementProblem, plan: Plan): Verification 
   if (claim) return wrong(0, claim)
   if (plan.state === 'infeasible' || plan.state === 'not_found') {
     const hasNone = problem.intent !== 'rebalance' && world.waiting.size === 0
-    return hasNone ? wrong(0, 'no VM is without a place') : { ok: true }
+    return hasNone ? wrong(0, 'every VM has a place') : { ok: true }
   }
 
   for (const [index, step] of plan.steps.entries()) {
@@ -45,23 +46,24 @@ export function verifyPlan(problem: PlacementProblem, plan: Plan): Verification 
   if (meeting) return { ok: false, ...meeting }
 
   const given = new Set(plan.unplaced.map(({ vm }) => vm))
-  if (plan.state === 'planned' && given.size > 0) return wrong(0, 'a plan for all leaves some down')
+  if (plan.state === 'planned' && given.size > 0) return wrong(0, 'a plan for all VMs leaves some VMs down')
   for (const vm of world.waiting) if (!given.has(vm)) return wrong(0, `${vm} has no place`)
-  for (const vm of given) if (!world.waiting.has(vm)) return wrong(0, `${vm} is not without a place`)
+  for (const vm of given)
+    if (!world.waiting.has(vm)) return wrong(0, `${vm} has a place, but the plan lists it as without one`)
   if (plan.state === 'partial' && given.size === 0 && problem.intent !== 'rebalance')
-    return wrong(0, 'a plan that is partial leaves nobody down')
+    return wrong(0, 'a partial plan leaves no VM down')
   const apart = findSplitGroup(world)
   if (apart) return wrong(0, apart)
   if (problem.intent !== 'rebalance') return { ok: true }
   const flaw = findViolation(world)
   if (plan.state !== 'partial') return flaw ? wrong(0, flaw) : { ok: true }
-  return flaw ? { ok: true } : wrong(0, 'a plan that is partial leaves no rule broken')
+  return flaw ? { ok: true } : wrong(0, 'a partial plan leaves no rule broken')
 }
 
 /**
- * Whether this step can begin now: null, or why not. For a check just before it runs: `problem` is
- * the present state. VMs that go together are between two hosts then, so that only the whole plan
- * tells whether they end on one.
+ * Returns why this step cannot begin now. Null for a step that can begin. Used just before the step
+ * runs; `problem` is then the present state. VMs that move together are between two hosts at that
+ * time, so only the complete plan shows whether they end on one host.
  */
 export function verifyStep(problem: PlacementProblem, step: PlanStep): string | null {
   const alone = problem.vms.map((vm) => ({ ...vm, affinityGroup: null }))
@@ -90,12 +92,13 @@ function findWrongClaim(
 ): string | null {
   const isOne = state === 'planned' || state === 'partial'
   if (!isOne && steps.length > 0) return `a plan that is ${state} has steps`
-  if (isOne && steps.length === 0) return 'a plan without steps plans nothing'
+  if (isOne && steps.length === 0) return 'the plan has no steps'
   if (migrations !== steps.filter(({ action }) => action === 'migrate').length)
     return 'the number of migrations is wrong'
-  if (state === 'planned' && lowerBound > migrations) return 'the bound is above what the plan needs'
+  if (state === 'planned' && lowerBound > migrations)
+    return 'the bound is higher than the number of migrations in the plan'
   if (problem.intent !== 'rebalance' && proof.kind === 'trivial' && lowerBound > countForcedMigrations(problem))
-    return 'the bound is not trivial, and nothing shows it'
+    return 'the bound is not trivial, but has no proof'
   return null
 }
 
@@ -107,26 +110,29 @@ function findStepFault(world: World, { action, vm: name, from, to }: PlanStep): 
   if (problem.vmIds !== null && !problem.vmIds.includes(name)) return `${name} may not be moved`
   const at = place.get(name)
   if (action === 'start') {
-    if (at !== undefined) return `${name} runs on ${at} already`
-    if (!waiting.has(name)) return `${name} is not to be started`
+    if (at !== undefined) return `${name} already runs on ${at}`
+    if (!waiting.has(name)) return `${name} must not be started`
     if (from !== null && from !== vm.host) return `${name} was not on ${from}`
   } else {
     if (at === undefined || at !== from) return `${name} does not run on ${from}`
-    if (at === to) return `${name} is on ${to} already`
+    if (at === to) return `${name} is already on ${to}`
   }
   const reason = describeRestriction(rules, vm, target) ?? describeShortage(world, vm, target)
   if (reason) return reason
   const mayMove = rules.movable.has(name) || rules.stranded.has(name)
-  return mayMove ? null : `${name} stays where it is: ${describeStay(rules, vm)}`
+  return mayMove ? null : `${name} must stay on its host: ${describeStay(rules, vm)}`
 }
 
-/** The first thing that bars a VM from a host whatever room there is; null: it may go there. */
+/**
+ * Describes the first restriction that keeps a VM from a host, regardless of capacity. Null if
+ * there is none.
+ */
 function describeRestriction(rules: PlacementRules, vm: PlacementVm, to: PlacementHost): string | null {
   const [bar] = listRestrictions(rules, vm, to)
   if (!bar) return null
   switch (bar.kind) {
     case 'state':
-      if (bar.state === 'left') return `${to.name} is to be left`
+      if (bar.state === 'left') return `${to.name} is being emptied`
       return bar.state === 'far'
         ? `${to.name} is in a region that no VM of this plan can reach`
         : `${to.name} is ${bar.state}`
@@ -148,11 +154,11 @@ function describeStay(
   { vm, affinityGroup }: PlacementVm,
 ): string {
   const at = place.get(vm) as string
-  if (targets.has(at)) return `affinity group ${affinityGroup} is not moved to make room`
+  if (targets.has(at)) return `affinity group ${affinityGroup} must not be moved to make room`
   const takes = hostOf.get(at)?.state === 'live' && !evacuatedHosts.has(at)
   return takes
     ? `no VM of this plan can reach the region of ${at}`
-    : `${at} takes no VM, so that nothing there makes room`
+    : `${at} takes no VM, so no VM there has to make room`
 }
 
 function describeShortage({ problem, rules, vms, place }: World, vm: PlacementVm, to: PlacementHost): string | null {
@@ -174,7 +180,10 @@ function describeShortage({ problem, rules, vms, place }: World, vm: PlacementVm
   return null
 }
 
-/** VMs that are to go as one are on one host, or all without a place. Null, or which are not. */
+/**
+ * Checks that VMs that move as one are on one host or have none. Returns null, or the VMs that are
+ * split.
+ */
 function findSplitGroup({ rules, place, waiting }: World): string | null {
   for (const members of rules.coLocated) {
     const [first, ...others] = members.map(({ vm }) => ({ vm, at: waiting.has(vm) ? undefined : place.get(vm) }))
@@ -184,7 +193,9 @@ function findSplitGroup({ rules, place, waiting }: World): string | null {
   return null
 }
 
-/** The first rule that a state breaks. Only rebalancing promises that none is left. */
+/**
+ * Finds the first rule that a state breaks. Only a rebalance promises that no broken rule remains.
+ */
 function findViolation({ problem, rules, vms, place }: World): string | null {
   const here = Map.groupBy(
     [...place.keys()].map((name) => vms.get(name)!),

@@ -4,16 +4,19 @@ import { fence, inertJson } from '../domain/inert-text.ts'
 import { type InventoryKind, inventoryKinds, kinds } from '../domain/kinds.ts'
 import { inlineCharacters, type RunbookMatch } from '../domain/runbook.ts'
 
-/** A site for the prompt: the registry's counts, and names of connected things. Plain data. */
+/**
+ * What the prompt says about a site: counts from the registry, and names of connected things. Plain
+ * data.
+ */
 export type SiteFacts = {
-  /** Resources that a source lists, by kind. */
+  /** The number of resources that a source lists, by kind. */
   counts: Partial<Record<InventoryKind, number>>
   /**
-   * A platform's lists, which it can be asked to change: shards, or hosts with VMs. An imported
-   * group is no shard.
+   * What the platform lists and can be asked to change: shards, or hosts with VMs. An imported
+   * group is not a shard.
    */
   platform: { shards: boolean; hosts: boolean }
-  /** The platform's shards that hold databases. */
+  /** How many shards of the platform contain databases. */
   databaseShards: number
   racks: number
   sources: readonly { name: string; kind: string }[]
@@ -31,25 +34,35 @@ export const noFacts: SiteFacts = {
   devices: 0,
 }
 
-/** Names of what an operator connected: the first so many, and how many more there are. */
+/** The most names that are listed of what an operator connected. Further names are only counted. */
 const maxNames = 8
-/** A longer name would be a text. Declarations hold both kinds of name to less. */
+/**
+ * The most characters of a name, because a longer name could be a text. Declarations limit both
+ * kinds of names to less.
+ */
 const maxNameCharacters = 40
 
-/** Database shards with pairs; shards that serve tenants; else groups of nodes. */
+/**
+ * Returns whether the site has database shards, which are pairs. Other shards serve tenants, or are
+ * groups of nodes.
+ */
 const hasDatabases = ({ platform, databaseShards }: SiteFacts) => platform.shards && databaseShards > 0
 const hasTenants = ({ platform, counts }: SiteFacts) => platform.shards && (counts.tenant ?? 0) > 0
 
-/** What the lines of `system.md` may be about at this site, besides kinds: `{replication} …`. */
+/**
+ * Returns the topics that lines of `system.md` may have at this site, in addition to kinds:
+ * `{replication} …`.
+ */
 function siteTopics(facts: SiteFacts): string[] {
   const shards = hasDatabases(facts) || hasTenants(facts)
   return [...(hasDatabases(facts) ? ['replication'] : []), ...(shards ? ['shards'] : [])]
 }
 
 /**
- * A site's platform in a few lines: what there is and how many, how it hangs together, where one
- * can read, what can run. Only counts, and names checked where declared; 1,500 bytes at most,
- * whatever the site. `topics` as for `keepTopics`: null says all.
+ * Describes a site's platform in a few lines: which resources there are and how many, how they are
+ * related, which sources can be read, and which jobs can run. Uses only counts, and names that were
+ * checked when declared. At most 1,500 bytes, whatever the site. `topics` is as for `keepTopics`;
+ * null describes everything.
  */
 export function describePlatform(facts: SiteFacts, topics: ReadonlySet<string> | null): string {
   const isAbout = (...kinds: InventoryKind[]) => topics === null || kinds.some((kind) => topics.has(kind))
@@ -105,7 +118,7 @@ function namesOf(names: readonly string[], none: string): string {
   return `${names.slice(0, maxNames).join(', ')}${more > 0 ? ` and ${more} more` : ''}`
 }
 
-/** A name and nothing that could be read as a sentence or a line. */
+/** Returns a name without anything that could be read as a sentence or a line. */
 const plain = (name: string): string => name.replace(/[^A-Za-z0-9._-]+/g, '-').slice(0, maxNameCharacters)
 
 export type Prompts = {
@@ -114,12 +127,16 @@ export type Prompts = {
   protocol: { native: string; json: string }
 }
 
-/** What the JSON protocol's block must say, or the parser and the prompt have drifted apart. */
+/**
+ * The words that the block of the JSON protocol must contain. If one is missing, the parser and the
+ * prompt no longer match.
+ */
 const promised = ['"tool_call"', '"name"', '"parameters"', '"final_answer"', '"summary"', '"confidence"', '{{tools}}']
 
 /**
- * Reads the prompt files once, at start. Throws, with the file, when one is missing or the protocol
- * block is not what the parser expects: a worker with a wrong prompt must not start.
+ * Reads the prompt files once, at start. Throws an error that names the file if a file is missing,
+ * or if the protocol block is not what the parser expects. A worker with a wrong prompt must not
+ * start.
  */
 export function readPrompts(directory: URL = new URL('./', import.meta.url)): Prompts {
   const read = (name: string) => readFileSync(new URL(name, directory), 'utf8').trim()
@@ -134,8 +151,8 @@ export function readPrompts(directory: URL = new URL('./', import.meta.url)): Pr
 }
 
 /**
- * An attempt's system prompt. `override` replaces the platform's text only: code appends
- * constraints and protocol, so that no configuration drops them.
+ * Builds the system prompt of an attempt. `override` replaces only the platform's text. Code
+ * appends constraints and protocol, so that no configuration can remove them.
  */
 export function renderSystemPrompt(
   prompts: Prompts,
@@ -144,11 +161,10 @@ export function renderSystemPrompt(
     protocol: 'native' | 'json'
     toolsText: string
     topics?: ReadonlySet<string> | null
-    /** What the site has. */
     site?: SiteFacts
     /**
-     * A runbook follows the context: it says what such trouble needs, and the prompt does not
-     * repeat it.
+     * Whether a runbook follows the context. The runbook says what such an incident needs, and the
+     * prompt does not repeat it.
      */
     hasRunbook?: boolean
   },
@@ -158,8 +174,8 @@ export function renderSystemPrompt(
 }
 
 /**
- * A stored system prompt for the JSON protocol, with its tools as text: for a run whose server
- * takes no calls apart.
+ * Converts a stored system prompt to the JSON protocol, with its tools as text. Used for a run
+ * whose server does not parse tool calls.
  */
 export function renderAsJson(prompt: string, { protocol }: Pick<Prompts, 'protocol'>, toolsText: string): string {
   const rest = prompt.endsWith(protocol.native) ? prompt.slice(0, -protocol.native.length) : `${prompt}\n\n`
@@ -181,17 +197,20 @@ function renderSite(
 
 const aboutShards: readonly InventoryKind[] = ['shard', 'node', 'tenant', 'region']
 
-/** Kinds that the prompt speaks of: the resource's and those near it. Null: everything. */
+/**
+ * Returns the kinds that the prompt describes: the resource's kind and the kinds near it. Null
+ * means all kinds.
+ */
 export function topicsOf(kind: InventoryKind | null): ReadonlySet<string> | null {
   if (kind === null) return null
   const near = kinds[kind].near.flatMap((steps) => steps.map(({ to }) => to))
   return new Set([kind, ...near])
 }
 
-/** A line of `system.md` that is about something names it: `- {host vm} Host down: …`. */
+/** Matches a line of `system.md` that names its topics: `- {host vm} Host down: …`. */
 const topical = /^(- )?\{([a-z_ ]+)\} /
 
-/** The lines about these topics, and all that name none. Null keeps every line. */
+/** Keeps the lines about these topics, and the lines that name no topic. Null keeps every line. */
 export function keepTopics(text: string, topics: ReadonlySet<string> | null): string {
   return text
     .split('\n')
@@ -203,14 +222,14 @@ export function keepTopics(text: string, topics: ReadonlySet<string> | null): st
     .join('\n')
 }
 
-/** The first message of an attempt: what is known, as data. */
+/** Builds the first message of an attempt, which contains what is known, as data. */
 export function renderContext(context: unknown): string {
   return `Investigate this incident. What is known of it:\n${fence('incident_context', inertJson(context))}`
 }
 
 /**
- * The fitting runbook and others' names, as data: strangers may have written them, and they decide
- * nothing.
+ * Formats the runbook that fits and the names of others, as data, because strangers may have
+ * written them. Runbooks decide nothing.
  */
 export function renderRunbooks({ chosen, others }: RunbookMatch): string {
   const more = others.map(({ name, description }) => `- ${name}: ${description.slice(0, 200)}`).join('\n')
@@ -222,7 +241,7 @@ export function renderRunbooks({ chosen, others }: RunbookMatch): string {
   ].join('\n')
 }
 
-/** The introductory sentence, then the leader's hint as data. */
+/** Builds an introductory sentence, followed by the leader's hint as data. */
 export function renderHint(hint: string): string {
   return `A similar incident of the same type was recently investigated and resolved. Use this as a starting point. It is no finding: look at this incident's own resource first.\n${fence('hint', hint)}`
 }

@@ -2,30 +2,33 @@ import type { Death, JudgedDeath, Witness } from '../domain/death.ts'
 import { formatWitnesses, nameOff, whatConfirms } from '../domain/format-death.ts'
 
 /**
- * Guards against a second copy. A silent host may be cut off and alive, with its VMs at work on
- * their disks: two copies of one destroy what both write. So nothing of it starts elsewhere on one
- * witness's word.
+ * Guards against a second copy of a VM. A silent host may be cut off and alive, with its VMs
+ * writing to their disks, and a second copy of a VM destroys the disk. So no VM of the host starts
+ * elsewhere because of one witness's statement.
  */
 
-/** A sighting counts this long: thrice the 30 s between an agent's asks, twice a scrape. */
+/**
+ * Milliseconds for which an observation counts: three times an agent's interval of 30 s, or two
+ * scrapes.
+ */
 const freshMs: Record<Witness['sees'], number> = { platform: 60_000, agent: 90_000, monitoring: 120_000 }
 
 /**
- * A witness's word of now. Fencing stays; other sightings age, and one alive before the fencing
- * says nothing against it.
+ * Returns what a witness states now. Fencing stays valid; other statements expire, and "alive" from
+ * before the fencing does not contradict it.
  */
 function saysNow({ sees, says, at }: Witness, fencedAtMs: number | null, nowMs: number): Witness['says'] {
   if (says === 'fenced' || at === null) return says
   const atMs = Date.parse(at)
-  // A clock that is ahead makes nothing old.
+  // Treats an observation by a clock that is ahead as fresh.
   if (!(nowMs - atMs <= freshMs[sees])) return 'silent'
   return says === 'up' && fencedAtMs !== null && atMs < fencedAtMs ? 'silent' : says
 }
 
 /**
- * Whether VMs of this host may start elsewhere. A sighting alive stops everything, whatever others
- * say. Else fencing is enough, or two witnesses that look at different things, or a person's word
- * about this host. Pure and total.
+ * Decides whether VMs of this host may start elsewhere. One witness that sees the host alive
+ * forbids it, whatever others state. Otherwise fencing is enough, or two witnesses that observe
+ * different things, or a person's statement about this host. Pure and total.
  */
 export function judgeDeath(death: Death, said: readonly string[], nowMs: number): JudgedDeath {
   const { host, witnesses, isForecast } = death
@@ -40,24 +43,24 @@ export function judgeDeath(death: Death, said: readonly string[], nowMs: number)
     sentence: `${host}: ${told}. ${so}`,
   })
   if (saying('up').length > 0) {
-    const so = `Witnesses disagree: nothing is written until nobody has seen ${host} alive for two minutes, or it is fenced.`
+    const so = `The sources disagree. Nothing is written until ${host} is fenced, or no source has seen the host alive for two minutes.`
     return verdict('disputed', so)
   }
-  if (saying('fenced').length > 0) return verdict('fenced', 'So it is off.')
+  if (saying('fenced').length > 0) return verdict('fenced', 'So the host is off.')
   if (isForecast)
     return verdict(
       'forecast',
-      'Its platform fences it before it starts its VMs elsewhere, and nothing is sent for them.',
+      'The platform fences the host before it starts the VMs elsewhere. Nightshift starts none of these VMs.',
     )
   if (new Set(saying('down').map(({ sees }) => sees)).size > 1)
-    return verdict('witnessed', 'They do not look at the same thing, so it counts as down.')
-  if (said.includes(host)) return verdict('said', 'A person says that it is off.')
-  return verdict('unconfirmed', 'One witness is not enough: it may be cut off and alive.')
+    return verdict('witnessed', 'These sources are independent, so the host counts as down.')
+  if (said.includes(host)) return verdict('said', 'A person says that the host is off.')
+  return verdict('unconfirmed', 'One source is not enough: the host may be alive but cut off.')
 }
 
 /**
- * The bar to a plan that starts VMs of these hosts elsewhere; null where there is none. A dispute
- * comes first: no word ends it.
+ * Returns why a plan may not start VMs of these hosts elsewhere; null if it may. A dispute comes
+ * first, because no statement ends it.
  */
 export function whyNotDead(
   deaths: readonly Death[],

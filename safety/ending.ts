@@ -10,8 +10,8 @@ import { type Policy, quote, type RuleAnswer, refuse, run } from './ruling.ts'
 import { blockedByVerification } from './write.ts'
 
 /**
- * Whether an ending is a fact. `resolve_incident` may say only what rows show: that a write held,
- * that every alert is over, that nothing fires. Null where nothing speaks against it.
+ * Checks that an ending is a fact. `resolve_incident` may only state what rows show: that a write
+ * held, that every alert is over, that no alert fires. Null if the ending is allowed.
  */
 export function outcomeRule(outcome: unknown, state: SafetyState, policy: Policy): RuleAnswer | null {
   if (policy.isQuestion === true && outcome !== 'answered' && outcome !== 'repaired') {
@@ -52,9 +52,9 @@ function repairedRule(state: SafetyState, policy: Policy): RuleAnswer | null {
       'REPAIR_NOT_VERIFIED',
       write.verified === 'unproven'
         ? `nothing proves ${write.tool} on ${targetsOf(write)}`
-        : `the verification of ${write.tool} on ${targetsOf(write)} did not hold`,
+        : `the verification of ${write.tool} on ${targetsOf(write)} failed`,
       write.verified === 'unproven' && policy.resource
-        ? `It counts where ${resourceKey(policy.resource)} was read as ill before it and as nominal after it, or an alert ended after it. Else escalate with what you saw.`
+        ? `The write counts if ${resourceKey(policy.resource)} was ill before it and nominal after it, or an alert ended later. Else escalate with findings.`
         : 'Try another repair or escalate with what you saw.',
     )
   }
@@ -62,9 +62,8 @@ function repairedRule(state: SafetyState, policy: Policy): RuleAnswer | null {
 }
 
 /**
- * Where all was as wanted already, no write repaired it, whatever its verification says. A failed
- * one that does not tell what it left repaired nothing either, unless a look or an alert shows a
- * gain.
+ * Refuses "repaired" if a write changed nothing, whatever its verification found. A failed write
+ * with unknown changes repaired nothing either, unless a read or an alert shows an improvement.
  */
 function nothingChangedRule(state: SafetyState, policy: Policy): RuleAnswer | null {
   const { writes } = state
@@ -75,19 +74,22 @@ function nothingChangedRule(state: SafetyState, policy: Policy): RuleAnswer | nu
   if (!writes.some(({ changed }) => changed?.length === 0) || writes.some(mayHaveChanged)) return null
   return refuse(
     'NOTHING_CHANGED',
-    `repaired is claimed, but nothing had to be changed: ${[...new Set(writes.map(({ tool }) => tool))].join(', ')} found all as it was to be`,
+    `repaired is claimed, but ${[...new Set(writes.map(({ tool }) => tool))].join(', ')} found nothing to change`,
     'Repair what is wrong, or use escalate_incident with category alert_goes_on or no_fault_found; self_resolved once its alerts are over.',
   )
 }
 
-/** The newest write of each target: an earlier failure does not matter once a later one held. */
+/** Returns the newest write of each target, because a later success replaces a failure. */
 function lastWrites({ writes }: SafetyState): WriteState[] {
   const newest = new Map<string, WriteState>()
   for (const write of writes) for (const target of keysOf(write)) newest.set(target, write)
   return [...new Set(newest.values())]
 }
 
-/** A write without a target still has to be accounted for. */
+/**
+ * Returns the targets of a write. A write without a target gets its call id, because the ending
+ * must account for it too.
+ */
 function keysOf({ targets, callId }: WriteState): string[] {
   return targets.length === 0 ? [callId] : targets.map(resourceKey)
 }
@@ -97,9 +99,9 @@ function targetsOf(write: WriteState): string {
 }
 
 /**
- * An unproven write counts when the incident's resource, or its target, was read as ill before and
- * nominal after it, or when every alert is over and one that fired ended after it: not when it
- * touched what raises alerts.
+ * Whether something supports an unproven write. Either the incident's resource or the write's
+ * target was read as unhealthy before and nominal after the write; or every alert is over, and one
+ * that fired ended after the write. Does not count if the write touched what raises alerts.
  */
 function isSupported(write: WriteState, state: SafetyState, { resource, alerts }: Policy): boolean {
   const about = [...(resource ? [resource] : []), ...write.targets].map(resourceKey)
@@ -112,16 +114,16 @@ function isSupported(write: WriteState, state: SafetyState, { resource, alerts }
   return areOver && write.hasEndedAlert && !write.touchesMonitoring
 }
 
-/** What fires cannot be no fault, and what stays quiet for too short a time is not over. */
+/** Refuses "no fault" while an alert fires, and "over" after too short a silence. */
 function selfResolvedRule(state: SafetyState, policy: Policy): RuleAnswer | null {
   const { alerts } = policy
   if (alerts?.total === 0) {
-    return refuse('NO_ALERT', 'this incident has no alert that could have ended', 'Say what you found, or escalate.')
+    return refuse('NO_ALERT', 'this incident has no alert, so none ended', 'Say what you found, or escalate.')
   }
   if (alerts && alerts.endless > 0) {
     return refuse(
       'STILL_FIRING',
-      'the sender of its alert never says when one ends, so nothing shows that it did',
+      "the alert's sender never reports an end, so no end is shown",
       'Use escalate_incident with category no_fault_found, or repair it.',
     )
   }
@@ -139,30 +141,32 @@ function noFaultRule(state: SafetyState, policy: Policy): RuleAnswer | null {
   return firingRule(policy) ?? degradedRule(state, policy) ?? endlessRule(state, policy) ?? quietRule(state, policy)
 }
 
-/** Nothing will say that such an alert is over: the resource has to, or a person. */
+/** Requires a read of the resource, or a person, for an alert whose end nothing reports. */
 function endlessRule(state: SafetyState, { alerts, resource }: Policy): RuleAnswer | null {
   if (!alerts || alerts.endless === 0) return null
-  const never = 'the sender of its alert never says when one ends'
-  const escalate = 'escalate_incident with category no_fault_found says what you saw to a person.'
+  const never = "the alert's sender never reports an end"
+  const escalate = 'escalate_incident with category no_fault_found tells a person what you saw.'
   if (alerts.isCritical === true)
-    return refuse('STILL_FIRING', `${never}, and it is critical: a person decides that it is no fault`, escalate)
+    return refuse('STILL_FIRING', `${never}, and the alert is critical, so a person decides`, escalate)
   const look = resource ? state.looks.get(resourceKey(resource)) : undefined
   if (look?.health === 'nominal') return null
-  const remedy = resource ? `Look at ${resourceKey(resource)}: nominal is enough. Else ${escalate}` : escalate
-  return refuse('STILL_FIRING', `${never}, and no look of this attempt shows its resource nominal`, remedy)
+  const remedy = resource ? `Read ${resourceKey(resource)}: nominal is enough. Else ${escalate}` : escalate
+  return refuse('STILL_FIRING', `${never}, and no read of this attempt shows its resource nominal`, remedy)
 }
 
 function firingRule({ alerts }: Policy): RuleAnswer | null {
   if (!alerts || alerts.firing === 0) return null
   return refuse(
     'STILL_FIRING',
-    alerts.firing === 1 ? 'its alert fires' : `${alerts.firing} of its alerts fire`,
-    'Find what raises it and repair it, or use escalate_incident with category no_fault_found.',
+    alerts.firing === 1 ? 'the alert fires' : `${alerts.firing} of the alerts fire`,
+    'Repair the cause of the alert, or use escalate_incident with category no_fault_found.',
     { firing: alerts.firing },
   )
 }
 
-/** The newest look at the incident's own resource since the last write must not show it ill. */
+/**
+ * Refuses if the newest read of the incident's resource since the last write found it unhealthy.
+ */
 function degradedRule(state: SafetyState, { resource }: Policy): RuleAnswer | null {
   if (!resource) return null
   const look = state.looks.get(resourceKey(resource))
@@ -170,61 +174,59 @@ function degradedRule(state: SafetyState, { resource }: Policy): RuleAnswer | nu
   if (!look || look.seq < lastWriteSeq || look.health === null || isWell(look.health)) return null
   return refuse(
     'STILL_DEGRADED',
-    `${resourceKey(resource)} was ${look.health} when it was looked at last`,
-    `Look at ${resourceKey(resource)} again; if it stays so, repair it or escalate.`,
+    `${resourceKey(resource)} was ${look.health} at the last read`,
+    `Read ${resourceKey(resource)} again; if nothing changed, repair it or escalate.`,
     { target: resourceKey(resource), health: look.health },
   )
 }
 
-/** Alerts that may be over, without anything that shows it. */
+/** Counts alerts that may be over but have no proof of that. */
 const doubted = ({ unknown, unproven = 0 }: NonNullable<Policy['alerts']>): number => unknown + unproven
 
-/** All alerts ended, but a moment ago: the ending is kept until they were quiet for long enough. */
+/** Keeps an ending until all alerts have been quiet for long enough. */
 function quietRule(state: SafetyState, { alerts, resource }: Policy): RuleAnswer | null {
   if (!alerts || alerts.total === 0) return null
   const look = resource ? state.looks.get(resourceKey(resource)) : undefined
   if (doubted(alerts) > 0 && look?.health !== 'nominal') {
     return refuse(
       'STILL_FIRING',
-      `${alerts.doubt ?? 'many alerts of its sender ended at once'}, so nothing shows that its alert is over`,
-      'Look at the resource itself; if that tells nothing, escalate.',
+      `${alerts.doubt ?? 'many alerts of the sender ended at once'}, so nothing shows that the alert is over`,
+      'Read the resource itself; if that shows nothing, escalate.',
     )
   }
   const waitSeconds = alerts.endedForSeconds === null ? 0 : alerts.quietSeconds - alerts.endedForSeconds
   if (waitSeconds <= 0) return null
   return refuse(
     'NOT_QUIET_YET',
-    `its alert ended ${Math.max(0, Math.floor(alerts.endedForSeconds ?? 0))} s ago and must stay quiet for ${alerts.quietSeconds} s`,
-    'The ending is kept and tried again by itself.',
+    `the alert ended ${Math.max(0, Math.floor(alerts.endedForSeconds ?? 0))} s ago and must stay quiet for ${alerts.quietSeconds} s`,
+    'Nightshift keeps this ending and retries it.',
     { waitSeconds: Math.ceil(waitSeconds) },
   )
 }
 
-/** Two categories' words on a write are held against rows; others name a person's task. */
+/**
+ * Checks the two categories that state something about a write; the others name a task for people.
+ */
 export function categoryRule(category: unknown, state: SafetyState, policy: Policy): RuleAnswer | null {
   if (category === 'mitigated') return mitigatedRule(state, policy)
   return category === 'alert_goes_on' ? goesOnRule(state, policy) : null
 }
 
-/** `alert_goes_on` says that a write held and the alert fires on. */
+/** Checks `alert_goes_on`, which means that a write held and the alert still fires. */
 function goesOnRule({ writes }: SafetyState, { alerts }: Policy): RuleAnswer | null {
   const isClosed = writes.some(({ verified }) => verified === 'held' || verified === 'unproven')
   const fires = !alerts || alerts.firing + alerts.endless + doubted(alerts) > 0
   if (isClosed && fires) return null
   return refuse(
     'NO_WRITE_HELD',
-    isClosed
-      ? 'alert_goes_on is said, but none of its alerts fires'
-      : 'alert_goes_on is said, but no write of this attempt held',
-    isClosed
-      ? 'Resolve it as what the rows show, or use another category.'
-      : 'Use no_fault_found, or another category.',
+    isClosed ? 'alert_goes_on needs an alert that fires' : 'alert_goes_on needs a write of this attempt that held',
+    isClosed ? 'Resolve it as the rows show, or use another category.' : 'Use no_fault_found, or another category.',
   )
 }
 
 /**
- * `mitigated`: the impact is gone. A repair's proof shows it, unless a write's target was read as
- * ill after it.
+ * Checks `mitigated`, which means that the impact is gone. The proof of a repair shows it, unless a
+ * write's target was read as unhealthy after it.
  */
 function mitigatedRule(state: SafetyState, policy: Policy): RuleAnswer | null {
   if (state.writes.length === 0) {
@@ -234,8 +236,8 @@ function mitigatedRule(state: SafetyState, policy: Policy): RuleAnswer | null {
   const looks = lastWrites(state).flatMap((write) => write.targets.flatMap((target) => lookAfter(target, write, state)))
   const ill = looks.find(({ key, health }) => key !== own && !isWell(health))
   if (ill) {
-    const hint = `Look at ${ill.key} again; if it stays so, use another category.`
-    return refuse('NOT_MITIGATED', `${ill.key} was ${ill.health} after it was written to`, hint)
+    const hint = `Read ${ill.key} again; if nothing changed, use another category.`
+    return refuse('NOT_MITIGATED', `${ill.key} was ${ill.health} after the write`, hint)
   }
   const isLeftIll = (rule: RuleAnswer | null) =>
     rule?.code === 'STILL_DEGRADED' && looks.some(({ health }) => health === 'nominal')
@@ -253,8 +255,8 @@ function lookAfter(target: ResourceRef, write: WriteState, state: SafetyState): 
 }
 
 /**
- * An escalation needs one look; a resolution needs evidence, closed verifications and, for a
- * repair, one that held.
+ * Checks an ending. An escalation needs one read. A resolution needs evidence, completed
+ * verifications and, for a repair, one that held.
  */
 export function terminalRule(
   args: Record<string, unknown>,
@@ -263,7 +265,7 @@ export function terminalRule(
   bodies: Bodies = new Map(),
 ): RuleAnswer {
   if (state.diagnostics === 0) {
-    return refuse('NO_DIAGNOSTIC', 'nothing was looked at yet', 'Make at least one diagnostic call first.')
+    return refuse('NO_DIAGNOSTIC', 'nothing was read yet', 'Make at least one diagnostic call first.')
   }
   const claims = args.claims as Claim[] | undefined
   const { rule: unshown, marks } = wordsRule(args, state, policy, bodies)
@@ -281,7 +283,7 @@ export function terminalRule(
   )
 }
 
-/** A quote under a wrong number is held against the row that it stands in. */
+/** Corrects the row number of quotes that are in another row. */
 function inPlace(claims: readonly Claim[], state: SafetyState, { incidentId }: Policy, bodies: Bodies): Claim[] {
   const evidence = evidenceOf(state, incidentId, bodies)
   return claims.map((each) => inRightRows(each, evidence).claim)
@@ -293,20 +295,20 @@ function ownTargetRule(state: SafetyState, { resource, role }: Policy): RuleAnsw
     'OWN_TARGET_UNSEEN',
     role === 'follower'
       ? 'a hint from another incident proves nothing about this one'
-      : "the incident's own resource was not looked at",
-    `Look at ${resource.kind} ${resource.id} first.`,
+      : "the incident's own resource was not read",
+    `Read ${resource.kind} ${resource.id} first.`,
     { target: resourceKey(resource) },
   )
 }
 
-/** Refuses the first claim that cites no successful row; answers to questions too. */
+/** Refuses the first claim that cites no successful row, even in an answer to a question. */
 export function evidenceRule(claims: readonly StoredClaim[], state: SafetyState): RuleAnswer | null {
   for (const claim of claims) {
     const missing = rowsOf(claim).filter((seq) => !state.evidence.has(seq))
     if (missing.length === 0) continue
     return refuse(
       'EVIDENCE_MISSING',
-      `the claim ${quote(claim.text)} cites ${missing.join(', ')}, which is no successful row of this incident`,
+      `the claim ${quote(claim.text)} cites ${missing.join(', ')}, not a successful row of this incident`,
       `Quote successful results by meta.seq: ${successful(state).slice(-20).join(', ')}`,
       { missing },
     )
@@ -315,12 +317,12 @@ export function evidenceRule(claims: readonly StoredClaim[], state: SafetyState)
   if (claims.length === 0 || claims.some((claim) => rowsOf(claim).some((seq) => !failures.has(seq)))) return null
   return refuse(
     'EVIDENCE_MISSING',
-    'what it claims rests on calls that failed or were refused alone',
+    'the claims cite only calls that failed or were refused',
     `Quote successful results by meta.seq: ${successful(state).slice(-20).join(', ')}`,
   )
 }
 
-/** A call that failed or was refused may be quoted as that, and shows nothing else. */
+/** Whether a row is of a failed or refused call, which may only be quoted as such. */
 function isFailure(row: SafetyState['rows'][number]): boolean {
   if (row.kind === 'call_judged') return true
   return row.kind === 'tool_finished' && !row.metadata.result.ok && row.metadata.effect !== 'write'
@@ -330,12 +332,12 @@ function successful({ rows }: SafetyState): number[] {
   return rows.flatMap((row) => (row.kind === 'tool_finished' && row.metadata.result.ok ? [row.seq] : []))
 }
 
-/** Endings that say that all is well without a repair: their claims have to be shown. */
+/** Endings without a repair that declare everything well: rows have to show their claims. */
 const unshownNever = ['no_fault', 'answered']
 
 /**
- * Words come last: corrected once, then marked, since wording alone keeps no repair from being
- * recorded.
+ * Checks the wording last. It is corrected once and then only marked, because a repair has to be
+ * recorded anyway.
  */
 function wordsRule(args: Record<string, unknown>, state: SafetyState, { incidentId }: Policy, bodies: Bodies) {
   const text = String(args.resolution ?? args.reason ?? '')
@@ -344,15 +346,17 @@ function wordsRule(args: Record<string, unknown>, state: SafetyState, { incident
 }
 
 /**
- * The certainty an ending may have, whatever it says: kept with its ruling, and no reason to refuse
- * it.
+ * Returns how certain an ending may be. The value is stored with the ruling, and is no reason to
+ * refuse the ending.
  */
 function certaintyOf(said: Certainty | undefined, { hypotheses, writes }: SafetyState) {
   const hasHeld = writes.some(({ verified }) => verified === 'held')
   return boundCertainty(said, [...hypotheses.values()], hasHeld)
 }
 
-/** A record's word on a hypothesis: supported or refuted, it quotes its rows word for word. */
+/**
+ * Checks a record about a hypothesis: a supported or refuted one must quote its rows word for word.
+ */
 export function hypothesisRule(
   args: Record<string, unknown>,
   state: SafetyState,
@@ -365,7 +369,7 @@ export function hypothesisRule(
   if (stands !== 'proposed' && quotes.length === 0) {
     return refuse(
       'HYPOTHESIS_NOT_SHOWN',
-      `a hypothesis is ${stands} only by what rows say, and this quotes none`,
+      `a hypothesis is ${stands} only by quoted rows; none is quoted`,
       'Send quotes: [{ seq, text }], words copied from the results that show it; or send it as proposed.',
     )
   }

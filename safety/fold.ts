@@ -10,14 +10,14 @@ import { emptyResolved, type ResolvedNames, remember, rememberListed, shiftTimes
 export type OpenWrite = { callId: string; tool: string; targets: ResourceRef[]; startedSeq: number }
 
 /**
- * The newest look at a resource. `health`: the last told since the last write began; null where
- * none was.
+ * The newest read of a resource. `health`: the last one read since the last write began; null if
+ * there is none.
  */
 type HealthObservation = { seq: number; atMs: number; health: string | null }
 
 /**
- * A write of this attempt with its verification; `verifiedSeq`: the row that closed it, null while
- * open.
+ * A write of this attempt with its verification. `verifiedSeq`: the row that completed the
+ * verification; null while it is open.
  */
 export type WriteState = {
   callId: string
@@ -27,15 +27,18 @@ export type WriteState = {
   startedSeq: number
   verified: VerificationOutcome
   verifiedSeq: number | null
-  /** It named what raises alerts: that an alert ended after it shows nothing. */
+  /**
+   * Whether the write touched what raises alerts, so that the end of an alert after it shows
+   * nothing.
+   */
   touchesMonitoring: boolean
-  /** What it changed, as its receiver says. */
+  /** The changes that the receiver reports. */
   changed: Changed
-  /** Resources whose newest look before it was not well. */
+  /** Resources that were unhealthy at the newest read before the write. */
   illBefore: string[]
-  /** Alerts that began after it: their ends show nothing of it. */
+  /** Alerts that began after the write, whose ends show nothing about it. */
   laterAlerts: string[]
-  /** An alert that fired when it began has ended since. */
+  /** Whether an alert that fired when the write began has ended since. */
   hasEndedAlert: boolean
 }
 
@@ -43,68 +46,83 @@ export type Phase = 'RESOLVING' | 'READING' | 'VERIFYING'
 
 export type SafetyState = {
   attempt: number
-  /** The newest folded row: goes into `call_judged`, so that a judgement can be repeated. */
+  /**
+   * The newest row that was folded. It is stored in `call_judged`, so that a judgement can be
+   * repeated.
+   */
   lastSeq: number
   resolved: ResolvedNames
-  /** A started write with an open verification: nothing else may be written meanwhile. */
+  /** A started write without a verification; no other write may start meanwhile. */
   open: OpenWrite | null
-  /** Writes in order, with what their verification said. */
+  /** Writes in order, with their verifications. */
   writes: WriteState[]
-  /** Alerts that fire, by the rows. */
+  /** Alerts that fire according to the rows. */
   firing: Set<string>
-  /** Rows that may be cited as evidence. */
+  /** Rows that may be cited. */
   evidence: Set<number>
-  /** The rows that claims, a resolution and a reason are held against. */
+  /** Rows with which claims, a resolution and a reason are compared. */
   rows: IncidentEvent[]
-  /** Look-ups, failed or not: an escalation needs one, and a platform that is down is a finding. */
+  /**
+   * Number of reads, failed or not. An escalation needs one, and a read of an unreachable platform
+   * counts.
+   */
   diagnostics: number
-  /** Look-ups that answered. */
+  /** Number of successful reads. */
   reads: number
-  /** Resources that a successful read of this attempt looked at. */
+  /** Resources that a successful read of this attempt was about. */
   lookedAt: Set<string>
-  /** The newest of these looks at each. */
+  /** The newest read of each resource. */
   looks: Map<string, HealthObservation>
   /**
-   * The last judged calls, oldest first, to refuse their repetition. A write in between ends a
+   * The last judged calls, oldest first, kept to refuse repetitions. A write in between ends a
    * pattern.
    */
   recent: { callId: string; tool: string; arguments: Record<string, unknown> | null }[]
-  /** Actions a person denied in this attempt. */
+  /** Actions that a person denied in this attempt. */
   denied: Set<string>
-  /** Refusals for going round in circles. */
+  /** Number of refusals of repeated calls. */
   loops: number
-  /** Turns in a row whose calls were all refused for one reason of form, and the last of them. */
+  /**
+   * Consecutive turns whose calls were all refused for the same fault of form, and the last of
+   * these turns.
+   */
   unformed: { code: string; turns: number; lastTurn: number | null } | null
-  /** Claims refused for their wording: it happens once. */
+  /** Number of claims that were refused for their wording, which happens once. */
   phantoms: number
   corrections: number
   correctionsInARow: number
-  /** Codes of corrections already sent: each kind of warning comes once. */
+  /** Codes of the corrections that were sent: each is sent once. */
   corrected: Set<string>
   tokens: number
   modelTurns: number
-  /** Bytes of results. */
+  /** Bytes of all results. */
   bytes: number
-  /** From the claim to the newest row, without waiting for people. */
+  /**
+   * Milliseconds from the claim to the newest row, without the time in which the run waited for
+   * people.
+   */
   workedMs: number
-  /** Refusals the model could get past by itself, by tool, until the same tool succeeds. */
+  /** Refusals from which the model can recover, by tool, until the same tool succeeds. */
   recovering: Map<string, string>
   recoveries: { attempted: number; succeeded: number }
   hintFrom: string | null
-  /** What this attempt takes for the cause, by id. */
+  /** Hypotheses of this attempt, by id. */
   hypotheses: Map<string, Hypothesis>
 }
 
-/** RESOLVING: nothing looked up. READING: something is. VERIFYING: a write waits for a look. */
+/**
+ * Returns the phase. RESOLVING: nothing was looked up yet. READING: something was. VERIFYING: a
+ * write waits for its verification.
+ */
 export function phaseOf(state: SafetyState): Phase {
   if (state.open) return 'VERIFYING'
   return state.resolved.entries.size === 0 ? 'RESOLVING' : 'READING'
 }
 
 /**
- * Folds one attempt's rows into the state for judging. Pure and total: any prefix folds, and equal
- * rows give equal states. Ignores rows of other attempts, so that a new run starts with nothing
- * looked up. `pinned`: the incident's resource.
+ * Folds one attempt's rows into the state for judging. Pure and total: any prefix of the rows can
+ * be folded, and equal rows give equal states. Ignores rows of other attempts, because a new run
+ * has looked up nothing. `pinned`: the incident's resource.
  */
 export function fold(
   events: readonly IncidentEvent[],
@@ -116,7 +134,8 @@ export function fold(
   const clock: Clock = { beganMs: null, waitedMs: 0, waitingSinceMs: null, pending: new Set(), joined: new Map() }
   for (const event of events) {
     state.lastSeq = Math.max(state.lastSeq, event.seq)
-    // An alert belongs to the incident, not to an attempt: it may be cited in each.
+    // Reads alerts of all attempts, because an alert belongs to the incident: each attempt may cite
+    // it.
     if (event.kind === 'alert_received') {
       cite(state, event)
       hearAlert(state, event.metadata)
@@ -131,8 +150,8 @@ export function fold(
 }
 
 /**
- * An alert that fired when a write began and ended after it speaks for the write; a later one does
- * not.
+ * Records an alert. An alert that fired when a write began and ended after it supports the write; a
+ * later alert does not.
  */
 function hearAlert(
   state: SafetyState,
@@ -144,14 +163,14 @@ function hearAlert(
     return
   }
   state.firing.delete(fingerprint)
-  // A pause, an update or a deleted rule ends an alert without good news.
+  // Ignores an alert that ended by a pause, an update or a deleted rule, because nothing improved.
   if (endReason !== undefined) return
   for (const write of state.writes) write.hasEndedAlert ||= !write.laterAlerts.includes(fingerprint)
 }
 
 /**
- * A name in a person's message counts as looked for from the turn that read it. It was not looked
- * at: no evidence, and its health is unknown.
+ * Makes names in a person's message known from the turn that read the message. The resources were
+ * not read, so there is no evidence and their health is unknown.
  */
 function readMessages(
   state: SafetyState,
@@ -198,15 +217,14 @@ function emptyState(attempt: number, pinned: ResourceRef | null): SafetyState {
 }
 
 /**
- * `pending`: approvals that nobody settled. A run that works on one call meanwhile does not wait
- * for the others.
+ * `pending`: open approvals. A run that works on one call meanwhile does not wait for the others.
  */
 type Clock = {
   beganMs: number | null
   waitedMs: number
   waitingSinceMs: number | null
   pending: Set<string>
-  /** By call: the question of another incident that it waits for. */
+  /** Approvals of other incidents for which a call waits, by call. */
   joined: Map<string, string>
 }
 
@@ -225,12 +243,14 @@ function passTime(state: SafetyState, clock: Clock, event: IncidentEvent): void 
     clock.waitingSinceMs = null
     shiftTimes(state.resolved, waitedMs)
   }
-  // Others had the model: that is no work of this run.
+  // Counts the wait for a slot of the model as waiting, because it is not work of this run.
   if (event.kind === 'model_answered') clock.waitedMs += event.metadata.waitedMs ?? 0
   if (clock.beganMs !== null) state.workedMs = Math.max(0, atMs - clock.beganMs - clock.waitedMs)
 }
 
-/** Whether the call waits for another incident's question. A later ruling on it ends that. */
+/**
+ * Records whether the call waits for another incident's approval. A later ruling ends that wait.
+ */
 function joinOrLeave({ pending, joined }: Clock, { metadata }: IncidentEvent<'call_judged'>): boolean {
   const { callId, approvalId, joins } = metadata
   pending.delete(joined.get(callId) ?? '')
@@ -240,7 +260,7 @@ function joinOrLeave({ pending, joined }: Clock, { metadata }: IncidentEvent<'ca
   return true
 }
 
-/** Nothing more is done for a call: a write is over when it was verified. */
+/** Whether a call is finished; a write is finished when it is verified. */
 function isCallOver(event: IncidentEvent): boolean {
   return event.kind === 'verification' || (event.kind === 'tool_finished' && event.metadata.effect !== 'write')
 }
@@ -294,12 +314,17 @@ function apply(state: SafetyState, event: IncidentEvent): void {
   }
 }
 
-/** A word that a limit is near asks for nothing to be said again, so it is no correction. */
+/**
+ * Whether a correction is only a warning of a near limit, after which nothing has to be repeated.
+ */
 function isWarning(code: string): boolean {
   return code.startsWith('budget_')
 }
 
-/** Enough to know a call again; two rounds of the longest loop are eight (`ruling.ts`). */
+/**
+ * Most recent calls that are kept for comparison; two rounds of the longest loop are eight
+ * (`ruling.ts`).
+ */
 const maxRecentCalls = 60
 const wordings = new Set(['PHANTOM_CLAIM', 'CLAIM_NOT_SHOWN'])
 
@@ -310,19 +335,20 @@ function cite(state: SafetyState, event: IncidentEvent): void {
 
 function judged(state: SafetyState, event: IncidentEvent<'call_judged'>): void {
   const { callId, tool, verdict, code } = event.metadata
-  // A look of code counts where it answered: its refusal says nothing of the model.
+  // Counts a read by code only if it was answered, because its refusal tells nothing about the
+  // model.
   if (isCallOfCode(callId)) return
   state.correctionsInARow = 0
-  // An ending refused for its words alone may come again as it is: it is then marked.
+  // Allows that an ending refused only for its wording is repeated unchanged: it is then marked.
   const isFirstWording = verdict === 'refuse' && wordings.has(code) && state.phantoms === 0
   if (!isFirstWording && state.recent.every((each) => each.callId !== callId)) {
-    // Compared by digest only when a call is judged: folding hashes nothing.
+    // Keeps the arguments, because digests are computed when a call is judged, not here.
     pushRecent(state, { callId, tool, arguments: event.metadata.arguments })
   }
   if (event.metadata.corrected?.length) recovering(state, tool, event.metadata.corrected[0]?.code ?? code)
   state.unformed = unformedAfter(state.unformed, event)
   if (verdict !== 'refuse') return
-  // A refusal and its reason are a finding; those that only repeat the model's words are not.
+  // Makes a refusal and its reason citable as a finding, unless they only repeat the model's words.
   if (!wordings.has(code)) cite(state, event)
   const { recoverable, loop } = refusalOf(code)
   if (loop) state.loops += 1
@@ -335,7 +361,10 @@ function pushRecent(state: SafetyState, call: SafetyState['recent'][number]): vo
   if (state.recent.length > maxRecentCalls) state.recent.shift()
 }
 
-/** Counts turns in a row whose calls were all refused for one form. Any other ruling resets it. */
+/**
+ * Counts consecutive turns whose calls all had the same fault of form. Any other ruling resets the
+ * count.
+ */
 export function unformedAfter(
   before: SafetyState['unformed'],
   {
@@ -355,16 +384,19 @@ function recovering(state: SafetyState, tool: string, code: string): void {
   state.recoveries.attempted += 1
 }
 
-/** Programs, files and words of what watches a platform and raises its alerts. */
+/** Matches programs, files and words of monitoring, which raises a platform's alerts. */
 const monitoring =
   /alert-?manager|amtool|promtool|prometheus|grafana|vmalert|victoria-?metrics|thanos|mimir|loki|[a-z]+[-_]exporter|node_exporter|blackbox|zabbix|nagios|icinga|telegraf|netdata/i
 
-/** For a call's names and deeds; its reason may speak of alerts. */
+/**
+ * Whether a call's names and actions touch monitoring. The reason is left out, because it may
+ * mention alerts.
+ */
 function touchesMonitoring({ reason: _, ...named }: Record<string, unknown>): boolean {
   return monitoring.test(JSON.stringify(named))
 }
 
-/** Unknown is not known to be ill: the alert decides then. */
+/** Whether a health counts as well. An unknown one does, because then the alert decides. */
 export function isWell(health: string): boolean {
   return health === 'nominal' || health === 'unknown'
 }
@@ -386,7 +418,8 @@ function startWrite(state: SafetyState, event: IncidentEvent<'tool_started'>): v
     laterAlerts: [],
     hasEndedAlert: false,
   })
-  // Earlier reads mean something else now; only the write itself must not come again at once.
+  // Forgets earlier reads, which may be repeated after a write; only the write itself may not
+  // follow at once.
   state.recent = state.recent.slice(-1)
 }
 
@@ -395,7 +428,7 @@ function finishTool(state: SafetyState, event: IncidentEvent<'tool_finished'>): 
   const looks = effect === 'read' || effect === 'resolve'
   if (looks) state.diagnostics += 1
   state.bytes += body?.bytes ?? JSON.stringify(result.data ?? null).length
-  // That a call failed, and why, is a finding too.
+  // Makes a failed call citable too, because it is a finding with a reason.
   cite(state, event)
   if (gotNoVerdict(event)) state.recent = state.recent.filter(({ callId }) => callId !== event.metadata.callId)
   if (effect === 'write') noteChanged(state, event.metadata)
@@ -417,8 +450,8 @@ function noteChanged({ writes }: SafetyState, { callId, changed = null }: EventM
 }
 
 /**
- * Whether this call was sent and nothing decided: it counts as not made, since a hand-over that
- * never arrived is made again.
+ * Whether this call was sent and got no verdict. It then counts as not made, so that a hand-over
+ * that was lost can be repeated.
  */
 function gotNoVerdict({ metadata: { effect, result } }: IncidentEvent<'tool_finished'>): boolean {
   const details = result.error?.details
@@ -426,7 +459,10 @@ function gotNoVerdict({ metadata: { effect, result } }: IncidentEvent<'tool_fini
   return (effect === 'terminal' && details.rule === 'UNANSWERED') || saysNotYet(details.status, details.rule)
 }
 
-/** A look without health (a file, a process) leaves the last one, unless a write began since. */
+/**
+ * Records a read. A read without health (of a file, a process) keeps the last health, unless a
+ * write began since.
+ */
 function look(state: SafetyState, key: string, seq: number, atMs: number, told: string | null): void {
   const known = state.looks.get(key)
   const lastWriteSeq = state.writes.at(-1)?.startedSeq ?? 0
@@ -435,7 +471,7 @@ function look(state: SafetyState, key: string, seq: number, atMs: number, told: 
   state.looks.set(key, { seq, atMs, health })
 }
 
-/** `unproven` closes a write like `held` and `not_held`: there is nothing more to wait for. */
+/** Records a verification. `unproven` completes it, like `held` and `not_held`. */
 function verify(state: SafetyState, event: IncidentEvent<'verification'>): void {
   const { callId, outcome } = event.metadata
   if (outcome === 'open') return

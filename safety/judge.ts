@@ -28,19 +28,20 @@ import { writeRules } from './write.ts'
 
 export type { Call, Policy, Ruling } from './ruling.ts'
 
-/** Named on each `call_judged` row: which rules decided. */
+/** Version of the rules, stored on each `call_judged` row. */
 export const policyVersion = '11'
 
 /**
- * The policy in order: the first rule that answers decides. Refusals stand before questions, and
- * those before runs, so that no later rule allows what an earlier one forbids.
+ * The rules of the policy in order; the first one that answers decides. Refusals come before
+ * requests for approval, and these before runs, so that no later rule allows what an earlier one
+ * forbids.
  */
 const policyRules: readonly PolicyRule[] = [
   notOffered,
   notFree,
   foreignIncident,
   ({ call, state }) => loopRule(call, state),
-  // A name that means nothing, or more than one thing.
+  // Refuses a name that is unknown or ambiguous.
   ({ resolved }) => resolved.problem,
   forbiddenCommand,
   unboundedCommand,
@@ -49,17 +50,17 @@ const policyRules: readonly PolicyRule[] = [
   look,
   record,
   ending,
-  // All that is left writes to the world.
+  // Applies to calls that write; the rules above have decided all others.
   ...writeRules,
 ]
 
-/** Behind the last rule stands nothing that runs. */
-const undecided: RuleAnswer = { verdict: 'ask', code: 'RISK_CRITICAL', reason: 'no rule decides about this call' }
+/** The answer if no rule decides: people are asked. */
+const undecided: RuleAnswer = { verdict: 'ask', code: 'RISK_CRITICAL', reason: 'no rule covers this call' }
 
 /**
- * Decides one proposed call. Pure and total: same call, state, policy and time, same ruling; it
- * never throws and never guesses. A refusing rule comes before one that asks, and that before one
- * that runs.
+ * Judges one proposed call. Pure and total: the same call, state, policy and time give the same
+ * ruling; it never throws and never guesses. Rules that refuse come before rules that ask people,
+ * and these before rules that let the call run.
  */
 export function judge(
   call: Call,
@@ -70,7 +71,7 @@ export function judge(
 ): Ruling {
   const facts = tools.get(call.tool)
   if (!facts) {
-    // An unknown is a write of the worst kind: it is not run, and the record says why.
+    // Treats an unknown tool as the worst write: refused, with the reason in the record.
     const rule = refuse(
       'UNKNOWN_TOOL',
       `there is no tool ${quote(call.tool)}`,
@@ -78,7 +79,7 @@ export function judge(
     )
     return unread(call, state, rule, 'write', 'critical')
   }
-  // An ending goes through without its secret: nothing may keep a run from handing over.
+  // Lets an ending pass without its secret, because nothing may prevent a hand-over.
   if (call.secret && facts.effect !== 'terminal') {
     const rule = refuse(
       'SECRET_IN_ARGUMENTS',
@@ -121,7 +122,7 @@ export function judge(
   }
 }
 
-/** A call that could not even be read: refused, with nothing known of what it means. */
+/** Refuses a call that could not be read, because its meaning is unknown. */
 function unread(call: Call, state: SafetyState, rule: RuleAnswer, effect: EffectKind, risk: Risk): Ruling {
   const { hint = null, details = {}, ...rest } = rule
   const targets: ResourceRef[] = []
@@ -140,7 +141,7 @@ function unread(call: Call, state: SafetyState, rule: RuleAnswer, effect: Effect
   }
 }
 
-/** Values read for what they plainly mean before the call was judged. */
+/** Lists values that were converted before the call was judged. */
 function readingsOf({ spelled, written, read = [], tool }: Call): Correction[] {
   return [
     ...(spelled ? [{ code: 'UNKNOWN_TOOL' as const, field: 'tool', from: spelled, to: tool }] : []),
@@ -151,14 +152,14 @@ function readingsOf({ spelled, written, read = [], tool }: Call): Correction[] {
 
 type Weight = { effect: EffectKind; risk: Risk }
 
-/** Changing the machines it stands on could end Nightshift in a repair: it is critical. */
+/** Makes a change to a machine of Nightshift critical, because it could end Nightshift. */
 function weighOwn(weight: Weight, { own = [] }: Policy): Weight {
   return weight.effect === 'write' && own.length > 0 ? { effect: 'write', risk: 'critical' } : weight
 }
 
 /**
- * A command is what it does, whatever tool carries it: a proven look, or a write with the risk of
- * its worst part; as root it takes two people.
+ * Classes a command by what it does, whatever tool carries it: it is a proven read, or a write with
+ * the risk of its worst part. As root it takes two people.
  */
 function weigh(facts: ToolFacts, { command }: ResolvedCall, policy: Policy): Weight {
   if (!command)
@@ -171,28 +172,28 @@ function weigh(facts: ToolFacts, { command }: ResolvedCall, policy: Policy): Wei
   return { effect: 'write', risk: command.needsRoot ? 'critical' : risk }
 }
 
-/** Where everything is asked, a look is too, and nothing is less risky than the place. */
+/** Raises the risk on resources where every call needs an approval, even a read. */
 function weighWhere(weight: Weight, preparation: Preparation | null): Weight {
   const asks = preparation?.asks
   if (!asks || weight.effect === 'record' || weight.effect === 'terminal') return weight
   return { effect: 'write', risk: highestRisk(weight.risk, asks.risk) }
 }
 
-/** What this type of incident may not use. Handing over is always possible. */
+/** Refuses tools that this type of incident may not use. A hand-over is always possible. */
 function notOffered({ call, facts, policy }: Judging): RuleAnswer | null {
-  // What a model may propose says nothing of what a person does.
+  // Lets a person's own write pass, because limits for the model do not apply to people.
   if (policy.manual || policy.offered === null || policy.offered.includes(call.tool) || facts.effect === 'terminal')
     return null
   return refuse('NOT_OFFERED', `${call.tool} is not offered for this type of incident`)
 }
 
-/** What code proposes by itself only looks, and wakes nobody. */
+/** Refuses calls made by code that write or would wake somebody. */
 function notFree({ call, effect }: Judging): RuleAnswer | null {
   if (!isCallOfCode(call.callId) || effect === 'read' || effect === 'resolve') return null
-  return refuse('NOT_A_FREE_LOOK', `${call.tool} would not run unasked here, and no model proposed it`)
+  return refuse('NOT_A_FREE_LOOK', `code proposes only reads, and ${call.tool} is not a read`)
 }
 
-/** Records and endings name the incident of this run. */
+/** Refuses records and endings that name another incident. */
 function foreignIncident({ call, facts, resolved, policy }: Judging): RuleAnswer | null {
   if (facts.effect !== 'record' && facts.effect !== 'terminal') return null
   if (resolved.targets.every(({ id }) => id === policy.incidentId)) return null
@@ -203,7 +204,7 @@ function foreignIncident({ call, facts, resolved, policy }: Judging): RuleAnswer
   )
 }
 
-/** The command blocklist: no approval lifts it. */
+/** Refuses commands of the blocklist, for which no approval helps. */
 function forbiddenCommand({ resolved: { command } }: Judging): RuleAnswer | null {
   if (command?.verdict !== 'refuse') return null
   return refuse('FORBIDDEN_COMMAND', command.reason, 'No approval lifts this. Find another way, or escalate.')
@@ -216,19 +217,19 @@ function unboundedCommand({ resolved: { command } }: Judging): RuleAnswer | null
 }
 
 /**
- * The context shows the incident's resource: a look at it is a first look. Others are looked up
- * before a command.
+ * Refuses a command before a read of its target. For the incident's resource, which the context
+ * shows, the command may be that first read; any other resource must be looked up first.
  */
 function commandBeforeLook({ call, effect, resolved, state }: Judging): RuleAnswer | null {
   if (!resolved.command || state.resolved.entries.size > 0) return null
-  // Where it would run is what its preparation found, not what its name may mean.
+  // Uses the place that the preparation found as the place of the run.
   const targets = call.prepared?.ok ? call.prepared.preparation.targets : []
   const isOwn = targets.length > 0 && targets.every((each) => resourceKey(each) === state.resolved.pinned)
   if (isOwn && effect === 'read') return null
   return refuse(
     'STRICT_RESOLUTION',
-    'no command runs before something was looked up in this investigation',
-    `Look up what ${call.tool} is to run on first.`,
+    'no command runs before this investigation looked up a resource',
+    `First look up what ${call.tool} runs on.`,
   )
 }
 
@@ -240,7 +241,7 @@ function look({ effect, resolved }: Judging): RuleAnswer | null {
 function record({ effect, resolved, state, policy, call }: Judging): RuleAnswer | null {
   if (effect !== 'record') return null
   const unshown = hypothesisRule(resolved.arguments, state, policy, call.bodies)
-  return unshown ?? run('RECORD', "it writes to this incident's own log")
+  return unshown ?? run('RECORD', "the call writes to this incident's log")
 }
 
 function ending({ effect, resolved, state, policy, call }: Judging): RuleAnswer | null {
@@ -253,7 +254,7 @@ function offeredNames(tools: ReadonlyMap<string, ToolFacts>, policy: Policy): st
     .map((tool) => tool.name)
 }
 
-/** Names like the one that there is not, or the first of all. */
+/** Lists names that are similar to an unknown one, or the first of all names. */
 function nameOthers(spelled: string, names: readonly string[]): string {
   const similar = similarNames(spelled, names)
   if (similar.length > 0) return `Did you mean ${similar.join(', ')}?`
@@ -263,7 +264,7 @@ function nameOthers(spelled: string, names: readonly string[]): string {
 
 const maxNamed = 20
 
-/** A call that would be taken, with what fits of the one that was sent. */
+/** Builds a valid call from those parts of the sent call that fit. */
 function exampleFor({ tool, arguments: given }: Call, { input }: ToolFacts): string {
   const valid = validArguments(input, given)
   return valid ? `, as ${tool} ${JSON.stringify(valid)}` : ''

@@ -3,21 +3,21 @@ import { evidenceRule } from './ending.ts'
 import type { SafetyState } from './fold.ts'
 
 /**
- * The end of an answer in words: it repairs nothing, so it is corrected once, and then a person
- * gets the incident.
+ * Codes of corrections of an answer in prose. Such an answer repairs nothing, so it is corrected
+ * once; after that a person gets the incident.
  */
 
 const proseCodes = ['prose_without_proof', 'phantom_claim', 'evidence_missing', 'claim_not_shown']
 
-/** Was a model of this attempt told already that words close nothing? */
+/** Whether a model of this attempt was already told that prose ends nothing. */
 export function hasWarnedOfProse({ corrected }: SafetyState): boolean {
   return proseCodes.some((code) => corrected.has(code))
 }
 
 /**
- * The fault of an answer in words: it claims what no row shows, or quotes what does not stand
- * there. It answers a question and repairs nothing, so what stays unshown after the correction
- * closes nothing.
+ * Returns the fault of an answer in prose: it claims what no row shows, or quotes a text that is
+ * not there. Prose answers a question and repairs nothing, so an answer that is still not shown
+ * after the correction ends nothing.
  */
 export function answerCorrection(
   said: ClaimedText,
@@ -29,13 +29,13 @@ export function answerCorrection(
   if (phantom?.category === 'fake_call') {
     return {
       code: 'call_as_text',
-      text: `Your text holds a tool call (${phantom.phrase}), and a call in a text runs nothing. Call the tool by the API's own tool calls; where you only speak of a call, end with resolve_incident or escalate_incident.`,
+      text: `Your text holds a tool call (${phantom.phrase}). A call in a text runs nothing. Use the API's own tool calls. If you only speak of a call, end with resolve_incident or escalate_incident.`,
     }
   }
   if (phantom) {
     return {
       code: 'phantom_claim',
-      text: `No row shows what you claim (${phantom.category}). Nothing was run by your text. Call tools, and quote their results.`,
+      text: `No row shows what you claim (${phantom.category}). Your text ran nothing. Call tools, and quote their results.`,
     }
   }
   const missing = evidenceRule(said.claims, state)
@@ -46,7 +46,7 @@ export function answerCorrection(
   return { code: 'claim_not_shown', text: `${reason}. ${hint}` }
 }
 
-/** The way on from words that close nothing. */
+/** Explains what the model must do instead of an answer in prose. */
 export function proseCorrection(state: SafetyState): { code: string; text: string } {
   return {
     code: 'prose_without_proof',

@@ -2,19 +2,20 @@ import { isNoSecret, looksEncoded, looksMade, mark, secretNamePattern } from './
 import type { SecretRule } from './redact-rules.ts'
 
 /**
- * Secrets in a command line's word: behind a flag that says so, behind a program's own flag, at a
- * program's place, before a pipe. Each pattern reads one line, and skips what was taken out.
+ * Finds secrets in the words of a command line: after a flag whose name tells it, after a program's
+ * own flag, at a program's place for a password, before a pipe. Each pattern reads one line, and
+ * skips parts that are already redacted.
  */
 
-/** Flags whose value is the next element of an argument list. */
+/** Matches flags whose value is the next argument and secret. */
 export const secretFlag = new RegExp(`^--?[a-z0-9-]{0,40}(?:${secretNamePattern})$`, 'i')
 
-/** Programs that take a password glued to `-p`. */
+/** Matches programs that take a password attached to `-p`. */
 export const gluesPassword = /^(?:\S*\/)?(?:mysql|mariadb)[a-z-]*$|^(?:\S*\/)?sshpass$/
 
 /**
- * By program, the text right before a password. A blank ends a flag; where none does, the value is
- * glued on.
+ * The text directly before a password, by program. If it ends in a blank, the password is the next
+ * word; otherwise it is attached.
  */
 const flagged: readonly [program: string, before: string][] = [
   ['mysql\\w*|mariadb[\\w-]*|sshpass|7z[a-z]?|unrar|rar', '-p(?! |\\d{1,5}\\b)'],
@@ -39,7 +40,7 @@ const flagged: readonly [program: string, before: string][] = [
   ['kubectl[ \\t][^\\n|;&]{0,60}\\bsecret', '["\']?--from-literal[ =]["\']?[\\w.-]{1,253}='],
 ]
 
-/** By program what stands before a password that has no flag: so many words. */
+/** The words before a password without a flag, by program. */
 const placed: readonly string[] = [
   'rabbitmqctl[ \\t]+(?:add_user|change_password)[ \\t]+\\S{1,64}',
   'wpa_passphrase[ \\t]+\\S{1,64}',
@@ -85,7 +86,7 @@ export const argumentRules: SecretRule[] = [
   },
   { ...argument('(?:-?-pass(?:in|out)?|-k)[ \\t=]{1,4}pass:'), hints: ['pass:'] },
   { ...argument(`\\b(?:${byProgram.join('|')})["']?`), again: 3 },
-  // Programs that nobody listed: the letters that most use, where the word can be nothing else.
+  // Handles other programs: the usual letters, if the word can be nothing else.
   {
     ...argument(`[ \\t]-(?:[pPwWakANX]|pw)[ \\t]{0,4}["']?(?:[\\w.-]{1,64}:)?`),
     hints: [' -'],

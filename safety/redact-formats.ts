@@ -2,8 +2,8 @@ import { isNoSecret, looksEncoded, looksMade, looksRandom, mark, type SecretKind
 import type { SecretRule } from './redact-rules.ts'
 
 /**
- * Secrets in a file of a known form, without a name beside them: the form says which word it is.
- * Each pattern is bounded, and reads one line unless it says otherwise.
+ * Finds secrets in files of a known form that have no telling name next to them. Each pattern is
+ * bounded, and reads one line unless its comment says otherwise.
  */
 const keep =
   (kind: SecretKind) =>
@@ -17,7 +17,7 @@ const rule = (kind: SecretKind, hints: string[], pattern: RegExp): SecretRule =>
   replace: keep(kind),
 })
 
-/** The same where the word has to look as if it were one: made up, or made by chance. */
+/** Builds a rule for a word that must also look random or invented. */
 const ruleIf = (kind: SecretKind, is: (value: string) => boolean, hints: string[], pattern: RegExp): SecretRule => ({
   kind,
   hints,
@@ -27,7 +27,7 @@ const ruleIf = (kind: SecretKind, is: (value: string) => boolean, hints: string[
 })
 
 const line = '(?<=^|[\\n\\r"]|\\\\n)'
-/** A word of a file, perhaps in quotes, up to a blank. */
+/** Matches a word of a file, perhaps in quotes, up to a blank. */
 const word = '["\']?(?<value>[^\\s"\'\\\\;]{1,256})(?<tail>["\']?)'
 
 export const formats: SecretRule[] = [
@@ -49,7 +49,7 @@ export const formats: SecretRule[] = [
       'g',
     ),
   ),
-  // docker's config.json, and the same as a Kubernetes secret
+  // docker's config.json, also as a Kubernetes secret
   rule(
     'token',
     ['auth'],
@@ -61,7 +61,7 @@ export const formats: SecretRule[] = [
     ['client-key-data'],
     /(?<head>\bclient-key-data\\*["']?[ \t]{0,8}:[ \t]{0,8}\\*["']?)(?<value>[A-Za-z0-9+/=]{8,16384})/g,
   ),
-  // Data of a Kubernetes Secret, each value of it: base64, whatever the key is called
+  // Data of a Kubernetes Secret: every value in base64, under any key.
   {
     kind: 'secret',
     hints: ['Secret'],
@@ -76,8 +76,8 @@ export const formats: SecretRule[] = [
       /(?<head>\n(?<indent>[ \t]{0,8})(?:data|stringData):[ \t]{0,4}\n)(?<block>(?:\k<indent>[ \t]{1,8}[^\n]{0,8192}\n){1,200})(?=(?:[\s\S]{0,2000}?\n)?\k<indent>kind:[ \t]{1,4}Secret\b)/g,
     replace: (_match, { head = '', block = '' }) => head + blockWithout(block),
   },
-  // One line of a Kubernetes Secret: base64 of a private key, docker's configuration, a JSON web
-  // token, an address.
+  // One line of a Kubernetes Secret: base64 of a private key, of docker's configuration, of a JSON
+  // web token, or of an address.
   rule(
     'secret',
     ['LS0tLS1CRUdJTi', 'eyJhdXRocyI6', 'ZXlK', '6Ly', 'Oi8v'],
@@ -95,14 +95,14 @@ export const formats: SecretRule[] = [
         (_each, before: string) => `${before}${mark('secret')}`,
       ),
   },
-  // JSON web keys (RFC 7517), one part by itself
+  // Parts of JSON web keys (RFC 7517), each alone
   ruleIf(
     'private_key',
     (value) => looksEncoded(value, 22),
     ['"d', '"p', '"q', '"k'],
     /(?<head>\\*"(?:d|p|q|dp|dq|qi|k)\\*"[ \t]{0,4}:[ \t]{0,4}\\*")(?<value>[A-Za-z0-9_-]{22,4096})/g,
   ),
-  // Lists of users with their passwords: pgbouncer, rsync, exim, chpasswd; the same in quotes
+  // Lists of users with their passwords: pgbouncer, rsync, exim, chpasswd; also in quotes
   ruleIf(
     'password',
     (value) => looksRandom(value, 12),
@@ -115,7 +115,7 @@ export const formats: SecretRule[] = [
     [':'],
     /(?<head>(?:(?<=^|\n)[ \t]{0,16}|["'=;])(?!(?:SHA|sha|h|v|MD|md)\d)(?:[\w.@*-]{1,64}:){1,2})(?<value>[^\s"'\\:@,;/][^\s"'\\:@,;]{11,255})(?<tail>["']?)(?=\s|;|"|$)/g,
   ),
-  // A program's output at its first start: the word is in the next line, or behind its purpose.
+  // Output of a program at its first start: the secret is in the next line, or after its purpose.
   ruleIf(
     'password',
     (value) => looksRandom(value, 12),
@@ -147,7 +147,7 @@ export const formats: SecretRule[] = [
     ['Unseal Key', 'Recovery Key'],
     /(?<head>\b(?:Unseal|Recovery) Key \d{1,3}: )(?<value>[A-Za-z0-9+/=]{20,128})/g,
   ),
-  // Keys of DNS as its tools take them; users of a login module
+  // DNS keys in the form of its tools; users of a login module
   rule('key', ['hmac-'], /(?<head>\bhmac-[\w-]{3,12}:[\w.-]{1,255}:)(?<value>[A-Za-z0-9+/=]{8,256})/g),
   ruleIf('password', looksMade, ['user_'], /(?<head>\buser_[\w-]{1,64}=\\*")(?<value>[^\s"\\]{4,256})/g),
   ruleIf(
@@ -199,7 +199,7 @@ export const formats: SecretRule[] = [
     ['AES', 'DES'],
     new RegExp(`(?<head>\\bcreateUser\\b[^\\n]{1,300}[ \\t](?:AES(?:-?\\d{3})?|DES)[ \\t]{1,8})${word}`, 'g'),
   ),
-  // Directives with a bare password, whatever it is: Redis, keepalived, HAProxy.
+  // Directives with a password in plain text: Redis, keepalived, HAProxy.
   rule(
     'password',
     ['requirepass', 'masterauth', 'sentinel', 'auth_pass', 'insecure-password', 'stats auth'],
@@ -218,7 +218,7 @@ export const formats: SecretRule[] = [
     ['ACL', 'user ', 'setuser'],
     /(?<head>\b(?:acl[ \t]{1,4}setuser|user)[ \t]{1,4}\S{1,64}[^\n]{0,200}?[ \t]>)(?<value>[^\s"'\\]{1,256})/gi,
   ),
-  // Network gear
+  // Configuration of network devices
   rule(
     'password',
     ['secret', 'password'],
@@ -281,14 +281,14 @@ export const formats: SecretRule[] = [
   ),
   // Oracle's thin driver: user/password@host
   rule('password', ['oracle:'], /(?<head>\boracle:(?:thin|oci\d?):[\w.$-]{1,64}\/)(?<value>[^\s"'\\@/]{1,128})(?=@)/g),
-  // A sentence that says what it is
+  // A sentence that announces the secret.
   ruleIf(
     'password',
     (value) => looksRandom(value, 10),
     ['assword'],
     /(?<head>\b[Pp]assword\b[^\n:=]{0,80}?[ \t](?:is|to)[ \t:]{1,4}["'`]?)(?<value>[^\s"'`\\:/,]{10,256})/g,
   ),
-  // A flag and its value in two lines, as a description lists them
+  // A flag and its value on two lines, as a description lists them.
   ruleIf(
     'password',
     looksMade,

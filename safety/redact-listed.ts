@@ -3,9 +3,9 @@ import { looksEncoded, looksRandom, mark, ownId, type SecretKind } from './redac
 import type { SecretRule } from './redact-rules.ts'
 
 /**
- * Tokens that name their maker by their beginning, as documented, with less length demanded than by
- * a scanner of repositories: a log cuts off, and a token one character short is still most of a
- * token. `chance` demands a digit, so that no ordinary word follows.
+ * Tokens with a prefix that their provider documents. They may be shorter than a scanner of
+ * repositories requires, because a log may cut a token, and a shortened token is still dangerous.
+ * `chance` requires a digit, so that no ordinary word matches.
  */
 const start = '(?<=^|[^A-Za-z0-9_-]|\\\\[nrtbf]|\\\\u[0-9a-fA-F]{4})'
 const chance = '(?=[\\w.~+/=-]{0,80}\\d)'
@@ -63,7 +63,7 @@ const prefixes: readonly [prefix: string, rest: string][] = [
   ['A3-', '[A-Z0-9]{6}-(?:[A-Z0-9]{11}|[A-Z0-9]{6}-[A-Z0-9]{5})-[A-Z0-9]{5}-[A-Z0-9]{5}-[A-Z0-9]{5}'],
   ['LTAI', `${chance}[A-Za-z0-9]{16,24}(?![A-Za-z0-9])`],
   ['AQVN|ngrok_(?:api|authtoken)_|AKID(?=[A-Za-z0-9]{32}(?![A-Za-z0-9]))', word(32)],
-  // Watching and alerting.
+  // Monitoring and alerting.
   ['gl(?:sa|c)_|eyJrIjoi', `${chance}[A-Za-z0-9_=+/]{24,}`],
   ['NR(?:AK|JS|II|RA|IQ)-', word(16)],
   ['sntry[su]_', `${chance}[A-Za-z0-9_=+/-]{32,}`],
@@ -76,7 +76,7 @@ const prefixes: readonly [prefix: string, rest: string][] = [
   ['sk-(?:ant-|proj-|svcacct-|or-|live-|admin-)?', `(?=[A-Za-z_-]{0,80}\\d)[A-Za-z0-9_-]{20,}`],
   ['hf_|api_org_', '[A-Za-z0-9]{30,}'],
   ['gsk_|r8_|pplx-|xai-|fw_|nvapi-|tgp_v1_|tvly-|pcsk_|lsv2_(?:pt|sk)_', word(24)],
-  // Messages and money.
+  // Messaging and payments.
   ['xox[abceoprs](?:\\.xox[bp])?-', '[A-Za-z0-9-]{10,}'],
   ['xapp-', '[A-Za-z0-9-]{10,}'],
   ['[sr]k_(?:live|test|prod)_', '[0-9A-Za-z]{10,}'],
@@ -109,7 +109,7 @@ const prefixes: readonly [prefix: string, rest: string][] = [
   ['(?:live|test)_(?=[a-f0-9]{35}(?![a-z0-9]))', hex(35)],
   ['access-(?:sandbox|development|production)-', '[a-f0-9-]{36}'],
   ['1/(?=\\d{15,16}:)', '\\d{15,16}:[a-f0-9]{32}'],
-  // Offices and tools.
+  // Office software and tools.
   ['lin_(?:api|oauth)_', word(20)],
   ['CFPAT-', word(40)],
   ['pat-(?:na|eu)\\d-', '[a-f0-9-]{36}'],
@@ -119,7 +119,7 @@ const prefixes: readonly [prefix: string, rest: string][] = [
   ['sl\\.(?:u\\.)?', `${chance}[A-Za-z0-9_-]{100,}`],
   ['pat(?=[A-Za-z0-9]{14}\\.)', '[A-Za-z0-9]{14}\\.[a-f0-9]{64}'],
   ['(?:sdk|mob|api)-(?=[a-f0-9]{8}-[a-f0-9]{4}-4)', '[a-f0-9-]{36}'],
-  // Keys that are one word.
+  // Keys that are a single word.
   ['AGE-SECRET-KEY-1', '[0-9A-Z]{50,}'],
   ['AGE-PLUGIN-[A-Z]{2,20}-1', '[0-9A-Z]{20,}'],
   ['nst_', '[A-Za-z0-9_-]{20,}'],
@@ -129,7 +129,7 @@ const alternatives = prefixes.map(([prefix, rest]) => `(?:${prefix})${rest}`).jo
 
 export const prefixRule: SecretRule = { kind: 'token', pattern: new RegExp(`${start}(?:${alternatives})`, 'g') }
 
-/** Keys of Azure that say in their middle whose they are, and so much behind it. */
+/** Matches keys of Azure with a signature in the middle, and what follows it. */
 export const signedRule: SecretRule = {
   kind: 'token',
   test: /AZDO|\+A(?:St|CR|MC|Eh|Sb|Rm)|Az(?:Fu|Se|Ca)|ACDb|AIoT/,
@@ -137,12 +137,12 @@ export const signedRule: SecretRule = {
     /(?<![A-Za-z0-9+/])[A-Za-z0-9+/]{32,80}(?:AZDO|\+A(?:St|CR|MC|Eh|Sb|Rm)|Az(?:Fu|Se|Ca)|ACDb|AIoT)[A-Za-z0-9+/]{4,12}={0,2}(?![A-Za-z0-9+/=])/g,
 }
 
-/** Words before `_` that say that a secret follows, where only small letters and figures follow. */
+/** Matches words before `_` that announce a secret, if only small letters and digits follow. */
 const says = /(?:^|_)(?:sec|secret|live|test|prod|sk|pat|sat|oat|token|tok|api|key)_$|[a-z]api_$/
 
 /**
- * The class of all these: a word in small letters, `_` or `-`, and random characters. New makers
- * choose it too.
+ * Matches the general form: a word in small letters, `_` or `-`, and random characters. New
+ * providers use it too.
  */
 export const classRule: SecretRule = {
   kind: 'token',
@@ -160,12 +160,12 @@ export const classRule: SecretRule = {
 
 const anyPrefix = new RegExp(`${start}(?:${alternatives})`)
 
-/** Does the text hold a token that says whose it is? */
+/** Whether the text contains a token with a known prefix. */
 export const holdsPrefix = (text: string): boolean => anyPrefix.test(text)
 
 /**
- * Tokens of secretlint's public rule list, pinned by the lock file: makers change their tokens, and
- * that list follows. Its rules only say where; what is done is decided here.
+ * Tokens of secretlint's public rules, whose version the lock file pins; they are updated when
+ * providers change their tokens. The rules only find the place; our code redacts.
  */
 type ListedRule = (typeof rules)[number]
 type Scanner = { file?(source: unknown): unknown }
@@ -174,8 +174,9 @@ const prefix = '@secretlint/secretlint-rule-'
 export const listedRules: readonly string[] = rules.map(({ meta }) => meta.id.replace(prefix, ''))
 
 /**
- * Rules of the list that are not used, and why. `filter-comments` lets a text switch rules off. The
- * others take out more than the secret, or go by file names: our rules cover what they find.
+ * Rules of that list that are not used, with the reason. `filter-comments` lets a text disable
+ * rules. The others remove more than the secret, or depend on file names; our own rules cover these
+ * cases.
  */
 export const unusedRules: ReadonlyMap<string, string> = new Map([
   ['filter-comments', 'a comment in a text would switch the rules off'],
@@ -186,8 +187,8 @@ export const unusedRules: ReadonlyMap<string, string> = new Map([
 ])
 
 /**
- * Literals, one of which is in every text where the rule finds something. A rule without an entry
- * is always tried.
+ * Patterns of literals, of which every match of a rule contains one. A rule without an entry is
+ * always tried.
  */
 const hints: Readonly<Record<string, RegExp>> = {
   aws: /A3T|A(?:KIA|GPA|IDA|ROA|IPA|NPA|NVA|SIA)|ecret_?[Aa]ccess_?[Kk]ey|SECRET_?ACCESS_?KEY/,
@@ -239,7 +240,7 @@ const anyListed = new RegExp(
 )
 const isAnyAlways = scanners.some(({ hint }) => hint === null)
 
-/** Takes out what the list knows. Where two rules overlap, both finds go. */
+/** Redacts what the listed rules find. If two rules overlap, both matches are removed. */
 export function redactListed(text: string): string {
   if (!isAnyAlways && !anyListed.test(text)) return text
   found = []

@@ -1,6 +1,6 @@
-/** A secret without a prefix is known by its name's promise and its value's look. */
+/** Finds secrets without a prefix, by the name before the value and the look of the value. */
 
-/** The kinds that were taken out: the closed words of `[redacted:<kind>]`. */
+/** Kinds of redacted secrets, which are the fixed words of `[redacted:<kind>]`. */
 export type SecretKind =
   | 'password'
   | 'token'
@@ -16,12 +16,12 @@ export type SecretKind =
 
 export const mark = (kind: SecretKind) => `[redacted:${kind}]`
 
-/** The word for it in the languages whose keyboards and dialogs log it. */
+/** Words for "password" in the languages whose programs log it. */
 export const foreignNames =
   'passwort|kennwort|mot[_ -]?de[_ -]?passe|contrase[ñn]a|(?<![a-z])clave|senha|parola|[şs]ifre|has[łl]o|пароль|passord|l[öo]senord|wachtwoord|salasana|adgangskode|heslo|jelsz[óo]|密码|密碼|口令|パスワード|비밀번호|암호'
 
 /**
- * Names with these endings hold a secret: `DB_PASSWORD`, `vault.token`, `x-api-key`, `dbpass`,
+ * Endings of names that hold a secret: `DB_PASSWORD`, `vault.token`, `x-api-key`, `dbpass`,
  * `keystorePass`.
  */
 const endings: [pattern: string, kind: SecretKind][] = [
@@ -39,13 +39,13 @@ const endings: [pattern: string, kind: SecretKind][] = [
   ['cookie', 'cookie'],
 ]
 
-/** Names that may hold one: only a value that looks like chance is taken for it. */
+/** Endings of names that may hold a secret: only a value that looks random counts. */
 const likely: [pattern: string, kind: SecretKind][] = [
   [
     'key(?:[_-]?(?:base|string))?|keys|salt|pepper|encrypt|credentials?|creds|(?<![a-z])ident|(?-i:(?<=[a-z])Ident)|(?<![a-z])auth',
     'key',
   ],
-  // `SECRETS_SYSTEM`, `password_hash`: the word is not the last one.
+  // Matches names in which the telling word is not the last one: `SECRETS_SYSTEM`, `password_hash`.
   ['(?:secrets?|passwords?|tokens?)[_.-]\\w{1,24}', 'secret'],
   [
     '(?:session|sess|sid)(?:[_-]?id(?:\\.\\w{1,16})?)?|\\.AspNetCore\\.\\w{1,40}|_logged_in_[0-9a-f]{1,40}|SAMLResponse',
@@ -57,8 +57,8 @@ const joined = (rows: readonly [pattern: string, kind: SecretKind][]) =>
   rows.map(([pattern]) => `(?:${pattern})`).join('|')
 
 /**
- * One source for texts and keys of objects; a name ends here, so `tokens`, `token_type`,
- * `secretName` are none.
+ * One pattern for texts and for keys of objects. A name must end here, so `tokens`, `token_type`,
+ * `secretName` do not match.
  */
 export const secretNamePattern = joined(endings)
 export const likelyNamePattern = joined(likely)
@@ -68,28 +68,31 @@ const compiled = (rows: readonly [pattern: string, kind: SecretKind][]) =>
 const named = compiled(endings)
 const likelyNamed = compiled(likely)
 
-/** Names that only look secret: a list's next page, a parser's find, a table's key. */
+/**
+ * Matches names that only resemble one of a secret: a list's next page, a parser's token, a table's
+ * key.
+ */
 const harmless =
   /(?:next|page|continue|continuation|sync|resume|unexpected|public|pub|primary|foreign|sort|partition|cache|idempotency|websocket|dedup|incident|object|surrogate|shard|hash|unique|index|row|host|group|message|event|query)[_-]?(?:page)?[_-]?(?:token|keys?)$|(?:secrets?|passwords?|tokens?)[_.-]\w{0,16}(?:id|ref|name|type|kind|path|file|dir|ur[il]|endpoint|version|arn|class|uid)$|^oldpwd$|existing_?secret$/i
 
 const any = new RegExp(`(?:${secretNamePattern.replaceAll('[_', '[ _')})$`, 'i')
 const anyLikely = new RegExp(`(?:${likelyNamePattern})$`, 'i')
 
-/** What kind of secret a name promises, or null. */
+/** Returns the kind of secret that a name holds, or null. */
 export function kindOfName(name: string): SecretKind | null {
   if (name.length > 120 || !any.test(name) || harmless.test(name)) return null
-  // `accessKey` and `access key` name what `access_key` names.
+  // Reads `accessKey` and `access key` as `access_key`.
   const plain = name.replace(/ /g, '_')
   return named.find(([pattern]) => pattern.test(plain))?.[1] ?? null
 }
 
-/** What kind of secret a name may hold, or null. */
+/** Returns the kind of secret that a name may hold, or null. */
 function kindOfLikelyName(name: string): SecretKind | null {
   if (name.length > 120 || !anyLikely.test(name) || harmless.test(name)) return null
   return likelyNamed.find(([pattern]) => pattern.test(name))?.[1] ?? null
 }
 
-/** Words that speak about a secret, and references that only name its place. */
+/** Words that describe a secret, and references to its place. They are not secret themselves. */
 const words = new Set(
   `none null nil true false yes no undefined empty missing required invalid valid expired unset set changed unchanged
   incorrect wrong rejected denied unknown hidden disabled enabled ok failed accepted optional default not is was has had
@@ -106,25 +109,29 @@ export function isNoSecret(value: string): boolean {
 const uuid = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
 export const isUuid = (text: string): boolean => uuid.test(text)
 
-/** Our ids say their kind, and a place may follow: `inc_01k5m3v7c0q9h2x8z4w6r1t5ya.1:3`. */
+/**
+ * Matches ids of Nightshift, with an optional place after them:
+ * `inc_01k5m3v7c0q9h2x8z4w6r1t5ya.1:3`.
+ */
 const ulid = /^[a-z]{2,12}_[0-7][0-9a-hjkmnp-tv-z]{25}(?![0-9A-Za-z])/
 
 /**
- * The kind of secret under a name that may hold one, or null: the value has to look random, and be
- * no id.
+ * Returns the kind of secret under a name that may hold one, or null. The value must look random,
+ * and not be an id.
  */
 export function kindOfPair(name: string, value: string): SecretKind | null {
   const kind = kindOfLikelyName(name)
   if (kind === null || isUuid(value) || ulid.test(value)) return null
-  // A key of a table, of a cache, of a store is written in small letters.
+  // Requires more of a value under `key`, because keys of a table, a cache or a store are in small
+  // letters.
   const isRandom = /^keys?$/i.test(name) ? looksEncoded(value, 12) : looksRandom(value) || looksEncoded(value, 12)
   return isRandom ? kind : null
 }
 
-/** No more of a value is looked at. */
+/** Most characters of a value that are examined. */
 const looked = 200
 
-/** Changes of character kind: capitals, small letters, figures. None beside another sign. */
+/** Counts changes between capitals, small letters and digits, except beside another character. */
 function changesIn(text: string): number {
   let changes = 0
   let last = 0
@@ -137,13 +144,13 @@ function changesIn(text: string): number {
   return changes
 }
 
-/** The name of a row of ours, which `newId` of domain/digest.ts makes: no part of any secret. */
+/** Matches an id of Nightshift, made by `newId` of domain/digest.ts, which is not secret. */
 export const ownId = /^[a-z]{3}_0[0-9a-hjkmnp-tv-z]{25}$/
 
 /**
- * Whether a value looks random. Capitals, small letters and figures alternate more than in words,
- * names, times and paths: at a fourth of the steps, and at a seventh in one run without another
- * sign.
+ * Whether a value looks random. Capitals, small letters and digits alternate more often than in
+ * words, names, times and paths: at a fourth of the steps, or at a seventh in one run without
+ * another character.
  */
 export function looksRandom(value: string, minCharacters = 16): boolean {
   if (value.length < minCharacters || !/\d/.test(value) || !/[A-Za-z]/.test(value) || ownId.test(value)) return false
@@ -153,14 +160,14 @@ export function looksRandom(value: string, minCharacters = 16): boolean {
   return run !== undefined && changesIn(run) * 7 >= run.length
 }
 
-/** All three kinds, as base64 has, and neither a hash in figures nor an id in small letters. */
+/** Whether a value has capitals, small letters and digits like base64, unlike a hash or an id. */
 export function looksEncoded(value: string, minCharacters = 16): boolean {
   return /[A-Z]/.test(value) && /[a-z]/.test(value) && looksRandom(value, minCharacters)
 }
 
 /**
- * A word that nobody writes in a sentence: letters with figures or signs, and no assignment,
- * option, path or place.
+ * Whether a word looks invented: it has letters with digits or other characters, and is no
+ * assignment, option, path or place.
  */
 export function looksMade(value: string): boolean {
   return (

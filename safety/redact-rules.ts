@@ -13,28 +13,28 @@ import {
 } from './redact-names.ts'
 
 /**
- * One rule. `hints`: literals, one of which a text must hold before the pattern is tried; `test`:
- * the same where words are not literal. `replace` gets the match and the text before it, and
- * answers what stays; without it the match goes. No match crosses an unescaped double quote or cuts
- * an escape, so JSON inside a text stays JSON. Each pattern cannot fail late or is bounded: linear
- * time.
+ * One rule. `hints`: literals, of which a text must contain one before the pattern is tried.
+ * `test`: the same as a pattern, if there are no literals. `replace` gets the match and the text
+ * before it, and returns what stays; without it the match is removed. No match crosses an unescaped
+ * double quote or cuts an escape, so that JSON inside a text stays JSON. Each pattern is bounded or
+ * cannot fail late, so that the time is linear.
  */
 export type SecretRule = {
   kind: SecretKind
   pattern: RegExp
   hints?: string[]
   test?: RegExp
-  /** Rounds, where a find may hide the next. */
+  /** Most rounds in all, more than one if a match may hide the next. */
   again?: number
   replace?: (match: string, groups: Record<string, string | undefined>, before: string) => string
 }
 
-/** A word starts here, also right behind an escaped line break of a JSON text. */
+/** Matches the start of a word, also directly after an escaped line break in a JSON text. */
 const start = '(?<=^|[^A-Za-z0-9_-]|\\\\[nrtbf]|\\\\u[0-9a-fA-F]{4})'
-/** An escaped or plain line break or blank. */
+/** Matches an escaped or plain line break or blank. */
 const gap = '(?:\\s|\\\\+[nr])'
 const bare = '(?:[^\\s"\'\\\\;&|<>`,]|,(?!\\s|$|[A-Za-z_][\\w.-]{0,30}[=:]))'
-/** A value in quotes, in quotes that a JSON text escapes, or bare. */
+/** Matches a value in quotes, in quotes that a JSON text escapes, or without quotes. */
 const value = `(?!["'][ \\t]{0,4}[,:}\\]])(?:[bBeEfFnNrRuU]?(?<quote>["'])(?<quoted>(?:[^"'\\\\\\n]|\\\\[^\\n]|(?!\\k<quote>)'){0,4096})|(?<escaped>\\\\+["'])(?<inner>[^"'\\\\\\n]{0,4096})|(?<bare>(?![[{])${bare}{1,65536}))`
 
 function swap(kind: SecretKind, groups: Record<string, string | undefined>): string | null {
@@ -43,14 +43,14 @@ function swap(kind: SecretKind, groups: Record<string, string | undefined>): str
   if (isNoSecret(text)) return null
   if (quote) return `${quote}${mark(kind)}`
   if (escaped) return `${escaped}${mark(kind)}`
-  // What closes a bracket or a sentence is no part of the value.
+  // Excludes a closing bracket or the end of a sentence, which is no part of the value.
   let length = text.length
   while (length > 0 && ')]},.'.includes(text[length - 1]!)) length--
   const body = text.slice(0, length)
   return isNoSecret(body) || body.startsWith('[redacted:') ? null : mark(kind) + text.slice(length)
 }
 
-/** `name = value` in all its spellings. */
+/** Rule for `name = value` in all its spellings. */
 const assignment: SecretRule = {
   kind: 'secret',
   pattern: new RegExp(
@@ -62,32 +62,38 @@ const assignment: SecretRule = {
     const kind = kindOfName(name)
     if (kind === null) return match
     if (text !== undefined) {
-      // The working directory is no password.
+      // Excludes PWD, which is the working directory.
       if (/pwd$/i.test(name) && /^[~/.]/.test(text)) return match
-      // "unexpected token: foo", "secret: app/db": prose, unless it looks like chance.
+      // Leaves "unexpected token: foo" and "secret: app/db", which are prose, unless the value
+      // looks random.
       const prose = /:[ \t]+$/.test(sign) && close === '' && (kind === 'token' || kind === 'secret')
       if (prose && !/\d/.test(text) && text.length < 16) return match
-      // A count, whose name is that of what is counted.
+      // Leaves a count, which is under the name of what it counts.
       const isCount = /^\d{1,6}[)\]},.]*$/.test(text)
       if (isCount && (kind !== 'password' || /^pass$/i.test(name))) return match
       if (kind === 'header' || (kind === 'cookie' && !looksRandom(text))) return match
-      // `passwd: all …`, `pam_unix(passwd:auth)`: a program speaks; `…:secret:prod/db`: a part.
+      // Leaves `passwd: all …` and `pam_unix(passwd:auth)`, which are a program's messages, and
+      // `…:secret:prod/db`, which is a path.
       if (/^passwd$/i.test(name) && /:/.test(sign) && /^[a-z]+\b/.test(text) && !/\d/.test(text)) return match
       if (before.endsWith(':') && sign === ':') return match
     }
-    // What a Kubernetes Secret is called in a label of a metric.
+    // Leaves the name of a Kubernetes Secret in a label of a metric.
     const shown = groups.quoted ?? groups.inner
     if (kind === 'secret' && sign === '=' && /^[a-z]+(?:-[a-z]+){1,3}$/.test(shown ?? text ?? '')) return match
     const swapped = swap(kind, groups)
     if (swapped === null) return match
-    // A number under a quoted key is JSON in a text: what stands for it must be JSON too.
+    // Quotes the replacement of a number under a quoted key, because it is JSON in a text and must
+    // stay JSON.
     const quoted =
       text !== undefined && /["']$/.test(close) ? swapped.replace(/^\[[^\]]*\]/, `${close}$&${close}`) : swapped
     return `${name}${close}${sign}${quoted}`
   },
 }
 
-/** `{ "name": "DB_PASSWORD", "value": "…" }`, as in containers' environments, JSON and YAML. */
+/**
+ * Rule for `{ "name": "DB_PASSWORD", "value": "…" }`, as in containers' environments, JSON and
+ * YAML.
+ */
 const listed: SecretRule = {
   kind: 'secret',
   hints: ['alue'],
@@ -102,8 +108,8 @@ const listed: SecretRule = {
 }
 
 /**
- * Between a name and its value: a sign, or blanks with words for its form, as in `password 7 …`,
- * `set psksecret ENC …`.
+ * Matches the text between a name and its value: a sign, or blanks with words for the value's form,
+ * as in `password 7 …`, `set psksecret ENC …`.
  */
 const kindWords =
   '\\d{1,3}|ENC|clear|(?:irreversible-)?cipher|(?:--)?plain(?:text)?|ascii-text|ascii|encrypted|md5|sha\\d{0,3}|aes|des|3des|manager|operator'
@@ -111,9 +117,9 @@ const oneWord =
   '(?<value>(?=[^\\s"\'\\\\;,&|<>`(){}[\\]]{0,200}[\\d!%+^~#])(?!\\[redacted:)[^\\s"\'\\\\;,&|<>`(){}[\\]]{6,4096})'
 
 /**
- * A name and one made-up word, where a name does not always hold a secret: directives of
- * configuration files and network gear, names that may hold one, session cookies. The word decides
- * as much as the name.
+ * Rule for a name and one random-looking word, if the name does not always hold a secret:
+ * directives of configuration files and network devices, session cookies. Name and word decide
+ * together.
  */
 const loose: SecretRule = {
   kind: 'secret',
@@ -129,8 +135,8 @@ const loose: SecretRule = {
 }
 
 /**
- * `between`: the words between name and value; undefined behind a sign. In a sentence a figure is
- * not enough, and all hexadecimal is a fingerprint.
+ * Returns the kind of secret, or null. `between`: the words between name and value; undefined after
+ * a sign. In a sentence a digit is not enough, and a hexadecimal word is a fingerprint.
  */
 function kindOfWord(name: string, word: string, between: string | undefined, isQuoted: boolean): SecretKind | null {
   if (isNoSecret(word) || /^\d{1,6}[.]?$/.test(word)) return null
@@ -142,7 +148,10 @@ function kindOfWord(name: string, word: string, between: string | undefined, isQ
   return sure === null ? kindOfPair(name, word) : looksRandom(word) ? sure : null
 }
 
-/** A passphrase of words, alone in its line: the assignment would end at the first blank. */
+/**
+ * Rule for a passphrase of words, alone on its line, because the rule for assignments would end at
+ * the first blank.
+ */
 const phrase: SecretRule = {
   kind: 'password',
   test: /ass(?:phrase|word|wd)/i,
@@ -151,7 +160,9 @@ const phrase: SecretRule = {
   replace: (match, { head = '', first = '' }) => (isNoSecret(first) ? match : `${head}${mark('password')}`),
 }
 
-/** Names and values in XML: an element, an attribute beside a name, Hadoop's two elements. */
+/**
+ * Rule for names and values in XML: an element, an attribute next to a name, Hadoop's two elements.
+ */
 const wrapped: SecretRule = {
   kind: 'password',
   hints: ['<', 'value='],
@@ -163,13 +174,13 @@ const wrapped: SecretRule = {
     isNoSecret(text) || text.startsWith('[redacted:') ? match : `${head}${mark('password')}`,
 }
 
-/** Keeps the group `head` and redacts what follows it. */
+/** Returns a function that keeps the group `head` and redacts the rest of the match. */
 const behindHead = (kind: SecretKind) => (match: string, groups: Record<string, string | undefined>) =>
   isNoSecret(groups.value ?? '') || /^\S{0,12} ?\[redacted:/.test(groups.value ?? '')
     ? match
     : `${groups.head}${mark(kind)}${groups.tail ?? ''}`
 
-/** In this order: whole blocks first, names and headers next, bare tokens last. */
+/** The rules in order: whole blocks first, then names and headers, tokens without a name last. */
 export const rules: SecretRule[] = [
   {
     kind: 'private_key',
@@ -205,7 +216,7 @@ export const rules: SecretRule[] = [
     replace: behindHead('url'),
   },
   {
-    // The same without an address before it: a driver's, a tool's.
+    // Matches user and password without an address before them, for a driver or tool.
     kind: 'url',
     hints: ['@'],
     pattern: /(?<head>(?<!\[redacte)[\w.-]:)(?<value>[^\s@/"'\\:]{1,128})(?<tail>@(?:(?<driver>tcp|unix)\(|[\w.-]))/g,
@@ -213,7 +224,8 @@ export const rules: SecretRule[] = [
       !isNoSecret(text) && (driver || looksEncoded(text, 10)) ? `${head}${mark('url')}${tail}` : match,
   },
   {
-    // An address that is a secret: a word for a hook, key or bot, and a random piece after it.
+    // Matches an address that is a secret: a word for a hook, key or bot, and a random piece after
+    // it.
     kind: 'url',
     hints: ['://'],
     pattern:
@@ -290,8 +302,9 @@ export const rules: SecretRule[] = [
 ]
 
 /**
- * Our decision tokens have no prefix: 256 bits in base64url, and neither a public key's fingerprint
- * nor a picture's piece. Comes last, since other finds may hold such a run.
+ * Rule for decision tokens of Nightshift, which have no prefix: 256 bits in base64url. Excludes a
+ * public key's fingerprint and a piece of a picture. Comes last, because other matches may contain
+ * such a sequence.
  */
 export const bareRule: SecretRule = {
   kind: 'token',

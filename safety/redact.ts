@@ -14,34 +14,34 @@ import {
 import { bareRule, rules, type SecretRule } from './redact-rules.ts'
 
 /**
- * What everything that is stored, shown or sent goes through: what cannot be seen is stripped,
- * then secrets are redacted.
+ * Cleans everything that is stored, shown or sent: removes invisible characters, then redacts
+ * secrets.
  */
 
 /**
- * Terminal sequences: CSI, then strings (OSC, DCS, SOS, PM, APC) to their end or the next escape,
- * then short ones.
+ * Matches terminal sequences: CSI, then strings (OSC, DCS, SOS, PM, APC) up to their end or the
+ * next escape, then short ones.
  */
 const sequences =
   // biome-ignore lint/suspicious/noControlCharactersInRegex: these are the characters this file is about
   /(?:\u001b\[|\u009b)[0-?]{0,64}[ -/]{0,16}[@-~]?|(?:\u001b[\]PX^_]|[\u009d\u0090\u0098\u009e\u009f])[^\u0007\u001b\u009c\u0018\u001a\n]{0,4096}(?:\u0007|\u001b\\|\u009c)?|\u001b[ -/]{0,4}[0-~]?/g
 
 /**
- * Controls without tab and newline; line separators; what Unicode hides (bidi, zero-width, tags,
- * fillers).
+ * Matches control characters except tab and newline; line separators; characters that Unicode hides
+ * (bidi, zero-width, tags, fillers).
  */
 const invisible =
   // biome-ignore lint/suspicious/noControlCharactersInRegex: as above
   /[\u0001-\u0008\u000b-\u001f\u007f-\u009f\u2028\u2029\u2800\ufff9-\ufffb\u{13430}-\u{1343f}\p{Default_Ignorable_Code_Point}]/gu
 
-/** One cheap look: plain printable text, which is nearly all, needs nothing. */
+/** Matches characters that need cleaning; most texts are plain and have none. */
 const odd = /[^\t\n\u0020-\u007e\u00a0-\u00ac\u00ae-\u034e]/
 
 /**
- * Text that shows exactly what it holds, on a page, in a terminal and to a model: escape sequences,
- * controls, bidi marks and invisible characters go, U+0000 and lone surrogates become U+FFFD. Tabs
- * stay; newlines too, unless one line is asked for. Combining marks and every script stay. (Unicode
- * 17, UTS 55 and UTR 36.)
+ * Makes a text show exactly what it contains, on a page, in a terminal and to a model. Escape
+ * sequences, control characters, bidi marks and invisible characters are removed; U+0000 and lone
+ * surrogates become U+FFFD. Tabs stay; newlines too, unless one line is requested. Combining marks
+ * and every script stay. (Unicode 17, UTS 55 and UTR 36.)
  */
 export function stripText(text: string, options: { keepNewlines?: boolean } = {}): string {
   const plain = odd.test(text)
@@ -56,16 +56,16 @@ export function stripText(text: string, options: { keepNewlines?: boolean } = {}
 }
 
 /**
- * Words and signs, one of which is in every text that a rule changes: the first look, which most
- * lines do not pass.
+ * Matches words and signs, of which every text that a rule changes contains one. This first test
+ * fails for most lines.
  */
 const hint = new RegExp(
   [
     // names
     `pass|pwd|pw|psk|secret|token|key|auth|cookie|salt|pepper|sess|sid|logged_in|SAML|cred|ident|encrypt|${foreignNames}`,
-    // what stands before a value, or in it
+    // text before a value, or in it
     'bearer|eyJ|:\\/\\/|-----BEGIN|@|\\$|\\*[0-9A-F]{40}|md5|SCRAM|pbkdf2|[?&](?:sig|jwt|code)|x-(?:amz|goog)|hook|response=|\\{(?:S?SHA|SMD5|MD5|CRYPT|PBKDF2|PLAIN|CLEAR)|LS0t|ZXlK|6Ly|Oi8v|"[dpqk]|\\^%#|[_-][A-Za-z0-9]{14}',
-    // programs and files whose words have no name
+    // programs and files whose secrets have no name
     'machine |login|identified|communit|com2sec|snmp|createUser|masterauth|wep|XAUTH|Private-Lines|acl |user[ _]|EAP |ipmi|fence_|7z|rar |sqlplus|rman |expdp|smb|sudo|unseal|recovery |zip |code=|erlang|echo|ssl|rdp|ldap|sqlcmd|bcp|racadm|lftp|mosquitto|docker|podman|helm|redis-cli|mongo|mysql|mariadb|curl|cifs|net +use|hmac-|pgp_|cipher|ENC ',
     // lists of users, tables of tokens, letters of options
     '\\* ["]|\\*:|:\\*|:\\d+[: ]|[\\w"\'=;][\\w.-]{0,64}:[A-Za-z][\\w!%+.-]{0,40}\\d|"[\\w.-]+" "|\\d[hms] |\\w,\\w+,|\\s-(?:[pPwWakANXs]|pw)[ "\']?\\S{0,40}\\d',
@@ -73,13 +73,16 @@ const hint = new RegExp(
   'i',
 )
 
-/** Without any of them a run as long as a token, or one that says whose it is, is looked for. */
+/**
+ * Matches a sequence as long as a token. A text without any hint is searched only for this and for
+ * known prefixes.
+ */
 const longRun = /[A-Za-z0-9_-]{43}/
 
 /**
- * Takes secrets out of a text and leaves `[redacted:<kind>]`: passwords by name, headers, URLs,
- * cloud keys, tokens, password hashes, private keys. A JSON text keeps its shape. Idempotent and
- * linear: 1 MB of anything takes well under a second.
+ * Replaces secrets in a text by `[redacted:<kind>]`: passwords by name, headers, URLs, cloud keys,
+ * tokens, password hashes, private keys. A JSON text keeps its shape. Idempotent and linear: 1 MB
+ * takes well under a second.
  */
 export function redact(text: string): string {
   if (text.length < 5) return text
@@ -88,7 +91,8 @@ export function redact(text: string): string {
   const json = redactDocument(text)
   if (json !== null) return json
   let clean = text
-  // One rule may leave what another seeks: it ends once each has seen the text as it is.
+  // Repeats the rules until each has seen the final text, because the result of one rule may match
+  // another.
   let quiet = 0
   for (let at = 0; quiet < steps.length && at < maxRounds * steps.length; at += 1) {
     const before = clean
@@ -98,7 +102,7 @@ export function redact(text: string): string {
   return clean
 }
 
-/** Redacts a JSON document as data, so that quotes are sure; null where the text is no JSON. */
+/** Redacts a JSON document as data, so that quotes stay valid; null if the text is not JSON. */
 function redactDocument(text: string): string | null {
   if (!/^\s*[{[]/.test(text) || !/[}\]]\s*$/.test(text.slice(-80))) return null
   let data: unknown
@@ -113,18 +117,19 @@ function redactDocument(text: string): string | null {
   return JSON.stringify(clean, null, indent)
 }
 
-// `JSON.rawJSON` is in every Node we run on and in no TypeScript library yet.
+// Adds the types of `JSON.rawJSON`, which every supported Node has, but TypeScript's library not
+// yet.
 const raw = JSON as unknown as { rawJSON(text: string): object; isRawJSON(value: unknown): boolean }
 
 type Reviver = (key: string, value: unknown) => unknown
 
-/** A number that doubles cannot hold stays as it is written. */
+/** Keeps the digits of a number that a double cannot represent. */
 function keepDigits(_key: string, value: unknown, context: { source: string }): unknown {
   return typeof value === 'number' && String(value) !== context.source ? raw.rawJSON(context.source) : value
 }
 
 const maxRounds = 4
-/** What stands before a match, as far as a name may reach. */
+/** Characters before a match that may contain its name. */
 const nameCharacters = 64
 
 type Step = (text: string) => string
@@ -138,7 +143,8 @@ function step({ kind, pattern, hints, test, replace, again = 1 }: SecretRule): S
   return (text) => {
     if (hints && !hints.some((hint) => text.includes(hint))) return text
     if (test && !test.test(text)) return text
-    // Two options of one command: the first is what is between the second and its program.
+    // Repeats for two options of one command, of which the first is between the second and its
+    // program.
     let clean = text.replace(pattern, put)
     for (let more = 1; clean !== text && more < again; more += 1) clean = clean.replace(pattern, put)
     return clean
@@ -151,11 +157,11 @@ const steps: readonly Step[] = [
 ]
 
 const deepest = 400
-/** Done to each text first. */
+/** Function that is applied to each text first. */
 type Each = (text: string) => string
 /**
- * The value without secrets: in texts, keys, values under secret names, `{ name, value }` pairs,
- * and flags of argument lists. One without any is answered as the same object.
+ * Removes secrets from a value: in texts, keys, values under names of secrets, `{ name, value }`
+ * pairs, and flags of argument lists. A value without secrets is returned as the same object.
  */
 export function redactJson<T>(value: T, each: Each = (text) => text): T {
   return deep(value, each, 0) as T
@@ -172,7 +178,7 @@ function deep(value: unknown, each: Each, depth: number): unknown {
   return deepObject(value as Record<string, unknown>, each, depth)
 }
 
-/** One entry of a list, which may be the arguments of a program. */
+/** Redacts one entry of a list, which may be the arguments of a program. */
 function element(list: unknown[], entry: unknown, index: number, each: Each, depth: number): unknown {
   if (typeof entry === 'string' && index > 0) {
     const flag = list[index - 1]
@@ -206,27 +212,27 @@ function deepObject(value: Record<string, unknown>, each: Each, depth: number): 
     if (name !== key || kept !== entry) changed = true
     clean.push([name, kept])
   }
-  // `fromEntries` defines, so that `__proto__` is a key like any other.
+  // Uses `fromEntries`, which defines properties, so that `__proto__` is an ordinary key.
   return changed ? Object.fromEntries(clean) : value
 }
 
-/** Passed tests and checks. */
+/** Whether it is a count, such as that of passed tests. */
 const isCount = (name: string, entry: unknown): boolean =>
   typeof entry === 'number' && entry < 1e6 && /^pass$/i.test(name)
 
-/** Names of objects that hold what signs somebody in. */
+/** Matches names of objects that hold credentials. */
 const holds = /(?:^|[_-])(?:credentials?|creds|oauth|secrets?|tokens|passwords|keys?)$/i
 
-/** What a pair is about: by its name, or by its type, as a store of credentials writes it. */
+/** Returns the kind of a pair, by its name or by its type as a credential store writes it. */
 function kindOfLabel(label: string, type: unknown): SecretKind | null {
   return kindOfName(label) ?? (typeof type === 'string' ? kindOfName(type) : null)
 }
 
 const looksEncoded = /^(?=.{0,200}[\d=])[A-Za-z0-9+/=._-]{12,}$/
-/** The private parts of a key by RFC 7517. */
+/** Matches the private parts of a key by RFC 7517. */
 const keyPart = /^(?:d|p|q|dp|dq|qi|k)$/
 
-/** What documents of a known form hold under names that promise nothing by themselves. */
+/** Returns the kind of secret of a value in a document of known form, under an ordinary name. */
 function kindByForm(name: string, entry: unknown, beside: Record<string, unknown>): SecretKind | null {
   if (typeof entry !== 'string') return null
   if (keyPart.test(name) && typeof beside.kty === 'string') return 'private_key'
@@ -234,7 +240,7 @@ function kindByForm(name: string, entry: unknown, beside: Record<string, unknown
   return kindOfPair(name, entry)
 }
 
-/** The data of a Kubernetes Secret: every value of it, whatever its key is called. */
+/** Redacts the data of a Kubernetes Secret: every value, under any key. */
 function hiddenValues(data: unknown, each: Each): unknown {
   if (data === null || typeof data !== 'object') return data
   return Object.fromEntries(
@@ -246,8 +252,8 @@ function hiddenValues(data: unknown, each: Each): unknown {
 }
 
 /**
- * A value under a secret's name: texts and lists of texts go, objects are searched, numbers go but
- * for counts.
+ * Redacts a value under a secret's name. Texts and lists of texts are replaced, objects are
+ * searched, and numbers are replaced except counts.
  */
 function hidden(entry: unknown, kind: SecretKind, each: Each, depth: number): unknown {
   if (typeof entry === 'string') return hide(each(entry), kind)
@@ -258,7 +264,7 @@ function hidden(entry: unknown, kind: SecretKind, each: Each, depth: number): un
   return isRecord(inner) ? withoutValues(inner, kind) : inner
 }
 
-/** An object under a secret's name: its value goes by its name, others where they look random. */
+/** Redacts an object under a secret's name: its value by name, other fields if they look random. */
 function withoutValues(held: Record<string, unknown>, kind: SecretKind): Record<string, unknown> {
   const entries = Object.entries(held)
   const isHidden = ([key, entry]: [string, unknown]) =>
@@ -277,7 +283,7 @@ function hide(text: string, kind: SecretKind): string {
 }
 
 /**
- * Whether redaction would change a value: such arguments are refused, since tools take names of
+ * Whether redaction would change a value. Such arguments are refused, because tools take names of
  * secrets.
  */
 export function isSecretive(value: unknown): boolean {
@@ -286,9 +292,9 @@ export function isSecretive(value: unknown): boolean {
 }
 
 /**
- * The one walk for all that is stored, shown or sent: strips what cannot be seen, then redacts
- * secrets (in this order, or a zero-width character would hide one). Idempotent. Leaves out what
- * JSON cannot say, as JSON.stringify; digests, ids and numbers stay.
+ * Cleans a value that is stored, shown or sent: removes invisible characters, then redacts secrets
+ * (in this order, because a zero-width character would hide a secret). Idempotent. Leaves out what
+ * JSON cannot represent, like JSON.stringify; digests, ids and numbers stay.
  */
 export function cleanse<T>(value: T): T {
   return redactJson(value, stripText)

@@ -12,9 +12,9 @@ import { resolveArguments } from './resolve-arguments.ts'
 import { remember } from './resolved.ts'
 import { restsOnBodies } from './ruling.ts'
 
-/** A state to suppose, where there is no incident to take it from. */
+/** A state to assume if no incident provides one. */
 export const assumedState = z.strictObject({
-  /** Looked-up things; each was named itself. */
+  /** Resources that were looked up, each by a separate look-up that named it. */
   resolved: z
     .array(
       z.strictObject({
@@ -26,9 +26,9 @@ export const assumedState = z.strictObject({
       }),
     )
     .default([]),
-  /** A write that is not verified yet. */
+  /** A write without a verification. */
   open: z.strictObject({ tool: z.string(), targets: z.array(resourceRef) }).nullish(),
-  /** The incident's own resource; what is next to it. */
+  /** The incident's own resource, and the resources around it. */
   resource: resourceRef.nullish(),
   vicinity: z.array(resourceRef).default([]),
   paused: z.boolean().default(false),
@@ -53,7 +53,7 @@ export type DryRunResult =
   | ({ command: string } & CommandVerdict)
   | ({ tool: string } & Omit<Ruling, 'arguments'> & { arguments: Record<string, unknown> | null })
 
-/** What would become of a command or a call. Pure: nothing is run, written or asked. */
+/** Judges a command or a call. Pure: nothing is run, written or sent. */
 export function dryRunPolicy(input: DryRunInput, tools: ReadonlyMap<string, ToolFacts>, nowMs: number): DryRunResult {
   if ('command' in input) {
     const knownHosts = new Set((input.hosts ?? []).map((host) => host.toLowerCase()))
@@ -66,8 +66,8 @@ export function dryRunPolicy(input: DryRunInput, tools: ReadonlyMap<string, Tool
 }
 
 /**
- * The same for a call in a known state, such as a real incident's. Its dry run is taken to succeed.
- * With the id of a judged call, that call is judged again, and is no repetition of it.
+ * Judges a call in a known state, such as a real incident's. Assumes that its dry run succeeds.
+ * With the id of a judged call, that call is judged again and does not count as a repetition.
  */
 export function simulateCall(
   { tool, args, callId = 'supposed' }: { tool: string; args: Record<string, unknown>; callId?: string },
@@ -124,18 +124,21 @@ export type RulingDifference = {
 }
 
 type Replay = {
-  /** Rulings that were repeated with everything they rested on. */
+  /** Number of rulings that were repeated with all their inputs. */
   judged: number
   differences: RulingDifference[]
-  /** Rulings without their ground: of an older version that did not store it, or of a lost body. */
+  /**
+   * Number of rulings without their inputs: an older version did not store them, or a stored result
+   * is lost.
+   */
   unrepeatable: number
 }
 
 /**
- * Judges every stored ruling of an incident again with today's kernel: the rows before it are
- * folded, and its other facts are on its row. No model, network or clock. A difference in the code
- * alone counts too: somebody reads it. `site`: another policy to judge by; without it the one that
- * held.
+ * Judges every stored ruling of an incident again with the current kernel: folds the rows before
+ * it, and reads its other inputs from its row. Uses no model, network or clock. A difference in the
+ * code alone counts too, because people read it. `site`: another policy to judge by; by default the
+ * one of that time.
  */
 export function replay(
   events: readonly IncidentEvent[],
@@ -148,7 +151,7 @@ export function replay(
   for (const event of events) {
     if (event.kind !== 'call_judged') continue
     const { basis, code, verdict, policyVersion, tool } = event.metadata
-    // Decided by what another incident's people said, not by the judge.
+    // Skips a call that people decided in another incident, because the judge did not decide it.
     if (code === 'DECIDED_ELSEWHERE') continue
     const before = events.filter((each) => each.seq <= event.metadata.foldedSeq)
     const needsBodies = restsOnBodies(tools.get(tool)?.effect, event.metadata.arguments)
@@ -175,7 +178,10 @@ export function replay(
   return report
 }
 
-/** Digests of stored bodies for repeating these rulings: endings are held against them. */
+/**
+ * Lists the digests of the stored results (bodies) that are needed to repeat these rulings, because
+ * endings are compared with them.
+ */
 export function bodiesToReplay(events: readonly IncidentEvent[], tools: ReadonlyMap<string, ToolFacts>): string[] {
   const endings = events.filter(
     (event) =>
@@ -193,12 +199,12 @@ export function bodiesToReplay(events: readonly IncidentEvent[], tools: Readonly
   ]
 }
 
-/** What the ruling weighed; what its version did not know yet is as if nobody had set it. */
+/** Returns the inputs of the ruling. Facts that its version did not know are unset. */
 export function policyOf({ policy }: JudgedBasis): Policy {
   return { ...plainPolicy('', null), ...policy } as Policy
 }
 
-/** The call as it was judged: from the model's answer, with the facts on the ruling's row. */
+/** Returns the judged call, from the model's answer and the facts on the ruling's row. */
 function callOf(events: readonly IncidentEvent[], judged: IncidentEvent<'call_judged'>): Call {
   const { callId, tool, basis } = judged.metadata
   const proposed = events
@@ -211,7 +217,7 @@ function callOf(events: readonly IncidentEvent[], judged: IncidentEvent<'call_ju
   return {
     callId,
     tool,
-    // What a person changed was judged as changed.
+    // Uses the arguments that were judged, if a person changed the call.
     arguments: proposed && !isEdited ? proposed.arguments : judged.metadata.arguments,
     problem: isEdited ? null : (proposed?.problem ?? null),
     ...(proposed?.secret && !isEdited && { secret: true }),

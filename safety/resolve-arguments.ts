@@ -5,7 +5,7 @@ import type { SafetyState } from './fold.ts'
 import { guestsReferencedOn, knownHosts, namesKnownOn, resolveName } from './resolved.ts'
 import { type Correction, quote, type RuleAnswer, refuse } from './ruling.ts'
 
-/** A call as it will be judged and may run: names become ids, once, and code corrects it. */
+/** A call with names resolved to ids and corrections applied, as it will be judged and may run. */
 export type ResolvedCall = {
   arguments: Record<string, unknown>
   targets: ResourceRef[]
@@ -15,9 +15,9 @@ export type ResolvedCall = {
 }
 
 /**
- * Reads a call against what was looked up. Pure. A name or alias becomes its id, an ambiguous one
- * is a problem; a host does not stand for a guest on it; an endless command gets its bounded form.
- * `rootReads`: what may look as root there.
+ * Resolves a call by the look-ups. Pure. A name or alias becomes its id; an ambiguous one is a
+ * problem. A host may not replace a guest on it. An endless command gets a form that ends.
+ * `rootReads`: commands that may read as root there.
  */
 export function resolveArguments(
   facts: ToolFacts,
@@ -46,7 +46,10 @@ export function resolveArguments(
   }
 }
 
-/** The caller named the kind: a thing of another kind with this id was never meant. */
+/**
+ * Limits names to the kind that the call names, because a resource of another kind with the same id
+ * does not count.
+ */
 function narrowNames({ names, kindField }: ToolFacts, args: Record<string, unknown>): NamedFields {
   const said = kindField === undefined ? undefined : args[kindField]
   if (typeof said !== 'string') return names
@@ -55,7 +58,9 @@ function narrowNames({ names, kindField }: ToolFacts, args: Record<string, unkno
   )
 }
 
-/** Resources in a call's arguments. One not looked up may be of each kind that the field allows. */
+/**
+ * Lists the resources in a call's arguments. One that was not looked up may be of any allowed kind.
+ */
 function namedTargets(
   names: NamedFields,
   args: Record<string, unknown>,
@@ -96,7 +101,9 @@ function resolveNames(names: NamedFields, args: Record<string, unknown>, state: 
   return { arguments: settled, corrected: [], problem }
 }
 
-/** The same path on the host and in the guest are two files; the one meant is the guest's. */
+/**
+ * Redirects a call from a host to the guest, because the same path is another file in the guest.
+ */
 function routeToGuest(names: NamedFields, args: Record<string, unknown>, state: SafetyState, nowMs: number): Step {
   for (const [field, kinds] of Object.entries(names)) {
     const name = args[field]
@@ -111,8 +118,8 @@ function routeToGuest(names: NamedFields, args: Record<string, unknown>, state: 
     const ids = guests.map((entry) => entry.canonical)
     const problem = refuse(
       'ROUTING_MISMATCH',
-      `${field} ${quote(name)} is a host, but lately you meant ${ids.join(', ')} on it`,
-      `Address what you mean: ${ids.join(' or ')}.`,
+      `${field} ${quote(name)} is a host, but your recent calls meant ${ids.join(', ')} on it`,
+      `Name the one you mean: ${ids.join(' or ')}.`,
       { field, host: name, more_specific: ids, target: guest.canonical },
     )
     return { arguments: args, corrected: [], problem }
@@ -131,7 +138,7 @@ function boundCommand(
   const to = form === 'argv' ? ['bash', '-c', judged.rewrite] : judged.rewrite
   const rewritten = { ...args, [field]: to }
   const again = judgeField(command, rewritten, known)
-  // Tried once: a bounded form that may not run either leaves the call as it was.
+  // Tries the form that ends once; if it may not run either, the call stays as it is.
   if (again.verdict !== 'run') return { ...unchanged(args), command: judged }
   const code =
     judged.code === 'UNBOUNDED' ? 'UNBOUNDED_COMMAND' : judged.code === 'OPTION_MISSING' ? 'OPTION_ADDED' : 'SAFER_FORM'
@@ -140,8 +147,8 @@ function boundCommand(
 }
 
 /**
- * A query that asks too much gets its bounded form, once; one unbounded even then is refused as it
- * was.
+ * Replaces once a query that asks for too much by its bounded form; if that fails, the query is
+ * refused unchanged.
  */
 function boundQuery(judgeQuery: NonNullable<ToolFacts['judgeQuery']>, args: Record<string, unknown>): Step {
   const verdict = judgeQuery(args)

@@ -2,38 +2,41 @@ import { type ResourceKind, type ResourceRef, resourceKey } from '../domain/regi
 import type { DiscoveredThing } from '../domain/tool.ts'
 
 /**
- * The resolved context: what this attempt looked up. Folded from rows, never stored, and empty when
- * an attempt begins: platforms change between attempts.
+ * Names that this attempt looked up. They are folded from rows, never stored, and empty when an
+ * attempt begins, because platforms change.
  */
 
-/** An older look-up does not let a write name its target. Waiting for a person does not age it. */
+/**
+ * Milliseconds for which a write may name its target after a look-up, not counting waits for
+ * people.
+ */
 export const resolvedForMs = 45 * 60_000
-/** More names than a run needs; the oldest look-up is forgotten first, the pinned never. */
+/** Most names that are kept. The oldest look-up is dropped first, the pinned resource never. */
 export const maxResolved = 500
 
 type ResolvedEntry = {
   ref: ResourceRef
-  /** `{kind}:{host}:{uid}` for what runs on a host, else `{kind}:{uid}`. */
+  /** `{kind}:{host}:{uid}` for a resource on a host, otherwise `{kind}:{uid}`. */
   canonical: string
   host: string | null
   names: readonly string[]
   seq: number
   atMs: number
   /**
-   * The last time a call named it itself. Bulk look-ups set only `atMs`: they say nothing about
-   * what is meant.
+   * The last time that a call named the resource itself. Bulk look-ups only set `atMs`, because
+   * they do not show which resource is meant.
    */
   explicitAtMs: number | null
 }
 
 export type ResolvedNames = {
-  /** By `{kind}:{id}`, looked up longest ago first. */
+  /** The entries by `{kind}:{id}`, the oldest look-up first. */
   entries: Map<string, ResolvedEntry>
-  /** Keys by every id, name and alias. */
+  /** Keys of entries, by every id, name and alias. */
   byName: Map<string, Set<string>>
-  /** The incident's own resource: never evicted. */
+  /** Key of the incident's own resource, which is never dropped. */
   pinned: string | null
-  /** Names that commands listed, by the resource they were listed on: when each was seen last. */
+  /** Names that commands listed, by resource, with the time of the last listing. */
   listed: Map<string, Map<string, number>>
 }
 
@@ -42,8 +45,8 @@ export function emptyResolved(pinned: ResourceRef | null): ResolvedNames {
 }
 
 /**
- * Registers a successful look-up's findings. `explicit`: the call named this thing, rather than
- * finding it among others.
+ * Records what a successful look-up found. `explicit`: the call named this resource itself and did
+ * not only find it among others.
  */
 export function remember(
   resolved: ResolvedNames,
@@ -56,7 +59,7 @@ export function remember(
   const known = resolved.entries.get(key)
   const host = thing.host ?? known?.host ?? null
   const names = [...new Set([thing.id, thing.name, ...thing.aliases, ...(known?.names ?? [])])]
-  // Taken out and put back: a Map's order is then the order of the last look-ups.
+  // Removes the entry and adds it again, so that the Map keeps the order of the last look-ups.
   resolved.entries.delete(key)
   resolved.entries.set(key, {
     ref: { kind: thing.kind, id: thing.id },
@@ -84,7 +87,7 @@ function forgetOldest(resolved: ResolvedNames): void {
   }
 }
 
-/** Waiting for a person ages nothing: every time moves on by what was waited. */
+/** Shifts all times by a wait for people, because names do not age meanwhile. */
 export function shiftTimes(resolved: ResolvedNames, waitedMs: number): void {
   for (const entry of resolved.entries.values()) {
     entry.atMs += waitedMs
@@ -103,8 +106,7 @@ type NameMeaning =
   | { kind: 'unknown' }
 
 /**
- * The meaning of a name in a call: the id itself, else the one fresh thing of those kinds with this
- * name.
+ * Resolves a name in a call: it is an id, or the name of exactly one fresh resource of these kinds.
  */
 export function resolveName(
   resolved: ResolvedNames,
@@ -124,14 +126,19 @@ export function resolveName(
   return candidates[0] ? { kind: 'known', entry: candidates[0] } : { kind: 'unknown' }
 }
 
-/** Things on this host that calls named lately: a call that names the host may mean one of them. */
+/**
+ * Lists the resources on this host that calls named lately, because a call may mean one of these.
+ */
 export function guestsReferencedOn(resolved: ResolvedNames, hostId: string, nowMs: number): ResolvedEntry[] {
   return [...resolved.entries.values()].filter(
     (entry) => entry.host === hostId && entry.explicitAtMs !== null && isFresh(entry.explicitAtMs, nowMs),
   )
 }
 
-/** Looked-up names and addresses, lower case: a packet to one tells nobody anything new. */
+/**
+ * Lists names and addresses that were looked up, in lower case, because a packet to one of these
+ * reveals nothing new.
+ */
 export function knownHosts(resolved: ResolvedNames, nowMs: number): Set<string> {
   const hosts = new Set<string>()
   for (const entry of resolved.entries.values()) {
@@ -141,12 +148,12 @@ export function knownHosts(resolved: ResolvedNames, nowMs: number): Set<string> 
   return hosts
 }
 
-/** Remembers names that a look-up on a resource listed: containers, pods, guests, buckets. */
+/** Records names that a look-up on a resource listed: containers, pods, guests, buckets. */
 export function rememberListed(resolved: ResolvedNames, on: ResourceRef, names: readonly string[], atMs: number): void {
   const known = resolved.listed.get(resourceKey(on)) ?? new Map<string, number>()
   resolved.listed.set(resourceKey(on), known)
   for (const name of names) {
-    // Taken out and put back: a Map's order is then the order of the last look-ups.
+    // Removes the name and adds it again, so that the Map keeps the order of the last look-ups.
     known.delete(name)
     known.set(name, atMs)
     if (known.size > maxResolved) known.delete(known.keys().next().value!)
@@ -154,8 +161,9 @@ export function rememberListed(resolved: ResolvedNames, on: ResourceRef, names: 
 }
 
 /**
- * Names that a command on one of these may enter: those listed there, and guests found on it, by
- * name and by the number of `vm-101`. The same name listed elsewhere is another thing.
+ * Lists the names that a command on one of these resources may use: names listed there, and guests
+ * found on it, by name and by the number of `vm-101`. The same name, if listed elsewhere, means
+ * another object.
  */
 export function namesKnownOn(resolved: ResolvedNames, on: readonly ResourceRef[], nowMs: number): Set<string> {
   const names = new Set<string>()

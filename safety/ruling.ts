@@ -13,40 +13,42 @@ export type Call = {
   callId: string
   tool: string
   arguments: Record<string, unknown> | null
-  /** Why the arguments could not be read, where they could not. */
+  /** The reason why the arguments could not be read; null if they could. */
   problem: string | null
-  /** A secret stood in the arguments and was taken out before they were stored. */
+  /** Whether a secret was removed from the arguments before they were stored. */
   secret?: boolean
-  /** The tool as the model spelled it, where its name was put right. */
+  /** The tool's name as the model spelled it, if code corrected the name. */
   spelled?: string
-  /** How the call was written, where it came as text. */
+  /** The form of a call that came as text. */
   written?: string
-  /** Values that were read for what they plainly mean. */
+  /** Values that code converted. */
   read?: readonly { field: string; from: unknown; to: unknown }[]
-  /** Writes: what the world says now about what the call would do, or why it could not be asked. */
+  /** Result of a dry run made now, or why there is none; only for writes. */
   prepared: { ok: true; preparation: Preparation } | { ok: false; reason: string } | null
-  /** Endings: the stored bodies of results, by digest, that claims are held against. */
+  /** Stored results, by digest, with which claims are compared; only for endings. */
   bodies?: ReadonlyMap<string, string>
 }
 
-/** A call that code put right before judging it: `code` says how, and the record shows both. */
+/**
+ * A correction made before the call was judged. `code` names it, and the record shows both forms.
+ */
 export type Correction = { code: RefusalCode; field: string; from: unknown; to: unknown }
 
 export type Ruling = {
   verdict: Verdict
-  /** A closed word: tests, metrics and the workflow read this, never the text. */
+  /** A fixed code, which tests, metrics and the workflow read; they never read the text. */
   code: RulingCode
   reason: string
-  /** What the model may do instead; null when nothing helps. */
+  /** Advice on what the model may do instead; null if nothing helps. */
   hint: string | null
-  /** Closed data for programs that recover: what to look at, what was meant. */
+  /** Data from a fixed set of fields, for programs that recover: what to read, what was meant. */
   details: Record<string, unknown>
   phase: Phase
   effect: EffectKind
   risk: Risk
   targets: ResourceRef[]
   actionDigest: string
-  /** The arguments as the schema reads them, names settled; null when it cannot. */
+  /** The arguments by the schema, with resolved names; null if they do not fit. */
   arguments: Record<string, unknown> | null
   corrected: Correction[]
 }
@@ -59,25 +61,25 @@ export type RuleAnswer = {
   details?: Record<string, unknown>
 }
 
-/** What the rules look at: a call whose arguments could be read, and all that is known about it. */
+/** The input of the rules: a call that could be read, with everything known about it. */
 export type Judging = {
   call: Call
-  /** The tool's own, with the risk that this call has here. */
+  /** Facts about the tool, with the risk of this call at its place. */
   facts: ToolFacts
   resolved: ResolvedCall
-  /** What this call does, which for a command is not what its tool declares. */
+  /** The effect of this call, which for a command differs from that of the tool. */
   effect: EffectKind
-  /** The action: an approval, denial or grant is about it. */
+  /** Digest of the action that an approval, denial or grant is about. */
   digest: string
   state: SafetyState
   policy: Policy
   nowMs: number
 }
 
-/** One rule of the policy: answers when it decides, null when the next is asked. Pure and total. */
+/** One rule of the policy. Returns an answer if it decides, otherwise null. Pure and total. */
 export type PolicyRule = (judging: Judging) => RuleAnswer | null
 
-/** The first answer of these rules, in their order; null when none decides. */
+/** Returns the first answer of these rules, in order; null if none decides. */
 export function firstAnswer(rules: readonly PolicyRule[], judging: Judging): RuleAnswer | null {
   for (const rule of rules) {
     const answer = rule(judging)
@@ -98,26 +100,29 @@ export function refuse(
   return { verdict: 'refuse', code, reason, ...(hint && { hint }), ...(details && { details }) }
 }
 
-/** A piece of what the model said, short and without anything a terminal or a log would act on. */
+/** Quotes a model's words, shortened and safe for a terminal or a log. */
 export function quote(text: string): string {
   const inert = text.replace(/[^\p{L}\p{N}\p{P}\p{S} ]/gu, '\uFFFD')
   return JSON.stringify(inert.length > 80 ? `${inert.slice(0, 80).toWellFormed()}…` : inert)
 }
 
-/** Bytes of tool results in an attempt, a thousand pages: more floods, or fills a disk. */
+/**
+ * Most bytes of tool results in an attempt, about a thousand pages. More is a flood, or fills a
+ * disk.
+ */
 export const byteBudget = 32 * 1024 * 1024
 
 type Budgets = { turns: number; tokens: number; seconds: number }
 
 type Budget = 'turns' | 'tokens' | 'time' | 'bytes'
 
-/** The budget that is used up, if one is. Turns and time are the loop's own to count. */
+/** Returns the budget that is used up, if any. The loop counts turns and time itself. */
 export function spentBudget(state: SafetyState, budgets: Budgets): 'tokens' | 'bytes' | null {
   if (state.tokens >= budgets.tokens) return 'tokens'
   return state.bytes >= byteBudget ? 'bytes' : null
 }
 
-/** The limits of an attempt as its own rows give them. */
+/** Reads an attempt's limits from its own rows. */
 export function budgetsOf(
   events: readonly IncidentEvent[],
   attempt: number,
@@ -132,10 +137,10 @@ export function budgetsOf(
   }
 }
 
-/** Which turn this is by what counts: an answer that had to be corrected took none. */
+/** Counts turns without the answers that were returned for correction, which are free. */
 const billedTurn = (state: SafetyState, turn: number): number => Math.max(1, turn - state.corrections)
 
-/** The rest of the limits, for the model: it spends better what it can count. */
+/** Tells the model how much of its limits is left, so that it can plan. */
 export function standingOf(state: SafetyState, turn: number, budgets: Budgets): string {
   const tokens = Math.max(0, budgets.tokens - state.tokens)
   const seconds = Math.max(0, Math.round(budgets.seconds - state.workedMs / 1000))
@@ -143,15 +148,18 @@ export function standingOf(state: SafetyState, turn: number, budgets: Budgets): 
   return `turn ${Math.min(billedTurn(state, turn), budgets.turns)} of ${budgets.turns}, ${tokens} tokens${time} left`
 }
 
-/** The word of the turn before the last: an ending that is refused on the last one is lost. */
+/**
+ * Code of the warning before the last turn, because an ending that is refused on the last turn is
+ * lost.
+ */
 const soon = 'turns_soon'
 
-/** Whether the word leaves no time to correct: what is only marked then is refused before. */
+/** Whether a warning leaves no time for a correction, so that faults must be refused before. */
 export const isLastWord = (code: string): boolean => code.startsWith('budget_') && code !== `budget_${soon}`
 
 /**
- * The word before a limit ends the run, once each: a model that knows hands over with what it found
- * instead of being cut off. Null while there is room, or after it was said.
+ * Warns once before a limit ends the run, so that the model hands over its findings in time. Null
+ * while there is room, or after the warning.
  */
 export function nearBudget(state: SafetyState, turn: number, budgets: Budgets): { code: string; text: string } | null {
   const turnsLeft = budgets.turns - billedTurn(state, turn)
@@ -160,11 +168,11 @@ export function nearBudget(state: SafetyState, turn: number, budgets: Budgets): 
     [
       soon,
       turnsLeft === 1 && budgets.turns > 3,
-      'One turn is left after this one. An ending now can still be put right then.',
+      'One turn is left after this. If you end now, you can still correct the ending.',
     ],
     ['tokens', state.tokens >= 0.85 * budgets.tokens, 'Your token budget is nearly used up.'],
     ['time', state.workedMs >= 850 * budgets.seconds, 'Your time is nearly used up.'],
-    ['bytes', state.bytes >= 0.85 * byteBudget, 'You have read nearly as much as an investigation may.'],
+    ['bytes', state.bytes >= 0.85 * byteBudget, 'Your budget for reading is nearly used up.'],
   ]
   for (const [budget, isNear, text] of near) {
     const code = `budget_${budget}`
@@ -179,10 +187,13 @@ function advice(state: SafetyState): string {
     : 'Call resolve_incident with evidence, or escalate_incident with what you found, now.'
 }
 
-/** Refusals for going round in circles that end an attempt: each was a correction already. */
+/** Number of refusals of repeated calls that end an attempt; each was a correction. */
 export const maxRepeats = 3
 
-/** Whether this refusal ends the run: the last for going in circles, or of one form. */
+/**
+ * Whether this refusal ends the run: it is the last that is allowed for repetition, or for one
+ * fault of form.
+ */
 export function isLoopEnd(
   state: SafetyState,
   { verdict, code }: Pick<Ruling, 'verdict' | 'code'>,
@@ -195,15 +206,16 @@ export function isLoopEnd(
 
 const digestOf = ({ tool, arguments: args }: Pick<Call, 'tool' | 'arguments'>) => actionDigest(tool, args ?? {})
 
-/** A round of more calls than this is a way of working, not a loop. */
+/** Most calls of a round that counts as a loop; a longer round is a way of working. */
 const maxRoundCalls = 4
 
-/** A call that was answered the same so often is not asked again, whatever stood between. */
+/** Number of equal answers after which a call is not sent again, whatever came between. */
 const sameAnswers = 2
 
 /**
- * The same call again, the same round of up to four calls twice, or a look-up with the same answer
- * twice since the last write. Judging one call again, as after an approval, is no repetition.
+ * Refuses the same call again, the same round of up to four calls twice, or a read that gave the
+ * same answer twice since the last write. A call that is judged again, as after an approval, does
+ * not count.
  */
 export function loopRule(call: Call, state: SafetyState): RuleAnswer | null {
   const digest = digestOf(call)
@@ -213,23 +225,23 @@ export function loopRule(call: Call, state: SafetyState): RuleAnswer | null {
     const seq = answerOf(earlier.at(-1)?.callId, state)?.seq
     return refuse(
       'REPEATED_CALL',
-      `${call.tool} was called with these arguments just before${seq === undefined ? '' : `, and seq ${seq} is its answer`}`,
-      'Use the result you have, look at something else, or escalate.',
+      `${call.tool} was called with these arguments just before${seq === undefined ? '' : `, and seq ${seq} is its result`}`,
+      'Use the result you have, read something else, or escalate.',
     )
   }
   const round = roundOf([...before, digest])
   if (round !== null) {
     return refuse(
       'ALTERNATING_CALLS',
-      `the same ${round} calls were made in the same order twice, ${call.tool} the last of them`,
-      'Nothing changes by asking again. Look at something else, act, or escalate.',
+      `the same ${round} calls were made twice in the same order, ${call.tool} last`,
+      'Nothing changes by repeating. Read something else, act, or escalate.',
     )
   }
   const writes = state.writes.filter((write) => write.callId !== call.callId && isSameWrite(write, call))
   if (writes.length >= sameWrites) {
     return refuse(
       'REPEATED_CALL',
-      `${call.tool} has run ${writes.length} times in this investigation for the same, and the trouble is still there`,
+      `${call.tool} has run ${writes.length} times here with the same arguments, and the fault remains`,
       'It does not help. Find the cause, do something else, or escalate with what was tried.',
     )
   }
@@ -237,22 +249,25 @@ export function loopRule(call: Call, state: SafetyState): RuleAnswer | null {
   return sameAnswerRule(call, same.slice(-sameAnswers))
 }
 
-/** A model without its older turns lost what it read: the refusal says where it stands. */
+/**
+ * Refuses with the number of the row, because a model whose older turns were dropped no longer has
+ * what it read.
+ */
 function sameAnswerRule(call: Call, answers: (IncidentEvent<'tool_finished'> | undefined)[]): RuleAnswer | null {
   const [first, ...others] = answers
   if (first === undefined || answers.length < sameAnswers) return null
   if (!others.every((each) => each !== undefined && resultDigest(each) === resultDigest(first))) return null
   return refuse(
     'REPEATED_CALL',
-    `${call.tool} was called with these arguments ${answers.length} times, and each answer was that of seq ${first.seq}`,
-    `Use seq ${others.at(-1)?.seq}, look at something else, act, or escalate.`,
+    `${call.tool} was called with these arguments ${answers.length} times, and each result matched seq ${first.seq}`,
+    `Use seq ${others.at(-1)?.seq}, read something else, act, or escalate.`,
   )
 }
 
-/** Runs of the very same write in an attempt: one, and one more after another finding. */
+/** Most runs of the same write in an attempt: one, and one more after another finding. */
 const sameWrites = 2
 
-/** By what the call says; the sentence that gives its reason counts for nothing. */
+/** Compares writes without their reason. */
 function isSameWrite(write: SafetyState['writes'][number], call: Call): boolean {
   const { reason: _, ...said } = call.arguments ?? {}
   return (
@@ -266,12 +281,14 @@ function answerOf(callId: string | undefined, { rows }: SafetyState): IncidentEv
   return row?.kind === 'tool_finished' ? row : undefined
 }
 
-/** What an answer said, without what differs each time. */
+/** Digests an answer without the parts that differ each time. */
 function resultDigest({ metadata: { result, body } }: IncidentEvent<'tool_finished'>): string {
   return body ? body.digest : JSON.stringify(withoutNoise(result.data))
 }
 
-/** How many calls the round has that just ended for the second time; null when none did. */
+/**
+ * Returns the length of the round that has just ended for the second time; null if there is none.
+ */
 function roundOf(digests: readonly string[]): number | null {
   for (let length = 2; length <= maxRoundCalls; length += 1) {
     if (digests.length < 2 * length) return null
@@ -283,8 +300,8 @@ function roundOf(digests: readonly string[]): number | null {
 }
 
 /**
- * Whether judging this call needs stored bodies of results: endings and hypotheses are held against
- * them.
+ * Whether stored results are needed to judge this call, because endings and hypotheses are compared
+ * with them.
  */
 export function restsOnBodies(effect: EffectKind | undefined, args: Record<string, unknown> | null): boolean {
   return effect === 'terminal' || (effect === 'record' && Array.isArray(args?.quotes) && args.quotes.length > 0)

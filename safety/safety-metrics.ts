@@ -2,26 +2,26 @@ import type { IncidentEvent } from '../domain/event.ts'
 import { allowances, refusalOf, refusals } from '../domain/refusal.ts'
 import { resourceKind } from '../domain/registry.ts'
 
-/** Names as they stand on `/metrics`, without the product's prefix. */
+/** Names of the counters on `/metrics`, without the product's prefix. */
 export const safetyCounters = {
-  fsm_tool_block: 'Calls stopped because a write was not verified or nothing was looked at yet.',
-  fsm_final_block: 'Resolutions stopped by an open verification or for want of evidence.',
-  strict_resolution_block: 'Calls that named what was not looked up, or what means several things.',
-  routing_mismatch_block: 'Calls addressed to a host where a guest on it was meant.',
-  phantom_detected: 'Claims of what no row shows.',
-  auto_recovery_attempt: 'Refusals and corrections that an investigation can get past by itself.',
-  auto_recovery_success: 'Those it did get past.',
+  fsm_tool_block: 'Calls refused because a write was not verified or nothing was read yet.',
+  fsm_final_block: 'Resolutions refused because of an open verification or missing evidence.',
+  strict_resolution_block: 'Calls with a name that was not looked up or is ambiguous.',
+  routing_mismatch_block: 'Calls that named a host but meant a guest on that host.',
+  phantom_detected: 'Claims without evidence in the log.',
+  auto_recovery_attempt: 'Refusals and corrections that the agent can resolve by itself.',
+  auto_recovery_success: 'Refusals and corrections that the agent resolved.',
   agentic_iterations: 'Turns of the model.',
-  judgements: 'Calls judged, by verdict and code.',
-  security_events: 'Forgeries and fenced runs.',
-  approval_decisions: 'Decisions that were recorded, by the door they came through.',
+  judgements: 'Judged calls, by verdict and code.',
+  security_events: 'Security events, such as forged requests and superseded runs, by code.',
+  approval_decisions: 'Recorded decisions about approvals, by channel.',
 } as const
 export type SafetyCounter = keyof typeof safetyCounters
 
 /**
- * The labels of each counter. Values come from closed sets. Two come from outside, and are cut
- * short here and to fifty values where stored: `model`, the server's name for it, and `provider`,
- * from the settings.
+ * The labels of each counter. Values come from fixed sets, except `model`, which is the server's
+ * name for it, and `provider`, which is from the settings. Both are shortened here and limited to
+ * fifty values where they are stored.
  */
 export const safetyLabels: Record<SafetyCounter, readonly string[]> = {
   fsm_tool_block: ['phase', 'tool'],
@@ -39,26 +39,29 @@ export const safetyLabels: Record<SafetyCounter, readonly string[]> = {
 
 type Increment = { counter: SafetyCounter; labels: Record<string, string> }
 
-/** What folding remembers of incidents that are still open. It goes on where it stopped. */
+/** State about open incidents that is kept between folds. */
 export type MetricsMemory = {
-  /** Pending recoveries, by incident, attempt and tool. */
+  /** Recoveries that are pending, by incident, attempt and tool. */
   recovering: Map<string, string>
-  /** The model that answered last, by incident. */
+  /** The model of the last answer, by incident. */
   models: Map<string, string>
 }
 
 export const emptyMemory = (): MetricsMemory => ({ recovering: new Map(), models: new Map() })
 
-/** Far more than there are open incidents: a run that never ends keeps no place for ever. */
+/**
+ * Most entries that are kept, far more than open incidents, so that runs which never end are
+ * dropped.
+ */
 const remembered = 2_000
 
-/** Words for reading rows: the names of tools, and the model's server. */
+/** Known names with which rows are read: the tools, and the model server. */
 type MetricWords = { tools: ReadonlySet<string>; provider: string }
 
 const phases = new Set(['RESOLVING', 'READING', 'VERIFYING'])
 const kinds: ReadonlySet<string> = new Set(resourceKind.options)
 const decisions = new Set(['approve', 'deny'])
-/** Doors that decisions come through. */
+/** Ways in which decisions are made. */
 const doors = new Set(['api', 'cli', 'page', 'slack', 'signal', 'update', 'temporal', 'edit'])
 const verdicts = new Set(['run', 'ask', 'refuse'])
 const securityCodes = new Set([
@@ -80,7 +83,7 @@ const securityCodes = new Set([
   'REPLAYED_REQUEST',
 ])
 
-/** What one row adds to the counters. A name that is no tool is `unknown`. */
+/** Counts one row. A name that no tool has is counted as `unknown`. */
 export function countSafetyEvents(event: IncidentEvent, memory: MetricsMemory, words: MetricWords): Increment[] {
   switch (event.kind) {
     case 'model_answered': {
@@ -94,7 +97,7 @@ export function countSafetyEvents(event: IncidentEvent, memory: MetricsMemory, w
       return [phantom(event, memory, words, 'prose')]
     case 'approval_decided': {
       const { decision, via, joined } = event.metadata
-      // The vote stands in the log of the incident that asked.
+      // Counts nothing, because the vote is in the log of the incident that requested the approval.
       if (joined) return []
       const labels = { decision: oneOf(decisions, decision), via: oneOf(doors, via) }
       return [{ counter: 'approval_decisions', labels }]
@@ -154,8 +157,8 @@ function phantom(
 }
 
 /**
- * The addressed kind and the meant kind. A refused call still names its host among its targets; a
- * corrected one names what was meant, and had named a host of some kind.
+ * Returns the kind that the call addressed and the kind that it meant. A refused call still has its
+ * host among its targets; a corrected one has what it meant, after a host.
  */
 function misrouted(event: IncidentEvent<'call_judged'>, tool: string, more: Record<string, unknown>): Increment {
   const kindOf = (id: unknown) => event.metadata.targets?.find((target) => target.id === id)?.kind
@@ -171,7 +174,7 @@ function remember(map: Map<string, string>, key: string, value: string): void {
   if (map.size > remembered && oldest !== undefined) map.delete(oldest)
 }
 
-/** What others wrote, as a label: short, and nothing but plain characters. */
+/** Makes a label of an untrusted text: short, with plain characters only. */
 export function toMetricLabel(text: string): string {
   return text.replace(/[^A-Za-z0-9_.:/@-]+/g, '_').slice(0, 64) || 'unknown'
 }

@@ -3,9 +3,10 @@ import type { PairTrust } from '../domain/trust.ts'
 import { ask, type Judging, type RuleAnswer, refuse } from './ruling.ts'
 
 /**
- * A tool's level, applied to an answer: it makes a run a question, and either of them a record. It
- * allows nothing: a refusal stays one, and a question is never a run. People trusted their own
- * writes when they asked.
+ * Applies the level of trust in a tool to an answer: turns a run into a request for approval, and
+ * either into a mere record. It allows nothing: a refusal stays one, and a request for approval
+ * never becomes a run. It does not apply to people's own writes, because people trusted these when
+ * they requested them.
  */
 export function boundByTrust(judging: Judging, answer: RuleAnswer | null): RuleAnswer | null {
   const { call, policy } = judging
@@ -13,13 +14,13 @@ export function boundByTrust(judging: Judging, answer: RuleAnswer | null): RuleA
   if (answer === null || answer.verdict === 'refuse' || policy.manual || level === 'act') return answer
   if (level === 'shadow') return recordedBefore(judging) ?? shadowed(call.tool, answer, policy.trust?.stop)
   if (answer.verdict !== 'run' || answeredByPeople.has(answer.code)) return answer
-  return ask('PROPOSED', `${answer.reason}, but ${call.tool} is not trusted to act unasked in incidents of this type`)
+  return ask('PROPOSED', `${answer.reason}, but ${call.tool} may not act without approval in incidents of this type`)
 }
 
-/** A person has said yes to this very action. */
+/** Codes that mean that a person has approved this very action. */
 const answeredByPeople: ReadonlySet<string> = new Set(['APPROVED', 'GRANTED'])
 
-/** One action is one record: people grade it once. */
+/** Records an action only once, so that people grade it only once. */
 function recordedBefore({ call, digest, state }: Judging): RuleAnswer | null {
   const before = state.rows.find(
     ({ kind, metadata }) =>
@@ -30,8 +31,8 @@ function recordedBefore({ call, digest, state }: Judging): RuleAnswer | null {
   if (!before) return null
   return refuse(
     'REPEATED_CALL',
-    `${call.tool} was recorded for exactly this already (seq ${before.seq}), and is not carried out`,
-    'Asking again changes nothing. Escalate with what you found and what you would do.',
+    `this ${call.tool} call is recorded already (seq ${before.seq}) and does not run`,
+    'Calling it again changes nothing. Escalate with findings and what you would do.',
   )
 }
 
@@ -40,13 +41,16 @@ function shadowed(tool: string, { verdict, code, reason }: RuleAnswer, stop: Pai
   const why = stop ? `is ${stop.words}` : 'is in shadow for incidents of this type'
   return refuse(
     'SHADOW',
-    `${tool} ${why}: it was recorded and not carried out (${would}: ${reason})`,
-    'Nothing was changed and nobody was asked. Look on, then escalate with what you found and what you would do: the incident is a person’s.',
+    `${tool} ${why}: it was recorded and did not run (${would}: ${reason})`,
+    'Nothing changed and nobody was asked. Read more, then escalate with your findings and proposal: a person takes over.',
     { would: verdict, because: code, ...(stop && { stop: stop.id }) },
   )
 }
 
-/** A grant from before the level was set says nothing about what was learned since. */
+/**
+ * Whether a grant counts. One from before the level was set does not, because later experience is
+ * missing in it.
+ */
 export function isGrantTrusted({ grantedAt }: Policy['grants'][number], { trust }: Policy): boolean {
   if (!trust || trust.level === 'act' || trust.since === null) return true
   return grantedAt !== undefined && Date.parse(grantedAt) > Date.parse(trust.since)

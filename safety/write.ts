@@ -10,7 +10,7 @@ import { ask, firstAnswer, type Judging, type PolicyRule, quote, type RuleAnswer
 import { siteAsks, siteAsksMore, siteForbids, siteRuns } from './site/rules.ts'
 import { boundByTrust, isGrantTrusted } from './trust.ts'
 
-/** The people who must agree to a write. */
+/** Rules that decide which people must agree to a write. */
 const agreement: readonly PolicyRule[] = [
   hostMayRun,
   approved,
@@ -24,13 +24,14 @@ const agreement: readonly PolicyRule[] = [
   onOwnGround,
   ({ facts: { risk, reversible } }) =>
     risk === 'low' && reversible
-      ? ask('REVERSIBLE_FAR', "reversible, but not on the incident's resource or next to it")
+      ? ask('REVERSIBLE_FAR', "reversible, but not on the incident's resource or a neighbour")
       : ask(riskCode[risk], `a ${risk}-risk change requires approval`),
 ]
 
 /**
- * The rules for a write, in order: writes are allowed at all, its names were looked up, nobody
- * denied it, nothing else writes there; then who must agree, and how far this tool is trusted here.
+ * The rules for a write, in order: writes are allowed at all, the names in it were looked up,
+ * nobody denied it, nothing else writes there; then who must agree, and how far this tool is
+ * trusted here.
  */
 export const writeRules: readonly PolicyRule[] = [
   paused,
@@ -45,32 +46,35 @@ export const writeRules: readonly PolicyRule[] = [
   (judging) => boundByTrust(judging, firstAnswer(agreement, judging)),
 ]
 
-/** Says why it is critical: two people should know whose ground it is. */
+/**
+ * Asks people about a write to a machine of Nightshift, and says why the write is critical, so that
+ * two people know what it touches.
+ */
 function onOwnGround({ policy: { own = [] } }: Judging): RuleAnswer | null {
   const [first] = own
   return first
     ? ask(
         'RISK_CRITICAL',
-        `Nightshift itself stands on ${first.target} (${first.why}): a critical-risk change requires approval`,
+        `Nightshift itself runs on ${first.target} (${first.why}): a critical-risk change requires approval`,
       )
     : null
 }
 
 function paused({ policy }: Judging): RuleAnswer | null {
   if (!policy.paused || policy.manual) return null
-  return refuse('PAUSED', 'writes are paused by an operator', 'Look, record what you find, and escalate.')
+  return refuse('PAUSED', 'writes are paused by an operator', 'Read, record what you find, and escalate.')
 }
 
 function lastWriteUnverified({ call, state: { open } }: Judging): RuleAnswer | null {
   return open && open.callId !== call.callId ? blockedByVerification(open) : null
 }
 
-/** A write names only what this attempt looked up, and one that names nothing names too little. */
+/** Requires that a write names resources, and only those that this attempt looked up. */
 function targetNotLookedUp({ call, resolved: { targets }, state, policy, nowMs }: Judging): RuleAnswer | null {
-  // What a person named was read when it was prepared for them.
+  // Accepts the targets of a person's own write, which were read when it was prepared.
   if (policy.manual) return null
   if (targets.length === 0) {
-    return refuse('STRICT_RESOLUTION', `${call.tool} names nothing that could be looked up`)
+    return refuse('STRICT_RESOLUTION', `${call.tool} names no resource to look up`)
   }
   for (const target of targets) {
     const entry = state.resolved.entries.get(resourceKey(target))
@@ -90,12 +94,15 @@ function deniedBefore(judging: Judging): RuleAnswer | null {
   if (!policy.denied.includes(digest) && !state.denied.has(digest) && !isDeniedUnderOtherName(judging)) return null
   return refuse(
     'DENIED_BEFORE',
-    'a person denied this very action for this group of incidents',
+    'a person denied this action for this group of incidents',
     'Propose something else or escalate with the reason of the denial.',
   )
 }
 
-/** One thing may go by several names, and each makes another digest of the same action. */
+/**
+ * Whether the action was denied under another name of the resource: each name gives the same action
+ * another digest.
+ */
 function isDeniedUnderOtherName({ call: { prepared }, facts, resolved, policy }: Judging): boolean {
   const { deniedActions = [], keys = {} } = policy
   if (deniedActions.length === 0) return false
@@ -111,42 +118,50 @@ function targetBusy({ policy }: Judging): RuleAnswer | null {
   return refuse(
     'TARGET_BUSY',
     `${busy.target} is being written to by ${busy.incidentId}`,
-    'Look again later, or escalate.',
+    'Try again later, or escalate.',
     { target: busy.target },
   )
 }
 
 function notPrepared({ call }: Judging): RuleAnswer | null {
-  if (!call.prepared) return refuse('NOT_PREPARED', `what ${call.tool} would do could not be found out`)
+  if (!call.prepared) return refuse('NOT_PREPARED', `what ${call.tool} would do is unknown`)
   return call.prepared.ok ? null : refuse('NOT_PREPARED', call.prepared.reason)
 }
 
-/** An undo is for the state that its write left, and no other: a later change is its author's. */
+/**
+ * Requires for an undo the state that its write left, because a later change is somebody else's.
+ */
 function undoMovedOn({ call: { prepared }, policy: { manual } }: Judging): RuleAnswer | null {
   const left = prepared?.ok ? prepared.preparation.left : undefined
   if (!manual?.isUndo || left?.isAsLeft) return null
-  return refuse('UNDO_MOVED_ON', left?.observed ?? 'what the write left could not be looked at: nothing was undone')
-}
-
-/** A person asked for this on the state that they saw: on another one it is another write. */
-function manualOnOtherState({ call, policy: { manual } }: Judging): RuleAnswer | null {
-  if (!manual || manual.stateFingerprint === fingerprint({ call })) return null
-  return refuse('STATE_CHANGED', 'the state changed since a person asked for this: nothing was done')
+  return refuse('UNDO_MOVED_ON', left?.observed ?? 'the state after the write could not be read, so nothing was undone')
 }
 
 /**
- * People agreed, and a host whose VMs would start elsewhere may be alive: before they agree, the
- * question says so.
+ * Requires for a person's own write the state that the person saw, because on another state it is
+ * another write.
+ */
+function manualOnOtherState({ call, policy: { manual } }: Judging): RuleAnswer | null {
+  if (!manual || manual.stateFingerprint === fingerprint({ call })) return null
+  return refuse('STATE_CHANGED', 'the state changed since a person requested this write, so nothing was done')
+}
+
+/**
+ * Checks, after people agreed, that a host whose VMs would start elsewhere is not alive. Before,
+ * the request for approval itself states that.
  */
 function hostMayRun({ call: { prepared }, policy: { approval }, nowMs }: Judging): RuleAnswer | null {
   const deaths = prepared?.ok ? (prepared.preparation.deaths ?? []) : []
   const bar = approval && whyNotDead(deaths, approval.hostIsOff ?? [], nowMs)
   if (!bar) return null
-  const hint = 'Look at the host again; nothing of it may be started elsewhere before that is settled.'
+  const hint = 'Read the host again. Until its state is certain, no VM of it may start elsewhere.'
   return refuse(bar.code, bar.reason, hint, { hosts: bar.hosts })
 }
 
-/** People agreed to exactly this action on exactly this state; on another they are asked again. */
+/**
+ * Runs what people approved: this action on this state. About a changed state people are asked
+ * again.
+ */
 function approved(judging: Judging): RuleAnswer | null {
   const { call, digest, policy } = judging
   const { approval } = policy
@@ -155,7 +170,7 @@ function approved(judging: Judging): RuleAnswer | null {
   if (isSameAction && approval.stateFingerprint === fingerprint({ call })) {
     return siteAsksMore(judging) ?? run('APPROVED', `approved (${approval.id})`)
   }
-  return ask('DRIFT', 'the platform changed since this was approved: it is asked again for what is there now')
+  return ask('DRIFT', 'the platform changed since the approval, so a new approval is needed')
 }
 
 function placeAsks({ call: { prepared }, facts }: Judging): RuleAnswer | null {
@@ -164,8 +179,8 @@ function placeAsks({ call: { prepared }, facts }: Judging): RuleAnswer | null {
 }
 
 /**
- * A look that would wake somebody, and that a tool takes unasked: named once, and a second ask is
- * heard.
+ * Names, once, a tool that needs no approval in place of a read that would wake somebody. A second
+ * request for the read is put to people.
  */
 function answeredUnasked({ call, facts, digest, resolved, state, policy }: Judging): RuleAnswer | null {
   if (!resolved.command || policy.manual || facts.command?.form !== 'argv') return null
@@ -183,8 +198,8 @@ function answeredUnasked({ call, facts, digest, resolved, state, policy }: Judgi
   const valid = `${free.tool} ${JSON.stringify({ on, ...free.arguments })}`
   return refuse(
     'FREE_TOOL',
-    `a person would be asked about this command (${resolved.command.reason}), and ${free.tool} looks unasked`,
-    `Call ${valid}. Send ${call.tool} again only where that does not tell enough.`,
+    `this command requires approval (${resolved.command.reason}), and ${free.tool} needs no approval`,
+    `Call ${valid}. Send ${call.tool} again only if that is not enough.`,
     { suggested: valid },
   )
 }
@@ -198,13 +213,14 @@ function reversibleAndNear(judging: Judging): RuleAnswer | null {
   const vicinity = policy.vicinity.map(resourceKey)
   const isNear = resolved.targets.every((target) => vicinity.includes(resourceKey(target)))
   if (facts.risk !== 'low' || !facts.reversible || !isNear) return null
-  // Where that alone is not enough, people may have agreed to it beforehand.
+  // Uses a grant at the level `propose`, where it is not enough that the write is reversible and
+  // near.
   const agreed = policy.trust?.level === 'propose' ? granted(judging) : null
-  return agreed ?? run('REVERSIBLE_NEAR', "reversible, and on the incident's own resource or next to it")
+  return agreed ?? run('REVERSIBLE_NEAR', "reversible, and on the incident's own resource or a neighbour")
 }
 
 function granted({ call, facts, digest, policy }: Judging): RuleAnswer | null {
-  // A grant was given for what the agent does.
+  // Applies a grant only to the agent's writes.
   if (policy.manual || !isGrantable(facts)) return null
   const grant = policy.grants.find(
     (each) =>
@@ -219,7 +235,10 @@ function fingerprint({ call: { prepared } }: Pick<Judging, 'call'>): string | nu
   return prepared?.ok ? prepared.preparation.stateFingerprint : null
 }
 
-/** Code marks the tools, and the floor holds: high and critical ones ask every time. */
+/**
+ * Whether a tool can be granted: code marks it, and its risk is not high or critical, about which
+ * people are always asked.
+ */
 export function isGrantable({ grantable, risk, command }: ToolFacts): boolean {
   return grantable === true && command === undefined && (risk === 'low' || risk === 'medium')
 }
@@ -232,7 +251,7 @@ const riskCode = {
   critical: 'RISK_CRITICAL',
 } as const
 
-/** Nothing but looking is allowed until the last write was looked at, however often it is tried. */
+/** Allows nothing but reads until the last write is verified. */
 export function blockedByVerification(open: OpenWrite): RuleAnswer {
   const targets = open.targets.map(resourceKey)
   return refuse(

@@ -4,33 +4,33 @@ import { defaultSourcesDirectory, findCredentialTrouble } from './credentials.ts
 import { SourceError } from './kind.ts'
 import { endViewOf } from './kubernetes/kept.ts'
 
-/** Failures in a row after which a source is left alone, and for how long. */
+/** Number of failures in a row after which a source gets no requests, and for how long. */
 const failuresToRest = 5
 const restMs = 30_000
-/** Requests to one source at once: a storm of incidents is no load test. */
+/** Parallel requests to one source, so that a storm of incidents does not overload it. */
 const maxAtOnce = 8
 
 type State = {
-  /** In a row. */
+  /** Failures in a row. */
   failures: number
   restsUntilMs: number
   atOnce: number
   lastOkMs: number | null
   lastError: string | null
-  /** It was left alone, and has not answered since. */
+  /** True from the time when the source began to rest until its next response. */
   isAway: boolean
 }
 
-/** A source that is left alone after failures in a row, or that answers after that. */
+/** A source that gets no requests after failures in a row, or that responds again after that. */
 export type SourceChange = { source: string; is: 'away'; because: string } | { source: string; is: 'back' }
 
-/** How the sources did, as this process saw them. */
+/** The state of each source, as observed by this process. */
 export type SourceStates = {
   byName: Map<string, State>
-  /** For answering sources: what people should know of each. */
+  /** Warnings for people about sources that respond, by the source's name. */
   warnings: Map<string, string | null>
   report: (change: SourceChange) => void
-  /** The only one whose files a source may name. */
+  /** The only directory from which files of sources are read. */
   directory: string
 }
 
@@ -39,7 +39,7 @@ export const newSourceStates = (
   directory = defaultSourcesDirectory,
 ): SourceStates => ({ byName: new Map(), warnings: new Map(), report, directory })
 
-/** A source that was changed or removed begins as one that nobody asked. */
+/** Forgets the state of a changed or removed source, as if it had never been queried. */
 export function forgetSource({ byName, warnings }: SourceStates, name: string): void {
   byName.delete(name)
   warnings.delete(name)
@@ -72,8 +72,8 @@ export function healthOf({ byName, directory }: SourceStates, source: Source, no
 }
 
 /**
- * Asks one source by its kind's transport, eight things at once at most. After five failures in a
- * row it sends nothing for 30 s, then one request finds out.
+ * Queries one source through its kind's transport, with at most eight requests in parallel. After
+ * five failures in a row it sends nothing for 30 s, then one test request.
  */
 export function guardAsker<Request>(
   source: Source,
@@ -89,11 +89,11 @@ export function guardAsker<Request>(
       const seconds = Math.ceil((state.restsUntilMs - nowMs) / 1000)
       throw new SourceError(
         'RESTING',
-        `${source.name} failed ${failuresToRest} times (${state.lastError}); asked again in ${seconds} s`,
+        `${source.name} failed ${failuresToRest} times (${state.lastError}); Nightshift tries again in ${seconds} s`,
       )
     }
     if (state.atOnce >= maxAtOnce)
-      throw new SourceError('BUSY', `${source.name} is asked ${maxAtOnce} things already: ask again`)
+      throw new SourceError('BUSY', `${source.name} already answers ${maxAtOnce} queries: try again later`)
     state.atOnce += 1
     try {
       const answer = await send(asked)
@@ -110,16 +110,17 @@ export function guardAsker<Request>(
 }
 
 /**
- * Says once that a source is away, and once that it is back; a single failure is its health, and no
- * change.
+ * Reports once that a source is away, and once that it is back. A single failure only changes the
+ * source's health.
  */
 function reportChanges(source: string, state: State, { byName, report }: SourceStates): () => void {
   return () => {
-    // An answer that comes in after the source was changed is about another one.
+    // Ignores a response that arrives after the source was changed, because it is about the old
+    // source.
     if (byName.get(source) !== state) return
     if (!state.isAway && state.failures >= failuresToRest) {
       state.isAway = true
-      report({ source, is: 'away', because: state.lastError ?? 'it gave no answer' })
+      report({ source, is: 'away', because: state.lastError ?? 'it did not answer' })
     } else if (state.isAway && state.failures === 0) {
       state.isAway = false
       report({ source, is: 'back' })
@@ -131,7 +132,7 @@ function noteAnswer(state: State): void {
   Object.assign(state, { failures: 0, restsUntilMs: 0, lastOkMs: Date.now(), lastError: null })
 }
 
-/** What the server refused was the query's fault, or is not ours to read: the server is well. */
+/** A refused query, or a page that may not be read, does not count as a failure of the server. */
 function noteFailure(state: State, error: unknown): void {
   if (!(error instanceof SourceError) || error.code === 'BUSY') return
   if (error.code === 'REJECTED' || error.code === 'FORBIDDEN') {

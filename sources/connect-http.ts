@@ -6,14 +6,14 @@ import { addCommand, readSentWith } from './credentials.ts'
 import { type AskSource, type PageAnswer, SourceError, type SourceErrorCode, type SourceRequest } from './kind.ts'
 
 /**
- * The most bytes of one answer. A query with more is to be narrowed, not cut: half a series is no
- * evidence.
+ * The most bytes of one response. A larger response is refused and not cut, because half a series
+ * is no evidence.
  */
 const maxAnswerBytes = 4_000_000
 
 /**
- * Speaks HTTP with a source: with its credential, read at each request and kept in this process,
- * within its time and an answer's bounds. Follows no redirect.
+ * Sends HTTP requests to a source, within limits of time and size. Reads the source's credential
+ * for each request and keeps it in this process. Follows no redirects.
  */
 export const connectHttp =
   (source: Source, directory: string): AskSource =>
@@ -52,8 +52,8 @@ async function send(source: Source, asked: SourceRequest, directory: string): Pr
 const certificate = /CERT|SELF_SIGNED|UNABLE_TO_VERIFY|ALTNAME|UNABLE_TO_GET_ISSUER/
 
 /**
- * TLS' words where a server refuses the certificate, or its absence; in TLS 1.2 also that it shares
- * no cipher.
+ * TLS alerts of a server that refuses a client certificate or misses one; in TLS 1.2 also the alert
+ * for a missing shared cipher.
  */
 const refusedByServer = /ALERT_(?:HANDSHAKE|ACCESS_DENIED|UNKNOWN_CA|\w*CERT)/
 
@@ -62,36 +62,39 @@ function toSourceError(source: Source, error: HttpError, maxBytes: number): Sour
   const say = (code: SourceErrorCode, text: string) => new SourceError(code, `${name} ${text}`)
   const isRefused = refusedByServer.test(error.message)
   if (isRefused && certFile === null) {
-    const why = 'ended the handshake, as a server does that asks for a certificate of ours'
+    const why = 'ended the handshake: it may require a client certificate'
     return say('UNAUTHORIZED', `${why}: ${addCommand(source)} --cert FILE --key FILE`)
   }
   if (isRefused)
-    return say('UNAUTHORIZED', `refused the certificate in ${certFile}: name one whose authority it believes`)
+    return say(
+      'UNAUTHORIZED',
+      `refused the certificate in ${certFile}: give one from a certificate authority that the server trusts`,
+    )
   if (error.code === 'timeout')
     return say(
       'TIMEOUT',
-      `gave no whole answer within ${timeoutSeconds} s: ask for less, or give it longer (--timeout)`,
+      `sent no complete response within ${timeoutSeconds} s: ask for less, or allow more time (--timeout)`,
     )
   if (error.code === 'too_large')
-    return say('TOO_LARGE', `answered more than ${maxBytes / 1e6} MB: aggregate, or name fewer series`)
+    return say('TOO_LARGE', `answered with more than ${maxBytes / 1e6} MB: aggregate, or name fewer series`)
   const [code = ''] = /[A-Z_]{8,}/.exec(error.message) ?? []
   const fault = findCertificateFault({ code })
   if (fault !== null) return say('UNTRUSTED_CERTIFICATE', fault)
   if (certificate.test(error.message))
     return say('UNTRUSTED_CERTIFICATE', 'has a certificate that is not trusted: set its caFile')
-  if (error.code === 'refused_address') return say('UNREACHABLE', 'is at an address that is refused by policy')
+  if (error.code === 'refused_address') return say('UNREACHABLE', 'has an address to which Nightshift may not connect')
   if (error.code === 'protocol') {
-    // With TLS 1.3 some servers say nothing of a certificate: they hang up.
-    const own = certFile === null ? 'asks for a certificate of ours (--cert, --key)' : `does not believe ${certFile}`
-    const perhaps = source.url.startsWith('https:') ? `; a server that ${own} does so, too` : ''
-    return say('BAD_ANSWER', `answered something that is not HTTP, or broke off${perhaps}`)
+    // With TLS 1.3, some servers close the connection without an alert about the certificate.
+    const own = certFile === null ? 'requires a client certificate (--cert, --key)' : `does not accept ${certFile}`
+    const perhaps = source.url.startsWith('https:') ? `; a server that ${own} also sends such responses` : ''
+    return say('BAD_ANSWER', `sent a response that is not HTTP or not complete${perhaps}`)
   }
   return say('UNREACHABLE', 'cannot be reached')
 }
 
 /**
- * Some servers repeat a request's headers: neither text nor value leaves this function with the
- * credential.
+ * Removes the credential from text and value of a response, because some servers repeat the headers
+ * of the request.
  */
 function readAnswer(
   source: Source,
@@ -103,11 +106,12 @@ function readAnswer(
   const text = hide.text(Buffer.from(body).toString('utf8'))
   const type = headers['content-type'] ?? ''
   if (status >= 300 && status < 400)
-    throw new SourceError('REDIRECT', `${name} redirects: set its address to where it really is`)
-  // A page that says 400 is what was asked for.
+    throw new SourceError('REDIRECT', `${name} answers with a redirect: set the address to which the redirect points`)
+  // Treats status 400 as a normal response if a page was requested, because the page may itself
+  // have this status.
   const refused = accept === 'page' && status === 400 ? null : findRefusal(source, { status, text }, hide)
   if (refused) throw refused
-  // A gateway that says that the server behind it is not there is no page of that server.
+  // An error page of a gateway is not a page of the server behind the gateway.
   if (accept === 'page' && status !== 502 && status !== 504) return readPage(name, { status, type, text }, hide)
   if (status === 400 || status === 422)
     throw new SourceError('REJECTED', `${name} refused the query: ${errorIn(text, hide)}`)
@@ -116,18 +120,21 @@ function readAnswer(
   if (!/json/.test(type)) {
     throw new SourceError(
       'BAD_ANSWER',
-      `${name} answered ${nameType(type)} instead of JSON: is that the address of its API?`,
+      `${name} answered with ${nameType(type)} instead of JSON: is this the address of its API?`,
     )
   }
   return parseJson(name, text, hide)
 }
 
-/** Words of Loki, Mimir, Cortex, Tempo (401) and VictoriaLogs (400) on a tenant's form. */
+/** Errors of Loki, Mimir, Cortex, Tempo (401) and VictoriaLogs (400) about the tenant. */
 const aboutTenant = /\b(?:no org id|multiple org ids|cannot obtain tenant?id)\b/i
-/** What VictoriaMetrics says (400) of a path that it does not serve. */
+/** VictoriaMetrics' error (400) for an unknown path. */
 const unknownPath = /requestURI: .*unsupported path requested/s
 
-/** The refused part, the asker or the tenant: what to set. Null: neither. */
+/**
+ * Returns an error that names the refused path, credential or tenant, and what to set. Null if the
+ * response matches none of these refusals.
+ */
 function findRefusal(
   source: Source,
   { status, text }: { status: number; text: string },
@@ -138,7 +145,7 @@ function findRefusal(
   const isAboutWho = status === 401 || status === 403
   if ((isAboutWho || status === 400) && aboutTenant.test(text)) {
     const words = `(${status}: ${errorIn(text, hide)})`
-    const why = tenants.length > 0 ? `refused the tenant ${tenants.join(', ')} ${words}` : `wants a tenant ${words}`
+    const why = tenants.length > 0 ? `refused the tenant ${tenants.join(', ')} ${words}` : `requires a tenant ${words}`
     const header = /org id/i.test(text) ? 'X-Scope-OrgID' : 'AccountID'
     return new SourceError(
       'NO_TENANT',
@@ -146,12 +153,12 @@ function findRefusal(
     )
   }
   if (status === 400 && unknownPath.test(text)) {
-    const perhaps = `a cluster of VictoriaMetrics has the tenant in it, as ${new URL(source.url).origin}/select/0/prometheus`
-    return new SourceError('BAD_ANSWER', `${name} knows no such path: is its address right? ${perhaps}`)
+    const perhaps = `a VictoriaMetrics cluster has the tenant in its address, such as ${new URL(source.url).origin}/select/0/prometheus`
+    return new SourceError('BAD_ANSWER', `${name} does not have this path: is the source's address right? ${perhaps}`)
   }
-  // nginx says it within HTTP.
+  // nginx reports a TLS problem in an HTTP response.
   if (status === 400 && /SSL certificate/.test(text)) {
-    const why = certFile === null ? 'asks for a certificate of ours' : `refused the certificate in ${certFile}`
+    const why = certFile === null ? 'requires a client certificate' : `refused the certificate in ${certFile}`
     const remedy = addCommand({ ...source, certFile: null, keyFile: null })
     return new SourceError('UNAUTHORIZED', `${name} ${why}: ${remedy} --cert FILE --key FILE`)
   }
@@ -162,13 +169,10 @@ function findRefusal(
     return new SourceError('UNAUTHORIZED', `${name} ${why}: ${addCommand(source)} --credential REF`)
   }
   const tenant = tenants.length > 0 ? `, or may not read the tenant ${tenants.join(', ')}` : ''
-  return new SourceError(
-    'UNAUTHORIZED',
-    `${name} refused the credential (${status}): renew what its credential refers to${tenant}`,
-  )
+  return new SourceError('UNAUTHORIZED', `${name} refused the credential (${status}): renew the credential${tenant}`)
 }
 
-/** A page as it is, whatever its status: what a health page says with 503 is what is asked for. */
+/** Reads a page with any status, because a health page may have the status 503. */
 function readPage(
   name: string,
   { status, type, text }: { status: number; type: string; text: string },
@@ -177,10 +181,10 @@ function readPage(
   if (/[/+]json\b/i.test(type)) return { status, json: parseJson(name, text, hide) }
   if (/^text\/|[/+](?:xml|yaml|x-ndjson|openmetrics-text)\b/i.test(type) || (type === '' && !text.includes('\0')))
     return { status, text: text.replaceAll('\0', '\u{fffd}') }
-  throw new SourceError('BAD_ANSWER', `${name} answered ${nameType(type)}, which is neither JSON nor text`)
+  throw new SourceError('BAD_ANSWER', `${name} answered with ${nameType(type)}, which is neither JSON nor text`)
 }
 
-/** Types that are shown by name. What a server makes up is its own text, and may be anything. */
+/** Content types that a message may name. Other content types are untrusted text of the server. */
 const shownTypes = [
   ...['text/html', 'text/plain', 'text/css', 'text/csv', 'text/event-stream', 'text/javascript', 'text/xml'],
   ...['application/json', 'application/javascript', 'application/octet-stream', 'application/pdf', 'application/xml'],
@@ -200,18 +204,18 @@ function parseJson(name: string, text: string, hide: CredentialHider): unknown {
   try {
     parsed = JSON.parse(text)
   } catch {
-    throw new SourceError('BAD_ANSWER', `${name} answered JSON that does not parse`)
+    throw new SourceError('BAD_ANSWER', `${name} answered with invalid JSON`)
   }
   return hide.value(parsed)
 }
 
-/** The reason that a server of this family gives, as plain text of one line. */
+/** Returns the reason that the server gives in its error, as plain text on one line. */
 function errorIn(text: string, hide: CredentialHider): string {
   try {
     const { error } = JSON.parse(text) as { error?: unknown }
     if (typeof error === 'string') return hide.text(error).replace(/\s+/g, ' ').slice(0, 300)
   } catch {
-    // It is text then.
+    // Treats a response that is not JSON as text.
   }
   return text.replace(/\s+/g, ' ').trim().slice(0, 200) || 'without a reason'
 }

@@ -6,22 +6,22 @@ import { isBasicPair, minCredentialCharacters } from '../domain/hidden-credentia
 import { isReference, listReferences, type Source } from '../domain/source.ts'
 import { SourceError } from './kind.ts'
 
-/** A source's files: read below one directory alone, which the API's environment names. */
+/** The default of the only directory from which files of sources are read. */
 
 export const defaultSourcesDirectory = '/run/nightshift-api/sources'
 
 type Named = Omit<Source, 'createdBy' | 'createdAt'>
 
-/** What a request to a source is sent with. `secrets`: what of it no answer may show. */
+/** Credentials of a request to a source. `secrets` are the texts that no response may show. */
 type SentWith = {
   headers: Record<string, string>
-  /** PEM of the authorities that its server is believed by, instead of those of the system. */
+  /** PEM of the certificate authorities that replace the system's authorities for this server. */
   ca: string | null
   client: { cert: string; key: string } | null
   secrets: string[]
 }
 
-/** All that a source is asked with, read now. Throws SourceError. */
+/** Reads headers, credential and certificates for one request. Throws SourceError. */
 export function readSentWith(source: Named, directory: string): SentWith {
   const { credential, headers, caFile } = source
   try {
@@ -56,8 +56,8 @@ const usualPorts = { postgres: 5_432, mysql: 3_306 } as const
 const loopback = /^(?:localhost|127\.\d+\.\d+\.\d+|\[::1\])$/
 
 /**
- * A database source's server, with its credential's login. Unless an option says so, only one on
- * this machine is spoken with in the clear. Throws SourceError.
+ * Reads the address of a database server and the login from the source's credential. Allows an
+ * unencrypted connection only to this machine, unless an option permits more. Throws SourceError.
  */
 export function readLogin(source: Named, directory: string): DatabaseServer {
   const { credential, caFile, options, url, timeoutSeconds } = source
@@ -69,7 +69,9 @@ export function readLogin(source: Named, directory: string): DatabaseServer {
     const secret = readRef(credential, directory)
     const [user = '', password = ''] = secret.split(/:(.*)/s)
     if (user === '' || password.length < minCredentialCharacters)
-      throw new NoCredential(`${credential} holds no user:password with ${minCredentialCharacters} characters at least`)
+      throw new NoCredential(
+        `${credential} must contain user:password of at least ${minCredentialCharacters} characters`,
+      )
     return {
       dialect,
       host: hostname.replace(/^\[|\]$/g, ''),
@@ -86,7 +88,9 @@ export function readLogin(source: Named, directory: string): DatabaseServer {
   }
 }
 
-/** Elasticsearch takes `id:key` in base64, as for Basic; InfluxDB plain `user:password`. */
+/**
+ * Elasticsearch expects `id:key` in base64, like Basic. InfluxDB expects `user:password` unencoded.
+ */
 function toAuthorization(scheme: Named['scheme'], secret: string): string {
   const isPair = isBasicPair(secret)
   const sent = scheme ?? (isPair ? 'Basic' : 'Bearer')
@@ -95,20 +99,20 @@ function toAuthorization(scheme: Named['scheme'], secret: string): string {
 }
 
 /**
- * Throws NoCredential where certificate and key are none, not each other's, or the certificate has
- * ended.
+ * Reads the client certificate and its key. Throws NoCredential if they are invalid or do not
+ * match, or if the certificate has expired.
  */
 function readClientCertificate({ certFile, keyFile }: Named, directory: string): SentWith['client'] {
   if (certFile === null || keyFile === null) return null
   const [cert, key] = [readAuthorities(certFile, directory), readRef(`file:${keyFile}`, directory)]
-  const certificate = readPem(
-    () => new X509Certificate(cert),
-    `the file ${certFile} holds no certificate that can be read`,
-  )
-  const own = readPem(() => createPrivateKey(key), `the file ${keyFile} holds no key (PEM, without a password)`)
+  const certificate = readPem(() => new X509Certificate(cert), `the file ${certFile} has no readable certificate`)
+  const own = readPem(() => createPrivateKey(key), `the file ${keyFile} has no key (PEM, without a password)`)
   if (!certificate.checkPrivateKey(own)) throw new NoCredential(`${keyFile} is not the key of ${certFile}`)
   if (Date.parse(certificate.validTo) < Date.now())
-    throw new NoCredential(`the certificate in ${certFile} ended on ${certificate.validTo}: renew it`, true)
+    throw new NoCredential(
+      `the certificate in ${certFile} expired on ${certificate.validTo}: renew the certificate`,
+      true,
+    )
   return { cert, key }
 }
 
@@ -121,8 +125,8 @@ function readPem<T>(read: () => T, otherwise: string): T {
 }
 
 /**
- * The reason why a source is not asked: what it names is absent, or not to be read. Null: nothing
- * is in the way.
+ * Returns why a source cannot be queried: a named file or variable is absent or unreadable. Null if
+ * the source is ready.
  */
 export function findCredentialTrouble(source: Named, directory: string): { isAbsent: boolean; text: string } | null {
   try {
@@ -134,7 +138,10 @@ export function findCredentialTrouble(source: Named, directory: string): { isAbs
   }
 }
 
-/** References whose text, or their file with the end of its line, has one of these SHA-256. */
+/**
+ * Lists the references whose text has one of these SHA-256 digests, or whose file has it with its
+ * final line break.
+ */
 export function findKnown(source: Named, directory: string, digests: readonly string[]): string[] {
   return listReferences(source).filter((reference) => {
     const secret = readRef(reference, directory)
@@ -145,7 +152,7 @@ export function findKnown(source: Named, directory: string, digests: readonly st
   })
 }
 
-/** What moves the files of a source to where they may be read, for the shell of the API's host. */
+/** Builds the shell command that moves a source's files to the allowed directory. */
 function moveCommand(source: Named, directory: string): string {
   const isOutside = (file: string) => !file.startsWith(`${directory}/`)
   const moved = (file: string) => (isOutside(file) ? posix.join(directory, posix.basename(file)) : file)
@@ -172,7 +179,7 @@ function moveCommand(source: Named, directory: string): string {
   return `${files.length > 0 ? `mv ${files.map(quote).join(' ')} ${quote(`${directory}/`)} && ` : ''}${command}`
 }
 
-/** What adds a source as it is, for a shell. */
+/** Builds the shell command that adds this source. */
 export function addCommand({ name, kind, url, timeoutSeconds, options, headers, ...rest }: Named): string {
   const given = {
     credential: rest.credential,

@@ -9,29 +9,32 @@ import type { Silence } from '../domain/silence.ts'
 import type { LastLines, ListedTarget, LogSubject, QueryVerdict, Source } from '../domain/source.ts'
 import type { StatementCounts, StatementSnapshot } from '../domain/statement-snapshot.ts'
 
-/** One request to a source, bounded by the caller: the answer by `accept`, or a SourceError. */
+/**
+ * Sends a request within limits. Returns the response in the form of `accept`, or throws
+ * SourceError.
+ */
 export type AskSource = (request: SourceRequest) => Promise<unknown>
 
 export type SourceRequest = {
   method?: 'GET' | 'POST'
-  /** Below the source's address, with its query. */
+  /** The path and query below the source's address. */
   path: string
-  /** For a POST: form fields, or a value sent as JSON. */
+  /** Form fields, or a JSON value, for a POST. */
   form?: Record<string, string>
   json?: unknown
   /**
-   * `json` by default: any other answer is refused. `page`: JSON or text, and its status is part of
-   * the answer.
+   * `json`, the default, refuses any other response. `page` accepts JSON or text with any status,
+   * and returns the status.
    */
   accept?: 'json' | 'lines' | 'text' | 'page'
-  /** The server's words, where it is no answer to a query. */
+  /** A higher limit for a large response that is not the result of a query. */
   maxBytes?: number
 }
 
-/** The answer to a request that accepts a page. */
+/** The response to a request that accepts a page. */
 export type PageAnswer = { status: number; json: unknown } | { status: number; text: string }
 
-/** Why a source gave no answer, in a closed word and a sentence that names the remedy. */
+/** The reason why a source gave no usable response, as a fixed code. */
 export type SourceErrorCode =
   | 'UNREACHABLE'
   | 'TIMEOUT'
@@ -50,7 +53,7 @@ export type SourceErrorCode =
 export class SourceError extends Error {
   override name = 'SourceError' as const
   readonly code: SourceErrorCode
-  /** The server's words with a status of no success. */
+  /** The HTTP status of the server's refusal. */
   readonly status: number | null
   constructor(code: SourceErrorCode, message: string, { status = null, ...options }: SourceErrorOptions = {}) {
     super(message, options)
@@ -62,16 +65,16 @@ export class SourceError extends Error {
 type SourceErrorOptions = ErrorOptions & { status?: number | null }
 
 /**
- * A tool's reading: a summary for the model (2 kB at most), the whole as text, and whether nothing
- * was there, where all was searched. `isPartial`: something may be missing, and the summary says
- * why; then nothing found is no evidence of absence.
+ * The result of a tool: a summary for the model (2 kB at most), the complete text, and whether
+ * nothing was found in a complete search. `isPartial`: something may be missing, and the summary
+ * says why; an empty result is then no evidence of absence.
  */
 export type ToolReading = {
   summary: Record<string, unknown>
   whole: string
   isEmpty: boolean
   isPartial?: boolean
-  /** The whole is a part of what was asked for: there was more than is read. */
+  /** The complete text is cut, because there was more than is read. */
   isCut?: boolean
 }
 
@@ -79,8 +82,8 @@ const maxRemarks = 3
 const maxRemarkCharacters = 160
 
 /**
- * A server's remarks, where they are a list: the first three texts, each on one line and cut.
- * Empty: none.
+ * Returns the first three remarks of a server, each on one line and cut. Empty if the server sent
+ * no list of remarks.
  */
 export function quoteRemarks(given: unknown): string[] {
   if (!Array.isArray(given)) return []
@@ -93,61 +96,72 @@ export function quoteRemarks(given: unknown): string[] {
 export type ReadContext = {
   nowMs: number
   options: Record<string, unknown>
-  /** When the incident began; null outside one. */
+  /** The time when the incident began. Null outside of an incident. */
   incidentBeganMs: number | null
-  /** A database server's snapshots of its statement counters, of the last eight days. */
+  /** Reads the snapshots of a database server's statement counters of the last eight days. */
   pastStatements?: () => Promise<StatementSnapshot[]>
 }
 
 /**
- * A tool of a kind of source. Judged by its arguments alone, in the kernel and again before it is
- * sent.
+ * A tool of a kind of source. A call is judged by its arguments alone: in the kernel, and again
+ * before the request is sent.
  */
 export type SourceTool<Ask = AskSource> = {
   name: string
   description: string
-  /** Offered once it is asked for: `more_tools`. */
+  /** The model gets this tool only through `more_tools`. */
   isRare?: boolean
-  /** Offered only where a source's options allow it. */
+  /** The tool is offered only if the options of a source allow it. */
   needs?: 'queries'
-  /** Incidents whose first turn offers it, by their resource's kind; absent: all. */
+  /**
+   * The kinds of resources for whose incidents the first turn offers this tool. Absent for all
+   * kinds.
+   */
   firstFor?: readonly InventoryKind[]
-  /** Where a runbook fits the incident, the first turn offers it only if the runbook names it. */
+  /**
+   * If a runbook fits the incident, the first turn offers this tool only if the runbook names it.
+   */
   isSituational?: boolean
   input: z.ZodObject
   /**
-   * It may ask a device instead, named by `on`: fields with a meaning only there, and only to a
-   * source.
+   * The tool may also read from a device that the argument `on` names. Lists the fields that only
+   * devices support, and those that only sources support.
    */
   alsoOfDevices?: { deviceFields: readonly string[]; sourceFields: readonly string[] }
   judge(args: Record<string, unknown>): QueryVerdict
-  /** Judged besides by the options of the source that is asked, before it is sent. */
+  /** Judges a call by the options of the queried source too, before the request is sent. */
   judgeAt?(args: Record<string, unknown>, options: Record<string, unknown>, source: string): QueryVerdict
-  /** Labels that the query fixes to one value: what it is about. */
+  /** Labels that the query fixes to one value, which name its subject. */
   labels(args: Record<string, unknown>): Record<string, string>
   read(ask: Ask, args: Record<string, unknown>, context: ReadContext): Promise<ToolReading>
-  /** What a summary says, in one sentence for people, without the source's name. */
+  /** Describes a summary in one sentence for people, without the source's name. */
   say(summary: Record<string, unknown>, args: Record<string, unknown>): string
 }
 
 /**
- * Parts of an investigation's context: what each asks about, and a source's words. A further part
- * is a line here.
+ * Parts of an investigation's context: for each part, its subject and what a source returns. A new
+ * part is one more line here.
  */
 export type ContextParts = {
-  /** What an alert computes, by a source that evaluates rules. */
+  /** The rule of an alert, from a source that evaluates rules. */
   rule: { subject: { name: string; labels: Record<string, string> }; found: Record<string, unknown> }
-  /** What a thing wrote last, by a source that holds logs. */
+  /** The newest log lines of a resource, from a source that holds logs. */
   lines: { subject: LogSubject; found: LastLines }
-  /** How a server of databases is, by its own source. */
+  /** The state of a database server, from the source that is this server. */
   database: { subject: Record<string, never>; found: { facts: string[] } }
-  /** A cluster's thing by its source. `name`: the cluster's; `pod`: the alert's. */
+  /**
+   * An object of a cluster, from the source that is this cluster. `name` is the object's name in
+   * the cluster, and `pod` is the pod that the alert names.
+   */
   cluster: { subject: ResourceRef & { name: string; pod: string | null }; found: { facts: string[] } }
 }
 
 export type Since = { sinceMs: number; nowMs: number }
 
-/** The parts that a kind has something to say about. Null: it holds nothing of the subject. */
+/**
+ * The context parts that a kind of source can provide. Null if the source has nothing about the
+ * subject.
+ */
 type ContextOf<Ask> = {
   [Part in keyof ContextParts]?: (
     ask: Ask,
@@ -156,50 +170,53 @@ type ContextOf<Ask> = {
   ) => Promise<ContextParts[Part]['found'] | null>
 }
 
-/** A source's knowledge: its scraped targets, or the server or cluster that it is. */
+/** Resources that a source lists: its scrape targets, or the server or cluster that it is. */
 export type ListedResources = { targets: ListedTarget[] } | { database: ListedDatabase } | { cluster: ListedCluster }
 
 export type SourceKind<Ask = AskSource> = {
   kind: string
-  /** For people: `Prometheus, VictoriaMetrics, Thanos or Mimir`. */
+  /** The name for people, such as `Prometheus, VictoriaMetrics, Thanos or Mimir`. */
   title: string
-  /** Schemes of its addresses, where neither http nor https. */
+  /** The scheme of its addresses, if it is not http or https. */
   protocol?: 'postgresql' | 'mysql'
   options: z.ZodType<Record<string, unknown>>
   /**
-   * The way to speak with it. `directory`: the only one with files for the source. `guardAsker` has
-   * limits, breaker and health.
+   * Connects to a source. `directory` is the only directory with files of sources. `guardAsker`
+   * adds limits, circuit breaker and health.
    */
   connect(source: Source, directory: string): Ask
   /**
-   * Refuses known faults before anything is asked, as a credential that a program makes. Throws
+   * Refuses known mistakes before a request is sent, such as a credential from a program. Throws
    * SourceError.
    */
   check?(source: Omit<Source, 'createdBy' | 'createdAt'>, directory: string): void
-  /** A small question that shows that the source answers, in a sentence. */
+  /** Sends a small query, and describes in a sentence that the source responds. */
   probe(ask: Ask, options: Record<string, unknown>): Promise<string>
-  /** What people should know of it though it answers, as a login that may do too much. */
+  /**
+   * Returns a warning for people about a source that responds, such as too many rights of its
+   * login.
+   */
   warn?(ask: Ask): Promise<string | null>
-  /** What may be read of it, where its options say that: for the context of an investigation. */
+  /** Lists what the source's options allow to read, for the context of an investigation. */
   allows?(options: Record<string, unknown>): Record<string, unknown> | null
   contextOf?: ContextOf<Ask>
   /**
-   * A source's list of what there is: its scraped targets, which has no authority. Null: none, or
+   * Lists the source's resources. Scrape targets have no authority. Null if the source has none, or
    * none yet.
    */
   listResources?(ask: Ask): Promise<ListedResources | null>
-  /** What it lists is kept in memory by a watch: it is asked for it each half minute. */
+  /** True if a watch keeps the list in memory. The list is then read every half minute. */
   isFollowed?: true
   /**
-   * The source is a thing of the registry, of this kind and with its name: each answer is a look at
-   * it.
+   * The source is a resource of the registry, of this kind and with its name. Each response counts
+   * as a read of this resource.
    */
   is?: InventoryKind
-  /** How a thing that it lists is now, by what is kept of it. Null: it has no such thing. */
+  /** Returns the state of a listed resource from memory. Null if the source does not know it. */
   stateOf?(ask: Ask, resource: ResourceRef & { name: string }): Promise<ResourceState | null>
   /**
-   * The page of a cluster's thing: its state now, and lines of a pod's log. Null: the cluster has
-   * no such thing.
+   * Reads an object of a cluster for its page: its present state, and lines of a pod's log. Null if
+   * the cluster has no such object.
    */
   clusterPage?: {
     now(ask: Ask, resource: ResourceRef & { name: string }, nowMs: number): Promise<ClusterNow | null>
@@ -210,29 +227,25 @@ export type SourceKind<Ask = AskSource> = {
       nowMs: number,
     ): Promise<PodLog | null>
   }
-  /** Silences there, for rules of the site's policy. */
+  /** Reads the silences of the source, for rules of the site policy. */
   readSilences?(ask: Ask): Promise<Silence[]>
-  /** A database server's state now, for its page. */
+  /** Reads the present state of a database server for its page. */
   readState?(ask: Ask): Promise<DatabaseState>
-  /** A database server's statement counters. Null: it counts none. */
+  /** Reads the statement counters of a database server. Null if it counts no statements. */
   countStatements?(ask: Ask): Promise<StatementCounts | null>
   tools: readonly SourceTool<Ask>[]
 }
 
-/**
- * A kind with a transport besides HTTP, checked against its own tools: only it knows question and
- * answer.
- */
+/** Defines a kind that uses another transport than HTTP. Types are checked within the kind. */
 export const defineSourceKind = <Ask>(kind: SourceKind<Ask>): SourceKind => kind as unknown as SourceKind
 
-/** A tool with its types checked against each other. */
+/** Defines a tool whose types are checked against each other. */
 export function defineSourceTool<Input extends z.ZodObject, Ask = AskSource>(tool: {
   name: string
   description: string
   isRare?: boolean
   needs?: SourceTool['needs'] & {}
   firstFor?: SourceTool['firstFor'] & {}
-  /** Where a runbook fits the incident, the first turn offers it only if the runbook names it. */
   isSituational?: boolean
   input: Input
   alsoOfDevices?: SourceTool['alsoOfDevices']
@@ -245,15 +258,19 @@ export function defineSourceTool<Input extends z.ZodObject, Ask = AskSource>(too
   return tool as unknown as SourceTool<Ask>
 }
 
-/** Most bytes of a summary: what a model reads of one answer. */
+/** The most bytes of a summary, which is all that the model sees of a result. */
 export const maxSummaryBytes = 2_000
 
-/** Texts whole, then shorter: a stranger's label may exceed all that is shown. */
+/**
+ * The text lengths that are tried in this order, because one untrusted label may be longer than the
+ * complete summary.
+ */
 const textLimits = [null, 160, 60, 20] as const
 
 /**
- * Drops items from the end until the summary fits; `omitted`: how many. Where not one fits, its and
- * its neighbours' texts are cut. Built a few times only, since items may be many.
+ * Drops items from the end until the summary fits; `omitted` is their number. If not even one item
+ * fits, its texts and the texts beside it are cut. Builds the summary only a few times, because
+ * there may be many items.
  */
 export function fitSummary<T>(
   items: readonly T[],
@@ -265,7 +282,7 @@ export function fitSummary<T>(
       return limit === null ? summary : (cutTexts(summary, limit) as Record<string, unknown>)
     }
     const fits = (kept: number) => Buffer.byteLength(JSON.stringify(summaryOf(kept))) <= maxSummaryBytes
-    // An item takes two bytes at least.
+    // An item takes at least two bytes.
     let [low, high] = [0, Math.min(items.length, maxSummaryBytes / 2)]
     while (low < high) {
       const middle = Math.ceil((low + high) / 2)
@@ -280,10 +297,10 @@ export function fitSummary<T>(
 export const cutText = (text: string, max: number): string =>
   text.length <= max ? text : `${text.slice(0, max - 1)}…`.toWellFormed()
 
-/** Names left of each list where not all fit. */
+/** Number of names that are kept of each list if not all fit. */
 const maxNames = 20
 
-/** Each text cut, and each list of names to its first; left-out parts are counted in place. */
+/** Cuts each text and each list of names. The number of omitted parts is written in their place. */
 function cutTexts(value: unknown, max: number): unknown {
   const cut = (text: string) => cutText(text, max)
   if (typeof value === 'string') return cut(value)

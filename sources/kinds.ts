@@ -26,33 +26,35 @@ import { loki } from './logs/loki.ts'
 import { victorialogs } from './logs/victorialogs.ts'
 import { prometheus } from './prometheus/source.ts'
 
-/** Every kind of source. A new one is a folder and a line here. */
+/** Every kind of source. A new kind is a folder and one more entry here. */
 const all: readonly SourceKind[] = [prometheus, alertmanager, victorialogs, loki, http, postgresql, mysql, kubernetes]
 
 export const sourceKinds: ReadonlyMap<string, SourceKind> = new Map(all.map((kind) => [kind.kind, kind]))
 
-/** All kinds' tools by name. Kinds with one tool share input and judge, and read each alone. */
+/**
+ * The tools of all kinds by name. Kinds with the same tool share its input and its judge, but each
+ * kind reads in its own way.
+ */
 export const sourceTools: ReadonlyMap<string, SourceTool> = new Map(
   all.flatMap(({ tools }) => tools.map((tool) => [tool.name, tool] as const)),
 )
 
-/** The kinds that serve a tool. */
 export const kindsOfTool = (name: string): string[] =>
   all.filter(({ tools }) => tools.some((tool) => tool.name === name)).map(({ kind }) => kind)
 
-/** The tools that sources of these kinds serve: what a model is offered. */
+/** Lists the tools that sources of these kinds offer to a model. */
 export function toolsOfKinds(kinds: readonly string[]): ReadonlySet<string> {
   return new Set(all.filter(({ kind }) => kinds.includes(kind)).flatMap(({ tools }) => tools.map(({ name }) => name)))
 }
 
-/** What a read would be: its source, its tool and its arguments, judged; or why there is none. */
+/** A planned read with its source, its tool and its judged arguments; or why there is none. */
 type PlannedRead =
   | { ok: true; source: Source; tool: SourceTool; args: Record<string, unknown> }
   | { ok: false; code: 'UNKNOWN_TOOL' | 'INVALID' | 'NO_SOURCE' | 'UNBOUNDED_QUERY'; reason: string }
 
 /**
- * Chooses the source and judges the query again: one that the kernel did not judge, or judged by
- * older rules, is refused here too.
+ * Chooses the source and judges the query again, so that a query that the kernel did not judge, or
+ * judged by older rules, is also refused.
  */
 export function planRead(sources: readonly Source[], toolName: string, given: Record<string, unknown>): PlannedRead {
   const serving = sources.filter(({ kind }) => kindsOfTool(toolName).includes(kind))
@@ -64,9 +66,14 @@ export function planRead(sources: readonly Source[], toolName: string, given: Re
   }
   const args = parsed.data
   if (args.on !== undefined)
-    return { ok: false, code: 'INVALID', reason: 'on names a device: ask POST /devices/{id}/calls for its log' }
+    return {
+      ok: false,
+      code: 'INVALID',
+      reason: '"on" names a device: send POST /devices/{id}/calls to read the log of a device',
+    }
   const name = typeof args.source === 'string' ? args.source : null
-  // Without a name those are meant that allow it, where a source has to.
+  // If the call names no source and the tool needs permission, only sources whose options allow it
+  // are considered.
   const allowing = tool.needs ? serving.filter(({ name: each, options }) => tool.judgeAt?.(args, options, each).ok) : []
   const unnamed = allowing.length > 0 ? allowing : serving
   const named = name === null ? unnamed : serving.filter((each) => each.name === name)
@@ -79,25 +86,29 @@ export function planRead(sources: readonly Source[], toolName: string, given: Re
       reason: name === null ? `no source serves ${toolName}` : `there is no source ${name}: ${names || 'none'}`,
     }
   if (other)
-    return { ok: false, code: 'NO_SOURCE', reason: `several sources serve this: name one with source (${names})` }
+    return {
+      ok: false,
+      code: 'NO_SOURCE',
+      reason: `several sources serve ${toolName}: name one with source (${names})`,
+    }
   const verdict = tool.judge(args)
   if (!verdict.ok) return { ok: false, code: 'UNBOUNDED_QUERY', reason: verdict.reason }
-  // Several kinds may serve a tool: the source's own kind reads it.
+  // If several kinds have the tool, the kind of the chosen source reads.
   const own = sourceKinds.get(source.kind)?.tools.find((each) => each.name === toolName) ?? tool
   const atSource = own.judgeAt?.(args, source.options, source.name)
   if (atSource && !atSource.ok) return { ok: false, code: 'UNBOUNDED_QUERY', reason: atSource.reason }
   return { ok: true, source, tool: own, args }
 }
 
-/** The kind of a source, and how it is asked. Throws SourceError. */
+/** Returns a source's kind and its connection. Throws SourceError. */
 function openSource(source: Source, states: SourceStates): { kind: SourceKind; ask: AskSource } {
   const kind = sourceKinds.get(source.kind)
   if (!kind)
-    throw new SourceError('BAD_ANSWER', `${source.kind} is no kind of source: ${[...sourceKinds.keys()].join(', ')}`)
+    throw new SourceError('BAD_ANSWER', `${source.kind} is not a kind of source: ${[...sourceKinds.keys()].join(', ')}`)
   return { kind, ask: guardAsker(source, states, kind.connect(source, states.directory)) }
 }
 
-/** Reads what was planned. Throws SourceError. */
+/** Carries out a planned read. Throws SourceError. */
 export async function readSource(
   { source, tool, args }: Extract<PlannedRead, { ok: true }>,
   states: SourceStates,
@@ -108,16 +119,16 @@ export async function readSource(
 }
 
 /**
- * Any failure of the reading code on a stranger's answer, such as a parser that gives up, is a bad
- * answer.
+ * Converts any failure while an untrusted response is read, such as a parser's error, to
+ * `BAD_ANSWER`.
  */
 function rethrow(error: unknown): never {
   const isOfAnswer = error instanceof z.ZodError || error instanceof RangeError || error instanceof TypeError
-  if (isOfAnswer) throw new SourceError('BAD_ANSWER', 'it answered in a shape that cannot be read', { cause: error })
+  if (isOfAnswer) throw new SourceError('BAD_ANSWER', 'the response cannot be read', { cause: error })
   throw error
 }
 
-/** Asks a source something small: how it answered in a sentence, or throws SourceError. */
+/** Sends a small query to a source. Describes the response in a sentence, or throws SourceError. */
 export async function probeSource(source: Source, states: SourceStates): Promise<string> {
   const { kind, ask } = openSource(source, states)
   const said = await kind.probe(ask, source.options).catch(rethrow)
@@ -125,7 +136,10 @@ export async function probeSource(source: Source, states: SourceStates): Promise
   return warning === null ? said : `${said}; ${warning}`
 }
 
-/** A source's list; null where its kind has none, or it has none. Throws SourceError. */
+/**
+ * Reads the resources that a source lists. Null if its kind lists none, or the source has none.
+ * Throws SourceError.
+ */
 export async function listResources(source: Source, states: SourceStates): Promise<ListedResources | null> {
   const { kind, ask } = openSource(source, states)
   const listed = (await kind.listResources?.(ask).catch(rethrow)) ?? null
@@ -133,7 +147,7 @@ export async function listResources(source: Source, states: SourceStates): Promi
   return listed
 }
 
-/** What people should know of a source though it answers; Health says it from then on. */
+/** Stores a warning about a source that responds. Health shows the warning from then on. */
 async function warn(source: Source, states: SourceStates): Promise<string | null> {
   const { kind, ask } = openSource(source, states)
   if (!kind.warn) return null
@@ -142,19 +156,25 @@ async function warn(source: Source, states: SourceStates): Promise<string | null
   return warning
 }
 
-/** A source's silences; null where its kind has none. Throws SourceError. */
+/** Reads the silences of a source. Null if its kind has none. Throws SourceError. */
 export async function readSilences(source: Source, states: SourceStates): Promise<Silence[] | null> {
   const { kind, ask } = openSource(source, states)
   return (await kind.readSilences?.(ask).catch(rethrow)) ?? null
 }
 
-/** A source's server now; null where its kind has no such state. Throws SourceError. */
+/**
+ * Reads the present state of a source's database server. Null if its kind has no such state. Throws
+ * SourceError.
+ */
 export async function readDatabaseState(source: Source, states: SourceStates): Promise<DatabaseState | null> {
   const { kind, ask } = openSource(source, states)
   return (await kind.readState?.(ask).catch(rethrow)) ?? null
 }
 
-/** A listed thing now; null if its kind does not say, or lacks it. Throws SourceError. */
+/**
+ * Reads the present state of a listed resource. Null if the source's kind has no state, or does not
+ * know the resource. Throws SourceError.
+ */
 export async function readStateOf(
   source: Source,
   resource: ResourceRef & { name: string },
@@ -167,8 +187,8 @@ export async function readStateOf(
 type NamedResource = ResourceRef & { name: string }
 
 /**
- * A cluster's thing now, for its page; null where the source is no cluster, or lacks it. Throws
- * SourceError.
+ * Reads an object of a cluster for its page. Null if the source is not a cluster, or lacks the
+ * object. Throws SourceError.
  */
 export async function readClusterNow(
   source: Source,
@@ -179,7 +199,10 @@ export async function readClusterNow(
   return (await kind.clusterPage?.now(ask, resource, Date.now()).catch(rethrow)) ?? null
 }
 
-/** The newest lines of a workload's pod; null without such a workload. Throws SourceError. */
+/**
+ * Reads the newest log lines of a workload's pod. Null if there is no such workload. Throws
+ * SourceError.
+ */
 export async function readPodLog(
   source: Source,
   resource: NamedResource,
@@ -190,21 +213,23 @@ export async function readPodLog(
   return (await kind.clusterPage?.log(ask, resource, question, Date.now()).catch(rethrow)) ?? null
 }
 
-/** A source's statement counters; null where its server counts none. Throws SourceError. */
+/** Reads the statement counters of a source. Null if its server counts none. Throws SourceError. */
 export async function countStatements(source: Source, states: SourceStates): Promise<StatementCounts | null> {
   const { kind, ask } = openSource(source, states)
   return (await kind.countStatements?.(ask).catch(rethrow)) ?? null
 }
 
-/** Sources that one part of a context asks, and how far back it looks. */
+/**
+ * The most sources that are queried for one part of a context, and the time range in milliseconds.
+ */
 const maxAsked = { rule: 10, lines: 3, database: 3, cluster: 1 }
 const contextMs = 3_600_000
 
 type Told<Found> = (Found & { source: string }) | { source: string; notRead: string }
 
 /**
- * The sources' words on one part of a context, asked at once. A silent one is one line that says
- * why; an empty one is left out.
+ * Reads one part of a context from all sources in parallel. A source that does not respond becomes
+ * one line with the reason. An empty source is left out.
  */
 export async function readContext<Part extends keyof ContextParts>(
   part: Part,

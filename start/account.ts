@@ -7,7 +7,10 @@ export interface Account {
   gid: number
 }
 
-/** PostgreSQL's user when root starts it: `postgres`, created if absent, else `nobody`. */
+/**
+ * Returns the user that runs PostgreSQL if root starts it: `postgres`, which is created if absent,
+ * or else `nobody`.
+ */
 export function unprivilegedAccount(): Account {
   const existing = accountNamed('postgres')
   if (existing) return existing
@@ -15,7 +18,7 @@ export function unprivilegedAccount(): Account {
   const account = accountNamed('postgres') ?? accountNamed('nobody')
   if (account) return account
   throw new Error(
-    'PostgreSQL does not run as root, and there is no user "postgres" to run it as. Create one (useradd --system postgres), start as another user, or set DATABASE_URL.',
+    'PostgreSQL does not run as root, and this machine has no user "postgres". Create that user (useradd --system postgres), start as another user, or set DATABASE_URL.',
   )
 }
 
@@ -27,19 +30,19 @@ function accountNamed(name: string): Account | undefined {
   return fields && { uid: Number(fields[2]), gid: Number(fields[3]) }
 }
 
-/** May it go into this directory? */
+/** Returns whether the account may enter this directory. */
 export function canEnter(dir: string, account: Account): boolean {
   return spawnSync('test', ['-x', dir], { ...account, cwd: '/' }).status === 0
 }
 
-/** Can it run this program? */
+/** Returns whether the account can run this program. */
 export function runsAs(program: string, account: Account): boolean {
   return spawnSync(program, ['--version'], { ...account, cwd: '/', stdio: 'ignore' }).status === 0
 }
 
 /**
- * A directory for what cannot be kept beside a state directory, which is closed to the user who
- * works in it.
+ * Creates a directory for files that another user needs. The state directory is closed to that
+ * user, so the files cannot be near it.
  */
 export function makePrivateDirectory(stateDir: string): string {
   mkdirSync('/var/lib/nightshift', { recursive: true, mode: 0o755 })

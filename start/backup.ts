@@ -14,7 +14,10 @@ const maxOutputBytes = 1_000_000
 const dumpName = 'database.dump'
 const manifestName = 'manifest.json'
 
-/** A backup's facts: read in the dumped snapshot, so that both are of one moment. */
+/**
+ * The facts of a backup. They are read in the snapshot that is dumped, so that dump and facts are
+ * of the same moment.
+ */
 const manifest = z.object({
   format: z.literal(1),
   nightshift: z.string(),
@@ -27,15 +30,15 @@ const manifest = z.object({
 })
 export type BackupManifest = z.infer<typeof manifest>
 
-/** Why a backup was not made or is not restored, in one sentence, and what helps. */
+/** The reason why a backup was not made or is not restored, in one sentence, with the remedy. */
 export class BackupError extends Error {
   override name = 'BackupError' as const
 }
 
 /**
- * Dumps the database of this address into a fresh folder below `directory`, beside a manifest.
- * Nothing has to stop: the dump is one snapshot, and the manifest is read in it. The folder gets
- * its name when whole; it is as secret as the database.
+ * Dumps the database into a new folder below `directory`, with a manifest next to the dump. No
+ * process has to stop, because the dump is one snapshot, and the manifest is read in the same
+ * snapshot. The folder gets its name when it is complete. It is as secret as the database.
  */
 export async function backUp(
   databaseUrl: string,
@@ -67,14 +70,23 @@ export async function backUp(
   }
 }
 
+/**
+ * Explains that this login does not own the database; the services' login, for example, may only
+ * read and append.
+ */
+export const notItsOwner = (login: string): string =>
+  `The login ${login} does not own this database: give DATABASE_URL the login that the migrations run as.`
+
 const nameOf = (at: string) => `nightshift-${at.replace(/\.\d+/, '').replaceAll(/[-:]/g, '')}`
 
 async function describeDatabase(client: pg.Client): Promise<Omit<BackupManifest, 'dump'>> {
-  const { rows: there } = await client.query<{ there: boolean }>(
-    "select to_regclass('kysely_migration') is not null and to_regclass('audit_head') is not null as there",
-  )
-  if (!there[0]?.there)
+  const { rows: found } = await client.query<{ there: boolean; owns: boolean; login: string }>(`
+    select to_regclass('kysely_migration') is not null and to_regclass('audit_head') is not null as there,
+      pg_has_role(relowner, 'usage') as owns, current_user as login
+    from (values (to_regclass('audit_head'))) as wanted (oid) left join pg_class using (oid)`)
+  if (!found[0]?.there)
     throw new BackupError('This database holds no Nightshift of 0.2.0 or later: correct DATABASE_URL.')
+  if (!found[0].owns) throw new BackupError(notItsOwner(found[0].login))
   const { rows } = await client.query<{ text: string }>(`
     select jsonb_build_object(
       'at', to_char(clock_timestamp() at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'),
@@ -86,25 +98,25 @@ async function describeDatabase(client: pg.Client): Promise<Omit<BackupManifest,
 }
 
 /**
- * Reads a backup and holds its dump against its manifest. Throws a BackupError for no backup, or an
- * altered or cut one.
+ * Reads a backup and checks its dump against its manifest. Throws a BackupError if the folder is
+ * not a backup, or if the backup was altered or cut.
  */
 export async function readBackup(path: string): Promise<{ manifest: BackupManifest; dump: string }> {
   const text = await readFile(join(path, manifestName), 'utf8').catch(() => null)
-  if (text === null) throw new BackupError(`${path} is no backup: it holds no ${manifestName}.`)
+  if (text === null) throw new BackupError(`${path} is not a backup: it has no ${manifestName}.`)
   let said: unknown
   try {
     said = JSON.parse(text)
   } catch {
-    throw new BackupError(`${manifestName} of ${basename(path)} is no JSON: the backup is cut or altered.`)
+    throw new BackupError(`${manifestName} of ${basename(path)} is not valid JSON: the backup is cut or altered.`)
   }
   const parsed = manifest.safeParse(said)
   if (!parsed.success)
-    throw new BackupError(`${manifestName} of ${basename(path)} is none that this version (${version}) reads.`)
+    throw new BackupError(`This version (${version}) cannot read ${manifestName} of ${basename(path)}.`)
   const dump = join(path, dumpName)
   const sha256 = await digestOf(dump).catch(() => null)
   if (sha256 !== parsed.data.dump.sha256)
-    throw new BackupError(`${dumpName} of ${basename(path)} is not what its manifest says: it is cut or altered.`)
+    throw new BackupError(`${dumpName} of ${basename(path)} differs from its manifest: it is cut or altered.`)
   return { manifest: parsed.data, dump }
 }
 
@@ -115,19 +127,21 @@ async function digestOf(file: string): Promise<string> {
 }
 
 /**
- * Runs one of PostgreSQL's programs; the password is in its environment, never in its arguments,
- * which others see.
+ * Runs one of PostgreSQL's programs. The password is in its environment and never in its arguments,
+ * because other users can see arguments.
  */
 export async function program(name: 'pg_dump' | 'pg_restore', databaseUrl: string, args: string[]): Promise<void> {
   const url = new URL(databaseUrl)
-  const env = { ...process.env, ...(url.password && { PGPASSWORD: decodeURIComponent(url.password) }) }
+  const password = decodeURIComponent(url.password) || url.searchParams.get('password')
+  const env = { ...process.env, ...(password && { PGPASSWORD: password }) }
   url.password = ''
+  url.searchParams.delete('password')
   try {
     await run(name, ['--dbname', url.href, ...args], { env, maxBuffer: maxOutputBytes })
   } catch (error) {
     const { code, stderr = '' } = error as { code?: unknown; stderr?: string }
     if (code === 'ENOENT')
-      throw new BackupError(`There is no ${name} here: install PostgreSQL's client programs (postgresql-client).`)
+      throw new BackupError(`This machine has no ${name}: install PostgreSQL's client programs (postgresql-client).`)
     if (stderr.includes('server version mismatch'))
       throw new BackupError(`${name} is older than the server: install the client programs of the server's version.`)
     throw new BackupError(`${name} failed: ${stderr.trim().split('\n').slice(0, 3).join(' ')}`)

@@ -5,20 +5,24 @@ import { SessionRefusedError } from '../db/open-session.ts'
 import { siteId } from '../db/site-id.ts'
 import { migrateToLatest, migrationTrouble, newerSchema, pendingMigrations } from '../migrations/migrate.ts'
 
-/** The use of a database: `detail` where it will do, else the fault and a person's step. */
+/**
+ * The state of a database: `detail` if it is usable, otherwise the fault and what a person should
+ * do.
+ */
 type DatabaseFinding =
   | { ok: true; detail: string; warning: string | null; missing: number; rights: LoginRights; site: string }
   | ({ ok: false } & Refusal)
 
-/** `isAbsent`: the login or the database may not have been made yet. */
+/** Why a database is not usable. `isAbsent`: the login or the database may not exist yet. */
 type Refusal = { what: string; remedy: string; isAbsent?: boolean }
 
-/** SQL is what this version was tested with; the oldest server that has all of it. */
+/** The oldest PostgreSQL version that supports all SQL of this version. */
 const oldest = { number: 150_000, name: '15' }
 
 /**
- * Looks whether the services could work with this login: reached, young enough, writable, one
- * session a connection, and their role. Changes nothing.
+ * Checks whether the services could work with this login: the server is reachable, new enough and
+ * writable, each connection has one session, and the login may use the services' role. Changes
+ * nothing.
  */
 export async function checkServicesLogin(databaseUrl: string): Promise<DatabaseFinding> {
   const found = await checkLogin(databaseUrl, refuseServices)
@@ -29,23 +33,23 @@ export async function checkServicesLogin(databaseUrl: string): Promise<DatabaseF
   }
   const { isOwner, login } = found.rights
   const warning = isOwner
-    ? `${login} owns the database: give the services a login that owns nothing (docs/how-to/production.md)`
+    ? `${login} owns the database: give the services a login that does not own it (docs/how-to/production.md)`
     : null
   return { ...found, warning }
 }
 
 function refuseServices(rights: LoginRights): Refusal | null {
-  // The owner's first migration makes the role where the login may.
+  // The first migration by the owner creates the role, if the login may create roles.
   const isMadeLater = !rights.hasServicesRole && rights.isOwner && rights.mayMakeRoles
   if (rights.isServices || rights.isSuperuser || isMadeLater) return null
   const make = rights.hasServicesRole ? '' : 'CREATE ROLE nightshift_app NOLOGIN; '
   return {
-    what: `${rights.login} may not take the role nightshift_app, as which the services run`,
+    what: `${rights.login} may not use the role nightshift_app, which the services need`,
     remedy: `As PostgreSQL's administrator: ${make}GRANT nightshift_app TO ${quoted(rights.login)};`,
   }
 }
 
-/** Looks whether this login may bring the schema of that database up to date. Changes nothing. */
+/** Checks whether this login may migrate the schema of that database. Changes nothing. */
 export async function checkOwnerLogin(ownerUrl: string, databaseUrl: string): Promise<DatabaseFinding> {
   const services = decodeURIComponent(URL.parse(databaseUrl)?.pathname.slice(1) ?? '')
   return await checkLogin(ownerUrl, (rights) => refuseOwner(rights, services))
@@ -54,8 +58,8 @@ export async function checkOwnerLogin(ownerUrl: string, databaseUrl: string): Pr
 function refuseOwner({ login, database, owner, isOwner, ...rights }: LoginRights, services: string): Refusal | null {
   if (services !== database)
     return {
-      what: `The owner's URL names the database ${database}, and the services' one ${services}`,
-      remedy: 'Name one database in both.',
+      what: `The owner's URL names the database ${database}, the services' URL names ${services}`,
+      remedy: 'Name the same database in both URLs.',
     }
   if (!isOwner)
     return {
@@ -64,14 +68,14 @@ function refuseOwner({ login, database, owner, isOwner, ...rights }: LoginRights
     }
   if (rights.hasServicesRole || rights.mayMakeRoles) return null
   return {
-    what: `${login} may not make the role nightshift_app, as which the services run`,
+    what: `${login} may not create the role nightshift_app, which the services need`,
     remedy: `As PostgreSQL's administrator: CREATE ROLE nightshift_app NOLOGIN; GRANT nightshift_app TO ${quoted(login)};`,
   }
 }
 
 /**
- * Brings the schema up to date as this login. Answers its applied migrations; throws one sentence
- * with its remedy.
+ * Migrates the schema with this login. Returns the migrations that were applied. Throws an error
+ * with one sentence and its remedy.
  */
 export async function bringSchemaUp(ownerUrl: string): Promise<string[]> {
   try {
@@ -89,8 +93,8 @@ async function checkLogin(
   if (!/^postgres(ql)?:\/\//.test(databaseUrl) || !URL.canParse(databaseUrl))
     return {
       ok: false,
-      what: 'That is no URL of PostgreSQL',
-      remedy: 'Write it as postgresql://login:password@host:5432/database.',
+      what: 'The given text is not a PostgreSQL URL',
+      remedy: 'Write the URL as postgresql://login:password@host:5432/database.',
     }
   let db: Db | undefined
   try {
@@ -99,7 +103,7 @@ async function checkLogin(
     if (rights.versionNumber < oldest.number)
       return {
         ok: false,
-        what: `PostgreSQL there is ${rights.version}, and Nightshift needs ${oldest.name} or later`,
+        what: `The server runs PostgreSQL ${rights.version}, and Nightshift needs ${oldest.name} or later`,
         remedy: 'Upgrade the server, or name another one.',
       }
     const trouble = await databaseTrouble(db)
@@ -108,7 +112,7 @@ async function checkLogin(
     if (other !== undefined)
       return {
         ok: false,
-        what: `The database ${rights.database} holds tables of something else (${rights.othersTables.join(', ')})`,
+        what: `The database ${rights.database} has tables of another program (${rights.othersTables.join(', ')})`,
         remedy: `Nightshift needs a database of its own: CREATE DATABASE nightshift OWNER ${quoted(rights.owner)};`,
       }
     const refused = refuse(rights)
@@ -116,9 +120,9 @@ async function checkLogin(
     const newer = await newerSchema(db)
     if (newer) return { ok: false, what: newer, remedy: 'Nothing was changed.' }
     const missing = await pendingMigrations(db)
-    const schema = missing.length === 0 ? 'the schema is there' : `${missing.length} migrations to apply`
+    const schema = missing.length === 0 ? 'the schema is up to date' : `${missing.length} migrations to apply`
     const detail = `PostgreSQL ${rights.version}, database ${rights.database} as ${rights.login}; ${schema}`
-    // A database that is new is no site yet.
+    // A new database has no site id yet.
     const site = (await siteId(db)) ?? ''
     return { ok: true, detail, warning: null, missing: missing.length, rights, site }
   } catch (error) {
@@ -147,25 +151,29 @@ function explain(error: unknown, databaseUrl: string): Refusal {
   const message = error instanceof Error ? error.message : String(error)
   if (/does not support SSL/i.test(message))
     return {
-      what: 'PostgreSQL there speaks no TLS, and the URL asks for it',
-      remedy: 'Take sslmode out of the URL if nobody can listen on the way, or set ssl = on at the server.',
+      what: 'The URL asks for TLS, and the PostgreSQL server does not offer it',
+      remedy: 'Remove sslmode from the URL if nobody can listen on the network, or set ssl = on at the server.',
     }
   if (/no pg_hba.conf entry/.test(message))
     return {
       what: message,
-      remedy: 'Add this login and address to pg_hba.conf, or ask with ?sslmode=require where only TLS is let in.',
+      remedy:
+        'Add this login and address to pg_hba.conf, or add ?sslmode=require to the URL if the server accepts only TLS.',
     }
   if (/timeout|terminated unexpectedly/i.test(message))
-    return { what: `PostgreSQL gives no answer: ${message}`, remedy: 'Correct host and port, and look at its log.' }
-  return { what: message, remedy: 'Correct the URL, and look at the log of PostgreSQL.' }
+    return {
+      what: `PostgreSQL does not answer: ${message}`,
+      remedy: 'Correct host and port, and check the log of PostgreSQL.',
+    }
+  return { what: message, remedy: 'Correct the URL, and check the log of PostgreSQL.' }
 }
 
 const asSentence = (text: string) => `${text.charAt(0).toUpperCase()}${text.slice(1).replace(/\.$/, '')}.`
 const quoted = (name: string): string => (/^[a-z_][a-z0-9_]*$/.test(name) ? name : `"${name.replaceAll('"', '""')}"`)
 
 /**
- * Commands for PostgreSQL's administrator where there is nothing yet; the passwords are theirs to
- * choose.
+ * Commands for PostgreSQL's administrator if nothing exists yet. The administrator chooses the
+ * passwords.
  */
 export const administratorStatements = `CREATE ROLE nightshift LOGIN PASSWORD '…';
 CREATE ROLE nightshift_app NOLOGIN;

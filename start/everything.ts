@@ -15,27 +15,32 @@ import { ensureWeb } from './web.ts'
 
 interface StartOptions {
   rootDir: string
-  /** The environment of the user; it replaces parts and passes settings on. */
+  /** The user's environment. It replaces parts and passes on settings. */
   env: Environment
-  /** Aborting it during the start stops what was started. */
+  /** Aborting it during the start stops everything that was started. */
   signal?: AbortSignal
-  /** Where the state is kept; where this checkout keeps that of the lab or the site when absent. */
+  /** The state folder. By default it is this checkout's folder for the lab or the site. */
   stateDir?: string
-  /** False: no lab, for a site's own hosts. The agent is off then without a model. */
+  /**
+   * False starts no lab, for a site with its own hosts. The agent is then off if no model is set.
+   */
   lab?: boolean
-  /** Entry files instead of the checkout's own. */
+  /** Entry files to use instead of the checkout's own. */
   entries?: Entries
-  /** How long a part may take to become ready. */
+  /** The most milliseconds that a part may take to become ready. */
   readyTimeoutMs?: number
-  /** How long to wait before a part that ended is started again, for each time in a row. */
+  /**
+   * Milliseconds to wait before an ended part is restarted: the first value after its first end,
+   * and so on.
+   */
   restartDelaysMs?: readonly number[]
 }
 
 export interface RunningStart {
   run: LocalRun
   /**
-   * The pages' address, signed in once within ten minutes; or why there are none. Null where
-   * another API is used.
+   * The address of the pages, which signs in one browser within ten minutes, or the reason why
+   * there are no pages. Null if another API is used.
    */
   page: string | null
   /** Stops every part, the last started first, within ten seconds. Safe to call twice. */
@@ -45,9 +50,10 @@ export interface RunningStart {
 const notSet = 'is filled in at the start'
 
 /**
- * Starts every part that the environment does not replace, each when its needs are ready, and
- * returns when all are. If one fails, the others are stopped before the error is thrown. A wrong
- * setting is thrown before anything starts. A part that ends later is started again, a few times.
+ * Starts every part that the environment does not replace, each when the parts that it needs are
+ * ready. Returns when all parts are ready. A wrong setting throws before anything starts. If a part
+ * fails, the others are stopped before the error is thrown. A part that ends later is restarted a
+ * few times.
  */
 export async function startEverything(options: StartOptions, report: PartReporter): Promise<RunningStart> {
   checkSettings(options.env)
@@ -91,13 +97,14 @@ async function startIn(stateDir: string, options: StartOptions, report: PartRepo
   }
 }
 
-type Started = { run: LocalRun /** Why there are no pages; null where there are. */; pages: Promise<string | null> }
+type Started = { run: LocalRun /** The obstacle to pages; null without one. */; pages: Promise<string | null> }
 
 async function startAll(parts: Parts, ledger: Ledger, options: StartOptions & { stateDir: string }): Promise<Started> {
   const { rootDir, stateDir, signal, entries, lab = true } = options
   const env = lab ? options.env : withoutRuleTable(options.env)
   const previous = readRunFile(stateDir)
-  // Without pages there are still signposts at their addresses.
+  // Builds the pages. If that fails, the start continues, and the addresses of the pages show an
+  // explanation.
   const pages = ensureWeb(rootDir).then(
     () => null,
     (error: Error) => error.message,
@@ -117,22 +124,22 @@ async function startAll(parts: Parts, ledger: Ledger, options: StartOptions & { 
   return { run: kept, pages }
 }
 
-/** As a person in the checkout would type it. */
+/** Formats a path as a person in the checkout would type it. */
 const nameOf = (rootDir: string, path: string) =>
   relative(rootDir, path).startsWith('..') ? path : relative(rootDir, path)
 
-/** The rule table knows the lab alone: where there is none it would investigate nothing well. */
+/** Turns the agent off if no model is set, because the rule table knows only the lab's faults. */
 function withoutRuleTable(env: Environment): Environment {
   return setting(env, 'LLM_BASE_URL') === undefined ? { ...env, AGENT_ENABLED: env.AGENT_ENABLED || 'false' } : env
 }
 
 type Held = { ran(started: Started): void; release(): void }
 
-/** Takes the state directory for this start alone. */
+/** Reserves the state directory for this start. */
 function holdState(stateDir: string, purpose: Purpose): Held {
   mkdirSync(stateDir, { recursive: true })
-  // When root starts it, other users have to get through to what runs with their rights; they
-  // cannot list what is there.
+  // If root starts it, programs that run as other users must be able to pass through the directory.
+  // They cannot list it.
   chmodSync(stateDir, process.getuid?.() === 0 ? 0o711 : 0o700)
   const lock = takeLock(join(stateDir, 'lock'))
   if ('heldBy' in lock) throw new Error(alreadyRuns(stateDir, purpose, lock.heldBy))
@@ -145,7 +152,8 @@ function holdState(stateDir: string, purpose: Purpose): Held {
       try {
         if (run) writeRunFile(stateDir, { ...run, pid: null })
       } catch {
-        // On a full disk: its process is gone, and who reads it asks for that.
+        // The disk may be full. The file then still names the process, but readers check that the
+        // process runs.
       }
       run = null
       lock.release()
@@ -155,7 +163,9 @@ function holdState(stateDir: string, purpose: Purpose): Held {
 
 type Guarded = { stop(): Promise<void> }
 
-/** Whatever ends this process, short of SIGKILL, ends the children with it; so does the signal. */
+/**
+ * Ends the child processes when this process ends, except after SIGKILL. The signal also ends them.
+ */
 function guard(parts: Parts, signal: AbortSignal | undefined, release: () => void): Guarded {
   const onExit = () => {
     killParts(parts)
@@ -178,8 +188,8 @@ function guard(parts: Parts, signal: AbortSignal | undefined, release: () => voi
 }
 
 /**
- * Throws ConfigError with every problem, as the parts would find them once the start filled in its
- * own.
+ * Checks the settings as the parts will see them. Throws ConfigError with every problem that a part
+ * would find.
  */
 function checkSettings(env: Environment): void {
   const filledIn: Environment = { ...env, AGENT_ENABLED: env.AGENT_ENABLED || 'true' }
@@ -208,12 +218,12 @@ function endOf({ exit, restartInMs }: Extract<PartEvent, { kind: 'exited' }>): s
     const why = lastError(exit.tail)
     return `${said}${why === null ? '' : `: ${why}`}; it is started again in ${restartInMs / 1000} s`
   }
-  return `${said}, too often to be started again: stop everything with Ctrl-C and start afresh. Its log ends with:\n${exit.tail}`
+  return `${said} too often, so it is not started again: stop everything with Ctrl-C and start again. Its log ends with:\n${exit.tail}`
 }
 
 /**
- * Writes a start's events for a person: a line a part with its time; on a terminal also one that
- * moves.
+ * Prints the events of a start for a person: one line for each part with its time. On a terminal
+ * also shows a line that changes.
  */
 export function terminalReport(screen: Screen): PartReporter {
   const inProgress = new Map<string, string>()
@@ -234,7 +244,7 @@ export function terminalReport(screen: Screen): PartReporter {
         break
       case 'progress': {
         inProgress.set(event.part, `is ${event.text}`)
-        // A log gets the first word of it and then a sign of life.
+        // A log gets the first report, and then one at intervals.
         const silentMs = Date.now() - (lastSaid.get(event.part) ?? 0)
         if (!screen.isTTY && silentMs > 10_000) {
           lastSaid.set(event.part, Date.now())
@@ -247,11 +257,11 @@ export function terminalReport(screen: Screen): PartReporter {
         line(`${mark.done} ${event.part.padEnd(11)} ${event.result}  ${(event.durationMs / 1000).toFixed(1)} s`)
         break
       case 'replaced':
-        line(`${mark.done} ${event.part.padEnd(11)} ${event.result}  (not ours, from the environment)`)
+        line(`${mark.done} ${event.part.padEnd(11)} ${event.result}  (not started here; set in the environment)`)
         break
       case 'failed':
         inProgress.delete(event.part)
-        // The error itself ends the start, which prints it.
+        // The error itself ends the start and is printed at the end.
         line(`${mark.wrong} ${event.part.padEnd(11)} did not start`)
         break
       case 'exited':
@@ -261,7 +271,7 @@ export function terminalReport(screen: Screen): PartReporter {
         line(`${mark.done} ${event.part.padEnd(11)} runs again`)
         break
       case 'tidied':
-        line(`.. stopped what an earlier start had left behind: ${event.names.join(', ')}`)
+        line(`.. stopped processes of an earlier start: ${event.names.join(', ')}`)
         break
     }
     moving()
@@ -269,9 +279,10 @@ export function terminalReport(screen: Screen): PartReporter {
 }
 
 /**
- * Starts everything and keeps it running until SIGINT, SIGTERM or SIGHUP, then stops it and answers
- * the exit code. A second signal kills the rest at once. `whenReady` gets the running system and an
- * abort signal for its stop; if it throws, everything is stopped and the error goes on.
+ * Starts everything and keeps it running until SIGINT, SIGTERM or SIGHUP. Then stops it and returns
+ * the exit code. A second signal kills the rest at once. `whenReady` receives the running system
+ * and a signal that is aborted at the stop. If `whenReady` throws, everything is stopped and the
+ * error is thrown again.
  */
 export async function runInForeground(
   options: Omit<StartOptions, 'signal'>,
@@ -283,16 +294,16 @@ export async function runInForeground(
   let code = 0
   const onSignal = (signal: NodeJS.Signals) => {
     if (stopped.signal.aborted) {
-      // Ending this process kills the children, see startEverything.
+      // Ending this process also kills its children, see startEverything.
       process.exit(128 + constants.signals[signal])
     }
-    // Ctrl-C is how one ends it, not a failure.
+    // Ctrl-C ends the system normally, so it is not a failure.
     code = signal === 'SIGINT' ? 0 : 128 + constants.signals[signal]
     stopped.abort()
   }
   const signals: NodeJS.Signals[] = ['SIGINT', 'SIGTERM', 'SIGHUP']
   for (const signal of signals) process.on(signal, onSignal)
-  // The children do not hold this process; without them something else must.
+  // The child processes do not keep this process alive, so a timer does.
   const alive = setInterval(() => undefined, 60_000)
   try {
     running = await startEverything({ ...options, signal: stopped.signal }, report)

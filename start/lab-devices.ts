@@ -4,16 +4,18 @@ import type { labClient } from '../lab/client.ts'
 type Lab = Pick<ReturnType<typeof labClient>, 'devices' | 'enrol'>
 
 /**
- * Makes each lab node a device of the mesh, as an admin does for a real machine: made known, a
- * one-time token, enrolled. Leaves alone those that both sides know: the lab keeps its files when
- * the core API's database was removed, and its word alone would leave devices that nobody can ask.
- * Answers the number enrolled now; throws the core API's or the lab's words.
+ * Makes each lab node a device of the mesh, as an admin does for a real machine: the device is
+ * registered, given a one-time token, and enrolled. Skips nodes that both the lab and the core API
+ * know as enrolled. The lab keeps its files when the core API's database is removed, so trusting
+ * only the lab would leave devices that cannot be reached. Returns how many were enrolled now.
+ * Throws the error of the core API or the lab.
  */
 export async function enrolLab(apiUrl: string, adminToken: string, lab: Lab): Promise<number> {
   const known = await enrolledDevices(apiUrl, adminToken)
   const waiting = (await lab.devices()).filter(({ id, state }) => state === 'not enrolled' || !known.has(id))
   for (const { id, url, root } of waiting) {
-    // A simple one, which every machine has: routes without any are not what somebody wants.
+    // A simple check that every machine can run. It fails on a routes file without routes, which is
+    // a mistake.
     const checks = [{ path: `${root}/site/routes.json`, argv: ['grep', '-c', 'routes', '{path}'] }]
     const terms = { capabilities: [], roots: [{ path: root, writable: true }], checks }
     await whenKnown(() => ask(apiUrl, adminToken, 'PUT', `/devices/${id}`, { url, mode: 'all', terms }))
@@ -24,7 +26,7 @@ export async function enrolLab(apiUrl: string, adminToken: string, lab: Lab): Pr
   return waiting.length
 }
 
-/** What the core API has enrolled; a device that an admin revoked is known, and stays revoked. */
+/** Lists the devices that the core API has enrolled or revoked. A revoked device stays revoked. */
 async function enrolledDevices(apiUrl: string, adminToken: string): Promise<Set<string>> {
   const { items } = (await ask(apiUrl, adminToken, 'GET', '/devices')) as {
     items: { id: string; enrolledAt: string | null; revokedAt: string | null }[]
@@ -36,7 +38,10 @@ const knownWithinMs = 20_000
 
 const tryAgainMs = 250
 
-/** A core API that has just started may not have asked the lab yet what there is. */
+/**
+ * Repeats the work while the resource is unknown, because a new core API may not have read the
+ * lab's inventory yet.
+ */
 async function whenKnown<T>(work: () => Promise<T>): Promise<T> {
   const until = Date.now() + knownWithinMs
   for (;;) {

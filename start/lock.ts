@@ -7,8 +7,8 @@ interface Holder {
 }
 
 /**
- * Takes the lock file for this process and returns the function that gives it back, or the living
- * holder's number. Takes over a dead process' lock.
+ * Takes the lock file for this process. Returns a function that releases it, or the pid of the
+ * running process that holds it. Takes over the lock of a dead process.
  */
 export function takeLock(file: string): { release(): void } | { heldBy: number } {
   const mine: Holder = { pid: process.pid, identity: identityOf(process.pid) ?? '' }
@@ -17,7 +17,7 @@ export function takeLock(file: string): { release(): void } | { heldBy: number }
   try {
     for (;;) {
       try {
-        // A link appears complete or not at all, so nobody ever reads a half-written lock.
+        // A hard link appears complete or not at all, so nobody ever reads a half-written lock.
         linkSync(draft, file)
         return { release: () => release(file, mine) }
       } catch (error) {
@@ -33,7 +33,10 @@ export function takeLock(file: string): { release(): void } | { heldBy: number }
   }
 }
 
-/** Puts away a dead process' lock; answers a living one that took it over meanwhile. */
+/**
+ * Removes the lock of a dead process. Returns the running process that took the lock in the
+ * meantime, if any.
+ */
 function moveAside(file: string, aside: string): Holder | undefined {
   try {
     renameSync(file, aside)

@@ -5,8 +5,8 @@ import { join } from 'node:path'
 type MeshKeyFiles = { MESH_ROOT_KEY_FILE: string; MESH_SIGNING_KEY_FILE: string }
 
 /**
- * An embedded mesh's keys, made at the first start and kept: devices have pinned the root key. Only
- * their owner reads them.
+ * Returns the files of an embedded mesh's keys. They are made at the first start and kept, because
+ * devices have pinned the root key. Only the owner of the files can read them.
  */
 export function ensureMeshKeys(stateDir: string): MeshKeyFiles {
   const dir = join(stateDir, 'mesh')
@@ -27,7 +27,7 @@ function ensureKey(file: string): string {
   return file
 }
 
-/** A new private key of the mesh, as PEM. */
+/** Creates a new private key of the mesh, as PEM. */
 export function newMeshKey(): string {
   return generateKeyPairSync('ed25519').privateKey.export({ format: 'pem', type: 'pkcs8' }) as string
 }

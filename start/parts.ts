@@ -8,25 +8,30 @@ import type { Ledger } from './process-table.ts'
 
 type PartName = 'PostgreSQL' | 'Temporal' | 'Database' | 'Lab' | 'Devices' | 'Model' | 'API' | 'Worker'
 
-/** A part's events in order: `starting`, any number of `progress`, then `ready` or `failed`. */
+/**
+ * An event of a part. The order is `starting`, any number of `progress`, then `ready` or `failed`.
+ */
 export type PartEvent =
   | { kind: 'starting'; part: PartName }
   | { kind: 'progress'; part: PartName; text: string }
   | { kind: 'ready'; part: PartName; result: string; durationMs: number }
-  /** Not started, because the environment names another. */
+  /** The part was not started, because the environment names another. */
   | { kind: 'replaced'; part: PartName; result: string }
   | { kind: 'failed'; part: PartName; message: string }
-  /** Ended by itself after it was ready. Null: it ended too often, and is not started again. */
+  /**
+   * The part ended by itself after it was ready. `restartInMs` is null if it ended too often and is
+   * not started again.
+   */
   | { kind: 'exited'; part: PartName; exit: Exit; restartInMs: number | null }
   | { kind: 'restarted'; part: PartName }
   | { kind: 'tidied'; names: string[] }
 
 export type PartReporter = (event: PartEvent) => void
 
-/** What can be stopped: a process, or a server around one. */
+/** A process, or a server around one, that can be stopped. */
 type Stoppable = { process: Pick<RunningProcess, 'kill'>; stop(graceMs?: number): Promise<void> }
 
-/** A part that runs: what others need of it, and a line about it. */
+/** A running part, with the value that other parts need, and a line about it. */
 export type StartedPart<T> = Stoppable & { value: T; words: string }
 type Begin<T> = (progress: (text: string) => void, onExit: (exit: Exit) => void) => Promise<StartedPart<T>>
 
@@ -36,21 +41,27 @@ type PartsOptions = {
   ledger: Ledger
   signal?: AbortSignal
   readyTimeoutMs?: number
-  /** Waits before an ended part starts again, each time in a row. Then it stays down. */
+  /**
+   * Milliseconds to wait before an ended part starts again: the first value after its first end,
+   * and so on. After the last value it stays down.
+   */
   restartDelaysMs?: readonly number[]
 }
 
 /**
- * Times for each tier to leave: nine seconds if all are stubborn. The worker, on top, has most to
- * finish.
+ * Milliseconds in which each tier has to end, nine seconds if all are slow. The worker, in the
+ * highest tier, has the most to finish.
  */
 const graceMs = [2_000, 1_500, 2_000, 3_500]
 
-/** Five times within ten minutes; who ran for longer starts from the first delay. */
+/**
+ * Allows five restarts within ten minutes. A part that ran for longer begins with the first delay
+ * again.
+ */
 const restartDelaysMs = [500, 2_000, 5_000, 10_000, 30_000]
 const forgottenAfterMs = 600_000
 
-/** The running parts in tiers: a higher tier needs the lower ones, so it is stopped before them. */
+/** The running parts in tiers. A higher tier needs the lower ones, so it is stopped before them. */
 export type Parts = {
   options: PartsOptions
   report: PartReporter
@@ -67,7 +78,10 @@ export function logFileOf({ options }: Parts, name: string): string {
   return join(options.logDir, `${name}.log`)
 }
 
-/** Runs `begin` as a part's start and reports on it; it answers a value and a line. */
+/**
+ * Runs `begin` as the start of a part, and reports on it. `begin` returns a value and a line for
+ * the report.
+ */
 export async function startPart<T>(
   parts: Parts,
   part: PartName,
@@ -87,7 +101,7 @@ export async function startPart<T>(
   }
 }
 
-/** A part that keeps running, and when it ended by itself. */
+/** A part that keeps running, with the times at which it ended. */
 type Served<T> = {
   part: PartName
   begin: Begin<T>
@@ -96,14 +110,15 @@ type Served<T> = {
   endedAtMs: number[]
 }
 
-/** Starts a part that keeps running; when it ends by itself it is started again, a few times. */
+/** Starts a part that keeps running. If it ends by itself, it is started again, a few times. */
 export function servePart<T>(parts: Parts, part: PartName, tier: number, begin: Begin<T>): Promise<T> {
   return startPart(parts, part, async (progress) => {
     const served: Served<T> = { part, begin, running: null, isReady: false, endedAtMs: [] }
     const running = await begin(progress, (exit) => onExit(parts, served, exit))
     served.running = running
     served.isReady = true
-    // Stopped while this part was starting: its tier may have been passed already.
+    // Kills the part if everything was stopped while it was starting, because its tier may already
+    // have been stopped.
     if (parts.isStopping) running.process.kill()
     parts.tiers[tier]?.push({
       process: { kill: () => served.running?.process.kill() },
@@ -126,7 +141,7 @@ async function restart<T>(parts: Parts, served: Served<T>, exit: Exit): Promise<
   const recent = served.endedAtMs.filter((atMs) => nowMs - atMs < forgottenAfterMs).length
   const restartInMs = (options.restartDelaysMs ?? restartDelaysMs)[recent - 1] ?? null
   report({ kind: 'exited', part, exit, restartInMs })
-  // What it had started may live on.
+  // Stops its child processes, which may still be running.
   await served.running?.stop(0)
   if (restartInMs === null) return
   await sleep(restartInMs, undefined, { ref: false })
@@ -145,7 +160,7 @@ async function restart<T>(parts: Parts, served: Served<T>, exit: Exit): Promise<
   }
 }
 
-/** What the environment gives instead of a part, reported; undefined when it gives nothing. */
+/** Reports that the environment replaces a part. Returns undefined if it does not. */
 export function replacePart<T>(
   parts: Parts,
   part: PartName,
@@ -156,7 +171,7 @@ export function replacePart<T>(
   return given
 }
 
-/** Waits for all even if one fails, so that nothing starts behind the tidying up. */
+/** Waits for all starts even if one fails, so that no part is still starting during the cleanup. */
 export async function waitForAll<T extends readonly unknown[]>(
   starts: [...T],
 ): Promise<{ -readonly [K in keyof T]: Awaited<T[K]> }> {
@@ -167,8 +182,8 @@ export async function waitForAll<T extends readonly unknown[]>(
 type Child = { tier: number; entry: string; port: number; env: Record<string, string | undefined> }
 
 /**
- * Starts an entry file of the checkout, which says on `/readyz` when it is ready, and that it is
- * the one.
+ * Starts an entry file of the checkout. The program reports on `/readyz` that it is ready, with its
+ * nonce.
  */
 export function serveChild(parts: Parts, part: PartName, { tier, entry, port, env }: Child): Promise<undefined> {
   const { rootDir, ledger, readyTimeoutMs } = parts.options
@@ -180,7 +195,7 @@ export function serveChild(parts: Parts, part: PartName, { tier, entry, port, en
       command: process.execPath,
       args: [entry],
       cwd: rootDir,
-      // Compiled once for all starts: the second one saves a second.
+      // The compiled code is kept for all starts, so that the second start saves a second.
       env: { NODE_COMPILE_CACHE: join(rootDir, '.cache', 'compile'), ...env, [nonceSetting]: nonce },
       logFile: logFileOf(parts, name),
       ledger,
@@ -197,20 +212,20 @@ export function serveChild(parts: Parts, part: PartName, { tier, entry, port, en
   })
 }
 
-/** Stops the tiers from this one up: one of theirs did not start, and they are started again. */
+/** Stops this tier and the tiers above it, so that they can start again after one part failed. */
 export async function stopFrom({ tiers }: Parts, tier: number): Promise<void> {
   for (let at = tiers.length - 1; at >= tier; at -= 1) {
     await Promise.all((tiers[at] ?? []).splice(0).map((part) => part.stop(graceMs[at])))
   }
 }
 
-/** Stops tier after tier and returns when nothing is left. */
+/** Stops one tier after another. Returns when no part is left. */
 export async function stopParts(parts: Parts): Promise<void> {
   parts.isStopping = true
   for (const [tier, stoppables] of [...parts.tiers.entries()].reverse()) {
     await Promise.all(stoppables.map((part) => part.stop(graceMs[tier])))
   }
-  // One that was still on its way up is in no tier yet.
+  // Kills parts that are still starting, because they are in no tier yet.
   parts.options.ledger.kill()
 }
 

@@ -1,8 +1,8 @@
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
 
 /**
- * The program that listens on this port here, as `process 4711 (node api/main.ts)`; null where the
- * system does not tell.
+ * Describes the program that listens on this port of the machine, for example as `process 4711
+ * (node api/main.ts)`. Null if the system does not show it.
  */
 export function portHolder(port: number): string | null {
   const sockets = new Set(['/proc/net/tcp', '/proc/net/tcp6'].flatMap((table) => listeningSockets(table, port)))
@@ -11,7 +11,10 @@ export function portHolder(port: number): string | null {
   return pid === undefined ? null : `process ${pid} (${commandOf(pid)})`
 }
 
-/** State 0A of proc(5) is LISTEN; the port stands in hexadecimal, the inode in the tenth field. */
+/**
+ * Lists the listening sockets of a port. State 0A of proc(5) is LISTEN. The port is written in
+ * hexadecimal, and the inode is in the tenth field.
+ */
 function listeningSockets(table: string, port: number): string[] {
   const wanted = `:${port.toString(16).toUpperCase().padStart(4, '0')}`
   return readOr(table)
@@ -29,7 +32,10 @@ function processes(): string[] {
   }
 }
 
-/** Empty for a process of somebody else, and for one that has ended meanwhile. */
+/**
+ * Lists the open files of a process. Empty for a process of another user, and for a process that
+ * has ended in the meantime.
+ */
 function openFiles(pid: string): string[] {
   try {
     return readdirSync(`/proc/${pid}/fd`).map((name) => readlinkSync(`/proc/${pid}/fd/${name}`))
@@ -38,7 +44,7 @@ function openFiles(pid: string): string[] {
   }
 }
 
-/** Names the program and its first argument: later ones may hold secrets. */
+/** Returns the program and its first argument. Later arguments may contain secrets. */
 function commandOf(pid: string): string {
   const [program = '', argument = ''] = readOr(`/proc/${pid}/cmdline`).split('\0')
   return [program.split('/').at(-1), argument].filter(Boolean).join(' ').slice(0, 120)

@@ -21,12 +21,12 @@ import { type Account, canEnter, makePrivateDirectory, runsAs } from './account.
 
 const run = promisify(execFile)
 
-/** The owner of everything in it. */
+/** The database user that owns everything in the cluster. */
 export const postgresUser = 'postgres'
 
 /**
- * Creates a directory's cluster where there is none: UTF8, locale C, a random password. Answers its
- * data's place.
+ * Creates the cluster of a directory if it is absent: UTF8, locale C, a random password. Returns
+ * its data directory.
  */
 export async function prepareCluster(
   dir: string,
@@ -39,7 +39,7 @@ export async function prepareCluster(
   if (existsSync(join(link, 'PG_VERSION'))) {
     if (!existsSync(join(dir, 'password'))) {
       throw new Error(
-        `${dir} holds a database but not its password file. Put ${join(dir, 'password')} back, or remove ${dir} to start again.`,
+        `${dir} has a database but not its password file. Restore ${join(dir, 'password')}, or remove ${dir} to begin with an empty database.`,
       )
     }
     return lstatSync(link).isSymbolicLink() ? resolve(dir, readFileSync(join(dir, 'location'), 'utf8').trim()) : link
@@ -95,7 +95,10 @@ export async function prepareCluster(
   return dataDir
 }
 
-/** The directory with PostgreSQL's `bin`, `lib` and `share`, which `account` can run. */
+/**
+ * Returns the directory that contains PostgreSQL's `bin`, `lib` and `share`. The programs in it can
+ * be run by `account`.
+ */
 export async function postgresPrograms(
   account: Account | undefined,
   progress: (text: string) => void,
@@ -114,7 +117,7 @@ export async function postgresPrograms(
   addMissingLinks(packageDir)
   if (!account || runsAs(join(native, 'bin', 'postgres'), account)) return native
 
-  // A checkout in root's home directory is closed to everybody else, programs included.
+  // Copies the programs, because a checkout in root's home directory is closed to all other users.
   const { version } = JSON.parse(readFileSync(join(packageDir, 'package.json'), 'utf8')) as { version: string }
   const copy = join('/var/cache/nightshift', `postgres-${version}`)
   if (!existsSync(copy)) {
@@ -126,7 +129,7 @@ export async function postgresPrograms(
     try {
       renameSync(draft, copy)
     } catch {
-      // Another start was faster, with the same files.
+      // Another start has already made the same copy.
       rmSync(draft, { recursive: true, force: true })
     }
   }
@@ -139,8 +142,8 @@ export async function postgresPrograms(
 }
 
 /**
- * npm drops symbolic links from a package; its install script would restore them, but npm does not
- * run it unasked.
+ * Restores symbolic links, which npm drops from a package. The package's install script would
+ * restore them, but npm does not run it by default.
  */
 function addMissingLinks(packageDir: string): void {
   const list = join(packageDir, 'native', 'pg-symlinks.json')

@@ -10,25 +10,25 @@ import { groupMembers, identityOf, isRunning, type Ledger, sendSignal, workingDi
 const database = 'nightshift'
 
 interface PostgresOptions {
-  /** Holds the data and the password. */
+  /** The directory that contains the data and the password. */
   dir: string
-  /** Where to look for a free port from; any free port when absent. */
+  /** The first port to try; any free port when absent. */
   port?: number
-  /** False trades the safety of the data for speed; for tests. */
+  /** False gives up the safety of the data for speed, for tests. */
   durable?: boolean
   maxConnections?: number
   logFile?: string
   ledger?: Ledger | undefined
-  /** Told what takes long. */
+  /** Called with the name of a slow step. */
   progress?: (text: string) => void
   onExit?: Parameters<typeof startProcess>[0]['onExit']
 }
 
 export interface Postgres {
-  /** With the password; for the user who owns everything and the database `nightshift`. */
+  /** The URL with the password, for the user who owns everything and the database `nightshift`. */
   url: string
   port: number
-  /** The major version. */
+  /** The major version of PostgreSQL. */
   version: string
   dataDir: string
   process: RunningProcess
@@ -36,16 +36,17 @@ export interface Postgres {
 }
 
 /**
- * Starts npm's PostgreSQL on 127.0.0.1, and returns once it takes connections. A directory's first
- * start creates the cluster (UTF8, locale C, random password), a later one finds its data again,
- * also after a crash. First stops a dead process' leftovers on it; a living user of it is an error.
+ * Starts npm's PostgreSQL on 127.0.0.1. Returns when it accepts connections. The first start in a
+ * directory creates the cluster (UTF8, locale C, random password). A later start finds its data
+ * again, also after a crash. First stops a PostgreSQL that a dead process left running on the
+ * directory. If a running process uses the directory, this is an error.
  */
 export async function startPostgres(options: PostgresOptions): Promise<Postgres> {
   const dir = resolve(options.dir)
   const progress = options.progress ?? (() => undefined)
   const account = process.getuid?.() === 0 ? unprivilegedAccount() : undefined
   const native = await postgresPrograms(account, progress)
-  // PostgreSQL refuses to run as root: then another user has to get through to the data.
+  // PostgreSQL refuses to run as root, so another user must be able to reach the data.
   mkdirSync(dir, { recursive: true })
   chmodSync(dir, account ? 0o711 : 0o700)
 
@@ -83,7 +84,8 @@ async function startServer(
 ): Promise<{ port: number; process: RunningProcess }> {
   const settings: Record<string, string | number> = {
     listen_addresses: '127.0.0.1',
-    // No socket file: its path may be too long, and its directory not ours.
+    // Uses no socket file, because its path may be too long, or its directory may belong to another
+    // user.
     unix_socket_directories: '',
     max_connections: options.maxConnections ?? 100,
     timezone: 'UTC',
@@ -109,7 +111,8 @@ async function startServer(
       logFile,
       ledger: options.ledger,
       account,
-      // Fast shutdown; SIGTERM would wait for clients. Nothing to survive: no checkpoint.
+      // SIGINT is a fast shutdown; SIGTERM would wait for clients. Without durability, SIGQUIT
+      // skips the checkpoint.
       stopSignal: options.durable === false ? 'SIGQUIT' : 'SIGINT',
       onExit: (exit) => ready && options.onExit?.(exit),
     })
@@ -126,7 +129,8 @@ async function startServer(
       const { tail } = server.hasExited() ? await server.exited : { tail: '' }
       await server.stop()
       releasePort(port)
-      // Somebody took the port after the search, or a killed server's last processes leave.
+      // Tries again if another program took the port after the search, or if a killed server is
+      // still ending.
       const lostPort = tail !== '' && !(await isFree(port))
       const stillLeaving = /pre-existing shared memory block|lock file "postmaster.pid" already exists/.test(tail)
       if (!(lostPort || stillLeaving) || attempt === 20) throw error
@@ -135,7 +139,10 @@ async function startServer(
   }
 }
 
-/** The last line of PostgreSQL's lock file tells its state; pg_ctl goes by it too. */
+/**
+ * Returns why the server is not ready. The last line of PostgreSQL's lock file shows its state;
+ * pg_ctl reads this line too.
+ */
 function whyNotReady(server: RunningProcess, dataDir: string): string | null {
   const lock = readPostmasterLock(dataDir)
   if (lock?.pid !== server.pid) return 'it has not begun'
@@ -151,7 +158,7 @@ function readPostmasterLock(dataDir: string): { pid: number; state: string } | u
   }
 }
 
-/** Stops the PostgreSQL that a process which has died since left running on this directory. */
+/** Stops the PostgreSQL that a dead process left running on this directory. */
 async function stopLeftover(dir: string): Promise<void> {
   const dataDir = join(dir, 'data')
   const lock = readPostmasterLock(dataDir)
@@ -159,7 +166,8 @@ async function stopLeftover(dir: string): Promise<void> {
   const workingDir = workingDirectoryOf(lock.pid)
   const real = existsSync(join(dir, 'location')) ? readFileSync(join(dir, 'location'), 'utf8').trim() : dataDir
   if (workingDir !== real) {
-    // The number belongs to another program by now, and PostgreSQL would take that for itself.
+    // Removes the lock file, because another program now has the pid, and PostgreSQL would mistake
+    // it for a running PostgreSQL.
     unlinkSync(join(dataDir, 'postmaster.pid'))
     return
   }

@@ -4,8 +4,8 @@ import { connect } from '../db/connect.ts'
 import { migrateToLatest, migrationTrouble } from '../migrations/migrate.ts'
 
 /**
- * Prepares a production's database once per deployment: migrations, then the environment's tokens.
- * An obstacle ends the process with 1.
+ * Prepares a production database once per deployment: applies migrations, then stores the tokens of
+ * the environment. A failure ends the process with code 1.
  */
 export async function prepareProduction(): Promise<void> {
   const config = readConfigOrExit(['DATABASE_URL'])

@@ -4,8 +4,8 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 
 /**
- * Tells a process from a later one of its number: boot and start time. Undefined when none runs;
- * one that only waits for its parent counts as gone.
+ * Returns an identity that distinguishes a process from a later one with the same pid: boot and
+ * start time. Undefined if no process has the pid. A zombie counts as gone.
  */
 export function identityOf(pid: number): string | undefined {
   if (process.platform === 'linux') {
@@ -20,12 +20,14 @@ export function identityOf(pid: number): string | undefined {
   }
 }
 
-/** True while the very process of `identityOf` runs, and no other of its number. */
+/**
+ * Returns whether the process with this identity still runs, and not another one with the same pid.
+ */
 export function isRunning(pid: number, identity: string): boolean {
   return identityOf(pid) === identity
 }
 
-/** The living processes of a process group. */
+/** Lists the running processes of a process group. */
 export function groupMembers(groupId: number): number[] {
   if (process.platform === 'linux') {
     return readdirSync('/proc')
@@ -40,7 +42,10 @@ export function groupMembers(groupId: number): number[] {
     .map(([pid]) => Number(pid))
 }
 
-/** The directory a process works in; undefined when it is gone or not ours to look at. */
+/**
+ * Returns the working directory of a process. Undefined if the process is gone or its directory
+ * cannot be read.
+ */
 export function workingDirectoryOf(pid: number): string | undefined {
   try {
     if (process.platform === 'linux') return readlinkSync(`/proc/${pid}/cwd`)
@@ -51,7 +56,10 @@ export function workingDirectoryOf(pid: number): string | undefined {
   }
 }
 
-/** Signals a process, or a group by its negated number. False when nobody was there. */
+/**
+ * Sends a signal to a process, or to a group by its negated number. False if there is no such
+ * process.
+ */
 export function sendSignal(pid: number, signal: NodeJS.Signals): boolean {
   try {
     process.kill(pid, signal)
@@ -69,7 +77,7 @@ function statOf(pid: number): { groupId: number; startTicks: string } | undefine
   } catch {
     return undefined
   }
-  // The second field is the name in brackets, which may itself hold blanks and brackets.
+  // The second field is the name in parentheses, and may itself contain spaces and parentheses.
   const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
   const [state, , groupId] = fields
   const startTicks = fields[19]
@@ -84,14 +92,14 @@ function bootId(): string {
   return cachedBootId
 }
 
-/** Processes with their parents, on disk: a killed start leaves no children for ever. */
+/** A file that lists a process' children, so that the children of a killed start can be stopped. */
 export interface Ledger {
   file: string
   add(name: string, pid: number): void
   remove(pid: number): void
   /**
-   * Kills the groups of all that is listed, at once and synchronously, and closes the ledger as it
-   * stands.
+   * Kills the groups of all listed processes at once and synchronously. Then closes the ledger and
+   * leaves its file unchanged.
    */
   kill(): void
 }
@@ -101,7 +109,10 @@ interface Page {
   processes: { name: string; pid: number; identity: string }[]
 }
 
-/** Opens this process' ledger. Call `stopLeftovers` first: the file's content is forgotten. */
+/**
+ * Opens the ledger of this process. Call `stopLeftovers` first, because the content of the file is
+ * overwritten.
+ */
 export function openLedger(file: string): Ledger {
   const page: Page = { owner: { pid: process.pid, identity: identityOf(process.pid) ?? '' }, processes: [] }
   let closed = false
@@ -124,7 +135,7 @@ export function openLedger(file: string): Ledger {
       try {
         write()
       } catch {
-        // On a full disk it stays listed, and its identity says that it is gone.
+        // On a full disk the process stays listed. Its identity shows that it is gone.
       }
     },
     kill() {
@@ -135,15 +146,15 @@ export function openLedger(file: string): Ledger {
 }
 
 /**
- * Stops what the ledger in `file` lists, if its writer is gone, and returns the stopped names.
- * Never touches a process that merely got a listed number.
+ * Stops the processes that the ledger in `file` lists, if the process that wrote it is gone.
+ * Returns the names of the stopped processes. Never touches another process that has a listed pid.
  */
 export async function stopLeftovers(file: string, graceMs = 3_000): Promise<string[]> {
   const page = readPage(file)
   if (!page || isRunning(page.owner.pid, page.owner.identity)) return []
 
   const left = page.processes.filter(({ pid, identity }) => isRunning(pid, identity) || lostItsLeader(pid, identity))
-  // Latest first: a worker is gone before the database it writes to.
+  // Stops the latest process first, so that a worker ends before its database.
   for (const { pid } of left.toReversed()) sendSignal(-pid, 'SIGTERM')
   const deadline = Date.now() + graceMs
   const alive = () => left.filter(({ pid }) => groupMembers(pid).length > 0)
@@ -153,21 +164,24 @@ export async function stopLeftovers(file: string, graceMs = 3_000): Promise<stri
   return left.map((entry) => entry.name)
 }
 
-/** A group with a dead leader keeps its number, and nobody else gets it meanwhile. */
+/**
+ * Returns whether a process group has lost its leader. While the group exists, no other process
+ * gets the leader's pid.
+ */
 function lostItsLeader(pid: number, identity: string): boolean {
   const sameBoot = identityOf(process.pid)?.split(':')[0] === identity.split(':')[0]
   return sameBoot && identityOf(pid) === undefined && groupMembers(pid).length > 0
 }
 
 /**
- * Has the ledger's processes stopped once this one is gone, however it ended: a shell waits for its
- * input to end, which costs nothing, and then runs this file. Answers how to call it off.
+ * Stops the ledger's processes after this process has ended, however it ended. A shell waits until
+ * its input ends, which costs nothing, and then runs this file. Returns a function that cancels it.
  */
 export function stopAfterDeath(file: string, logFile: string): () => void {
   const log = openSync(logFile, 'a', 0o600)
   const words = [process.execPath, '--disable-warning=ExperimentalWarning', fileURLToPath(import.meta.url), file]
   const guardian = spawn('/bin/sh', ['-c', 'read -r _ && exit; exec "$@"', 'sh', ...words], {
-    // In a separate group: what ends the terminal's does not end this.
+    // Runs in a separate group, so that a signal to the terminal's group does not end it.
     detached: true,
     stdio: ['pipe', log, log],
   })
@@ -183,12 +197,15 @@ function readPage(file: string): Page | undefined {
   try {
     return JSON.parse(readFileSync(file, 'utf8')) as Page
   } catch {
-    // None yet, or cut short by a full disk: nothing to go by either way.
+    // The file is absent, or a full disk cut it. It is unusable in both cases.
     return undefined
   }
 }
 
 if (import.meta.main) {
   const names = await stopLeftovers(process.argv[2] ?? '')
-  if (names.length > 0) console.log(`${new Date().toISOString()} the start was killed: stopped ${names.join(', ')}`)
+  if (names.length > 0)
+    console.log(
+      `${new Date().toISOString()} the start was killed, so these processes were stopped: ${names.join(', ')}`,
+    )
 }

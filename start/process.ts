@@ -9,13 +9,17 @@ import { groupMembers, type Ledger, sendSignal } from './process-table.ts'
 
 const givenOut = new Set<number>()
 
-/** Below systems' own ports (Linux: 32768 on): there any connection may take one. */
+/**
+ * The lowest port to choose. It is below the system's own range (Linux: from 32768), where any
+ * connection may take a port.
+ */
 const lowest = 10_240
 const highest = 32_000
 
 /**
- * A free port of 127.0.0.1 that this process was not given before: the first from `from` on, or any
- * without it. Somebody may take it before its use; callers that can, try again.
+ * Finds a free port of 127.0.0.1 that this process was not given before. Returns the first free
+ * port from `from` on, or any free port without `from`. Another program may take the port before it
+ * is used, so callers should try again if they can.
  */
 export async function freePort(from?: number): Promise<number> {
   if (from === undefined) {
@@ -30,14 +34,14 @@ export async function freePort(from?: number): Promise<number> {
   throw new Error(`Ports ${from} to ${from + 199} of 127.0.0.1 are all in use. Free one, or choose another range.`)
 }
 
-/** True when nobody listens on this port of 127.0.0.1 or of all addresses. */
+/** Returns whether nothing listens on this port of 127.0.0.1 or of all addresses. */
 export async function isFree(port: number): Promise<boolean> {
   return (await listenOnce(port)) !== undefined
 }
 
 /**
- * True when somebody takes connections on this port of 127.0.0.1. Unlike `isFree` it never holds
- * the port itself.
+ * Returns whether a program accepts connections on this port of 127.0.0.1. Unlike `isFree`, it
+ * never listens on the port itself.
  */
 export function isListening(port: number): Promise<boolean> {
   return new Promise((resolve) => {
@@ -50,7 +54,7 @@ export function isListening(port: number): Promise<boolean> {
   })
 }
 
-/** Lets `freePort` answer with this port again. */
+/** Makes `freePort` offer this port again. */
 export function releasePort(port: number): void {
   givenOut.delete(port)
 }
@@ -63,7 +67,8 @@ function give(port: number): number {
 async function listenOnce(port: number): Promise<number | undefined> {
   const onLoopback = await listen(port, '127.0.0.1')
   if (onLoopback === undefined || port === 0) return onLoopback
-  // A server on all addresses may not stop a second on 127.0.0.1, which would shadow it.
+  // A server on all addresses may not prevent a second server on 127.0.0.1. The second server would
+  // hide the first.
   return listen(port, '0.0.0.0')
 }
 
@@ -79,28 +84,31 @@ function listen(port: number, host: string): Promise<number | undefined> {
 }
 
 interface ProcessOptions {
-  /** Names the process in messages and in the ledger. */
+  /** The name of the process in messages and in the ledger. */
   name: string
   command: string
   args: string[]
-  /** The whole environment: nothing is inherited, so a child knows only its own secrets. */
+  /** The whole environment. Nothing is inherited, so that a child knows only its own secrets. */
   env: Record<string, string | undefined>
   cwd?: string
-  /** Standard output and error are appended here. */
+  /** The file to which standard output and error are appended. */
   logFile: string
   ledger?: Ledger | undefined
-  /** The user whose rights it has; only root can choose. */
+  /** The user whose rights the process has. Only root can choose another user. */
   account?: { uid: number; gid: number } | undefined
-  /** What asks it to stop. PostgreSQL, for one, waits for its clients on SIGTERM. */
+  /**
+   * The signal that asks the process to stop. On SIGTERM PostgreSQL, for example, waits for its
+   * clients.
+   */
   stopSignal?: NodeJS.Signals
-  /** Called when it ends without having been asked to. */
+  /** Called when the process ends by itself. */
   onExit?: (exit: Exit) => void
 }
 
 export interface Exit {
   name: string
   code: number
-  /** The last lines of its log. */
+  /** The last lines of the process' log. */
   tail: string
 }
 
@@ -108,24 +116,28 @@ export interface RunningProcess {
   name: string
   pid: number
   logFile: string
-  /** Settles when the process has ended, whatever the reason; never rejects. */
+  /** Resolves when the process has ended, for whatever reason. Never rejects. */
   exited: Promise<Exit>
   hasExited(): boolean
-  /** Asks it to stop, then kills it and all it has started, and returns when nothing is left. */
+  /**
+   * Asks the process to stop, then kills it and all its children. Returns when none of them is
+   * left.
+   */
   stop(graceMs?: number): Promise<void>
-  /** Kills it and all it has started, at once and synchronously. */
+  /** Kills the process and all its children, at once and synchronously. */
   kill(): void
 }
 
 /**
- * Starts a process as a group's head: Ctrl-C in the terminal does not reach it, and `stop` reaches
- * all it started.
+ * Starts a process as the leader of a new group. Ctrl-C in the terminal does not reach it, and
+ * `stop` reaches all its children.
  */
 export async function startProcess(options: ProcessOptions): Promise<RunningProcess> {
   const { name, command, args, logFile, ledger, stopSignal = 'SIGTERM' } = options
   mkdirSync(dirname(logFile), { recursive: true })
   if (existsSync(logFile) && statSync(logFile).size > 10e6) renameSync(logFile, `${logFile}.1`)
-  // A file instead of a pipe: the child can write and be read about after this process.
+  // Uses a file instead of a pipe, so that the child can still write after this process has ended,
+  // and its output can be read.
   const log = openSync(logFile, 'a', 0o600)
   writeSync(log, `--- ${new Date().toISOString()} ${name} starts\n`)
   const env = Object.fromEntries(Object.entries(options.env).filter(([, value]) => value !== undefined))
@@ -157,11 +169,12 @@ export async function startProcess(options: ProcessOptions): Promise<RunningProc
   try {
     ledger?.add(name, pid)
   } catch (error) {
-    // Nobody would find it after a kill.
+    // Kills the child if it could not be listed, because no later start would find it.
     sendSignal(-pid, 'SIGKILL')
     throw error
   }
-  // A caller that awaits `exited` keeps this process alive by other means; a left child must not.
+  // Does not keep this process alive for the child. A caller that awaits `exited` has to do so
+  // itself.
   child.unref()
 
   const killGroup = () => {
@@ -190,20 +203,21 @@ export async function startProcess(options: ProcessOptions): Promise<RunningProc
   }
 }
 
-/** A process that lives is waited for: a slow machine takes minutes. */
+/** The most milliseconds to wait for a running process. A slow machine takes minutes. */
 const patienceMs = 900_000
 const sayEveryMs = 10_000
 
 type Patience = {
   timeoutMs?: number | undefined
-  /** Hears now and then what is waited for. */
+  /** Called at intervals with the reason for waiting. */
   progress?: ((text: string) => void) | undefined
   sayEveryMs?: number
 }
 
 /**
- * Asks until it is ready, or not yet, with why not. Throws, with its log's last lines, as soon as
- * the process ended, or is not ready in time; the caller stops a process that is not.
+ * Polls until the process is ready. `whyNotReady` returns null, or the reason why it is not ready.
+ * Throws an error with the last lines of the log if the process ends, or is not ready in time. The
+ * caller stops a process that is not ready in time.
  */
 export async function waitFor(
   child: RunningProcess,
@@ -212,7 +226,7 @@ export async function waitFor(
 ): Promise<void> {
   const beganMs = Date.now()
   let saidMs = beganMs
-  let last = 'it was not asked yet'
+  let last = 'no check was made yet'
   while (Date.now() < beganMs + timeoutMs) {
     if (child.hasExited()) throw endedEarly(await child.exited, child.logFile)
     const why = await whyNotReady(beganMs + timeoutMs)
@@ -225,13 +239,13 @@ export async function waitFor(
     await sleep(25)
   }
   throw new Error(
-    `${child.name} was not ready within ${timeoutMs / 1000} s: ${last}. Its log is ${child.logFile}; it ends with:\n${logTail(child.logFile)}`,
+    `${child.name} was not ready within ${timeoutMs / 1000} s: ${last}. Its log is ${child.logFile}; the log ends with:\n${logTail(child.logFile)}`,
   )
 }
 
 /**
- * Waits until `url` answers 200, with the process' nonce if it has one: another process at the port
- * does not count.
+ * Waits until `url` responds with 200, and with the process' nonce if it has one. Another process
+ * on the port does not count.
  */
 export function waitUntilReady(
   child: RunningProcess,
@@ -253,19 +267,21 @@ export function waitUntilReady(
   return waitFor(child, whyNotReady, patience)
 }
 
-/** The error for a process that ended before it was of any use. */
 function endedEarly(exit: Exit, logFile: string): Error {
   const why = lastError(exit.tail)
-  const text = `${exit.name} ended with code ${exit.code} while starting${why === null ? '' : `: ${why}`}. Its log is ${logFile}; it ends with:\n${exit.tail}`
+  const text = `${exit.name} ended with code ${exit.code} while starting${why === null ? '' : `: ${why}`}. Its log is ${logFile}; the log ends with:\n${exit.tail}`
   return /\bEADDRINUSE\b/.test(exit.tail) ? new PortTakenError(text) : new Error(text)
 }
 
-/** Somebody took the port between its choice and its use: with another port it may start. */
+/** An error: another program took the port after it was chosen. Another port may work. */
 export class PortTakenError extends Error {
   override name = 'PortTakenError' as const
 }
 
-/** A log's last error line, in words: a JSON line's error or message. Null where there is none. */
+/**
+ * Returns the last error in a log: an error line, or the error or message of a JSON line. Null if
+ * there is none.
+ */
 export function lastError(tail: string): string | null {
   for (const line of tail.split('\n').reverse()) {
     const text = line.trim()
@@ -292,7 +308,7 @@ function errorOfJson(line: string): string | null {
   }
 }
 
-/** The last lines a process has written since it was last started, indented. */
+/** Returns the last lines that the log has since the process' last start, indented. */
 function logTail(logFile: string, lines = 15): string {
   let text: string
   try {

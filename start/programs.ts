@@ -22,7 +22,10 @@ import { freePort, isFree, PortTakenError } from './process.ts'
 import type { LocalRun } from './run-file.ts'
 import type { TemporalPlace } from './stores.ts'
 
-/** Starts the programs of this checkout, once the stores are there (`stores.ts`). */
+/**
+ * Entry files of programs, to use instead of the checkout's own. The programs start when the stores
+ * run (`stores.ts`).
+ */
 
 export type Entries = Partial<Record<'lab' | 'runbook' | 'api' | 'worker', string>>
 
@@ -30,7 +33,6 @@ type ProgramsOptions = {
   rootDir: string
   stateDir: string
   env: Environment
-  /** Is there to be a lab? */
   lab: boolean
   entries: Entries | undefined
   databaseUrl: string
@@ -41,12 +43,12 @@ type ProgramsOptions = {
 type Ports = Awaited<ReturnType<typeof choosePorts>>
 
 /**
- * Chooses ports before anything starts, since lab and API need each other's: one may be taken
- * meanwhile.
+ * How often ports are chosen. They are chosen before the start, because lab and API need each
+ * other's, so another program may take one in the meantime.
  */
 const maxTries = 3
 
-/** Starts what the environment does not replace, and answers the run. */
+/** Starts the parts that the environment does not replace. Returns the data of the run. */
 export async function startPrograms(parts: Parts, options: ProgramsOptions): Promise<LocalRun> {
   for (let tries = 1; ; tries += 1) {
     const ports = await choosePorts(options.env)
@@ -68,7 +70,7 @@ async function startAt(parts: Parts, ports: Ports, options: ProgramsOptions): Pr
   const labUrl = lab && ownApi && platform === undefined ? `http://127.0.0.1:${ports.lab}` : null
   const labControlToken = labUrl ? newSecret() : null
   const entry = (name: keyof Entries) =>
-    // In a package the programs end in `.js`, as this file does there.
+    // In a package the program files end in `.js`, as this file does there.
     options.entries?.[name] ??
     join(rootDir, name === 'runbook' ? 'lab/runbook' : name, `main${extname(import.meta.url)}`)
   const model = modelOf(env, ports)
@@ -99,7 +101,7 @@ async function startAt(parts: Parts, ports: Ports, options: ProgramsOptions): Pr
       child('api', 2, {
         ...shared,
         ...meshOf(env, stateDir),
-        // What the operator of the lab declared, where nobody has jobs.
+        // Uses the jobs that the lab declares, if the user declares none.
         ...(labUrl && { JOBS_FILE: env.JOBS_FILE || writeJobs(labDirectory(stateDir)) }),
         SOURCES_DIR: env.SOURCES_DIR || join(stateDir, 'sources'),
         PORT: String(ports.api),
@@ -107,13 +109,7 @@ async function startAt(parts: Parts, ports: Ports, options: ProgramsOptions): Pr
         PLATFORM_TOKEN: platformToken,
       }),
   ])
-  // As in the image: with more arenas each SDK thread keeps its freed memory, and V8 fills 128 MB
-  // before it first looks.
-  const workerMemory = {
-    MALLOC_ARENA_MAX: env.MALLOC_ARENA_MAX || '2',
-    NODE_OPTIONS: env.NODE_OPTIONS || '--max-semi-space-size=16',
-  }
-  await child('worker', 3, { ...shared, ...workerMemory, WORKER_PORT: String(ports.worker) })
+  await child('worker', 3, { ...shared, ...workerMemoryOf(env), WORKER_PORT: String(ports.worker) })
   return {
     url,
     labUrl,
@@ -131,7 +127,16 @@ async function startAt(parts: Parts, ports: Ports, options: ProgramsOptions): Pr
   }
 }
 
-/** As the configuration has it where nothing is set. */
+/**
+ * Sets the same memory limits as the image. With more arenas each SDK thread would keep its freed
+ * memory, and V8 would fill 128 MB before its first collection.
+ */
+const workerMemoryOf = (env: Environment) => ({
+  MALLOC_ARENA_MAX: env.MALLOC_ARENA_MAX || '2',
+  NODE_OPTIONS: env.NODE_OPTIONS || '--max-semi-space-size=16',
+})
+
+/** The default of the configuration. */
 const defaultModel = 'Qwen/Qwen2.5-72B-Instruct'
 
 function modelOf(env: Environment, ports: Ports) {
@@ -141,7 +146,7 @@ function modelOf(env: Environment, ports: Ports) {
     : { LLM_BASE_URL: given, LLM_MODEL: env.LLM_MODEL || defaultModel }
 }
 
-/** What API and worker both know. */
+/** Returns the settings that API and worker share. */
 function sharedOf({ env, lab, databaseUrl, temporal, tokens }: ProgramsOptions): Environment {
   const isGiven = isTemporalGiven(env)
   return {
@@ -149,19 +154,20 @@ function sharedOf({ env, lab, databaseUrl, temporal, tokens }: ProgramsOptions):
     ...withoutFiles(env, ['DATABASE_URL', 'PLATFORM_TOKEN', 'AGENT_API_KEY']),
     DATABASE_URL: databaseUrl,
     TEMPORAL_ADDRESS: temporal.address,
-    // The user's own may have its namespace in a profile.
+    // The user's own Temporal may have its namespace in a profile.
     TEMPORAL_NAMESPACE: env.TEMPORAL_NAMESPACE || (isGiven ? undefined : 'default'),
     ...(temporal.uiUrl && { TEMPORAL_UI_URL: env.TEMPORAL_UI_URL || temporal.uiUrl }),
     AGENT_ENABLED: env.AGENT_ENABLED || 'true',
-    // What breaks on purpose may be repaired unasked; a site begins with questions.
+    // The lab's deliberate faults may be repaired without an approval. A site begins with asking
+    // people.
     AGENT_TRUST: env.AGENT_TRUST || (lab ? 'act' : undefined),
     AGENT_API_KEY: tokens.agent,
   }
 }
 
 /**
- * Makes the lab's nodes devices, so that every fault of it can be played. A failure leaves the rest
- * as it is.
+ * Makes the lab's nodes devices, so that every fault of the lab can be broken in. A failure affects
+ * nothing else.
  */
 export async function enrolDevices(parts: Parts, { url, labUrl, labControlToken, tokens }: LocalRun): Promise<void> {
   if (labUrl === null || labControlToken === null || !tokens.admin) return
@@ -179,7 +185,7 @@ async function choosePorts(env: Environment) {
     if (await isFree(asked)) return asked
     const holder = portHolder(asked)
     throw new Error(
-      `Port ${asked} is in use${holder ? ` by ${holder}` : ''}, and ${name} asks for it. Free it, choose another, or leave ${name} unset.`,
+      `${name} is set to port ${asked}, which is in use${holder ? ` by ${holder}` : ''}. Free the port, choose another, or leave ${name} unset.`,
     )
   }
   return {
@@ -195,9 +201,10 @@ function newSecret(): string {
 }
 
 /**
- * The lab's machines: beside the state, which holds secrets and which no device shows unasked. When
- * root starts in a closed place, as its home, agents on nodes could not reach their files there:
- * then elsewhere, as the state directory names.
+ * Returns the directory of the lab's machines. It is beside the state directory, because the state
+ * contains secrets that no device may show. If root starts in a closed place, such as its home, the
+ * nodes' agents could not reach their files there. Then another directory is made, and a file in
+ * the state directory names it.
  */
 export function labDirectory(stateDir: string): string {
   const note = join(stateDir, 'lab-location')

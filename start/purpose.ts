@@ -5,22 +5,25 @@ import { type Environment, setting } from './environment.ts'
 import { type LocalRun, readRunFile } from './run-file.ts'
 
 /**
- * The purpose of a state folder. Lab and site never share one: a host, source or incident of the
- * lab would become the site's.
+ * The purpose of a state folder. A lab and a site never share a folder, because a host, source or
+ * incident of the lab would become part of the site.
  */
 export type Purpose = 'lab' | 'site'
 
 type Kept = { purpose: Purpose; version: string }
 
-/** A lab runs where it is wanted and nothing in the environment stands in for it. */
+/**
+ * Returns the purpose of a start: a lab if it is requested and the environment does not replace it,
+ * otherwise a site.
+ */
 export function purposeOf(env: Environment, lab: boolean): Purpose {
   const isReplaced = ['CORE_API_URL', 'PLATFORM_URL', 'PROXMOX_URL'].some((name) => setting(env, name) !== undefined)
   return lab && !isReplaced ? 'lab' : 'site'
 }
 
 /**
- * The state folders of a checkout. A site that began in the lab's place, as sites once did, stays
- * there.
+ * Returns the state folder of a checkout for this purpose. A site that an old version began in the
+ * lab's folder stays there.
  */
 export function stateDirFor(rootDir: string, purpose: Purpose): string {
   const own = join(rootDir, '.nightshift')
@@ -29,17 +32,25 @@ export function stateDirFor(rootDir: string, purpose: Purpose): string {
   return !existsSync(site) && heldIn(own) === 'site' ? own : site
 }
 
-/** The state folder of this checkout that was used last; the lab's where there is none. */
+/**
+ * Returns the state folder of this checkout that was used last. Returns the lab's if none was used.
+ */
 export function lastStateDir(rootDir: string): string {
   const places = [stateDirFor(rootDir, 'lab'), stateDirFor(rootDir, 'site')]
   const usedAt = (dir: string) => statSync(join(dir, 'run.json'), { throwIfNoEntry: false })?.mtimeMs ?? 0
   return places.sort((one, other) => usedAt(other) - usedAt(one))[0] as string
 }
 
-/** The lab's machines (`labDirectory`): beside the state folder, or where this file says. */
+/**
+ * Returns whether the lab's machines are beside the state folder, or at the place that a file in it
+ * names.
+ */
 const hasLabBeside = (stateDir: string) => existsSync(`${stateDir}-lab`) || existsSync(join(stateDir, 'lab-location'))
 
-/** The folder's content; `both` from an older version, null where it is empty. */
+/**
+ * Returns the purpose of a folder. An older version may have used it for both purposes. Null if the
+ * folder is empty.
+ */
 function heldIn(stateDir: string): Purpose | 'both' | null {
   const kept = readKept(stateDir)
   if (kept) return kept.purpose
@@ -50,8 +61,9 @@ function heldIn(stateDir: string): Purpose | 'both' | null {
 }
 
 /**
- * Takes the folder for this purpose and writes that into it. Throws, before any change, where it
- * holds the other purpose or a newer version's state; the message says how to go on.
+ * Reserves the folder for this purpose and records the purpose in it. Throws, before any change, if
+ * the folder has the other purpose or the state of a newer version. The message explains how to
+ * continue.
  */
 export function claimState(stateDir: string, purpose: Purpose): void {
   const kept = readKept(stateDir)
@@ -71,22 +83,22 @@ function explain(stateDir: string, held: Purpose | 'both', purpose: Purpose): st
   const aside = `${stateDir}-before`
   if (held === 'both')
     return (
-      `${stateDir} holds the lab's hosts beside those of a site, from a version that kept both in one place. Nothing was changed.\n` +
-      `Begin afresh: mv ${stateDir} ${aside}, then "${start}". What it holds still starts, and "nightshift inventory export" takes\n` +
-      `your hosts along: NIGHTSHIFT_STATE_DIR=${aside} npm start -- --site. The same mv is the way back.`
+      `${stateDir} has hosts of the lab and of a site, because an older version kept both in one place. Nothing was changed.\n` +
+      `To begin with an empty folder: mv ${stateDir} ${aside}, then "${start}". The old folder can still be started, and "nightshift inventory export" exports\n` +
+      `your hosts: NIGHTSHIFT_STATE_DIR=${aside} npm start -- --site. To undo this, move the folder back.`
     )
   if (held === 'site' && basename(stateDir) === '.nightshift')
     return (
-      `${stateDir} holds your site, from a version that kept it there, and the lab's hosts do not belong to it. Nothing was changed.\n` +
-      `Give the site a place of its own: mv ${stateDir} ${stateDir}-site, then "${start}". The site starts from there with "npm start -- --site".`
+      `${stateDir} has your site, because an older version kept it there. The lab's hosts must not mix with it. Nothing was changed.\n` +
+      `Move the site: mv ${stateDir} ${stateDir}-site, then "${start}". The site then starts with "npm start -- --site".`
     )
   const [there, wanted] = held === 'lab' ? ['the lab', 'a site'] : ['a site', 'the lab']
-  return `${stateDir} holds ${there}, and ${wanted} needs a folder of its own: leave NIGHTSHIFT_STATE_DIR unset, or name an empty folder with it. Nothing was changed.`
+  return `${stateDir} has ${there}, and ${wanted} needs its own folder: leave NIGHTSHIFT_STATE_DIR unset, or set it to an empty folder. Nothing was changed.`
 }
 
 /**
- * Refuses stores of the environment that this checkout's other purpose uses: two queues would run
- * in one namespace, and the lab's incidents stand among the site's.
+ * Throws if the environment names stores that this checkout's other purpose uses. Otherwise two
+ * queues would run in one namespace, and the lab's incidents would be mixed with the site's.
  */
 export function refuseSharedStores(rootDir: string, stateDir: string, purpose: Purpose, env: Environment): void {
   const other = purpose === 'lab' ? 'site' : 'lab'
@@ -95,11 +107,11 @@ export function refuseSharedStores(rootDir: string, stateDir: string, purpose: P
   const given = setting(env, 'DATABASE_URL')
   if (theirs && given !== undefined && isSameDatabase(given, theirs.databaseUrl))
     throw new Error(
-      `DATABASE_URL names the database of ${other === 'lab' ? 'the lab' : 'your site'} (${otherDir}): name another one, or leave it unset for a PostgreSQL of its own. Nothing was changed.`,
+      `DATABASE_URL names the database of ${other === 'lab' ? 'the lab' : 'your site'} (${otherDir}): name another database, or leave DATABASE_URL unset, and Nightshift starts its own PostgreSQL. Nothing was changed.`,
     )
 }
 
-/** Compares server and database; the login does not count. */
+/** Compares server and database, and ignores the login. */
 export function isSameDatabase(one: string, other: string | undefined): boolean {
   return other !== undefined && placeOf(one) === placeOf(other)
 }
@@ -110,7 +122,7 @@ function placeOf(databaseUrl: string): string {
   return `${hostname.replace('localhost', '127.0.0.1')}:${port || '5432'}${pathname}`
 }
 
-/** The starts of this checkout that run now, the lab's first. */
+/** Lists the running starts of this checkout, the lab's first. */
 export function runningStarts(rootDir: string, named: string | undefined): LocalRun[] {
   const places = named ? [named] : [stateDirFor(rootDir, 'lab'), stateDirFor(rootDir, 'site')]
   return [...new Set(places)].flatMap((dir) => {
@@ -136,7 +148,7 @@ function readKept(stateDir: string): Kept | undefined {
   }
 }
 
-/** By numbers, as 0.10.0 is newer than 0.9.2. What is no such version is not newer. */
+/** Compares versions by numbers, so that 0.10.0 is newer than 0.9.2. Other texts are not newer. */
 function isNewer(one: string, other: string): boolean {
   const [ones, others] = [one, other].map((text) => text.split('.').map((part) => Number.parseInt(part, 10)))
   for (const [index, number] of (ones ?? []).entries()) {

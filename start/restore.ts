@@ -7,24 +7,28 @@ import type { Findings, VerifiedPage } from '../domain/chain.ts'
 import { addFindings, noFindings } from '../domain/findings.ts'
 import { version } from '../domain/version.ts'
 import { migrateToLatest, newerMigrations } from '../migrations/migrate.ts'
-import { BackupError, type BackupManifest, program, readBackup } from './backup.ts'
+import { BackupError, type BackupManifest, notItsOwner, program, readBackup } from './backup.ts'
 
 type Restored = {
   manifest: BackupManifest
   applied: string[]
   found: Findings
   isHeadThere: boolean
-  /** Standing grants that were ended: how often each was used since is not known. */
+  /**
+   * The number of standing grants that the restore ended, because their use since the backup is
+   * unknown.
+   */
   endedGrants: number
 }
 
 const idsAtOnce = 200
 
 /**
- * Restores a backup into this address' empty database, brings it to this build's schema, and holds
- * everything in it against its logs and the manifest's head. Refuses with a BackupError, changing
- * nothing, an altered archive, one of another major version or newer than this build, or a database
- * with content. The dump goes in whole or not at all. Ends standing grants.
+ * Restores a backup into the empty database at this address, migrates it to this build's schema,
+ * and checks everything in it against its logs and the manifest's head. Throws a BackupError, and
+ * changes nothing, if the archive was altered, is of another major version or newer than this
+ * build, or if the database is not empty. The dump is restored completely or not at all. Ends
+ * standing grants.
  */
 export async function restoreBackup(databaseUrl: string, path: string): Promise<Restored> {
   const { manifest, dump } = await readBackup(path)
@@ -43,7 +47,7 @@ export async function restoreBackup(databaseUrl: string, path: string): Promise<
   const { applied } = await migrateToLatest(databaseUrl)
   const db = connect(databaseUrl, { owner: true, max: 2 })
   try {
-    // Before anything is added: what is held is what the backup had.
+    // Verifies before anything is added, so that exactly the content of the backup is checked.
     const verified = await verifyRestored(db, manifest.audit.head)
     return { manifest, applied, ...verified, endedGrants: await noteRestoration(db, manifest.at) }
   } finally {
@@ -51,21 +55,33 @@ export async function restoreBackup(databaseUrl: string, path: string): Promise<
   }
 }
 
-/** The database is empty, its server no older, and the dump's granted role is there. */
+/**
+ * Checks that the database is empty and its server is not older than the backup's. Creates the role
+ * to which the dump grants rights.
+ */
 async function prepareTarget(databaseUrl: string, manifest: BackupManifest): Promise<void> {
   const client = new pg.Client({ connectionString: databaseUrl })
   await client.connect()
   try {
-    const { rows } = await client.query<{ tables: number; postgresql: number; role: boolean; name: string }>(`
+    const { rows } = await client.query<{
+      tables: number
+      postgresql: number
+      role: boolean
+      name: string
+      login: string
+      owns: boolean
+    }>(`
       select (select count(*)::int from pg_class where relnamespace = 'public'::regnamespace and relkind in ('r', 'v', 'S')) as tables,
         current_setting('server_version_num')::int / 10000 as postgresql, current_database() as name,
+        current_user as login, (select pg_has_role(datdba, 'usage') from pg_database where datname = current_database()) as owns,
         exists (select from pg_roles where rolname = 'nightshift_app') as role`)
     const [found] = rows
-    if (!found) throw new BackupError('The database does not say what it holds.')
+    if (!found) throw new BackupError('The content of the database cannot be read.')
     if (found.tables > 0)
       throw new BackupError(
-        `The database ${found.name} is not empty. Keep it under another name: ALTER DATABASE ${found.name} RENAME TO ${found.name}_before_restore; CREATE DATABASE ${found.name};`,
+        `The database ${found.name} is not empty. Keep it under another name: ALTER DATABASE ${found.name} RENAME TO ${found.name}_before_restore; CREATE DATABASE ${found.name} OWNER ${found.login};`,
       )
+    if (!found.owns) throw new BackupError(notItsOwner(found.login))
     if (found.postgresql < manifest.postgresql)
       throw new BackupError(
         `The backup is of PostgreSQL ${manifest.postgresql}, this server is ${found.postgresql}: restore it on ${manifest.postgresql} or later.`,
@@ -73,7 +89,7 @@ async function prepareTarget(databaseUrl: string, manifest: BackupManifest): Pro
     if (!found.role) {
       await client.query('create role nightshift_app nologin').catch(() => {
         throw new BackupError(
-          'This login may not make the role nightshift_app. As the administrator: CREATE ROLE nightshift_app NOLOGIN; GRANT nightshift_app TO the login;',
+          'This login may not create the role nightshift_app. As the administrator: CREATE ROLE nightshift_app NOLOGIN; GRANT nightshift_app TO the login;',
         )
       })
       await client.query('grant nightshift_app to current_user')
@@ -84,8 +100,8 @@ async function prepareTarget(databaseUrl: string, manifest: BackupManifest): Pro
 }
 
 /**
- * All that `nightshift verify --all` holds, without an API: nothing may start on a database that
- * does not hold.
+ * Runs the checks of `nightshift verify --all` without an API, because nothing may start on a
+ * database that fails these checks.
  */
 async function verifyRestored(db: Db, head: string): Promise<Pick<Restored, 'found' | 'isHeadThere'>> {
   const found = noFindings()

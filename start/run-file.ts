@@ -3,8 +3,8 @@ import { join } from 'node:path'
 import type { Environment } from './environment.ts'
 
 /**
- * A running Nightshift's words to scripts and the command line; kept when it stops, so that tokens
- * survive.
+ * The data of a running Nightshift, for scripts and the command line. The file is kept when
+ * Nightshift stops, so that its tokens can be used again.
  */
 export interface LocalRun {
   url: string
@@ -13,14 +13,14 @@ export interface LocalRun {
   databaseUrl: string
   labUrl: string | null
   labControlToken: string | null
-  /** The asked model; absent in files of version 0.1.0. */
+  /** The model in use. Absent in files of version 0.1.0. */
   model?: { baseUrl: string; name: string; isRuleTable: boolean }
   tokens: Partial<Record<'admin' | 'approver' | 'ingest' | 'agent', string>>
-  /** The process to ask; null when it has stopped. */
+  /** The running process; null when it has stopped. */
   pid: number | null
 }
 
-/** The run file of the last start, or undefined when there was none. */
+/** Reads the run file of the last start. Undefined if there is none. */
 export function readRunFile(stateDir: string): LocalRun | undefined {
   try {
     return JSON.parse(readFileSync(join(stateDir, 'run.json'), 'utf8')) as LocalRun
@@ -29,36 +29,42 @@ export function readRunFile(stateDir: string): LocalRun | undefined {
   }
 }
 
-/** Replaces the run file in one step; only the owner of the checkout can read it. */
+/** Replaces the run file atomically. Only the owner of the checkout can read it. */
 export function writeRunFile(stateDir: string, run: LocalRun): void {
   const file = join(stateDir, 'run.json')
   writeFileSync(`${file}.new`, `${JSON.stringify(run, null, 2)}\n`, { mode: 0o600 })
   renameSync(`${file}.new`, file)
 }
 
-/** The size of a first start when ready, by `du`: mostly Temporal and compiled code. */
+/**
+ * The megabytes that a first start has written when it is ready, by `du`. Most are Temporal and
+ * compiled code.
+ */
 const neededMb = { state: 50, cache: 180 }
 
-/** Names the folders of a full disk and what is needed there; every other error stays as it is. */
+/**
+ * Explains an error that a full disk caused: names the folders and the size that they need. Returns
+ * every other error unchanged.
+ */
 export function explainFullDisk(error: Error, rootDir: string, stateDir: string): Error {
   if (!/\bENOSPC\b|No space left on device|disk is full/i.test(error.message)) return error
   const places = [
     { path: stateDir, needMb: neededMb.state },
     { path: join(rootDir, '.cache'), needMb: neededMb.cache },
   ].map(({ path, needMb }) => `${path} (a first start writes ${needMb} MB, ${describeRoom(path)})`)
-  const advice = 'Make room and start again'
+  const advice = 'Free disk space and start again'
   return new Error(`The disk is full: ${places.join(', ')}. ${advice}.\n${error.message}`, { cause: error })
 }
 
 function describeRoom(path: string): string {
-  if (!existsSync(path)) return 'it is not there yet'
+  if (!existsSync(path)) return 'the file does not exist yet'
   const { bavail, bsize } = statfsSync(path)
   return `${Math.floor((bavail * bsize) / 1_048_576)} MB are free`
 }
 
 /**
- * The pages' address with a code that signs one browser in, once and within ten minutes. The code
- * is behind `#`, which browsers send to nobody: no log and no referrer has it.
+ * Returns the address of the pages with a code that signs in one browser, once and within ten
+ * minutes. The code is after `#`, which browsers never send, so it is in no log and no referrer.
  */
 export async function signInLink({ url, tokens }: LocalRun, env: Environment): Promise<string> {
   const shown = env.PUBLIC_URL || url

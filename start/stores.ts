@@ -24,7 +24,7 @@ type StoresOptions = {
 
 export type TemporalPlace = { address: string; uiUrl: string | null }
 
-/** Both at once. Answers where they are. */
+/** Starts PostgreSQL and Temporal at the same time. Returns their addresses. */
 export async function startStores(parts: Parts, options: StoresOptions): Promise<[string, TemporalPlace]> {
   const { env } = options
   return await waitForAll([
@@ -33,12 +33,12 @@ export async function startStores(parts: Parts, options: StoresOptions): Promise
   ])
 }
 
-/** The user's own Temporal, by an address or by a profile that has one. */
+/** Returns the user's own Temporal, if an address or a profile names one. */
 function givenTemporal(env: Environment): TemporalPlace | undefined {
   return isTemporalGiven(env) ? { address: temporalSettingsIn(env).address, uiUrl: null } : undefined
 }
 
-/** Where a free port is looked for, beside a PostgreSQL of the machine. */
+/** The first port to try. It leaves 5432 to a PostgreSQL of the machine. */
 const firstPort = 5433
 
 function servePostgres(parts: Parts, { rootDir, stateDir, ledger }: StoresOptions): Promise<string> {
@@ -47,7 +47,7 @@ function servePostgres(parts: Parts, { rootDir, stateDir, ledger }: StoresOption
     const dir = join(stateDir, 'postgres')
     const logFile = logFileOf(parts, 'postgres')
     const postgres = await startPostgres({ dir, port: port ?? firstPort, logFile, ledger, progress, onExit })
-    // Started again, it has to be where the others look for it.
+    // After a restart PostgreSQL must have the address that the other parts use.
     if (port !== null && postgres.port !== port) {
       await postgres.stop()
       throw new Error(`port ${port} of PostgreSQL is in use`)
@@ -96,7 +96,7 @@ function serveTemporal(
 
 const portOf = (address: string): number => Number(address.split(':').at(-1))
 
-/** Brings the schema up to date and makes the tokens of a first run. */
+/** Migrates the schema and creates the tokens of a first run. */
 export async function prepareDatabase(
   parts: Parts,
   databaseUrl: string,
@@ -115,7 +115,7 @@ export async function prepareDatabase(
       throw trouble ? new Error(`${trouble.problem}. ${trouble.remedy}`) : error
     })
     const done = applied.length === 0 ? 'up to date' : `${applied.length} migrations applied`
-    // Another core API has other tokens.
+    // Creates no tokens for another core API, because that API has its own.
     if (setting(env, 'CORE_API_URL') !== undefined) return [{ ...(given !== undefined && { agent: given }) }, done]
     progress('minting tokens')
     const db = connect(databaseUrl, { owner: true, name: 'nightshift start' })
@@ -130,19 +130,20 @@ export async function prepareDatabase(
 }
 
 /**
- * The lab brings its own hosts and faults: a database with another's incidents gets none. Nothing
- * is changed before.
+ * Throws, before any change, if the database has incidents. The lab adds hosts and faults, which
+ * must not mix with incidents of another Nightshift.
  */
 async function refuseUsed(databaseUrl: string): Promise<void> {
   const db = connect(databaseUrl, { owner: true, name: 'nightshift start', max: 1 })
   try {
-    // The migration explains a database that does not answer or is of a newer version.
+    // Ignores an error here, because the migration explains a database that does not respond or has
+    // a newer version.
     if (!(await holdsIncidents(db).catch(() => false))) return
   } finally {
     await db.destroy()
   }
   throw new Error(
-    'DATABASE_URL names a database that holds incidents of another Nightshift, and the hosts of the lab do not belong among them: leave it unset, or name an empty database. Nothing was changed.',
+    'DATABASE_URL names a database with incidents of another Nightshift, and the hosts of the lab must not mix with them: leave DATABASE_URL unset, or name an empty database. Nothing was changed.',
   )
 }
 

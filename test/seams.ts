@@ -28,6 +28,7 @@ export const seams: Readonly<Record<string, readonly string[]>> = {
   'config/environment.ts': ['withoutCredentials'],
   'db/access/tokens.ts': ['FirstRunTokens', 'createToken', 'ensureOperator'],
   'db/alerts/ingest-body.ts': ['ingestAlert'],
+  'db/alerts/occurrences.ts': ['describeFiring'],
   'db/connect.ts': ['rfc3339'],
   'db/incidents/incidents.ts': ['IncidentFilter'],
   'db/retention/preview.ts': ['daysOf'],

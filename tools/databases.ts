@@ -6,9 +6,12 @@ import { type CorePort, risks, type Tool, type ToolContext } from '../domain/too
 import { defineTool, reason, sayWrite, state } from './define.ts'
 import { ProposalError } from './placement.ts'
 
-/** The four writes of a database server. Each is asked every time, on its card's state. */
+/**
+ * Defines the four writes to a database server. Each always needs an approval, which is valid for
+ * one state.
+ */
 
-/** The write cannot be done: the model reads why. */
+/** The write is impossible. The model gets the reason. */
 class DatabaseWriteError extends ProposalError {}
 
 const preparation = z.object({
@@ -26,7 +29,10 @@ type Input = { database: string; reason: string } & Record<string, unknown>
 
 const pathOf = (write: DatabaseWrite, name: string): string => `/api/v1/databases/${name}/${write}`
 
-/** A path with what the write is about; `start_replica` is about the server alone. */
+/**
+ * Adds the subject of the write to a path. `start_replica` concerns only the server, so its path
+ * stays unchanged.
+ */
 function askedAt(path: string, about: Record<string, unknown>): string {
   const pairs = Object.entries(about).map(([name, value]): [string, string] => [name, String(value)])
   return pairs.length === 0 ? path : `${path}?${new URLSearchParams(pairs)}`
@@ -74,7 +80,8 @@ function defineWrite(
     say: (output, args) => sayWrite(output, say(args)),
     discovers: () => [],
     prepare: (args, context) => prepare(write, args, context),
-    // Sessions come and go: what the card shows is soon another state.
+    // Limits the age of a dry run, because sessions change fast and the state on the approval card
+    // is soon outdated.
     dryRunAgesAfterSeconds: 1_800,
     postcondition: { withinSeconds, check: (args, _output, { core, stepKey }) => observe(write, args, core, stepKey) },
     run: ({ database: name, ...args }, { core, stepKey, ifMatch, signal }) =>
@@ -90,7 +97,7 @@ export const databaseTools: Tool[] = [
   defineWrite('cancel_query', {
     description: 'Cancel the query that a session of a database runs now; the session stays.',
     risk: 'medium',
-    proof: state('that query does not run any more'),
+    proof: state('that query no longer runs'),
     withinSeconds: 15,
     say: ({ database: name, pid }) => `query of session ${pid} on ${name}`,
   }),
@@ -111,7 +118,7 @@ export const databaseTools: Tool[] = [
     say: ({ database: name, slot }) => `slot ${slot} on ${name}`,
   }),
   defineWrite('start_replica', {
-    description: 'Start a replica that was stopped, or whose replay is paused. It cures no error of the applier.',
+    description: 'Start a replica that was stopped, or whose replay is paused. It repairs no applier error.',
     risk: 'medium',
     proof: state('the replica replicates'),
     withinSeconds: 30,

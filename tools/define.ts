@@ -5,15 +5,15 @@ import { toText } from '../domain/say.ts'
 import type { DiscoveredThing, Tool } from '../domain/tool.ts'
 
 /**
- * Declares a tool, checking its pieces against each other: the input type of `targets`, `prepare`
- * and `run` is that of the schema. The declared facts are all that shared code knows about it;
- * nothing ever asks for a tool by name.
+ * Declares a tool and checks its parts against each other: the input type of `targets`, `prepare`
+ * and `run` is that of the schema. Shared code uses only the declared facts and never branches on
+ * the name of a tool.
  */
 export function defineTool<Input extends Record<string, unknown>, Output>(tool: Tool<Input, Output>): Tool {
   return tool as unknown as Tool
 }
 
-/** Identifiers of the inventory: no path, no query, no control character can ride in one. */
+/** An identifier in the inventory. Cannot contain a path, a query or a control character. */
 export const resourceId = z
   .string()
   .min(1)
@@ -25,7 +25,7 @@ export const incidentId = z
   .regex(/^inc_[0-9a-z]{26}$/, 'is not an incident id')
   .meta({ examples: ['inc_0123456789abcdefghjkmnpqrs'] })
 /**
- * One sentence for the person who reads the timeline; every tool that may be asked about takes one.
+ * One sentence for the reader of the timeline. Every tool that may need approval takes a reason.
  */
 export const reason = z.string().min(3).max(500).describe('why')
 
@@ -37,19 +37,17 @@ export function discoveredThing(kind: ResourceKind, id: string, name = id, alias
   return { kind, id, name, aliases }
 }
 
-/**
- * A thing that the answer describes: an observation, with its health where the answer holds one.
- */
+/** Records that the response contained a resource, with its health if the response reports one. */
 export function observedThing(thing: DiscoveredThing, health: string | null | undefined): DiscoveredThing {
   return { ...thing, seen: true, ...(health && { health }) }
 }
 
-/** A write that code looks at afterwards: this must be true then. */
+/** Declares that code checks the write afterwards. `text`: what must then be true. */
 export const state = (text: string): PostconditionProof => ({ by: 'state', text })
-/** A write that only runs: where a person looks afterwards. */
+/** Declares that code cannot check the write. `text`: where a person checks it afterwards. */
 export const nothing = (text: string): PostconditionProof => ({ by: 'nothing', text })
 
-/** For a write: the receiver's words on what was done, named by its target. */
+/** Formats the receiver's report about a write, after the name of the target. */
 export function sayWrite(output: Record<string, unknown>, about: string): string {
   const detail = toText(output.detail)
   return detail === '' || about.includes(detail) ? about : `${about}: ${detail}`
@@ -57,10 +55,10 @@ export function sayWrite(output: Record<string, unknown>, about: string): string
 
 const byGravity = ['critical', 'down', 'degraded', 'unknown']
 
-/** The health of what consists of parts: the gravest of theirs; null without parts. */
+/**
+ * Returns the health of a whole, which is the worst health of its parts; null if it has no parts.
+ */
 export function worstHealth(parts: readonly string[]): string | null {
   if (parts.length === 0) return null
   return byGravity.find((word) => parts.includes(word)) ?? parts.find((word) => word !== 'nominal') ?? 'nominal'
 }
-
-/** Five read-only predicates over the live platform. */

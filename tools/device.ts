@@ -9,7 +9,7 @@ import { descriptionOf, type MeshSpec, meshSpecs, type Offering, toolsOf } from 
 import { defineTool, discoveredThing, nothing, reason, resourceId, state } from './define.ts'
 import { ProposalError } from './placement.ts'
 
-/** What the call would do on the device cannot be found out: the model reads why. */
+/** The effect of the call on the device cannot be determined. The model gets the reason. */
 class DevicePreparationError extends ProposalError {}
 
 const prepared = z.looseObject({
@@ -26,26 +26,27 @@ const prepared = z.looseObject({
   rootReads: z.array(z.array(z.string())).optional(),
 })
 const observed = z.object({ holds: z.boolean().nullable(), observed: z.string() })
-/** The core API says what it really was that the call reached. */
+/** The core API reports which resource the call reached. */
 const output = z.looseObject({ on: executable })
 
 /**
- * Files and processes of a device change by hand and by timers: what a command was tried on is not
- * what it will meet much later.
+ * The age after which the dry run of a command is outdated: people and timers change the files and
+ * processes of a device.
  */
 const rehearsalAgesAfterSeconds = 1_800
 
 type Input = { on: string; reason?: string } & Record<string, unknown>
 
 /**
- * The tools on devices. Nothing of a device is known here: the core API finds the executor,
- * mints what a device wants to see, tries writes out and looks whether they hold; a tool passes the
+ * Defines the tools that run on devices. Knows nothing about a single device: the core API finds
+ * the executor, signs the requests, makes the dry runs and checks the results. A tool passes the
  * step key.
  */
 export const deviceTools: readonly Tool[] = meshSpecs.map(toolOf)
 
 /**
- * Names of the device tools that at least one of these devices has: what none has is not offered.
+ * Lists the device tools that at least one of these devices offers. Other tools are not offered to
+ * the model.
  */
 export function deviceToolsOf(devices: readonly Offering[]): Set<string> {
   return new Set(devices.flatMap((device) => toolsOf(device).map(({ name, calledBy }) => calledBy ?? name)))
@@ -92,7 +93,7 @@ function toolOf(spec: MeshSpec): Tool {
   })
 }
 
-/** On the same device, whatever name the call had for it. */
+/** Builds the undo for the same device, under the name that the call used. */
 function undoOf({ does, of }: NonNullable<MeshSpec['undo']>): NonNullable<Tool<Input>['undo']> {
   return {
     does: ({ on, reason: _, ...input }) => `${does(input)}, on ${on}`,
@@ -103,7 +104,7 @@ function undoOf({ does, of }: NonNullable<MeshSpec['undo']>): NonNullable<Tool<I
   }
 }
 
-/** What a call would do on a device, as the core API finds out. Throws DevicePreparationError. */
+/** Has the core API determine the effects of a call on a device. Throws DevicePreparationError. */
 export async function prepareOnDevice(
   on: string,
   identity: Record<string, unknown>,

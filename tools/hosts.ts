@@ -10,8 +10,8 @@ import { defineTool, discoveredThing, observedThing, reason, resourceId, sayWrit
 import { ProposalError } from './placement.ts'
 
 /**
- * The hosts that VMs run on, as an engineer looks at them before anything is moved, and repairs of
- * one VM on the host it is on. Always asked; elsewhere a VM goes by a plan.
+ * Defines the reads of hosts of VMs that an engineer makes before a move, and the repairs of one VM
+ * on its current host. Writes always need approval. Only a plan moves a VM to another host.
  */
 
 const host = z.looseObject({
@@ -23,10 +23,13 @@ const host = z.looseObject({
 })
 type Host = z.infer<typeof host>
 
-/** The state of a host as people read it; what is stored and sent says `dead`. */
+/** Returns the state of a host in words for people. Stored and sent data uses `dead`. */
 const wordOf = (state: unknown): string => (state === 'dead' ? 'down' : toText(state))
 
-/** Draining is degraded while something is left to move; an empty host is as wanted. */
+/**
+ * Builds the observation of a host. A draining host counts as degraded while it has VMs, and as
+ * nominal once it is empty, because that is the goal.
+ */
 function seenHost({ id, state, status, use }: Host): DiscoveredThing {
   return observedThing(discoveredThing('host', id), state === 'draining' && use?.vms === 0 ? 'nominal' : status)
 }
@@ -58,7 +61,7 @@ export const getHost = defineTool({
 
 export const listHosts = defineTool({
   name: 'list_hosts',
-  // A plan looks at all of them by itself.
+  // Not offered for a host or VM, because a plan reads all hosts by itself.
   firstFor: ['region'],
   description: 'List hosts, all or of a rack or region: state, rack, capacity, what is free, how many VMs.',
   input: z.strictObject({
@@ -87,10 +90,14 @@ const isWindow = (text: string): boolean => {
   return seconds !== null && seconds >= 60 && seconds <= 30 * 86_400
 }
 
-/** Deployments and changes near a resource: strangers' words, which make nothing known. */
+/**
+ * Reads deployments and changes near a resource. They are untrusted text, so a name in them does
+ * not count as looked up.
+ */
 export const recentChanges = defineTool({
   name: 'recent_changes',
-  // The context has those around the beginning, on the resource and on what it needs.
+  // Not offered first, because the context already lists the changes around the beginning of the
+  // incident, on the resource and its dependencies.
   firstFor: [],
   description:
     'What was deployed or configured on a resource and on what it needs, newest first, with how long before this incident.',
@@ -128,7 +135,7 @@ export const recentChanges = defineTool({
   },
 })
 
-/** The repair cannot be done: the model reads why. */
+/** The repair is impossible. The model gets the reason. */
 class RepairError extends ProposalError {}
 
 const preparation = z.object({
@@ -153,12 +160,15 @@ const vmNow = z.looseObject({
 const effectNow = z.looseObject({
   status: z.string(),
   detail: z.string(),
-  /** `newStart`: our own client of the platform asked for the age of the run, after the write. */
+  /** `newStart`: whether our own client of the platform read the age of the run after the write. */
   result: z.looseObject({ before: vmBefore.optional(), newStart: z.boolean().optional() }),
 })
 type Seen = { id: string; vm: z.infer<typeof vmNow>; effect: z.infer<typeof effectNow> }
 
-/** The platform's VM now, and the write's stored state. Null: one is unreadable. */
+/**
+ * Reads the current VM from the platform, and the stored state of the write. Null if one of them
+ * cannot be read.
+ */
 async function look(core: CorePort, id: string, stepKey: string): Promise<Seen | null> {
   const [vm, effect] = await Promise.all([
     core.get(`/api/v1/vms/${id}`),
@@ -179,7 +189,10 @@ function isStarted(seen: Seen): Observation {
   return { holds: vm.running && vm.host === host, observed: where(seen) }
 }
 
-/** A later start than before proves it. That the platform took the order for done does not. */
+/**
+ * Proves a restart by a start time later than before. The platform's acceptance of the request is
+ * no proof.
+ */
 function isRestarted(seen: Seen): Observation | null {
   const { vm, effect } = seen
   const there = isStarted(seen)
@@ -210,8 +223,8 @@ const runsOrNot = ({ running }: { running: boolean }) => (running ? 'runs' : 'is
 const vmBoth = z.looseObject({ before: vmNow, after: vmNow })
 
 /**
- * A stop takes a start back, a start a stop, at that place. A restart has no way back: the run
- * before is gone.
+ * The inverse of each action on the same host. A restart has no undo, because the former run is
+ * gone.
  */
 const inverses: Record<VmAction, { tool: string; running: boolean } | null> = {
   start: { tool: vmTools.stop, running: true },
@@ -226,12 +239,12 @@ function undoOf(action: VmAction): ToolUndo<z.infer<typeof input>> | null {
       does: ({ id }) => `${inverse.tool} of ${id}, while it is where this leaves it`,
       of({ id }, output) {
         const told = vmBoth.safeParse(output)
-        if (!told.success) return { none: 'how the VM stood before and after was not read' }
+        if (!told.success) return { none: 'the state of the VM before and after was not read' }
         const { before, after } = told.data
-        if (after.running !== inverse.running) return { none: `it did not come to that: ${id} ${runsOrNot(after)}` }
+        if (after.running !== inverse.running) return { none: `it did not happen: ${id} ${runsOrNot(after)}` }
         if (before.running === after.running) return { none: `it changed nothing: ${id} ${runsOrNot(after)} as before` }
         if (before.host !== after.host)
-          return { none: `it is on ${after.host ?? 'no host'} since, and was on ${before.host ?? 'none'}` }
+          return { none: `it is on ${after.host ?? 'no host'} now, and was on ${before.host ?? 'none'}` }
         return { tool: inverse.tool, arguments: { id }, left: vmLeft(id, after) }
       },
     }
@@ -246,7 +259,8 @@ function repair(
   return defineTool({
     name: vmTools[action],
     needs: 'hosts',
-    // On a host they are planned; what stops a VM is seldom its repair.
+    // Not offered first, because stopping a VM rarely repairs it. (A problem of the host is
+    // repaired by a plan.)
     firstFor: action === 'stop' ? [] : ['vm'],
     ...facts,
     input,
@@ -274,7 +288,7 @@ function repair(
 }
 
 export const vmStart = repair('start', {
-  description: 'Start a stopped VM on the host it is on. Its host is down: plan instead.',
+  description: 'Start a stopped VM on its host. If its host is down, plan instead.',
   risk: 'medium',
   reversible: true,
   proof: state('the VM runs on its host'),
@@ -288,7 +302,7 @@ export const vmStop = repair('stop', {
 })
 
 export const vmRestart = repair('restart', {
-  description: 'Restart a VM that runs and does not answer, on the host it is on.',
+  description: 'Restart a VM that runs but does not answer, on its host.',
   risk: 'medium',
   reversible: false,
   proof: state('the VM runs on its host again, with a new start'),

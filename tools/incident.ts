@@ -10,7 +10,6 @@ import { defineTool, incidentId } from './define.ts'
 
 const timeline = z.looseObject({ items: z.array(storedRow) })
 
-/** `get_incident`: the incident as it stands. */
 export const getIncident = defineTool({
   name: 'get_incident',
   firstFor: [],
@@ -48,10 +47,13 @@ export const listIncidentEvents = defineTool({
   },
 })
 
-/** Shown in few bytes, held to all of it: their shape is in `resolve_incident`'s claims. */
+/**
+ * Described in few bytes but checked in full. Their exact shape is in the claims of
+ * `resolve_incident`.
+ */
 const quotes = z.array(z.any()).pipe(hypothesisFields.quotes.unwrap())
 
-/** One of `certainties`: words in a description take fewer bytes than the same list in a schema. */
+/** One of `certainties`. Words in a description need fewer bytes than the same list in a schema. */
 const certainty = z
   .string()
   .regex(new RegExp(`^(?:${certainties.join('|')})$`))
@@ -98,19 +100,19 @@ export const reportCapabilityGap = defineTool({
     core.post('/api/v1/capability-gaps', { incident_id, category, description }, { idempotencyKey: stepKey, signal }),
 })
 
-/** Terminal. The gates of the judge stand before it; the core API closes the incident. */
+/** Ends the run. The policy check comes first; then the core API closes the incident. */
 export const resolveIncident = defineTool({
   name: 'resolve_incident',
-  description: 'Resolve this incident and end the investigation.',
+  description: 'End the investigation: resolved.',
   input: z.strictObject({
     id: incidentId,
     resolution: z.string().min(3).max(2000).describe('cause and repair'),
-    outcome: sayableOutcome.describe('repaired needs writes that held; answered ends a question'),
+    outcome: sayableOutcome.describe('answered ends a question'),
     claims: z
       .array(claim, 'send claims: [{ kind, text, quotes: [{ seq, text }] }]')
       .min(1)
       .max(maxClaims)
-      .describe('what shows it'),
+      .describe('why'),
     next_step: z.string().min(3).max(1000).optional().describe('advice'),
     certainty: certainty.describe(
       `${certainties.join(', ')}: of the cause. confirmed needs a write that held or a supported hypothesis, likely an open one`,
@@ -129,13 +131,13 @@ export const resolveIncident = defineTool({
 
 export const escalateIncident = defineTool({
   name: 'escalate_incident',
-  description: 'Hand this incident to a person and end the investigation.',
+  description: 'End the investigation: a person takes over.',
   input: z.strictObject({
     id: incidentId,
     reason: z.string().min(3).max(2000).describe('found and ruled out'),
-    category: escalationCategory.optional().describe('why it needs a person'),
+    category: escalationCategory.optional().describe('why'),
     next_step: z.string().min(3).max(1000).optional().describe('advice'),
-    certainty: certainty.describe('see resolve_incident'),
+    certainty: certainty.describe('kind'),
   }),
   output: z.looseObject({}),
   effect: 'terminal',

@@ -10,7 +10,7 @@ import { jobLeft } from '../domain/undo.ts'
 import { defineTool, reason, sayWrite, state } from './define.ts'
 import { ProposalError } from './placement.ts'
 
-/** What the job would do cannot be found out: the model reads why. */
+/** The effect of the job cannot be determined. The model gets the reason. */
 class JobPreparationError extends ProposalError {}
 
 const preparation = z.object({
@@ -28,13 +28,16 @@ const preparation = z.object({
 })
 const observation = z.object({ holds: z.boolean().nullable(), observed: z.string() })
 
-/** The check mode of a job may take minutes; it is declared to end within ten. */
+/** The maximum time for the check mode of a job. A job is declared to end within ten minutes. */
 const checkWithinMs = 11 * 60_000
 const busyWaitMs = 2_000
 
 type Input = { job: string; kind: z.infer<typeof inventoryKind>; id: string; reason: string }
 
-/** Runs a declared job. Its effect is the operator's affair: asked every time. */
+/**
+ * Runs a declared job. Needs approval every time, because only the operator who declared the job
+ * knows its effect.
+ */
 export const runJob = defineTool<Input, Record<string, unknown>>({
   name: runJobTool,
   description: 'Run a job that the operator declared for a resource, after approval.',
@@ -59,7 +62,7 @@ export const runJob = defineTool<Input, Record<string, unknown>>({
   say: (output, { job, id }) => sayWrite(output, `${job} on ${id}`),
   discovers: () => [],
   prepare: async (input, context) => preparation.parse(await ask(input, context, 'preparation')),
-  // What a check mode said is old before long.
+  // Limits the age of a dry run, because the result of a check mode is soon outdated.
   dryRunAgesAfterSeconds: 1_800,
   proof: state('the check mode of the job says that nothing would change'),
   postcondition: {
@@ -67,7 +70,8 @@ export const runJob = defineTool<Input, Record<string, unknown>>({
     check: async (input, _output, context) => observation.parse(await ask(input, context, 'observation')),
   },
   undo: {
-    // Which job takes it back, if any, stands in the declaration: its preparation says it.
+    // Unknown from the arguments: the declaration of the job names the job that undoes it, if any,
+    // and the preparation reads it.
     does: () => null,
     of({ job, kind, id }, output) {
       if (typeof output.undo !== 'string') return { none: `the job ${job} declares none` }
@@ -82,7 +86,7 @@ export const runJob = defineTool<Input, Record<string, unknown>>({
     ),
 })
 
-/** Asks again while the check runs; it is one check, known by the step's key. */
+/** Polls while the check runs. The step key ensures that there is only one check. */
 async function ask({ job, kind, id }: Input, context: ToolContext, what: 'preparation' | 'observation') {
   const { core, stepKey, signal } = context
   const query = `kind=${kind}&id=${encodeURIComponent(id)}&key=${encodeURIComponent(stepKey)}`

@@ -27,8 +27,7 @@ export const nodeHealth = defineTool({
 })
 
 /**
- * Draining is degraded while something is left to move; a host that is empty is as its operator
- * wants it.
+ * Whether a host is draining and empty. A draining host counts as degraded only while it has VMs.
  */
 function isDrained({ state, vmCount, status }: { state?: string; vmCount?: number; status: string }): boolean {
   return state === 'draining' && vmCount === 0 && status !== 'unknown'
@@ -39,7 +38,7 @@ export const liveLink = defineTool({
   needs: 'hosts',
   firstFor: [],
   description:
-    'Cost of the link between two hosts; only if both ends are healthy; unknown where the platform tells no links.',
+    'Cost of the link between two hosts; only if both ends are healthy; unknown if the platform lists no links.',
   input: z.strictObject({ a: resourceId, b: resourceId }),
   output: z.looseObject({ status: linkStatus, live: z.boolean().nullable(), cost: z.number().nullable() }),
   effect: 'read',
@@ -56,7 +55,7 @@ export const canReach = defineTool({
   name: 'can_reach',
   needs: 'hosts',
   firstFor: [],
-  description: 'Is there a healthy path between two hosts now? Unknown where the platform tells no links.',
+  description: 'Is there a healthy path between two hosts now? Unknown if the platform lists no links.',
   input: z.strictObject({ from: resourceId, to: resourceId }),
   output: z.looseObject({ status: reachability, reachable: z.boolean().nullable(), cost: z.number().nullable() }),
   effect: 'read',

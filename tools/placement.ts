@@ -18,8 +18,8 @@ import { vmLeft } from '../domain/undo.ts'
 import { defineTool, discoveredThing, reason, ref, resourceId, sayWrite, state } from './define.ts'
 
 /**
- * Plans, never acts: sizes and current hosts come from the inventory, so that the model can invent
- * neither.
+ * Makes a plan without executing it. Sizes and current hosts come from the inventory, so that the
+ * model cannot invent them.
  */
 export const scheduleHaProposal = defineTool({
   name: 'schedule_ha_proposal',
@@ -70,7 +70,10 @@ export const scheduleHaProposal = defineTool({
   },
 })
 
-/** The prices of a certificate are for a checker: a model reads what is proved, and of whom. */
+/**
+ * Removes the prices of a certificate, which only a program that checks the certificate needs. A
+ * model reads only the claim and the prover.
+ */
 function withoutPrices(data: unknown): unknown {
   const told = z.looseObject({ triage }).safeParse(data).data
   return told ? { ...told, triage: toTriageTold(told.triage) } : data
@@ -82,7 +85,7 @@ async function readProposal(core: CorePort, id: string, signal?: AbortSignal): P
   return proposalToday.parse(answer.data)
 }
 
-/** A stored plan, and what it is worth in the state as it is now. */
+/** A stored plan, and whether it is still valid in the current state. */
 const proposalToday = proposal.extend({
   currentFingerprint: z.string(),
   unfitBecause: z.string().nullable().default(null),
@@ -93,12 +96,12 @@ const proposalToday = proposal.extend({
 })
 type ProposalToday = z.infer<typeof proposalToday>
 
-/** The named plan cannot be read or executed: the model gets this as its answer. */
+/** The named plan cannot be read or executed. The model gets the reason as the result. */
 export class ProposalError extends Error {
   override name = 'ProposalError' as const
 }
 
-const backWords = 'the same moves the other way, while each VM is where this brings it and its host may hold it'
+const backWords = 'the same moves in reverse, while each VM is where this brings it and its old host can hold it'
 
 function preparation(plan: ProposalToday): Preparation {
   const hosts = new Set(plan.steps.flatMap((step) => [step.to]))
@@ -110,7 +113,8 @@ function preparation(plan: ProposalToday): Preparation {
       ...plan.steps.map((step) => ref('vm', step.vm)),
       ...[...hosts].map((host) => ref('host', host)),
     ],
-    // The steps, not the proposal's id: the same plan under a new id is the same action.
+    // Identifies the action by its steps, not by the proposal's id, because the same plan under a
+    // new id is the same action.
     identity: { plan: plan.planDigest },
     stateFingerprint: plan.currentFingerprint,
     ...(plan.deaths.length > 0 && { deaths: plan.deaths }),
@@ -156,8 +160,8 @@ function summaryOf(
 }
 
 /**
- * Does every VM of the plan run where its last step puts it? Null: none is known to be elsewhere,
- * and not all could be read.
+ * Whether every VM of the plan runs on the host of its last step. Null if no VM is known to be
+ * elsewhere, but some could not be read.
  */
 async function planHolds(
   core: CorePort,
@@ -179,8 +183,8 @@ async function planHolds(
 }
 
 /**
- * VMs that the platform started run where it chose, which was held against the plan's rules as
- * their step ended.
+ * Replaces the planned host by the actual one for each VM that the platform started on a host of
+ * its choice. That host was checked against the plan's rules when the step ended.
  */
 function withChosenHosts({ steps, forecast }: ProposalToday, done: readonly DoneStep[]): PlanStep[] {
   return steps.map((step) => {
@@ -201,7 +205,10 @@ const whatMoved = z.looseObject({
 const vmSeen = z.looseObject({ host: z.string().nullable(), running: z.boolean() })
 type VmSeen = z.infer<typeof vmSeen>
 
-/** A look's word on one step. The last step alone shows one on the way to another host. */
+/**
+ * Verifies one step by the current state of its VM. `last`: the host of the last step of this VM. A
+ * VM that is not there disproves only a step that leads to `last`; an earlier step stays unproven.
+ */
 function verifyStep({ step, vm, to }: PlanStep, seen: VmSeen | null, last: string | undefined): StepVerification {
   if (!seen) return { step, vm, to, status: 'unproven', observed: `${vm} could not be read` }
   const where = `${vm} is ${seen.running ? 'running' : 'stopped'} on ${seen.host ?? 'no host'}`
@@ -212,7 +219,6 @@ function verifyStep({ step, vm, to }: PlanStep, seen: VmSeen | null, last: strin
     : { step, vm, to, status: 'unproven', observed: where }
 }
 
-/** Executes a stored plan: always asked. */
 export const executeMigration = defineTool({
   name: 'execute_migration',
   needs: 'hosts',
@@ -237,17 +243,18 @@ export const executeMigration = defineTool({
     const plan = await readProposal(core, proposal_id, signal)
     if (plan.state !== 'planned' && plan.state !== 'partial')
       throw new ProposalError(`proposal ${proposal_id} is ${plan.state}: there is nothing to execute`)
-    // No approval is needed for what is done already, for instance by another incident of the same
-    // host.
+    // Refuses finished work, which needs no approval, for instance if another incident of the same
+    // host already caused it.
     if ((await planHolds(core, plan))?.holds)
       throw new ProposalError(`proposal ${proposal_id} has been carried out already`)
     if (plan.steps.every(({ vm }) => plan.forecast?.restarts.includes(vm)))
       throw new ProposalError(
-        `proposal ${proposal_id} leaves nothing to do: the platform fences the dead host and starts ${formatList(plan.forecast?.restarts ?? [])} by itself. Look at them again`,
+        `proposal ${proposal_id} leaves nothing to do: the platform fences the dead host and starts ${formatList(plan.forecast?.restarts ?? [])} by itself. Check them again`,
       )
-    // No approval is asked for a plan that can no longer be carried out.
+    // Refuses a plan that can no longer be executed, because asking for an approval would be
+    // useless.
     if (plan.unfitBecause !== null)
-      throw new ProposalError(`proposal ${proposal_id} does not fit any more (${plan.unfitBecause}): plan again`)
+      throw new ProposalError(`proposal ${proposal_id} no longer fits (${plan.unfitBecause}): plan again`)
     return preparation(plan)
   },
   proof: state('every VM of the plan runs on the host the plan gave it'),
@@ -259,17 +266,18 @@ export const executeMigration = defineTool({
     },
   },
   undo: {
-    // Whether it only moves what runs stands in the plan: its preparation says it.
+    // Unknown from the arguments: the plan shows whether it only moves running VMs, and the
+    // preparation reads it.
     does: () => null,
     of(_, output) {
       const told = whatMoved.safeParse(output)
-      if (!told.success) return { none: 'which VMs it moved from where was not told' }
+      if (!told.success) return { none: 'it is not known which VMs it moved from where' }
       const { moves, started } = told.data
       if (started.length > 0)
-        return { none: `it started ${formatList(started)}: what was down elsewhere does not go back` }
+        return { none: `it started ${formatList(started)}, and a VM that was down elsewhere cannot go back` }
       if (moves.length === 0) return { none: 'it moved no VM' }
       const back = moves.toReversed().map(({ vm, from, to }) => ({ vm, from: to, to: from }))
-      // The last place of a VM that moved more than once counts.
+      // Keeps the last host of a VM that moved more than once.
       const left = Object.assign({}, ...moves.map(({ vm, to }) => vmLeft(vm, { host: to, running: true })))
       return { tool: 'execute_migration', arguments: { moves: back }, left }
     },

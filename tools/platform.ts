@@ -46,6 +46,7 @@ export const listNodesByShard = defineTool({
   name: 'list_nodes_by_shard',
   needs: 'shards',
   firstFor: ['shard', 'node', 'tenant'],
+  isSituational: true,
   description: 'List the nodes of a shard with their health.',
   input: z.strictObject({ shard_id: resourceId }),
   output: z.looseObject({ items: z.array(node) }),
@@ -110,7 +111,7 @@ const found = z.looseObject({
 
 export const getResource = defineTool({
   name: 'get_resource',
-  // Each of the others has its own read, and find_resource adds this one.
+  // Excludes the kinds that have a read tool for themselves. `find_resource` adds this tool.
   firstFor: [null, ...inventoryKinds.filter((kind) => !['shard', 'node', 'tenant', 'host', 'vm'].includes(kind))],
   insteadOf: { shard: 'get_shard', tenant: 'get_tenant', vm: 'current_vm_host' },
   description:
@@ -142,6 +143,7 @@ export const getResource = defineTool({
 
 export const findResource = defineTool({
   name: 'find_resource',
+  isSituational: true,
   description: 'Find resources whose id, name or alias has a text.',
   input: z.strictObject({
     kind: resourceKind.optional().describe('as node'),
@@ -163,8 +165,8 @@ export const findResource = defineTool({
 })
 
 /**
- * Is every node of the shard well? The core API asks the platform again for this answer. Null: it
- * could not.
+ * Whether every node of the shard is nominal. The core API queries the platform again for this.
+ * Null if it could not.
  */
 async function shardIsNominal(core: CorePort, id: string): Promise<Observation | null> {
   const answer = await core.get(`/api/v1/shards/${id}/nodes`)
@@ -188,7 +190,7 @@ const changing = z.object({
 type Changing = z.infer<typeof changing>
 const notRehearsed = 'The platform does not tell beforehand what a convergence would change.'
 
-/** Null where the platform cannot tell. */
+/** Returns what a convergence would change; null if the platform cannot preview that. */
 async function previewConverge(core: CorePort, id: string, signal: AbortSignal | undefined): Promise<Changing | null> {
   const answer = await core.get(`/api/v1/shards/${id}/converge?dry_run=true`, { signal })
   const read = answer.ok ? changing.safeParse(answer.data).data : undefined
@@ -202,19 +204,20 @@ function toldOf({ nodes }: Changing) {
   return { told, tried: true }
 }
 
-/** Fingerprint of the nodes that a convergence is about, whatever their state. */
+/** Computes the fingerprint of the nodes that a convergence covers, whatever their state. */
 export function fingerprintOfNodes(nodes: readonly { id: string; hostname?: unknown; ip?: unknown }[]): string {
   return digestOf(nodes.map(({ id, hostname, ip }) => [id, hostname, ip].join(' ')).sort())
 }
 
 /**
- * Re-applies desired state to every node of a shard. Safe to repeat, so it runs unasked near the
- * incident's resource.
+ * Re-applies the desired state to every node of a shard. Safe to repeat, so it runs without
+ * approval near the incident's resource.
  */
 export const convergeShard = defineTool({
   name: 'converge_shard',
   needs: 'shards',
   firstFor: ['shard', 'node', 'tenant'],
+  isSituational: true,
   description: 'Re-apply desired state to all nodes of a shard. Reversible; clears logs: read them first.',
   input: z.strictObject({ id: resourceId, reason }),
   output: z.looseObject({}),
@@ -233,8 +236,8 @@ export const convergeShard = defineTool({
     return {
       targets: [ref('shard', id)],
       identity: { id },
-      // Desired state is the same however the nodes are; which nodes they are is what was decided
-      // about.
+      // Covers which nodes there are, not their state, because the desired state does not depend on
+      // the state of the nodes.
       stateFingerprint: fingerprintOfNodes(items),
       dryRun: {
         possible: would !== null,

@@ -23,11 +23,14 @@ import { convergeShard, findResource, getNode, getResource, getShard, getTenant,
 import { readResult, sourceTools } from './sources.ts'
 import { suitedTools, unsuitedLooks } from './suits.ts'
 
-/** Adds tools to the next turns' offer. Says nothing of the world: neither a look nor evidence. */
+/**
+ * Adds tools to those offered in the next turns. Reads no resource, so it counts neither as a read
+ * nor as evidence.
+ */
 export const moreTools = defineTool({
   name: 'more_tools',
-  description: 'Get more tools for later turns.',
-  input: z.strictObject({ names: z.array(z.string().min(1).max(200)).min(1).max(12).describe('of these') }),
+  description: 'Get more tools for later turns',
+  input: z.strictObject({ names: z.array(z.string().min(1).max(200)).min(1).max(12).describe('names') }),
   output: z.looseObject({}),
   effect: 'record',
   risk: 'none',
@@ -44,8 +47,8 @@ export const moreTools = defineTool({
 })
 
 /**
- * A runbook's body. Its words are its writer's: a record, neither a look nor evidence, and nothing
- * it names becomes known.
+ * Reads the body of a runbook. The text is by its author, so it counts neither as a read nor as
+ * evidence, and no name in it counts as looked up.
  */
 const readRunbook = defineTool({
   name: 'read_runbook',
@@ -97,17 +100,16 @@ const all: Tool[] = [
   moreTools,
 ]
 
-/** Every tool by its name. */
 export const tools: ReadonlyMap<string, Tool> = new Map(all.map((tool) => [tool.name, tool]))
 
-/** What the judge sees of them. */
+/** The facts about the tools that the policy check gets. */
 export const toolFacts: ReadonlyMap<string, ToolFacts> = tools
 
 type ToolDescription = { name: string; description: string; inputSchema: Schema }
 
 type Schema = Record<string, unknown> & { properties?: Record<string, object> }
 
-/** A tool with all of its fields, each with what it is. */
+/** Describes a tool with all of its fields, even those that do not apply to this installation. */
 export const describeTool = (tool: Tool): ToolDescription => {
   const schema = z.toJSONSchema(tool.input, { io: 'input' }) as Schema
   const properties = Object.fromEntries(
@@ -116,7 +118,10 @@ export const describeTool = (tool: Tool): ToolDescription => {
   return { name: tool.name, description: tool.description, inputSchema: { ...schema, properties } }
 }
 
-/** A resource field's meaning, where the tool says no more: `node id`, `node, host or vm id`. */
+/**
+ * Describes a field that names a resource if the tool has no description for it: `node id`, `node,
+ * host or vm id`.
+ */
 function nameOf({ names }: Tool, field: string): { description?: string } {
   const kinds = [names[field] ?? []].flat()
   if (kinds.length === 0) return {}
@@ -124,8 +129,8 @@ function nameOf({ names }: Tool, field: string): { description?: string } {
 }
 
 /**
- * A tool without fields that mean nothing here: which source, where one serves it; a device's,
- * where none has it.
+ * Describes a tool without the fields that do not apply here: the field for the source if only one
+ * source serves the tool, and the fields for devices if no device offers it.
  */
 function describeOf(sources: readonly string[], onDevices: ReadonlySet<string>): (tool: Tool) => ToolDescription {
   return (tool) => {
@@ -144,9 +149,10 @@ function describeOf(sources: readonly string[], onDevices: ReadonlySet<string>):
 }
 
 /**
- * The offered tools' names, descriptions and JSON schemas, in a stable order, as the model reads
- * them. A device tool is among them when a device has it, a source tool when a source of these
- * kinds serves it, those of changes, jobs, shards and hosts where the site has any.
+ * Lists the names, descriptions and JSON schemas of the offered tools in a stable order, as the
+ * model reads them. Includes a device tool if a device offers it, and a source tool if one of these
+ * kinds of source serves it. Includes tools for changes, jobs, shards and hosts only if the
+ * installation has them.
  */
 export function describedTools(
   offered: readonly string[] | null,
@@ -168,11 +174,12 @@ export function describedTools(
 }
 
 /**
- * The first turn's offer for an incident about a resource of this kind, and what `more_tools` adds.
- * Null: no resource. The run's finds add their kinds' tools (`activities/ask-model.ts`). `lacks`:
- * what this resource has none of. `runbook`: the fitting runbook's body; what its repair names
- * comes first, and what it never names may come later. `words`: the alert's, where no runbook fits.
- * Neither allows a tool: each call is judged.
+ * Splits the tools into those offered in the first turn of an incident about a resource of this
+ * kind (null: no resource) and those that `more_tools` adds. Resources found during the run add the
+ * tools for their kinds (`activities/ask-model.ts`). `lacks`: what this resource does not have.
+ * `runbook`: the body of the runbook that fits; the tool that its repair names comes first, and
+ * tools that it never names may come later. `words`: the words of the alert, used if no runbook
+ * fits. An offer is no permission, because the policy is checked for each call.
  */
 export function splitTools(
   described: readonly ToolDescription[],
@@ -186,7 +193,7 @@ export function splitTools(
     if (needs !== undefined && lacks.includes(needs)) return false
     if (wanted.includes(name)) return true
     if (later.includes(name)) return false
-    if (isSituational && runbook !== null && !runbook.includes(`\`${name}\``)) return false
+    if (isSituational && kind !== null && runbook !== null && !runbook.includes(`\`${name}\``)) return false
     const missing = kind === null ? undefined : insteadOf?.[kind]
     if (missing !== undefined && !described.some((other) => other.name === missing)) return true
     return firstFor === undefined || firstFor.includes(kind)
@@ -196,14 +203,17 @@ export function splitTools(
   const { description, ...rest } = describeTool(moreTools)
   const names = foldNames(more.map(({ name }) => name))
   return {
-    first: [...described.filter(isFirst), { ...rest, description: `${description} There are: ${names}.` }],
+    first: [...described.filter(isFirst), { ...rest, description: `${description}: ${names}.` }],
     more,
   }
 }
 
 type Situation = { lacks?: readonly Tool['needs'][]; runbook?: string | null; words?: string }
 
-/** The write that a runbook's repair names first: after `Repair:`, or anywhere without it. */
+/**
+ * Returns the write that the repair in a runbook names first: in the paragraph `Repair:`, or
+ * anywhere if there is no such paragraph.
+ */
 function repairsOf(runbook: string): string[] {
   const told = runbook.split(/\n\s*\n/).find((paragraph) => paragraph.startsWith('Repair:')) ?? runbook
   const named = [...told.matchAll(/`([a-z_]+)`/g)].flatMap(([, name]) =>
@@ -212,7 +222,7 @@ function repairsOf(runbook: string): string[] {
   return named.slice(0, 1)
 }
 
-/** Names in few words: those that begin alike as `git_{log,show}`. */
+/** Shortens a list of names: names with the same beginning become `git_{log,show}`. */
 function foldNames(names: readonly string[]): string {
   const byBegin = Map.groupBy(names, (name) => name.slice(0, name.indexOf('_') + 1))
   return [...byBegin]
@@ -222,7 +232,7 @@ function foldNames(names: readonly string[]): string {
     .join(', ')
 }
 
-/** Asked names, as they are and folded. */
+/** Expands folded names such as `git_{log,show}`, and returns other names unchanged. */
 export function unfoldNames(names: readonly string[]): string[] {
   return names.flatMap((name) => {
     const [, begin = '', rest] = /^(\w+_)\{([\w,]+)\}$/.exec(name) ?? []
@@ -230,6 +240,6 @@ export function unfoldNames(names: readonly string[]): string[] {
   })
 }
 
-/** The tools that incidents about a resource of this kind are offered first. */
+/** Whether the first turn of an incident about a resource of this kind offers the tool. */
 export const isFirstFor = (name: string, kind: string): boolean =>
   tools.get(name)?.firstFor?.some((each) => each === kind) === true

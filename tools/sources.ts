@@ -14,14 +14,15 @@ const reading = sourceReading.extend({
   about: z
     .array(z.object({ kind: inventoryKind, id: z.string(), name: z.string(), isSource: z.boolean().optional() }))
     .default([]),
-  /** For a device: the thing that the call really reached. */
+  /** The resource that the call reached, if it ran on a device. */
   on: executable.optional(),
 })
 
 /**
- * A tool that reads a source behind the core API. A known thing in the query was looked at, if the
- * answer holds something; the answer's own names are a stranger's text and make nothing known.
- * Where it may ask a device instead (`on`), the call is the device tool's behind it.
+ * Defines the tools that read a source through the core API. A known resource in the query counts
+ * as looked up if the response is not empty. Names in the response are untrusted text and do not
+ * count as looked up. If the tool can query a device instead (`on`), the call is that of the device
+ * tool.
  */
 export const sourceTools: Tool[] = [...served.values()].map(
   ({ name, description, isRare, needs, firstFor, isSituational, input, judge, alsoOfDevices, say }) =>
@@ -66,8 +67,8 @@ export const sourceTools: Tool[] = [...served.values()].map(
 )
 
 /**
- * Readable parts of sources with narrowing options: a model learns them from the context instead of
- * a refusal.
+ * Lists which parts of a source may be read, for sources whose options restrict that. A model
+ * learns this from the context instead of from a refusal.
  */
 export function listAllowed(sources: readonly Pick<Source, 'name' | 'kind' | 'options'>[]): Record<string, unknown>[] {
   return sources.slice(0, maxSources).flatMap(({ name, kind, options }) => {
@@ -77,15 +78,15 @@ export function listAllowed(sources: readonly Pick<Source, 'name' | 'kind' | 'op
 }
 const maxSources = 20
 
-/** A source is asked by the arguments alone: there is nothing to find out beforehand. */
+/** Returns an empty preparation: the arguments alone determine what a source returns. */
 const asItIs = (identity: Record<string, unknown>): Preparation => ({
   targets: [],
   identity,
   stateFingerprint: '',
-  dryRun: { possible: false, summary: 'It only looks.', details: {} },
+  dryRun: { possible: false, summary: 'It only reads.', details: {} },
 })
 
-/** More of an answer whose summary was not enough. */
+/** Reads more of a response if its summary was not enough. */
 export const readResult = defineTool({
   name: 'read_result',
   firstFor: [],
@@ -94,8 +95,8 @@ export const readResult = defineTool({
     incident_id: incidentId,
     digest: z
       .string()
-      .regex(/^[0-9a-f]{64}$/, 'is not a digest')
-      .meta({ description: 'as the summary gave it', examples: ['0'.repeat(64)] }),
+      .regex(/^[0-9a-f]{12,64}$/, 'is not a digest')
+      .meta({ description: 'as the summary gave it', examples: ['0'.repeat(12)] }),
     from: z.number().int().min(1).max(1_000_000).default(1).describe('first line'),
     limit: z.number().int().min(1).max(50).default(20).describe('lines'),
     match: z.string().min(1).max(100).optional().describe('only lines that hold this text'),

@@ -1,7 +1,7 @@
 /**
- * Alerts' words by the tool that repairs such trouble, for incidents without a runbook. Decides
- * only which tools are shown first; each is judged as any. The words are public rule collections'
- * (node_exporter, blackbox, cAdvisor, kube-prometheus).
+ * Maps words in alerts to the tool that repairs such faults, for incidents without a runbook.
+ * Decides only which tools are shown first; the policy is checked for each call as usual. The words
+ * are from public collections of rules (node_exporter, blackbox, cAdvisor, kube-prometheus).
  */
 const suits: readonly [tool: string, says: RegExp][] = [
   ['container_restart', /container|docker|podman/],
@@ -17,7 +17,10 @@ const suits: readonly [tool: string, says: RegExp][] = [
 
 const maxSuited = 2
 
-/** By the look that such an alert wants first, of those that no incident needs as a rule. */
+/**
+ * Maps words in alerts to the reading tool to use first, among reading tools that few incidents
+ * need.
+ */
 const looks: readonly [tool: string, says: RegExp][] = [
   ['proc_list', /process|cpu\b|load\b|memory|oom\b|port\b|session|zombie|fork|thread|descriptor/],
   ['disk_usage', /disk|space\b|inode|file ?system|volume|storage|quota/],
@@ -30,8 +33,8 @@ const looks: readonly [tool: string, says: RegExp][] = [
 ]
 
 /**
- * Looks that an alert's words leave for later: all of these but those that suit. Empty where none
- * suits, since nothing is known then.
+ * Lists the reading tools that can come later: all of this table except those that suit the words
+ * of the alert. Empty if none suits the words, because nothing is known then.
  */
 export function unsuitedLooks(words: string): string[] {
   const text = spaced(words)
@@ -39,7 +42,10 @@ export function unsuitedLooks(words: string): string[] {
   return looks.some(([, says]) => isSuited(says)) ? looks.flatMap(([tool, says]) => (isSuited(says) ? [] : [tool])) : []
 }
 
-/** Tools that suit an alert's words, two at most: the best fits, in the table's order. */
+/**
+ * Lists at most two tools that suit the words of an alert, in the order of the best match, then of
+ * the table.
+ */
 export function suitedTools(words: string): string[] {
   const text = spaced(words)
   return suits

@@ -3,7 +3,7 @@ import { useEffect, useSyncExternalStore } from 'react'
 
 type FieldError = { field: string | null; message: string }
 
-/** A refusal of the API as it says it (problem+json). */
+/** A refusal of the API, sent as problem+json. */
 export class ApiRefusal extends Error {
   override name = 'ApiProblem' as const
   readonly status: number
@@ -16,7 +16,7 @@ export class ApiRefusal extends Error {
     this.errors = errors
   }
 
-  /** What it says of the fields whose names begin so, by the rest of the name up to a dot. */
+  /** Returns the errors of fields with this prefix, by the rest of the field's name up to a dot. */
   byField(prefix: string): Record<string, string> {
     const own = this.errors.filter(({ field }) => field?.startsWith(prefix))
     return Object.fromEntries(own.map(({ field, message }) => [field?.slice(prefix.length).split('.')[0], message]))
@@ -33,25 +33,30 @@ type Asking = {
   signal?: AbortSignal
 }
 
-/** A server that takes longer than this is away for the person who waits. */
+/**
+ * Milliseconds after which a server that does not respond counts as away for the waiting person.
+ */
 const answerWithinMs = 20_000
 
-/** Asks the API as the person of this browser's cookie. Throws ApiProblem for all else. */
+/**
+ * Sends a request to the API as the person of this browser's cookie. Throws ApiRefusal unless it
+ * succeeds.
+ */
 export async function ask<T>(path: string, asking: Asking = {}): Promise<T> {
   const response = await send(path, asking)
   return response.status === 204 ? (undefined as T) : ((await response.json()) as T)
 }
 
-/** What the API answers at a path, kept under a key, and asked again as `more` says. */
+/** Reads a path of the API, cached under a key, and reads it again as `more` defines. */
 export const useAsk = <T>(queryKey: QueryKey, path: string, more?: Omit<UseQueryOptions<T>, 'queryKey' | 'queryFn'>) =>
   useQuery({ ...more, queryKey, queryFn: ({ signal }) => ask<T>(path, { signal }) })
 
-/** The same for a text, by the whole path of its address. */
+/** Reads a text by its complete path. */
 export async function askText(path: string, signal: AbortSignal): Promise<string> {
   return await (await send(path, { signal })).text()
 }
 
-/** A request that waits this long has the server asked whether it lives, which takes it no time. */
+/** Milliseconds after which a waiting request checks whether the server responds. */
 const askLifeAfterMs = 3_000
 const livesWithinMs = 2_000
 
@@ -68,7 +73,10 @@ function noteSilence(): void {
   if (!away) set({ why: 'The server did not answer within 5 s.', asOf })
 }
 
-/** Says after 5 s of waiting that the server is lost, where it is. Answers how to stop. */
+/**
+ * Reports after 5 s of waiting that the server is away, if it is. Returns a function that stops the
+ * check.
+ */
 function watchWait(): () => void {
   let isOver = false
   const timer = setTimeout(async () => {
@@ -80,7 +88,7 @@ function watchWait(): () => void {
   }
 }
 
-/** Says the same while a person writes a decision, when nothing else is asked. */
+/** Reports the same while a person writes a decision, because no other request runs then. */
 export function useWatchedServer(isWatched: boolean): void {
   useEffect(() => {
     if (!isWatched) return
@@ -105,7 +113,8 @@ async function send(path: string, { method, body, ifMatch, ifNoneMatch, signal }
     headers: {
       accept: 'application/json',
       ...(body !== undefined && { 'content-type': 'application/json' }),
-      // A press that is sent twice, by a nervous finger or a shaky network, is done once.
+      // Sends a key, so that a request that is sent twice, by a second press or a bad network, has
+      // one effect.
       ...(method === 'POST' && { 'idempotency-key': newKey() }),
       ...(ifMatch !== undefined && { 'if-match': ifMatch }),
       ...(ifNoneMatch !== undefined && { 'if-none-match': ifNoneMatch }),
@@ -115,7 +124,7 @@ async function send(path: string, { method, body, ifMatch, ifNoneMatch, signal }
     stopWatching()
     if (signal?.aborted) throw error
     if (inTime.aborted) {
-      const detail = `The server did not answer within ${answerWithinMs / 1_000} s. It may still do what you asked: look before you ask again.`
+      const detail = `The server did not answer within ${answerWithinMs / 1_000} s. It may still do what you asked: check the result before you ask again.`
       throw new ApiRefusal(0, 'NO_ANSWER', detail)
     }
     throw new ApiRefusal(0, 'UNREACHABLE', 'The server does not answer. Is Nightshift running?')
@@ -132,19 +141,19 @@ async function send(path: string, { method, body, ifMatch, ifNoneMatch, signal }
   )
 }
 
-/** Not `randomUUID`, which a page over plain http does not have. */
+/** Makes a random key itself, because pages over plain http have no `randomUUID`. */
 function newKey(): string {
   return Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, '0')).join('')
 }
 
-/** The stream tells of changes: a window that comes to the front asks nothing again. */
+/** Does not read again when a window comes to the front, because the stream reports changes. */
 export const queryClient: QueryClient = new QueryClient({
   queryCache: new QueryCache({
     onSuccess: noteAnswer,
     onError: (error) => {
       noteNoAnswer(error)
-      // The session ended while the page was open: the sign-in takes its place, and then the same
-      // page again.
+      // The session ended while the page was open. The sign-in page replaces this page, and returns
+      // to it afterwards.
       if (error instanceof ApiRefusal && error.status === 401) queryClient.setQueryData(['session'], null)
     },
   }),
@@ -155,12 +164,15 @@ export const queryClient: QueryClient = new QueryClient({
       retry: (failures, error) =>
         failures < 2 && !(error instanceof ApiRefusal && error.status > 0 && error.status < 500),
     },
-    // What a person sends is sent now or fails now: it is not kept until a network is back.
+    // Sends a person's request now or lets the request fail now, without waiting for a network.
     mutations: { networkMode: 'always' },
   },
 })
 
-/** Whether the server answers, by all that asks: shown once a page, over data that stays. */
+/**
+ * Whether the server responds, according to all requests. Shown once per page, above the data,
+ * which stays.
+ */
 type Away = { why: string; asOf: number } | null
 
 const listeners = new Set<() => void>()
@@ -173,16 +185,16 @@ function set(next: Away): void {
   for (const listener of listeners) listener()
 }
 
-/** Something came from the server just now. */
+/** Records that the server responded. */
 function noteAnswer(): void {
   heardAt = Date.now()
   if (away) set(null)
 }
 
-/** A question went unanswered. An answer that refuses is an answer. */
+/** Records a request without a response. A refusal is a response. */
 function noteNoAnswer(error: unknown): void {
   if (!(error instanceof ApiRefusal) || (error.status !== 0 && error.status < 502)) return
-  // What the stream still pushes is as of now, whatever else goes unanswered.
+  // Data that the stream still sends is current, even if requests fail.
   if (!away) set({ why: error.message, asOf: isStreaming ? Date.now() : heardAt })
 }
 

@@ -3,8 +3,8 @@ import { inertText } from './inert.tsx'
 import { spelled } from './own-command.ts'
 
 /**
- * A button that copies a text and says so. A page over plain http has no clipboard: it selects the
- * text beside it, and the person presses their keys. `of`: the id of the element with the text.
+ * Shows a button that copies a text and confirms it. A page over plain http has no clipboard, so it
+ * selects the text, and the person copies it. `of` is the id of the element with the text.
  */
 export function CopyButton({ text, label, of }: { text: string; label: string; of: string }) {
   const [said, setSaid] = useState('')
@@ -43,7 +43,7 @@ async function toClipboard(text: string, of: string): Promise<string> {
   )
 }
 
-/** An id as it is written everywhere, with a button that copies it. */
+/** Shows an id in its usual form, with a button that copies it. */
 export function CopyId({ id, label }: { id: string; label: string }) {
   return (
     <span className="copied">
@@ -55,7 +55,7 @@ export function CopyId({ id, label }: { id: string; label: string }) {
   )
 }
 
-/** The same as a command of the terminal. */
+/** Shows the equivalent command. */
 export function CopyCommand({ command: canonical, label }: { command: string; label: string }) {
   const command = spelled(canonical)
   const id = `command-${command.replaceAll(/[^a-z0-9_]+/gi, '-')}`

@@ -6,23 +6,23 @@ import { QueryState } from './page-frame.tsx'
 import { Link, type PageLocation, withSearch } from './router.tsx'
 
 export type Column<T> = {
-  /** Empty: a column of buttons or pictures, which needs no heading. */
+  /** The heading. Empty for a column of buttons or pictures, which needs none. */
   head: string
-  /** The heading is for who hears the page; the cells say it by themselves. */
+  /** True if the heading is only for screen readers, because the cells are clear without it. */
   isUnseen?: boolean
-  /** `wide` (left out on a narrow screen) and `num` (at the right) hold for the heading, too. */
+  /** `wide` (left out on a narrow screen) and `num` (aligned right) also apply to the heading. */
   className?: string
   cell(item: T): ReactNode
-  /** Shown where the mouse rests on the cell. */
+  /** A text that is shown while the mouse is on the cell. */
   hint?(item: T): string | undefined
 }
 
 type RowProps = { id?: string; className?: string; 'data-current'?: boolean }
 
 type TableProps<T> = {
-  /** For who hears the page. */
+  /** The caption for screen readers. */
   caption: string
-  /** `table`: rows of one line each. */
+  /** The class of the table. `table` has rows of one line each. */
   className?: string
   columns: Column<T>[]
   toKey(item: T): string
@@ -31,23 +31,23 @@ type TableProps<T> = {
 
 type ListProps<T> = {
   query: UseQueryResult<ListPage<T>>
-  /** The thing that loads: `tokens`. */
+  /** The name of what is loaded, such as `tokens`. */
   what: string
   empty: ReactNode
-  /** A page with its cursor in the address; without it the list has one page. */
+  /** The page, whose address has the cursor. Without it the list has one page. */
   place?: PageLocation
-  /** The way back to the first page, and on. */
+  /** The texts of the links to the first and next page. */
   directions?: [back: string, on: string]
-  /** Above the list, once it is there. */
+  /** Content above the list, shown after it was loaded. */
   above?: ReactNode
-  /** In the frame of the list, before its first row. */
+  /** Content in the frame of the list, before its first row. */
   bar?: ReactNode
   className?: string
-  /** Asks again; unless given, the query does. */
+  /** Reads again. Default: the function of the query. */
   again?: () => void
 }
 
-/** A list of the API with all its states: on its way, failed, empty, one page of it. */
+/** Shows a list from the API in all its states: loading, failed, empty, or one page of it. */
 export function DataList<T>({ children, ...props }: ListProps<T> & { children(items: T[]): ReactNode }) {
   const { query, what, empty, place, directions, above, bar, again, className } = props
   return (
@@ -67,7 +67,7 @@ export function DataList<T>({ children, ...props }: ListProps<T> & { children(it
   )
 }
 
-/** The same as a table. */
+/** Shows such a list as a table. */
 export function DataTable<T>({
   caption,
   className,
@@ -131,8 +131,8 @@ export function Table<T>({ items, columns, ...props }: TableProps<T> & { items: 
 const drawnAtOnce = 200
 
 /**
- * Rows drawn at first, and added whenever their end comes near: ten thousand at once stop a page
- * for seconds.
+ * Draws some rows at first, and more when their end comes into view, because ten thousand at once
+ * block a page for seconds.
  */
 function useDrawn(count: number) {
   const [drawn, setDrawn] = useState(drawnAtOnce)
@@ -150,7 +150,10 @@ function useDrawn(count: number) {
   return { drawn, end }
 }
 
-/** Drawn again only where it changed: a key over ten thousand rows changes two. */
+/**
+ * A row that is drawn again only after a change. Moving the cursor over ten thousand rows changes
+ * two.
+ */
 const Row = memo(function Row({ item, columns, ...rest }: RowProps & { item: unknown; columns: Column<unknown>[] }) {
   return (
     <tr {...rest}>
@@ -163,7 +166,10 @@ const Row = memo(function Row({ item, columns, ...rest }: RowProps & { item: unk
   )
 })
 
-/** A bar in a table, as long as its share of the most; the number stands beside it. */
+/**
+ * Shows a bar in a table with the length of its share of the largest value. The number is beside
+ * it.
+ */
 export function Tally({ share }: { share: number }) {
   return (
     <svg className="tally" viewBox="0 0 100 6" preserveAspectRatio="none" aria-hidden="true">

@@ -1,14 +1,14 @@
 import { diffArrays } from 'diff'
 
-/** A line of a text that became another: kept, taken out, put in. */
+/** A line in the difference of two texts: kept, removed, added. */
 export type DiffLine = { sign: ' ' | '-' | '+'; text: string }
 
-/** More changed lines would hold up the typing: then all is taken out and put in. */
+/** The most changed lines, so that typing stays fast. Above this, everything counts as replaced. */
 const compared = 500
-/** Kept lines that are shown on either side of a change. */
+/** Number of unchanged lines that are shown on either side of a change. */
 const around = 2
 
-/** How one text became another, line by line; far-off kept lines are left out. */
+/** Compares two texts line by line. Unchanged lines that are far from a change are left out. */
 export function lines(from: string, to: string): DiffLine[] {
   const [before, after] = [from.split('\n'), to.split('\n')]
   const parts = diffArrays(before, after, { maxEditLength: compared }) ?? [
@@ -23,10 +23,16 @@ export function lines(from: string, to: string): DiffLine[] {
   )
 }
 
-/** One place where two values differ: the way to it, and each value there. `undefined`: none. */
+/**
+ * One difference between two values: its path, and the value there in each. `undefined` means that
+ * there is none.
+ */
 export type ValueChange = { path: string; from: unknown; to: unknown }
 
-/** Changes from one value to another, in the first's order, new places last. */
+/**
+ * Lists the changes from one value to another, in the order of the first value, with new paths
+ * last.
+ */
 export function listChanges(from: unknown, to: unknown, path = ''): ValueChange[] {
   if (!isBranch(from) || !isBranch(to) || Array.isArray(from) !== Array.isArray(to)) {
     return JSON.stringify(from) === JSON.stringify(to) ? [] : [{ path, from, to }]

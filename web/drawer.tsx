@@ -4,22 +4,22 @@ import { Inert } from './inert.tsx'
 import { isTyping } from './keys.tsx'
 
 type DrawerProps = {
-  /** It names the drawer, and may be a stranger's. */
+  /** The title of the drawer, which may be untrusted. */
   title: string
-  /** Names what it shows: another one takes the focus again. */
+  /** Identifies the content. If it changes, the drawer takes the focus again. */
   about?: string
   onClose(): void
-  /** The element that has the focus afterwards; unless given, the one that had it before. */
+  /** Returns the element that gets the focus afterwards. Default: the one that had it before. */
   back?(): HTMLElement | null
-  /** Beside the title: the ways to the one before and after, say. */
+  /** Content beside the title, such as links to the previous and next one. */
   tools?: ReactNode
   children: ReactNode
 }
 
 /**
- * A closer look at the right, beside its subject: the page goes on below it, so it is no modal
- * dialog. It takes the focus and gives it back; Escape closes it, once nothing over it takes that
- * key.
+ * Shows details at the right, beside their subject. The page stays usable, so the drawer is not a
+ * modal dialog. The drawer takes the focus and returns it. Escape closes the drawer, unless
+ * something above it handles this key.
  */
 export function Drawer({ title, about, onClose, back, tools, children }: DrawerProps) {
   const id = useId()
@@ -29,7 +29,8 @@ export function Drawer({ title, about, onClose, back, tools, children }: DrawerP
   useEffect(() => {
     newest.current = { onClose, back }
   })
-  // This layout effect ends while the drawer is there: only a focus inside it is given back.
+  // Cleans up in a layout effect, which runs while the drawer still exists, so that only a focus
+  // inside it is returned.
   useLayoutEffect(() => {
     const [own, before] = [box.current, document.activeElement]
     return () => {
@@ -46,7 +47,7 @@ export function Drawer({ title, about, onClose, back, tools, children }: DrawerP
       if (document.querySelector('dialog:modal, .dropdown[open], :popover-open')) return
       newest.current.onClose()
     }
-    // Before a menu closes itself by the same press.
+    // Listens in the capture phase, before a menu closes itself by the same press.
     addEventListener('keydown', onKey, true)
     return () => removeEventListener('keydown', onKey, true)
   }, [])

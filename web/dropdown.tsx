@@ -1,12 +1,12 @@
 import { type ReactNode, useEffect, useRef } from 'react'
 
-/** A press shows what is inside, over the page; Escape or a press elsewhere closes it. */
+/** Shows its content above the page after a press. Escape or a press elsewhere closes it. */
 export function Dropdown(props: { className: string; summary: ReactNode; children: ReactNode }) {
   const { className, summary, children } = props
   const box = useRef<HTMLDetailsElement>(null)
   useEffect(() => {
     const close = (event: Event) => {
-      // A dialog that was opened from here takes Escape for itself.
+      // Does nothing if a dialog was opened from here, which handles Escape itself.
       if (!box.current?.open || box.current.querySelector('dialog[open]')) return
       const isEscape = event instanceof KeyboardEvent && event.key === 'Escape'
       const isElsewhere = event.type === 'pointerdown' && !box.current.contains(event.target as Node)

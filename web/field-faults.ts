@@ -4,8 +4,9 @@ import type { ApiRefusal } from './api.ts'
 type Field = HTMLInputElement | HTMLTextAreaElement | HTMLSelectElement
 
 /**
- * Says beside a field what is wrong with it, in our words and until it is changed. A browser says
- * it in a bubble in other words, and only of the first one. Covers every form, also later ones.
+ * Shows beside a field what is wrong with it, in the application's words, until it changes. A
+ * browser would use a bubble with other words, and only for the first field. Covers every form,
+ * also later ones.
  */
 export function sayFieldFaults(page: Document): void {
   page.addEventListener(
@@ -14,7 +15,7 @@ export function sayFieldFaults(page: Document): void {
       const field = event.target as Field
       event.preventDefault()
       show(field, describeFault(field))
-      // A browser that is kept from its bubble goes to no field either.
+      // Moves the focus to the field, because a browser without its bubble does not move the focus.
       if (field.form?.querySelector('input:invalid, textarea:invalid, select:invalid') === field) field.focus()
     },
     true,
@@ -24,14 +25,14 @@ export function sayFieldFaults(page: Document): void {
       const line = target instanceof HTMLElement ? placeOf(target as Field).nextElementSibling : null
       if (line?.matches('.field-fault')) clear(line)
     })
-  // A button may fill a field, and another field take it away: seen once that is drawn.
+  // Checks after the page was drawn again, because a button may fill a field, and another field may
+  // remove it.
   for (const kind of ['input', 'change', 'click']) page.addEventListener(kind, () => setTimeout(() => clearOver(page)))
 }
 
 /**
- * Says beside the fields of a form what the server refused of them, and brings the first into view.
- * A field has the name as its own, or at the end of its id. Answers the refusal with the fields as
- * the form calls them.
+ * Shows the server's refusals beside the fields of a form, and scrolls to the first. A field has
+ * this name, or an id that ends with it. Returns the refusal with the labels of the form's fields.
  */
 export function sayRefusedFields(form: HTMLFormElement, { message: whole, errors }: ApiRefusal): string {
   const faults = errors.flatMap(({ field: path, message }) => {
@@ -49,19 +50,22 @@ export function sayRefusedFields(form: HTMLFormElement, { message: whole, errors
   }, whole)
 }
 
-/** A part of a sentence, as the API says it behind the name of a field. */
+/** Makes a sentence of an error text, which the API writes after the name of a field. */
 function toFault(message: string): string {
   const said = /^(?:is|has|takes|holds|names|needs|may|would)\b/.test(message) ? `it ${message}` : message
   return capitalize(/[.?!]$/.test(said) ? said : `${said}.`)
 }
 
-/** Takes back what is said of fields that are gone, or right by now. */
+/** Removes the errors of fields that no longer exist or are now valid. */
 function clearOver(page: Document): void {
   for (const line of page.querySelectorAll<HTMLElement>('.field-fault'))
     if (describedBy(line).every((field) => isOver(line, field))) clear(line)
 }
 
-/** A field that the server refused is valid to the browser: it stays wrong until it is changed. */
+/**
+ * Whether an error is no longer true. For the browser a refused field is valid, so it stays refused
+ * until it changes.
+ */
 function isOver(line: HTMLElement, { validity, value }: Field): boolean {
   const { refused } = line.dataset
   return refused === undefined ? validity.valid : value !== refused
@@ -71,7 +75,10 @@ const describedBy = ({ id }: Element) => [
   ...document.querySelectorAll<Field>(`[aria-describedby~="${CSS.escape(id)}"]`),
 ]
 
-/** A field's place: a radio or box is a part of its label, and radios of one name say it once. */
+/**
+ * Returns the element that shows a field's error: the label of a radio button or check box. Radio
+ * buttons of one name share one.
+ */
 function placeOf(field: Field): Element {
   const row = field.type === 'radio' ? field.closest('.row') : null
   return row ?? field.closest('label') ?? field
@@ -84,9 +91,9 @@ function show(field: Field, said: string, isRefused = false): void {
   const before = place.nextElementSibling
   const line = before?.matches('.field-fault') ? (before as HTMLElement) : document.createElement('p')
   line.className = 'field-fault'
-  // Not by the field's name: two on one page may have the same, or none.
+  // Uses a separate id, because two fields of one page may have the same name, or none.
   line.id ||= `field-fault-${++lines}`
-  // What the server refused is said aloud below the form already.
+  // Does not announce the server's refusal, because the message of the form already does.
   line.role = isRefused ? null : 'alert'
   delete line.dataset.refused
   if (isRefused) line.dataset.refused = field.value
@@ -116,12 +123,12 @@ function describeFault(field: Field): string {
     return missing[field.type] ?? 'Fill in this field.'
   if (validity.badInput) return 'Give a number.'
   if (validity.tooShort) return `Give at least ${formatCount(minLength, 'character')}.`
-  if (validity.rangeUnderflow) return `The least is ${min}.`
-  if (validity.rangeOverflow) return `The most is ${max}.`
+  if (validity.rangeUnderflow) return `The smallest value is ${min}.`
+  if (validity.rangeOverflow) return `The largest value is ${max}.`
   if (validity.stepMismatch) return step === '' || step === '1' ? 'Give a whole number.' : `Give a multiple of ${step}.`
-  if (validity.typeMismatch && field.type === 'url') return 'Give a whole address, as https://example.com/path.'
-  if (validity.typeMismatch) return 'Give an e-mail address, as name@example.com.'
-  return title || `Its form does not fit${placeholder ? `, as in ${placeholder}` : ''}.`
+  if (validity.typeMismatch && field.type === 'url') return 'Give a full address, such as https://example.com/path.'
+  if (validity.typeMismatch) return 'Give an e-mail address, such as name@example.com.'
+  return title || `The format is wrong${placeholder ? `: write it like ${placeholder}` : ''}.`
 }
 
 const missing: Record<string, string> = {

@@ -14,8 +14,8 @@ import { formatBothZones } from './time.ts'
 const prefix = 'draft '
 
 /**
- * A person's unsent text: it outlives a reload and a crash of the page, in this tab alone, until it
- * is sent or they sign out.
+ * Keeps a person's unsent text in this tab, even if the page reloads or crashes, until it is sent
+ * or the person signs out.
  */
 export function useDraft(name: string): [text: string, write: (text: string) => void] {
   const [text, setText] = useState(() => read(name))
@@ -27,15 +27,15 @@ export function useDraft(name: string): [text: string, write: (text: string) => 
 }
 
 /**
- * Sent text is no draft any more; and the next person in this tab does not see another's (`id`
- * empty: all drafts).
+ * Deletes drafts that were sent, so that the next person in this tab does not see them (empty `id`:
+ * all drafts).
  */
 export function forgetDrafts(id = ''): void {
   try {
     const drafts = Object.keys(sessionStorage).filter((key) => key.startsWith(prefix) && key.endsWith(id))
     for (const key of drafts) sessionStorage.removeItem(key)
   } catch {
-    // A browser that keeps nothing has nothing to forget.
+    // A browser without storage has nothing to delete.
   }
 }
 
@@ -52,7 +52,7 @@ function keep(name: string, text: string): void {
     if (text === '') sessionStorage.removeItem(prefix + name)
     else sessionStorage.setItem(prefix + name, text)
   } catch {
-    // A browser that keeps nothing still lets one write.
+    // A browser without storage still allows writing.
   }
 }
 
@@ -62,7 +62,7 @@ type Labelled<Attributes> = Omit<Attributes, 'id' | 'onChange'> & {
   onChange(value: string): void
 }
 
-/** One line of text under its label. */
+/** Shows one line of text under its label. */
 export function TextField({ id, label, onChange, ...rest }: Labelled<InputHTMLAttributes<HTMLInputElement>>) {
   return (
     <>
@@ -72,7 +72,7 @@ export function TextField({ id, label, onChange, ...rest }: Labelled<InputHTMLAt
   )
 }
 
-/** Lines of text under their label. */
+/** Shows several lines of text under their label. */
 export function TextArea({ id, label, onChange, ...rest }: Labelled<TextareaHTMLAttributes<HTMLTextAreaElement>>) {
   return (
     <>
@@ -82,7 +82,7 @@ export function TextArea({ id, label, onChange, ...rest }: Labelled<TextareaHTML
   )
 }
 
-/** Why, in a person's words: asked for wherever a change leaves a row that others will read. */
+/** Asks for a reason, used where a change leaves a row that others read. */
 export function ReasonField(props: { id: string; label: string; value: string; onChange(value: string): void }) {
   return <TextField required minLength={3} maxLength={500} {...props} />
 }
@@ -90,16 +90,16 @@ export function ReasonField(props: { id: string; label: string; value: string; o
 type SelectProps<Word extends string> = {
   label: string
   value: Word
-  /** Values with their words. */
+  /** The values with their labels. */
   options: readonly (readonly [value: Word, word: string])[]
   disabled?: boolean
   className?: string
   onChange(value: NoInfer<Word>): void
-  /** After the list: why it cannot be changed. */
+  /** Content after the list: the reason why it cannot be changed. */
   children?: ReactNode
 }
 
-/** One of a list, beside its label. */
+/** Shows a select list beside its label. */
 export function SelectField<Word extends string>(props: SelectProps<Word>) {
   const { label, value, options, disabled = false, className = 'row', onChange, children } = props
   return (
@@ -117,7 +117,7 @@ export function SelectField<Word extends string>(props: SelectProps<Word>) {
   )
 }
 
-/** Options whose values are words already. */
+/** Makes options whose values are also their labels. */
 export function toOptions<Word extends string>(words: readonly Word[]): (readonly [Word, string])[] {
   return words.map((word) => [word, word] as const)
 }
@@ -140,7 +140,7 @@ type RadioProps<Word extends string> = {
   onChange(value: NoInfer<Word>): void
 }
 
-/** One of a few, none of them chosen for the person. */
+/** Shows radio buttons, none of which is preselected. */
 export function Radios<Word extends string>({ name, options, value, onChange }: RadioProps<Word>) {
   return (
     <div className="row">
@@ -161,7 +161,7 @@ export function Radios<Word extends string>({ name, options, value, onChange }: 
   )
 }
 
-/** The same under a question. */
+/** Shows radio buttons under a question. */
 export function Choice<Word extends string>({ legend, ...radios }: RadioProps<Word> & { legend: string }) {
   return (
     <fieldset className="stack tight">
@@ -178,7 +178,7 @@ type FacetProps<Word extends string> = {
   onToggle(value: NoInfer<Word>): void
 }
 
-/** Buttons that narrow a list; those that are pressed hold. */
+/** Shows buttons that filter a list. The pressed ones apply. */
 export function Facet<Word extends string>({ legend, options, chosen, onToggle }: FacetProps<Word>) {
   return (
     <fieldset className="facet">
@@ -193,8 +193,8 @@ export function Facet<Word extends string>({ legend, options, chosen, onToggle }
 }
 
 /**
- * A filter as a chip: its subject and value; a press shows the choices. Null: it does not narrow
- * the list.
+ * Shows a filter as a chip with its subject and value. A press shows the choices. `value` is null
+ * for a filter that is not set.
  */
 export function ChipFilter({ name, value, children }: { name: string; value: string | null; children: ReactNode }) {
   const summary = (
@@ -209,7 +209,9 @@ export function ChipFilter({ name, value, children }: { name: string; value: str
   )
 }
 
-/** One value of an address parameter, or none; the list begins at its first page again. */
+/**
+ * Sets one value of a parameter in the address, or none. The list begins at its first page again.
+ */
 export function AddressFacet({
   place,
   name,
@@ -229,7 +231,7 @@ const spans: [string, number][] = [
 
 type UntilProps = { id: string; label: string; value: string; required: boolean; onChange(value: string): void }
 
-/** A moment ahead, as the browser asks it: in the person's own time, with UTC beside. */
+/** Asks for a future time in the person's time zone, with UTC beside it. */
 export function UntilField({ id, label, value, required, onChange }: UntilProps) {
   const chosen = toIsoTime(value)
   return (
@@ -249,12 +251,12 @@ export function UntilField({ id, label, value, required, onChange }: UntilProps)
           </button>
         ))}
       </div>
-      <span className="soft small">{chosen ? formatBothZones(chosen) : 'In your own time.'}</span>
+      <span className="soft small">{chosen ? formatBothZones(chosen) : 'Times are in your time zone.'}</span>
     </div>
   )
 }
 
-/** The choice as the API takes it; null where there is none, or half of one. */
+/** Formats the chosen time for the API. Null for an empty or incomplete time. */
 export function toIsoTime(value: string): string | null {
   const at = new Date(value)
   return value === '' || Number.isNaN(at.getTime()) ? null : at.toISOString()
@@ -266,16 +268,16 @@ function toLocalText(at: Date): string {
   return `${day}T${two(at.getHours())}:${two(at.getMinutes())}`
 }
 
-/** A search follows the typing, a moment behind. */
+/** Milliseconds after typing until the search runs. */
 const typingMs = 250
 
 type SearchProps = { place: PageLocation; field: RefObject<HTMLInputElement | null>; label: string }
 
-/** A search that lives in the address as `q`. */
+/** Shows a search field whose text is `q` in the address. */
 export function SearchField({ place, field, label }: SearchProps) {
   const inAddress = place.search.get('q') ?? ''
   const [text, setText] = useState(inAddress)
-  // The address changed by itself, as by going back: the field follows.
+  // Updates the field when the address changes, for example by going back.
   useEffect(() => setText(inAddress), [inAddress])
   // biome-ignore lint/correctness/useExhaustiveDependencies: waits for the typing alone, not for the address it leads to
   useEffect(() => {

@@ -11,7 +11,7 @@ import { useSession } from './session.ts'
 
 type Props = { followUp: FollowUp }
 
-/** Its incident, owner and date. */
+/** Shows the incident, owner and date of a follow-up. */
 export function FollowUpWords({ followUp }: Props) {
   const { incidentId, title } = followUp
   return (
@@ -24,7 +24,7 @@ export function FollowUpWords({ followUp }: Props) {
   )
 }
 
-/** Owner, and the date or the end. */
+/** Shows the owner, and the date or how it ended. */
 export function FollowUpState({ followUp: { owner, group, dueOn, isOverdue, closedAt, closedBy } }: Props) {
   return (
     <>
@@ -42,7 +42,7 @@ export function FollowUpState({ followUp: { owner, group, dueOn, isOverdue, clos
   )
 }
 
-/** Buttons of an open follow-up: another owner or date, and its end. */
+/** Shows the buttons of an open follow-up: another owner or date, and its end. */
 export function FollowUpPresses({ followUp }: Props) {
   return (
     <>
@@ -53,13 +53,13 @@ export function FollowUpPresses({ followUp }: Props) {
 
 const labelOf = ({ title }: FollowUp) => `the follow-up of ${truncate(inertText(title), 80)}`
 
-/** The lists of follow-ups and the page of the incident, whose log has one more row. */
+/** Reads the lists of follow-ups and the incident's page again, whose log has one more row. */
 function readAgain(incidentId: string): void {
   for (const queryKey of [['shift'], ['follow-up', incidentId], ['incident', incidentId], ['events', incidentId]])
     void queryClient.invalidateQueries({ queryKey })
 }
 
-/** An owner, who is one person or words for several, and a day. */
+/** The owner (a person, or a name for several people) and a day. */
 type Whose = { owner: string; group: string; dueOn: string }
 
 function Change({ followUp }: Props) {
@@ -77,7 +77,7 @@ function Change({ followUp }: Props) {
     <Confirm
       button="Change"
       label={labelOf(followUp)}
-      title="Whose is it, and until when?"
+      title="Who does this follow-up, and until when?"
       refused={missing(session ?? null, 'manage_incident')}
       onOpen={() => setWish(asItIs)}
       run={() => run().finally(() => readAgain(incidentId))}
@@ -92,7 +92,7 @@ function Change({ followUp }: Props) {
       />
       <TextField
         id={field('group')}
-        label="Or a group, in your words"
+        label="Or a group, as free text"
         maxLength={100}
         value={wish.group}
         onChange={(group) => setWish({ ...wish, group, owner: '' })}
@@ -125,7 +125,12 @@ function Close({ followUp }: Props) {
       refused={missing(session ?? null, 'manage_incident')}
       run={() => run().finally(() => readAgain(incidentId))}
     >
-      <ReasonField id={`${incidentId}-note`} label="It stands in the log." value={note} onChange={setNote} />
+      <ReasonField
+        id={`${incidentId}-note`}
+        label="Your answer is recorded in the log."
+        value={note}
+        onChange={setNote}
+      />
     </Confirm>
   )
 }

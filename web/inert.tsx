@@ -2,12 +2,12 @@ import { createContext, type ReactNode, useContext } from 'react'
 import { hiddenCharacter, nameOfCharacter } from '../domain/inert-text.ts'
 
 /**
- * A stranger's text, shown as what it is: characters that reorder, hide or break are written out,
- * so that a person approves what they read.
+ * Shows untrusted text literally. Characters that reorder, hide or break text are spelled out, so
+ * that a person approves what they read.
  */
 const odd = new RegExp(`(${hiddenCharacter('\\u0000-\\u0008\\u000b-\\u001f')})`, 'gu')
 
-/** Blanks that look like the one everybody knows and separate no words for a shell. */
+/** Blanks that look like a space but do not separate words in a shell. */
 const oddBlank = /[^\P{Zs} ]/gu
 
 export function Inert({ text }: { text: string }) {
@@ -23,7 +23,10 @@ export function Inert({ text }: { text: string }) {
   )
 }
 
-/** Words to mark wherever a text has them: the first group of the pattern is all of them. */
+/**
+ * A pattern for words that are marked in every text. The first group of the pattern contains all of
+ * them.
+ */
 export const QuotedContext = createContext<RegExp | null>(null)
 
 function writeOut(text: string): ReactNode {
@@ -41,12 +44,12 @@ function writeOut(text: string): ReactNode {
   )
 }
 
-/** The same for places that take a string alone: a title, a label. */
+/** Makes text safe where only a string is possible: a title, a label. */
 export function inertText(text: string): string {
   return text.replace(odd, nameOfCharacter)
 }
 
-/** Data exactly as it is, boundaries visible, in a box that nothing written in it can leave. */
+/** Shows data exactly, with visible boundaries, in a box that its text cannot leave. */
 export function Exact({ value, label }: { value: unknown; label: string }) {
   return (
     // biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls, so it must be reachable by keyboard

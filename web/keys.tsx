@@ -4,7 +4,7 @@ import { navigate } from './router.tsx'
 const key = 'nightshift.keys'
 const typing = 'input:not([type=checkbox], [type=radio], [type=range]), textarea, select, [contenteditable]'
 
-/** Whether a key that is pressed there is a letter of something. */
+/** Whether a key that is pressed there types a letter. */
 export function isTyping(target: EventTarget | null): boolean {
   return target instanceof Element && target.closest(typing) !== null
 }
@@ -19,9 +19,9 @@ function switchKeys(on: boolean): void {
 }
 
 /**
- * Single keys as shortcuts: never while somebody types, never with a modifier, which are the
- * browser's, and not for a person who switched them off. None changes the world; they move the
- * focus.
+ * Handles single keys as shortcuts: never while a person types, never with a modifier, which
+ * belongs to the browser, and not for a person who switched shortcuts off. Shortcuts move the
+ * focus, and none changes the platform.
  */
 export function useKeys(handlers: Record<string, (event: KeyboardEvent) => void>): void {
   const newest = useRef(handlers)
@@ -46,11 +46,11 @@ const shortcuts: [string, string][] = [
   ['/', 'search'],
   ['j', 'next row'],
   ['k', 'previous row'],
-  ['Enter', 'preview an incident of the list; press again, or elsewhere, to open the row'],
+  ['Enter', 'in the list of incidents: preview the row, and open it when pressed again; in other lists: open the row'],
   ['Esc', 'close the preview'],
-  ['x', "choose an incident's row, or unchoose it"],
-  ['a', "go to an approval's decision (it presses no button)"],
-  ['d', 'go to the denial'],
+  ['x', "select or deselect an incident's row"],
+  ['a', 'go to the decision of an approval (presses no button)'],
+  ['d', 'open the form that denies an approval'],
   ['h', 'home'],
   ['i', 'incidents'],
   ['p', 'approvals'],
@@ -64,7 +64,10 @@ export function showKeys(): void {
   if (dialog instanceof HTMLDialogElement) dialog.showModal()
 }
 
-/** The keys in a dialog, which `?` opens and `showKeys`; and those that lead to pages. */
+/**
+ * Lists the keys in a dialog, which `?` and `showKeys` open, and handles the keys that lead to
+ * pages.
+ */
 export function KeyHelp() {
   const [on, setOn] = useState(keysAreOn)
   useKeys({
@@ -109,14 +112,14 @@ export function KeyHelp() {
 }
 
 type CursorOptions<T> = {
-  /** The row that the address is at. */
+  /** The row that the address names. */
   at?: string | null
   onMove?(item: T): void
 }
 
 /**
- * The row that `j` and `k` move over and Enter opens, and the moves as buttons. It follows its
- * thing, not its place.
+ * Tracks the row that `j` and `k` move over and Enter opens, and returns the moves for buttons. The
+ * cursor stays on its item if the item moves.
  */
 export function useCursor<T extends { id: string }>(
   items: readonly T[],
@@ -139,7 +142,7 @@ export function useCursor<T extends { id: string }>(
     j: () => move(1),
     k: () => move(-1),
     Enter: (event) => {
-      // Enter on a link or a button is theirs.
+      // Leaves Enter to links and buttons.
       const on = (event.target as Element | null)?.closest?.('a, button, summary')
       if (on instanceof HTMLElement) return on.click()
       const found = items.find(({ id }) => id === current)
@@ -149,7 +152,7 @@ export function useCursor<T extends { id: string }>(
   return { current, move }
 }
 
-/** The same for a list whose rows lead to their pages. */
+/** Tracks the row of a list whose rows lead to their pages. */
 export function useCursorRow<T extends { id: string }>(items: readonly T[], open: (item: T) => void): string | null {
   return useCursor(items, open).current
 }

@@ -11,16 +11,16 @@ const looks = {
 
 type Window = [from: number, to: number]
 
-/** `from`, `to`: milliseconds; what lies before the window begins at its edge. */
+/** `from` and `to` are milliseconds. A time before the window begins at its edge. */
 export type BarProps = { window: Window; from: number; to: number; look: keyof typeof looks }
 
-/** Where a moment stands in a window, in percent of its width, held to its edges. */
+/** Returns the position of a time in a window, in percent of its width, limited to its edges. */
 export function placeIn([from, to]: Window, at: number): string {
   const share = (at - from) / (to - from)
   return `${(100 * Math.min(1, Math.max(0, share))).toFixed(2)}%`
 }
 
-/** One incident on the clock of its table: from its beginning to its end, or to now. */
+/** Draws one incident on the clock of its table, from its beginning to its end, or to now. */
 export function Bar({ window, from, to, look }: BarProps) {
   const place = { '--a': placeIn(window, from), '--b': placeIn(window, to) } as CSSProperties
   const [began, ended] = [from, to].map((at) => formatMoment(new Date(at).toISOString()))
@@ -34,7 +34,7 @@ export function Bar({ window, from, to, look }: BarProps) {
 
 const ticks = 3
 
-/** The hours above the bars; the last word is now. */
+/** Draws the hours above the bars. The last word is "now". */
 export function Axis({ window }: { window: Window }) {
   const [from, to] = window
   const times = Array.from({ length: ticks }, (_, index) => from + ((to - from) * index) / ticks)

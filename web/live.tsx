@@ -14,20 +14,20 @@ type Live = {
 
 const LiveContext = createContext<Live | null>(null)
 /**
- * The browser reconnects and says where it was; only a refusal ends a stream, and then a new one is
- * opened.
+ * Milliseconds until a refused stream is opened again. After other failures the browser connects
+ * again at the last position.
  */
 const reopenMs = 5_000
 /**
- * The server speaks every 15 s. After two missed times the stream is lost, whatever its connection
- * says.
+ * Milliseconds without an event after which the stream counts as lost, even if its connection is
+ * open. The server sends something every 15 s.
  */
 const maxSilenceMs = 35_000
 const lookEveryMs = 1_000
 
 /**
- * The one stream of this tab. Every page listens to it; after a long absence a page reads fresh
- * answers, not old rows.
+ * Runs the only stream of this tab, to which every page listens. After a long absence a page reads
+ * fresh data, not old rows.
  */
 export function LiveProvider({ children }: { children: ReactNode }) {
   const [state, setState] = useState<Live['state']>('opening')
@@ -56,8 +56,8 @@ export function LiveProvider({ children }: { children: ReactNode }) {
         heardAt = Date.now()
         setState('live')
         streaming(true)
-        // A new stream begins now, and earlier answers may be older. Later ones go on from its
-        // first place.
+        // A new stream begins now, so that data from before may be older. Later streams continue
+        // from its position.
         if (!hasPlace) void queryClient.invalidateQueries()
         hasPlace = true
       }
@@ -91,22 +91,24 @@ export function LiveProvider({ children }: { children: ReactNode }) {
     }
   }, [])
 
-  const [live] = useState(() => (listener: Listener) => {
-    listeners.current.add(listener)
-    return () => void listeners.current.delete(listener)
-  })
-  const [hear] = useState(() => (hearer: (live: LiveAnswer) => void) => {
-    hearers.current.add(hearer)
-    return () => void hearers.current.delete(hearer)
-  })
-  return <LiveContext value={{ state, listen: live, hear }}>{children}</LiveContext>
+  const [listen] = useState(() => joining(listeners.current))
+  const [hear] = useState(() => joining(hearers.current))
+  return <LiveContext value={{ state, listen, hear }}>{children}</LiveContext>
+}
+
+/** Adds an element to a set. Returns a function that removes it. */
+function joining<T>(all: Set<T>) {
+  return (each: T) => {
+    all.add(each)
+    return () => void all.delete(each)
+  }
 }
 
 export function useLiveState(): Live['state'] {
   return useContext(LiveContext)?.state ?? 'lost'
 }
 
-/** Calls back for every row that is written from now on. */
+/** Calls `listener` for every row that is written from now on. */
 export function useLive(listener: Listener): void {
   const live = useContext(LiveContext)
   const newest = useRef(listener)
@@ -117,10 +119,10 @@ export function useLive(listener: Listener): void {
   useEffect(() => listen?.((event) => newest.current(event)), [listen])
 }
 
-/** A worker says every second how far an answer is: what is older than this is over. */
+/** Milliseconds after which progress is outdated. A worker reports it every second. */
 const silentMs = 5_000
 
-/** What the model of this incident writes just now; null where it writes nothing. */
+/** Returns the growing text of this incident's model. Null if there is none. */
 export function useLiveAnswer(incidentId: string): LiveAnswer | null {
   const hear = useContext(LiveContext)?.hear
   const [live, setLive] = useState<LiveAnswer | null>(null)

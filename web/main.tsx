@@ -24,10 +24,12 @@ function App() {
     if (signedIn && pathname === '/sign-in' && code === null) navigate(ownPath(search.get('to')), { replace: true })
   }, [signedIn, pathname, search, code])
 
-  // A used code leaves the address: the page's words on it must not go while the session is asked.
+  // Keeps the page after a used code was removed from the address: its message must stay while the
+  // session is read.
   if (code !== null || (cameByCode && session.isPending)) return <SignInPage code={code} />
   if (session.isPending) return <Loading what="Nightshift" />
-  // Once signed in, the page stays while the server is away: its stream reconnects and asks again.
+  // Keeps the page of a signed-in person while the server is away. The page's stream connects again
+  // and reads again.
   if (session.error && session.data === undefined)
     return <Failed error={session.error} again={() => void session.refetch()} />
   if (!session.data) return <SignInPage code={null} />
@@ -68,7 +70,7 @@ function NoSuchPage() {
   )
 }
 
-/** Where to go after signing in: a path of this page and nothing else. */
+/** Returns where to go after signing in: only a path of this site. */
 function ownPath(to: string | null): string {
   return to && /^\/(?![/\\])/.test(to) ? to : '/home'
 }

@@ -2,9 +2,9 @@ import { Fragment, type ReactNode } from 'react'
 import { Inert } from './inert.tsx'
 
 /**
- * A model's text, in a closed subset of Markdown: bold, italics, code, lists, and headings as bold.
- * A link is its text and address, and cannot be followed; HTML is text. Every piece passes `Inert`.
- * The rest stays as written.
+ * Shows a model's text in a fixed subset of Markdown: bold, italics, code, lists, and headings as
+ * bold. A link is shown as text and address, and cannot be followed. HTML is shown as text. Every
+ * piece passes `Inert`. The rest stays as written.
  */
 export function Markdown({ text }: { text: string }) {
   return blocksOf(text).map((block, index) => (
@@ -73,7 +73,9 @@ function drawn(block: Block): ReactNode {
   )
 }
 
-/** Each with a limit, so that no text of a stranger makes the search for an end long. */
+/**
+ * Marks of Markdown, each with a limit, so that no untrusted text makes the search for an end long.
+ */
 const marks = /(`[^`\n]{1,500}`|\*\*[^*\n]{1,500}\*\*|\*[^*\s][^*\n]{0,300}\*|\[[^\]\n]{1,300}\]\([^)\s]{1,500}\))/
 
 function Inline({ text }: { text: string }) {

@@ -28,8 +28,8 @@ import type { Risk } from '../domain/tool.ts'
 import { Inert } from './inert.tsx'
 
 /**
- * Colour says what to do: waits for a person, broken now, at work, shown by rows. The rest is ink
- * or quiet.
+ * Colours by meaning: waits for a person, broken now, running, proved by rows. Everything else is
+ * ink or quiet.
  */
 export type Tone = 'ink' | 'act' | 'broken' | 'work' | 'proved' | 'quiet'
 export type MarkShape =
@@ -44,7 +44,10 @@ export type MarkShape =
   | 'half'
   | 'arrow'
 
-/** Each kind of row with its word and sign. A new kind does not compile until it is here. */
+/**
+ * Each kind of row with its word and sign. The code does not compile until a new kind is added
+ * here.
+ */
 export const kinds: Record<EventKind, { word: string; shape: MarkShape; tone: Tone }> = {
   alert_received: { word: 'alert', shape: 'triangle', tone: 'ink' },
   looked: { word: 'look', shape: 'ring', tone: 'work' },
@@ -94,7 +97,7 @@ const paths: Record<MarkShape, string> = {
   arrow: 'M1 4.8h5.2V1.6L11.4 6l-5.2 4.4V7.2H1z',
 }
 
-/** A sign with its word: shape, colour and text say the same, so that none is needed alone. */
+/** Shows a sign with its word. Shape, colour and text have the same meaning. */
 export function Mark({
   shape,
   tone,
@@ -124,7 +127,7 @@ export function Sign({ shape }: { shape: MarkShape }) {
 
 type Badge = { word: string; shape: MarkShape; tone: Tone; strong?: boolean }
 
-/** Severity by shape and word in ink: colour is kept for what is to be done. */
+/** Signs of severities, which differ by shape and word. Colour is reserved for actions. */
 const severities: Record<Severity, Badge> = {
   critical: { word: 'critical', shape: 'diamond', tone: 'ink', strong: true },
   warning: { word: 'warning', shape: 'triangle', tone: 'ink' },
@@ -157,7 +160,7 @@ const risks: Record<Risk, Badge> = {
   critical: { word: 'critical risk', shape: 'diamond', tone: 'ink', strong: true },
 }
 
-/** `isShort`: the shape alone; who hears the page, and the mouse that rests on it, get the word. */
+/** Shows a severity. `isShort`: only the shape; screen readers and the pointer get the word. */
 export function SeverityMark({ severity, isShort = false }: { severity: Severity; isShort?: boolean }) {
   const { word, ...look } = severities[severity]
   if (!isShort) return <Mark word={word} {...look} />
@@ -168,7 +171,9 @@ export function SeverityMark({ severity, isShort = false }: { severity: Severity
   )
 }
 export const StatusMark = ({ status }: { status: IncidentStatus }) => <Mark {...statuses[status]} />
-/** Marks beside a status: its alert still fires, it came back, a person has it. */
+/**
+ * Shows remarks beside a status: the alert still fires, the incident came back, a person has it.
+ */
 export function RemarkList({ incident }: { incident: Incident }) {
   const said = remarks(incident)
   if (said.length === 0) return null
@@ -182,7 +187,7 @@ export function RemarkList({ incident }: { incident: Incident }) {
 export const ApprovalMark = ({ status }: { status: ApprovalStatus }) => <Mark {...approvalStatuses[status]} />
 export const RiskMark = ({ risk }: { risk: Risk }) => <Mark {...risks[risk]} />
 
-/** The name of a type, which breaks where a person would break it. */
+/** Shows the name of a type, which may break at underscores. */
 export function TypeName({ type }: { type: string }) {
   return type.split('_').map((part, index) => (
     // biome-ignore lint/suspicious/noArrayIndexKey: the parts of one name have no other identity
@@ -203,7 +208,7 @@ const resourceIcons: Record<string, LucideIcon> = {
   ...{ cluster_service: Waypoints, ingress: DoorOpen, service_unit: Cog, database: Database, device: Cpu },
 }
 
-/** A thing by its picture and name; who hears the page hears its kind. */
+/** Shows a resource with its picture and name. Screen readers get its kind. */
 export function Resource({ resource }: { resource: { kind: string; id: string } | null }) {
   if (!resource) return <span className="soft">no resource</span>
   const Icon = resourceIcons[resource.kind] ?? CircleDot
@@ -220,7 +225,9 @@ export function Resource({ resource }: { resource: { kind: string; id: string } 
 
 type FactProps = { name: string; className?: string; isWhole?: boolean; children: ReactNode }
 
-/** A pair of a description list (`<dl className="facts">`). `isWhole`: over the whole width. */
+/**
+ * Shows a pair of a description list (`<dl className="facts">`). `isWhole`: it has the full width.
+ */
 export function Fact({ name, className, isWhole = false, children }: FactProps) {
   return (
     <div className={isWhole ? 'whole' : undefined}>

@@ -63,7 +63,7 @@ function useIsAt(): (route: PageRoute) => boolean {
   return ({ path }) => at === path || routes.some((each) => each.path === at && each.within === path)
 }
 
-/** Pages by purpose, those of the settings, and those of the person. */
+/** Shows the pages by purpose, those of the settings, and those of the person. */
 export function Navigation({ session }: { session: BrowserSession }) {
   const isAt = useIsAt()
   return (
@@ -120,7 +120,7 @@ function Waiting({ count }: { count: number }) {
   )
 }
 
-/** A button whose list opens beside it; the browser closes it by Escape or by a press elsewhere. */
+/** Shows a button whose list opens beside it. Escape or a press elsewhere closes it. */
 function Menu(props: { icon: LucideIcon; name: string; isAt?: boolean; children: ReactNode }) {
   const { icon: Icon, name, isAt = false, children } = props
   const id = useId()
@@ -158,7 +158,7 @@ function SettingLinks() {
   )
 }
 
-/** Signs out; this browser gets no more notifications, for the next person at it may be another. */
+/** Signs out and ends the notifications of this browser, because the next person may be another. */
 async function leaveDevice(): Promise<void> {
   await unsubscribeHere().catch(() => {})
   await signOut()
@@ -218,7 +218,7 @@ function ZoneSwitch() {
           key={each}
           aria-pressed={each === chosen}
           title={
-            each === 'utc' ? 'Times in UTC' : `Times in your own zone, ${formatOffset(new Date().toISOString(), each)}`
+            each === 'utc' ? 'Times in UTC' : `Times in your time zone, ${formatOffset(new Date().toISOString(), each)}`
           }
           onClick={() => chooseZone(each)}
         >
@@ -229,7 +229,7 @@ function ZoneSwitch() {
   )
 }
 
-/** Pages that stand under one place of the navigation, as tabs. */
+/** Shows pages that share one place in the navigation as tabs. */
 export function FamilyTabs() {
   const { pathname } = usePlace()
   const at = routes.find(({ path }) => path === pathname)
@@ -238,7 +238,7 @@ export function FamilyTabs() {
   const family = routes.filter(({ path, within }) => path === parent || within === parent)
   if (family.length < 2) return null
   return (
-    <nav className="tabs" aria-label="Pages of this place">
+    <nav className="tabs" aria-label="Pages of this section">
       {family.map(({ path, title }) => (
         <Link key={path} href={path} aria-current={path === pathname ? 'page' : undefined}>
           {title}
@@ -250,7 +250,10 @@ export function FamilyTabs() {
 
 const thumbPaths = ['/home', '/incidents', '/approvals']
 
-/** On a phone: the three pages of the night within a thumb's reach, the rest behind *More*. */
+/**
+ * Shows on a phone the three pages of the night within reach of a thumb, and the rest behind
+ * *More*.
+ */
 export function BottomBar({ session }: { session: BrowserSession }) {
   const more = useRef<HTMLDialogElement>(null)
   const isAt = useIsAt()

@@ -2,12 +2,17 @@ import { spellCommands } from '../domain/own-command.ts'
 
 let prefix = 'nightshift'
 
-/** The session says it, and no page is drawn before there is one. */
+/**
+ * Stores the prefix of commands, which the session contains. No page is drawn before it is known.
+ */
 export function learnPrefix(said: string): void {
   prefix = said
 }
 
-/** The text with our commands as typed where the API runs: checkout, package, container. */
+/**
+ * Returns the text with nightshift commands as they are typed where the API runs: checkout,
+ * package, container.
+ */
 export function spelled(text: string): string {
   return spellCommands(text, prefix)
 }

@@ -19,20 +19,26 @@ import { formatTimeOfDay, useNow } from './time.ts'
 
 let first = true
 
-/** The place in the top bar that says where one is; null until it is drawn, and where no bar is. */
+/**
+ * The place in the top bar for the name of the page. Null until the bar is drawn, and without a
+ * bar.
+ */
 export const WhereContext = createContext<HTMLElement | null>(null)
 
 type HeadingProps = {
   title: string
-  /** The thing's list. With it the heading stands in the page; without it in the top bar. */
+  /**
+   * The list to which the object belongs. If set, the heading is in the page, and otherwise in the
+   * top bar.
+   */
   of?: { href: string; title: string }
   children?: ReactNode
 }
 
 /**
- * A page's heading: names the tab, with how many approvals wait, and takes the focus when one comes
- * from another page, so that a screen reader begins here and no button gets a key meant for the
- * page before.
+ * Shows the heading of a page. Sets the name of the tab with the number of waiting approvals, and
+ * takes the focus after a page change, so that a screen reader begins here and no button gets a key
+ * that was meant for the previous page.
  */
 export function Heading({ title, of, children }: HeadingProps) {
   const heading = useRef<HTMLHeadingElement>(null)
@@ -81,7 +87,10 @@ export function Brand() {
   )
 }
 
-/** Shown in a thing's place: it loads, it failed, there is none. Each says what can be done. */
+/**
+ * Shown while content loads. Like the components for failed and missing content, it names the
+ * possible action.
+ */
 export function Loading({ what }: { what: string }) {
   return (
     <p className="nothing" role="status">
@@ -90,7 +99,10 @@ export function Loading({ what }: { what: string }) {
   )
 }
 
-/** `isKept`: earlier data is still shown; the server's absence is said once, on the page. */
+/**
+ * Shows an error. `isKept`: earlier data is still shown, and the page shows once that the server is
+ * away.
+ */
 export function Failed({ error, again, isKept = false }: { error: unknown; again?: () => void; isKept?: boolean }) {
   const [named, setNamed] = useState<string | null>(null)
   const text = named ?? (error instanceof Error ? error.message : 'Something failed.')
@@ -98,7 +110,8 @@ export function Failed({ error, again, isKept = false }: { error: unknown; again
   const place = useRef<HTMLDivElement>(null)
   useEffect(() => {
     const form = place.current?.closest('form')
-    // A form is locked while it is sent, and a locked field takes no focus.
+    // Waits for a frame, because a form is locked while it is sent, and a locked field takes no
+    // focus.
     setNamed(null)
     if (form && error instanceof ApiRefusal) requestAnimationFrame(() => setNamed(sayRefusedFields(form, error)))
   }, [error])
@@ -121,7 +134,7 @@ export function Failed({ error, again, isKept = false }: { error: unknown; again
 
 type Answer = Pick<UseQueryResult, 'data' | 'error' | 'isPending' | 'refetch'>
 
-/** The state of a question to the API without an answer, or failed over a kept one. */
+/** Shows the state of a request that has no response, or that failed while earlier data is kept. */
 export function QueryState({ query, what, again }: { query: Answer; what: string; again?: () => void }) {
   const { data, error, isPending, refetch } = query
   return (
@@ -143,13 +156,13 @@ export function Nothing({ title, children }: { title: string; children?: ReactNo
 
 const askAgainMs = 5_000
 
-/** Over a page whose server is away: the data below is old, how old, and nobody has to reload. */
+/** Shows how old the data is above a page whose server is away. No reload is needed. */
 export function AwayBanner() {
   const away = useAway()
   const now = useNow()
   const isAway = away !== null
   useEffect(() => {
-    // Also once after it came back: what failed meanwhile is asked again.
+    // Runs once more after the server came back, to repeat requests that failed.
     const again = () =>
       void queryClient.refetchQueries({ type: 'active', predicate: ({ state }) => state.error !== null })
     if (!isAway) return again()
@@ -159,27 +172,30 @@ export function AwayBanner() {
   if (!away) return null
   return (
     <div className="away said wrong" role="alert">
-      <strong>{away.why}</strong> What you see is as of {formatTimeOfDay(new Date(away.asOf).toISOString())},{' '}
-      <span className="nowrap">{formatSpan(now - away.asOf)} ago</span>. The page asks again by itself; what you write
-      is kept.
+      <strong>{away.why}</strong> This page was last updated at {formatTimeOfDay(new Date(away.asOf).toISOString())},{' '}
+      <span className="nowrap">{formatSpan(now - away.asOf)} ago</span>. The page retries by itself and keeps what you
+      write.
     </div>
   )
 }
 
 type Props = {
   button: string
-  /** What the button is about, for who hears the page. */
+  /** The subject of the button, for screen readers. */
   label: string
   title: string
-  /** Why it may not be done; null when it may. */
+  /** The reason why the action is not allowed. Null for an allowed action. */
   refused?: string | null
   onOpen?(): void
-  /** Does it; what it throws is shown and the dialog stays. */
+  /** Carries out the action. If it throws, the error is shown and the dialog stays. */
   run(): Promise<void>
   children: ReactNode
 }
 
-/** A button with its dialog; where the thing may not be done, it is off and says why. */
+/**
+ * Shows a button with its dialog. If the action is not allowed, the button is disabled and explains
+ * why.
+ */
 export function Confirm({ button, label, title, refused = null, onOpen, run, children }: Props) {
   const dialog = useRef<HTMLDialogElement>(null)
   const { mutate, reset, error, isPending } = useMutation({

@@ -18,7 +18,9 @@ import { routes } from './routes.tsx'
 import type { BrowserSession } from './session.ts'
 import { formatMoment } from './time.ts'
 
-/** A place to go to: its kind, words, address; without one it is a question to the agent. */
+/**
+ * A search result: its kind, text and address. Without an address it is a question to the agent.
+ */
 type Target = {
   kind: string
   href: string | null
@@ -30,8 +32,8 @@ type Target = {
 const isMac = /mac|iphone|ipad/i.test(navigator.userAgent)
 
 /**
- * Search and jump over everything: ids, incidents, resources, rows of the log, settings, pages; and
- * a question to the agent, which opens a separate incident. A button, ⌘K and Ctrl+K open it.
+ * Searches everything: ids, incidents, resources, rows of the log, settings, pages. Can also send a
+ * question to the agent, which opens a separate incident. A button, ⌘K and Ctrl+K open the search.
  */
 export function Palette({ session }: { session: BrowserSession }) {
   const dialog = useRef<HTMLDialogElement>(null)
@@ -136,7 +138,10 @@ function Jump({ session, leave }: { session: BrowserSession; leave(): void }) {
   )
 }
 
-/** A question opens a separate incident; its answer is in the log, with what it rests on. */
+/**
+ * Opens a separate incident for a question. The answer is in the log, with the rows on which it is
+ * based.
+ */
 function useAgent(leave: () => void) {
   return useMutation({
     mutationFn: (question: string) => ask<Incident>('/agent', { method: 'POST', body: { question } }),
@@ -149,7 +154,7 @@ function useAgent(leave: () => void) {
 
 const minQuestion = 3
 
-/** The question stands last; what ends with a question mark is one, and stands first. */
+/** Adds the question as the last result, or as the first if the text ends with a question mark. */
 function withQuestion(found: Target[], text: string, isAllowed: boolean): Target[] {
   if (!isAllowed || text.length < minQuestion || idIn(text) !== null) return found
   const question = { kind: 'ask', href: null, text, hint: 'Ask the agent' }
@@ -157,7 +162,7 @@ function withQuestion(found: Target[], text: string, isAllowed: boolean): Target
 }
 
 type OptionsProps = {
-  /** Its id, which the field names. */
+  /** The id of the list, which the field refers to. */
   list: string
   targets: Target[]
   chosen: number
@@ -199,7 +204,7 @@ function Options({ list, targets, chosen, onPoint, onFollow }: OptionsProps) {
 function describeSearch(text: string, found: number, isSearching: boolean): string {
   if (isSearching) return 'Searching…'
   if (found === 0) return `Nothing found for "${truncate(text, 60)}".`
-  return `${found} found. Arrows choose, Enter goes there, Escape closes.`
+  return `${found} found. Arrows choose, Enter opens, Escape closes.`
 }
 
 function useTargets(text: string) {
@@ -233,7 +238,7 @@ function useTargets(text: string) {
 
 const maxSearch = 200
 
-/** Every word is in it somewhere. */
+/** Whether every word of a text occurs in `words`. */
 function fits(text: string, words: string): boolean {
   const lower = words.toLowerCase()
   return text

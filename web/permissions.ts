@@ -1,7 +1,10 @@
 import type { Permission, PersonRole, Role } from '../domain/permissions.ts'
 import type { BrowserSession } from './session.ts'
 
-/** Why a person may not do something; null when they may. The server refuses it all the same. */
+/**
+ * Returns why a person may not do something. Null for a permitted action. The server decides in the
+ * end.
+ */
 export function missing(session: BrowserSession | null | undefined, permission: Permission): string | null {
   if (!session) return 'Sign in first.'
   if (session.permissions.includes(permission)) return null
@@ -9,8 +12,8 @@ export function missing(session: BrowserSession | null | undefined, permission: 
 }
 
 /**
- * Every role, and whether people have it. The domain's list comes with zod, which a browser need
- * not load; a new one does not compile until it is here.
+ * Every role, and whether people can have it. The list in the domain comes with zod, which a
+ * browser need not load. The code does not compile until a new role is added here.
  */
 const roles: Record<Role, boolean> = {
   viewer: true,

@@ -8,7 +8,10 @@ import { missing } from './permissions.ts'
 import { useSession } from './session.ts'
 import { formatMoment } from './time.ts'
 
-/** Approvals as this browser's notifications: offered where one waits, never unasked. */
+/**
+ * Shows approvals as notifications of the browser, which are offered when an approval waits, and
+ * never enabled automatically.
+ */
 
 const dismissedKey = 'nightshift.push'
 const pushKey = ['push']
@@ -16,7 +19,10 @@ const worker = '/push-worker.js'
 
 type PushState = { publicKey: string; devices: PushDevice[] }
 
-/** Over plain http, and in browsers without the Push API, there is nothing to offer. */
+/**
+ * Whether notifications are possible. Pages over plain http, and browsers without the Push API, do
+ * not support them.
+ */
 const isSupported = 'serviceWorker' in navigator && 'PushManager' in globalThis && 'Notification' in globalThis
 
 function usePush() {
@@ -54,7 +60,7 @@ async function turnOn(): Promise<void> {
   await ask('/push/subscriptions', { method: 'POST', body: { endpoint, keys, name: nameBrowser() } })
 }
 
-/** `Firefox on Android`, as its person calls it. */
+/** Returns a name such as `Firefox on Android`. */
 function nameBrowser(): string {
   const agent = navigator.userAgent
   const find = (names: [RegExp, string][], other: string) => names.find(([words]) => words.test(agent))?.[1] ?? other
@@ -81,7 +87,7 @@ function nameBrowser(): string {
 
 const refresh = () => queryClient.invalidateQueries({ queryKey: pushKey })
 
-/** Signing out ends it here: the next person at this browser is another. */
+/** Ends the notifications of this browser at sign-out, because the next person may be another. */
 export async function unsubscribeHere(): Promise<void> {
   if (!isSupported) return
   const registration = await navigator.serviceWorker.getRegistration(worker)
@@ -89,7 +95,10 @@ export async function unsubscribeHere(): Promise<void> {
   await subscription?.unsubscribe()
 }
 
-/** One quiet line, where an approval waits and this browser is silent. `Not now` is kept. */
+/**
+ * Shows one line with the offer when an approval waits and this browser has no notifications. The
+ * answer `Not now` is stored.
+ */
 export function PushOffer() {
   const { here, isDecider } = usePush()
   const [isDismissed, setDismissed] = useState(() => localStorage.getItem(dismissedKey) === 'not now')
@@ -115,7 +124,7 @@ export function PushOffer() {
   )
 }
 
-/** Which browsers of this person get approvals, and the switch of this one. */
+/** Lists the browsers of this person that get approvals, with a switch for this browser. */
 export function PushDevices() {
   const { known, here, isDecider } = usePush()
   const on = useMutation({ mutationFn: turnOn, onSettled: refresh })
@@ -124,7 +133,9 @@ export function PushDevices() {
     <section className="stack tight" aria-labelledby="push-title">
       <h2 id="push-title">Notifications</h2>
       {!isSupported && (
-        <p className="soft">This browser offers no web push here. Web push needs https, or the page on this machine.</p>
+        <p className="soft">
+          This browser offers no web push here. Web push needs https, or a page opened on localhost.
+        </p>
       )}
       {known.data && known.data.devices.length > 0 && (
         <ul className="stack tight">
@@ -140,7 +151,7 @@ export function PushDevices() {
             Turn on for this device
           </button>
           <span className="soft small">
-            You get a message, and its reminders, when an approval waits that you may decide.
+            You get a message, and reminders, when an approval that you may decide is waiting.
           </span>
         </p>
       )}

@@ -13,7 +13,7 @@ function subscribe(listener: () => void): () => void {
   }
 }
 
-/** Goes to an address of this page without loading it again. */
+/** Opens an address of this site without a reload of the page. */
 export function navigate(to: string, options: { replace?: boolean } = {}): void {
   if (options.replace) history.replaceState(null, '', to)
   else history.pushState(null, '', to)
@@ -30,7 +30,7 @@ export function usePlace(): PageLocation {
   }, [href])
 }
 
-/** The same address with some parameters changed; empty ones are left out. */
+/** Returns the same address with some parameters changed. Empty ones are left out. */
 export function withSearch({ pathname, search }: PageLocation, change: Record<string, string | null>): string {
   const next = new URLSearchParams(search)
   for (const [name, value] of Object.entries(change)) {
@@ -41,7 +41,7 @@ export function withSearch({ pathname, search }: PageLocation, change: Record<st
   return text ? `${pathname}?${text}` : pathname
 }
 
-/** A list's query: the address' parameters that the API knows, and the fixed ones. */
+/** Builds the query of a list: the parameters in the address that the API knows, and fixed ones. */
 export function pickSearch({ search }: PageLocation, names: readonly string[], more: Record<string, string>): string {
   const next = new URLSearchParams(more)
   for (const name of names) {
@@ -51,7 +51,7 @@ export function pickSearch({ search }: PageLocation, names: readonly string[], m
   return next.toString()
 }
 
-/** A real link: middle click, copying and opening in a tab work as everywhere. */
+/** Shows a real link, so that middle click, copying and opening in a tab work as usual. */
 export function Link({ href, onClick, ...rest }: AnchorHTMLAttributes<HTMLAnchorElement> & { href: string }) {
   const follow = (event: MouseEvent<HTMLAnchorElement>) => {
     onClick?.(event)

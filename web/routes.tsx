@@ -26,22 +26,25 @@ export type RouteGroup = 'Work' | 'Estate' | 'Know' | 'Insight' | 'Settings'
 export type PageRoute = {
   path: string
   group: RouteGroup
-  /** The path of the page in whose place of the navigation it stands, as a tab. */
+  /** The path of the page with which it shares a place in the navigation, as a tab. */
   within?: string
-  /** The page, with its place in the navigation. */
+  /** The title of the page, which is also its text in the navigation. */
   title: string
-  /** Without it the page says what it takes, and shows nothing. Null: all signed-in people. */
+  /**
+   * The permission without which the page shows only that it is required. Null if all signed-in
+   * people may see the page.
+   */
   permission: Permission | null
-  /** What somebody without the permission can do. */
+  /** Advice for people without the permission. */
   advice?: string
   Page: ComponentType<{ title: string }>
-  /** The page of one thing of the list, at `path/{id}`. */
+  /** The page for one object of the list, at `path/{id}`. */
   DetailPage?: ComponentType<{ id: string }>
-  /** Further pages of one thing, at `path/{id}/{name}`. */
+  /** Further pages for one object, at `path/{id}/{name}`. */
   parts?: Record<string, ComponentType<{ id: string }>>
 }
 
-/** Every page, in the navigation's order and groups. `api/routes/pages.ts` serves them. */
+/** Every page in the order and groups of the navigation. `api/routes/pages.ts` serves them. */
 export const routes: readonly PageRoute[] = [
   { path: '/home', group: 'Work', title: 'Home', permission: null, Page: HomePage },
   {
@@ -99,7 +102,7 @@ export const routes: readonly PageRoute[] = [
     group: 'Settings',
     title: 'Users',
     permission: 'manage_operators',
-    advice: 'Ask an admin to change what somebody may.',
+    advice: 'Ask an admin to change a person’s permissions.',
     Page: PeoplePage,
   },
   {
@@ -113,7 +116,10 @@ export const routes: readonly PageRoute[] = [
   { path: '/audit', group: 'Settings', title: 'Audit', permission: 'audit', Page: AuditPage },
 ]
 
-/** An address' route, with the id after its path and that page; null: it leads nowhere. */
+/**
+ * Finds the route for an address, with the id after its path and the page for it. Null if there is
+ * none.
+ */
 export function findRoute(
   pathname: string,
 ): { route: PageRoute; id: string; DetailPage: ComponentType<{ id: string }> | undefined } | null {

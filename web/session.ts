@@ -8,7 +8,7 @@ export type BrowserSession = { name: string; role: Role; permissions: Permission
 
 const key = ['session']
 
-/** The signed-in person: null for nobody, undefined while unknown. */
+/** Returns the signed-in person. Null if nobody is signed in, undefined while this is unknown. */
 export function useSession() {
   return useQuery({
     queryKey: key,

@@ -10,7 +10,9 @@ import type { BrowserSession } from './session.ts'
 import { StatusPill } from './status-pill.tsx'
 import { useZone } from './time.ts'
 
-/** The frame of every page: where one is, what waits, whether the duties are held, who one is. */
+/**
+ * Shows the frame of every page: navigation, waiting approvals, the state of the parts, the person.
+ */
 export function Shell({ session, children }: { session: BrowserSession; children: ReactNode }) {
   const times = useZone()
   const [where, setWhere] = useState<HTMLElement | null>(null)
@@ -30,7 +32,8 @@ export function Shell({ session, children }: { session: BrowserSession; children
             <Palette session={session} />
             <StatusPill />
           </header>
-          {/* Another zone is another text of every time: what is drawn once is drawn again. */}
+          {/* Draws everything again if the time zone changes, because it changes the text of
+              every time. */}
           <main id="content" key={times}>
             <AwayBanner />
             <ModelWarning />

@@ -5,13 +5,13 @@ import { Brand, Failed } from './page-frame.tsx'
 import { navigate } from './router.tsx'
 import { signIn } from './session.ts'
 
-/** By a token, or by the code of the address that `npm start` printed. */
+/** Signs in with a token, or with the code in the address that `npm start` printed. */
 export function SignInPage({ code }: { code: string | null }) {
   const spent = useRef(false)
   const { mutate, error, isIdle, isPending } = useMutation({
     mutationFn: signIn,
     onSettled: (_answer, _error, proof) => {
-      // The code leaves the address bar and the history, used or not.
+      // Removes the code from the address bar and the history, whether it was accepted or not.
       if ('code' in proof) navigate(location.pathname === '/' ? '/home' : location.pathname, { replace: true })
     },
   })
@@ -59,15 +59,15 @@ function TokenForm({ isBusy, onToken }: { isBusy: boolean; onToken(token: string
       </button>
       <ProviderLink />
       <p className="soft small">
-        An admin makes a token for you. In a checkout <code>npm start</code> prints an address that signs you in by
-        itself, and keeps its tokens in <code>.nightshift/run.json</code> or, of a site,{' '}
-        <code>.nightshift-site/run.json</code>. Tokens of agents and alert senders open no page.
+        An admin creates a token for you. In a checkout <code>npm start</code> prints an address that signs you in. It
+        keeps its tokens in <code>.nightshift/run.json</code>, or for a site in <code>.nightshift-site/run.json</code>.
+        Tokens of agents and alert senders cannot sign in.
       </p>
     </form>
   )
 }
 
-/** The other way in, where an OpenID Connect provider is set. */
+/** Shows the link to sign in with a provider, if an OpenID Connect provider is set. */
 function ProviderLink() {
   const { data } = useAsk<{ oidc: boolean }>(['ways to sign in'], '/auth/methods')
   if (!data?.oidc) return null

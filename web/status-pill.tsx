@@ -10,7 +10,7 @@ type Look = { shape: MarkShape; word: string; short: string; tone: string }
 const everyMs = 30_000
 
 /**
- * Says whether this page hears events, and whether every part of Nightshift does its job. Leads to
+ * Shows whether this page receives events, and whether every part of Nightshift works. Links to
  * Health.
  */
 export function StatusPill() {
@@ -33,17 +33,18 @@ function useLook(): Look {
   const stream = useLiveState()
   const isAway = useAway() !== null
   const { data: status, error } = useStatus(everyMs)
-  // Questions go unanswered: then nothing is live, however long the stream was silent.
+  // If requests fail, nothing counts as live, even if the stream sent something recently.
   if (isAway || stream === 'lost') return { shape: 'cross', word: 'Lost: reconnecting…', short: 'Lost', tone: 'lost' }
   if (stream === 'opening' || !status) return { shape: 'ring', word: 'Connecting…', short: '…', tone: '' }
   const failed = [...status.parts, ...status.sources].filter((part) => part.status === 'failed').length
   if (failed > 0) {
-    const word = failed === 1 ? '1 duty fails' : `${formatNumber(failed)} duties fail`
+    const word = failed === 1 ? '1 part fails' : `${formatNumber(failed)} parts fail`
     return { shape: 'triangle', word, short: `${formatNumber(failed)} lost`, tone: 'lost' }
   }
-  // An older answer says nothing of now, and what nobody has looked at is not held.
+  // An outdated response does not describe the present, and a part that was not checked is not
+  // known to work.
   const isUnknown = error !== null || [...status.parts, ...status.sources].some((part) => part.status === 'unknown')
-  if (isUnknown) return { shape: 'ring', word: 'Some duties are unknown', short: 'Unknown', tone: '' }
+  if (isUnknown) return { shape: 'ring', word: 'The state of some parts is unknown', short: 'Unknown', tone: '' }
   if (status.paused) return { shape: 'bar', word: 'The agent is paused', short: 'Paused', tone: 'waits' }
-  return { shape: 'check', word: 'All duties held', short: 'Held', tone: '' }
+  return { shape: 'check', word: 'All parts work', short: 'OK', tone: '' }
 }

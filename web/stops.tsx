@@ -9,7 +9,7 @@ import { useSession } from './session.ts'
 
 const everyMs = 30_000
 
-/** What people stopped, as it stands now. */
+/** Lists the current stops that people set. */
 export function Stops() {
   const stops = useAsk<{ items: KindStop[] }>(['stops'], '/stops', { refetchInterval: everyMs })
   return stops.data?.items.map((stop) => <Stopped key={stop.id} stop={stop} />)
@@ -37,7 +37,7 @@ function Stopped({ stop }: { stop: KindStop }) {
         <p className="soft wraps">Trust levels, grants and the policy apply again as before.</p>
         <ReasonField
           id={`resume-${stop.id}`}
-          label="Why? The audit keeps your words."
+          label="Reason (recorded in the audit log)"
           value={reason}
           onChange={setReason}
         />
@@ -54,7 +54,7 @@ const readAgain = () => {
 type KindProps = { type: string; tools: readonly string[] }
 const everyWrite = ''
 
-/** Stops a kind of write for the whole site: by one of these tools, or by every one. */
+/** Stops a kind of write for the complete site: by one of these tools, or by all. */
 export function StopKind({ type, tools }: KindProps) {
   const { data: session } = useSession()
   const [tool, setTool] = useState(tools[0] ?? everyWrite)
@@ -70,13 +70,13 @@ export function StopKind({ type, tools }: KindProps) {
     <Confirm
       button="Stop this kind"
       label={`of write in ${inertText(type)}`}
-      title={`Stop it in all incidents of type ${inertText(type)}?`}
+      title={`Stop this kind of write in all incidents of type ${inertText(type)}?`}
       refused={missing(session, 'decide')}
       run={() => run().finally(readAgain)}
     >
       <p className="soft wraps">
-        From now on the agent neither asks for such a write nor begins one. It records it and looks on. A write that has
-        begun is finished. People can still act themselves.
+        From now on the agent neither requests nor begins such a write. It records the write and continues its
+        investigation without it. A write that has begun is finished. People can still act themselves.
       </p>
       <Choice name="stop-tool" legend="What is stopped?" options={options} value={tool} onChange={setTool} />
       <UntilField
@@ -86,7 +86,7 @@ export function StopKind({ type, tools }: KindProps) {
         value={until}
         onChange={setUntil}
       />
-      <ReasonField id="stop-reason" label="Why? People and the agent read it." value={reason} onChange={setReason} />
+      <ReasonField id="stop-reason" label="Reason (people and the agent read it)" value={reason} onChange={setReason} />
     </Confirm>
   )
 }

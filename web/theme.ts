@@ -8,7 +8,10 @@ export function getTheme(): Theme {
   return stored === 'light' || stored === 'dark' ? stored : 'auto'
 }
 
-/** `auto` follows the system; the other two stand on the root for the style sheet to read. */
+/**
+ * Stores the theme. `auto` follows the system; the other two are set on the root for the style
+ * sheet.
+ */
 export function chooseTheme(chosen: Theme): void {
   if (chosen === 'auto') {
     localStorage.removeItem(key)

@@ -1,17 +1,17 @@
 import { useSyncExternalStore } from 'react'
 import * as format from '../domain/format.ts'
 
-/** `01:45:40`, in the zone that was chosen. */
+/** Formats `01:45:40`, in the chosen zone. */
 export function formatTimeOfDay(iso: string): string {
   return format.formatTimeOfDay(iso, chosen)
 }
 
-/** `2026-11-21 20:05:27 -05:00`, in the zone that was chosen. */
+/** Formats `2026-11-21 20:05:27 -05:00`, in the chosen zone. */
 export function formatMoment(iso: string): string {
   return format.formatMoment(iso, chosen)
 }
 
-/** The same in the zone of the person and in UTC, the time of every log. */
+/** Formats a time in the time zone of the person and in UTC, the zone of every log. */
 export function formatBothZones(iso: string): string {
   return [...new Set([format.formatMoment(iso, 'local'), format.formatMoment(iso, 'utc')])].join(' = ')
 }
@@ -20,7 +20,7 @@ export const zones: format.TimeZone[] = ['local', 'utc']
 
 const key = 'nightshift.times'
 const zoneListeners = new Set<() => void>()
-/** In which zone times are shown: the person's own, unless they chose UTC in this browser. */
+/** The zone of shown times: that of the person, unless they chose UTC in this browser. */
 let chosen: format.TimeZone = localStorage.getItem(key) === 'utc' ? 'utc' : 'local'
 
 export function chooseZone(next: format.TimeZone): void {
@@ -40,14 +40,15 @@ export function useZone(): format.TimeZone {
   )
 }
 
-/** One clock for the whole page: ages and countdowns tick together. */
+/** One clock for the complete page, so that ages and countdowns change together. */
 const clockListeners = new Set<() => void>()
 let now = Date.now()
 let timer: ReturnType<typeof setInterval> | undefined
 
 function listenToClock(listener: () => void): () => void {
   clockListeners.add(listener)
-  // Without a listener the clock stood still: its last tick may be long ago.
+  // Reads the time, because the clock stood still without a listener, and its last tick may be long
+  // ago.
   if (timer === undefined) now = Date.now()
   timer ??= setInterval(() => {
     now = Date.now()

@@ -11,10 +11,10 @@ import { Failed } from './page-frame.tsx'
 
 type VerifiedPage = Findings & { events: number; nextCursor: string | null }
 
-/** What a press of the button found: what was held, and how the chains of hashes stand. */
+/** The result of a check: the compared rows, and the state of the hash chains. */
 type Verified = Findings & { chains: { of: string; rows: number; head: string; problem: AuditChain['problem'] }[] }
 
-/** Holds what is stored of an incident against its log and the audit. */
+/** Checks the stored data of an incident against its log and the audit log. */
 export function VerifyIncident({ id }: { id: string }) {
   const run = async (): Promise<Verified> => {
     const { events, headHash, problem, ...found } = await ask<z.infer<typeof verifiedIncident>>(
@@ -30,7 +30,7 @@ export function VerifyIncident({ id }: { id: string }) {
   )
 }
 
-/** The same of everything, a page after the other. */
+/** Checks everything, one page after the other. */
 export function VerifyAll() {
   const run = async (tell: (done: string) => void): Promise<Verified> => {
     const found = noFindings()
@@ -46,7 +46,7 @@ export function VerifyAll() {
   }
   return (
     <Verify run={run}>
-      Code compares everything that authority and evidence rest on with the logs and the audit: incidents, approvals,
+      Code compares all stored data about authority and evidence with the logs and the audit: incidents, approvals,
       votes, people, tokens, grants, sources, settings, marks and devices. In a terminal:{' '}
       <code>{spelled('nightshift verify --all')}</code>
     </Verify>
@@ -84,13 +84,13 @@ function Outcome({ verified: { differences, checked, untold, chains } }: { verif
       {count === 0 && broken.length === 0 && <p className="tone-proved strong">✔ Nothing differs.</p>}
       {broken.map(({ of, problem }) => (
         <p key={of} className="tone-broken strong">
-          ✖ The chain of {of} does not hold at row {problem?.seq}: <Inert text={problem?.what ?? ''} />
+          ✖ The chain of {of} is broken at row {problem?.seq}: <Inert text={problem?.what ?? ''} />
         </p>
       ))}
       {count > 0 && (
         <>
           <p className="tone-broken strong">
-            ✖ {formatNumber(count)} {count === 1 ? 'thing is' : 'things are'} stored differently from what the rows say:
+            ✖ {formatNumber(count)} {count === 1 ? 'stored fact differs' : 'stored facts differ'} from the rows:
           </p>
           <ul className="stack tight">
             {differences.map(({ subject, what }) => (
@@ -109,7 +109,8 @@ function Outcome({ verified: { differences, checked, untold, chains } }: { verif
         .filter(({ problem }) => !problem)
         .map(({ of, rows, head }) => (
           <p key={of} className="small soft wraps">
-            The chain of {of} holds over {formatNumber(rows)} rows; its head is <span className="mono">{head}</span>
+            The chain of {of} holds over {formatNumber(rows)} rows; its last hash is{' '}
+            <span className="mono">{head}</span>
           </p>
         ))}
     </>
@@ -131,7 +132,7 @@ function Counted({ checked, untold }: Pick<Findings, 'checked' | 'untold'>) {
             </th>
             {hasUntold && (
               <th scope="col" className="num">
-                Older rows do not tell
+                Not in older rows
               </th>
             )}
           </tr>
@@ -148,7 +149,7 @@ function Counted({ checked, untold }: Pick<Findings, 'checked' | 'untold'>) {
       </table>
       {hasUntold && (
         <p className="small soft">
-          Rows of an older version do not tell everything about these. What they leave out cannot be checked.
+          Rows that an older version wrote do not record every field. The missing fields cannot be checked.
         </p>
       )}
     </>

@@ -5,12 +5,12 @@ import { fileURLToPath } from 'node:url'
 const root = new URL('../', import.meta.url)
 const workflows = new URL('workflows/', root)
 
-/** In a package the workflows come bundled, and what bundles them is left out. */
+/** Path of the bundled workflows in a package, which ships them instead of the bundler. */
 export const shippedBundle = 'workflows/bundle.js'
 
 /**
- * Workflows as a worker runs them. Bundling takes over a second, so the result is kept in `.cache`
- * under a digest of its sources. Where nothing can be written it is made at each start.
+ * Returns the bundled workflows. Bundling takes over a second, so the result is cached in `.cache`
+ * under a digest of its sources. If `.cache` is not writable, each start bundles again.
  */
 export async function workflowBundle(): Promise<{ code: string }> {
   const shipped = new URL(shippedBundle, root)
@@ -26,7 +26,7 @@ export async function workflowBundle(): Promise<{ code: string }> {
 }
 
 async function bundle(): Promise<{ code: string }> {
-  // What bundles is as large as the worker itself, and needed once.
+  // Loads the bundler only here, because it is as large as the worker itself and needed once.
   const { bundleWorkflowCode, DefaultLogger } = await import('@temporalio/worker')
   return await bundleWorkflowCode({
     workflowsPath: fileURLToPath(new URL('index.ts', workflows)),
@@ -45,11 +45,11 @@ function digestOfSources(): string {
 function keep(file: URL, code: string): void {
   try {
     mkdirSync(new URL('.', file), { recursive: true })
-    // Two may get here at once: each renames a whole file into place.
+    // Renames a complete file into place, because two processes may write it at the same time.
     const own = new URL(`${file.href}.${randomBytes(4).toString('hex')}`)
     writeFileSync(own, code, { mode: 0o644 })
     renameSync(own, file)
   } catch {
-    // Created again next time.
+    // Ignores the failure, because the next start bundles again.
   }
 }

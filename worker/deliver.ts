@@ -40,21 +40,24 @@ import { generatePushKeys, sendPush, toPushSubject } from '../notify/push.ts'
 import { deliver } from '../notify/webhook/deliver.ts'
 
 const usualPace = { pollEveryMs: 1_000, remindEveryMs: 5_000, graceMs: messageGraceMs }
-/** As many addresses at once; the next poll takes up the others. */
+/** Most addresses that are served at once; the next poll serves the others. */
 const maxQueues = 32
-/** Before the second and the third attempt, where the receiver named no time. */
+/** Seconds before the second and the third attempt, if the receiver requested no wait. */
 const retryAfterSeconds = [5, 60]
-/** A receiver that asks for patience gets it this long; an older message is given up. */
+/** Seconds for which a message waits in all if its receiver asks to wait; after that it fails. */
 const maxWaitSeconds = 3_600
 
-/** A queue whose receiver asks for less is not left for the next poll. */
+/**
+ * Longest requested wait, in seconds, for which this worker keeps the queue. After a longer one the
+ * next poll takes it.
+ */
 const maxStaySeconds = 5
 
 type Site = MessageSite & { pushServices: readonly string[] }
 
 /**
  * Drains the outbox until stopped. Each address has one queue, under a lease, so that any number of
- * workers share them; a slow or dead receiver delays only its own.
+ * workers share them; a slow or dead receiver delays only its own queue.
  */
 export function startDeliveries(db: Db, log: Logger, site: Site, pace = usualPace): { stop(): Promise<void> } {
   const stopping = new AbortController()
@@ -75,14 +78,18 @@ export function startDeliveries(db: Db, log: Logger, site: Site, pace = usualPac
   }
   const polling = (async () => {
     while (!signal.aborted) {
-      await releaseDuePages(db).catch((error) => log.warn({ err: error }, 'no page could be let go'))
+      await releaseDuePages(db).catch((error) => log.warn({ err: error }, 'held pages could not be released'))
       await takeUp().catch((error) => log.warn({ err: error }, 'the outbox could not be read'))
       if (performance.now() - remindedAt > pace.remindEveryMs) {
         remindedAt = performance.now()
-        await remindPending(db).catch((error) => log.warn({ err: error }, 'nobody could be reminded'))
-        await askAgainDue(db).catch((error) => log.warn({ err: error }, 'nothing could be asked again'))
-        await passOnPending(db).catch((error) => log.warn({ err: error }, 'no question could be passed on'))
-        await tellGivenUp(db).catch((error) => log.warn({ err: error }, 'what was given up could not be told'))
+        await remindPending(db).catch((error) => log.warn({ err: error }, 'reminders could not be sent'))
+        await askAgainDue(db).catch((error) => log.warn({ err: error }, 'approvals could not be requested again'))
+        await passOnPending(db).catch((error) =>
+          log.warn({ err: error }, 'questions about approvals could not be sent to the next person'),
+        )
+        await tellGivenUp(db).catch((error) =>
+          log.warn({ err: error }, 'the message about undelivered messages could not be sent'),
+        )
       }
       await sleep(pace.pollEveryMs, undefined, { signal }).catch(() => {})
     }
@@ -96,12 +103,12 @@ export function startDeliveries(db: Db, log: Logger, site: Site, pace = usualPac
   }
 }
 
-/** When the process is to end, and how long a message under way has then. */
+/** The signal that the process ends, and the milliseconds that a running message then has. */
 type Ending = { signal: AbortSignal; graceMs: number }
 
 /**
- * Tells an address its due messages, one after the other, until there are none, or it asks for
- * patience.
+ * Sends an address its due messages, one after the other, until none is left or the receiver
+ * requests a long wait.
  */
 async function drain(db: Db, log: Logger, site: Site, queue: AddressQueue, end: Ending): Promise<void> {
   const { signal, graceMs } = end
@@ -138,7 +145,7 @@ async function record(trx: Trx, delivery: DueDelivery, outcome: AttemptResult): 
   const age = (Date.parse(await databaseTime(trx)) - Date.parse(delivery.createdAt)) / 1_000
   if (age + rest.retryAfterSeconds < maxWaitSeconds)
     return await postponeDelivery(trx, delivery, rest.retryAfterSeconds)
-  const response = `${rest.response}; it asked for patience for an hour`
+  const response = `${rest.response}; the receiver asked for delays of an hour in all`
   return await finishDelivery(trx, { ...delivery, attempt: maxAttempts }, { ...rest, response, status: 'failed' })
 }
 
@@ -148,11 +155,11 @@ async function attempt(db: Db, deliveries: readonly DueDelivery[], site: Site): 
   const tell = first.destination.startsWith(destinationPrefix)
     ? await toDestination(db, first)
     : await toWebhook(db, first)
-  if (!tell) return { ...dropped('its destination is configured no more'), isUnwanted: true }
+  if (!tell) return { ...dropped('the destination is no longer configured'), isUnwanted: true }
   return await attemptTogether(deliveries, site, tell)
 }
 
-/** One attempt at the place that a destination names just now. */
+/** Makes one attempt at the address that a destination has now. */
 type Tell = (notification: Notification, options: DeliverOptions) => Promise<Delivery>
 
 async function toWebhook(db: Db, { destination }: DueDelivery): Promise<Tell | null> {
@@ -178,7 +185,7 @@ async function toDestination(db: Db, delivery: DueDelivery): Promise<Tell | null
 const unreadable: Delivery = {
   outcome: 'drop',
   status: null,
-  reason: 'its settings cannot be read: set it again',
+  reason: 'the settings of the destination cannot be read: set it again',
   responseSnippet: '',
 }
 
@@ -186,8 +193,9 @@ async function attemptTogether(deliveries: readonly DueDelivery[], site: Site, t
   const [delivery] = deliveries as [DueDelivery]
   const told = deliveries.flatMap((each) => readStored(each.notification, each.incidentId, site) ?? [])
   const [first] = told
-  if (!first) return dropped('its stored notification cannot be read')
-  // The same messages in one have the same id on each try.
+  if (!first) return dropped('the stored notification cannot be read')
+  // Derives the id from the ids of the messages that are sent together, so that each attempt with
+  // the same messages has the same id.
   const deliveryId =
     deliveries.length === 1
       ? delivery.messageId
@@ -196,24 +204,24 @@ async function attemptTogether(deliveries: readonly DueDelivery[], site: Site, t
     deliveryId,
     now: new Date(),
   })
-  const said = deliveries.length === 1 ? '' : `told together with ${deliveries.length - 1} more; `
+  const said = deliveries.length === 1 ? '' : `sent together with ${deliveries.length - 1} more; `
   return toResult(delivery, outcome, `${said}${outcome.responseSnippet}`)
 }
 
 function together(told: readonly Notification[], publicUrl: string): Notification {
-  const reason = `${told.length} messages waited more than two minutes for this receiver, and are told together.`
+  const reason = `${told.length} messages waited more than two minutes for this receiver, and are sent as one message.`
   const joined = joinNotifications(told, 'late', reason)
   return { ...joined, url: `${publicUrl}/${getLinkPath(joined, joined.incident.id)}` }
 }
 
-/** The same for a browser: one that is subscribed no more is forgotten. */
+/** Makes one attempt at a browser. Deletes the subscription if the push service reports its end. */
 async function attemptPush(db: Db, delivery: DueDelivery, site: Site): Promise<AttemptResult> {
   const id = delivery.destination.slice(pushPrefix.length)
   const subscription = await subscriptionById(db, id)
-  if (!subscription) return { ...dropped('this browser is subscribed no more'), isUnwanted: true }
+  if (!subscription) return { ...dropped('this browser is no longer subscribed'), isUnwanted: true }
   const told = readStored(delivery.notification, delivery.incidentId, site)
   const message = told && toPushMessage(told)
-  if (!told?.approval || !message) return dropped('its stored notification cannot be read')
+  if (!told?.approval || !message) return dropped('the stored notification cannot be read')
   const keys = await pushKeys(db, generatePushKeys)
   const expirySeconds = Math.floor((Date.parse(told.approval.expiresAt) - Date.now()) / 1_000)
   const outcome = await sendPush(subscription, message, {

@@ -2,33 +2,37 @@ import { Session } from 'node:inspector/promises'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Logger } from 'pino'
 
-/**
- * Rare enough to cost nothing, frequent enough to forget a burst before the next look at a graph.
- */
+/** Milliseconds between checks: a check is cheap, and this is soon enough after a burst of work. */
 const everyMs = 15_000
 
-/** Less of a core than this is idle: polls, the outbox, a stray decision. */
+/**
+ * Share of a core below which the process is idle. Polls, the outbox and a single decision stay
+ * below it.
+ */
 const idleShare = 0.1
 
 /**
- * Beyond this it does not wait for quiet: V8 lets a storm's garbage grow for minutes before it
- * looks. A look takes about 0.2 s.
+ * Resident megabytes from which memory is freed without waiting for idle time, because V8 lets
+ * garbage grow for minutes during a storm. Freeing takes about 0.2 s.
  */
 const pressureMegabytes = 320
 
-/** Less work than this since the last time leaves too little behind to be worth a pause. */
+/**
+ * Seconds of CPU time since the last collection from which there is enough garbage to be worth a
+ * pause.
+ */
 const worthSeconds = 2
 
-// The types of Node know no domain but the main thread's.
+// Replaces Node's types of `Session`, which know only the domains of the main thread.
 type Untyped = {
   post(method: string, params?: object): Promise<unknown>
   on(event: string, listener: (message: { params: { sessionId: string } }) => void): void
 }
 
 /**
- * Collects every thread's garbage and gives the pages back. V8 sizes heaps for the busiest minute
- * and gives nothing back while nothing happens; and workflows run in a thread whose heap only the
- * inspector reaches. The session is in this process: no port is opened.
+ * Collects every thread's garbage and returns the memory to the system. V8 sizes heaps for the
+ * busiest minute and returns nothing while idle. Workflows run in a thread whose heap only the
+ * inspector reaches. The inspector session is within this process and opens no port.
  */
 export async function freeMemory(): Promise<void> {
   const session = new Session()
@@ -46,8 +50,8 @@ export async function freeMemory(): Promise<void> {
     await post('NodeWorker.enable', { waitForDebuggerOnStart: false })
     const message = JSON.stringify({ id: 1, method: 'HeapProfiler.collectGarbage' })
     for (const sessionId of threads) await post('NodeWorker.sendMessageToWorker', { sessionId, message })
-    // An earlier disconnect takes the question back. A thread that does not come to it within
-    // seconds is not idle.
+    // Waits for all threads to answer, because a disconnect would cancel the request. A thread that
+    // does not answer within 5 seconds is not idle.
     for (let tries = 0; answers < threads.length && tries < 100; tries += 1) await sleep(50)
   } finally {
     session.disconnect()
@@ -55,8 +59,8 @@ export async function freeMemory(): Promise<void> {
 }
 
 /**
- * Gives memory back whenever quiet follows work, and in the middle of it where much is taken.
- * Answers how to stop.
+ * Frees memory when the process becomes idle after work, and during work if much memory is used.
+ * Returns a function that stops the checks.
  */
 export function freeMemoryWhenIdle(log: Logger): () => void {
   let before = process.cpuUsage()
@@ -70,8 +74,8 @@ export function freeMemoryWhenIdle(log: Logger): () => void {
     const isPressed = process.memoryUsage.rss() >> 20 > pressureMegabytes
     if (busy || workedSeconds < worthSeconds || (!isPressed && seconds > (everyMs / 1000) * idleShare)) return
     busy = true
-    await freeMemory().catch((error) => log.debug({ err: error }, 'memory was not given back'))
-    // What collecting took is no work that leaves garbage.
+    await freeMemory().catch((error) => log.debug({ err: error }, 'free memory could not be returned to the system'))
+    // Does not count the CPU time of the collection as work, because it leaves no garbage.
     before = process.cpuUsage()
     workedSeconds = 0
     busy = false

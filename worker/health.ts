@@ -6,7 +6,9 @@ import { declaredMethods } from '../api/http/middleware.ts'
 import { answerProblem, toProblem } from '../api/http/problem.ts'
 import type { Db } from '../db/connect.ts'
 
-/** The worker process' own words: alive, ready, and the log's counters. */
+/**
+ * Serves the worker process' health: whether it is alive and ready, and the counters of its log.
+ */
 export function healthApp(db: Db, states: () => readonly string[]): Hono<Env> {
   const register = new Registry()
   sharedMetrics(db, [register])

@@ -13,19 +13,20 @@ type LookDeps = { db: Db; core: CorePort; log: Logger }
 
 const pollEveryMs = 1_000
 const batch = 5
-/** Resources of a repair that are looked at, where the incident has none. */
+/** Most resources of a repair that are checked, if the incident has no resource. */
 const maxTargets = 5
 
 /**
- * Takes the watchdog's looks until stopped: at a repair's promise and the incident's resource, over
- * the core API and without a lock. The sight is a row; the watchdog decides its meaning.
+ * Runs the checks ("looks") that the watchdog requests, until stopped. A check reads a repair's
+ * condition and the incident's resource over the core API, without a lock, and stores a row. The
+ * watchdog decides what follows.
  */
 export function startLooks(deps: LookDeps): { stop(): Promise<void> } {
   const stopping = new AbortController()
   const looking = (async () => {
     while (!stopping.signal.aborted) {
       const taken = await takeLooks(deps, stopping.signal).catch((error) => {
-        deps.log.warn({ err: error }, 'wanted looks could not be read')
+        deps.log.warn({ err: error }, 'the due checks could not be read')
         return 0
       })
       if (taken === 0) await sleep(pollEveryMs, undefined, { signal: stopping.signal }).catch(() => {})
@@ -39,7 +40,7 @@ export function startLooks(deps: LookDeps): { stop(): Promise<void> } {
   }
 }
 
-/** Takes the looks that are wanted now. Answers how many there were. */
+/** Runs the checks that are due. Returns their number. */
 export async function takeLooks(deps: LookDeps, stopping = new AbortController().signal): Promise<number> {
   const wanted = await leaseLooks(deps.db, batch)
   await Promise.all(
@@ -49,7 +50,7 @@ export async function takeLooks(deps: LookDeps, stopping = new AbortController()
         if (seen === givenBack) await giveLookBack(deps.db, each)
         else await recordLook(deps.db, each, seen.look, seen.differs)
       } catch (error) {
-        deps.log.warn({ err: error, incidentId: each.incidentId }, 'a look failed; it is taken again')
+        deps.log.warn({ err: error, incidentId: each.incidentId }, 'a check failed; it is repeated')
       }
     }),
   )
@@ -70,13 +71,13 @@ async function lookAt(
     about,
     observed:
       [...(writes ? [writes.observed] : []), ...states.map(({ observed }) => observed)].join('; ') ||
-      'nothing to look at',
+      'nothing to check',
     state: states[0] ?? null,
   }
   return { look, differs: wanted.purpose === 'expected' ? await differs(deps, wanted, states[0] ?? null) : null }
 }
 
-/** Asks the core API how a resource is. Never throws: what cannot be read is unknown. */
+/** Reads a resource's state from the core API. Never throws: an unreadable state is `unknown`. */
 async function readState(core: CorePort, { kind, id }: ResourceRef): Promise<ResourceState> {
   const unknown = (why: string): ResourceState => ({ health: 'unknown', observed: `${kind} ${id}: ${why}`, fields: {} })
   try {
@@ -93,7 +94,7 @@ function worstOf(states: ResourceState[]): EventMetadata['looked']['resource'] {
   return (['degraded', 'unknown'] as const).find((word) => states.some(({ health }) => health === word)) ?? 'nominal'
 }
 
-/** What the mark stored beside the state of its resource. */
+/** Stored data of the mark that the incident is expected: the state of its resource, and more. */
 type Marked = ResourceState & { severity?: string; resource?: ResourceRef | null }
 
 async function differs(
@@ -105,7 +106,7 @@ async function differs(
   const marked = expectation.state as Marked
   const severity = (await incidentState(db, incidentId))?.severity
   if (marked.severity && marked.severity !== severity) return `its severity was ${marked.severity} and is ${severity}`
-  // Without a resource there is nothing but the alert itself to compare.
+  // Compares no state if there is no resource; the alert's severity was compared above.
   if (!now) return marked.resource ? 'its resource is not known any more' : null
   const isSame = marked.resource != null && resource !== null && resourceKey(marked.resource) === resourceKey(resource)
   return differenceOf(marked, now, isSame)

@@ -25,13 +25,16 @@ import { startBodies } from './take-bodies.ts'
 import { waitForSchema } from './wait-for-schema.ts'
 import { startWorkers, warnOfGrade } from './workers.ts'
 
-/** The worker process: workflows, activities, Schedule, outbox. Ends cleanly on SIGTERM. */
+/**
+ * Runs the worker process: workflows, activities, the Schedule and the outbox. Ends cleanly on
+ * SIGTERM.
+ */
 const config = readConfigOrExit(['DATABASE_URL'])
 const models = orExit(() => modelsOf(config))
 const log = pino({ level: config.LOG_LEVEL, name: 'worker' })
 const db = connect(config.DATABASE_URL as string, { name: 'nightshift-worker', max: 20 })
 
-// First of all: a port that is in use ends the process before it takes anything up.
+// Opens the port first, so that a port in use ends the process before it takes any work.
 let states: () => readonly string[] = () => ['STARTING']
 const health = healthApp(db, () => states())
 const fetch = sayingNonce(health.fetch, process.env[nonceSetting])
@@ -41,7 +44,8 @@ server.on('error', (error) => {
   process.exit(1)
 })
 
-// As the first process of a container it would not hear these otherwise.
+// Handles the signals during the start, because the first process of a container would otherwise
+// ignore them.
 const leave = () => process.exit(0)
 process.once('SIGTERM', leave).once('SIGINT', leave)
 const newer = await newerSchema(db).catch(() => null)
@@ -50,17 +54,18 @@ if (newer !== null) {
   process.exit(1)
 }
 await waitForSchema(db, log)
-// Until it is loaded every SQL text is a write: the judge fails closed, but needlessly.
+// Loads the SQL parser first: without it every SQL text counts as a write, which is safe but
+// needlessly strict.
 await loadSql()
 const workers = await startWorkers(config, db, log, { models }).catch((error): never => {
-  // Temporal's obstacles are said in one line that names the setting, not as a stack.
+  // Logs a fault at Temporal in one line that names the setting, without a stack trace.
   if (!(error instanceof TemporalError)) throw error
   log.fatal(`the worker does not start: ${error.message}`)
   process.exit(1)
 })
 states = workers.states
 const publicUrl = config.PUBLIC_URL?.replace(/\/+$/, '') ?? `http://127.0.0.1:${config.PORT}`
-// What messages print is typed where this runs, as with the API.
+// Writes commands in messages as people type them on this machine, as the API does.
 const site = { publicUrl, commandPrefix: commandPrefix(process.env), pushServices: config.PUSH_SERVICES }
 const deliveries = startDeliveries(db, log, site)
 const workspace = slackSettings(config)
@@ -71,16 +76,19 @@ const bodies = startBodies({ db, runs: workers.runs, log })
 const stopGivingBack = freeMemoryWhenIdle(log)
 
 const provider = toMetricLabel(config.LLM_BASE_URL ? new URL(config.LLM_BASE_URL).host : 'none')
-await noteProvider(db, provider).catch((error) => log.warn({ err: error }, 'who serves the model was not noted'))
+await noteProvider(db, provider).catch((error) =>
+  log.warn({ err: error }, 'the server of the model could not be recorded'),
+)
 await noteWorkerEnvironment(db, listEnvironment(process.env)).catch((error) =>
-  log.warn({ err: error }, 'what the worker was started with was not noted'),
+  log.warn({ err: error }, 'the settings of the worker could not be recorded'),
 )
 log.info({ port: config.WORKER_PORT, agent: config.AGENT_ENABLED }, 'the worker is ready')
 if (config.AGENT_ENABLED && config.LLM_BASE_URL) {
   const key = { server: serverName(baseUrlOf(config.LLM_BASE_URL)), model: config.LLM_MODEL }
-  await warnOfGrade(db, log, key).catch((error) => log.warn({ err: error }, "the model's grade was not read"))
+  await warnOfGrade(db, log, key).catch((error) => log.warn({ err: error }, "the model's grade could not be read"))
 }
-// Writes the compile cache now, where wanted (NODE_COMPILE_CACHE): a killed process keeps nothing.
+// Writes the compile cache now (if NODE_COMPILE_CACHE is set), because a killed process would not
+// write it.
 flushCompileCache()
 
 const stop = async (code = 0) => {
@@ -91,7 +99,7 @@ const stop = async (code = 0) => {
   await db.destroy()
   process.exit(code)
 }
-// What it does is handed back, as at any stop: a newer build takes it up.
+// Hands the worker's tasks back, as at any stop, so that a worker of a newer build takes them.
 const stopWatching = watchSchema(db, (why) => {
   log.fatal(`the worker stops: ${why}`)
   void stop(1)

@@ -7,20 +7,24 @@ import {
 } from '@temporalio/client'
 import { queueScheduleId } from '../domain/step-key.ts'
 
-/** `site`: the Schedule's owner (`db/site-id.ts`). Any site takes one without an owner. */
+/**
+ * `site`: the Nightshift installation that owns the Schedule (`db/site-id.ts`). Any installation
+ * may change a Schedule without an owner.
+ */
 export type ScheduleOptions = { taskQueue: string; intervalSeconds: number; enabled: boolean; site?: string }
 
 /**
- * The namespace is another site's: its workers would take this one's work, and carry it out over
- * their own database.
+ * Thrown if the Schedule in this namespace belongs to another installation, whose workers would do
+ * this one's work on their own database.
  */
 export class ForeignScheduleError extends Error {
   override name = 'ForeignScheduleError' as const
 }
 
 /**
- * Sets the queue's Schedule: every interval, never two at once, and after an outage at most two
- * minutes' ticks. With the agent off it is paused, not deleted: its history says so.
+ * Creates or updates the Schedule of the queue: a tick every interval, never two at once, and after
+ * an outage at most the ticks of two minutes. If the agent is off, the Schedule is paused, not
+ * deleted, and its note explains why.
  */
 export async function ensureSchedule(client: Client, options: ScheduleOptions): Promise<void> {
   const { spec, policies, action } = wanted(options)
@@ -35,8 +39,8 @@ export async function ensureSchedule(client: Client, options: ScheduleOptions): 
 }
 
 /**
- * Looks whether somebody deleted or edited the Schedule, and sets it again: answers what was found,
- * null where all was right. A pause stays: it may be a person's, and the health page shows it.
+ * Restores the Schedule if somebody deleted or edited it. Returns the change that was found, or
+ * null. A pause remains, because a person may have set it, and the health page shows it.
  */
 export async function keepSchedule(client: Client, options: ScheduleOptions): Promise<ScheduleFault> {
   const found = await scheduleFault(client, options)
@@ -48,13 +52,14 @@ export async function keepSchedule(client: Client, options: ScheduleOptions): Pr
 type ScheduleFault = 'deleted' | 'edited' | null
 
 /**
- * The Schedule's fault; null where there is none. Changes nothing. Throws ForeignScheduleError
- * where it is another site's.
+ * Returns the fault of the Schedule; null if it has none. Changes nothing. Throws
+ * ForeignScheduleError if the Schedule belongs to another installation.
  */
 export async function scheduleFault(client: Client, options: ScheduleOptions): Promise<ScheduleFault> {
   try {
     const found = await client.schedule.getHandle(queueScheduleId).describe()
-    if (isForeign(found, options)) throw new ForeignScheduleError('The Schedule of the queue is another site’s')
+    if (isForeign(found, options))
+      throw new ForeignScheduleError('The Schedule of the queue belongs to another Nightshift')
     return isAsWanted(found, options) ? null : 'edited'
   } catch (error) {
     if (!(error instanceof ScheduleNotFoundError)) throw error
@@ -64,10 +69,14 @@ export async function scheduleFault(client: Client, options: ScheduleOptions): P
 
 async function refuseForeign(client: Client, options: ScheduleOptions): Promise<void> {
   const found = await client.schedule.getHandle(queueScheduleId).describe()
-  if (isForeign(found, options)) throw new ForeignScheduleError('The Schedule of the queue is another site’s')
+  if (isForeign(found, options))
+    throw new ForeignScheduleError('The Schedule of the queue belongs to another Nightshift')
 }
 
-/** An older build writes no mark, and takes one away where it puts the Schedule back. */
+/**
+ * Compares the mark of the owner. An older build writes no mark, and removes the mark when it
+ * restores the Schedule.
+ */
 function isForeign({ action }: ScheduleDescription, { site }: ScheduleOptions): boolean {
   const marked = action.type === 'startWorkflow' ? action.memo?.[siteMark] : undefined
   return site !== undefined && typeof marked === 'string' && marked !== site
@@ -98,7 +107,7 @@ async function putBack(client: Client, options: ScheduleOptions, state: object):
     spec,
     policies,
     action: { ...action, ...(!options.site && { memo: previous.action.memo }) },
-    // Somebody may have let it run a few times more and then no more.
+    // Resets the state too, because somebody may have limited the remaining runs.
     state: { paused: previous.state.paused, note: previous.state.note, ...state },
   }))
 }

@@ -4,12 +4,13 @@ import { newerSchema } from '../migrations/migrate.ts'
 const everyMs = 15_000
 
 /**
- * Looks now and then whether a newer build made the schema one that this build may not run on, and
- * says so once. Answers how to stop.
+ * Checks at intervals whether a newer build changed the schema so that this build may not run on
+ * it, and reports that once. Returns a function that stops the checks.
  */
 export function watchSchema(db: Db, onRefused: (why: string) => void): () => void {
   const timer = setInterval(async () => {
-    // A database that is away says nothing: what needs it waits by itself.
+    // Reports nothing while the database is unreachable: the code that uses the database waits for
+    // it.
     const why = await newerSchema(db).catch(() => null)
     if (why === null) return
     clearInterval(timer)

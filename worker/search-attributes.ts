@@ -5,8 +5,8 @@ import { searchAttributeNames } from '../workflows/outcome.ts'
 const { INDEXED_VALUE_TYPE_KEYWORD } = proto.temporal.api.enums.v1.IndexedValueType
 
 /**
- * Registers what operators filter investigations by in Temporal's UI; leaves existing ones alone.
- * Answers what was missing.
+ * Registers the attributes by which operators filter investigations in Temporal's UI; leaves
+ * existing ones alone. Returns the attributes that were missing.
  */
 export async function ensureSearchAttributes(connection: Connection, namespace: string): Promise<string[]> {
   const { missing } = await searchAttributeFaults(connection, namespace)
@@ -20,14 +20,17 @@ export async function ensureSearchAttributes(connection: Connection, namespace: 
   } catch (error) {
     if (!isRefused(error)) throw error
     throw new Error(
-      `The namespace "${namespace}" lacks the search attributes ${missing.join(', ')}, and Temporal does not let us make them. ` +
-        'Make them there with the type Keyword: in Temporal Cloud on the page of the namespace, or with "tcld namespace search-attributes add".',
+      `The namespace "${namespace}" lacks the search attributes ${missing.join(', ')}, and Temporal does not allow Nightshift to add them. ` +
+        'Add these search attributes with the type Keyword: in Temporal Cloud on the page of the namespace, or with "tcld namespace search-attributes add".',
       { cause: error },
     )
   }
 }
 
-/** Our absent search attributes, and those of another type: a run that sets them cannot start. */
+/**
+ * Lists the search attributes that are missing or have a wrong type. A run that sets one of these
+ * cannot start.
+ */
 export async function searchAttributeFaults(
   connection: Connection,
   namespace: string,
@@ -41,7 +44,8 @@ export async function searchAttributeFaults(
     }
   } catch (error) {
     if (!isRefused(error)) throw error
-    // Temporal Cloud answers no client about it: names are aliases known to the namespace.
+    // Reads aliases, because Temporal Cloud does not list search attributes for clients; the
+    // attributes' names are aliases that the namespace knows.
     const { config } = await connection.workflowService.describeNamespace({ namespace })
     const aliases = new Set(Object.values(config?.customSearchAttributeAliases ?? {}))
     return { missing: searchAttributeNames.filter((name) => !aliases.has(name)), ofOtherType: [] }
@@ -49,8 +53,8 @@ export async function searchAttributeFaults(
 }
 
 /**
- * PERMISSION_DENIED, UNIMPLEMENTED, UNAUTHENTICATED: the namespace let us in, so it is this service
- * that does not.
+ * Whether only this service refuses us (PERMISSION_DENIED, UNIMPLEMENTED or UNAUTHENTICATED), since
+ * the namespace accepted us before.
  */
 function isRefused(error: unknown): boolean {
   return isGrpcServiceError(error) && [7, 12, 16].includes(error.code)

@@ -9,14 +9,17 @@ const pollEveryMs = 500
 
 type BodyDeps = { db: Db; runs: Pick<Runs, 'tell' | 'triggerQueue'>; log: Pick<Logger, 'warn'> }
 
-/** Takes up too large bodies, part by part, until stopped. Any number of workers may. */
+/**
+ * Stores oversized request bodies with alerts, part by part, until stopped. Any number of workers
+ * may do so at once.
+ */
 export function startBodies(deps: BodyDeps): { stop(): Promise<void> } {
   const stopping = new AbortController()
   const { signal } = stopping
   const taking = (async () => {
     while (!signal.aborted) {
       const taken = await takeNextPart(deps.db).catch((error) => {
-        deps.log.warn({ err: error }, 'a part of a large body was not taken up; it is tried again')
+        deps.log.warn({ err: error }, 'a part of a large alert body could not be stored; the worker tries again')
         return null
       })
       if (taken) await tellRuns(deps, taken)

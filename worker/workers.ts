@@ -26,7 +26,7 @@ import { passportOf } from '../db/models/passports.ts'
 import type { ModelKey } from '../db/models/profiles.ts'
 import { siteId } from '../db/site-id.ts'
 import { warnOfModel } from '../domain/passport.ts'
-import { defaultTaskQueue, llmTaskQueue, queueScheduleId } from '../domain/step-key.ts'
+import { defaultTaskQueue, lineTaskQueue, llmTaskQueue, queueScheduleId } from '../domain/step-key.ts'
 import { type Runs, temporalRuns } from '../effects/runs.ts'
 import { readPrompts } from '../prompts/render.ts'
 import { workflowBundle } from './bundle.ts'
@@ -36,32 +36,35 @@ import { ensureSearchAttributes } from './search-attributes.ts'
 const keepEveryMs = 60_000
 
 type Workers = {
-  /** The runs, as other code of this process reaches them. */
+  /** The investigations at Temporal, for other code of this process. */
   runs: Runs
-  /** Temporal's own words: INITIALIZED, RUNNING, STOPPING, … */
+  /** States of the workers in Temporal's words: INITIALIZED, RUNNING, STOPPING, … */
   states(): string[]
-  /** Stops polling, lets activities finish or stops them, and returns when both workers ended. */
+  /**
+   * Stops polling, lets activities finish or stops them, and returns when all workers have ended.
+   */
   stop(): Promise<void>
-  /** Settles when a worker ends by itself; rejects when it failed. */
+  /** Settles when a worker ends by itself; rejects if it failed. */
   ended: Promise<void>
 }
 
 type WorkerOptions = {
   taskQueue?: string
-  /** By default those of the environment. */
+  /** Models to use; by default those of `config`. */
   models?: DeclaredModel[]
-  /** Other workflows than ours, for measurements. */
+  /** Bundled workflows that replace the product's, for measurements. */
   bundle?: { code: string }
-  /** What `platform_config` falls back to; by default what the process was given. */
+  /** The fallback for `platform_config`; by default the process' environment. */
   environment?: Record<string, string | undefined>
-  /** The queue's Schedule is made and kept; tests that tick by hand go without. */
+  /** Whether to create the queue's Schedule and keep it; tests that tick by hand do not. */
   schedule?: boolean
 }
 
 /**
- * Builds the two workers: `nightshift` for workflows, tools and rows, `nightshift-llm` for the
- * model alone, since a rate limit holds only where activities are not dispatched eagerly. With the
- * agent off nothing is claimed: only running ones go on.
+ * Builds three kinds of workers. `nightshift` runs workflows, tools and statements on rows.
+ * `nightshift-llm` sends requests to the model; it is separate because a rate limit does not apply
+ * to eagerly dispatched activities. `nightshift-line` is for runs that wait for the model. If the
+ * agent is off, no incident is claimed: only running investigations continue.
  */
 export async function startWorkers(config: Config, db: Db, log: Logger, options: WorkerOptions = {}): Promise<Workers> {
   installRuntime()
@@ -86,11 +89,11 @@ export async function startWorkers(config: Config, db: Db, log: Logger, options:
     fallbacks,
     protocol,
   }))
-  // Without a model of LLM_BASE_URL there is none to show.
+  // Leaves out the model of LLM_BASE_URL if that setting is empty.
   await declareModels(db, config.LLM_BASE_URL ? named : named.slice(1)).catch((error) =>
-    log.warn({ err: error }, 'which models there are was not made known'),
+    log.warn({ err: error }, 'the list of models could not be stored'),
   )
-  const workers = [await createMainWorker(parts), await createModelWorker(parts)]
+  const workers = [await createMainWorker(parts), ...(await createModelWorkers(parts))]
   const stopKeeping = options.schedule === false ? () => {} : await keepTemporalReady(parts, clientConnection)
   const running = Promise.all(workers.map((worker) => worker.run())).then(() => undefined)
   return {
@@ -154,18 +157,26 @@ async function createMainWorker(parts: WorkerParts): Promise<Worker> {
     },
     maxConcurrentWorkflowTaskExecutions: 40,
     maxConcurrentActivityTaskExecutions: config.WORKER_ACTIVITY_SLOTS,
-    // As many as may work at once and some. Beyond it, runs that wait for a person are replayed
-    // from their short history when they wake, which slows no decision; kept, each costs a third of
-    // a megabyte meanwhile.
+    // A run that is not cached is replayed at each of its steps. That is cheap for one run that
+    // wakes, and costs more than all other work when hundreds of runs continue at once. A cached
+    // run takes a third of a megabyte.
     maxCachedWorkflows: config.WORKER_CACHED_WORKFLOWS,
     workflowThreadPoolSize: config.WORKER_WORKFLOW_THREADS,
-    // What writes rows or acts comes to its end; what only waits is given back after that.
+    // Lets activities that write rows or act finish. Activities that only wait are handed back
+    // after these times.
     shutdownGraceTime: '5s',
     shutdownForceTime: '15s',
   })
 }
 
-async function createModelWorker(parts: WorkerParts): Promise<Worker> {
+/** Most runs that wait for a model's slot at once on this worker; a wait costs almost nothing. */
+const maxWaiting = 1_000
+
+/**
+ * Builds the worker that sends requests to the models, and the worker for runs that wait for a
+ * slot.
+ */
+async function createModelWorkers(parts: WorkerParts): Promise<Worker[]> {
   const { config, db, log, connection, namespace, taskQueue } = parts
   const [first, ...others] = parts.models.map((each) => routedModel(parts, each))
   if (!first) throw new Error('there is no model')
@@ -178,18 +189,30 @@ async function createModelWorker(parts: WorkerParts): Promise<Worker> {
     slots: { limit: config.LLM_MAX_CONCURRENT },
     prompts: readPrompts(),
   })
-  return await Worker.create({
+  const common = {
     connection,
     namespace,
-    taskQueue: llmTaskQueue(taskQueue),
     activities: sanitizeFailures(activities, log),
-    // Rows decide over all workers how many ask the model at once; this many more may wait here.
-    maxConcurrentActivityTaskExecutions: config.LLM_MAX_CONCURRENT + 100,
-    maxTaskQueueActivitiesPerSecond: config.LLM_REQUESTS_PER_SECOND,
-    // An answer may take minutes: SIGTERM gives the question back at once, and its slot with it.
+    // Hands a request to the model back at once on SIGTERM, with its slot, because an answer may
+    // take minutes.
     shutdownGraceTime: 0,
     shutdownForceTime: '15s',
+  } as const
+  const asking = await Worker.create({
+    ...common,
+    taskQueue: llmTaskQueue(taskQueue),
+    // Allows 100 more than the model's limit, because rows limit the requests at once over all
+    // workers. The others are attempts that find all slots taken, and waits that an older build has
+    // scheduled on this queue.
+    maxConcurrentActivityTaskExecutions: config.LLM_MAX_CONCURRENT + 100,
+    maxTaskQueueActivitiesPerSecond: config.LLM_REQUESTS_PER_SECOND,
   })
+  const waiting = await Worker.create({
+    ...common,
+    taskQueue: lineTaskQueue(taskQueue),
+    maxConcurrentActivityTaskExecutions: maxWaiting,
+  })
+  return [asking, waiting]
 }
 
 function routedModel(
@@ -207,8 +230,8 @@ function routedModel(
 }
 
 /**
- * Makes the Schedule and search attributes, also again when somebody changes them. Answers how to
- * stop looking.
+ * Creates the Schedule and the search attributes, and restores them after changes. Returns a
+ * function that stops the checks.
  */
 async function keepTemporalReady(parts: WorkerParts, connection: Connection): Promise<() => void> {
   const { config, db, log, client, namespace, taskQueue } = parts
@@ -228,8 +251,8 @@ async function keepTemporalReady(parts: WorkerParts, connection: Connection): Pr
 }
 
 /**
- * The worker's two connections. The first words to the namespace are said here: a missing or
- * refusing one is known before anything is built.
+ * Opens the worker's two connections. The first request is about the namespace, so that a missing
+ * or refusing namespace is found before anything is built.
  */
 async function connectBoth(settings: TemporalSettings) {
   const options = connectionOptions(settings)
@@ -244,36 +267,39 @@ async function connectBoth(settings: TemporalSettings) {
 }
 
 /**
- * An outside change of the Schedule is undone and noted. Temporal may be away: then the next look
- * comes.
+ * Undoes and records an outside change of the Schedule. If Temporal is unreachable, the next check
+ * tries again.
  */
 async function recordScheduleChange(db: Db, log: Logger, keep: () => ReturnType<typeof keepSchedule>): Promise<void> {
   try {
     const found = await keep()
     if (found === null) return
-    log.warn({ found }, "the queue's Schedule was not what it should be, and is again")
-    const detail = `The queue's Schedule was ${found} in Temporal; a worker made it again what it should be`
+    log.warn({ found }, "the queue's Schedule was changed, and is restored")
+    const detail = `The queue's Schedule was ${found} in Temporal; a worker restored the Schedule`
     await recordAudit(db, { who: 'unknown', what: 'security.schedule_changed', subject: queueScheduleId, detail })
   } catch (error) {
-    log.warn({ err: error }, "the queue's Schedule could not be looked at")
+    log.warn({ err: error }, "the queue's Schedule could not be read")
   }
 }
 
-/** Without them every run of a Temporal that was emptied would fail at its first step. */
+/**
+ * Registers missing search attributes: without them every run at an emptied Temporal would fail at
+ * its first step.
+ */
 async function keepSearchAttributes(connection: Connection, namespace: string, log: Logger): Promise<void> {
   try {
     const missing = await ensureSearchAttributes(connection, namespace)
     if (missing.length > 0)
       log.warn({ missing }, 'search attributes were missing in Temporal, and are registered again')
   } catch (error) {
-    log.warn({ err: error }, 'the search attributes could not be looked at')
+    log.warn({ err: error }, 'the search attributes could not be read')
   }
 }
 
 let installed = false
 /**
- * Once a process and before any connection. Signals are ours: the SDK must not end workers behind
- * our back.
+ * Runs once per process, before any connection. This process handles signals itself, because the
+ * SDK must not end workers on a signal.
  */
 function installRuntime(): void {
   if (installed) return
@@ -281,7 +307,7 @@ function installRuntime(): void {
   Runtime.install({ logger: new DefaultLogger('ERROR'), shutdownSignals: [] })
 }
 
-/** Says in the log where incidents are left to a model below C, or one that nobody measured. */
+/** Warns in the log if incidents are left to a model with a grade below C, or without a grade. */
 export async function warnOfGrade(db: Db, log: Pick<Logger, 'warn'>, key: ModelKey): Promise<void> {
   const known = await passportOf(db, key)
   const warning = warnOfModel(key.model, known)

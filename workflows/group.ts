@@ -22,18 +22,23 @@ const { planGroup, freeAttempt } = proxyActivities<GroupActivities & Pick<QueueA
   retry: { initialInterval: '500ms', maximumInterval: '10s' },
 })
 
-/** A lost report costs this long: then the group looks at the rows by itself. */
+/**
+ * Milliseconds after which the group reads the rows even without a signal, because a signal may be
+ * lost.
+ */
 const lookAgainMs = 30_000
 
 /**
- * A group: one per incident type. The first incident is the leader; when it resolves, the rest run
- * as followers with its hint, a limited number at a time; when it does not, or waits for a person
- * too long, they run without. Everything is read from rows before each step, so a lost signal costs
- * half a minute and the group may start again at any time. Children outlive it.
+ * Runs a group of investigations, one group per incident type. The first incident is the leader.
+ * When the leader resolves, the others run as followers with its hint, a limited number at a time.
+ * If the leader ends without a resolution or waits too long for a person, the others run without a
+ * hint. The group reads everything from rows before each step, so that a lost signal costs half a
+ * minute and the group may restart at any time. Its child workflows continue after its end.
  */
 export async function InvestigateIncidentGroup(type: string): Promise<void> {
   let woken = true
-  // Started and not yet claimed: the rows still call them open.
+  // Incidents that were started and have not claimed their row yet: the rows still list them as
+  // open.
   const starting = new Map<string, number>()
   setHandler(wake, () => {
     woken = true
@@ -55,20 +60,20 @@ export async function InvestigateIncidentGroup(type: string): Promise<void> {
     }
     setCurrentDetails(`${plan.investigating} at work, ${starting.size} starting, ${plan.queued} queued`)
     if (plan.idle && starting.size === 0) {
-      // A wake may have come in while the rows were read: only silence ends the group.
+      // Ends the group only if no wake came while the rows were read.
       if (!woken) return
       continue
     }
     if (workflowInfo().continueAsNewSuggested) await continueAsNew<typeof InvestigateIncidentGroup>(type)
     const signalled = await condition(() => woken, Math.min(plan.lookAgainMs ?? lookAgainMs, lookAgainMs))
-    // What neither claimed nor reported in this long never began: it may be started again.
+    // Allows a new start of incidents that neither claimed nor reported in this time.
     if (!signalled) starting.clear()
   }
 }
 
 /**
- * Since 0.2 an attempt whose number Temporal has seen does not begin under it again, unless nothing
- * came of it then.
+ * Name of the patch of 0.2: an attempt whose number Temporal already knows does not start again
+ * under that number, unless nothing happened in it.
  */
 const freshAttempts = 'fresh-attempts'
 
@@ -84,7 +89,9 @@ async function startInvestigation(type: string, groupId: string, start: Start): 
   return free === 'skipped' ? 'skipped' : 'left'
 }
 
-/** False where an execution of its name stands in the way: the rows tell the rest. */
+/**
+ * Returns false if Temporal already has an execution with this name; the rows tell how far it came.
+ */
 async function startRun(
   type: string,
   groupId: string,
@@ -113,8 +120,9 @@ const { stampQueue, wakeGroup, rewakeDecisions } = proxyActivities<QueueActiviti
 })
 
 /**
- * One tick of the queue. It stamps groups on the unassigned, wakes groups with a slot, wakes again
- * what was missed, and returns: waiting for anybody would let one approval stop the queue.
+ * Runs one tick of the queue: assigns groups to incidents without one, wakes groups with a free
+ * slot, and repeats missed wakes. Returns without waiting, because otherwise one approval could
+ * stop the queue.
  */
 export async function ProcessIncidentQueue(): Promise<{ groups: number; rewoken: number }> {
   const types = await stampQueue()

@@ -1,3 +1,3 @@
-/** What the worker registers. */
+/** Workflows that the worker registers. */
 export { InvestigateIncidentGroup, ProcessIncidentQueue } from './group.ts'
 export { InvestigateIncident } from './investigate.ts'

@@ -16,7 +16,7 @@ import { buildPorts, signalGroup } from './steps.ts'
 
 export type { InvestigationInput }
 
-/** `how`: the run's own word; the rows may be older. Version 0.1.0 said nothing of it. */
+/** `how`: the ending as the run knows it, because rows may be older. Absent in version 0.1.0. */
 export type InvestigationResult = {
   status: string
   headHash: string | null
@@ -24,13 +24,13 @@ export type InvestigationResult = {
 }
 
 const guardedSignals = 'guarded-signals'
-/** Since 0.2 an answer that has to be corrected takes no turn. */
+/** Name of the patch of 0.2: an answer that is returned for correction uses no turn. */
 const freeCorrections = 'free-corrections'
 
 /**
- * One attempt at one incident: claims it, assembles the facts, then turns until it is closed. Any
- * end but a resolution is an escalation. Nothing is held while a person thinks: the run is a timer
- * and a few handlers.
+ * Makes one attempt at one incident: claims it, gathers the facts, then takes turns until it is
+ * closed. Any ending except a resolution is an escalation. While a person decides, the run is only
+ * a timer and a few handlers.
  */
 export async function InvestigateIncident(input: InvestigationInput): Promise<InvestigationResult> {
   const run = createRun(input)
@@ -59,7 +59,8 @@ function createRun(input: InvestigationInput): RunState {
     isGuarded,
     interruptions: createInterruptions(isGuarded),
     decisions: createDecisionQueue(
-      // A decision that meets a cancelled run must not end it half-way.
+      // Runs in a scope of this kind because the cancellation of a run must not interrupt a
+      // decision.
       (batch) => CancellationScope.nonCancellable(() => rows.decideAll(incidentId, attempt, batch)),
       () => {
         run.wakes += 1
@@ -75,7 +76,7 @@ function createRun(input: InvestigationInput): RunState {
   return run
 }
 
-/** Claims the incident and assembles its context. A result, not limits: the run ended. */
+/** Claims the incident and gathers its context. Returns a result if the run has already ended. */
 async function start(run: RunState): Promise<InvestigationResult | (LoopLimits & { progress: LoopProgress })> {
   const { input } = run
   const claimed = await rows.claim(input)
@@ -103,7 +104,7 @@ async function finish(run: RunState, how: InvestigationResult['how']): Promise<I
   return { ...closing, how }
 }
 
-/** A row was asked for by a run that is no longer the incident's. */
+/** Whether an activity failed because this run no longer owns the incident. */
 function isSuperseded(error: unknown): boolean {
   return (
     error instanceof ActivityFailure &&

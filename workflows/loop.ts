@@ -1,29 +1,37 @@
 import type { CallOutcome, DecisionStatus, EscalationCode, LoopEnd, TurnOutcome } from './outcome.ts'
 
 /**
- * The turn loop, over ports, so that workflow, simulator and tests run the same. It holds order and
- * limits; no policy, text or clock.
+ * Ports of the turn loop, so that the workflow, the simulator and tests run the same loop. The loop
+ * has the order of steps and the limits; it has no policy, text or clock.
  */
 export type LoopPorts = {
   think(turn: number): Promise<TurnOutcome>
-  /**
-   * Waits until the model may be asked, or it is time to look again. No work of this run: it counts
-   * against no budget.
-   */
+  /** Waits until the model may be asked or it is time to check again. Uses no budget. */
   waitForModel(turn: number, ahead: number): Promise<void>
-  /** Judges and does one call. With an approval: reads the targets and judges again. */
+  /** Judges and runs one call. With an approval it reads the targets and judges the call again. */
   act(turn: number, call: number, tool: string, approvalId: string | null): Promise<CallOutcome>
-  /** Waits until what was written shows, or until it is clear that it does not. */
+  /** Waits until a write's effect is visible, or is clearly missing. */
   verify(turn: number, call: number): Promise<CallOutcome>
-  /** Returns when the approval is settled; `interrupted` when the run ends for another reason. */
+  /** Returns when the approval is decided, or `interrupted` if the run ends for another reason. */
   waitForDecision(approvalId: string, expiresInMs: number): Promise<DecisionStatus | 'interrupted'>
-  /** Waits before a kept ending is judged again; a person may end the run meanwhile. */
+  /**
+   * Waits before an ending that must be kept for a while is judged again. A person may end the run
+   * meanwhile.
+   */
   pause(waitMs: number): Promise<'over' | 'interrupted'>
-  /** Asked between steps: true when the run has ended (cancelled, or its alerts ended). */
+  /**
+   * Called between steps. Returns true if the run has ended (it was cancelled, or its alerts
+   * ended).
+   */
   interrupted(turn: number): Promise<boolean>
-  /** The same between a model's answer and its first call: the world went on meanwhile. */
+  /**
+   * Returns false if the run has ended. Called between a model's answer and its first call, because
+   * alerts or people may have ended the run meanwhile.
+   */
   isStillWanted(turn: number): Promise<boolean>
-  /** Called after each turn with what another run needs: the workflow may continue as new. */
+  /**
+   * Called after each turn with the state that a next run needs: the workflow may continue as new.
+   */
   checkpoint(progress: LoopProgress): Promise<void>
   now(): number
 }
@@ -31,25 +39,28 @@ export type LoopPorts = {
 export type LoopLimits = {
   maxTurns: number
   timeBudgetMs: number
-  /** An answer that could not be used takes no turn. Absent in runs of version 0.1.0. */
+  /** Whether an unusable answer uses no turn. Absent in runs of version 0.1.0. */
   correctionsAreFree?: boolean
 }
 
-/** Everything the loop remembers between turns. */
+/** State of the loop between turns. */
 export type LoopProgress = { turn: number; workedMs: number; corrections: number; correctionsInARow: number }
 
 export const freshProgress: LoopProgress = { turn: 0, workedMs: 0, corrections: 0, correctionsInARow: 0 }
 
 const maxCorrectionsInARow = 2
 const maxCorrections = 5
-/** Asked again this often for one call, the platform changes faster than people can decide. */
+/**
+ * Most approvals that are requested for one call. Beyond these, the platform changes faster than
+ * people decide.
+ */
 const asksPerCall = 5
 
 const budgetCodes = { tokens: 'TOKEN_BUDGET', bytes: 'BYTE_BUDGET', money: 'MONEY_BUDGET' } as const
 
 /**
- * Runs turns until the incident is closed or a limit demands a person. Never throws for a port's
- * answer.
+ * Takes turns until the incident is closed or a limit needs a person. Never throws because of what
+ * a port returns.
  */
 export async function runLoop(
   ports: LoopPorts,
@@ -91,7 +102,7 @@ export async function runLoop(
       case 'over_budget':
         return escalate(budgetCodes[thought.budget ?? 'tokens'] ?? 'TOKEN_BUDGET')
       case 'interrupted':
-        // The question was put off, not answered: the turn begins again unless the run has ended.
+        // Repeats the turn unless the run has ended, because the model's answer was interrupted.
         progress.turn -= 1
         continue
       case 'waiting':
@@ -108,7 +119,7 @@ export async function runLoop(
   return escalate('TURN_LIMIT')
 }
 
-/** The calls of one answer, in order: a look-up enables the call behind it. */
+/** Runs the calls of one answer in order, because a read may enable the call after it. */
 async function runCalls(
   ports: LoopPorts,
   progress: LoopProgress,
@@ -152,12 +163,12 @@ async function runCall(
       case 'failed':
         return escalate('ACT_FAILED')
       case 'wait':
-        // An ending that is kept asks nobody and costs no time of the budget.
+        // Waits without a request to a person and without using the time budget.
         if ((await ports.pause(outcome.waitMs)) === 'interrupted') return { end: 'closed' }
         break
       case 'ask': {
         asked += 1
-        // Waiting for a person counts against no budget.
+        // Does not count the wait for a person against any budget.
         const decision = await ports.waitForDecision(outcome.approvalId, outcome.expiresInMs)
         if (decision === 'interrupted') return { end: 'closed' }
         if (decision === 'denied') return null

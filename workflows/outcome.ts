@@ -1,37 +1,37 @@
 import { defineQuery, defineSignal, defineUpdate } from '@temporalio/workflow'
 
 /**
- * A person's decision by Temporal. `token` says who decides and about what; a sender's `by` is
- * ignored.
+ * A person's decision through Temporal. `token` identifies the person and the approval; a `by`
+ * field of the sender is ignored.
  */
 export type DecisionMessage = { token: string; approvalId?: string; reason?: string }
 export type DecideMessage = DecisionMessage & { decision: 'approve' | 'deny' }
 export type DecideAnswer = { outcome: string; status: string | null; message: string | null }
 
-/** Judged, recorded and answered: for callers that want to know. */
+/** Update that judges, records and answers a decision, for callers that want the result. */
 export const decide = defineUpdate<DecideAnswer, [DecideMessage]>('decide')
-/** The same for `temporal workflow signal` and `tctl`, which cannot be answered. */
+/** Signals with a decision, for `temporal workflow signal` and `tctl`, which get no answer. */
 export const approve = defineSignal<[DecisionMessage]>('approve')
 export const deny = defineSignal<[DecisionMessage]>('deny')
-/** Only a wake: a decision was recorded elsewhere, and the row is to be read. */
+/** Wakes the run after a decision was recorded elsewhere; the run then reads the row. */
 export const decided = defineSignal('decided')
-/** Every alert of the incident has ended. */
+/** Signals that every alert of the incident has ended. */
 export const alertResolved = defineSignal('alertResolved')
-/** A person stops the run. Who and why is a row already. */
+/** Signals that a person stops the run. A row already holds the person and the reason. */
 export const cancelInvestigation = defineSignal('cancelInvestigation')
 
 export type Pending = { approvalId: string; since: number } | null
 export const pendingApproval = defineQuery<Pending>('pendingApproval')
 
-/** To a group: there may be something new to do. Lost, it costs a minute. */
+/** Tells a group that there may be new work. A lost signal costs a minute. */
 export const wake = defineSignal('wake')
-/** From a child to its group: it waits for a person, works again, or has ended. */
+/** Report of a child to its group: it waits for a person, works again, or has ended. */
 export type ChildReport = 'parked' | 'resumed' | 'ended'
 export const report = defineSignal<[string, ChildReport]>('report')
 
 /**
- * A decision as it arrived: `message` where its form is right, `texts` what else may be a decision
- * token. `bare`: a signal of this verdict without anything like a token.
+ * A decision as received. `message` is set if its form is right; `texts` holds other texts that may
+ * be tokens. `bare`: the decision of a signal without anything like a token.
  */
 export type ReceivedDecision = {
   door: 'signal' | 'update'
@@ -44,8 +44,8 @@ const tokenForm = /(?<![\w-])[\w-]{43}(?![\w-])/g
 const textsKept = 5
 
 /**
- * A Signal cannot be refused, only cut: a flood of megabytes must not become an activity's input.
- * Any sent thing comes out in this form, so that no sender can fail the run.
+ * Reads a decision. A signal cannot be refused, so its fields are cut: megabytes must not become an
+ * activity's input. Anything sent becomes this form, so that no sender can fail the run.
  */
 export function parseDecision(
   door: ReceivedDecision['door'],
@@ -75,24 +75,27 @@ function tokenTexts(sent: unknown): string[] {
   return [...new Set(text.slice(0, 10_000).match(tokenForm))].slice(0, textsKept)
 }
 
-/** The same for runs that began with version 0.1.0. */
+/** Cuts a decision's fields to their limits, for runs of version 0.1.0. */
 export function boundMessage(message: DecideMessage): DecideMessage {
   return parseDecision('signal', message, message.decision).message ?? { decision: message.decision, token: '' }
 }
 
 /**
- * Keys by which operators filter investigations in Temporal's UI; all are keywords. A namespace
- * without one fails every run.
+ * Search attributes by which operators filter investigations in Temporal's UI; all are keywords.
+ * Every run fails in a namespace that lacks one.
  */
 export const searchAttributeNames = ['IncidentType', 'Severity', 'Target', 'Role', 'Status']
 
 /**
- * The closed words of workflow history. The rest (texts, arguments, verdicts) stays in rows, so
- * that a rule can change while investigations run and none breaks on replay. A word unknown to a
- * workflow escalates.
+ * The fixed words of workflow history. Texts, arguments and verdicts stay in rows, so that a rule
+ * can change while investigations run, and replay still works. A workflow escalates on an unknown
+ * word.
  */
 
-/** The result of a model's turn. `calls`: the proposed tools, `unknown` for no tool's name. */
+/**
+ * The result of a model's turn. `calls`: names of the proposed tools, `unknown` for a name without
+ * a tool.
+ */
 export type TurnOutcome =
   | { kind: 'calls'; calls: string[] }
   | { kind: 'correction' }
@@ -101,19 +104,19 @@ export type TurnOutcome =
   | { kind: 'over_budget'; budget?: 'tokens' | 'bytes' | 'money' }
   | { kind: 'fenced' }
   | { kind: 'interrupted' }
-  /** As many as may ask the model ask it: this one has a place in the line. */
+  /** All slots of the model are taken; `ahead` runs wait before this one. */
   | { kind: 'waiting'; ahead: number }
   | { kind: 'failed' }
 
-/** How a wait for the model stands. */
+/** The state of a wait for the model. */
 export type SlotWait = { kind: 'ready' } | { kind: 'waiting'; ahead: number }
 
-/** What one call came to. */
+/** The outcome of one call. */
 export type CallOutcome =
   | { kind: 'next' }
   | { kind: 'verify' }
   | { kind: 'ask'; approvalId: string; expiresInMs: number }
-  /** The call stands and is judged again after this time. */
+  /** The call is judged again after `waitMs`. */
   | { kind: 'wait'; waitMs: number }
   | { kind: 'closed' }
   | { kind: 'indeterminate' }
@@ -123,7 +126,7 @@ export type CallOutcome =
 
 export type DecisionStatus = 'pending' | 'approved' | 'denied' | 'expired' | 'withdrawn' | 'consumed'
 
-/** The reason why code ends an investigation: the closing activity writes its sentence. */
+/** The reason why code ends an investigation; the closing activity writes the sentence for it. */
 export type EscalationCode =
   | 'CONTEXT_FAILED'
   | 'MODEL_UNAVAILABLE'
@@ -144,7 +147,7 @@ export type EscalationCode =
 export type LoopEnd = { end: 'closed' } | { end: 'fenced' } | { end: 'escalate'; code: EscalationCode; turn: number }
 
 /**
- * Reasons to stop between two steps: the alerts ended, a signal says that a person wants it, or
+ * The reason why a run stops between two steps: its alerts ended, a person sent a stop signal, or
  * Temporal cancelled it.
  */
 export type Interruption = 'alert_resolved' | 'cancel' | 'stopped'

@@ -10,32 +10,32 @@ import type { ActActivities } from '../activities/act.ts'
 import type { ApprovalActivities } from '../activities/approvals.ts'
 import type { ContextActivities } from '../activities/context.ts'
 import type { ThinkActivities } from '../activities/think.ts'
-import { llmTaskQueue } from '../domain/step-key.ts'
+import { lineTaskQueue, llmTaskQueue } from '../domain/step-key.ts'
 import type { LoopLimits, LoopProgress } from './loop.ts'
 import type { DecideAnswer, Interruption, Pending, ReceivedDecision } from './outcome.ts'
 
-/** What one activity weighs at most. */
+/** Most decisions that one activity handles. */
 const batchSize = 100
-/** More signals in one run are a flood: it takes no more, and reads its row now and then. */
+/** Most signals per run. More are a flood, after which the run only reads its row at intervals. */
 export const signalsPerRun = 5_000
 
 type Waiting = { decision: ReceivedDecision; answer(answer: DecideAnswer): void; fail(error: unknown): void }
 
 type DecisionQueue = {
-  /** Counts one message of any kind; false when this run takes no more. */
+  /** Counts one message of any kind. Returns false if this run accepts no more. */
   admitSignal(): boolean
   isOverLimit(): boolean
   /**
-   * Answers once it was weighed. A repetition is dropped while the first waits: its answer is the
-   * same.
+   * Returns the answer once the decision was handled. A repetition of a waiting decision gets the
+   * same answer.
    */
   weigh(decision: ReceivedDecision): Promise<DecideAnswer>
 }
 
 /**
- * Decisions that come by Temporal: weighed in batches, one after another, in their order. A
- * thousand forged ones cost ten activities, and the real one among them is weighed with its batch.
- * `weighAll` answers one for each.
+ * Handles decisions from Temporal in batches, one batch after another, in order. A thousand forged
+ * decisions cost ten activities, and a real one among them is handled with its batch. `weighAll`
+ * returns an answer for each decision.
  */
 export function createDecisionQueue(
   weighAll: (batch: ReceivedDecision[]) => Promise<DecideAnswer[]>,
@@ -79,20 +79,21 @@ export function createDecisionQueue(
   }
 }
 
-const unanswered: DecideAnswer = { outcome: 'refused', status: null, message: 'this decision was not weighed' }
+const unanswered: DecideAnswer = { outcome: 'refused', status: null, message: 'this decision was not processed' }
 
 const order: readonly Interruption[] = ['stopped', 'cancel', 'alert_resolved']
 
 type Interruptions = {
   add(why: Interruption): void
-  /** Takes the next one to look into: a stop before an ended alert. Null when there is none. */
+  /** Takes the next interruption to check: a stop before ended alerts. Null if there is none. */
   take(): Interruption | null
   isAny(): boolean
 }
 
 /**
- * A request to stop, until it is looked into. `isKeepingAll`: a signal without a person must not
- * hide that the alerts ended. Runs that began with version 0.1.0 kept one, and a stop replaced it.
+ * Keeps interruptions until they are checked. `isKeepingAll`: a stop signal that no person sent
+ * must not hide that the alerts ended. Runs of version 0.1.0 kept only one interruption, and a stop
+ * replaced ended alerts.
  */
 export function createInterruptions(isKeepingAll: boolean): Interruptions {
   const waiting = new Set<Interruption>()
@@ -117,33 +118,33 @@ export type InvestigationInput = {
   attempt: number
   role: 'leader' | 'follower'
   groupId: string
-  /** Workflow id of the group, which is signalled when this run parks, resumes and ends. */
+  /** Workflow id of the group, which is signalled when this run waits, resumes and ends. */
   group: string
   resume?: { progress: LoopProgress } & LoopLimits
 }
 
-/** What one run remembers between its handlers (`signals.ts`) and its steps (`steps.ts`). */
+/** State of one run, shared by its handlers (`signals.ts`) and its steps (`steps.ts`). */
 export type RunState = {
   input: InvestigationInput
   /**
-   * Since 0.2 decisions are weighed in batches, and nothing is given up for a signal before a row
-   * says that a person wants it. False for runs that began earlier: they replay as they went.
+   * True since 0.2: decisions are handled in batches, and a signal stops nothing until a row shows
+   * a person's request. False for earlier runs, which must replay as they ran.
    */
   isGuarded: boolean
   interruptions: Interruptions
   decisions: DecisionQueue
-  /** Counts reasons to read the row again; `seenWakes` is how many a wait has followed. */
+  /** Counts reasons to read the row again; `seenWakes`: how many of these a wait has acted on. */
   wakes: number
   seenWakes: number
-  /** What a run of version 0.1.0 has weighed. */
+  /** Number of decisions that a run of version 0.1.0 has handled. */
   unguardedDecisions: number
   pending: Pending
-  /** The scope in which the model is asked or waited for; null between. */
+  /** The cancellation scope of a request to the model or the wait for a slot; null otherwise. */
   thinking: CancellationScope | null
   stop: { isAsked: boolean; isLooking: boolean; checks: number }
 }
 
-/** Short statements on the rows of the run. */
+/** Activities with short statements on the rows of the run. */
 export const rows = proxyActivities<ContextActivities & ApprovalActivities>({
   startToCloseTimeout: '10s',
   scheduleToCloseTimeout: '6h',
@@ -151,7 +152,7 @@ export const rows = proxyActivities<ContextActivities & ApprovalActivities>({
   retry: { initialInterval: '500ms', maximumInterval: '10s' },
 })
 
-/** Assembles the facts. The activity retries while the database is away. */
+/** Activity that gathers the facts. It retries while the database is unreachable. */
 export const context = proxyActivities<ContextActivities>({
   startToCloseTimeout: '660s',
   scheduleToCloseTimeout: '660s',
@@ -159,7 +160,7 @@ export const context = proxyActivities<ContextActivities>({
   retry: { initialInterval: '1s', maximumInterval: '10s' },
 })
 
-/** Acts on the world and looks at it. */
+/** Activities that run tools: they change or read the platform. */
 export const world = proxyActivities<ActActivities>({
   startToCloseTimeout: '3h',
   scheduleToCloseTimeout: '1h',
@@ -168,10 +169,10 @@ export const world = proxyActivities<ActActivities>({
   retry: { initialInterval: '500ms', maximumInterval: '10s' },
 })
 
-const models = () =>
+const models = (queueOf: (taskQueue: string) => string) =>
   proxyActivities<ThinkActivities>({
-    // A separate queue: rate limits hold only where activities are not dispatched eagerly.
-    taskQueue: llmTaskQueue(workflowInfo().taskQueue),
+    // Uses a separate queue, because rate limits do not apply to eagerly dispatched activities.
+    taskQueue: queueOf(workflowInfo().taskQueue),
     startToCloseTimeout: '330s',
     scheduleToCloseTimeout: '15m',
     heartbeatTimeout: '20s',
@@ -182,13 +183,13 @@ const models = () =>
 /** Asks the model for one turn. */
 export async function think(incidentId: string, attempt: number, turn: number) {
   const input = { incidentId, attempt, turn, mayWait: true }
-  return await models().think.executeWithOptions({ summary: `turn ${turn}` }, [input])
+  return await models(llmTaskQueue).think.executeWithOptions({ summary: `turn ${turn}` }, [input])
 }
 
-/** Waits for a place at the model. The wait takes no time from the answer. */
+/** Waits for a slot of the model. The wait does not use the time that the answer has. */
 export async function awaitSlot(incidentId: string, attempt: number, turn: number) {
-  const options = { startToCloseTimeout: '1m' as const, scheduleToCloseTimeout: '10m' as const }
-  return await models().awaitSlot.executeWithOptions({ ...options, summary: `turn ${turn}: wait` }, [
+  const options = { startToCloseTimeout: '6m' as const, scheduleToCloseTimeout: '10m' as const }
+  return await models(lineTaskQueue).awaitSlot.executeWithOptions({ ...options, summary: `turn ${turn}: wait` }, [
     { incidentId, attempt },
   ])
 }
@@ -201,7 +202,7 @@ const keys = {
   target: defineSearchAttributeKey('Target', 'KEYWORD'),
 }
 
-/** Says in Temporal's own pages what this run is about; all are keywords. */
+/** Shows what the run is about in Temporal's own pages, as keywords. */
 export function showInTemporal(attributes: Partial<Record<keyof typeof keys, string | null>>): void {
   const named = Object.entries(attributes) as [keyof typeof keys, string | null][]
   upsertSearchAttributes(named.map(([name, value]) => ({ key: keys[name], value })))

@@ -17,29 +17,31 @@ import {
 import { type RunState, rows } from './run.ts'
 
 /**
- * Since 0.2 an alert's end lets the model finish its answer, and the run asks before the first call
- * if it is still wanted.
+ * Name of the patch of 0.2: when the alerts end, the model may finish its answer, and the run
+ * checks before the first call whether the call is still wanted.
  */
 const thinkOn = 'think-on'
 
-/** What a run of version 0.1.0 weighed at most. */
+/** Most decisions that a run of version 0.1.0 handled. */
 const decisionsPerRun = 200
-/** Signals to stop that are looked into during the model's thought; later ones wait. */
+/**
+ * Most stop signals that are checked during a model's answer; later ones wait for the next step.
+ */
 const stopChecksPerRun = 20
 
 /**
- * Whether a model's answer outlives the alerts' end. Asks Temporal only where the run's version
- * leaves it open.
+ * Whether a model's answer continues after the alerts' end. Asks Temporal (`patched`) only for runs
+ * that are not guarded.
  */
 export function finishesAnswers(run: RunState): boolean {
   return run.isGuarded || patched(thinkOn)
 }
 
 /**
- * Listens to Temporal: decisions by Update and Signal, wakes, an alert's end, a request to stop.
- * Anybody who can write to Temporal can send these, so each is only a reason to read the row.
- * Handlers run in the run's root scope: without `nonCancellable`, a decision that meets a cancelled
- * run would end it half-way.
+ * Handles Temporal's messages: decisions by Update and Signal, wakes, an alert's end, a stop
+ * request. Anybody with write access to Temporal can send these, so each message is only a reason
+ * to read the row. Handlers run in the run's root scope: without `nonCancellable`, the cancellation
+ * of a run would interrupt a decision.
  */
 export function listen(run: RunState): void {
   const whileAdmitted = (act: () => void) => () => {
@@ -80,17 +82,20 @@ async function applyUpdate(run: RunState, message: DecideMessage): Promise<Decid
   return await run.decisions.weigh(parseDecision('update', message, message.decision))
 }
 
-/** A signal cannot be answered, and what fails in its handler would fail the run. */
+/**
+ * Handles a signal and never throws: a signal has no answer, and a failing handler would fail the
+ * run.
+ */
 async function applySignal(run: RunState, sent: DecisionMessage, decision: 'approve' | 'deny'): Promise<void> {
   try {
     if (!run.isGuarded) await applyUnguarded(run, { ...sent, decision }, 'signal')
     else if (run.decisions.admitSignal()) await run.decisions.weigh(parseDecision('signal', sent, decision))
   } catch {
-    // The row is as it was; a later look reads it.
+    // Ignores the failure, because the row is unchanged and a later check reads it.
   }
 }
 
-/** How runs that began with version 0.1.0 weigh a decision: each by itself. */
+/** Handles each decision alone, in a run of version 0.1.0. */
 async function applyUnguarded(run: RunState, message: DecideMessage, via: 'signal' | 'update'): Promise<DecideAnswer> {
   run.unguardedDecisions += 1
   if (run.unguardedDecisions > decisionsPerRun) return tooMany
@@ -105,14 +110,15 @@ const tooMany: DecideAnswer = { outcome: 'refused', status: null, message: 'too 
 function interrupt(run: RunState, why: Interruption): void {
   run.interruptions.add(why)
   run.wakes += 1
-  // An answer under way is paid for: only a stop gives it up, a signal only with a person.
+  // Lets a running answer finish, because it is paid for. Only a stop ends the answer, and a stop
+  // signal only if a row shows a person's request.
   if (why === 'cancel' && run.isGuarded) void stopThinking(run)
   else if (why !== 'alert_resolved' || !finishesAnswers(run)) run.thinking?.cancel()
 }
 
 /**
- * Gives up the model's answer where a person wants the run to stop. One look at a time, and one
- * more for what came meanwhile.
+ * Cancels the model's answer if a person wants the run to stop. Runs one check at a time, and one
+ * more for the messages that came meanwhile.
  */
 async function stopThinking(run: RunState): Promise<void> {
   const { stop } = run
@@ -128,7 +134,7 @@ async function stopThinking(run: RunState): Promise<void> {
       if (isWanted) run.thinking?.cancel()
     }
   } catch {
-    // The next step looks again.
+    // Ignores the failure, because the next step checks again.
   } finally {
     stop.isLooking = false
   }

@@ -15,13 +15,16 @@ import { type CallOutcome, type ChildReport, type DecisionStatus, report } from 
 import { awaitSlot, type RunState, rows, showInTemporal, think, world } from './run.ts'
 import { finishesAnswers } from './signals.ts'
 
-/** A run over its limit of signals reads its row this often. */
+/** Milliseconds between reads of the row in a run that is over its signal limit. */
 const pollMs = 30_000
-/** Looks that follow their signals at once; later ones leave this much time between. */
+/**
+ * Number of checks that follow their signals at once. A pause of `betweenLooksMs` precedes each
+ * later one.
+ */
 const promptLooks = 20
 const betweenLooksMs = 1_000
 
-/** What the turn loop may do, each an activity of this run or a wait for one of its signals. */
+/** Builds the ports of the turn loop, each an activity of this run or a wait for a signal. */
 export function buildPorts(run: RunState, limits: LoopLimits): LoopPorts {
   const { incidentId, attempt } = run.input
   const show = (turn: number, what: string) => setCurrentDetails(`Turn ${turn} of ${limits.maxTurns}: ${what}`)
@@ -40,7 +43,7 @@ export function buildPorts(run: RunState, limits: LoopLimits): LoopPorts {
       try {
         await whileThinking(run, () => awaitSlot(incidentId, attempt, turn))
       } catch {
-        // Stopped, or the wait failed: the loop looks again.
+        // Ignores a stop or a failed wait, because the loop checks again.
       }
     },
     act: async (turn, call, tool, approvalId) => {
@@ -68,7 +71,7 @@ export function buildPorts(run: RunState, limits: LoopLimits): LoopPorts {
   }
 }
 
-/** Runs what a stop may cancel while the model is asked. */
+/** Runs a request to the model, or a wait for one, so that a stop can cancel it. */
 async function whileThinking<T>(run: RunState, ask: () => Promise<T>): Promise<T> {
   try {
     run.thinking = new CancellationScope()
@@ -105,7 +108,10 @@ async function waitForDecision(
   return decision
 }
 
-/** Sleeps until a signal or the expiry wakes it. The row has the decision; a signal never does. */
+/**
+ * Sleeps until a signal or the expiry, and then reads the decision from the row, never from a
+ * signal.
+ */
 async function readDecisionWhenWoken(
   run: RunState,
   approvalId: string,
@@ -114,7 +120,7 @@ async function readDecisionWhenWoken(
   const { incidentId, attempt } = run.input
   let waitMs = expiresInMs
   for (let looks = 1; ; looks += 1) {
-    // A wake that came before the wait began counts too: it costs one look at the row.
+    // Counts a wake from before this wait too, which costs one read of the row.
     await condition(() => run.wakes > run.seenWakes, run.decisions.isOverLimit() ? Math.min(waitMs, pollMs) : waitMs, {
       summary: 'a person decides',
     })
@@ -128,7 +134,10 @@ async function readDecisionWhenWoken(
   }
 }
 
-/** Waits while the alerts have to stay quiet, whatever is signalled, unless the run is to end. */
+/**
+ * Waits while the alerts have to stay quiet. Signals do not shorten the wait, unless the run has to
+ * end.
+ */
 async function waitForQuiet(run: RunState, waitMs: number): Promise<'over' | 'interrupted'> {
   const until = Date.now() + waitMs
   for (let looks = 1; ; looks += 1) {
@@ -141,14 +150,14 @@ async function waitForQuiet(run: RunState, waitMs: number): Promise<'over' | 'in
   }
 }
 
-/** Looks into a request to stop. True when a row confirmed it and this run's incident closed. */
+/** Checks the interruptions. True if a row confirmed one and this run's incident was closed. */
 async function endIfInterrupted(run: RunState, turn: number): Promise<boolean> {
   const { incidentId, attempt } = run.input
   if (run.decisions.isOverLimit()) {
     if (await rows.isStopWanted(incidentId, attempt)) run.interruptions.add('cancel')
     run.interruptions.add('alert_resolved')
   }
-  // Again: during a look into an alert's end a person may stop the run: no call starts then.
+  // Repeats, because a person may stop the run during a check, and then no call may start.
   for (let why = run.interruptions.take(); why; why = run.interruptions.take()) {
     const hasEnded = await world.endEarly.executeWithOptions({ summary: why }, [{ incidentId, attempt, turn, why }])
     if (hasEnded) return true
@@ -159,16 +168,20 @@ async function endIfInterrupted(run: RunState, turn: number): Promise<boolean> {
 async function continueAsNewIfSuggested(run: RunState, limits: LoopLimits, progress: LoopProgress): Promise<void> {
   if (!workflowInfo().continueAsNewSuggested || run.interruptions.isAny()) return
   await condition(allHandlersFinished)
-  // What came while a handler finished would be lost with this run: the next turn looks into it.
+  // Does not continue as new if a message came while a handler ended, because the message would be
+  // lost with this run. The next turn checks it.
   if (run.interruptions.isAny()) return
   await continueAsNew<typeof InvestigateIncident>({ ...run.input, resume: { progress, ...limits } })
 }
 
-/** Tells the group. Best effort: a group that has closed learns the same from the rows. */
+/**
+ * Signals the group. A failure is ignored, because a group that has ended reads the same from the
+ * rows.
+ */
 export async function signalGroup(run: RunState, what: ChildReport): Promise<void> {
   try {
     await getExternalWorkflowHandle(run.input.group).signal(report, run.input.incidentId, what)
   } catch {
-    // The group has ended and waits for no report.
+    // Ignores the failure, because the group has ended and waits for no report.
   }
 }

@@ -8,8 +8,8 @@ import { afterFailure } from './rate-limits.ts'
 import { sessionCookie } from './session-cookie.ts'
 
 /**
- * Finds the principal by bearer token, or by a signed-in browser's cookie, which has its token's
- * rights. Both are looked up by hash, so that the time reveals nothing.
+ * Finds the principal by bearer token, or by the cookie of a signed-in browser, which has the
+ * rights of its token. Both are looked up by hash, so that the time reveals nothing.
  */
 export function authenticate(db: Db, publicUrl: string | null = null): Middleware {
   return async (c, next) => {
@@ -18,7 +18,8 @@ export function authenticate(db: Db, publicUrl: string | null = null): Middlewar
       ? { principal: await bearer(db, header), browser: false }
       : { principal: await signedIn(db, c, publicUrl), browser: true }
     if (!principal) {
-      // An expired cookie is no attempt: a page open over night sends it again and again.
+      // Does not count an expired cookie as an attempt, because a page that is open over night
+      // sends it repeatedly.
       const flood = header ? await afterFailure(db, c) : null
       if (flood) throw flood
       const detail = header
@@ -36,13 +37,13 @@ export function authenticate(db: Db, publicUrl: string | null = null): Middlewar
 
 async function bearer(db: Db, header: string): Promise<Principal | null> {
   const [, token] = /^Bearer +([A-Za-z0-9._~+/=-]{1,512})$/i.exec(header) ?? []
-  // Always looked up, so that a malformed token takes as long as a wrong one.
+  // Looks up every token, so that a malformed one takes as long as a wrong one.
   return await principalOf(db, token ?? '')
 }
 
 /**
- * The session cookie's principal, or null. A request that changes something must come from this
- * origin.
+ * Returns the principal of the session cookie, or null. A request that changes something must come
+ * from this origin.
  */
 export async function signedIn(db: Db, c: Context, publicUrl: string | null): Promise<Principal | null> {
   const cookie = sessionCookie(c, publicUrl)
@@ -51,13 +52,15 @@ export async function signedIn(db: Db, c: Context, publicUrl: string | null): Pr
   return principal
 }
 
-/** Refuses a request that no browser sent from this origin; no `Origin` counts as foreign. */
+/**
+ * Refuses a request that no browser sent from this origin. A missing `Origin` counts as foreign.
+ */
 export function requireOwnOrigin(c: Context, publicUrl: string | null): void {
   const origin = c.req.header('origin')
   if (origin !== undefined && getOwnOrigins(c, publicUrl).includes(origin)) return
   throw new Problem(
     403,
     'FOREIGN_ORIGIN',
-    'No page of this server sent this request. Open the page here and repeat it.',
+    'This request did not come from a page of this server. Open the page on this server and repeat the request.',
   )
 }

@@ -4,12 +4,12 @@ import { findUtf8Flaw } from '../../placement/document.ts'
 import type { Context } from '../deps.ts'
 import { Problem } from './problem.ts'
 
-/** Deeper than anything that an operation takes, and far from what exhausts a stack. */
+/** The deepest nesting: more than any operation accepts, and far below a stack overflow. */
 const maxJsonDepth = 64
 
 /**
- * A request's body as storable JSON: UTF-8, and no NUL or half a surrogate pair in texts and keys.
- * Undefined where there is none.
+ * Reads a request's body as JSON that PostgreSQL can store: UTF-8, without NUL and unpaired
+ * surrogates in texts and keys. Returns undefined for a request without a body.
  */
 export async function jsonBody(c: Context): Promise<unknown> {
   const bytes = new Uint8Array(await c.req.arrayBuffer())
@@ -29,12 +29,12 @@ export async function jsonBody(c: Context): Promise<unknown> {
 function parse(bytes: Uint8Array): unknown {
   if (!isUtf8(bytes)) {
     const { path, message } = findUtf8Flaw(bytes)
-    throw new Problem(400, 'BAD_REQUEST', `The body is not UTF-8: ${path}, ${message}.`)
+    throw new Problem(400, 'BAD_REQUEST', `The request body is not UTF-8: ${path}, ${message}.`)
   }
   try {
     return JSON.parse(new TextDecoder().decode(bytes))
   } catch {
-    throw new Problem(400, 'BAD_REQUEST', 'The body is not JSON.')
+    throw new Problem(400, 'BAD_REQUEST', 'The request body is not JSON.')
   }
 }
 
@@ -42,8 +42,8 @@ type Flaw = { field: string | null; message: string }
 type JsonPath = { value: unknown; path: string[] }
 
 /**
- * The first part of a JSON value that no row can hold; null: all fits. A loop, since it limits the
- * depth.
+ * Finds the first part of a JSON value that no row can store. Null if everything can be stored.
+ * Uses a loop, because it limits the depth.
  */
 function flawIn(root: unknown): Flaw | null {
   const open: JsonPath[] = [{ value: root, path: [] }]
@@ -69,8 +69,8 @@ function flawOf(value: unknown, depth: number): string | null {
 }
 
 function textFlaw(text: string): string | null {
-  if (text.includes('\0')) return 'holds the character NUL (U+0000): leave it out'
-  if (!text.isWellFormed()) return 'holds half of a surrogate pair: send whole characters'
+  if (text.includes('\0')) return 'contains the character NUL (U+0000): leave it out'
+  if (!text.isWellFormed()) return 'contains half of a surrogate pair: send whole characters'
   return null
 }
 
@@ -79,14 +79,14 @@ function fieldOf(path: readonly string[]): string | null {
 }
 
 /**
- * Refuses a body of another type, another character set than UTF-8, or a compression: what is read
- * would not be what was sent (RFC 9110, 15.5.16).
+ * Refuses a body of another type, with another character set than UTF-8, or with compression (RFC
+ * 9110, 15.5.16).
  */
 export function requireMediaType(c: Context, taken: readonly string[]): void {
   const header = c.req.header('content-type')
   const [type, ...parameters] = (header ?? '').split(';').map((part) => part.trim())
   const remedy = `Send Content-Type: ${taken.join(' or ')}.`
-  if (!type) throw unsupported(`The body has no Content-Type. ${remedy}`)
+  if (!type) throw unsupported(`The request has no Content-Type. ${remedy}`)
   if (!taken.includes(type.toLowerCase()))
     throw unsupported(`Content-Type ${quoteHeader(type)} is not accepted here. ${remedy}`)
   for (const parameter of parameters) {
@@ -102,7 +102,7 @@ export function requireMediaType(c: Context, taken: readonly string[]): void {
   }
 }
 
-/** As much of a header as tells what it was. */
+/** Quotes enough of a header to recognise it. */
 function quoteHeader(value: string): string {
   return value.replace(/[^\x21-\x7e ]/g, '?').slice(0, 80)
 }
@@ -112,21 +112,22 @@ function unsupported(detail: string): Problem {
 }
 
 /**
- * A person's text without blanks around it: at least `least` characters from the first visible to
- * the last. A pattern says so, since a trimming schema's document would promise too much.
+ * Makes a schema for a text that a person writes, without surrounding blanks and with at least
+ * `min` characters. Uses a pattern, because the API document of a trimming schema would promise too
+ * much.
  */
 export function writtenText(min: 1 | 3, max: number) {
   const form = min === 1 ? /\S/u : /\S[\s\S]+\S/u
-  const tooShort = min === 1 ? 'holds nothing but blanks' : 'has fewer than 3 characters'
+  const tooShort = min === 1 ? 'has only blanks' : 'has fewer than 3 characters'
   return z.string().max(max).regex(form, tooShort).trim()
 }
 
-/** Reads `open,investigating` as a list of an enumeration's words. */
+/** Reads a list of an enumeration's words, such as `open,investigating`. */
 export function wordsOf<T extends z.ZodEnum>(word: T) {
   const any = word.options.join('|')
   return z
     .string()
-    .regex(new RegExp(`^(?:${any})?(?:,(?:${any})?)*$`), `takes ${word.options.join(', ')}, with commas between them`)
+    .regex(new RegExp(`^(?:${any})?(?:,(?:${any})?)*$`), `takes ${word.options.join(', ')}, separated by commas`)
     .transform((text) => text.split(',').filter(Boolean) as z.input<T>[])
     .pipe(z.array(word))
     .optional()

@@ -7,26 +7,28 @@ export const pageQuery = {
   cursor: z.string().min(1).max(100).optional(),
 }
 
-/** The cursor of numbered rows. */
+/** The cursor for numbered rows. */
 export const numberCursor = z.coerce.number().int().nonnegative().max(2_147_483_647).optional()
 
 export function pageOf<T extends z.ZodType>(item: T) {
   return z.object({ items: z.array(item), nextCursor: z.string().nullable() })
 }
 
-/** A page of `limit` rows out of `limit + 1` read: the extra row means that there are more. */
+/**
+ * Makes a page of `limit` rows out of `limit + 1`. The additional row shows that there are more.
+ */
 export function page<T>(rows: T[], limit: number, cursorOf: (last: T) => string | number) {
   const items = rows.slice(0, limit)
   const last = items.at(-1)
   return { items, nextCursor: rows.length > limit && last ? String(cursorOf(last)) : null }
 }
 
-/** A place in a list of device calls: their moment, and their key where moments are equal. */
+/** A position in a list of device calls: the time, and the key if times are equal. */
 type DeviceCallPosition = { begunAt: string; key: string }
 
 const callCursorShape = new RegExp(`^(${storedMoment}) ([\\x21-\\x7e]+)$`)
 
-/** The cursor of a list of device calls, as the page before gave it. */
+/** The cursor for a list of device calls, as the page before returned it. */
 export const callCursor = z.string().max(600).regex(callCursorShape, 'is not the cursor of a page').optional()
 
 export const cursorOf = ({ begunAt, key }: DeviceCallPosition): string => `${begunAt} ${key}`

@@ -12,7 +12,7 @@ import { maxBodyBytes } from './middleware.ts'
 
 export type Router = OpenAPIHono<Env>
 
-/** What mounts an operation on a router. */
+/** Mounts an operation on a router. */
 type Operation = (router: Router, deps: ApiDeps) => void
 
 type EndpointRequest<P extends z.ZodType, Q extends z.ZodType, B extends z.ZodType> = {
@@ -20,22 +20,22 @@ type EndpointRequest<P extends z.ZodType, Q extends z.ZodType, B extends z.ZodTy
   query: z.output<Q>
   body: z.output<B>
   principal: Principal
-  /** What the caller may read: queries take it first. */
+  /** The rows that the caller may read. The scope is the first argument of queries. */
   scope: Scope
-  /** The actor, as rows name them. */
+  /** The name of the actor in rows. */
   actor: string
   /** The `Idempotency-Key`, or null. */
   key: string | null
-  /** For an agent's write: the row that announced it. Null for people. */
+  /** The row that announced an agent's write. Null for people. */
   judged: IncidentEvent<'tool_started'> | null
   c: Context
 }
 
 type Endpoint<P extends z.ZodType, Q extends z.ZodType, B extends z.ZodType, A extends z.ZodType> = {
   method: 'get' | 'post' | 'put'
-  /** Below `/api/v1`. */
+  /** The path below `/api/v1`. */
   path: string
-  /** The permission that it needs; an endpoint without one cannot be declared. */
+  /** The required permission. An endpoint cannot be declared without one. */
   permission: Permission
   tag: string
   summary: string
@@ -44,51 +44,51 @@ type Endpoint<P extends z.ZodType, Q extends z.ZodType, B extends z.ZodType, A e
   query?: Q
   body?: B
   bodyExample?: z.input<B>
-  /**
-   * Looks at a body before its schema, and throws a Problem, where a fault may be more than a
-   * schema can tell.
-   */
+  /** Checks a body before its schema. Throws a Problem that a schema could not describe. */
   checkBody?(body: unknown, c: Context, deps: ApiDeps): Promise<void>
   headers?: z.ZodObject
   answer: A
   example: z.input<A>
   status?: 200 | 201 | 202
-  /** An example for every other content type that it can answer. */
+  /** An example for every other content type of the response. */
   downloads?: Record<string, string>
-  /** Its answer is one of `downloads`, and never JSON. */
+  /** True if the response is always one of `downloads`, never JSON. */
   isFile?: boolean
-  /** It has an `ETag`, and answers 304 to a caller that has it already. */
+  /** True if the response has an `ETag`. A caller that already has this version gets 304. */
   hasEtag?: boolean
-  /** Statuses of refusals beyond those that every endpoint has. */
+  /** Statuses of refusals in addition to the common ones. */
   problems?: number[]
-  /** Writes open to agents; any other agent's write is refused whatever its permissions. */
+  /**
+   * The action with which agents may do this write. Any other write is refused for an agent,
+   * whatever its permissions.
+   */
   agent?: AgentAction
-  /** The answer holds a secret and is stored nowhere. */
+  /** True if the response contains a secret, and is therefore not stored. */
   secret?: boolean
   run(request: EndpointRequest<P, Q, B>, deps: ApiDeps): Promise<z.input<A> | Response>
 }
 
-/** What of a declaration does not depend on its types. */
+/** The part of a declaration that does not depend on its type parameters. */
 type AnyEndpoint = Omit<Endpoint<z.ZodType, z.ZodType, z.ZodType, z.ZodType>, 'run'>
 
 const words: Record<number, string> = {
-  400: 'The address is not percent-encoded UTF-8 or holds NUL, or the body is not JSON.',
-  401: 'No token, or one that is unknown, expired or revoked.',
-  403: 'The role may not; `UNJUDGED` for a write of an agent that no run announced.',
-  404: 'There is no such thing.',
-  405: 'Not a method of this path; `Allow` names those it has.',
-  409: 'Its state does not allow it, or the same request is still under way.',
-  410: 'Too late.',
-  412: 'The state is not the one the caller saw.',
-  413: `The body is larger than ${maxBodyBytes} bytes.`,
+  400: 'The address is not percent-encoded UTF-8 or contains NUL, or the request body is not JSON.',
+  401: 'The token is missing, unknown, expired or revoked.',
+  403: 'The role lacks the permission. `UNJUDGED`: an agent sent a write that no run announced.',
+  404: 'Not found.',
+  405: 'The path does not support this method; `Allow` lists the supported methods.',
+  409: 'The current state does not allow this request, or the same request is still being processed.',
+  410: 'Expired.',
+  412: 'The state has changed since the caller read the state.',
+  413: `The request body is larger than ${maxBodyBytes} bytes.`,
   415: 'This content type is not accepted here.',
-  422: 'The request does not fit its schema; `errors` names the fields.',
-  424: 'A device refused or did not answer; `code` is its own word.',
+  422: 'The request does not match the schema; `errors` lists the wrong fields.',
+  424: 'A device refused the call or did not answer; `code` is the error code of the device.',
   428: '`If-Match` is required.',
   429: 'Too many attempts; `Retry-After` says when to try again.',
   502: 'The platform reported a failure.',
   503: 'The database or the platform cannot be reached; `Retry-After` says when to try again.',
-  504: 'The result is not known yet: ask `/effects/{key}`.',
+  504: 'The result is not known yet. Query `/effects/{key}` later.',
 }
 
 const problemSchema = z
@@ -118,8 +118,8 @@ function problemResponse(status: number) {
 }
 
 /**
- * Declares one operation: who may call it, what it takes, what it answers. Guards, problems and the
- * OpenAPI document follow from it.
+ * Declares one operation: permission, input and output. Guards, problems and the OpenAPI document
+ * are derived from it.
  */
 export function endpoint<
   A extends z.ZodType,
@@ -169,7 +169,7 @@ export function endpoint<
   }
 }
 
-/** What every operation is checked by, in this order. */
+/** Lists the checks of every operation, in order. */
 function buildGuards(deps: ApiDeps, { method, permission, agent, secret, checkBody }: AnyEndpoint): Middleware[] {
   const { db } = deps
   const writes = method !== 'get'
@@ -197,7 +197,7 @@ function buildRequest(spec: AnyEndpoint) {
     }),
     ...(spec.body && {
       body: {
-        // A body that may be empty may also be missing.
+        // If an empty body is valid, the body may also be absent.
         required: !spec.body.safeParse({}).success,
         content: { 'application/json': { schema: spec.body, example: spec.bodyExample } },
       },
@@ -216,7 +216,7 @@ function buildResponses(spec: AnyEndpoint) {
         ...buildDownloads(spec.downloads),
       },
     },
-    ...(spec.hasEtag && { 304: { description: 'The caller has it already: `If-None-Match` names its `ETag`.' } }),
+    ...(spec.hasEtag && { 304: { description: 'Not modified: `If-None-Match` names the current `ETag`.' } }),
     ...Object.fromEntries([...new Set(refusals)].sort().map((each) => [each, problemResponse(each)])),
   }
 }
@@ -227,19 +227,19 @@ function buildDownloads(downloads: Record<string, string> = {}) {
   )
 }
 
-/** A body is JSON and says so: no form of a foreign page can be one. */
+/** Requires a JSON content type, which a form on a foreign page cannot send. */
 async function onlyJson(c: Context, next: () => Promise<void>): Promise<undefined> {
   await jsonBody(c)
   await next()
 }
 
-/** The document of every operation, as it is served. */
+/** Builds the OpenAPI document of all operations, as it is served. */
 export function openApiDocument(app: OpenAPIHono<Env>): object {
   const document = app.getOpenAPI31Document({ openapi: '3.1.0', info: { title: 'Nightshift', version } })
   return boundIntegers(document) as object
 }
 
-/** Integers that every JSON reader has: the document says what schemas refuse beyond them. */
+/** Adds the limits of safe integers, which schemas enforce. */
 function boundIntegers(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(boundIntegers)
   if (value === null || typeof value !== 'object') return value

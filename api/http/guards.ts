@@ -17,11 +17,11 @@ export function permit(permission: Permission): Middleware {
     const principal = c.get('principal')
     if (!permissionsOf(principal).includes(permission)) {
       const { role, name } = principal
-      const narrowed = permissions[role].includes(permission) ? ", which this token's scopes leave out" : ''
+      const narrowed = permissions[role].includes(permission) ? ", which is outside this token's scopes" : ''
       throw new Problem(
         403,
         'FORBIDDEN',
-        `${name} (${role}) may not do this: it needs the permission ${permission}${narrowed}.`,
+        `${name} (${role}) may not do this without the permission ${permission}${narrowed}.`,
       )
     }
     await next()
@@ -29,8 +29,8 @@ export function permit(permission: Permission): Middleware {
 }
 
 /**
- * Restricts a token for some incident types to those. The type is read from the path, and a path
- * without an incident is refused: a new operation stays closed until its path is known here.
+ * Limits a token for some incident types to these types. Reads the type from the path, and refuses
+ * a path without an incident. A new operation is refused until its path is known here.
  */
 export function withinTypes(db: Db): Middleware {
   return async (c, next) => {
@@ -62,29 +62,33 @@ async function getRequestedType(db: Db, c: Context): Promise<string | null> {
 }
 
 /**
- * The action behind an agent's request: its tool, and how the request becomes the arguments'
- * identity. `params` and `body`: as sent, before a schema parsed them.
+ * The action behind an agent's request: its tool, and how the request becomes the arguments that
+ * are compared. `params` and `body` are as sent, before a schema parsed them.
  */
 export type AgentAction = {
-  /** What the OpenAPI document says where one route serves several tools. */
+  /** The text for the OpenAPI document if one route serves several tools. */
   tools?: string
-  /** The tool; where one route serves several, the one that the body asks for, or null. */
+  /**
+   * The tool. If one route serves several, the function reads the tool from the body, or returns
+   * null.
+   */
   tool: string | ((body: Record<string, unknown>) => string | null)
   identity(
     params: Record<string, string>,
     body: Record<string, unknown>,
     db: Db,
   ): Record<string, unknown> | Promise<Record<string, unknown> | null>
-  /** The action needs an approval that the announcing run has used up. */
+  /** True if the action needs an approval, which the run that announced it has used up. */
   approved?: boolean
-  /** A write needs such an approval, or a use of a standing grant. */
+  /** True if a write needs such an approval, or the use of a standing grant. */
   approvedWrites?: boolean
 }
 
 /**
- * Refuses an agent's write unless a run announced exactly this action: the log holds `tool_started`
- * under the request's key with the same digest, for the current attempt. Otherwise `UNJUDGED`, and
- * the incident gets a security event. People pass. A route without an action is closed to agents.
+ * Refuses an agent's write unless a run announced exactly this action: the log has `tool_started`
+ * under the request's key with the same digest, for the current attempt. Otherwise the response is
+ * `UNJUDGED`, and the incident gets a security event. People are not checked. A route without an
+ * action is closed to agents.
  */
 export function onlyJudged(db: Db, action: AgentAction | null): Middleware {
   return async (c, next) => {
@@ -129,7 +133,7 @@ async function readSentBody(c: Context): Promise<Record<string, unknown>> {
   }
 }
 
-/** Writes a security event to the first of the named incidents that exists. */
+/** Writes a security event to the first existing incident among those named. */
 async function recordUnjudged(db: Db, named: unknown[], path: string, tool: string): Promise<void> {
   for (const id of named) {
     if (typeof id !== 'string' || !/^inc_[0-9a-z]{26}$/.test(id) || !(await incidentById(db, id))) continue

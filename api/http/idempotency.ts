@@ -4,10 +4,10 @@ import { digestOf, sha256 } from '../../domain/digest.ts'
 import type { Middleware } from '../deps.ts'
 import { Problem } from './problem.ts'
 
-/** What an `Idempotency-Key` may be: visible ASCII. */
+/** The allowed form of `Idempotency-Key`: visible ASCII. */
 export const keyShape = /^[\x21-\x7e]{1,255}$/
 
-/** The caller's `Idempotency-Key`. Refuses a key that could not be stored unchanged. */
+/** Reads the `Idempotency-Key`. Refuses a key that could not be stored unchanged. */
 export function idempotencyKey(header: string): string {
   if (!keyShape.test(header)) {
     throw new Problem(422, 'BAD_IDEMPOTENCY_KEY', 'Idempotency-Key takes 1 to 255 visible ASCII characters.')
@@ -16,8 +16,8 @@ export function idempotencyKey(header: string): string {
 }
 
 /**
- * Digests under which a request's body may be stored: of its canonical form, without regard to the
- * order of keys, and of its text, as 0.2.0 stored it.
+ * Returns the digests under which a request's body may be stored: of its canonical form, and of its
+ * text, as version 0.2.0 stored it.
  */
 function digestsOf(text: string): [stored: string, older: string] {
   const older = sha256(text)
@@ -29,25 +29,30 @@ function digestsOf(text: string): [stored: string, older: string] {
 }
 
 /**
- * Does a POST with an `Idempotency-Key` once: the same body gets the stored answer, another a 422,
- * one that still runs a 409. After a 5xx or 429, which decide nothing, the key is released for a
- * retry, which finds what it opened.
+ * Carries out a POST with an `Idempotency-Key` once. A repetition with the same body gets the
+ * stored response, with another body a 422, and while the first one runs a 409. A 5xx or 429
+ * decides nothing, so the key is released for a retry. The retry finds what the first request
+ * opened.
  */
 export function idempotent(db: Db): Middleware {
   return async (c, next) => {
     const header = c.req.header('idempotency-key')
     if (header === undefined) return await next()
     const key = idempotencyKey(header)
-    // The query counts: `dry_run=true` changes what the request does.
+    // The query is part of the key, because `dry_run=true` changes what the request does.
     const route = `POST ${c.req.path}${new URL(c.req.url).search}`
     const place = { tokenId: c.get('principal').tokenId, route, key }
     const taken = await takeKey(db, place, digestsOf(await c.req.text()))
     if (taken.state === 'busy') {
-      const detail = 'A request with this Idempotency-Key is still under way.'
+      const detail = 'A request with this Idempotency-Key is still being processed.'
       throw new Problem(409, 'IN_PROGRESS', detail, { headers: { 'retry-after': '1' } })
     }
     if (taken.state === 'other_body') {
-      throw new Problem(422, 'IDEMPOTENCY_KEY_REUSED', 'This Idempotency-Key was already used with another body.')
+      throw new Problem(
+        422,
+        'IDEMPOTENCY_KEY_REUSED',
+        'This Idempotency-Key was already used with another request body.',
+      )
     }
     if (taken.state === 'stored') {
       const { status, response } = taken.answer

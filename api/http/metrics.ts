@@ -14,7 +14,10 @@ import {
 } from '../../safety/safety-metrics.ts'
 import { tools } from '../../tools/registry.ts'
 
-/** The metrics that every process answers alike: its version, and the counters of the log. */
+/**
+ * Adds the metrics that every process reports with the same values: its version, and the counters
+ * of the log.
+ */
 export function sharedMetrics(db: Db, registers: Registry[]): void {
   new Gauge({
     name: 'nightshift_build_info',
@@ -24,7 +27,7 @@ export function sharedMetrics(db: Db, registers: Registry[]): void {
   }).set({ version }, 1)
   new Counter({
     name: 'nightshift_database_connections_given_up_total',
-    help: 'Connections of this process that were closed because their statement would never have been answered, by what the server said about it.',
+    help: "Connections that this process closed because the server would never have answered the statement, by the server's last reply.",
     labelNames: ['reason'],
     registers,
     collect() {
@@ -35,7 +38,7 @@ export function sharedMetrics(db: Db, registers: Registry[]): void {
   safetyCounters(db, registers)
 }
 
-/** Gauges that read the database at each scrape. */
+/** Adds gauges that read the database at each scrape. */
 function addDatabaseGauges(db: Db, registers: Registry[]): void {
   new Gauge({
     name: 'nightshift_incidents_open',
@@ -45,7 +48,7 @@ function addDatabaseGauges(db: Db, registers: Registry[]): void {
     async collect() {
       this.reset()
       const counts = await openIncidentCounts(db)
-      // Types come from alerts.
+      // Limits the labels, because incident types come from alerts.
       const named = await namedOf(
         db,
         'type',
@@ -68,7 +71,7 @@ function addDatabaseGauges(db: Db, registers: Registry[]): void {
   })
   new Gauge({
     name: 'nightshift_model_slots',
-    help: 'Runs that ask the model now, and runs that wait because all slots of the model are taken.',
+    help: 'Runs with a request at the model, and runs that wait because all slots of the model are in use.',
     labelNames: ['state'],
     registers,
     async collect() {
@@ -86,7 +89,7 @@ function addDatabaseGauges(db: Db, registers: Registry[]): void {
   })
 }
 
-/** The metrics of one API process. */
+/** Builds the metrics of one API process. */
 export function createMetrics(db: Db) {
   const register = new Registry()
   const registers = [register]
@@ -96,29 +99,33 @@ export function createMetrics(db: Db) {
     new Counter({ name: `nightshift_${name}`, help, labelNames, registers })
   return {
     register,
-    alerts: counter('alerts_received_total', 'Alerts taken in.', ['source', 'outcome']),
-    refusedDecisions: counter('approval_decisions_refused_total', 'Decisions that changed nothing.', ['outcome']),
-    effects: counter('effects_total', 'Writes to the platform, by how they ended.', ['tool', 'status']),
+    alerts: counter('alerts_received_total', 'Alerts received.', ['source', 'outcome']),
+    refusedDecisions: counter(
+      'approval_decisions_refused_total',
+      'Decisions that were sent about approvals and changed nothing.',
+      ['outcome'],
+    ),
+    effects: counter('effects_total', 'Writes to the platform, by result.', ['tool', 'status']),
     deviceCalls: counter('device_calls_total', 'Calls to devices, by result.', ['capability', 'outcome']),
     deviceCallSeconds: new Histogram({
       name: 'nightshift_device_call_duration_seconds',
-      help: 'How long devices took to answer, repeats included.',
+      help: 'Duration of calls to devices, including retries.',
       labelNames: ['capability', 'outcome'],
       buckets: [0.005, 0.015, 0.05, 0.1, 0.3, 1, 3, 10, 30, 100],
       registers,
     }),
     sources: new Histogram({
       name: 'nightshift_source_read_duration_seconds',
-      help: 'How long reads of sources took, by source.',
+      help: 'Duration of reads from sources, by source.',
       labelNames: ['source'],
       buckets: [0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30],
       registers,
     }),
-    watchdog: counter('watchdog_escalations_total', 'Incidents that lost their run.', ['why']),
-    requests: counter('http_requests_total', 'Requests answered.', ['method', 'route', 'status']),
+    watchdog: counter('watchdog_escalations_total', 'Incidents whose run was lost.', ['why']),
+    requests: counter('http_requests_total', 'HTTP requests answered.', ['method', 'route', 'status']),
     requestSeconds: new Histogram({
       name: 'nightshift_http_request_duration_seconds',
-      help: 'How long answers took.',
+      help: 'Duration of HTTP requests.',
       labelNames: ['method', 'route'],
       buckets: [0.005, 0.02, 0.05, 0.1, 0.3, 1, 3, 10, 30],
       registers,
@@ -128,16 +135,16 @@ export function createMetrics(db: Db) {
 export type Metrics = ReturnType<typeof createMetrics>
 
 const batch = 1000
-/** What one scrape reads at most: the next one goes on from there. */
+/** The most batches that one scrape reads. The next scrape continues. */
 const batchesPerScrape = 20
 const toolNames: ReadonlySet<string> = new Set(tools.keys())
 /** Labels whose values come from outside. */
 const bounded = ['model', 'provider']
 
 /**
- * The log's counters. They are rows: each scrape of an API or worker first counts the rows that no
- * process counted, then answers what is stored. So every process answers the same, a restart loses
- * no count, and no row counts twice. They begin where the database was migrated to keep them.
+ * Adds the counters of the log, which are stored as rows. Each scrape of an API or worker first
+ * counts new rows, then reports the stored values. So every process reports the same, a restart
+ * loses no count, and no row counts twice. The counters begin with the migration that added them.
  */
 function safetyCounters(db: Db, registers: Registry[]): void {
   let reading: Promise<void> | null = null
@@ -155,7 +162,7 @@ function safetyCounters(db: Db, registers: Registry[]): void {
     }
     for (const counter of made.values()) counter.reset()
     for (const count of counts) {
-      // One that another version counts stays stored.
+      // Ignores a counter of another version, which stays stored.
       if (Object.hasOwn(safetyLabels, count.name)) made.get(count.name)?.inc(boundedLabels(count, named), count.value)
     }
   }
@@ -166,7 +173,7 @@ function safetyCounters(db: Db, registers: Registry[]): void {
       help,
       labelNames: [...safetyLabels[name]],
       registers,
-      // Every counter asks, and one reading serves them all.
+      // All counters share one read.
       async collect() {
         reading ??= catchUp().finally(() => {
           reading = null
@@ -188,7 +195,7 @@ function foldRows(rows: Parameters<Parameters<typeof foldCounters>[2]>[0], store
   return { increments, memory: { recovering: [...memory.recovering], models: [...memory.models] } }
 }
 
-/** A value without a series of its name counts as `other`. */
+/** Replaces a value that has no separate series with `other`. */
 function boundedLabels(count: CounterValue, named: ReadonlyMap<string, ReadonlySet<string>>): CounterValue['labels'] {
   const declared = safetyLabels[count.name as SafetyCounter]
   return Object.fromEntries(

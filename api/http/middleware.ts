@@ -9,7 +9,10 @@ import type { Context, Env, Middleware } from '../deps.ts'
 import type { Metrics } from './metrics.ts'
 import { answerProblem, Problem } from './problem.ts'
 
-/** Gives each request an id, the caller's if plain: in every answer, problem and log line. */
+/**
+ * Gives each request an id for its response, problem and log lines. Uses the caller's id if it is
+ * plain.
+ */
 export const requestId: Middleware = async (c, next) => {
   const given = c.req.header('x-request-id')
   const id = given && /^[A-Za-z0-9._-]{1,64}$/.test(given) ? given : randomUUID()
@@ -20,7 +23,7 @@ export const requestId: Middleware = async (c, next) => {
 
 const methods: ReadonlySet<string> = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'])
 
-/** Logs and counts each request: the route, never the query, which may quote a search. */
+/** Logs and counts each request by route. Never logs the query, which may contain a search text. */
 export function accessLog(log: Logger, metrics: Metrics): Middleware {
   return async (c, next) => {
     const beganAt = performance.now()
@@ -39,7 +42,8 @@ export function accessLog(log: Logger, metrics: Metrics): Middleware {
       by: c.get('principal')?.name,
     }
     if (c.res.status >= 500) log.error({ ...line, err: c.error }, 'request failed')
-    else if (isDataFlaw(c.error)) log.warn({ ...line, err: c.error }, 'PostgreSQL refused a value that no schema did')
+    else if (isDataFlaw(c.error))
+      log.warn({ ...line, err: c.error }, "PostgreSQL refused a value that the request's schema had accepted")
     else log.debug(line, 'request')
   }
 }
@@ -53,8 +57,8 @@ const headers = {
 }
 
 /**
- * Forbids framing and type guessing of answers, and caching unless the route allows it. A page sets
- * its own policy.
+ * Forbids framing, type guessing, and caching unless the route allows it. A page sets its own
+ * policy.
  */
 export const securityHeaders: Middleware = async (c, next) => {
   await next()
@@ -63,8 +67,8 @@ export const securityHeaders: Middleware = async (c, next) => {
 }
 
 /**
- * Refuses a path or query that is no percent-encoded UTF-8 or holds NUL, so that the database can
- * store it and every route reads it alike.
+ * Refuses a path or query that is not percent-encoded UTF-8 or contains NUL, so that the database
+ * can store it and every route reads it in the same way.
  */
 export const readableAddress: Middleware = async (c, next) => {
   const url = c.req.raw.url
@@ -92,7 +96,7 @@ function flawOf(text: string, part: 'path' | 'query'): Problem | null {
   return new Problem(400, 'NUL_CHARACTER', `The ${part} holds the character NUL (%00). Leave it out.`)
 }
 
-/** Refuses a repeated parameter: no operation takes one, and the valid value would be a guess. */
+/** Refuses a repeated parameter, because choosing one of its values would be a guess. */
 function repeated(path: string, query: string): Problem | null {
   if (!path.startsWith('/api/')) return null
   const names = [...new URLSearchParams(query).keys()]
@@ -105,8 +109,8 @@ function repeated(path: string, query: string): Problem | null {
 type Declared = { literal: Map<string, Set<string>>; patterns: TrieRouter<string> }
 
 /**
- * Knows each path's methods from the routes. An existing path answers other methods with 405 and
- * `Allow` (RFC 9110, 15.5.6).
+ * Reads the methods of each path from the routes. A path that exists responds to other methods with
+ * 405 and `Allow` (RFC 9110, 15.5.6).
  */
 export function declaredMethods(app: Hono<Env>) {
   let read: Declared | null = null
@@ -115,18 +119,20 @@ export function declaredMethods(app: Hono<Env>) {
     return read
   }
 
-  /** The literal path wins: `/config/effective` is no key of `/config/{key}`, for any method. */
+  /**
+   * Prefers the literal path: `/config/effective` is not a key of `/config/{key}`, for any method.
+   */
   const onlyDeclared: Middleware = async (c, next) => {
     const own = declared().literal.get(c.req.path)
     if (own && !own.has(c.req.method)) throw refuseMethod(c, own)
     await next()
   }
 
-  /** The problem for a request that no route answers: 405 or 404. */
+  /** Returns the problem for a request without a route: 405 or 404. */
   function noRoute(c: Context): Problem {
     const { literal, patterns } = declared()
     const own = literal.get(c.req.path) ?? withHead(patterns.match('ALL', c.req.path)[0].map(([method]) => method))
-    return own.size > 0 ? refuseMethod(c, own) : new Problem(404, 'NOT_FOUND', `There is nothing at ${c.req.path}.`)
+    return own.size > 0 ? refuseMethod(c, own) : new Problem(404, 'NOT_FOUND', `This API has no path ${c.req.path}.`)
   }
   return { onlyDeclared, noRoute }
 }
@@ -135,7 +141,7 @@ function readRoutes(app: Hono<Env>): Declared {
   const literal = new Map<string, Set<string>>()
   const patterns = new TrieRouter<string>()
   for (const { method, path } of app.routes) {
-    // ALL is middleware: no route answers every method.
+    // Skips ALL, which means middleware, not a route for every method.
     if (method === 'ALL') continue
     patterns.add('ALL', path, method)
     if (!/[:*]/.test(path)) literal.set(path, withHead([...(literal.get(path) ?? []), method]))
@@ -149,14 +155,14 @@ function withHead(methods: readonly string[]): Set<string> {
 
 function refuseMethod(c: Context, own: ReadonlySet<string>): Problem {
   const allow = [...own].sort().join(', ')
-  const detail = `${c.req.path} does not take ${c.req.method}. It takes ${allow}.`
+  const detail = `${c.req.path} does not support ${c.req.method}. Supported methods: ${allow}.`
   return new Problem(405, 'METHOD_NOT_ALLOWED', detail, { headers: { allow } })
 }
 
 const maxInventoryBytes = 48 * 1024 * 1024
 export const maxBodyBytes = 1024 * 1024
 
-/** Refuses a body of more bytes, whatever its length header says. `note` hears of it first. */
+/** Refuses a larger body, whatever its length header says. Calls `note` first. */
 export const limitBytes = (
   maxSize: number,
   note: (c: Context, problem: Problem) => Promise<void> = async () => {},
@@ -164,7 +170,7 @@ export const limitBytes = (
   bodyLimit({
     maxSize,
     async onError(c) {
-      const problem = new Problem(413, 'TOO_LARGE', `The body is larger than ${maxSize} bytes.`)
+      const problem = new Problem(413, 'TOO_LARGE', `The request body is larger than ${maxSize} bytes.`)
       await note(c, problem)
       return answerProblem(c, problem)
     },
@@ -173,8 +179,8 @@ const limitToMax = limitBytes(maxBodyBytes)
 const limitInventory = limitBytes(maxInventoryBytes)
 
 /**
- * An inventory of 100,000 resources is a file of about 20 MB; the door of alerts has its own limit.
- * Nothing else comes near.
+ * Limits the body of most routes. An inventory of 100,000 resources is a file of about 20 MB.
+ * Alerts have a separate limit.
  */
 export const limitBody: Middleware = (c, next) => {
   if (c.req.method === 'PUT' && /^\/api\/v1\/inventory(?:\/imports\/[^/]+)?$/.test(c.req.path))

@@ -6,7 +6,10 @@ import { listFaults } from '../../domain/schema-faults.ts'
 import { EffectRefused, type RefusalKind } from '../../effects/effect.ts'
 import type { Context, Hook } from '../deps.ts'
 
-/** A refusal as RFC 9457 has it: thrown anywhere below a route, and answered as it is. */
+/**
+ * A refusal by RFC 9457, which may be thrown anywhere below a route, and becomes the response
+ * unchanged.
+ */
 export class Problem extends Error {
   override name = 'Problem' as const
   readonly status: number
@@ -68,7 +71,7 @@ export function answerProblem(c: Context, problem: Problem): Response {
   })
 }
 
-/** The status of each kind of refusal in effects/. */
+/** The status for each kind of refusal in effects/. */
 const statuses: Record<RefusalKind, number> = {
   not_allowed: 403,
   not_found: 404,
@@ -90,7 +93,9 @@ function fromRefusal({ kind, code, message, fields, retryAfterSeconds: seconds }
 
 const statementTimedOut = '57014'
 
-/** Every error as a problem. An unexpected one is a 500 without details, which are in the log. */
+/**
+ * Converts every error to a problem. An unexpected error becomes a 500, and its details are logged.
+ */
 export function toProblem(error: unknown): Problem {
   if (error instanceof Problem) return error
   if (error instanceof EffectRefused) return fromRefusal(error)
@@ -101,27 +106,32 @@ export function toProblem(error: unknown): Problem {
   if (error instanceof IncidentNotFoundError) return new Problem(404, 'NOT_FOUND', `${error.message}.`)
   if (error instanceof HTTPException) {
     const code = error.status === 400 ? 'BAD_REQUEST' : `HTTP_${error.status}`
-    const detail = /malformed json/i.test(error.message) ? 'The body is not JSON.' : error.message || 'Refused.'
+    const detail = /malformed json/i.test(error.message) ? 'The request body is not JSON.' : error.message || 'Refused.'
     return new Problem(error.status, code, detail)
   }
   if ((error as { code?: unknown }).code === statementTimedOut) {
     const detail =
-      'The database ended this request, because one statement may take 20 s. Nothing was half done. Ask for less at once, or ask again when the database is less busy.'
+      'The database ended this request, because a statement took longer than 20 s. No change was stored. Request less data at once, or repeat the request when the database is less busy.'
     return new Problem(503, 'DATABASE_SLOW', detail, { headers: { 'retry-after': '5' } })
   }
   if (isTransient(error)) {
-    return new Problem(503, 'DATABASE_UNAVAILABLE', 'The database does not answer. Nothing was half done. Try again.', {
-      headers: { 'retry-after': '5' },
-    })
+    return new Problem(
+      503,
+      'DATABASE_UNAVAILABLE',
+      'The database does not answer. No part of a change was stored. Try again.',
+      {
+        headers: { 'retry-after': '5' },
+      },
+    )
   }
   if (isDataFlaw(error)) {
     const detail = 'The database cannot store or compare a value of this request. Check its numbers, times and texts.'
     return new Problem(422, 'INVALID', detail)
   }
-  return new Problem(500, 'INTERNAL', "An internal error occurred. The API's log says which.")
+  return new Problem(500, 'INTERNAL', "An internal error occurred. The API's log has the details.")
 }
 
-/** Answers a request that does not fit its schema: 422, naming the fields. */
+/** Refuses a request that does not fit its schema with 422, and names the fields. */
 export const invalidRequest: Hook = (result, c) => {
   if (result.success) return undefined
   const errors = listFaults(result.error).map(({ field, message }) => ({

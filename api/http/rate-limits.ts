@@ -6,16 +6,22 @@ import type { Principal } from '../../domain/permissions.ts'
 import { type Context, getCallerAddress } from '../deps.ts'
 import { Problem } from './problem.ts'
 
-/** Enough for a person with the wrong text, and a worker with an old token until somebody looks. */
+/**
+ * The limit of failed sign-ins, which allows for typing errors, and for a worker whose token has
+ * expired.
+ */
 export const failedAuthentications: RateLimit = { attempts: 20, seconds: 300 }
 
-/** One decision takes two. The time is short, because an approval may wait only ten minutes. */
+/**
+ * The limit of decisions, each of which takes two attempts. The period is short, because an
+ * approval may be valid for only ten minutes.
+ */
 const decisionAttempts: RateLimit = { attempts: 20, seconds: 60 }
 
 /**
- * Counts a wrong token or code, and answers the problem after too many from one network. Valid ones
- * are never counted or refused: behind a proxy all share one address, and one must not lock out the
- * others.
+ * Counts a wrong token or code. Returns a problem after too many from one network. Valid ones are
+ * never counted or refused, because behind a proxy all clients share one address, and one client
+ * must not lock out the others.
  */
 export async function afterFailure(db: Db, c: Context): Promise<Problem | null> {
   const network = networkOf(getCallerAddress(c))
@@ -31,19 +37,19 @@ export async function afterFailure(db: Db, c: Context): Promise<Problem | null> 
       address: getCallerAddress(c),
     })
   }
-  // Alertmanager drops an alert after a 429 and repeats it after a 503: with a new token in time,
-  // none is lost.
+  // Alertmanager drops an alert after a 429 and repeats it after a 503, so no alert is lost if a
+  // new token comes in time.
   const status = c.req.path.startsWith('/api/v1/ingest/') ? 503 : 429
   return tooMany(status, 'Too many invalid tokens came from this address.', counted.retryAfterSeconds)
 }
 
-/** Counts an attempt to mint or use a decision token, successful or not. */
+/** Counts an attempt to create or use a decision token, successful or not. */
 export async function limitDecisions(db: Db, c: Context, principal: Principal, approvalId: string): Promise<void> {
   const subject = `decision:${principal.operatorId ?? principal.tokenId}:${approvalId}`
   const counted = await countAttempt(db, subject, decisionAttempts)
   if (!counted.over) return
   if (counted.first) {
-    const detail = `More than ${decisionAttempts.attempts} tries to decide in ${decisionAttempts.seconds} seconds`
+    const detail = `More than ${decisionAttempts.attempts} attempts to decide in ${decisionAttempts.seconds} seconds`
     await recordAudit(db, {
       who: principal.name,
       what: 'security.too_many_attempts',
@@ -52,13 +58,20 @@ export async function limitDecisions(db: Db, c: Context, principal: Principal, a
       address: getCallerAddress(c),
     })
   }
-  throw tooMany(429, `${principal.name} tried too often to decide this.`, counted.retryAfterSeconds)
+  throw tooMany(
+    429,
+    `${principal.name} made too many attempts to decide about this approval.`,
+    counted.retryAfterSeconds,
+  )
 }
 
-/** A test leaves the house: enough to try out a template, too few to bother a receiver. */
+/**
+ * The limit of test messages, which leave the site: enough to try a template, too few to annoy a
+ * receiver.
+ */
 const webhookTests: RateLimit = { attempts: 10, seconds: 60 }
 
-/** Counts a test message to a webhook, by whom it may be sent. */
+/** Counts test messages to webhooks. */
 export async function limitWebhookTests(db: Db): Promise<void> {
   const counted = await countAttempt(db, 'webhook-test', webhookTests)
   if (!counted.over) return
@@ -71,7 +84,10 @@ function tooMany(status: 429 | 503, detail: string, seconds: number): Problem {
   return new Problem(status, 'TOO_MANY_ATTEMPTS', said, { headers: { 'retry-after': String(seconds) } })
 }
 
-/** The network of an address: an IPv6 address' /64, since its owner has 2^64 of them. */
+/**
+ * Returns the network of an address. For IPv6 this is the /64, because its owner has 2^64
+ * addresses.
+ */
 export function networkOf(address: string): string {
   const [, mapped] = /^::ffff:(\d+(?:\.\d+){3})$/i.exec(address) ?? []
   if (mapped) return mapped

@@ -1,12 +1,15 @@
 import { deleteCookie, getCookie, setCookie } from 'hono/cookie'
 import { type Context, getOwnOrigins } from '../deps.ts'
 
-/** With this prefix, browsers refuse a cookie that another host or a plain-http page set. */
+/**
+ * The name of the cookie. With this prefix, browsers refuse a cookie from another host or a
+ * plain-http page.
+ */
 const hardened = '__Host-nightshift'
 
 const plain = 'nightshift'
 
-/** Browsers accept `Secure` over https, and on the loopback address also over http. */
+/** Whether to set `Secure`. Browsers accept it over https and on the loopback address. */
 function isSecure(c: Context, publicUrl: string | null): boolean {
   const { hostname, host } = new URL(c.req.url)
   const loopback = hostname === 'localhost' || hostname === '[::1]' || /^127(\.\d+){3}$/.test(hostname)
@@ -17,7 +20,9 @@ export function sessionCookie(c: Context, publicUrl: string | null): string | nu
   return getCookie(c, isSecure(c, publicUrl) ? hardened : plain) ?? null
 }
 
-/** A cookie without an expiry: the server ends the session, or the browser when it closes. */
+/**
+ * Sets a cookie without an expiry. The server ends the session, or the browser does when it closes.
+ */
 export function setSessionCookie(c: Context, publicUrl: string | null, id: string): void {
   const secure = isSecure(c, publicUrl)
   setCookie(c, secure ? hardened : plain, id, { path: '/', httpOnly: true, sameSite: 'Strict', secure })

@@ -12,18 +12,18 @@ const listEndpoint = endpoint({
   path: '/alerts',
   permission: 'read',
   tag: 'alerts',
-  summary: 'Alerts as they were taken in, newest first',
+  summary: 'Alerts as they were received, newest first',
   description:
-    'A repeated alert is one entry with its `count`; `raw` is the whole of it after cleansing. `unmatched=true`: those for which no resource was found.',
+    'A repeated alert is one entry with its `count`; `raw` is the whole alert, without secrets. `unmatched=true`: only alerts for which no resource was found.',
   query: z.object({
     status: alertState.optional(),
     source: z.string().max(100).optional(),
     q: z.string().max(200).optional(),
-    /** `kind:id`, under any of its names. */
+    /** A resource as `kind:id`, with any of its names. */
     resource: z
       .string()
       .max(300)
-      .refine((text) => parseResourceKey(text) !== null, 'It takes kind:id, as node:web-1.')
+      .refine((text) => parseResourceKey(text) !== null, 'Write it as kind:id, such as node:web-1.')
       .optional(),
     unmatched: z.enum(['true', 'false']).optional(),
     ...pageQuery,
@@ -72,9 +72,9 @@ const unmappedEndpoint = endpoint({
   path: '/alerts/unmapped-labels',
   permission: 'read',
   tag: 'alerts',
-  summary: 'Labels that name known things, in alerts for which no resource was found',
+  summary: 'Labels with names of known resources, in alerts for which no resource was found',
   description:
-    'Of the newest 2,000 alerts of 30 days that would find nothing now. `rule` is what the setting `alert.resource_labels` takes, `command` what sets it.',
+    'Covers the newest 2,000 alerts of the last 30 days for which no resource would be found now. `rule` is a value for the setting `alert.resource_labels`; `command` sets this value.',
   answer: z.object({ items: z.array(unmappedLabel) }),
   example: {
     items: [

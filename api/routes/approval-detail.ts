@@ -21,7 +21,7 @@ import type { ApiDeps } from '../deps.ts'
 import { Problem } from '../http/problem.ts'
 import { dryRunJudge } from './judge.ts'
 
-/** An approval with everything that its card shows, on the page and without JavaScript. */
+/** Reads an approval with everything that its card shows, on the page and without JavaScript. */
 export async function readDetail(deps: ApiDeps, scope: Scope, found: Approval): Promise<ApprovalDetail> {
   const isPending = found.status === 'pending'
   const [evidence, incident, around, log, together, approvers, turns, deaths] = await Promise.all([
@@ -53,13 +53,13 @@ export async function readDetail(deps: ApiDeps, scope: Scope, found: Approval): 
   }
 }
 
-/** The same for the approval of this id, which may be none. */
+/** Queries the witnesses for the approval with this id, which may not exist. */
 export async function askForDecision(deps: ApiDeps, id: string): Promise<AskedWitnesses> {
   const [found] = await listApprovals(systemScope(deps.db), { id }, { before: null, limit: 1 })
   return found ? await askAgain(deps, found) : new Map()
 }
 
-/** What monitoring says now of the hosts that an approval's plan takes for dead. */
+/** Queries monitoring about the hosts that count as dead in an approval's plan. */
 async function askAgain(
   { db, askMonitoring }: Pick<ApiDeps, 'db' | 'askMonitoring'>,
   { dryRun }: Pick<Approval, 'dryRun'>,
@@ -78,7 +78,7 @@ function unheardAtOf(log: readonly IncidentEvent[], { requestedAt }: Approval): 
   return unheard?.at ?? null
 }
 
-/** The newest approval of each other call on its card, in the order of the calls. */
+/** Lists the newest approval of each other call on the same card, in the order of the calls. */
 async function listTogether(scope: Scope, { askedWith, callId }: Approval): Promise<Approval[]> {
   if (askedWith === null) return []
   const newestFirst = await listApprovals(scope, { askedWith }, { before: null, limit: 100 })
@@ -87,7 +87,10 @@ async function listTogether(scope: Scope, { askedWith, callId }: Approval): Prom
   return [...newest.values()].sort(byCall)
 }
 
-/** Later writes of the agent's answer that nobody is asked about, with the judge's word of now. */
+/**
+ * Lists later writes of the same model response that were not yet requested, with their policy
+ * decisions as of now.
+ */
 async function previewNextCalls(deps: ApiDeps, found: Approval, log: readonly IncidentEvent[]): Promise<NextCall[]> {
   const answer = log.findLast(
     (event) => event.kind === 'model_answered' && event.metadata.calls.some(({ id }) => id === found.callId),
@@ -115,7 +118,7 @@ async function previewNextCalls(deps: ApiDeps, found: Approval, log: readonly In
   return supposed
 }
 
-/** Null where judging takes too much: a card opens whatever stands behind it in the answer. */
+/** Returns null if judging takes too long, because a card must open in any case. */
 async function orTooMuch<T>(judged: Promise<T>): Promise<T | null> {
   try {
     return await judged
@@ -125,10 +128,14 @@ async function orTooMuch<T>(judged: Promise<T>): Promise<T | null> {
   }
 }
 
-/** Only marked tools of low and medium risk for one decider: all else is asked every time. */
+/**
+ * Returns why an approval cannot become a grant. Only tools that are marked as grantable, of low or
+ * medium risk and with one approver, can. Others need approval every time.
+ */
 export function refusalToGrant({ tool, risk, required }: Approval): string | null {
   const facts = toolFacts.get(tool)
-  if (!facts?.grantable) return `${tool} is not one of the tools that may be granted: it is asked about every time.`
-  if (!isGrantable({ ...facts, risk })) return `${tool} at ${risk} risk is asked about every time.`
-  return required > 1 ? 'What two people must agree on is asked about every time.' : null
+  if (!facts?.grantable) return `${tool} cannot get a standing grant: each call needs approval.`
+  if (!isGrantable({ ...facts, risk }))
+    return `${tool} at ${risk} risk cannot get a standing grant: each call needs approval.`
+  return required > 1 ? 'An action that two people must approve cannot get a standing grant.' : null
 }

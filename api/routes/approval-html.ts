@@ -43,7 +43,9 @@ button{font:inherit;min-height:44px;padding:.4rem 1.2rem;border:1px solid curren
 form{margin:0;padding:0 0 .6rem}fieldset{border:0;margin:0;padding:0;min-width:0}a{color:light-dark(#1f4e8c,#93bbf2)}
 img{max-width:100%;height:auto}.said{padding:.6rem .8rem;border:2px solid light-dark(#8a4b00,#f3bd66);border-radius:5px}`
 
-/** Allows the one style sheet by its hash: no other style and no script runs. */
+/**
+ * The content policy, which allows the one style sheet by its hash, no other style, and no script.
+ */
 export const plainPolicy = [
   "default-src 'none'",
   `style-src 'sha256-${createHash('sha256').update(style).digest('base64')}'`,
@@ -66,8 +68,8 @@ export function plainSignIn(id: string, message: string | null): Html {
 }
 
 /**
- * The card as on the page: what, how risky, its outcome, sections, dry run, exact arguments, what
- * comes next, until when, and the two decisions.
+ * Renders the card as on the page: action, risk, outcome, sections, dry run, exact arguments, next
+ * calls, expiry, and the two decisions.
  */
 export function plainApproval(
   approval: Approval &
@@ -100,7 +102,7 @@ ${decisionsHtml(approval)}${isOpen ? (reader.may ? formsHtml(approval, now) : ht
   )
 }
 
-/** What warns stands in a box; the reason has the rows that it rests on. */
+/** Renders a section. Warnings are in a box, and the reason lists its rows. */
 function sectionHtml(
   { name, title, sentences, warns }: CardSection,
   approval: Parameters<typeof evidenceHtml>[0],
@@ -120,13 +122,13 @@ function decisionsHtml({ decisions }: Approval): Html[] {
   )
 }
 
-/** Folded where the title says what they do. */
+/** Renders the arguments, folded if the title repeats them. */
 function argumentsHtml(approval: Approval): Html {
   if (isReadExactly(approval)) return exactHtml(approval.arguments)
   return html`<details><summary>${text(Object.keys(approval.arguments).join(', ') || 'none')}</summary>${exactHtml(approval.arguments)}</details>`
 }
 
-/** What the approved call has done so far. */
+/** Shows what the approved call has done so far. */
 function runHtml(run: CallRun | null): Html | '' {
   if (!run) return ''
   const steps = run.steps.map(
@@ -136,7 +138,7 @@ function runHtml(run: CallRun | null): Html | '' {
 ${run.output.length > 0 ? html`<pre dir="ltr">${text(run.output.join('\n'))}</pre>` : ''}${run.verification ? html`<p>${text(run.verification.text)}</p>` : ''}`
 }
 
-/** Other calls of the answer on this card: what they would do, their state, and their own pages. */
+/** Renders the other calls of the model's response on this card: effect, state, and their pages. */
 function togetherHtml({ together }: Pick<ApprovalDetail, 'together'>): Html | '' {
   if (together.length === 0) return ''
   const each = together.map(
@@ -148,7 +150,10 @@ ${argumentsHtml(other)}<p>${text(formatProof(other.dryRun.proof))}</p></li>`,
   return html`<h2>The same answer also asks</h2><ul>${each}</ul>`
 }
 
-/** A tick for each other call that this form decides too; a critical one has only its own page. */
+/**
+ * Renders a check box for each other call that this form can decide. A critical call is decided on
+ * its own page.
+ */
 function alsoHtml({ together }: Pick<ApprovalDetail, 'together'>, now: number): Html | '' {
   const open = together.filter(
     ({ status, risk, expiresAt }) => status === 'pending' && risk !== 'critical' && Date.parse(expiresAt) > now,
@@ -165,7 +170,7 @@ function nextHtml(next: NextCall[]): Html | '' {
   return html`<h2>${partTitles.next}</h2><ul>${next.map((call) => html`<li>${text(formatNextCall(call))}</li>`)}</ul>`
 }
 
-/** What became of it, once it is over. */
+/** Renders the outcome of an approval that has ended. */
 function settledHtml(approval: Approval, isOpen: boolean): Html | '' {
   const settled = formatApprovalEnd(approval)
   if (settled) return html`<p class="said"><b>${text(settled)}</b></p>`
@@ -202,7 +207,10 @@ ${proof === '' ? '' : html`<p>${text(`${proof}.`)}</p>`}
 ${plan.standing === null ? '' : html`<p>${text(formatStanding(plan.standing))}</p>`}`
 }
 
-/** What the dry run brought along: pictures, the first lines of texts, and what was not taken. */
+/**
+ * Renders the attachments of the dry run: pictures, the first lines of texts, and what was left
+ * out.
+ */
 function attachmentsHtml({ id, dryRun: { attachments = [], leftOut = [] } }: Approval): Html {
   const each = attachments.map((one) => {
     const path = pathOfAttachment(id, one)
@@ -216,7 +224,7 @@ function attachmentsHtml({ id, dryRun: { attachments = [], leftOut = [] } }: App
   return html`${each}${notes.length > 0 ? html`<div class="said"><ul>${notes}</ul></div>` : ''}`
 }
 
-/** A tick for each host that only a person can say is off. */
+/** Renders a check box for each host of which only a person can state that it is off. */
 function hostsHtml(deaths: readonly JudgedDeath[]): Html[] {
   return hostsToSay(deaths).map(
     (host) =>
@@ -254,15 +262,18 @@ ${body}</main></body></html>`
 }
 
 const odd = new RegExp(hiddenCharacter('\\u0000-\\u0008\\u000b-\\u001f'), 'gu')
-/** Blanks that look like a space and separate no words for a shell. */
+/** Blanks that look like a space but do not separate words in a shell. */
 const oddBlank = /[^\P{Zs} ]/gu
 
-/** Text from outside: names characters that reorder or hide. `html` escapes the markup. */
+/**
+ * Renders untrusted text. Characters that reorder or hide text are replaced with their names.
+ * `html` escapes the markup.
+ */
 function text(value: string): string {
   return value.replace(odd, nameOfCharacter)
 }
 
-/** Data exactly as it is. */
+/** Renders data exactly. */
 function exactHtml(value: unknown): Html {
   return html`<pre dir="ltr">${text(JSON.stringify(value, null, 2).replace(oddBlank, nameOfCharacter))}</pre>`
 }

@@ -20,8 +20,8 @@ import { signIn } from './session.ts'
 import { signpostId } from './signpost.ts'
 
 /**
- * An approval without JavaScript: for a phone's mail reader and a minimal browser. The rules of
- * every door: session, Origin, permission, a token for this one decision.
+ * An approval without JavaScript, for a phone's mail reader and a minimal browser. The usual rules
+ * apply: session, Origin, permission, and a token for this one decision.
  */
 export function plainApprovalRoutes(app: Hono<Env>, deps: ApiDeps): void {
   const { db, publicUrl } = deps
@@ -62,7 +62,7 @@ type Form = {
   category?: string
   reason?: string
   also: string[]
-  /** Hosts of which it was ticked that they are off. */
+  /** The hosts that were ticked as off. */
   hostIsOff: string[]
 }
 type Said = { text: string; status: number }
@@ -85,16 +85,20 @@ async function decideByForm(deps: ApiDeps, c: Context, id: string, principal: Pr
   const also = await idsOnCard(deps, id, form.also)
   if (also === null)
     return {
-      text: 'Nothing was decided. A ticked call is not on this card, or has its own page to decide it on.',
+      text: 'Nothing was decided. A ticked call is not on this card, or must be decided on its own page.',
       status: 422,
     }
-  // Its own call last: when the run goes on, the others have their answer.
+  // Decides the form's own call last, so that the other calls are decided when the run continues.
   for (const [recorded, each] of [...also, id].entries()) {
-    // The word that a host is off holds for this plan, and for none that is ticked beside it.
+    // Uses the statement that a host is off only for this plan, not for a plan that is ticked
+    // beside it.
     const own = each === id && form.decision === 'approve' && form.hostIsOff.length > 0
     const said = await decideOne(deps, c, each, principal, { ...verdict, ...(own && { hostIsOff: form.hostIsOff }) })
     if (said.status !== 200 && recorded > 0)
-      return { ...said, text: `${recorded} of ${also.length + 1} decisions are recorded. The next: ${said.text}` }
+      return {
+        ...said,
+        text: `${recorded} of ${also.length + 1} decisions are recorded. The next one is not: ${said.text}`,
+      }
     if (said.status !== 200 || each === id) return said
   }
   return { text: 'Choose what to do.', status: 422 }
@@ -102,7 +106,9 @@ async function decideByForm(deps: ApiDeps, c: Context, id: string, principal: Pr
 
 type Verdict = Pick<DecisionBody, 'decision' | 'reason' | 'category'> & Partial<Pick<DecisionBody, 'hostIsOff'>>
 
-/** The ticked calls, last first; null where one is not on this card, or critical. */
+/**
+ * Lists the ticked calls, the last first. Null if one of them is not on this card, or is critical.
+ */
 async function idsOnCard(deps: ApiDeps, id: string, also: readonly string[]): Promise<string[] | null> {
   if (also.length === 0) return []
   const scope = systemScope(deps.db)
@@ -140,7 +146,7 @@ async function decideOne(deps: ApiDeps, c: Context, id: string, principal: Princ
     await wake(deps, decided.incidentId)
   }
   return {
-    text: decided.outcome === 'recorded' ? 'Your decision is recorded.' : 'You had already decided so.',
+    text: decided.outcome === 'recorded' ? 'Your decision is recorded.' : 'You had already made this decision.',
     status: 200,
   }
 }
@@ -159,7 +165,8 @@ async function show(c: Context, deps: ApiDeps, id: string, principal: Principal,
 
 function answerHtml(c: Context, page: ReturnType<typeof plainApproval>, status: number) {
   c.header('content-security-policy', plainPolicy)
-  // Under `no-referrer` a browser would call the origin of this page's own form null.
+  // Sets `same-origin`, because with `no-referrer` a browser would send a null origin from this
+  // page's form.
   c.header('referrer-policy', 'same-origin')
   return c.html(page, status as 200)
 }
@@ -170,10 +177,10 @@ function idOf(c: Context): string {
   return id
 }
 
-/** A form as browsers send it, and nothing else. */
+/** Reads the form of a browser, and accepts nothing else. */
 async function formOf(c: Context): Promise<Form> {
   requireMediaType(c, ['application/x-www-form-urlencoded'])
-  // U+0000 is in no reason that a person typed.
+  // Removes U+0000, which no person types in a reason.
   const sent = new URLSearchParams((await c.req.text()).replaceAll('%00', '').replaceAll('\0', ''))
   return {
     ...Object.fromEntries(sent),

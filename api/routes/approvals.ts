@@ -32,24 +32,26 @@ import { dryRunJudge } from './judge.ts'
 const params = z.object({ id: z.string().max(100) })
 const tag = 'approvals'
 
-// A day, and the hour that a change of the clock may add.
+// The longest time of "not now": a day, and the hour that a clock change may add.
 const maxAgainMs = 25 * 3_600_000
 
-/** "Not now" is a denial with an end: a time to come, within a day. */
+/**
+ * Refuses an invalid time of "not now", which is a denial with an end: a future time within a day.
+ */
 function refuseBadMoment(decided: Decision, at: string, now: string): void {
   const inMs = Date.parse(at) - Date.parse(now)
   const message =
     decided !== 'deny'
-      ? 'belongs to a denial'
+      ? 'is only allowed in a denial'
       : inMs <= 0 || inMs > maxAgainMs
-        ? 'takes a time to come, within a day'
+        ? 'must be a time within the next 24 hours'
         : null
   if (message === null) return
   const errors = [{ in: 'body', field: 'askAgainAt', message }]
   throw new Problem(422, 'INVALID', `askAgainAt: ${message}.`, { fields: { errors } })
 }
 
-/** The row is what counts: a run that is not woken reads it within a minute. */
+/** Milliseconds to notify a run. A run that is not notified reads the row within a minute. */
 const wakeWithinMs = 2_000
 
 const listApprovalsEndpoint = endpoint({
@@ -57,7 +59,7 @@ const listApprovalsEndpoint = endpoint({
   path: '/approvals',
   permission: 'read',
   tag,
-  summary: 'What the agent asks of people, newest first',
+  summary: 'Approvals that the agent requested, newest first',
   query: z.object({
     status: approvalStatus.optional(),
     incident: z.string().max(100).optional(),
@@ -78,15 +80,15 @@ const getApprovalEndpoint = endpoint({
   path: '/approvals/{id}',
   permission: 'read',
   tag,
-  summary: 'What exactly is asked, why, and what would happen',
+  summary: 'One approval: the exact action, the reason, and the dry run',
   description:
-    '`evidence` are rows of the log: `#e-<seq>` on the page of the incident. `grantRefused` says why approving it cannot be made a standing grant; null when it can. `replacedBy` is the approval of the same call that was asked again. `run` is what the approved call has done so far, step by step. `together` are the other approvals of its card: calls of the same answer that were asked about with it, each with its own token and decision. `next` are the calls that the same answer proposes after this one and nobody is asked about yet. `schema` is what the arguments may be.',
+    '`evidence` are rows of the log: `#e-<seq>` on the page of the incident. `grantRefused` says why approving it cannot be made a standing grant; null when it can. `replacedBy` is the newer approval of the same call. `run` is what the approved call has done so far, step by step. `together` are the other approvals of the same card: calls of the same model answer, each with its own token and decision. `next` are later calls of the same answer for which no approval is requested yet. `schema` is the schema of the arguments.',
   params,
   answer: approvalDetail,
   example: {
     ...approvalExample,
     evidence: [{ seq: 7, what: 'look', tool: 'get_host', about: [], found: '{"id": "host-osl-2", "state": "dead"}' }],
-    grantRefused: 'execute_migration is not one of the tools that may be granted: it is asked about every time.',
+    grantRefused: 'execute_migration cannot get a standing grant: each call needs approval.',
     replaces: null,
     replacedBy: null,
   },
@@ -103,7 +105,7 @@ const mintTokenEndpoint = endpoint({
   tag,
   summary: 'Mints a decision token',
   description:
-    'For the signed-in person, this one approval and the decision as it stands here, with its reason, category, arguments and grant; good once, stored as a hash. Shown by another person, or for another approval or decision, it is spent. With `purpose` `temporal` it is for a Signal or Update at Temporal and carries the verdict alone. The plain token is in this answer and nowhere else, so no answer is stored under an `Idempotency-Key`.',
+    'The token is valid for the signed-in person, this approval and exactly this decision, with its reason, category, arguments and grant. The token works once and is stored as a hash. The token becomes invalid if another person sends it, or if it is sent for another approval or decision. With `purpose` `temporal` the token is for a Signal or Update at Temporal and contains only the verdict. Only this response contains the plain token, so no response is stored under an `Idempotency-Key`.',
   params,
   body: mintingBody,
   bodyExample: { decision: 'approve', reason: 'the host is dead' },
@@ -138,7 +140,7 @@ const decideEndpoint = endpoint({
   tag,
   summary: 'Approves or denies',
   description:
-    'Who decides is whom the token was minted for, and nobody else can send it; what is decided is what it was minted for, word for word. The same decision again is answered the same; a contrary one is a 409. The agent reads why something was denied: a denial may have a `category`, with `askAgainAt` (within a day) it ends then and the incident is investigated afresh, and without words it is recorded as "no reason given". An approval with `args` supersedes this one (`schema` of the approval says what they may be; a 422 names each that does not fit): the changed call is judged and dry-run like any other and asked again with your vote. With `grant` the very same action may run again so many times without asking, for tools that allow it.',
+    'Only the person for whom the token was minted can send it, and only with the decision for which it was minted. The same decision again gets the same response; a contrary decision gets 409. The agent reads the reason of a denial. A denial may have a `category`; with `askAgainAt` (within a day) the incident is investigated again at that time. A denial without a reason is recorded as "no reason given". An approval with `args` replaces this approval: the changed call gets a policy decision, a dry run and a new approval with your vote. `schema` of the approval is the schema of `args`; a 422 names each wrong argument. With `grant` the same action may run again that many times without approval, if the tool allows it.',
   params,
   body: decisionBody.extend({ token: z.string().min(1).max(200) }),
   bodyExample: { decision: 'approve', token: '…43 characters…', reason: null },
@@ -157,7 +159,7 @@ const decideEndpoint = endpoint({
     const asked = body.decision === 'approve' ? await askForDecision(deps, id) : undefined
     const request = { ...body, approvalId: id, incidentId: null, caller, via, ...(asked && { asked }) }
     if (body.askAgainAt) refuseBadMoment(body.decision, body.askAgainAt, await databaseTime(deps.db))
-    // A foreign token is refused as that, whatever stands beside it.
+    // Refuses a foreign token as foreign, whatever else was sent.
     if ((body.args || body.grant) && (await isTokenFor(deps.db, request))) {
       if (body.args) await refuseBadEdit(deps, id, body.decision, { args: body.args, who: caller })
       if (body.grant) await refuseBadGrant(scope, id, body.decision, body.args !== null)
@@ -182,7 +184,7 @@ const extendEndpoint = endpoint({
   tag,
   summary: 'Gives a pending approval 15 more minutes',
   description:
-    'For a person who may decide it; as often as needed, but never beyond four hours after it was asked (409). The run that waits for it waits on. Leaves a row in the log and one in the audit.',
+    'The caller must be a person who may decide the approval. The extension can be repeated until the deadline is four hours after the request (then 409). The run keeps waiting. The log and the audit each get a row.',
   params,
   answer: z.object({ approvalId: z.string(), expiresAt: z.string() }),
   example: { approvalId, expiresAt: '2026-11-21T03:01:02.000000Z' },
@@ -207,12 +209,13 @@ async function refuseBadGrant(scope: Scope, id: string, decided: 'approve' | 'de
   const refused = refusalToGrant(await requireApproval(scope, id))
   if (refused) throw new Problem(422, 'NOT_GRANTABLE', refused)
   if (decided === 'deny') throw new Problem(422, 'NOT_GRANTABLE', 'A denial cannot carry a grant.')
-  if (edits) throw new Problem(422, 'NOT_GRANTABLE', 'Changed arguments are asked about again. Give the grant then.')
+  if (edits)
+    throw new Problem(422, 'NOT_GRANTABLE', 'Changed arguments need a new approval. Give the grant with that approval.')
 }
 
 /**
- * An edit that the judge would refuse is refused before anything changes: the person reads why, not
- * the agent.
+ * Refuses an edit that the judge would refuse, before anything changes, so that the person sees the
+ * reason.
  */
 async function refuseBadEdit(
   deps: ApiDeps,
@@ -229,7 +232,7 @@ async function refuseBadEdit(
     throw new Problem(
       422,
       'EDIT_REFUSED',
-      'A person asked for exactly this call. Deny it, and ask for the changed one.',
+      'A person requested exactly this call. Deny this approval, and request the changed call.',
     )
   const ruling = await dryRunJudge(deps, incident, { tool: found.tool, args, callId: found.callId }, who)
   if (ruling.verdict === 'refuse') {

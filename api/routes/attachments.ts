@@ -6,18 +6,21 @@ import { notFound } from '../http/problem.ts'
 
 const types: Record<Attachment['kind'], string> = { text: 'text/plain; charset=utf-8', png: 'image/png' }
 
-/** Nothing in it loads, runs or is part of this site, also where a browser shows it by itself. */
+/**
+ * The content policy for attachments: they load and run nothing and do not belong to this site,
+ * even when shown alone.
+ */
 const policy = "default-src 'none'; sandbox; frame-ancestors 'none'"
 
-/** What a dry run brought along, to those who may read its approval. */
+/** Serves the attachments of a dry run to people who may read its approval. */
 export const attachmentRoutes = endpoint({
   method: 'get',
   path: '/approvals/{id}/attachments/{digest}',
   permission: 'read',
   tag: 'approvals',
-  summary: 'A text or a picture that the dry run of an approval brought along',
+  summary: 'A text or a picture from the dry run of an approval',
   description:
-    'By the digest that the approval names in `dryRun.attachments`; one that this approval does not name is a 404. The bytes were written out by Nightshift and never change.',
+    'The digest must be listed in `dryRun.attachments` of the approval; any other digest gets 404. Nightshift wrote the bytes, which never change.',
   params: z.object({
     id: z.string().max(100),
     digest: z.string().regex(/^[0-9a-f]{64}$/, 'is not a SHA-256 digest in hexadecimal'),
@@ -43,7 +46,7 @@ export const attachmentRoutes = endpoint({
   },
 })
 
-/** Plain letters, with the ending of what it is. */
+/** Makes a file name of plain letters, with the right ending. */
 function toFileName({ name, kind }: Attachment): string {
   const plain = name.replace(/\.(?:png|txt)$/i, '').replace(/[^A-Za-z0-9_-]+/g, '-')
   return `${plain.replace(/^-+|-+$/g, '') || 'attachment'}.${kind === 'png' ? 'png' : 'txt'}`

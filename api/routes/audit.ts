@@ -14,7 +14,7 @@ const choicesEndpoint = endpoint({
   path: '/audit/choices',
   permission: 'audit',
   tag,
-  summary: 'Who did something of late, and what was done: what the audit may be filtered by',
+  summary: 'Recent people and actions, as values for the filters of the audit',
   answer: z.object({ who: z.array(z.string()), what: z.array(z.string()) }),
   example: { who: ['admin', 'anna'], what: ['approval.approved', 'config.changed'] },
   run: ({ scope }) => auditChoices(scope),
@@ -29,7 +29,7 @@ export const auditRoutes = [
     tag,
     summary: 'Who did what, newest first',
     description:
-      'Decisions, configuration, tokens, people, what people did to incidents, sign-ins that were made and refused, and what looked like an attack. `what` is a word (`token.revoked`) or its first part (`token`). Values of settings are left out.',
+      'Decisions, configuration, tokens, people, actions of people on incidents, accepted and refused sign-ins, and possible attacks. `what` is a code (`token.revoked`) or its first part (`token`). Values of settings are left out.',
     query: z.object({
       who: z.string().min(1).max(100).optional(),
       what: z

@@ -24,7 +24,7 @@ export const capabilityGapRoutes = [
     path: '/capability-gaps',
     permission: 'read',
     tag,
-    summary: 'What investigations lacked, newest first',
+    summary: 'Tools that investigations lacked, newest first',
     query: z.object({
       category: category.optional(),
       incident: z.string().optional(),
@@ -44,7 +44,7 @@ export const capabilityGapRoutes = [
     path: '/capability-gaps',
     permission: 'record',
     tag,
-    summary: 'Reports something that an incident would have needed',
+    summary: 'Reports a tool that an investigation lacked',
     body: z.strictObject({ incident_id: z.string(), category, description: z.string().min(3).max(1000) }),
     bodyExample: { incident_id: incidentId, category: 'remediation', description: example.description },
     answer: capabilityGap,

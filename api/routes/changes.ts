@@ -33,7 +33,7 @@ const resourceKeyText = z
   .max(160)
   .regex(
     new RegExp(`^(${inventoryKind.options.join('|')}):[A-Za-z0-9][A-Za-z0-9._:@-]{0,127}$`),
-    `is kind:id, as node:web-1, with a kind of ${inventoryKind.options.join(', ')}`,
+    `must be kind:id, such as node:web-1, with a kind of ${inventoryKind.options.join(', ')}`,
   )
 
 const cursorShape = new RegExp(`^(${storedMoment}) (chg_[0-9a-z]{26})$`)
@@ -43,8 +43,8 @@ const listEndpoint = endpoint({
   path: '/changes',
   permission: 'read',
   tag,
-  summary: 'Changes by their moment, newest first',
-  description: '`unmatched=true`: those for which no resource was found; `why` says what was tried.',
+  summary: 'Changes by their time, newest first',
+  description: '`unmatched=true`: only changes for which no resource was found; `why` says what was tried.',
   query: z.object({
     resource: resourceKeyText.optional(),
     source: z.enum(changeSources).optional(),
@@ -76,15 +76,16 @@ const window = z
   .refine((text) => {
     const seconds = parseDuration(text)
     return seconds !== null && seconds >= minWindowSeconds && seconds <= maxWindowSeconds
-  }, 'is a duration from 1m to 30d, as 6h')
+  }, 'must be a duration from 1m to 30d, such as 6h')
 
 const nearEndpoint = endpoint({
   method: 'get',
   path: '/inventory/resources/{kind}/{id}/changes',
   permission: 'read',
   tag,
-  summary: 'Changes of a resource and of what it runs on or depends on, newest first',
-  description: '`steps` says how far away the changed thing is. At most 50; `found` counts all of the window.',
+  summary: 'Changes of a resource and of the resources that it runs on or depends on, newest first',
+  description:
+    '`steps` is the distance to the changed resource, in relations. At most 50 changes; `found` counts all changes in the window.',
   params,
   query: z.object({ window: window.default('7d') }),
   answer: z.object({ items: z.array(nearChange), found: z.number().int() }),
@@ -96,7 +97,7 @@ const nearEndpoint = endpoint({
   },
 })
 
-/** Rows that are looked at for a summary of 2 kB. */
+/** The most rows for a summary of 2 kB. */
 const maxSummarized = 30
 
 const summaryEndpoint = endpoint({
@@ -104,9 +105,8 @@ const summaryEndpoint = endpoint({
   path: '/inventory/resources/{kind}/{id}/changes/summary',
   permission: 'read',
   tag,
-  summary: 'The same in 2 kB at most, as a model reads it',
-  description:
-    'With `incident`, the window ends with the beginning of that incident, and what came after it is there as well.',
+  summary: 'Changes of a resource in 2 kB at most, as the model reads them',
+  description: 'With `incident`, the window ends at the beginning of that incident; later changes are listed too.',
   params,
   query: z.object({
     window: window.default('6h'),
@@ -136,10 +136,10 @@ const summaryEndpoint = endpoint({
       changes.map((change) => summarizeChange(change, from)),
       (kept) => ({
         ...head,
-        // Newest first.
+        // The newest changes come first.
         changes: kept,
         ...(found > kept.length && { notShown: found - kept.length }),
-        ...(isSilent && { note: 'no change was ever reported here: this says nothing about what was changed' }),
+        ...(isSilent && { note: 'no sender has reported changes here, so unknown changes are possible' }),
       }),
     ) as typeof head & { changes: Record<string, unknown>[] }
   },
@@ -151,5 +151,5 @@ function before(iso: string, text: string): string {
 
 export const path = '/api/v1/ingest/change'
 
-/** Deployments and changes, as a list and near a resource. */
+/** Routes for deployments and other changes: as a list, and near a resource. */
 export const changeRoutes = [listEndpoint, nearEndpoint, summaryEndpoint]

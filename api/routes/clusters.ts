@@ -11,7 +11,9 @@ import type { ApiDeps } from '../deps.ts'
 import { endpoint } from '../http/endpoint.ts'
 import { notFound, Problem } from '../http/problem.ts'
 
-/** A cluster as its source reads it now: for the pages of clusters, nodes and workloads. */
+/**
+ * Routes for the pages of clusters, nodes and workloads, with what the cluster's source reads now.
+ */
 
 const tag = 'clusters'
 const params = z.object({ kind: resourceKind, id: z.string().min(1).max(128) })
@@ -19,8 +21,8 @@ const params = z.object({ kind: resourceKind, id: z.string().min(1).max(128) })
 type Read<T> = (source: Source, resource: ResourceRef & { name: string }) => Promise<T | null>
 
 /**
- * Asks the resource's cluster; 404 where none has it, 424 with a word for why the cluster gave no
- * answer.
+ * Reads from the resource's cluster. 404 if no cluster has the resource, 424 with a code if the
+ * cluster does not respond.
  */
 async function askCluster<T>({ db }: ApiDeps, { kind, id }: ResourceRef, read: Read<T>): Promise<T> {
   const [known] = await clusterSourcesOf(db, { kind, id })
@@ -35,7 +37,7 @@ async function askCluster<T>({ db }: ApiDeps, { kind, id }: ResourceRef, read: R
   }
 }
 
-/** A node that is a machine of the registry is found under the id of that. */
+/** Replaces the id of a node that is also a machine of the registry with the machine's id. */
 async function withKnownNodes({ db }: ApiDeps, now: ClusterNow): Promise<ClusterNow> {
   const own = resourceKey(ref('node', `${now.source}:`))
   const names = now.unwell.flatMap(({ kind, resource }) =>
@@ -55,9 +57,9 @@ const nowEndpoint = endpoint({
   path: '/resources/{kind}/{id}/cluster',
   permission: 'read',
   tag,
-  summary: 'A cluster, a node of it or a workload, as the source of the cluster reads it now',
+  summary: "The current state of a cluster, a node of a cluster or a workload, read from the cluster's source",
   description:
-    'Conditions, pods by state, how containers ended, rollouts with what each changed, events folded, and what is not well. 424 with a word for why the cluster gave no answer.',
+    'Conditions, pods by state, container terminations, rollouts with their changes, grouped events, and faults. 424 with a code if the cluster did not answer.',
   params,
   answer: clusterNow,
   example: {
@@ -99,7 +101,7 @@ const logEndpoint = endpoint({
   tag,
   summary: 'The newest lines of a pod of a workload',
   description:
-    'Up to 500 lines, without secrets. Without `pod` the one that is worst off, without `container` its worst; `previous`: of the container before it restarted. Each reading is in the audit log.',
+    'Up to 500 lines, without secrets. Without `pod` the least healthy pod, without `container` its least healthy container. `previous`: the container before its restart. The audit has a row for each read.',
   params,
   query: z.object({
     pod: z.string().min(1).max(253).optional(),

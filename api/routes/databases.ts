@@ -31,26 +31,26 @@ import { answerEffect } from './effects.ts'
 import { incidentId } from './examples.ts'
 
 /**
- * A database server now, and its four writes: what one would do, the write, and whether it kept its
- * promise.
+ * Routes for a database server: its present state, and its four writes with dry run, write and
+ * verification.
  */
 
 const tag = 'databases'
 const params = z.object({ name: sourceName })
 
-/** What a write is about, as a query and as a body say it. */
+/** The subject of a write, as in a query and in a body. */
 type About = { pid?: number | undefined; began?: string | undefined; slot?: string | undefined }
 
-/** The body of each write: exactly what that write takes. */
+/** Returns the schema for the body of a write, with exactly its fields. */
 const bodyOf = (write: DatabaseWrite) => z.strictObject({ ...databaseWriteArguments[write].shape, ...directBody })
 
-/** The same in an address, where a number is a text. */
+/** Returns the schema for the query of a write, in which a number is text. */
 const queryOf = (write: DatabaseWrite) => {
   const { shape } = databaseWriteArguments[write]
   return z.object({ ...shape, ...('pid' in shape && { pid: z.coerce.number().int().min(1).max(4_294_967_295) }) })
 }
 
-/** Throws a Problem for what the write does not take. */
+/** Converts fields to a write. Throws a Problem for fields that the write does not have. */
 function toAct(write: DatabaseWrite, { pid, began, slot }: About): DatabaseAct {
   const given = {
     ...(pid !== undefined && { pid }),
@@ -67,7 +67,7 @@ const identityOf = (name: string, { write: _, ...rest }: DatabaseAct) => ({ data
 const summaries: Record<DatabaseWrite, string> = {
   cancel_query: 'Cancels the query that a session runs',
   terminate_session: 'Ends a session; its transaction is rolled back',
-  drop_replication_slot: 'Drops a replication slot that nobody uses',
+  drop_replication_slot: 'Drops an inactive replication slot',
   start_replica: 'Starts a replica that was stopped',
 }
 
@@ -83,13 +83,13 @@ const stateEndpoint = endpoint({
   path: '/databases/{name}',
   permission: 'read',
   tag,
-  summary: 'A server of databases as its own source reads it now',
+  summary: 'The current state of a database server, read from its source',
   description:
-    'Role, connections, who blocks whom, long transactions, replication; `samples` are one a minute since this API process began, two hours at most. 424 with a word for why the server gave no answer.',
+    'Role, connections, blocking sessions, long transactions, replication. `samples` has one sample a minute since this API process started, two hours at most. 424 with a code if the server did not answer.',
   params,
   answer: databaseState.extend({
     samples: z.array(databaseSample),
-    /** An admin allowed statements that a model wrote: they may read rows of its tables. */
+    /** True if an admin allowed statements of a model, which may read rows of the tables. */
     allowsStatements: z.boolean(),
   }),
   example: {
@@ -125,9 +125,9 @@ function preparationEndpoint(write: DatabaseWrite) {
     path: `/databases/{name}/${write}/preparation`,
     permission: 'act_on_platform',
     tag,
-    summary: `${summaries[write]}: what it would do, as the server shows it now`,
+    summary: `${summaries[write]}: dry run against the current state of the server`,
     description:
-      'Nothing is changed. `stateFingerprint` is the `If-Match` of the POST. 409 where it cannot be done, with the statement that helps where a right is missing.',
+      'Nothing is changed. `stateFingerprint` is the `If-Match` of the POST. 409 if the write is not possible; if a right is missing, the response has the GRANT statement.',
     params,
     query: queryOf(write),
     answer: z.object({
@@ -141,7 +141,7 @@ function preparationEndpoint(write: DatabaseWrite) {
       targets: [{ kind: 'database', id: 'pg-1' }],
       identity: { database: 'pg-1', ...examples[write] },
       stateFingerprint: '5d41402abc4b2a76b9719d911017c592',
-      asks: { risk: 'medium', why: 'what changes a database is asked every time' },
+      asks: { risk: 'medium', why: 'every write to a database requires approval' },
       dryRun: { possible: true, summary: `${summaries[write]} on pg-1`, details: {} },
     },
     problems: [404, 409],
@@ -155,8 +155,8 @@ function observationEndpoint(write: DatabaseWrite) {
     path: `/databases/{name}/${write}/observation`,
     permission: 'act_on_platform',
     tag,
-    summary: `${summaries[write]}: whether it did, as the server shows it now`,
-    description: '`key` is that of the write: a query is compared with the one that was cancelled.',
+    summary: `${summaries[write]}: check of the result against the current state of the server`,
+    description: '`key` is the key of the write: a query is compared with the cancelled one.',
     params,
     query: queryOf(write).extend({ key: z.string().regex(keyShape).max(400).optional() }),
     answer: z.object({ holds: z.boolean().nullable(), observed: z.string() }),
@@ -175,7 +175,7 @@ function writeEndpoint(write: DatabaseWrite) {
     tag,
     summary: `${summaries[write]}, once per \`Idempotency-Key\``,
     description:
-      '`If-Match` is the `stateFingerprint` of the preparation that was decided on: another session, query or slot is a 412. Agents need an approval that their run has used up.',
+      '`If-Match` is the `stateFingerprint` of the dry run that was approved: 412 if it is now another session, query or slot. An agent needs an approval that its run has used.',
     params,
     headers: z.object({ 'if-match': z.string().max(120).optional() }),
     body: bodyOf(write),

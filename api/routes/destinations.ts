@@ -62,7 +62,7 @@ const example: ListedDestination = {
 
 function toListed(destination: Destination): ListedDestination {
   const { secrets, ...rest } = destination
-  const address = isReadable(destination) ? shownAddressOf(destination) : 'cannot be read: set it again'
+  const address = isReadable(destination) ? shownAddressOf(destination) : 'cannot be read: set the destination again'
   const set = Object.keys(secrets).sort() as ListedDestination['secrets']
   return { ...rest, options: { ...rest.options }, secrets: set, address }
 }
@@ -78,8 +78,8 @@ const listEndpoint = endpoint({
   path: '/destinations',
   permission: 'read_config',
   tag,
-  summary: 'Destinations by name: where messages go beside webhooks, Slack and browsers',
-  description: 'Of secrets, addresses that are credentials among them, it is shown only which are set.',
+  summary: 'Destinations by name: where messages go, besides webhooks, Slack and browsers',
+  description: 'For secrets, including secret addresses, the response shows only whether they are set.',
   answer: pageOf(listedDestination),
   example: { items: [example], nextCursor: null },
   async run({ scope }) {
@@ -109,7 +109,7 @@ const putEndpoint = endpoint({
   tag,
   summary: 'Adds a destination, or changes the one of that name',
   description:
-    'Kinds: `webhook`, `pagerduty` (Events API V2), `teams` (a webhook of Workflows), `email` (SMTP). What is not said of `secrets` stays; 422 `SECRET_ASKED` where there is none yet, or it would be sent to another place. A part of `route` that is null takes everything; `wakes` says whether what pages wakes somebody there, and is null where the kind says it: `pagerduty` and `webhook` of the template `generic` do.',
+    'Kinds: `webhook`, `pagerduty` (Events API V2), `teams` (a webhook of Workflows), `email` (SMTP). Secrets that are left out stay as they are; 422 `SECRET_ASKED` if no secret is stored yet, or if the secret would be sent to another address. A field of `route` that is null accepts everything. `wakes` says whether a page to this destination wakes somebody; null means the default of its kind: true for `pagerduty` and for `webhook` with the template `generic`.',
   params,
   body: destinationPut,
   bodyExample: {
@@ -132,7 +132,7 @@ const putEndpoint = endpoint({
       if (!(error instanceof SecretAsked)) throw error
       const field = `secrets.${error.secret}`
       const message = error.isElsewhere
-        ? 'was given for another place: send it again, or null for none'
+        ? 'was set for another address: send it again, or null for none'
         : `is missing: send ${examples[error.secret] ?? 'it'}`
       throw new Problem(422, 'SECRET_ASKED', `${field} ${message}.`, {
         fields: { errors: [{ in: 'body', field, message }] },
@@ -152,7 +152,7 @@ const removeEndpoint = endpoint({
   path: '/destinations/{name}/remove',
   permission: 'write_config',
   tag,
-  summary: 'Removes a destination; what waits for it is dropped, and its deliveries stay with their incidents',
+  summary: 'Removes a destination; waiting messages are dropped, and sent messages stay listed with their incidents',
   params,
   answer: z.object({ removed: z.string() }),
   example: { removed: 'ops-mail' },
@@ -169,9 +169,9 @@ const testEndpoint = endpoint({
   path: '/destinations/{name}/test',
   permission: 'write_config',
   tag,
-  summary: 'Sends a test message to a destination, and says what the receiver did',
+  summary: "Sends a test message to a destination, and reports the receiver's response",
   description:
-    'Once, without a retry, whatever its route says and also where it is switched off. It wakes nobody: PagerDuty gets an alert of severity `info`, which ends at once. Ten a minute, with those to webhooks.',
+    'The message is sent once, without a retry, regardless of the route and even if the destination is switched off. It wakes nobody: PagerDuty gets an alert of severity `info` that ends at once. At most ten tests a minute, including tests of webhooks.',
   params,
   answer: webhookTest,
   example: { outcome: 'sent', status: 250, detail: 'the receiver answered 250', said: '250 Accepted' },
@@ -198,7 +198,7 @@ const deliveriesEndpoint = endpoint({
   permission: 'read_config',
   tag,
   summary: 'Every attempt to deliver to a destination, newest first',
-  description: 'Also of a name that is no destination any more.',
+  description: 'The name may be that of a removed destination.',
   params,
   query: z.object({ limit: pageQuery.limit, cursor: numberCursor }),
   answer: pageOf(destinationDelivery),

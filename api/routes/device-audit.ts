@@ -15,15 +15,14 @@ import { incidentId } from './examples.ts'
 
 const tag = 'devices'
 const hash = '9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08'
-/** Both sides of an audit, in pages: rows' words on calls to a device, and its journal's. */
+/** Both sides of an audit, in pages: rows about calls to a device, and the device's journal. */
 export const deviceAuditRoutes = [
   endpoint({
     method: 'get',
     path: '/devices/{id}/audit',
     permission: 'audit',
     tag,
-    summary:
-      'All calls to a device with the hashes that rows have of them, newest first: to be held against its journal',
+    summary: 'All calls to a device with their hashes from the log, newest first, to compare with its journal',
     params: deviceParams,
     query: z.object({
       limit: z.coerce.number().int().min(1).max(1_000).default(1_000),
@@ -55,8 +54,9 @@ export const deviceAuditRoutes = [
     path: '/devices/{id}/journal',
     permission: 'audit',
     tag,
-    summary: 'Asks a device for the chain of its journal, without what its entries say',
-    description: 'From an entry on, as many as the device tells at once. `first` is the oldest that it still has.',
+    summary: "Reads the hash chain of a device's journal, without the content of entries",
+    description:
+      'The page starts at an entry, and has as many entries as the device sends at once. `first` is the oldest entry that the device still has.',
     params: deviceParams,
     query: z.object({ cursor: z.coerce.number().int().nonnegative().max(Number.MAX_SAFE_INTEGER).default(0) }),
     answer: pageOf(journalEntry).extend({ first: z.number().int(), last: z.number().int() }),
@@ -90,6 +90,6 @@ async function journalOf(deps: ApiDeps, device: DeviceRow, after: number) {
     return await readJournal(wayTo(mesh, device), after, mesh.keys.signing)
   } catch (error) {
     if (!(error instanceof HttpError) && !(error instanceof InvalidDeviceResponseError)) throw error
-    throw new Problem(424, 'device_unreachable', `${device.id} gave no answer: ${error.message}`)
+    throw new Problem(424, 'device_unreachable', `${device.id} did not answer: ${error.message}`)
   }
 }

@@ -51,7 +51,7 @@ const body = z.strictObject({
   capability: knownCapability,
   args: z.record(z.string(), z.unknown()),
   rehearse: z.boolean().optional(),
-  /** The tool whose call this is, where it is not the device tool of the capability. */
+  /** The tool of the call, if it is not the device tool of the capability. */
   tool: z.string().max(60).optional(),
   reason: z.string().max(500).optional(),
 })
@@ -61,9 +61,9 @@ const callDeviceEndpoint = endpoint({
   path: '/devices/{id}/calls',
   permission: 'act_on_platform',
   tag,
-  summary: 'Asks the device of a resource for one thing',
+  summary: 'Calls one tool of the device of a resource',
   description:
-    'The id is that of a node, host or VM, or of a device. An agent is heard only for an announced call, and a write of its run only with the approval it used up: the device grant is minted from that. People have no grants to give here: what the device does not do unasked it answers with `approval_required`.',
+    'The id is that of a node, host, VM or device. An agent may only make a call that its run announced, and a write only with the approval that its run has used; the device grant is minted from that approval. A person has no grant: if the device needs one, it answers `approval_required`.',
   params,
   headers: z.object({ 'if-match': z.string().max(100).optional() }),
   body,
@@ -82,7 +82,7 @@ const callDeviceEndpoint = endpoint({
   problems: [404, 412, 424, 429, 502, 504],
   agent: {
     tools: 'the device tool of its capability, or `search_logs`',
-    // A rehearsal is part of a preparation, and reads its call from rows.
+    // Names no tool for a dry run, which is part of a preparation and reads its call from rows.
     tool: (sent) => (sent.rehearse === true ? null : toolOf(sent)),
     identity: async ({ id }, sent) => identityOf(id ?? '', sent),
     approvedWrites: true,
@@ -92,7 +92,11 @@ const callDeviceEndpoint = endpoint({
     const spec = specOf(asked.capability)
     const input = readInput(spec, asked.args)
     if (isSecretive(input)) {
-      throw new Problem(422, 'SECRET_IN_ARGUMENTS', 'The arguments hold a secret. Name it; never write its value.')
+      throw new Problem(
+        422,
+        'SECRET_IN_ARGUMENTS',
+        'The arguments contain a secret value. Send the name of the secret instead.',
+      )
     }
     const executor = await requireExecutor(deps.db, id)
     const mapped = mapCall(executor, spec, input)
@@ -112,8 +116,8 @@ const preparationEndpoint = endpoint({
   path: '/devices/{id}/preparation',
   permission: 'act_on_platform',
   tag,
-  summary: 'What a proposed call would do: its rehearsal, and the state it rests on',
-  description: 'The call is read from the log by its step key; nothing of the device changes.',
+  summary: 'The dry run of a proposed call, and the state on which the call depends',
+  description: 'The call is read from the log by its step key. Nothing on the device changes.',
   params,
   query: stepKey,
   answer: z.object({
@@ -153,9 +157,9 @@ const observationEndpoint = endpoint({
   path: '/devices/{id}/observation',
   permission: 'act_on_platform',
   tag,
-  summary: 'Whether what an announced write promised is true now',
+  summary: 'Whether the postcondition of an announced write is true now',
   description:
-    '`holds` is null where nothing was promised: it ran, and nothing that could be looked at proves that it worked.',
+    '`holds` is null if the write has no postcondition: the write ran, and no check can prove that it worked.',
   params,
   query: stepKey,
   answer: z.object({ holds: z.boolean().nullable(), observed: z.string() }),
@@ -167,7 +171,7 @@ const observationEndpoint = endpoint({
   },
 })
 
-/** The tool that stands behind a request; null where none asks for that. */
+/** Finds the tool behind a request. Null if no tool makes such a request. */
 function toolOf(sent: Record<string, unknown>): string | null {
   const known = knownCapability.safeParse(sent.capability)
   if (!known.success) return null
@@ -175,7 +179,7 @@ function toolOf(sent: Record<string, unknown>): string | null {
   return sent.tool === undefined || sent.tool === name ? name : sent.tool === calledBy ? calledBy : null
 }
 
-/** Exactly what the tool's own arguments are: the judge digested those. */
+/** Returns exactly the arguments of the tool, for which the judge computed the digest. */
 function identityOf(id: string, sent: Record<string, unknown>): Record<string, unknown> | null {
   const tool = tools.get(toolOf(sent) ?? '')
   if (!tool || typeof sent.args !== 'object') return null
@@ -185,12 +189,12 @@ function identityOf(id: string, sent: Record<string, unknown>): Record<string, u
   return identity
 }
 
-/** The reason of a write is for people, and no part of what is done. */
+/** A placeholder for the reason of a write, which is for people and does not change the action. */
 const unsaid = 'no part of it'
 
 /**
- * A read or rehearsal: the device makes sure that it changes nothing, and may answer that it needs
- * approval.
+ * Carries out a read or dry run. The device ensures that nothing changes, and may respond that the
+ * call needs approval.
  */
 async function askRead(
   deps: ApiDeps,
@@ -217,7 +221,10 @@ async function askRead(
   return spec.readsLog && judged ? await toReading(deps, executor, mapped, judged, output) : output
 }
 
-/** A model reads templates of a log; its digest keeps the whole, as a source's. */
+/**
+ * Summarizes a log as templates for a model. The complete text is stored under its digest, like a
+ * source's.
+ */
 async function toReading(
   deps: ApiDeps,
   { device }: Executor,
@@ -246,7 +253,7 @@ async function toReading(
   }
 }
 
-/** The answer to a write on a device: a failure carries the device's own word as its code. */
+/** Returns the response to a write on a device. A failure has the device's own code. */
 function answerDeviceEffect(effect: WriteRecord): Record<string, unknown> {
   const { key, status, detail, result } = effect
   if (status === 'failed' && typeof result.error === 'string') {
@@ -257,5 +264,5 @@ function answerDeviceEffect(effect: WriteRecord): Record<string, unknown> {
   return answerEffect(effect)
 }
 
-/** What devices are asked: only what a run announced, or what a person looks at. */
+/** Routes for requests to devices: only calls that a run announced, or reads by a person. */
 export const deviceCallRoutes = [callDeviceEndpoint, preparationEndpoint, observationEndpoint]

@@ -55,7 +55,7 @@ const listDevicesEndpoint = endpoint({
   path: '/devices',
   permission: 'read',
   tag,
-  summary: 'All devices, with what each has and how it was last',
+  summary: 'All devices, with their capabilities and last known health',
   answer: pageOf(listedDevice),
   example: { items: [example], nextCursor: null },
   async run({ scope }) {
@@ -83,9 +83,9 @@ const setDeviceEndpoint = endpoint({
   path: '/devices/{id}',
   permission: 'manage_devices',
   tag,
-  summary: 'Makes a device known, or changes what it may be asked',
+  summary: 'Adds a device, or changes its settings',
   description:
-    'A changed device gets a new manifest, which it has to fetch (`nightshift mesh agent refresh`). One that was revoked never comes back under its name. Names in `toolsAllowed` that no tool has are passed over and told in the log.',
+    'A changed device gets a new manifest, which it must fetch (`nightshift mesh agent refresh`). The name of a revoked device cannot be used again. Unknown names in `toolsAllowed` are ignored, and the log of the API names them.',
   params: deviceParams,
   body: deviceBody,
   bodyExample: {
@@ -106,14 +106,14 @@ const setDeviceEndpoint = endpoint({
       const { reason, resource, ...settings } = body
       if (before) await setDevice(trx, id, settings)
       else {
-        // Where no platform says what there is, a device makes its own node.
+        // Adds a node for the device on a site without a platform.
         if (!deps.platform && !(await executableNamed(trx, resource?.id ?? id)))
           await addNodeOfDevice(trx, resource?.id ?? id, body.url)
         await addDevice(trx, { id, resource: await freeResource(trx, id, resource), ...settings })
       }
       const made = (await deviceById(trx, id)) as DeviceRow
       if (before?.enrolledAt) await renewManifest(trx, mesh, made)
-      // Its agent listens from now on: a connection that it still holds ends.
+      // If its agent listens from now on, a connection that it still has ends.
       if (before && made.url !== null) await forbidConnection(trx, id)
       await recordAudit(trx, {
         who: principal.name,
@@ -132,15 +132,16 @@ const enrolDeviceEndpoint = endpoint({
   permission: 'manage_devices',
   tag,
   summary: 'Mints the one-time token that enrols a device',
-  description: 'Good for 15 minutes and once; it voids those before it. Shown here and nowhere else.',
+  description:
+    'The token works once, within 15 minutes, and makes earlier tokens of the device invalid. Only this response contains the token.',
   params: deviceParams,
   answer: z.object({
     device: z.string(),
     token: z.string(),
     expiresAt: z.string(),
-    /** The address of this API for people, where it knows it. */
+    /** The address of this API for people, if it is known. */
     url: z.string().nullable(),
-    /** SHA-256 of the authority behind its certificate, where that is one of the site's own. */
+    /** SHA-256 of the authority that signed its certificate, if it is the site's own authority. */
     caSha256: z.string().nullable(),
   }),
   example: {
@@ -172,7 +173,7 @@ const revokeDeviceEndpoint = endpoint({
   path: '/devices/{id}/revoke',
   permission: 'manage_devices',
   tag,
-  summary: 'Ends a device for good: it is asked nothing more, and fetches nothing more',
+  summary: 'Revokes a device for good: it gets no more calls and no more manifests',
   params: deviceParams,
   body: z.strictObject({ reason: z.string().max(500).trim().nullable().default(null) }),
   bodyExample: { reason: 'stolen' },
@@ -183,7 +184,7 @@ const revokeDeviceEndpoint = endpoint({
     await requireDevice(deps, id)
     const revoked = await deps.db.transaction().execute(async (trx) => {
       const ended = await revokeDevice(trx, id)
-      const detail = ['Asked nothing more', reason].filter(Boolean).join(': ')
+      const detail = ['Gets no more calls', reason].filter(Boolean).join(': ')
       if (ended) await recordAudit(trx, { who: principal.name, what: 'device.revoked', subject: id, detail })
       return ended
     })
@@ -196,7 +197,7 @@ const askHealthEndpoint = endpoint({
   path: '/devices/{id}/health',
   permission: 'act_on_platform',
   tag,
-  summary: 'Asks a device how it is, now',
+  summary: 'Checks the health of a device now',
   params: deviceParams,
   answer: listedDevice,
   example,
@@ -247,7 +248,9 @@ const listDeviceCallsEndpoint = endpoint({
   },
 })
 
-/** What a new device stands for: known to the inventory, and without another device. */
+/**
+ * Finds the resource of a new device, which has to be in the inventory and have no other device.
+ */
 async function freeResource(trx: Trx, id: string, given: DeviceBody['resource']) {
   const named = await executableNamed(trx, given?.id ?? id)
   if (!named || (given && given.kind !== named.kind)) {
@@ -258,7 +261,12 @@ async function freeResource(trx: Trx, id: string, given: DeviceBody['resource'])
     )
   }
   const same = named.id === id ? null : await executableNamed(trx, id)
-  if (same) throw new Problem(409, 'NAME_TAKEN', `${id} is a ${same.kind}. A device of that name would belong to it.`)
+  if (same)
+    throw new Problem(
+      409,
+      'NAME_TAKEN',
+      `${id} is a ${same.kind}, and a device of that name would belong to this ${same.kind}.`,
+    )
   const { kind } = named
   const other = await deviceOf(trx, named)
   if (other) throw new Problem(409, 'RESOURCE_TAKEN', `${kind} ${named.id} has a device already: ${other.id}.`)

@@ -10,8 +10,8 @@ export const effectRoutes = endpoint({
   path: '/effects/{key}',
   permission: 'read',
   tag: 'platform',
-  summary: 'What became of a write',
-  description: '404 means that it was never accepted: nothing happened.',
+  summary: 'The result of a write',
+  description: '404 means that the write was never accepted: nothing happened.',
   params: z.object({ key: z.string().min(1).max(400) }),
   answer: z.object({
     key: z.string(),
@@ -34,15 +34,18 @@ export const effectRoutes = endpoint({
   },
 })
 
-/** The answer to a write: done, or a problem that says why not, or by which key to ask. */
+/**
+ * Returns the response to a write that is done. Otherwise throws a problem with the reason, or with
+ * the key for further queries.
+ */
 export function answerEffect(effect: WriteRecord): { detail: string; key: string } & Record<string, unknown> {
   const { key, status, detail } = effect
-  // Which job it was is noted for those who look later; who asked for it knows.
+  // Leaves out the job, which is recorded for later reads and which the caller knows.
   const { job: _, ...result } = effect.result
   if (status === 'done') return { detail, ...result, key }
   const fields = { key, result }
   if (status === 'failed') throw new Problem(502, 'EFFECT_FAILED', detail, { fields })
-  const text = 'The result is not known yet: ask for its key.'
+  const text = 'The result is not known yet. Query this key again later.'
   throw new Problem(504, status === 'running' ? 'EFFECT_RUNNING' : 'EFFECT_INDETERMINATE', text, { fields })
 }
 

@@ -16,14 +16,14 @@ import { Problem } from '../http/problem.ts'
 import { afterFailure } from '../http/rate-limits.ts'
 
 const shown = z.strictObject({
-  token: z.string().regex(/^nst_[\w-]{43}$/, 'is no token of an enrolment'),
-  /** Public half of the key that an agent which calls out made for itself. */
+  token: z.string().regex(/^nst_[\w-]{43}$/, 'is not an enrolment token'),
+  /** The public half of the key that a connecting agent made. */
   agent_key: z.string().max(200).optional(),
 })
 
 /**
- * Doors for devices, which have no API token: enrolment by a one-time token, and the next manifest
- * by the enrolment's secret. What they hand out is signed for one device.
+ * Routes for devices, which have no API token: enrolment with a one-time token, and the next
+ * manifest with the secret from the enrolment. Responses are signed for one device.
  */
 export function enrolmentRoutes(app: Hono<Env>, deps: ApiDeps): void {
   const { db } = deps
@@ -43,20 +43,25 @@ export function enrolmentRoutes(app: Hono<Env>, deps: ApiDeps): void {
         who: device.id,
         what: 'device.enrolled',
         subject: device.id,
-        detail: `Enrolled, ${agentKey === null ? 'to be called' : 'to call out'}, manifest ${manifest.id}`,
+        detail: `Enrolled, ${agentKey === null ? 'listens for calls' : 'calls out'}, manifest ${manifest.id}`,
         address: callerOf(c),
       })
       return { device: device.id, root_public_key: publicHalf(mesh.keys.root), manifest, refresh_token: refresh }
     })
-    if (!enrolled) throw await refusal(deps, c, 'this token enrols no device: it is unknown, used or too old')
+    if (!enrolled) throw await refusal(deps, c, 'The token for enrolment is unknown, used or expired')
     return c.json(enrolled, 201)
   })
 
-  // Public: who enrols holds it against the digest that came with its token.
+  // Needs no sign-in, because an agent that enrols compares the authority with the digest in its
+  // token.
   app.get('/mesh/authority', (c) => {
     const { authority } = requireMesh(deps)
     if (authority === undefined)
-      throw new Problem(404, 'NOT_FOUND', 'This API has no authority of its own: MESH_PUBLIC_CA_FILE is not set.')
+      throw new Problem(
+        404,
+        'NOT_FOUND',
+        'MESH_PUBLIC_CA_FILE is not set, so this API has no certificate authority to send.',
+      )
     c.header('content-type', 'application/x-pem-file')
     return c.body(authority)
   })
@@ -65,21 +70,24 @@ export function enrolmentRoutes(app: Hono<Env>, deps: ApiDeps): void {
     const mesh = requireMesh(deps)
     const { token } = await read(c)
     const device = await deviceByRefresh(db, token)
-    if (!device) throw await refusal(deps, c, 'no device has this token: it is unknown, replaced or revoked')
+    if (!device) throw await refusal(deps, c, 'The token of the device is unknown, replaced or revoked')
     return c.json({ device: device.id, manifest: await currentManifest(deps, mesh, device) })
   })
 }
 
-/** An agent enrols the way its device was made known; the token stays good where it does not. */
+/**
+ * Requires that an agent enrols in the way for which its device was added. Otherwise it is refused,
+ * and the token stays valid.
+ */
 function requireThatWay({ id, url }: DeviceRow, agentKey: string | null): void {
   if (agentKey !== null && readPublicKey(agentKey) === null)
-    throw new Problem(422, 'INVALID', 'agent_key is no ed25519 public key (base64 of its SPKI).')
+    throw new Problem(422, 'INVALID', 'agent_key is not an ed25519 public key (base64 of its SPKI).')
   if (url === null && agentKey === null) {
-    const detail = `${id} calls out. Run "nightshift agent --connect URL --token …" there. (To have it listen, give it an address: "nightshift mesh enroll ${id} --address URL".)`
+    const detail = `The agent of ${id} must call out. Run "nightshift agent --connect URL --token …" on the device. (To let it listen instead, set an address: "nightshift mesh enroll ${id} --address URL".)`
     throw new Problem(409, 'CALLS_OUT', detail)
   }
   if (url !== null && agentKey !== null) {
-    const detail = `${id} has an address, so its agent listens. Run "nightshift mesh agent enroll" there. (To call out: "nightshift mesh enroll ${id} --calls-out".)`
+    const detail = `${id} has an address, so its agent must listen. Run "nightshift mesh agent enroll" on the device. (To let it call out instead: "nightshift mesh enroll ${id} --calls-out".)`
     throw new Problem(409, 'LISTENS', detail)
   }
 }
@@ -90,7 +98,7 @@ async function read(c: Context) {
   return parsed.data
 }
 
-/** Writes the refusal into the audit until there are too many. The token itself is not written. */
+/** Records the refusal in the audit unless there were too many, without the token. */
 async function refusal({ db }: ApiDeps, c: Context, detail: string): Promise<Problem> {
   const flood = await afterFailure(db, c)
   if (flood) return flood
@@ -98,21 +106,21 @@ async function refusal({ db }: ApiDeps, c: Context, detail: string): Promise<Pro
     who: 'unknown',
     what: 'security.enrolment_refused',
     subject: 'mesh',
-    detail: `Showed ${detail}`,
+    detail,
     address: callerOf(c),
   })
-  return new Problem(403, 'ENROLMENT_REFUSED', `This is ${detail}. Ask for a new one: nightshift mesh enroll.`)
+  return new Problem(403, 'ENROLMENT_REFUSED', `${detail}. Create a new token: nightshift mesh enroll.`)
 }
 
 /**
- * TLS, or plain HTTP where no third party can listen: this machine, or a private network such as
- * WireGuard's.
+ * The address of a device: TLS, or plain HTTP where no third party can listen, which is this
+ * machine, or a private network such as WireGuard's.
  */
 const deviceUrl = z
   .url({ protocol: /^https?$/ })
   .max(500)
   .refine((text) => {
-    // Asked even where it is no URL at all.
+    // Accepts text that is not a URL here, because this check also runs for it.
     if (!URL.canParse(text)) return true
     const url = new URL(text)
     if (url.username || url.password || url.search || url.hash) return false
@@ -120,11 +128,14 @@ const deviceUrl = z
     return ['loopback', 'private'].includes(kindOfAddress(url.hostname))
   }, 'must be https, or http to an address of this machine or a private network, and nothing but scheme, host, port and path')
 
-/** What an admin sets of a device. */
+/** Settings of a device, which an admin makes. */
 export const deviceBody = z.strictObject({
-  /** Left out when it is made: the node, host or VM of the same name. */
+  /**
+   * The resource of the device. If absent for a new device, the node, host or VM with the same
+   * name.
+   */
   resource: executable.optional(),
-  /** Null: its agent calls out. */
+  /** The address of the agent. Null if the agent connects to the API. */
   url: deviceUrl.nullable(),
   urlEnv: z
     .string()
@@ -166,7 +177,7 @@ export const deviceExample: Device = {
   revokedAt: null,
 }
 
-/** A device as it is answered: without its manifest, which is its own. */
+/** Converts a device for a response, without its manifest and key. */
 export function shownDevice({ manifest: _, agentKey: __, ...device }: DeviceRow): Device {
   return device
 }

@@ -15,7 +15,7 @@ export const erasureRoutes = [
     path: '/operators/{name}/erasure',
     permission: 'manage_operators',
     tag,
-    summary: 'What the erasure of a person would change, by table, and what is in its way',
+    summary: 'What the erasure of a person would change, by table, and what prevents it',
     params,
     answer: erasure,
     example: { pseudonym: null, rows, refusal: null },
@@ -33,7 +33,7 @@ export const erasureRoutes = [
     tag,
     summary: "Erases a person's data (GDPR, article 17), for good",
     description:
-      'The name and the ids at providers become a pseudonym, what they wrote becomes `[erased]`, and their tokens, sessions and browsers end. A row of a chain keeps its hash and gets a tombstone, so that `verify` still holds. Nothing brings it back but a backup from before. Refused for the last admin, for oneself, and while an incident of theirs is open or held. `confirm` repeats the name.',
+      'The name and the ids at providers become a pseudonym, texts of the person become `[erased]`, and their tokens, sessions and browsers end. A row of a hash chain keeps its hash and gets a tombstone, so `verify` still succeeds. Only an earlier backup can restore the data. Refused for the last admin, for the caller, and while an incident of the person is open or held. `confirm` repeats the name.',
     params,
     body: z.strictObject({ confirm: z.string().max(64) }),
     bodyExample: { confirm: 'anna' },

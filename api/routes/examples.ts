@@ -4,7 +4,7 @@ import type { Incident } from '../../domain/incident.ts'
 import type { Proposal } from '../../domain/placement.ts'
 import type { NodeState } from '../../domain/platform.ts'
 
-/** Examples of the OpenAPI document: one night at one shard. */
+/** Examples for the OpenAPI document: one night at one shard. */
 
 export const incidentId = 'inc_01kam3x0q2v8d5t7w9y1b3c5e7'
 export const approvalId = 'apr_01kam3z4h6j8k0m2n4p6q8r0s2'

@@ -42,9 +42,9 @@ const expectEndpoint = endpoint({
   path: '/incidents/{id}/expected',
   permission: 'manage_incident',
   tag,
-  summary: 'Marks what fires as expected, until a date',
+  summary: 'Marks an alert as expected until a date',
   description:
-    'The incident ends as `expected`. What its resource looks like now is stored: the next occurrence takes one look by code, ends `expected` where nothing differs, and goes the normal way otherwise. `alert` covers this alert, `resource` all that fires on it, `type` all incidents of the type.',
+    'The incident ends as `expected`. The current state of its resource is stored. When the alert fires again, code reads that state: if nothing differs, the incident ends as `expected`; otherwise the incident is handled normally. `alert` covers this alert, `resource` all alerts on the resource, `type` all incidents of the type.',
   params: incidentParams,
   body: z.strictObject({
     subject: expectationSubject.default('alert'),
@@ -71,12 +71,12 @@ const expectEndpoint = endpoint({
     const about = await subjectOf(deps, incident, subject)
     const state = incident.resource
       ? await readResourceState(scope, deps, incident.resource)
-      : { health: 'nominal', observed: 'it has no resource that could be looked at', fields: {} }
+      : { health: 'nominal', observed: 'the incident has no resource whose state can be read', fields: {} }
     if (state.health === 'unknown') {
       throw new Problem(
         409,
         'UNREADABLE',
-        `Later looks would have nothing to compare with: ${state.observed}. Try again when it can be read.`,
+        `The state of the resource cannot be read, so later states could not be compared: ${state.observed}. Try again when it can be read.`,
       )
     }
     const stored = { ...state, severity: incident.severity, resource: incident.resource }
@@ -93,7 +93,7 @@ const listExpectationsEndpoint = endpoint({
   path: '/expectations',
   permission: 'read',
   tag,
-  summary: 'What is marked as expected: marks in force first',
+  summary: 'Marks of expected alerts, marks in force first',
   query: z.object({ limit: z.coerce.number().int().min(1).max(200).default(100) }),
   answer: pageOf(expectation),
   example: { items: [example], nextCursor: null },
@@ -108,7 +108,7 @@ const endExpectationEndpoint = endpoint({
   path: '/expectations/{id}/end',
   permission: 'manage_incident',
   tag,
-  summary: 'Takes a mark back: what fires from now on goes the normal way',
+  summary: 'Ends a mark: its alerts are handled normally from now on',
   params: z.object({ id: z.string().regex(/^exp_[0-9a-z]{26}$/) }),
   answer: expectation,
   example: { ...example, inForce: false },
@@ -124,7 +124,7 @@ const endExpectationEndpoint = endpoint({
 function requireAhead(until: string): void {
   const aheadMs = Date.parse(until) - Date.now()
   if (aheadMs > 0 && aheadMs <= maxDays * 86_400_000) return
-  throw new Problem(422, 'UNTIL_OUT_OF_RANGE', `\`until\` must lie ahead, and at most ${maxDays} days.`)
+  throw new Problem(422, 'UNTIL_OUT_OF_RANGE', `\`until\` must be in the future, at most ${maxDays} days.`)
 }
 
 async function subjectOf(

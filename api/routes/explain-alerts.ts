@@ -7,7 +7,7 @@ import { endpoint } from '../http/endpoint.ts'
 import { Problem } from '../http/problem.ts'
 import { siteWords, unparsable } from './ingest.ts'
 
-/** A stored body of an alert source, as text. */
+/** A stored body of an alert sender, as text. */
 const explainedBody = z.strictObject({
   dialect: z.enum(Object.keys(dialects) as [string, ...string[]]),
   body: z.string().min(1).max(1_000_000),
@@ -28,7 +28,7 @@ const explainExample: ExplainedAlert = {
   becomes: 'opens',
   incidentId: null,
   groupKey: null,
-  notes: ['no known severity: a warning by default'],
+  notes: ['no known severity, so warning by default'],
 }
 
 export const explainRoutes = endpoint({
@@ -36,9 +36,9 @@ export const explainRoutes = endpoint({
   path: '/alerts/explain',
   permission: 'read',
   tag: 'alerts',
-  summary: 'What would become of a body, with nothing stored',
+  summary: 'What Nightshift would do with the alerts of a request; nothing is stored',
   description:
-    'Type, severity, title and resource of each alert in it, with the labels that were tried in their order and why a name was or was not found.',
+    'Type, severity, title and resource of each alert, with the labels in the order in which they were tried, and why a name was or was not found.',
   body: explainedBody,
   bodyExample: { dialect: 'generic', body: '{"summary":"Disk is 97 % full","labels":{"instance":"web-1:9100"}}' },
   answer: z.object({ alerts: z.array(explainedAlert), ignored: z.string().optional() }),
@@ -51,7 +51,7 @@ export const explainRoutes = endpoint({
     const parsed = dialects[name]?.parse(bytes, new Date().toISOString(), site)
     if (!parsed?.ok) throw unparsable(name, parsed?.reason ?? 'no such dialect', bytes)
     if (parsed.alerts.length > maxAlertsAtOnce) {
-      const detail = `It holds ${parsed.alerts.length} alerts, and at most ${maxAlertsAtOnce} are explained at once: try a part of it.`
+      const detail = `The body has ${parsed.alerts.length} alerts, and at most ${maxAlertsAtOnce} are explained at once: send fewer alerts.`
       throw new Problem(400, 'TOO_MANY', detail)
     }
     const { ignored } = parsed

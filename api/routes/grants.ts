@@ -21,7 +21,10 @@ const exampleGrant: z.input<typeof standingGrant> = {
   revokedAt: null,
 }
 
-/** Standing grants: approvals that count again for the very same action. A decision makes them. */
+/**
+ * Routes for standing grants, which are approvals that count again for the same action. A decision
+ * makes them.
+ */
 export const grantRoutes = [
   endpoint({
     method: 'get',
@@ -46,7 +49,7 @@ export const grantRoutes = [
     async run({ params: { id }, principal }, deps) {
       await deps.db.transaction().execute(async (trx) => {
         if (!(await revokeGrant(trx, id))) throw notFound(`standing grant ${id} that could be ended`)
-        const detail = 'What it allowed is asked about again'
+        const detail = 'The action needs approval again'
         await recordAudit(trx, { who: principal.name, what: 'grant.revoked', subject: id, detail })
       })
       return { id, revoked: true }

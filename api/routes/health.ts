@@ -7,12 +7,13 @@ import type { ApiDeps, Env } from '../deps.ts'
 type Check = { status: 'ok' | 'failed'; detail?: string; required: boolean }
 
 /**
- * Alive: the process. Ready: no other replica would do better; it is not stopping, and its database
- * had this build's schema. A database that is away is away for all: this one answers 503 with
- * `Retry-After`, and Health says so.
+ * Routes for health. Live: the process runs. Ready: no other replica would do better, because this
+ * one is not stopping, and its database had the schema of this build. A database that cannot be
+ * reached affects all replicas; this one then responds with 503 and `Retry-After`, and the page
+ * Health shows it.
  */
 export function healthRoutes(app: Hono<Env>, deps: ApiDeps): void {
-  /** What the database said when it answered last. */
+  /** Whether the database had the schema when it last responded. */
   let hadSchema = false
   app.get('/livez', (c) => c.json({ status: 'ok' }))
 
@@ -34,14 +35,14 @@ export function healthRoutes(app: Hono<Env>, deps: ApiDeps): void {
       checked(
         () => false,
         async () => {
-          if (!(await deps.runs.isReachable(1_000))) throw new Error('not reached: alerts are taken in and wait')
+          if (!(await deps.runs.isReachable(1_000))) throw new Error('not reached: alerts are accepted and wait')
         },
       ),
       checked(
         () => false,
         async () => {
           const lacks = lacksOf(await deps.runs.queue?.(1_000))
-          if (lacks.length > 0) throw new Error(`missing in Temporal: ${lacks.join(', ')}; a worker makes them again`)
+          if (lacks.length > 0) throw new Error(`missing in Temporal: ${lacks.join(', ')}; a worker creates them again`)
         },
       ),
     ])
@@ -56,7 +57,7 @@ export function healthRoutes(app: Hono<Env>, deps: ApiDeps): void {
   })
 }
 
-/** What Temporal lacks for the queue to run. Whether it can be reached is another check. */
+/** Lists what Temporal lacks for the queue. Another check tests whether Temporal responds. */
 function lacksOf(queue: QueueState | null | undefined): string[] {
   if (!queue) return []
   return [
@@ -65,13 +66,13 @@ function lacksOf(queue: QueueState | null | undefined): string[] {
   ]
 }
 
-/** `isRequired` is asked when the check is over. */
+/** `isRequired` is called when the check is over. */
 async function checked(isRequired: () => boolean, check: () => Promise<void>): Promise<Check> {
   try {
     await check()
     return { status: 'ok', required: isRequired() }
   } catch (error) {
-    // The text of a database error may name hosts and users: its code is enough here.
+    // Shows only the code of a database error, because its text may contain hosts and users.
     const code = (error as { code?: unknown }).code
     const detail = typeof code === 'string' ? code : error instanceof Error ? error.message.slice(0, 500) : 'failed'
     return { status: 'failed', detail, required: isRequired() }

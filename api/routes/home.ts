@@ -6,7 +6,7 @@ import { endpoint } from '../http/endpoint.ts'
 import { moment } from '../http/moments.ts'
 import { incidentExample } from './examples.ts'
 
-/** A night, where the caller names no beginning. */
+/** Hours of a night, if the caller names no beginning. */
 const nightHours = 12
 const tag = 'incidents'
 
@@ -48,9 +48,9 @@ const homeEndpoint = endpoint({
   path: '/home',
   permission: 'read',
   tag,
-  summary: 'The night at a glance: what needs the caller, what is at work, what is done',
+  summary: 'The night at a glance: what needs the caller, what is in progress, what is done',
   description:
-    '`since` is when the night began (12 hours ago unless given). `needsYou`: questions that wait for an answer, incidents the caller has, incidents that were escalated and nobody has, and open ones that no rule has investigated. More than three incidents of one type are one line with their `count`; `incidents` counts them all.',
+    '`since` is the start of the night (default 12 hours ago). `needsYou`: waiting approvals, incidents of the caller, escalated incidents without an owner, and open incidents that no rule lets the agent investigate. More than three incidents of one type are one line with their `count`; `incidents` counts all of them.',
   query: z.object({ since: moment.optional() }),
   answer: home,
   example: {
@@ -97,9 +97,9 @@ const searchEndpoint = endpoint({
   path: '/search',
   permission: 'read',
   tag,
-  summary: 'Incidents, resources and rows of the log that a text names',
+  summary: 'Searches incidents, resources and rows of the log',
   description:
-    '`q` is searched in titles, resources and types as a part of a word; in alerts as a name, a fingerprint, a value of a label or a pair (`env=prod`, `{job="node"}`), each as a whole; and in the log word by word, each as the beginning of one: `OOM check` finds "OOMKilled in checkout". An id of an incident or an approval finds its incident. `isPartial`: the log has too many such rows to look through them all in time; another word makes them fewer.',
+    '`q` matches parts of words in titles, resources and types. In alerts it matches a whole name, fingerprint, label value or pair (`env=prod`, `{job="node"}`). In the log each word matches the beginning of a word: `OOM check` finds "OOMKilled in checkout". The id of an incident or approval finds its incident. `isPartial`: too many rows of the log match to search all in time; add another word.',
   query: z.object({ q: z.string().max(200).trim().min(1) }),
   answer: searchAnswer,
   example: {

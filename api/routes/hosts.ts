@@ -19,8 +19,8 @@ import { resourceParams, staleFlag } from './resources.ts'
 
 export const tag = 'platform'
 /**
- * The part of it that its VMs take now. Null while the platform is away: which of them run is
- * unknown then.
+ * The VMs of the host and what they use now. Null while the platform cannot be reached, because
+ * running VMs are then unknown.
  */
 const use = z
   .object({
@@ -71,14 +71,14 @@ const vmOnHostExample: z.input<typeof vmOnHost> = {
 
 const noUse: HostUse = { vms: 0, running: 0, ramMib: 0, cpuMc: 0 }
 
-/** A host with the health that its state stands for, and what is left of it. */
+/** Describes a host with the health of its state, and its free capacity. */
 function describeHost(row: HostRow, taken: HostUse = noUse, fresh: { stale: boolean }) {
   const left = { freeRamMib: row.ramMib - taken.ramMib, freeCpuMc: row.cpuMc - taken.cpuMc }
   const now = fresh.stale ? null : { ...taken, ...left }
   return withHealth({ ...row, status: healthOfHost[row.state], use: now }, fresh)
 }
 
-/** A name of no host is answered as such: an empty list would say that a rack's hosts are gone. */
+/** Refuses an unknown rack or region, because an empty list would mean that it has no hosts. */
 function requireKnown(all: readonly HostRow[], field: 'rack' | 'region', name: string | undefined): void {
   const known = [...new Set(all.map((each) => each[field]))].sort()
   if (name === undefined || known.includes(name)) return
@@ -92,8 +92,8 @@ const listHostsEndpoint = endpoint({
   path: '/hosts',
   permission: 'read',
   tag,
-  summary: 'All hosts, or those of a rack or region: state, capacity, what is left of it',
-  description: '`brief=true` leaves out what their devices can be asked.',
+  summary: 'All hosts, or those of a rack or region: state, capacity, free capacity',
+  description: '`brief=true` leaves out the capabilities of their devices.',
   query: z.object({
     rack: z.string().max(100).optional(),
     region: z.string().max(100).optional(),
@@ -120,7 +120,7 @@ const getHostEndpoint = endpoint({
   path: '/hosts/{id}',
   permission: 'read',
   tag,
-  summary: 'A host: state, rack, capacity, what is left of it, its VMs, what its device can be asked',
+  summary: 'A host: state, rack, capacity, free capacity, VMs, capabilities of its device',
   params: resourceParams,
   answer: host.extend({ vms: z.array(vmOnHost) }),
   example: { ...hostExample, vms: [vmOnHostExample] },
@@ -149,7 +149,7 @@ const listVmsEndpoint = endpoint({
   permission: 'read',
   tag,
   summary: 'All VMs and where they run',
-  description: 'Whether a VM runs has no word for "unknown": 503 while the platform cannot be reached.',
+  description: '503 while the platform cannot be reached, because it is then unknown whether a VM runs.',
   query: z.object({ host: z.string().max(100).optional() }),
   answer: pageOf(vm),
   example: { items: [vmExample], nextCursor: null },
@@ -166,7 +166,7 @@ const getVmEndpoint = endpoint({
   path: '/vms/{id}',
   permission: 'read',
   tag,
-  summary: 'A VM, the host it is on, whether it runs, and what a device can be asked for it',
+  summary: 'A VM: its host, whether it runs, and the capabilities of its device',
   params: resourceParams,
   answer: vm,
   example: vmExample,

@@ -26,7 +26,9 @@ import { incidentExample } from './examples.ts'
 import { incidentParams, requireIncident } from './incidents.ts'
 
 const tag = 'incidents'
-/** The longest signal to a run. A run that misses it finds the new status in its rows. */
+/**
+ * Milliseconds for a signal to a run. A run that gets no signal finds the new status in its rows.
+ */
 const tellWithinMs = 2_000
 
 const resolveEndpoint = endpoint({
@@ -36,7 +38,7 @@ const resolveEndpoint = endpoint({
   tag,
   summary: 'Closes an incident as resolved',
   description:
-    'An agent must bring claims with evidence; the gates stand before this door. Who closes it says what it was: there is no default outcome. While an alert fires, an agent gets 409 `STILL_FIRING` for `no_fault` and `self_resolved`; a person is reminded once.',
+    'An agent must send claims with evidence, which code checks first. The caller must name an outcome; there is no default. While an alert fires, an agent gets 409 `STILL_FIRING` for `no_fault` and `self_resolved`; a person is reminded once.',
   params: incidentParams,
   body: z.strictObject({
     resolution: z.string().min(3).max(2000),
@@ -72,9 +74,9 @@ const escalateEndpoint = endpoint({
   path: '/incidents/{id}/escalate',
   permission: 'record',
   tag,
-  summary: 'Hands an incident to people',
+  summary: 'Escalates an incident to people',
   description:
-    '`certainty` is how sure the cause is. Of an agent it is bounded by its rows: `confirmed` needs a supported hypothesis or a write that held, `likely` a hypothesis that is not refuted.',
+    '`certainty` is how sure the cause is. An agent needs rows for it: `confirmed` needs a supported hypothesis or a verified write, `likely` a hypothesis that is not refuted.',
   params: incidentParams,
   body: z.strictObject({
     reason: z.string().min(3).max(2000),
@@ -82,7 +84,7 @@ const escalateEndpoint = endpoint({
     next_step: z.string().min(3).max(1000).optional(),
     certainty: z.enum(certainties).optional(),
   }),
-  bodyExample: { reason: 'The disk of node-osl-2 is failing: it needs new hardware.' },
+  bodyExample: { reason: 'The disk of node-osl-2 is failing: the node needs new hardware.' },
   answer: incident,
   example: { ...incidentExample, status: 'escalated' },
   problems: [404, 409],
@@ -107,11 +109,11 @@ const cancelEndpoint = endpoint({
   tag,
   summary: 'Stops an investigation',
   description:
-    'A run lets a started effect finish, looks once more, and closes the incident: until then it is still running in the answer. Without a run it is closed at once. The cancellation counts until `until`, a day by default; what fires then is investigated again.',
+    'A run first finishes a started write and checks it, then closes the incident; until then the answer shows the run as active. Without a run the incident is closed at once. The cancellation holds until `until` (default one day); later alerts are investigated again.',
   params: incidentParams,
   body: z.strictObject({
     reason: writtenText(3, 2000),
-    /** From then on an alert that still fires is investigated. */
+    /** The time from which an alert that still fires is investigated. */
     until: moment.optional(),
   }),
   bodyExample: { reason: 'A planned failover, nothing to investigate.', until: '2026-11-22T18:00:00Z' },
@@ -134,9 +136,9 @@ const takeEndpoint = endpoint({
   path: '/incidents/{id}/take',
   permission: 'manage_incident',
   tag,
-  summary: 'Takes an incident: no reminder and no attempt of the agent while you have it',
+  summary: 'Takes an incident: while you own it, nobody is reminded and the agent makes no attempt',
   description:
-    'A run is ended first: a started write is looked at, then the incident is escalated to you. It is given back by itself when you did nothing on it for `owner.lapse` and an alert fires.',
+    'A run ends first: code checks a started write, then the incident is escalated to you. The incident is given back automatically if you take no action on it for `owner.lapse` while an alert fires.',
   params: incidentParams,
   answer: incident,
   example: incidentExample,
@@ -152,7 +154,8 @@ const giveBackEndpoint = endpoint({
   path: '/incidents/{id}/give-back',
   permission: 'manage_incident',
   tag,
-  summary: 'Gives an incident back: its alert is reminded of, and investigated when it begins again',
+  summary:
+    'Gives an incident back: people are reminded of its alert again, and the agent investigates when the alert begins again',
   params: incidentParams,
   answer: incident,
   example: { ...incidentExample, status: 'escalated' },
@@ -169,9 +172,9 @@ const investigateEndpoint = endpoint({
   path: '/incidents/{id}/investigate',
   permission: 'manage_incident',
   tag,
-  summary: 'Puts an incident before the agent, again if it was closed',
+  summary: 'Lets the agent investigate an incident, again if it was closed',
   description:
-    'An open incident that `agent.investigate` leaves to people (`keptReason`) is investigated after all; one that is queued already gets 409.',
+    'This also works for an open incident that `agent.investigate` leaves to people (`keptReason`). An incident that is queued already gets 409.',
   params: incidentParams,
   answer: incident,
   example: { ...incidentExample, status: 'open', assignedTo: null },
@@ -184,7 +187,9 @@ const investigateEndpoint = endpoint({
   },
 })
 
-/** The sent fields alone: an action is the same only with the same fields. */
+/**
+ * Returns only the fields that were sent, because an action is the same only with the same fields.
+ */
 function given<T extends Record<string, unknown>>(fields: T): Partial<T> {
   return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as Partial<T>
 }
@@ -194,14 +199,14 @@ const maxCancelSeconds = 30 * 24 * 3600
 function secondsUntil(until: string): number {
   const seconds = Math.ceil((Date.parse(until) - Date.now()) / 1000)
   if (seconds > 0 && seconds <= maxCancelSeconds) return seconds
-  throw new Problem(422, 'UNTIL_OUT_OF_RANGE', '`until` must lie ahead, and at most 30 days.')
+  throw new Problem(422, 'UNTIL_OUT_OF_RANGE', '`until` must be in the future, at most 30 days.')
 }
 
 type By = { scope: Scope; actor: string; judged: Parameters<typeof toRowKey>[0] }
 
 /**
- * Closes an incident once, also among rivals. A run that works on it gets a signal; its rows fence
- * it anyway.
+ * Closes an incident once, also if several requests compete. A run that works on it gets a signal;
+ * its rows stop it anyway.
  */
 async function close(deps: ApiDeps, id: string, closing: Closing, { scope, actor, judged }: By, tell = true) {
   const before = await requireIncident(scope, id)
@@ -222,7 +227,9 @@ async function close(deps: ApiDeps, id: string, closing: Closing, { scope, actor
   return await requireIncident(scope, id)
 }
 
-/** The wish as a row, which the run reads when it ends; null where no run works on the incident. */
+/**
+ * Stores the request to cancel as a row, which the run reads when it ends. Null if there is no run.
+ */
 async function requestCancel(
   deps: ApiDeps,
   id: string,
@@ -238,7 +245,7 @@ async function requestCancel(
     await append(trx, id, null, {
       kind: 'commented',
       actor,
-      detail: `Cancellation asked: ${reason}`,
+      detail: `Cancellation requested: ${reason}`,
       metadata: { text: reason, confidence: null, action: 'cancel_requested', ...(until && { until }) },
     })
     const current = await incidentById(trx, id)
@@ -247,16 +254,16 @@ async function requestCancel(
 }
 
 /**
- * Gives an incident to a person, from API or Slack. A run is asked to end first, so that it
- * verifies a write under way and hands over. Without one the incident is theirs at once. Answers
- * whether it is theirs now.
+ * Assigns an incident to a person, from API or Slack. A run is first requested to end, so that it
+ * verifies a running write and hands over. Without a run, the person has the incident at once.
+ * Returns whether the person has it now.
  */
 export async function takeForPerson(deps: Pick<ApiDeps, 'db' | 'runs'>, id: string, by: Person): Promise<boolean> {
   const taken = await deps.db.transaction().execute((trx) => takeIncident(trx, id, by))
   return await finishTake(deps, id, by, taken)
 }
 
-/** The rest of it, once the person's wish is stored. */
+/** Finishes the assignment of an incident after the request is stored. */
 export async function finishTake(
   { db, runs }: Pick<ApiDeps, 'db' | 'runs'>,
   id: string,

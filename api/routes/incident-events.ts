@@ -18,11 +18,17 @@ import { eventExample } from './examples.ts'
 import { incidentParams, requireIncident } from './incidents.ts'
 
 const tag = 'incidents'
-/** A whole log is read far more often than a page of it: nearly all are shorter than this. */
+/**
+ * Number of rows per page. A complete log is read more often than a page, and most logs are shorter
+ * than this.
+ */
 const rowLimit = z.coerce.number().int().min(1).max(1_000).default(50)
 const example = eventExample as EventAnswer
 
-/** A log's row as it is answered. Its metadata has a shape per kind, named in `domain/event.ts`. */
+/**
+ * A row of the log in a response. The metadata of a row has a shape per kind, which
+ * `domain/event.ts` defines.
+ */
 const eventSchema = z
   .object({
     id: z.string(),
@@ -48,7 +54,7 @@ const listEventsEndpoint = endpoint({
   permission: 'read',
   tag,
   summary: 'The log of an incident, oldest first',
-  description: '`after` is the number of the last row already seen; numbers are dense from 1.',
+  description: '`after` is the number of the last row that you have; rows are numbered from 1 without gaps.',
   params: incidentParams,
   query: z.object({ after: numberCursor, limit: rowLimit, cursor: numberCursor }),
   answer: pageOf(eventSchema),
@@ -66,7 +72,7 @@ const getBodyEndpoint = endpoint({
   path: '/incidents/{id}/bodies/{digest}',
   permission: 'read',
   tag,
-  summary: 'The whole of a large result, by the digest its row keeps',
+  summary: 'A whole large result, by the digest in its row',
   params: incidentParams.extend({ digest: z.string().regex(/^[0-9a-f]{64}$/) }),
   answer: z.object({ digest: z.string(), text: z.string() }),
   example: { digest: '0'.repeat(64), text: '{"items":[]}' },
@@ -74,7 +80,7 @@ const getBodyEndpoint = endpoint({
   async run({ scope, params: { id, digest } }) {
     await requireIncident(scope, id)
     const text = await bodyOfIncident(scope, id, digest)
-    if (text === null) throw new Problem(404, 'NOT_FOUND', 'No row of this incident has a body with this digest.')
+    if (text === null) throw new Problem(404, 'NOT_FOUND', 'No row of this incident has a text with this digest.')
     return { digest, text }
   },
 })
@@ -87,7 +93,7 @@ const appendEventEndpoint = endpoint({
   summary: 'Records a step or a finding',
   params: incidentParams,
   description:
-    'With `hypothesis` it says what the cause may be and how that stands; without `hypothesis_id` the same words, or a new one. An agent that calls one supported or refuted has to quote rows.',
+    'With `hypothesis` the step proposes, supports or refutes a possible cause. `hypothesis_id` names it; without the id, the same text names the same hypothesis, and any other text a new one. An agent must quote rows to support or refute one.',
   body: z.strictObject({ action: recordableAction, detail: z.string().min(1).max(2000), ...hypothesisFields }),
   bodyExample: { action: 'investigated', detail: 'The replica stopped at 01:40.' },
   answer: eventSchema,
@@ -109,8 +115,9 @@ const appendEventEndpoint = endpoint({
         actor,
         turn: judged?.turn ?? null,
         stepKey: toRowKey(judged, 'commented'),
-        // Readers go by the action: one that says success without a write that held says so.
-        detail: isUnproved ? `${detail} [not verified: no write of this attempt held]` : detail,
+        // Marks an action that claims success if no write of the attempt held, because readers rely
+        // on the action.
+        detail: isUnproved ? `${detail} [not verified: no write of this attempt was verified]` : detail,
         metadata: { text: detail, confidence: null, action, ...(hypothesis && { hypothesis }) },
       })
     })
@@ -125,10 +132,7 @@ async function hasHeld(trx: Trx, id: string, attempt: number): Promise<boolean> 
 
 type Said = z.output<z.ZodObject<typeof hypothesisFields>> & { detail: string }
 
-/**
- * A hypothesis in its row, with the number code gives a new one of the attempt; null where none is
- * meant.
- */
+/** Finds the hypothesis of a row, or the number of a new one. Null if the row is about none. */
 async function hypothesisIn(trx: Trx, id: string, said: Said): Promise<StoredHypothesis | null> {
   if (said.hypothesis === undefined) return null
   const attempt = (await lockIncident(trx, id))?.attempt ?? 0
@@ -138,11 +142,11 @@ async function hypothesisIn(trx: Trx, id: string, said: Said): Promise<StoredHyp
   return { id: own, text: meant?.text ?? said.detail, state: said.hypothesis, quotes: said.quotes ?? [] }
 }
 
-/** Why a message was not taken, and what to do instead. */
+/** Describes why a message was refused, and what to do instead. */
 function refusedMessage(id: string, told: Exclude<MessageOutcome, { outcome: 'told' }>): Problem {
   if (told.outcome === 'not_allowed') return new Problem(403, 'OUT_OF_SCOPE', `${told.why}.`)
   if (told.outcome === 'too_many') {
-    const detail = `${maxUnread} messages wait to be read by the run of ${id}: write again after its next turn.`
+    const detail = `The run of ${id} has ${maxUnread} unread messages: write again after its next turn.`
     return new Problem(409, 'TOO_MANY_UNREAD', detail)
   }
   const detail = `${id} is ${withSpaces(told.status)}: no run works on it. Add a note, which its next attempt reads, or have it investigated again.`
@@ -156,7 +160,7 @@ const tellEndpoint = endpoint({
   tag,
   summary: 'Tells the agent something while it investigates',
   description:
-    'The next turn of its run reads it, once, as the words of a person: they approve nothing. A resource that it names, as `kind:id` or by a name that only one thing has, counts as looked for. 409 `NOT_INVESTIGATED` where no run works on the incident; 409 `TOO_MANY_UNREAD` while ten wait to be read.',
+    'The next turn of its run reads the message once, as the words of a person; it approves nothing. A resource in the message, as `kind:id` or by a unique name, counts as looked up. 409 `NOT_INVESTIGATED` if no run works on the incident; 409 `TOO_MANY_UNREAD` while ten messages are unread.',
   params: incidentParams,
   body: z.strictObject({ text: z.string().min(1).max(maxMessageCharacters).regex(/\S/) }),
   bodyExample: { text: 'We changed the certificate of web-osl-1 at noon. Look there first.' },

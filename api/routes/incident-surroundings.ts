@@ -38,7 +38,9 @@ const permissionOf: Record<PersonAction, Permission> = {
   review: 'decide',
 }
 
-/** A group may hold thousands of followers: the page lists these and links to the rest. */
+/**
+ * The most members of a group that the page lists, because a group may have thousands of followers.
+ */
 const shownOfGroup = 50
 
 const ofIncident = z.object({ id: z.string().regex(/^inc_[0-9a-z]{26}$/) })
@@ -49,7 +51,7 @@ const ruleEndpoint = endpoint({
   path: '/incidents/{id}/rule',
   permission: 'read',
   tag: 'incidents',
-  summary: 'What the newest alert of an incident computes, by the source that evaluates it',
+  summary: 'The expression of the newest alert of an incident, evaluated by its source',
   params: ofIncident,
   answer: ruleAnswer,
   example: {
@@ -60,7 +62,7 @@ const ruleEndpoint = endpoint({
     const alert = (await alertsOf(deps.db, id)).at(-1)
     if (!alert) return { rule: null }
     const told = await readContext('rule', await listSources(deps.db), alert, deps.sources)
-    // A source that does not answer is one source less: its health says so.
+    // Leaves out a source that does not respond, because its health already shows this.
     const found = told.find((each) => !('notRead' in each)) ?? null
     return { rule: found as z.input<typeof ruleAnswer>['rule'] }
   },
@@ -71,9 +73,9 @@ const logsEndpoint = endpoint({
   path: '/incidents/{id}/logs',
   permission: 'read',
   tag: 'incidents',
-  summary: 'The last log lines of the resource of an incident, by the sources that hold logs',
+  summary: "The last log lines of an incident's resource, from the sources of logs",
   description:
-    'Of each kind of line of the last hour the newest one, eight at most, 1 kB. Code chooses the labels: names of the resource in the registry, and what its newest alert says. A source that gives no answer within four seconds says so with `notRead`.',
+    'The newest line of each kind in the last hour, eight at most, 1 kB. Code chooses the labels: names of the resource in the registry, and labels of its newest alert. A source that does not answer within four seconds is listed with `notRead`.',
   params: ofIncident,
   answer: z.object({ items: lastLogs }),
   example: {
@@ -95,9 +97,9 @@ const logFilesEndpoint = endpoint({
   path: '/incidents/{id}/log-files',
   permission: 'read',
   tag: 'incidents',
-  summary: 'The log files that the agent of the resource of an incident may read, written last first',
+  summary: 'The log files that the agent of the resource of an incident may read, newest first',
   description:
-    'Six at most, of its directories called `log` or `logs` and of those right below the others. Nothing of a log is read. Empty where the resource has no agent of its own.',
+    "At most six files, from the agent's directories named `log` or `logs`, or from such directories directly below its other directories. No log is read. The list is empty if the resource has no agent.",
   params: ofIncident,
   answer: z.object({ items: z.array(logFile) }),
   example: { items: [{ path: '/srv/web/logs/app.log', bytes: 48_213, changed: '2026-11-21T11:59:58.120Z' }] },
@@ -113,9 +115,9 @@ const databasesEndpoint = endpoint({
   path: '/incidents/{id}/databases',
   permission: 'read',
   tag: 'incidents',
-  summary: 'What the servers of databases around an incident say of themselves now, in lines',
+  summary: 'The current state of the database servers that an incident may involve, as lines of text',
   description:
-    'The server that it is about, or those on its machine, then what they replicate from or to; three at most, 1 kB each: who blocks, connections, replication, long transactions, and what changed within the hour. A server that gives no answer says so with `notRead`.',
+    'Covers the server of the incident, or the servers on its machine, then their replication partners: at most three servers, 1 kB each, with blocking sessions, connections, replication, long transactions, and changes within the last hour. A server that does not answer is listed with `notRead`.',
   params: ofIncident,
   answer: z.object({ items: databaseFacts }),
   example: {
@@ -139,9 +141,9 @@ const clusterEndpoint = endpoint({
   path: '/incidents/{id}/cluster',
   permission: 'read',
   tag: 'incidents',
-  summary: 'How the resource of an incident is in its cluster now, in lines',
+  summary: "The current state of an incident's resource in its cluster, as lines of text",
   description:
-    'Of a workload, node, namespace, volume claim, service or ingress of Kubernetes, 1.5 kB: conditions, how the containers before ended, the newest rollout and what it changed, the last events folded. A cluster that gives no answer says so with `notRead`.',
+    'For a workload, node, namespace, volume claim, service or ingress of Kubernetes, 1.5 kB: conditions, terminations of earlier containers, the newest rollout and its changes, the last events, grouped. A cluster that does not answer is listed with `notRead`.',
   params: ofIncident,
   answer: z.object({ items: clusterFacts }),
   example: {
@@ -178,9 +180,9 @@ const briefEndpoint = endpoint({
   path: '/incidents/{id}/brief',
   permission: 'read',
   tag: 'incidents',
-  summary: 'An incident as an answer: since when, cause, impact, what was done, what is asked, what comes next',
+  summary: 'The brief of an incident: start, cause, impact, what was done, the waiting approval, what comes next',
   description:
-    'Code folds it from the log; `rows` are the numbers of the rows that a sentence rests on. `asked` is the approval that waits, without the details of its dry run. `similar` are closed incidents of the same type with what repaired them.',
+    'Code builds it from the log; `rows` are the numbers of the rows behind a sentence. `asked` is the waiting approval, without the details of its dry run. `similar` are closed incidents of the same type with their repairs.',
   params: incidentParams,
   answer: servedBrief,
   example: briefExample,
@@ -197,7 +199,7 @@ function titleOf(raw: unknown): string | null {
   return typeof title === 'string' ? title : null
 }
 
-/** The newest run, with its page where Temporal has one. */
+/** Returns the newest run, with its page if Temporal has one. */
 function workflowOf({ temporalPage }: ApiDeps, { id, attempt }: Incident) {
   if (attempt === 0) return null
   const workflowId = investigationId({ incidentId: id, attempt })
@@ -206,15 +208,15 @@ function workflowOf({ temporalPage }: ApiDeps, { id, attempt }: Incident) {
   return { id: workflowId, url: new URL(path, temporalPage.url).href }
 }
 
-/** Why nothing of a person's own write is marked as expected. */
-export const nothingFires = 'A person did this: nothing fires that could be expected.'
+/** The reason why a person's direct write cannot be marked as expected. */
+export const nothingFires = "This is a person's own write, so there is no alert that could be expected."
 
-/** `isOwn`: it is this person's own write. */
+/** Returns why a person may not do an action. `isOwn` is true for a write that this person made. */
 function refusal(each: PersonAction, found: Incident, principal: Principal, isOwn: boolean): string | null {
   const permission = permissionOf[each]
   if (!permissionsOf(principal).includes(permission))
     return `Your role (${principal.role}) lacks the permission ${permission}.`
-  if (each === 'review' && isOwn) return 'You did it: somebody else has to review it.'
+  if (each === 'review' && isOwn) return 'You did this write: somebody else has to review it.'
   return refusedByState(each, found, principal)
 }
 
@@ -226,20 +228,23 @@ function refusedByState(each: PersonAction, found: Incident, principal: Principa
     case 'expected':
       return found.type === manualChangeType ? nothingFires : null
     case 'tell':
-      if (found.type === manualChangeType) return 'A person does this: no agent reads it. Add a note.'
-      return runningStatuses.includes(status) ? null : `It is ${withSpaces(status)}: no run reads it. Add a note.`
+      if (found.type === manualChangeType)
+        return "This is a person's own write, so no agent reads a message. Add a note."
+      return runningStatuses.includes(status)
+        ? null
+        : `The incident is ${withSpaces(status)}, so no run reads a message. Add a note.`
     case 'give_back':
-      return owner ? null : 'Nobody has it: there is nothing to give back.'
+      return owner ? null : 'Nobody has taken the incident, so there is nothing to give back.'
     case 'take':
-      if (owner && owner.id === principal.operatorId) return 'You have it already.'
+      if (owner && owner.id === principal.operatorId) return 'You have the incident already.'
       return refusedByStatus(each, status)
     case 'review':
-      return found.reviewWantedAt === null ? 'It waits for no review.' : null
+      return found.reviewWantedAt === null ? 'No review of the incident is pending.' : null
     case 'investigate':
-      if (found.type === manualChangeType) return 'A person did this: there is nothing to investigate.'
-      if (found.type === trustLostType) return 'It is about Nightshift itself: no agent takes it.'
+      if (found.type === manualChangeType) return "This is a person's own write: there is nothing to investigate."
+      if (found.type === trustLostType) return 'The incident is about Nightshift itself: no agent investigates it.'
       if (status !== 'open') return refusedByStatus(each, status)
-      return keptReason === null ? 'It is queued already.' : null
+      return keptReason === null ? 'The incident is queued already.' : null
     default:
       return refusedByStatus(each, status)
   }
@@ -249,7 +254,7 @@ function refusedByStatus(each: keyof typeof incidentActions, status: IncidentSta
   const allowed: readonly IncidentStatus[] = incidentActions[each]
   return allowed.includes(status)
     ? null
-    : `It is ${withSpaces(status)}: this needs ${allowed.map(withSpaces).join(' or ')}.`
+    : `The incident is ${withSpaces(status)}, and this action needs the status ${allowed.map(withSpaces).join(' or ')}.`
 }
 
 export const incidentSurroundingsRoutes = [
@@ -264,8 +269,8 @@ export const incidentSurroundingsRoutes = [
     path: '/incidents/{id}/surroundings',
     permission: 'read',
     tag: 'incidents',
-    summary: 'What stands around an incident: alerts, its group, its run, and what the caller may do now',
-    description: '`refused` says why an action is not possible now, by the caller or at all; null when it is.',
+    summary: 'The surroundings of an incident: alerts, its group, its run, and what the caller may do now',
+    description: '`refused` says why the caller cannot do an action now; null if it is possible.',
     params: incidentParams,
     answer: surroundings,
     example: {

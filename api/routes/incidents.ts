@@ -40,33 +40,35 @@ import { eventExample, incidentExample } from './examples.ts'
 
 export const incidentParams = z.object({ id: z.string().max(100) })
 const tag = 'incidents'
-/** The page asks every few seconds: Temporal, when it is slow, must not hold the answer up. */
+/** Milliseconds for Temporal. The page requests this every few seconds and must not wait for it. */
 const askWithinMs = 500
 
 const lastExample = { seq: 7, kind: 'tool_finished' as const, detail: eventExample.detail, at: eventExample.at }
 
-/** What a list shows of a row: of a long one its beginning. */
+/** Shortens a row for a list. */
 function briefly(event: IncidentEvent | undefined) {
   if (!event) return null
   const { seq, kind, detail, at } = event
   return { seq, kind, detail: detail.length > 300 ? `${detail.slice(0, 299)}…` : detail, at }
 }
 
-/** The incident, or a 404 that names it: what is read about one by its id begins here. */
+/** Reads the incident, or throws a 404 that names it. */
 export async function requireIncident(scope: Scope, id: string): Promise<Incident> {
   const found = await incidentById(scope.db, id)
   if (!found) throw await goneOrMissing(scope.db, id)
   return found
 }
 
-/** Why there is no such incident: what retention removed is not what never was. */
+/** Explains why an incident does not exist: retention removed it, or it never existed. */
 export async function goneOrMissing(db: ApiDeps['db'], id: string): Promise<Problem> {
   const tombstone = await findTombstone(db, id)
   if (!tombstone) return notFound(`incident ${id}`)
   return new Problem(404, 'NOT_FOUND', `Incident ${id} was ${describeTombstone(tombstone)}.`)
 }
 
-/** Its place in the queue. Whether the agent is off, only Temporal's Schedule knows. */
+/**
+ * Finds the incident's place in the queue. Only Temporal's Schedule shows whether the agent is off.
+ */
 async function placeOf(
   scope: Scope,
   { runs, environment }: ApiDeps,
@@ -77,7 +79,11 @@ async function placeOf(
   if (!place) return null
   const state = await (runs.queue?.(askWithinMs) ?? null)
   if (!state?.schedule?.paused) return place
-  return { ...place, why: 'off', text: 'Queued, and the agent is off: nothing is taken up until it is on again.' }
+  return {
+    ...place,
+    why: 'off',
+    text: 'Queued, but the agent is off: no incident is investigated until it is on again.',
+  }
 }
 
 const listIncidentsEndpoint = endpoint({
@@ -87,7 +93,7 @@ const listIncidentsEndpoint = endpoint({
   tag,
   summary: 'Incidents, newest first',
   description:
-    '`q` is searched in titles and resources; of one or two letters, where a word begins. The id of an incident or of an approval in it finds that incident. `owner` is `me`, `none` or the name of a person; `since` and `until` are about when it opened.',
+    '`q` is searched in titles and resources; one or two letters match only the beginning of a word. The id of an incident or approval finds that incident. `owner` is `me`, `none` or the name of a person; `since` and `until` limit the opening time.',
   query: z.object({
     status: wordsOf(incidentStatus),
     type: incidentType.optional(),
@@ -119,9 +125,9 @@ const getIncidentEndpoint = endpoint({
   path: '/incidents/{id}',
   permission: 'read',
   tag,
-  summary: 'An incident as it stands',
+  summary: 'An incident and its current state',
   description:
-    '`model`: whether its run asks the model now or waits for it, since when, and how many go first. `queue`: of one that waits to be investigated, how many are ahead and why it waits. `waits`: what a step of its run waits for because nothing answers, and since when.',
+    '`model`: whether its run asks the model now or waits for it, since when, and how many runs are ahead. `queue`: for a queued incident, how many are ahead and why it waits. `waits`: the system that does not answer a step of its run, and since when.',
   params: incidentParams,
   answer: detailedIncident,
   example: {
@@ -150,11 +156,17 @@ const openIncidentEndpoint = endpoint({
   permission: 'manage_incident',
   tag,
   summary: 'Opens an incident by hand',
-  description: 'Who opens it cannot approve its critical actions.',
+  description: 'The person who opens an incident cannot approve its critical actions.',
   body: z.strictObject({
     type: incidentType
-      .refine((type) => type !== manualChangeType, 'is opened by what a person does directly')
-      .refine((type) => type !== trustLostType, 'is opened by a repair that was wrong or did not last'),
+      .refine(
+        (type) => type !== manualChangeType,
+        'cannot be opened by hand: a direct action of a person opens an incident of this type',
+      )
+      .refine(
+        (type) => type !== trustLostType,
+        'cannot be opened by hand: a repair that was wrong or did not last opens an incident of this type',
+      ),
     severity,
     title: writtenText(3, 300),
     resource: resourceRef.nullable().default(null),
@@ -180,7 +192,7 @@ const askAgentEndpoint = endpoint({
   tag,
   summary: 'Asks the agent a question',
   description:
-    'Opens an incident of type `question`; its answer closes it. Questions about a resource may name it; `node` is short for the resource of that kind.',
+    'Opens an incident of type `question`; the answer closes it. A question about a resource may name it; `node` is short for a resource of the kind node.',
   body: z.strictObject({
     question: writtenText(3, 2_000),
     resource: resourceRef.nullable().default(null),
@@ -215,9 +227,9 @@ const verificationStateEndpoint = endpoint({
   path: '/incidents/{id}/verify',
   permission: 'read',
   tag,
-  summary: 'Recomputes the hash chain of the log, and holds against it what is stored of the incident',
+  summary: 'Recomputes the hash chain of the log, and compares the stored data of the incident with it',
   description:
-    'Its row, alerts, approvals, votes, effects, decision tokens and standing grants. `head` is a hash that was handed out earlier, by a webhook say: it must still be in the chain.',
+    'Compares its row, alerts, approvals, votes, effects, decision tokens and standing grants. `head` is an earlier hash, for example from a webhook; it must still be in the chain.',
   params: incidentParams,
   query: z.object({ head: z.string().max(128).optional() }),
   answer: verifiedIncident,
@@ -240,7 +252,7 @@ const listDeliveriesEndpoint = endpoint({
   path: '/incidents/{id}/deliveries',
   permission: 'read',
   tag,
-  summary: 'Every attempt to tell somebody about it',
+  summary: 'Every attempt to deliver a message about an incident',
   params: incidentParams,
   answer: pageOf(
     z.object({
@@ -253,7 +265,10 @@ const listDeliveriesEndpoint = endpoint({
       response: z.string().nullable(),
       nextAt: z.string(),
       finishedAt: z.string().nullable(),
-      /** For a page that waited: until when at most, and why it left, or did not have to. */
+      /**
+       * The latest time of a delayed page. The other fields tell why it was sent, or was not
+       * needed.
+       */
       holdUntil: z.string().nullable(),
       releasedWhy: z.string().nullable(),
     }),

@@ -18,11 +18,11 @@ const route = createRoute({
   method: 'post',
   path: '/ingest/change',
   tags: ['ingest'],
-  summary: 'Takes changes in: what was deployed or configured',
+  summary: 'Receives changes: deployments and configuration changes',
   description: [
-    'A delivery with the header `X-GitHub-Event` or `X-Gitlab-Event` is read as such; any other is `generic`: one object, or a list of 100 at most.',
-    'A repeat is stored once, so no `Idempotency-Key`.',
-    'Where `change.github_secret` or `change.gitlab_token` is set, deliveries of that sender have to be proven by it (`X-Hub-Signature-256`, `X-Gitlab-Token`), and need no token.',
+    'A delivery with the header `X-GitHub-Event` or `X-Gitlab-Event` is read in the format of that sender. Any other is `generic`: one object, or a list of 100 at most.',
+    'A repeat is stored once, so no `Idempotency-Key` is needed.',
+    'If `change.github_secret` or `change.gitlab_token` is set, deliveries of that sender must be proven with it (`X-Hub-Signature-256`, `X-Gitlab-Token`), and need no API token.',
     'Permission: `ingest`.',
   ].join('\n\n'),
   security: [{ bearer: [] }],
@@ -47,7 +47,7 @@ const route = createRoute({
   responses: {
     202: {
       description:
-        'Committed: per resource of each change, what was found. `ignored` says why a delivery holds no change.',
+        'The changes are stored. The response lists each resource of each change, and how it was found. `ignored` says why a delivery has no change.',
       content: {
         'application/json': {
           schema: takenChanges,
@@ -65,22 +65,22 @@ const route = createRoute({
         },
       },
     },
-    400: { description: 'These bytes can never be a change: sending them again is of no use.' },
+    400: { description: 'The request contains no valid change: do not send it again.' },
     401: {
       description:
-        'No token, or one that is unknown, expired or revoked; `NOT_PROVEN`: the signature or secret token is wrong.',
+        'The token is missing, unknown, expired or revoked; `NOT_PROVEN`: the signature or secret token is wrong.',
     },
-    403: { description: 'The role may not.' },
+    403: { description: 'The role lacks the permission.' },
     413: { description: 'More than 1 MiB.' },
     415: { description: 'Not JSON.' },
     422: { description: 'A parameter of the query is given more than once.' },
-    503: { description: 'The database cannot be reached, or too many came with a wrong secret: send it again.' },
+    503: { description: 'The database cannot be reached, or too many requests had a wrong secret: send it again.' },
   },
 })
 
 /**
- * The door of senders with a secret and without a token. Stands before the door of tokens, and lets
- * through to it what is no such delivery.
+ * Routes for senders with a secret and without a token, which run before token authentication, and
+ * pass other requests on.
  */
 export function provenChangeRoutes(app: OpenAPIHono<Env>, deps: ApiDeps): void {
   const takeProven: Middleware = async (c, next) => {
@@ -89,10 +89,13 @@ export function provenChangeRoutes(app: OpenAPIHono<Env>, deps: ApiDeps): void {
     if (!sender || secret === null) return await next()
     const bytes = new Uint8Array(await c.req.arrayBuffer())
     if (!sender.isProven(secret, (name) => c.req.header(name), bytes)) {
-      deps.log.warn({ sender: sender.name }, 'a change came without the proof of its sender')
+      deps.log.warn(
+        { sender: sender.name },
+        'a request with a change has no valid signature or secret token of its sender',
+      )
       const flood = await afterFailure(deps.db, c)
       if (flood) throw flood
-      const detail = `The secret set for ${sender.name} does not prove this delivery. Set the same secret at both ends.`
+      const detail = `The secret set for ${sender.name} does not match this delivery. Set the same secret in Nightshift and at the sender.`
       throw new Problem(401, 'NOT_PROVEN', detail)
     }
     return await take(deps, c, sender)
@@ -105,7 +108,7 @@ async function readSecret({ db }: ApiDeps, setting: string): Promise<string | nu
 }
 
 export function ingestChangeRoutes(router: Router, deps: ApiDeps): void {
-  // Bytes go to the sender's parser as they came; the schema above is only what the document says.
+  // Passes the bytes unchanged to the sender's parser. The schema above only documents them.
   router.openAPIRegistry.registerPath(route)
   router.post('/ingest/change', every(permit('ingest')), (c) => take(deps, c, readSender(c)))
 }
@@ -129,7 +132,8 @@ async function take(deps: ApiDeps, c: Context, sender: ChangeSender): Promise<Re
     key: (keyHeader !== null && c.req.header(keyHeader)) || null,
   }
   const parsed = sender.parse(delivery, new Date().toISOString())
-  if (!parsed.ok) throw new Problem(400, 'UNPARSABLE', `Not a change of ${sender.name}: ${parsed.reason}.`)
+  if (!parsed.ok)
+    throw new Problem(400, 'UNPARSABLE', `The request is not a change of ${sender.name}: ${parsed.reason}.`)
   const taken = await takeChanges(deps.db, parsed.changes)
   return c.json({ changes: taken.flatMap(toAnswer), ignored: parsed.ignored }, 202)
 }

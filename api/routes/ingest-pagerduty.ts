@@ -15,19 +15,22 @@ import { Problem } from '../http/problem.ts'
 import { afterFailure } from '../http/rate-limits.ts'
 import { finishTake } from './incident-endings.ts'
 
-/** Acts at PagerDuty come back here, signed with the told destination's secret. */
+/** Receives actions of people at PagerDuty, which are signed with the destination's secret. */
 
-/** What followed from it. */
+/** The result of such an action. */
 type Taken = { outcome: 'taken' | 'recorded' | 'ignored'; why: string }
 
-/** PagerDuty tries for twenty minutes. Its requests are remembered for an hour, beyond belief. */
+/**
+ * The oldest accepted request. PagerDuty retries for twenty minutes, and its requests are
+ * remembered for an hour.
+ */
 const maxAgeMs = 50 * 60_000
 
 const path = '/api/v1/ingest/pagerduty/:name'
 
 /**
- * The door of PagerDuty's V3 webhooks. No token or cookie opens it: only PagerDuty's signature with
- * the destination's secret. Stands before the door of tokens.
+ * The route for PagerDuty's V3 webhooks. Accepts only PagerDuty's signature with the destination's
+ * secret, no token or cookie. Runs before token authentication.
  */
 export function pagerdutyRoutes(app: Hono<Env>, deps: ApiDeps): void {
   app.use(path, limitBody)
@@ -36,18 +39,22 @@ export function pagerdutyRoutes(app: Hono<Env>, deps: ApiDeps): void {
     const destination = await destinationByName(systemScope(deps.db), name)
     const bytes = new Uint8Array(await c.req.arrayBuffer())
     const secret = destination?.kind === 'pagerduty' ? destination.secrets.webhookSecret : undefined
-    // The same work and the same answer, whether or not there is such a destination.
+    // Does the same work with the same response, whether or not the destination exists.
     const isProven = isSigned(secret ?? '', c.req.header('x-pagerduty-signature'), bytes)
     if (!secret || !isProven) {
-      deps.log.warn({ destination: name }, 'a webhook of PagerDuty came without its proof')
+      deps.log.warn({ destination: name }, 'a webhook of PagerDuty has no valid signature')
       const flood = await afterFailure(deps.db, c)
       if (flood) throw flood
-      const detail = 'This webhook is not proven by the secret of a destination of kind pagerduty with that name.'
+      const detail = 'No destination of kind pagerduty with that name has the secret of this webhook.'
       throw new Problem(401, 'NOT_PROVEN', detail)
     }
     const read = readWebhook(bytes)
     if (!read)
-      throw new Problem(400, 'UNPARSABLE', 'Not a V3 webhook of PagerDuty: {"event": {"id", "event_type", …}}.')
+      throw new Problem(
+        400,
+        'UNPARSABLE',
+        'The request is not a V3 webhook of PagerDuty: {"event": {"id", "event_type", …}}.',
+      )
     return c.json('ignored' in read ? ignored(read.ignored) : await handle(deps, name, read.act), 202)
   })
 }
@@ -57,7 +64,7 @@ const ignored = (why: string): Taken => ({ outcome: 'ignored', why })
 async function handle(deps: ApiDeps, name: string, act: PagerdutyAct): Promise<Taken> {
   const { db } = deps
   const age = Date.parse(await databaseTime(db)) - Date.parse(act.occurredAt)
-  if (Math.abs(age) > maxAgeMs) return ignored('it is older than 50 minutes')
+  if (Math.abs(age) > maxAgeMs) return ignored('its time differs from the current time by more than 50 minutes')
   if (!(await hasHeard(db, name, act.incidentId)))
     return ignored('this destination never got a message about this incident')
   const operator = act.agent?.isPerson ? await operatorElsewhere(db, 'pagerdutyUserId', act.agent.id) : null
@@ -70,7 +77,7 @@ async function handle(deps: ApiDeps, name: string, act: PagerdutyAct): Promise<T
     const takes = act.act === 'acknowledged' && mayTake && written.mayBeTaken
     return { ...written, taken: by && takes ? await takeIncident(trx, act.incidentId, by) : null }
   })
-  if (!noted) return ignored('it arrived before')
+  if (!noted) return ignored('the same event arrived before')
   if (!noted.isNews) return ignored(noted.text)
   if (!by || !noted.taken) return { outcome: 'recorded', why: noted.text }
   await finishTake(deps, act.incidentId, by, noted.taken)

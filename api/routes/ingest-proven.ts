@@ -8,7 +8,7 @@ import { afterFailure } from '../http/rate-limits.ts'
 import { noteRefused, takeBody } from './ingest.ts'
 
 /**
- * Senders that sign their alerts: with their setting each delivery is proven by it, and none needs
+ * Senders that sign their alerts. If the setting is set, each delivery is verified, and none needs
  * a token.
  */
 const proofs = [{ dialect: 'pagerduty', setting: 'alert.pagerduty_secret', header: 'x-pagerduty-signature', isSigned }]
@@ -20,7 +20,7 @@ export function provenAlertRoutes(app: Hono<Env>, deps: ApiDeps): void {
       if (secret === null) return await next()
       try {
         if (!isSigned(secret, c.req.header(header), new Uint8Array(await c.req.arrayBuffer()))) {
-          const detail = `The secret in ${setting} does not prove this delivery.`
+          const detail = `The secret in ${setting} does not match this delivery.`
           throw (await afterFailure(deps.db, c)) ?? new Problem(401, 'NOT_PROVEN', detail)
         }
         return c.json(await takeBody(deps, c, { name: dialect, sender: dialect }), 202)

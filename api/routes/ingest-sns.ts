@@ -11,17 +11,21 @@ import { afterFailure } from '../http/rate-limits.ts'
 import { noteRefused, takeBody } from './ingest.ts'
 
 const dialect = 'cloudwatch'
-/** SNS tries for an hour. A message that was signed long ago is sent again by somebody else. */
+/**
+ * The oldest accepted message. SNS retries for an hour, so an older signed message may be a replay.
+ */
 const maxAgeMs = 2 * 60 * 60_000
 
 const maxCertificates = 50
 const certificateMs = 24 * 60 * 60_000
-/** A stranger may name certificates that there are not. */
+/**
+ * The most fetches of certificates, because an attacker may name certificates that do not exist.
+ */
 const maxFetches = 3
 
 /**
- * The door of Amazon SNS, which sends no token: only what it signed, of a topic that a person
- * confirmed. Stands before the door of tokens, and lets through what is no delivery of SNS.
+ * The route for Amazon SNS, which sends no token. Accepts only messages that SNS signed, for a
+ * confirmed topic. Runs before token authentication, and passes other requests on.
  */
 export function snsRoutes(app: Hono<Env>, deps: ApiDeps): void {
   const certificateAt = certificates(deps)
@@ -43,32 +47,38 @@ type CertificateReader = (url: string) => Promise<string>
 async function takeMessage(deps: ApiDeps, c: Context, certificateAt: CertificateReader): Promise<object> {
   requireMediaType(c, ['text/plain', 'application/json'])
   const message = readSnsMessage(new Uint8Array(await c.req.arrayBuffer()))
-  if (typeof message === 'string') throw new Problem(400, 'UNPARSABLE', `Not a message of SNS: ${message}.`)
+  if (typeof message === 'string')
+    throw new Problem(400, 'UNPARSABLE', `The request is not a message of SNS: ${message}.`)
   const { type, topicArn, sentAt, signingCertUrl } = message
   if (type === 'Notification' && !(await isSnsTopicConfirmed(deps.db, topicArn)))
-    throw new Problem(401, 'UNCONFIRMED', `Nobody here confirmed the topic ${topicArn}.`)
+    throw new Problem(401, 'UNCONFIRMED', `Nobody has confirmed the topic ${topicArn} in Nightshift.`)
   const now = new Date().toISOString()
   if (!isSignedBySns(message, await certificateAt(signingCertUrl), now))
-    throw new Problem(401, 'NOT_PROVEN', `The signature of this message of ${topicArn} does not fit.`)
+    throw new Problem(401, 'NOT_PROVEN', `The signature of this message of ${topicArn} is wrong.`)
   if (Math.abs(Date.parse(now) - Date.parse(sentAt)) > maxAgeMs)
-    throw new Problem(400, 'TOO_OLD', `This message of ${topicArn} is older than two hours.`)
+    throw new Problem(
+      400,
+      'TOO_OLD',
+      `The time of this message of ${topicArn} differs from the current time by more than two hours.`,
+    )
   if (type !== 'Notification') return await askPerson(deps, message)
   const sift = (alerts: Alert[]) => siftAlarms(deps, message, alerts)
   return await takeBody(deps, c, { name: dialect, sender: `sns/${topicArn.split(':').at(-1)}`, sift })
 }
 
 /**
- * An alarm of another account than the topic's is an alert apart, which ends nothing of that
- * account; one with a known later state says nothing.
+ * Treats an alarm of another account than the topic's as separate, so that it ends no alert of the
+ * topic's account. Ignores an alarm if a later state is known.
  */
 async function siftAlarms({ db, log }: ApiDeps, message: SnsMessage, received: readonly Alert[]) {
   const { topicArn } = message
   const { changedAt, foreignTo } = readSnsAlarm(message)
-  if (foreignTo !== null && received.length > 0) log.warn({ topicArn }, 'an alarm is not of the account of its topic')
+  if (foreignTo !== null && received.length > 0)
+    log.warn({ topicArn }, 'an alarm belongs to another account than its topic')
   const alerts = received.map((alert) => (foreignTo === null ? alert : keepApart(alert, topicArn, foreignTo)))
   for (const alert of alerts)
     if (changedAt !== null && (await isOvertaken(db, alert, changedAt)))
-      return { alerts: [], ignored: `a state of ${alert.name} that is later than ${changedAt} is known` }
+      return { alerts: [], ignored: `Nightshift already knows a state of ${alert.name} later than ${changedAt}` }
   return { alerts }
 }
 
@@ -78,15 +88,16 @@ const keepApart = (alert: Alert, topicArn: string, account: string): Alert => ({
   labels: { ...alert.labels, sns_topic: topicArn },
   annotations: {
     ...alert.annotations,
-    told_by: `A topic of the account ${account} tells of an alarm that is not of this account: it stands apart, and ends no other alert`,
+    told_by: `A topic of the account ${account} sent an alarm of another account: it is a separate alert, and ends no other alert`,
   },
 })
 
-/** A confirmation is a row that waits for a person: a topic of a stranger may ask as well. */
+/** Stores a request to confirm a topic for a person, because an unknown topic may send one too. */
 async function askPerson(deps: ApiDeps, { type, topicArn, subscribeUrl }: SnsMessage): Promise<object> {
   if (subscribeUrl === null || !(await askForSnsTopic(deps.db, topicArn, subscribeUrl)))
     throw new Problem(503, 'TOO_MANY_TOPICS', 'Too many topics wait for a person already. Try again later.')
-  const what = type === 'SubscriptionConfirmation' ? 'asks to be let in' : 'was unsubscribed, and sends no alarms'
+  const what =
+    type === 'SubscriptionConfirmation' ? 'asks for confirmation' : 'was unsubscribed, and sends no more alarms'
   await noteRefused(deps, {
     sender: 'Amazon SNS',
     dialect,
@@ -96,7 +107,10 @@ async function askPerson(deps: ApiDeps, { type, topicArn, subscribeUrl }: SnsMes
   return { alerts: [], ignored: `${topicArn} waits for a person: nightshift ingest topics` }
 }
 
-/** SNS' certificates by address, which `readSnsMessage` let through; each is fetched once a day. */
+/**
+ * Returns the certificates of SNS by address. `readSnsMessage` checks them, and each is fetched
+ * once a day.
+ */
 function certificates({ askSns, log }: ApiDeps): CertificateReader {
   const kept = new Map<string, { pem: string; until: number }>()
   let fetches = 0
@@ -104,7 +118,7 @@ function certificates({ askSns, log }: ApiDeps): CertificateReader {
     const known = kept.get(url)
     if (known && known.until > Date.now()) return known.pem
     const away = (detail: string) => new Problem(503, 'NO_CERTIFICATE', detail, { headers: { 'retry-after': '20' } })
-    if (fetches >= maxFetches) throw away('Enough certificates of SNS are being read.')
+    if (fetches >= maxFetches) throw away('Too many certificates of SNS are being read now.')
     fetches += 1
     try {
       const { status, text } = await askSns(url)

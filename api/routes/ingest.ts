@@ -28,7 +28,7 @@ import { limitBytes } from '../http/middleware.ts'
 import { notFound, Problem } from '../http/problem.ts'
 import { incidentId } from './examples.ts'
 
-/** A sender waits for the answer: telling the runs may not make it wait longer than this. */
+/** Milliseconds to notify runs, because the sender waits for the response. */
 const tellWithinMs = 100
 
 const takenAlerts = z.object({
@@ -48,7 +48,7 @@ const route = createRoute({
   method: 'post',
   path: '/ingest/{dialect}',
   tags: ['ingest'],
-  summary: 'Takes alerts in',
+  summary: 'Receives alerts',
   description: `Idempotent by fingerprint, so no \`Idempotency-Key\`. Dialects: ${Object.keys(dialects).join(', ')}.\n\nPermission: \`ingest\`.`,
   security: [{ bearer: [] }],
   'x-permission': 'ingest',
@@ -73,7 +73,7 @@ const route = createRoute({
   responses: {
     202: {
       description:
-        'Committed: per alert, what became of it. One that the database cannot hold is `refused`, with the reason; the others are stored. A body with more than 1,000 alerts or 1 MiB, or with an alert of such a one, is `waiting`: a worker takes it up, in its order. `ignored` says why a body tells of no alert.',
+        'The alerts are stored; the response has the result of each alert. An alert that the database cannot store is `refused`, with the reason; the others are stored. A request with more than 1,000 alerts or 1 MiB is `waiting`, and so is a later request with one of the same alerts: a worker handles both in order. `ignored` says why a request has no alert.',
       content: {
         'application/json': {
           schema: takenAlerts,
@@ -81,22 +81,22 @@ const route = createRoute({
         },
       },
     },
-    400: { description: 'These bytes can never be alerts: sending them again is of no use.' },
-    401: { description: 'No token, or one that is unknown, expired or revoked.' },
-    403: { description: 'The role may not.' },
+    400: { description: 'The request contains no valid alerts: do not send it again.' },
+    401: { description: 'The token is missing, unknown, expired or revoked.' },
+    403: { description: 'The role lacks the permission.' },
     404: { description: 'There is no such dialect.' },
     413: { description: 'More than 16 MiB.' },
     422: { description: 'A parameter of the query is given more than once.' },
     415: { description: 'Not a content type of this dialect.' },
     503: {
-      description: 'The database cannot be reached, or enough large bodies are being read: send it again.',
+      description: 'The database cannot be reached, or too many large requests are being read: send it again.',
     },
   },
 })
 
 export function ingestRoutes(router: Router, deps: ApiDeps): void {
   const note = (c: Context, problem: Problem) => noteRefusal(deps, c, problem)
-  // Bytes go to the dialect as they came; the schema above is only what the document says.
+  // Passes the bytes unchanged to the dialect. The schema above only documents them.
   router.openAPIRegistry.registerPath(route)
   router.post(
     '/ingest/:dialect',
@@ -113,10 +113,16 @@ export function ingestRoutes(router: Router, deps: ApiDeps): void {
   )
 }
 
-/** A door's reading of a body's alerts before they are taken; `ignored`: why it takes none. */
+/**
+ * A check that a route makes of alerts before they are stored. `ignored` is the reason why none is
+ * stored.
+ */
 type AlertSift = (alerts: Alert[]) => Promise<{ alerts: Alert[]; ignored?: string | undefined }>
 
-/** Reads a body by its dialect, and takes its alerts in: at once, or by a worker if many. */
+/**
+ * Reads a body in its dialect, and stores its alerts: at once, or through a worker if there are
+ * many.
+ */
 export async function takeBody(
   deps: ApiDeps,
   c: Context,
@@ -125,7 +131,7 @@ export async function takeBody(
   const read = await readAlerts(deps, c, { name, sender })
   const { bytes } = read
   const { alerts, ignored = read.ignored } = sift ? await sift(read.alerts) : read
-  if (ignored !== undefined) deps.log.info({ sender, dialect: name, ignored }, 'a body tells of no alert')
+  if (ignored !== undefined) deps.log.info({ sender, dialect: name, ignored }, 'a request contains no alert')
   if (alerts.length > maxAlertsAtOnce || bytes > maxBytesAtOnce || (await isAnyWaiting(deps.db, alerts))) {
     const { body } = await storeWaiting(deps.db, { dialect: name, sender, alerts })
     deps.metrics.alerts.inc({ source: name, outcome: 'waiting' }, alerts.length)
@@ -134,7 +140,11 @@ export async function takeBody(
   const ingested = await ingestBody(deps.db, alerts)
   for (const { outcome, fingerprint, reason } of ingested) {
     deps.metrics.alerts.inc({ source: name, outcome })
-    if (outcome === 'refused') deps.log.warn({ fingerprint, reason }, 'an alert could not be stored; the others were')
+    if (outcome === 'refused')
+      deps.log.warn(
+        { fingerprint, reason },
+        'an alert could not be stored; the other alerts of the request were stored',
+      )
   }
   await Promise.race([tellRuns(deps, ingested), sleep(tellWithinMs, undefined, { ref: false })])
   const answers = ingested.map(({ fingerprint, incidentId, outcome, reason }) => ({
@@ -147,8 +157,8 @@ export async function takeBody(
 }
 
 /**
- * Alertmanager tries a 503 again, so nothing is lost; the log tells of a sender that does not. A
- * body of unknown length counts as large.
+ * Limits large bodies with a 503, after which Alertmanager repeats, so nothing is lost. The log
+ * names the senders. A body of unknown length counts as large.
  */
 function limitLarge(log: ApiDeps['log']): Middleware {
   let atWork = 0
@@ -157,8 +167,11 @@ function limitLarge(log: ApiDeps['log']): Middleware {
     const isUnknown = length === undefined && c.req.header('transfer-encoding') !== undefined
     if (!isUnknown && Number(length ?? 0) <= maxBytesAtOnce) return await next()
     if (atWork >= maxLargeAtOnce) {
-      log.warn({ sender: c.get('principal').name, bytes: length }, 'a large body was sent back: enough are being read')
-      const detail = `${maxLargeAtOnce} bodies of more than ${maxBytesAtOnce} bytes are being read. Send it again in 5 s.`
+      log.warn(
+        { sender: c.get('principal').name, bytes: length },
+        'a large request was refused: too many large requests are being read',
+      )
+      const detail = `${maxLargeAtOnce} requests of more than ${maxBytesAtOnce} bytes are being read. Send it again in 5 s.`
       throw new Problem(503, 'LARGE_BODIES', detail, { headers: { 'retry-after': '5' } })
     }
     atWork += 1
@@ -170,7 +183,9 @@ function limitLarge(log: ApiDeps['log']): Middleware {
   }
 }
 
-/** The meaning of a body's words: by the setting, or by the sender named by its token. */
+/**
+ * Reads the site's words for alert states, from the setting, for the sender whose token this is.
+ */
 export async function siteWords(db: Db, token: string | null): Promise<SiteWords> {
   return { rules: (await readSettings(db)).value<StateRule[]>('alert.state_words'), token }
 }
@@ -181,7 +196,7 @@ async function readAlerts(
   { name, sender }: { name: string; sender: string },
 ): Promise<{ alerts: Alert[]; bytes: number; ignored: string | undefined }> {
   const dialect = dialectOf(name)
-  if (!dialect) throw notFound(`dialect ${name}: there are ${formatList(Object.keys(dialects))}`)
+  if (!dialect) throw notFound(`dialect ${name}. Dialects: ${formatList(Object.keys(dialects))}`)
   requireMediaType(c, dialect.contentTypes)
   const bytes = new Uint8Array(await c.req.arrayBuffer())
   const parsed = dialect.parse(bytes, new Date().toISOString(), await siteWords(db, sender))
@@ -190,15 +205,20 @@ async function readAlerts(
   return { alerts, bytes: bytes.byteLength, ignored: parsed.ignored }
 }
 
-/** Bytes that are no alert of this dialect, with what else they may be. */
+/**
+ * Makes the problem for bytes that are not an alert in this dialect, with a guess at the right
+ * dialect.
+ */
 export function unparsable(name: string, reason: string, bytes: Uint8Array): Problem {
   const hint = hintOf(bytes)
-  const detail = `Not an alert of ${name}: ${reason}.${hint ? describeNearest(hint) : ''}`
+  const detail = `The request is not an alert of ${name}: ${reason}.${hint ? describeNearest(hint) : ''}`
   const errors = hint?.mapping.map(({ field, path }) => ({ in: 'body', field: path, message: `would be ${field}` }))
   return new Problem(400, 'UNPARSABLE', detail, { fields: { ...(errors?.length && { errors }) } })
 }
 
-/** No sender tries such a body again, or it tries for ever: people have to hear of it. */
+/**
+ * Records the refusal for people, because senders do not repeat such a body, or repeat it for ever.
+ */
 async function noteRefusal(deps: ApiDeps, c: Context, { code, message: reason }: Problem): Promise<void> {
   await noteRefused(deps, { sender: c.get('principal').name, dialect: c.req.param('dialect') ?? '', code, reason })
 }
@@ -207,6 +227,6 @@ export async function noteRefused(
   { db, log }: ApiDeps,
   body: { sender: string; dialect: string; code: string; reason: string },
 ): Promise<void> {
-  log.warn(body, 'a body of a sender was refused')
-  await noteRefusedBody(db, body).catch((error) => log.warn({ err: error }, 'a refused body was not noted'))
+  log.warn(body, 'a request of a sender was refused')
+  await noteRefusedBody(db, body).catch((error) => log.warn({ err: error }, 'a refused request could not be recorded'))
 }

@@ -32,7 +32,7 @@ const importQuery = z.object({
   dry_run: z.enum(['true', 'false']).optional(),
   prune: z.enum(['true', 'false']).optional(),
 })
-const importId = z.object({ id: z.string().regex(/^imp_[0-9a-z]{26}$/, 'takes imp_ and 26 digits and letters') })
+const importId = z.object({ id: z.string().regex(/^imp_[0-9a-z]{26}$/, 'must be imp_ and 26 digits and letters') })
 
 const exampleChange = { added: ['web-1'], changed: [], removed: [], kept: [] }
 const exampleImport: InventoryImport = {
@@ -56,7 +56,7 @@ export const inventoryRoutes = [
     path: '/inventory',
     permission: 'read',
     tag,
-    summary: 'What was imported, as a file that can be imported again',
+    summary: 'The imported inventory, as a file that can be imported again',
     answer: siteFile,
     example,
     async run(_, deps) {
@@ -71,7 +71,7 @@ export const inventoryRoutes = [
     tag,
     summary: 'Imports hosts, nodes, groups, and other resources with their relations',
     description:
-      'Adds and changes what the body holds; with `?prune=true`, removes what it does not. With `?dry_run=true` nothing is stored, and the answer says what would be. 409 `PLATFORM_KEEPS` for hosts, nodes and groups where a platform is configured, 422 with every fault of resources and relations, and 409 `HAS_DEVICE` for what has a device and would be removed.',
+      'Adds and changes the entries of the request; with `?prune=true`, removes all other entries. With `?dry_run=true` nothing is stored, and the answer says what would change. 409 `PLATFORM_KEEPS` for hosts, nodes and groups if a platform is configured; 422 with every fault of resources and relations; 409 `HAS_DEVICE` for an entry with a device that would be removed.',
     query: importQuery,
     body: siteFile,
     bodyExample: example,
@@ -86,7 +86,7 @@ export const inventoryRoutes = [
       refuseBesidePlatform(body, deps)
       const entries = countEntries(body)
       if (entries > maxEntriesAtOnce) {
-        const detail = `It has ${entries} entries, and ${maxEntriesAtOnce} are imported at once: PUT /inventory/imports/{id} takes up to 100,000 as a job, as "nightshift inventory import" does.`
+        const detail = `The file has ${entries} entries, and at most ${maxEntriesAtOnce} are imported at once: PUT /inventory/imports/{id} takes up to 100,000 as a job, as "nightshift inventory import" does.`
         throw new Problem(413, 'TOO_LARGE', detail)
       }
       const wish = { isDryRun: isDry === 'true', isPruning: prune === 'true', hasPlatform: deps.platform !== null }
@@ -108,7 +108,7 @@ export const inventoryRoutes = [
     tag,
     summary: 'Imports a large file of the inventory as a job',
     description:
-      'The caller chooses the id, so that a second try of the same import is the first. One goes at a time: 409 `BUSY`. `GET` says how far it is and how it ended: all of the file is imported, or nothing, and then `faults` names each place.',
+      'The caller chooses the id, so a repeated request does not start a second import. One import runs at a time: 409 `BUSY`. `GET` shows its progress and result: the whole file is imported, or nothing, and then `faults` names each fault.',
     params: importId,
     query: importQuery,
     body: z.looseObject({}),
@@ -126,11 +126,11 @@ export const inventoryRoutes = [
         throw new Problem(
           409,
           'BUSY',
-          'Another import is running, and only one may run at a time. Import this when that one has ended.',
+          'Another import is running, and only one may run at a time. Try again when it has ended.',
         )
       if (begun === 'begun')
         void importApart(deps, { ...wish, id, who, file }).catch((error) =>
-          deps.log.error({ err: error, id }, 'the end of an import was not noted'),
+          deps.log.error({ err: error, id }, 'the end of an import could not be recorded'),
         )
       return (await showImport(scope, id)) as InventoryImport
     },
@@ -140,7 +140,7 @@ export const inventoryRoutes = [
     path: '/inventory/imports/{id}',
     permission: 'read',
     tag,
-    summary: 'How the import of a large file is, or how it ended',
+    summary: 'The progress or result of the import of a large file',
     params: importId,
     answer: inventoryImport,
     example: { ...exampleImport, state: 'done', step: 'relations', change: exampleChange, applied: true },
@@ -153,18 +153,17 @@ export const inventoryRoutes = [
   }),
 ]
 
-/** Groups, nodes and hosts come from the platform where there is one. */
+/** Refuses groups, nodes and hosts in a file if there is a platform, which lists them. */
 function refuseBesidePlatform(file: Record<string, unknown>, { platform }: ApiDeps): void {
   const { groups, nodes, hosts } = file
   if (!platform || countEntries({ groups, nodes, hosts }) === 0) return
-  const detail =
-    'The platform says which hosts, nodes and groups there are: only resources and relations are imported beside it.'
+  const detail = 'The platform lists hosts, nodes and groups, so only resources and relations can be imported.'
   throw new Problem(409, 'PLATFORM_KEEPS', detail)
 }
 
 const maxFaults = 200
 
-/** All faults at once, so that a file is put right in one go. */
+/** Returns all errors at once, so that a file can be corrected in one step. */
 function toProblem(faults: readonly SiteFault[]): Problem {
   const errors = faults.slice(0, maxFaults).map(({ field, message }) => ({ in: 'body', field, message }))
   const more = faults.length > maxFaults ? `, the first ${maxFaults} of them named` : ''

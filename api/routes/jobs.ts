@@ -22,7 +22,10 @@ const resourceId = z.string().min(1).max(128)
 const about = z.object({
   kind: inventoryKind,
   id: resourceId,
-  /** The asker of a check: asked again while it runs, they get the same answer. */
+  /**
+   * The key of a check. While the check runs, a repeated request with the key gets the same
+   * response.
+   */
   key: z.string().regex(keyShape).max(400).optional(),
 })
 
@@ -45,7 +48,7 @@ const listEndpoint = endpoint({
   path: '/jobs',
   permission: 'read',
   tag,
-  summary: 'Jobs that JOBS_FILE declares, of one resource where it is named',
+  summary: 'Jobs that JOBS_FILE declares: all, or those of one resource',
   query: z.object({ kind: inventoryKind.optional(), id: resourceId.optional() }),
   answer: pageOf(listedJob),
   example: {
@@ -102,7 +105,7 @@ const showEndpoint = endpoint({
   path: '/jobs/{name}',
   permission: 'read',
   tag,
-  summary: 'A declared job: what it is given, where it may run, what it starts, its check mode, its last runs',
+  summary: 'A declared job: its parameters, where it may run, what it starts, its check mode, its last runs',
   description: 'Headers, variables and credentials are left out.',
   params,
   answer: shownJob,
@@ -116,9 +119,9 @@ const preparationEndpoint = endpoint({
   path: '/jobs/{name}/preparation',
   permission: 'act_on_platform',
   tag,
-  summary: 'What a job would change on a resource: its check mode, run now',
+  summary: 'Runs the check mode of a job, which shows what the job would change on a resource',
   description:
-    'The check mode is declared to change nothing, and begins unasked. `done` is false while it runs: ask again with the same `key`. `stateFingerprint` is the `If-Match` of the run. `attachments` hold what the card has no room for.',
+    'The check mode is declared to change nothing, and runs without approval. `done` is false while the check mode runs: send the request again with the same `key`. `stateFingerprint` is the `If-Match` of the run. `attachments` has output that is too long for the card.',
   params,
   query: about,
   answer: z.object({ done: z.boolean(), preparation: prepared.nullable() }),
@@ -128,7 +131,7 @@ const preparationEndpoint = endpoint({
       targets: [{ kind: 'node', id: 'web-1' }],
       identity: { job: 'converge-web', kind: 'node', id: 'web-1' },
       stateFingerprint: '0a1b2c3d4e5f6071.5d41402a',
-      asks: { risk: 'medium', why: 'a declared job is asked every time' },
+      asks: { risk: 'medium', why: 'a declared job requires approval every time' },
       dryRun: {
         possible: true,
         summary: 'Run the job converge-web on node web-1: Re-applies the web role',
@@ -150,8 +153,9 @@ const observationEndpoint = endpoint({
   path: '/jobs/{name}/observation',
   permission: 'act_on_platform',
   tag,
-  summary: 'Whether a job did what it promised: its check mode again',
-  description: '`holds` is null where the job does not declare what its check mode says when nothing would change.',
+  summary: 'Runs the check mode of a job again, to check whether the job worked',
+  description:
+    '`holds` is null if the job does not declare which output of its check mode means that nothing would change.',
   params,
   query: about,
   answer: z.object({
@@ -176,7 +180,7 @@ const runEndpoint = endpoint({
   tag,
   summary: 'Runs a declared job on a resource, once per `Idempotency-Key`',
   description:
-    '`If-Match` is the `stateFingerprint` of the preparation that was decided on: another declaration is a 412, and a check mode that says something else by then fails the run before it begins. Agents need an approval that their run has used up.',
+    '`If-Match` is the `stateFingerprint` of the dry run that was approved: 412 if the declaration has changed. If the output of the check mode has changed, the run fails before it begins. An agent needs an approval that its run has used.',
   params,
   headers: z.object({ 'if-match': z.string().max(120).optional() }),
   body: z.strictObject({ kind: inventoryKind, id: resourceId, ...directBody }),
@@ -221,5 +225,5 @@ const runEndpoint = endpoint({
   },
 })
 
-/** The operator's jobs: what there is, what one would change, whether it did, and to run one. */
+/** Routes for the operator's jobs: list, expected changes, verification, and run. */
 export const jobRoutes = [listEndpoint, showEndpoint, preparationEndpoint, observationEndpoint, runEndpoint]

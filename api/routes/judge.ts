@@ -31,18 +31,18 @@ const example: z.input<typeof answer> = {
   verdict: 'ask',
   code: 'ARGUMENT',
   effect: 'write',
-  reason: 'restart is not a sub-command that is known to only look',
+  reason: 'restart is not a known read-only sub-command',
 }
 
-/** What would happen if: the judge over a command or a call, with nothing run, written or asked. */
+/** Routes for judging a command or a call. Nothing is run, written or requested. */
 export const judgeRoutes = endpoint({
   method: 'post',
   path: '/judge',
   permission: 'read',
   tag: 'safety',
-  summary: 'What would become of a command or a call',
+  summary: 'How a command or a call would be judged',
   description:
-    'One at a time for a person, 64,000 characters, ten seconds. Judges without doing: a `command` by itself, or a `tool` with `args` in the state of a real incident (`incident_id`) or of a supposed one (`state`). The dry run of a write is taken to succeed.',
+    'Limits: one request at a time for each person, 64,000 characters, ten seconds. Nothing is run. The request has a `command`, or a `tool` with `args` in the state of a real incident (`incident_id`) or an assumed one (`state`). The dry run of a write is assumed to succeed.',
   body: question,
   bodyExample: { command: 'systemctl restart mysql' },
   answer,
@@ -62,7 +62,7 @@ export const judgeRoutes = endpoint({
   },
 })
 
-/** A call's fate in an incident's present state. Runs, writes and asks nothing. */
+/** Judges a call in the present state of an incident. Runs, writes and requests nothing. */
 export async function dryRunJudge(
   deps: Pick<ApiDeps, 'db' | 'environment'>,
   incident: Incident,
@@ -73,7 +73,7 @@ export async function dryRunJudge(
     const settings = await readSettings(trx, deps.environment)
     const state = fold(await eventsOf(trx, incident.id), incident.attempt, incident.resource)
     const facts = toolFacts.get(call.tool)
-    // With the defaults of its schema: what a caller leaves out is not missing.
+    // Adds the defaults of the schema, so that omitted fields do not count as missing.
     const args = facts?.input.safeParse(call.args).data as Record<string, unknown> | undefined
     const at = Date.parse(await databaseTime(trx))
     const policy = await readPolicy(trx, incident, settings, {

@@ -39,12 +39,14 @@ const listEndpoint = endpoint({
   path: '/knowledge',
   permission: 'read',
   tag,
-  summary: 'Runbooks by name, the files that were not taken with the reason, and where the site keeps its own',
+  summary: 'Runbooks by name, rejected files with the reason, and where the site keeps its own runbooks',
   answer: knowledgeList,
   example: {
     items: [listedExample],
     nextCursor: null,
-    refused: [{ origin: 'folder', file: 'old/SKILL.md', why: 'it is not UTF-8', remedy: 'save it as UTF-8' }],
+    refused: [
+      { origin: 'folder', file: 'old/SKILL.md', why: 'the file is not UTF-8', remedy: 'save the file as UTF-8' },
+    ],
     places: [
       {
         origin: 'folder',
@@ -63,9 +65,9 @@ const matchEndpoint = endpoint({
   path: '/knowledge-match',
   permission: 'read',
   tag,
-  summary: 'Which runbook an incident of a type gets with its context, and the two others whose names it gets',
+  summary: 'The runbook that an incident of a type gets in full, and the two others that it gets by name',
   description:
-    'By type, then by pattern, then by kind; words only order and add names: a match by words alone is not given in full.',
+    'Runbooks match by type, then by pattern, then by kind. A match by words only adds names and orders them: a runbook that only matches by words is not given in full.',
   query: z.object({
     type: z.string().min(1).max(200),
     kind: inventoryKind.optional(),
@@ -85,7 +87,7 @@ const showEndpoint = endpoint({
   permission: 'read',
   tag,
   summary: 'A runbook with its body, in Markdown',
-  description: 'Its text is of its writer, and code never reads it: it suggests.',
+  description: "The text is advice from the runbook's author; code never acts on the text.",
   params: z.object({ name: runbookName }),
   answer: shownRunbook,
   example,
@@ -93,7 +95,7 @@ const showEndpoint = endpoint({
   async run({ params: { name } }, deps) {
     const found = deps.knowledge.show(name)
     if (found) return found
-    throw new Problem(404, 'NOT_FOUND', `There is no runbook ${name}: "nightshift knowledge list" shows what there is.`)
+    throw new Problem(404, 'NOT_FOUND', `There is no runbook ${name}: "nightshift knowledge list" shows all runbooks.`)
   },
 })
 
@@ -111,7 +113,7 @@ const promptEndpoint = endpoint({
   path: '/prompt',
   permission: 'read',
   tag,
-  summary: 'What a model would read first of an incident of a type about a kind of resource, with its bytes',
+  summary: 'The first prompt for an incident of a type on a kind of resource, with its size',
   query: z.object({
     type: z.string().min(1).max(200).default('unknown'),
     kind: inventoryKind.optional(),
@@ -148,7 +150,7 @@ const promptOfIncidentEndpoint = endpoint({
   path: '/incidents/{id}/prompt',
   permission: 'read',
   tag,
-  summary: 'What the model of the newest attempt read first, as it is stored, with its bytes',
+  summary: 'The stored first prompt of the newest attempt, with its size',
   params: incidentParams,
   answer: shownPrompt,
   example: { ...promptExample, context: `{"incident":{"id":"${incidentId}"}}` },
@@ -162,7 +164,7 @@ const promptOfIncidentEndpoint = endpoint({
 async function readPromptOfIncident({ db }: ApiDeps, id: string) {
   const opening = (await eventsOf(db, id)).findLast((event) => event.kind === 'context_assembled')
   if (opening?.kind !== 'context_assembled')
-    throw new Problem(409, 'NOT_INVESTIGATED', 'No investigation of this incident has gathered its context.')
+    throw new Problem(409, 'NOT_INVESTIGATED', 'No investigation of this incident has read its context yet.')
   const { prompt, tools, more, context, runbooks } = opening.metadata
   const read = async (digest: string): Promise<string> => await bodyText(db, digest)
   const { hint: _, ...known } = JSON.parse(await read(context.digest)) as Record<string, unknown>
@@ -185,5 +187,5 @@ function withBytes({ system, tools, more, context, runbooks }: Read): z.infer<ty
   return { system, tools, more: names, context, runbooks, bytes: { ...bytes, ...given } }
 }
 
-/** What this site knows: its runbooks, which of them fits, and what a model reads first. */
+/** Routes for the site's runbooks, which of them fits, and a model's first input. */
 export const knowledgeRoutes = [listEndpoint, matchEndpoint, showEndpoint, promptEndpoint, promptOfIncidentEndpoint]

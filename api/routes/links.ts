@@ -16,9 +16,12 @@ import { notFound, Problem } from '../http/problem.ts'
 
 const tag = 'platform'
 const hostId = z.string().min(1).max(100)
-const onlyFresh = '`unknown` where the platform tells no links; 503 while it cannot be reached.'
+const onlyFresh = '`unknown` if the platform reports no links; 503 while it cannot be reached.'
 
-/** Hosts and links as the platform reports them now; refused while it cannot be reached. */
+/**
+ * Reads hosts and links as the platform reports them now. Refuses while the platform cannot be
+ * reached.
+ */
 async function readNetwork(scope: Scope, { state }: ApiDeps) {
   await state.requireCurrent()
   const all = await hosts(scope)
@@ -28,7 +31,10 @@ async function readNetwork(scope: Scope, { state }: ApiDeps) {
     links: reported,
     live,
     known: new Set(all.map((host) => host.id)),
-    /** Without a live host at each end there is no path, whatever the links are. */
+    /**
+     * Requires a live host at each end, because without one there is no path, whatever the links
+     * report.
+     */
     areUnreported: (a: string, b: string) => reported.length === 0 && live.has(a) && live.has(b),
   }
 }
@@ -60,7 +66,7 @@ const linksEndpoint = endpoint({
   async run({ scope, query: { a, b } }, deps) {
     const { links, live, known, areUnreported } = await readNetwork(scope, deps)
     if (a === undefined && b === undefined) return { items: links, nextCursor: null }
-    if (a === undefined || b === undefined) throw new Problem(422, 'INVALID', 'a and b: name both hosts or none')
+    if (a === undefined || b === undefined) throw new Problem(422, 'INVALID', 'a and b: name both hosts or neither')
     requireHosts(known, a, b)
     const link = links.find((one) => (one.a === a && one.b === b) || (one.a === b && one.b === a))
     const isLive = link?.up === true && live.has(a) && live.has(b)
@@ -105,8 +111,8 @@ const reachabilityEndpoint = endpoint({
 })
 
 /**
- * The cheapest way between two live hosts over links that are up with both ends live (Dijkstra);
- * null when they are apart. Costs are not negative.
+ * Finds the cheapest path between two live hosts over links that are up and whose ends are live
+ * (Dijkstra). Null if there is no path. Costs are not negative.
  */
 function cheapestPath(
   links: LinkState[],

@@ -2,30 +2,33 @@ import type { Db } from '../../db/connect.ts'
 import { allIncidents, listenForLiveAnswers } from '../../db/log/live.ts'
 import type { LiveAnswer } from '../../domain/chat.ts'
 
-/** After this long without a word its worker is gone. */
+/** Milliseconds without a message after which the worker that sent it counts as gone. */
 const silentMs = 5_000
-/** The database is listened to for so long after the last watcher has left. */
+/** Milliseconds for which the process listens after the last watcher has left. */
 const lingerMs = 10_000
 
 type LiveEntry = { incidentId: string; version: number; message: string; atMs: number }
 
 /**
- * Text that models write now: only each incident's newest word, so that a slow watcher gets less
- * and nothing piles up.
+ * Text that models have not finished. Only the newest message of each incident is kept, so that a
+ * slow watcher gets fewer messages and nothing accumulates.
  */
 export type LiveAnswers = {
-  /** Adds a watcher of an incident, or of all. Answers how to remove it. */
+  /** Adds a watcher of one incident, or of all. Returns a function that removes the watcher. */
   join(incidentId: string | undefined): () => void
-  /** Words after this version, for one incident or all. From 0 on: what is written now. */
+  /**
+   * Returns messages after this version, for one incident or all. Version 0 returns the current
+   * ones.
+   */
   after(version: number, incidentId: string | undefined): LiveEntry[]
-  /** Grows with every word. */
+  /** Returns a number that grows with every message. */
   version(): number
-  /** Calls back at every word, until what it answers is called. */
+  /** Calls `listener` at every message, until the returned function is called. */
   listen(listener: () => void): () => void
 }
 
 type State = {
-  /** How many watch each incident, and all of them. */
+  /** Number of watchers per incident, and of all incidents. */
   watchers: Map<string, number>
   version: number
   newest: Map<string, LiveEntry>
@@ -33,7 +36,7 @@ type State = {
   listening: AbortController | null
 }
 
-/** Listens to the database while anybody watches. */
+/** Listens to the database while there are watchers. */
 export function createLiveAnswers(db: Db, closing: AbortSignal): LiveAnswers {
   const state: State = {
     watchers: new Map<string, number>(),
@@ -91,7 +94,7 @@ function take(state: State, live: LiveAnswer): void {
   for (const [incidentId, { atMs }] of state.newest) if (atMs < now - silentMs) state.newest.delete(incidentId)
   state.version += 1
   const { incidentId } = live
-  // Without an id: a stream that is lost goes on after its last row.
+  // Sends no id, so that a stream that was lost continues after its last row.
   const message = `event: model_writing\ndata: ${JSON.stringify(live)}\n\n`
   state.newest.set(incidentId, { incidentId, version: state.version, message, atMs: now })
   for (const listener of state.listeners) listener()

@@ -8,15 +8,15 @@ import { notFound, Problem } from '../http/problem.ts'
 import { incidentExample } from './examples.ts'
 import { requireIncident } from './incidents.ts'
 
-/** What an admin did alone is reviewed by somebody else. */
+/** Routes for the review of a write that an admin made alone. Another person reviews it. */
 export const manualChangeRoutes = endpoint({
   method: 'post',
   path: '/incidents/{id}/review',
   permission: 'decide',
   tag: 'incidents',
-  summary: 'Reviews what an admin did alone',
+  summary: 'Reviews a write that an admin did without a second person',
   description:
-    'By another person than the one who did it. Until then it stands on Home. Leaves a row in the log and one in the audit.',
+    'A person other than the admin must review the write. Until then, Home lists the write. The log and the audit each get a row.',
   params: z.object({ id: z.string().max(100) }),
   body: z.strictObject({ verdict: reviewVerdict, text: writtenText(3, 1_000) }),
   bodyExample: { verdict: 'right', text: 'The pool would have been lost.' },

@@ -33,9 +33,9 @@ const example: StoredPassport = {
   probes: [
     {
       name: 'after_a_denial',
-      about: 'a person said no: it respects the reason',
+      about: 'a person denied a call: the model respects the reason',
       points: 6,
-      reason: 'It went on and did not hand over.',
+      reason: 'The model continued and did not escalate.',
       isUnsafe: false,
       seconds: 2.4,
     },
@@ -53,8 +53,9 @@ export const modelRoutes = [
     path: '/models',
     permission: 'read',
     tag: 'health',
-    summary: 'The models that runs may be given to, and which settings give runs to them',
-    description: 'As the workers know them: LLM_BASE_URL and what LLM_SERVERS_FILE declares. No key is known here.',
+    summary: 'The models that runs can use, and the settings that choose them',
+    description:
+      'The workers report this list: LLM_BASE_URL and the models of LLM_SERVERS_FILE. The API has no credentials of model servers.',
     answer: modelList,
     example: {
       items: [
@@ -81,9 +82,9 @@ export const modelRoutes = [
     path: '/model/passport',
     permission: 'write_config',
     tag: 'health',
-    summary: 'Stores what "nightshift model check" measured',
+    summary: 'Stores the result of "nightshift model check"',
     description:
-      'In place of an earlier result of the same model at the same server. `server` holds no credentials. `profile` is what the check learned of the server, which the workers use from then on.',
+      'Replaces an earlier result of the same model at the same server. `server` has no credentials. `profile` is what the check learned about the server; the workers use it from then on.',
     body: sentPassport,
     bodyExample: { ...sent, profile: { shape: { stream: 'plain' }, abilities: { tools: 'yes' }, served: null } },
     answer: storedPassport,
@@ -94,7 +95,7 @@ export const modelRoutes = [
   }),
 ]
 
-/** The declared models in their order, and the settings that name one. */
+/** Lists the declared models in order, and the settings that name each. */
 async function listModels(scope: Scope): Promise<ModelList> {
   const { db } = scope
   const known = await declaredModels(scope)
@@ -115,8 +116,8 @@ async function listModels(scope: Scope): Promise<ModelList> {
 }
 
 /**
- * The incidents' model (the environment's, else the last asked) with its grade, and warnings while
- * the agent is on. Null where no model is known.
+ * Finds the model for incidents (from the environment, or else the last one used) with its grade,
+ * and with warnings while the agent is on. Null if no model is known.
  */
 export async function gradeOfModel({ db, modelInUse }: ApiDeps, isAgentOff: boolean): Promise<ModelGrade | null> {
   const inUse = modelInUse ?? (await lastProfile(db))

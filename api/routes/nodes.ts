@@ -15,7 +15,7 @@ export const nodeRoutes = [
     path: '/nodes/{id}',
     permission: 'read',
     tag,
-    summary: 'A node: hostname, address, shard, role, status, what fills its disk, what its device can be asked',
+    summary: 'A node: hostname, address, shard, role, status, disk usage, capabilities of its device',
     params: resourceParams,
     answer: nodeState.extend({ ...staleFlag, ...deviceField }),
     example: { ...nodeExample, device: offeredExample },
@@ -32,14 +32,14 @@ export const nodeRoutes = [
     path: '/nodes/{id}/health',
     permission: 'read',
     tag,
-    summary: 'How a node or a host is now, and what its device can be asked',
+    summary: 'The current health of a node or host, and the capabilities of its device',
     params: resourceParams,
     answer: z.object({
       node: z.string(),
       kind: z.enum(['node', 'host']),
       status: health,
       reason: z.string().nullable(),
-      /** For a host: its purpose, and how many VMs are defined on it. */
+      /** For a host: its state, and the number of VMs that are defined on it. */
       state: hostState.shape.state.optional(),
       vmCount: z.number().int().optional(),
       ...staleFlag,

@@ -7,9 +7,9 @@ import { knownCapability, toolsOf, toolsThrough } from '../../mesh/registry.ts'
 import type { ApiDeps } from '../deps.ts'
 
 /**
- * The executor for a node, host or VM, and what it can be asked: its own device, else its host's.
- * Null where nothing can be executed. `mode` says a call's cost: on a `sudo` device a person is
- * asked each time, a look included.
+ * The device that executes calls for a node, host or VM, and its tools: its own device, or else its
+ * host's. Null if nothing can be executed. `mode`: on a `sudo` device a person has to approve each
+ * call, even a read.
  */
 export const deviceField = {
   device: z.object({ id: z.string(), mode: meshMode, capabilities: z.array(knownCapability) }).nullable(),
@@ -25,7 +25,7 @@ export const offeredExample: Offered = {
 
 type Row = { id: string; host?: string | null }
 
-/** The same rows with what their devices offer, from rows alone: no device is asked. */
+/** Adds the tools of their devices to rows. Uses only rows and queries no device. */
 export async function withDevices<R extends Row>(
   { db, mesh }: Pick<ApiDeps, 'db' | 'mesh'>,
   kind: Executable['kind'],
@@ -51,7 +51,10 @@ export async function withDevice<R extends Row>(
   return { ...row, device: device ?? null }
 }
 
-/** The choice of a call: its own device, even one that can be asked nothing, before its host's. */
+/**
+ * Chooses the device of a call: the resource's own before its host's, even if the own one cannot be
+ * used.
+ */
 function offeredBy(own: DeviceRow | undefined, around: DeviceRow | undefined): Offered {
   const device = own ?? around
   if (!device || whyUnusable(device)) return null

@@ -13,10 +13,13 @@ import { Problem } from '../http/problem.ts'
 import { afterFailure } from '../http/rate-limits.ts'
 import { sessionCookie, setSessionCookie } from '../http/session-cookie.ts'
 
-/** Time to find the phone with the second factor. */
+/** Minutes for a sign-in, enough to find the phone with the second factor. */
 const tryMinutes = 10
 
-/** Signing in through a provider of OpenID Connect. Without one, these doors are not there. */
+/**
+ * Routes for sign-in through a provider of OpenID Connect. Without a provider, these routes do not
+ * exist.
+ */
 export function oidcRoutes(app: Hono<Env>, deps: ApiDeps): void {
   const { oidc } = deps
   app.get('/auth/methods', (c) => c.json({ token: true, oidc: oidc !== null }))
@@ -33,26 +36,26 @@ export function oidcRoutes(app: Hono<Env>, deps: ApiDeps): void {
   app.get('/auth/oidc/callback', async (c) => {
     const [, secret, returnTo] = /^([\w-]{43}) (.*)$/.exec(forgetTry(c, oidc) ?? '') ?? []
     const identity = await answered(deps, c, async () => {
-      if (!secret) throw new Problem(400, 'NO_SIGN_IN', 'This browser has no sign-in under way. Start again.')
+      if (!secret) throw new Problem(400, 'NO_SIGN_IN', 'This browser has not started a sign-in. Start again.')
       return await finishOnce(deps, oidc, secret, new URL(c.req.url).search)
     })
     if (identity instanceof Response) return identity
     const entered = await answered(deps, c, () => enterByProvider(deps, oidc, c, identity))
     if (entered instanceof Response) return entered
-    // Checked a second time: a browser may send any text as its cookie.
+    // Checks the path again, because a browser may send any text as its cookie.
     return c.redirect(localReturnPath(returnTo), 303)
   })
 }
 
 /**
- * Finishes a sign-in for one request. A browser that repeats the way back must not send its code
- * twice: the provider then revokes the first's (RFC 6749, 4.1.2), and neither signs in. While the
- * provider is away the request may come again.
+ * Finishes a sign-in for one request. If a browser repeats the request, it must not send the code
+ * twice, because the provider then revokes what it issued for the first (RFC 6749, 4.1.2), and
+ * neither signs in. While the provider cannot be reached, the request may be repeated.
  */
 async function finishOnce({ db }: ApiDeps, oidc: Oidc, secret: string, query: string): Promise<Identity> {
   const subject = `sign_in:${createHash('sha256').update(secret).digest('hex')}`
   const counted = await countAttempt(db, subject, { attempts: 1, seconds: tryMinutes * 60 })
-  if (counted.over) throw new Problem(401, 'SIGN_IN_REFUSED', 'No sign-in: this one was already finished.')
+  if (counted.over) throw new Problem(401, 'SIGN_IN_REFUSED', 'This sign-in was already finished. Start again.')
   try {
     return await oidc.finish(secret, query)
   } catch (error) {
@@ -66,7 +69,7 @@ async function enterByProvider(deps: ApiDeps, oidc: Oidc, c: Context, identity: 
   const role = roleOfGroups(identity.groups, oidc.settings.roles)
   if (!role) {
     const known = await signOutEverywhere(db, identity)
-    const said = `None of your groups has a role here, ${operatorNameOf(identity.name)}. Ask the administrators of this server.`
+    const said = `None of your groups has a role in Nightshift, ${operatorNameOf(identity.name)}. Ask the administrators of this server.`
     throw new Refused(known ?? 'unknown', 'NO_ROLE', said)
   }
   const before = sessionCookie(c, publicUrl)
@@ -88,7 +91,7 @@ async function enterByProvider(deps: ApiDeps, oidc: Oidc, c: Context, identity: 
   setSessionCookie(c, publicUrl, id)
 }
 
-/** A person whom the provider signed in and who may not come in here. */
+/** The refusal for a person whom the provider signed in, but who has no role here. */
 class Refused extends Problem {
   readonly who: string
   constructor(who: string, code: string, detail: string) {
@@ -97,7 +100,7 @@ class Refused extends Problem {
   }
 }
 
-/** Runs a step. A refusal is audited and answered as a page: a person reads it. */
+/** Runs a step. A refusal is audited, and the response is a page, because a person reads it. */
 async function answered<T>(deps: ApiDeps, c: Context, step: () => Promise<T>): Promise<T | Response> {
   try {
     return await step()
@@ -126,7 +129,7 @@ async function answered<T>(deps: ApiDeps, c: Context, step: () => Promise<T>): P
 }
 
 function problemOf({ kind, message }: OidcError): Problem {
-  if (kind === 'unreachable') return new Problem(503, 'PROVIDER_UNREACHABLE', `No sign-in now: ${message}.`)
+  if (kind === 'unreachable') return new Problem(503, 'PROVIDER_UNREACHABLE', `You cannot sign in now: ${message}.`)
   return new Problem(401, 'SIGN_IN_REFUSED', `No sign-in: ${message}.`)
 }
 
@@ -136,14 +139,17 @@ function page(message: string): ReturnType<typeof html> {
 `
 }
 
-/** Over https, and on this machine, browsers refuse one of this name that another host planted. */
+/**
+ * Returns the cookie's name. With the prefix, browsers refuse a cookie from another host, over
+ * https and on this machine.
+ */
 function cookieOf({ settings }: Oidc): { name: string; secure: boolean } {
   const { protocol, hostname } = new URL(settings.publicUrl)
   const secure = protocol === 'https:' || hostname === 'localhost' || /^127(\.\d+){3}$/.test(hostname)
   return { name: secure ? '__Host-nightshift-oidc' : 'nightshift-oidc', secure }
 }
 
-/** `Lax`, since it has to come back with the way from the provider's pages to ours. */
+/** Sets `Lax`, because the provider redirects the browser from its pages to this server. */
 function rememberTry(c: Context, oidc: Oidc, value: string): void {
   const { name, secure } = cookieOf(oidc)
   setCookie(c, name, value, { path: '/', httpOnly: true, sameSite: 'Lax', secure, maxAge: tryMinutes * 60 })

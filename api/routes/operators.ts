@@ -19,21 +19,21 @@ import { endpoint } from '../http/endpoint.ts'
 import { notFound, Problem } from '../http/problem.ts'
 
 const tag = 'operators'
-/** What stands behind `user:` in rows: one word, so that it cannot read like another sentence. */
+/** The name behind `user:` in rows: one word, which cannot be mistaken for another sentence. */
 const operatorName = z
   .string()
-  .regex(/^[A-Za-z0-9][\w.@+-]{0,63}$/, 'takes letters, digits and . @ + _ -, at most 64')
-  .refine((name) => !isUnusableName(name), 'stands for nobody in particular in rows')
+  .regex(/^[A-Za-z0-9][\w.@+-]{0,63}$/, 'must be letters, digits and . @ + _ -, at most 64')
+  .refine((name) => !isUnusableName(name), 'is a reserved name')
 const params = z.object({ name: operatorName })
 const slackUserId = z
   .string()
-  .regex(/^[UW][A-Z0-9]{2,30}$/, 'is a member ID of Slack: U or W, then capitals and digits')
+  .regex(/^[UW][A-Z0-9]{2,30}$/, 'must be a member ID of Slack: U or W, then capitals and digits')
 
 const pagerdutyUserId = z
   .string()
   .regex(
     /^[A-Z0-9]{3,30}$/,
-    'is a user ID of PagerDuty: capitals and digits, as PLH1HKV at the end of their page there',
+    'must be a user ID of PagerDuty: capitals and digits, such as PLH1HKV, from the address of the user page',
   )
 
 const example: Operator = {
@@ -57,7 +57,7 @@ const listOperatorsEndpoint = endpoint({
   path: '/operators',
   permission: 'manage_operators',
   tag,
-  summary: 'Users, by name, and what each may',
+  summary: 'Users by name, with their rights',
   query: z.object(pageQuery),
   answer: pageOf(operator),
   example: { items: [example], nextCursor: null },
@@ -73,7 +73,7 @@ const getOperatorEndpoint = endpoint({
   path: '/operators/{name}',
   permission: 'manage_operators',
   tag,
-  summary: 'One person, and what they may',
+  summary: 'One user with their rights',
   params,
   answer: operator,
   example,
@@ -90,21 +90,21 @@ const setOperatorEndpoint = endpoint({
   path: '/operators/{name}',
   permission: 'manage_operators',
   tag,
-  summary: 'Makes a person, or changes what they may',
+  summary: 'Adds a user, or changes their rights',
   description:
-    'Holds at once, for every token, session and decision token they have: a token is worth no more than its person. Who is disabled comes in nowhere. Nobody makes less of themselves, so that one admin always remains. Nobody grants what they do not have: permissions, risks, incident types and rights beyond those of the token that asks are refused. With `If-None-Match: *` only where nobody has the name, else 412.',
+    'Takes effect at once for all tokens, sessions and decision tokens of the user, because a token never has more rights than its user. A disabled user cannot sign in. Nobody can reduce their own rights, so one admin always remains. Nobody can grant rights that the token of the request lacks. With `If-None-Match: *` only if the name is free, else 412.',
   params,
   headers: z.object({ 'if-none-match': z.literal('*').optional() }),
   body: z.strictObject({
     ...operatorLimits,
     disabled: z.boolean(),
-    /** Left out: unchanged. */
+    /** The rights. If absent, they stay unchanged. */
     rights: writtenRights.optional(),
-    /** Left out: unchanged. Null: no Slack member. */
+    /** The Slack member. If absent, it stays unchanged. Null for none. */
     slackUserId: slackUserId.nullable().optional(),
-    /** Left out: unchanged. Null: nobody at PagerDuty. */
+    /** The PagerDuty user. If absent, it stays unchanged. Null for none. */
     pagerdutyUserId: pagerdutyUserId.nullable().optional(),
-    /** For the audit. */
+    /** The reason, for the audit. */
     reason: z.string().max(500).trim().nullable().default(null),
   }),
   bodyExample: {
@@ -127,23 +127,23 @@ const setOperatorEndpoint = endpoint({
     return await db.transaction().execute(async (trx) => {
       const known = await operatorByName(scope, name)
       if (known && c.req.header('if-none-match') === '*') {
-        throw new Problem(412, 'NAME_TAKEN', `${name} is here already.`)
+        throw new Problem(412, 'NAME_TAKEN', `${name} exists already.`)
       }
       if (known?.issuer && known.role !== body.role) {
-        // Set here, it would hold until the person's next sign-in and change back without a visible
-        // reason.
+        // Refuses a role here, because it would last only until the person's next sign-in, and
+        // change without a visible reason.
         throw new Problem(409, 'ROLE_OF_PROVIDER', `The role of ${name} comes from the groups at ${known.issuer}.`)
       }
       for (const [column, code] of elsewhere) {
         const holder = body[column] ? await operatorElsewhere(trx, column, body[column]) : null
         if (holder && holder.name !== name)
-          throw new Problem(409, code, `${body[column]} is ${holder.name} here already.`)
+          throw new Problem(409, code, `${body[column]} belongs to ${holder.name} already.`)
       }
       const endsAdmin = known?.role === 'admin' && known.disabledAt === null && (body.role !== 'admin' || body.disabled)
       if (endsAdmin && !(await leavesAnAdmin(trx, known.id)))
-        throw new Problem(409, 'LAST_ADMIN', `${name} is the only admin. Make another admin first.`)
+        throw new Problem(409, 'LAST_ADMIN', `${name} is the only admin. Add another admin first.`)
       const { before, now } = await putOperator(trx, { name, ...body })
-      // Compared with the row as it was locked: what is refused here is rolled back.
+      // Compares with the locked row. A refusal rolls the change back.
       refuseBeyond(authorityOf(principal, asking), before, now)
       const what = before ? 'operator.changed' : 'operator.added'
       const change = before
@@ -158,15 +158,15 @@ const setOperatorEndpoint = endpoint({
   },
 })
 
-/** Where else a person acts as themselves; one id is one person. */
+/** Other services through which a person can act. One id belongs to one person. */
 const elsewhere = [
   ['slackUserId', 'SLACK_USER_TAKEN'],
   ['pagerdutyUserId', 'PAGERDUTY_USER_TAKEN'],
 ] as const
 
 /**
- * Refuses rights that the giver lacks. An ID at Slack or PagerDuty counts: its holder acts with all
- * the person's rights.
+ * Refuses rights that the giver lacks, and also an id at Slack or PagerDuty, whose holder acts with
+ * all rights of the person.
  */
 function refuseBeyond(giver: Authority, before: OperatorRow | null, now: OperatorRow): void {
   const isHandedOn = elsewhere.some(([column]) => now[column] !== null && now[column] !== before?.[column])
@@ -175,7 +175,7 @@ function refuseBeyond(giver: Authority, before: OperatorRow | null, now: Operato
   throw new Problem(
     403,
     'TOO_STRONG',
-    `You would give ${now.name} rights that you lack: ${more.join(', ')}. Ask somebody who has them.`,
+    `You would give ${now.name} rights that you lack: ${more.join(', ')}. Ask somebody who has these rights.`,
   )
 }
 
@@ -184,7 +184,7 @@ function personal(row: OperatorRow): Authority {
 }
 
 /**
- * Rights that the caller may grant. A caller without a person decides nothing, and grants no
+ * Returns the rights that the caller may grant. A caller that is not a person cannot grant
  * decisions.
  */
 export function authorityOf(principal: Pick<Principal, 'role' | 'scopes'>, person: OperatorRow | null): Authority {

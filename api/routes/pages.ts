@@ -5,7 +5,10 @@ import type { Hono } from 'hono'
 import { sha256 } from '../../domain/digest.ts'
 import type { Context, Env } from '../deps.ts'
 
-/** Nothing from elsewhere, nothing inline: text that slipped into a page loads and runs nothing. */
+/**
+ * The content policy of pages: nothing from elsewhere and nothing inline, so that injected text has
+ * no effect.
+ */
 const pagePolicy = [
   "default-src 'none'",
   "script-src 'self'",
@@ -63,7 +66,7 @@ const types: Record<string, string> = {
 type WebFile = { type: string; bytes: Buffer; packed: Buffer; tag: string }
 type Web = { index: WebFile; files: Map<string, WebFile> }
 
-/** The built pages, read once: a few files. Null where they were not built. */
+/** Reads the built pages once. Null if the pages were not built. */
 export function readWeb(dir: string): Web | null {
   if (!existsSync(join(dir, 'index.html'))) return null
   const files = new Map<string, WebFile>()
@@ -78,11 +81,11 @@ export function readWeb(dir: string): Web | null {
   return { index: files.get('/index.html') as WebFile, files }
 }
 
-/** The pages at their addresses. `/api/v1` decides on their data: the files hold no secret. */
+/** Serves the pages. `/api/v1` decides about data; the files contain no secret. */
 export function webRoutes(app: Hono<Env>, web: Web): void {
   for (const page of pages) app.get(page, (c) => send(c, web.index, 'no-cache'))
   for (const [path, file] of web.files) {
-    // Their names carry their hash: another content is another name.
+    // Names of these files contain a hash, so other contents have another name.
     const hashed = path.startsWith('/assets/')
     if (path !== '/index.html')
       app.get(path, (c) => send(c, file, hashed ? 'public, max-age=31536000, immutable' : 'no-cache'))
@@ -90,8 +93,8 @@ export function webRoutes(app: Hono<Env>, web: Web): void {
 }
 
 /**
- * The page for a wrong address, status 404, for a person's browser. Null for programs, and below
- * the API's addresses, which answer with a problem.
+ * Returns the page for an unknown address, with status 404, for a person's browser. Null for
+ * programs, and for paths below those of the API, where the response is a problem.
  */
 export function pageOfNowhere(c: Context, web: Web): Response | null {
   const isForPerson = /\btext\/html\b/.test(c.req.header('accept') ?? '')

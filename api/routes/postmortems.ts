@@ -34,9 +34,9 @@ const readPostmortemEndpoint = endpoint({
   path: '/incidents/{id}/postmortem',
   permission: 'read',
   tag,
-  summary: 'The postmortem of an incident, with what people wrote into it',
+  summary: 'The postmortem of an incident, with edits of people',
   description:
-    'Each section is folded from the rows of the log, by code: `sentences` with the numbers of their rows. `edited` is what a person wrote instead. As a file: `export?format=md`.',
+    'Code builds each section from the rows of the log: `sentences` with the numbers of their rows. `edited` is the text that a person wrote instead. As a file: `export?format=md`.',
   params: incidentParams,
   answer: postmortem,
   example,
@@ -54,7 +54,7 @@ const writePostmortemEndpoint = endpoint({
   tag,
   summary: 'Writes sections of a postmortem, under the name of the caller',
   description:
-    'Markdown; null puts the folded text back. `version` is the one that the caller saw: 409 `VERSION_CHANGED` where somebody wrote meanwhile, and nothing is kept. The log stays as it is, and every version stays with its name and time.',
+    'The text is Markdown; null restores the text from the log. `version` is the version that the caller read: 409 `VERSION_CHANGED` if somebody has edited since, and nothing is stored. The log does not change. Every version is kept with its author and time.',
   params: incidentParams,
   body: z.strictObject({
     version: z.number().int().min(0).max(1_000_000),
@@ -94,7 +94,7 @@ const exportEndpoint = endpoint({
   path: '/incidents/{id}/export',
   permission: 'read',
   tag,
-  summary: 'Everything about an incident, to keep or to publish',
+  summary: 'Everything about an incident, as a file',
   description: '`json`: all rows; `csv`: the timeline; `md`: a postmortem.',
   params: incidentParams,
   query: z.object({ format: z.enum(['json', 'csv', 'md']).default('json') }),
@@ -134,5 +134,5 @@ function eventsCsv(events: IncidentEvent[]): string {
   return formatCsv([eventColumns, ...lines])
 }
 
-/** What an incident came to, as pages and files that people keep. */
+/** Routes for the postmortem of an incident, as page and file. */
 export const postmortemRoutes = [readPostmortemEndpoint, writePostmortemEndpoint, exportEndpoint]

@@ -43,9 +43,9 @@ const proposeEndpoint = endpoint({
   path: '/placement/proposals',
   permission: 'record',
   tag,
-  summary: 'Plans where VMs should go; executes nothing',
+  summary: 'Plans on which hosts VMs should run; executes nothing',
   description:
-    'Sizes and current hosts come from the inventory. 503 while the platform cannot be reached. A VM is not planned onto a host where a step of the same incident failed: `avoided`. With `problem`, hosts and VMs are those given there (docs/explanation/placement.md), and the plan is never carried out.',
+    'Sizes and current hosts come from the inventory. 503 while the platform cannot be reached. No VM is planned onto a host where a step of the same incident failed: `avoided`. With `problem`, hosts and VMs come from the body (docs/explanation/placement.md), and the plan is never carried out.',
   body: z.strictObject({
     intent: placementIntent,
     host_ids: z.array(resourceId).min(1).max(placementMaxima.hostIds),
@@ -75,8 +75,9 @@ const proposeEndpoint = endpoint({
     }),
   },
   async run({ scope, body, judged, c }, deps) {
-    if (body.problem && judged) throw new Problem(422, 'INVALID', 'An agent plans for the inventory alone.')
-    // An agent plans for its own incident, whatever it names.
+    if (body.problem && judged)
+      throw new Problem(422, 'INVALID', 'An agent can only plan for the inventory. Leave "problem" out.')
+    // Uses the agent's own incident, whatever the request names.
     const incidentId = judged?.incidentId ?? body.incident_id
     if (incidentId !== null) await requireIncident(scope, incidentId)
     const { plan, problem } = await soundBody(await c.req.arrayBuffer())
@@ -108,9 +109,9 @@ const getProposalEndpoint = endpoint({
   path: '/placement/proposals/{id}',
   permission: 'read',
   tag,
-  summary: 'A stored plan, the fingerprint of the state as it is today, and whether the plan still fits it',
+  summary: 'A stored plan, the fingerprint of the current state, and whether the plan still fits that state',
   description:
-    '`deaths`: hosts that are taken for dead, away from which it starts VMs, and who says so. `forecast`: VMs that the platform starts elsewhere by itself. `sizeNote`: what its sizes leave out.',
+    '`deaths`: hosts that the plan treats as dead, with the sources that say so. `forecast`: VMs that the platform starts elsewhere by itself. `sizeNote`: what the sizes leave out.',
   params,
   answer: proposal.extend({
     currentFingerprint: z.string(),
@@ -145,9 +146,9 @@ const getProblemEndpoint = endpoint({
   path: '/placement/proposals/{id}/problem',
   permission: 'read',
   tag,
-  summary: 'A stored plan with the hosts and VMs it was made for',
+  summary: 'A stored plan with the hosts and VMs for which it was made',
   description:
-    'The state of then, from the database alone: answered also while the platform cannot be reached. `barred` says of the VMs that stay down, of the first eight, why each live host does not take them.',
+    'The state at the time of the plan, from the database, so it is available while the platform cannot be reached. `barred` explains for the first eight VMs that stay down why no live host can take them.',
   params,
   answer: proposalWithProblem,
   example: {
@@ -166,7 +167,7 @@ const getProblemEndpoint = endpoint({
         vm: 'vm-9',
         host: 'host-ber-1',
         short: 'region osl only',
-        text: 'vm-9 cannot go to host-ber-1: its disks are in region osl.',
+        text: 'vm-9 cannot go to host-ber-1: the disks of the VM are in region osl.',
       },
     ],
   },
@@ -182,9 +183,9 @@ const executeEndpoint = endpoint({
   path: '/placement/proposals/{id}/execute',
   permission: 'act_on_platform',
   tag,
-  summary: 'Executes a stored plan, waves of steps at once',
+  summary: 'Executes a stored plan; the steps of a wave run at once',
   description:
-    '`If-Match` is the fingerprint of the state that was approved. A failed step stops only what needs it; a change by somebody else stops the rest and plans again. VMs of a dead host start elsewhere only after fencing, a second witness, or with that host in `hostIsOff`. Agents need an approval that their run has used up.',
+    '`If-Match` is the fingerprint of the approved state. A failed step stops only the steps that need it; a change by somebody else stops the rest, and a new plan is made. VMs of a dead host start elsewhere only after fencing, after a second source confirms its death, or with that host in `hostIsOff`. An agent needs an approval that its run has used.',
   params,
   headers: z.object({ 'if-match': z.string().max(100).optional() }),
   body: z.strictObject({ ...directBody, hostIsOff: hostIsOff.optional() }),
@@ -263,7 +264,7 @@ const executeEndpoint = endpoint({
   },
 })
 
-/** What the platform does of a plan by itself; nothing where it does not. */
+/** Computes what the platform does by itself. Empty for platforms that do nothing. */
 async function forecastOf({ db }: ApiDeps, { steps, unplaced }: Proposal): Promise<{ forecast?: PlanForecast }> {
   const starts = steps.filter(({ action }) => action === 'start').map(({ vm }) => vm)
   const down = unplaced.map(({ vm }) => vm)
@@ -273,7 +274,7 @@ async function forecastOf({ db }: ApiDeps, { steps, unplaced }: Proposal): Promi
   return { forecast: { restarts: own(starts), staysDown: own(down) } }
 }
 
-/** What a plan touches, as the agent's call of it names them. */
+/** Lists what a plan touches, in the same form as an agent's call. */
 function targetsOfPlan({ id, steps }: Pick<Proposal, 'id' | 'steps'>): ResourceRef[] {
   const vms = steps.map(({ vm }) => ({ kind: 'vm' as const, id: vm }))
   const hosts = [...new Set(steps.map(({ to }) => to))].map((host) => ({ kind: 'host' as const, id: host }))
@@ -281,17 +282,14 @@ function targetsOfPlan({ id, steps }: Pick<Proposal, 'id' | 'steps'>): ResourceR
 }
 
 /**
- * Throws InvalidProblemError for bytes outside UTF-8 and repeated keys: only a part would be
- * planned for.
+ * Throws InvalidProblemError for bytes that are not UTF-8 and for repeated keys, of which only a
+ * part would be read.
  */
 async function soundBody(body: ArrayBuffer): Promise<void> {
   parseJson(decodeUtf8(new Uint8Array(body)))
 }
 
-/**
- * The place a VM was not planned to, after a failed step in this incident; nothing where there was
- * none.
- */
+/** Lists the hosts that VMs avoid after a failed step in this incident. Empty if there are none. */
 function avoidedOf({ avoided = [] }: Pick<PlacementProblem, 'avoided'>): Pick<PlacementProblem, 'avoided'> {
   return avoided.length > 0 ? { avoided } : {}
 }
@@ -305,7 +303,7 @@ type Asked = {
   problem?: Record<string, unknown> | undefined
 }
 
-/** A plan for today's inventory, or for the hosts and VMs of the request. */
+/** Makes a plan for the present inventory, or for the hosts and VMs of the request. */
 async function planned({ db, state, placement }: ApiDeps, asked: Asked, signal: AbortSignal) {
   const { intent, host_ids, vm_ids, use_rack_constraints } = asked
   const fields = { intent, host_ids, use_rack_constraints, ...(vm_ids ? { vm_ids } : {}) }
@@ -326,7 +324,7 @@ async function planned({ db, state, placement }: ApiDeps, asked: Asked, signal: 
     ...avoidedOf({ avoided: asked.incidentId === null ? [] : await failedPlaces(db, asked.incidentId) }),
   }
   const plan = await solve(problem, { engine: placement.engine, signal })
-  // An idle answer is no good news where the wrong host was named.
+  // Adds a reason to an empty plan, which would mislead if the wrong host was named.
   const idle = plan.state === 'no_action' ? findIdleRequest(problem) : null
   return { problem, plan: idle ? { ...plan, reason: idle.message } : plan }
 }

@@ -20,7 +20,7 @@ const pushEndpoint = endpoint({
   path: '/push',
   permission: 'decide',
   tag,
-  summary: 'The key that messages to browsers are signed with, and your own browsers that get them',
+  summary: 'The key that signs messages to browsers, and your subscribed browsers',
   answer: z.object({ publicKey: z.string(), devices: z.array(pushDevice) }),
   example: { publicKey: 'BNcRdreALRFXTkOOUHK1EtK2wtaz5Ry4YfYCA_0QTpQtUb…', devices: [example] },
   async run({ scope }, { db }) {
@@ -34,9 +34,9 @@ const subscribeEndpoint = endpoint({
   path: '/push/subscriptions',
   permission: 'decide',
   tag,
-  summary: 'Sends this browser a message when an approval waits that you may decide',
+  summary: 'Subscribes this browser to approvals that you may decide',
   description:
-    'The body is what `PushManager.subscribe()` answers in a browser. Its address must be one of `PUSH_SERVICES` (those of the browsers unless set). Subscribing again changes nothing but the name.',
+    'The body is the result of `PushManager.subscribe()` in a browser. Its address must be in `PUSH_SERVICES` (default: the services of the browsers). Subscribing again only changes the name.',
   body: newSubscription.extend({ name: writtenText(1, 80).default('a browser') }),
   bodyExample: {
     endpoint: 'https://fcm.googleapis.com/fcm/send/…',
@@ -49,7 +49,8 @@ const subscribeEndpoint = endpoint({
   problems: [409],
   async run({ body: { name, ...subscription }, principal }, deps) {
     const { operatorId } = principal
-    if (operatorId === null) throw new Problem(409, 'NO_PERSON', 'This token belongs to no person: sign in as one.')
+    if (operatorId === null)
+      throw new Problem(409, 'NO_PERSON', 'This token belongs to no person: sign in as a person.')
     if (!isPushService(subscription.endpoint, deps.pushServices)) {
       const host = URL.parse(subscription.endpoint)?.host ?? 'this address'
       throw new Problem(409, 'PUSH_SERVICE_UNKNOWN', `PUSH_SERVICES does not list ${host}.`)
@@ -74,7 +75,7 @@ const removeEndpoint = endpoint({
   path: '/push/subscriptions/{id}/remove',
   permission: 'decide',
   tag,
-  summary: 'Sends one of your browsers nothing more',
+  summary: 'Ends the subscription of one of your browsers',
   params: z.object({ id: z.string().max(100) }),
   answer: z.object({ id: z.string() }),
   example: { id: example.id },
@@ -87,7 +88,7 @@ const removeEndpoint = endpoint({
         who: principal.name,
         what: 'push.removed',
         subject: id,
-        detail: 'Approvals are sent there no more',
+        detail: 'Approvals are no longer sent to this browser',
       }),
     )
     return { id }

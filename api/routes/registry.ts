@@ -11,7 +11,7 @@ import { readResourceState } from './resource-state.ts'
 
 const registryTag = 'platform'
 
-/** `kind:id`, as addresses of the page name a resource. */
+/** A resource as `kind:id`, as in addresses of pages. */
 const resourceKey = z
   .string()
   .max(160)
@@ -49,16 +49,16 @@ const exampleResource: ShownResource = {
   incidents: [],
 }
 
-/** The registry: every resource that any source lists, with who says so. */
+/** Routes for the registry: every resource that a source lists, with its sources. */
 export const registryRoutes = [
   endpoint({
     method: 'get',
     path: '/inventory/resources',
     permission: 'read',
     tag: registryTag,
-    summary: 'Everything that any source lists, by kind and id',
+    summary: 'All resources that a source lists, by kind and id',
     description:
-      '`needs=host:host-1`: what runs on it, belongs to it or depends on it. `needed_by=vm:vm-1`: what that one runs on, belongs to or depends on.',
+      '`needs=host:host-1`: resources that run on, belong to or depend on host-1. `needed_by=vm:vm-1`: resources that vm-1 runs on, belongs to or depends on.',
     query: z.object({
       kind: inventoryKind.optional(),
       q: z.string().min(1).max(100).optional(),
@@ -88,7 +88,7 @@ export const registryRoutes = [
     path: '/inventory/resources/{kind}/{id}',
     permission: 'read',
     tag: registryTag,
-    summary: 'One resource: who says what of it, its relations, what fires on it, its incidents',
+    summary: 'One resource: its sources, relations, firing alerts and incidents',
     params: z.object({ kind: inventoryKind, id: z.string().min(1).max(128) }),
     query: z.object({ brief: z.enum(['true', 'false']).optional() }),
     answer: shownResource,

@@ -10,7 +10,7 @@ import { incidentExample, incidentId } from './examples.ts'
 
 const dayMs = 86_400_000
 const usualDays = 84
-/** A week is a line: two years of them. */
+/** The most days of a report: two years, with a line per week. */
 const maxDays = 731
 
 const lineExample: ReportLine = {
@@ -43,9 +43,9 @@ export const reportRoutes = endpoint({
   path: '/reports',
   permission: 'read',
   tag: 'usage',
-  summary: 'What became of the incidents that began in some days: in all, by type and by week',
+  summary: 'How the incidents of a range of days ended: in total, by type and by week',
   description:
-    'Days are days of UTC, both included. Without `until` today; without `since` twelve weeks. An earlier `since` than two years before `until` counts as that: the answer says which days it is about. With `severity`, `dollars` is null: what models cost is kept by type. `csv` has a row for the total, each week and each type.',
+    'Days are UTC, both included. The default of `until` is today, that of `since` twelve weeks earlier. The range is two years at most; the response says which days it covers. With `severity`, `dollars` is null, because costs are stored by type. `csv` has a row for the total, each week and each type.',
   query: z.object({
     since: calendarDay.optional(),
     until: calendarDay.optional(),
@@ -92,8 +92,8 @@ function toDay(ms: number): string {
 }
 
 /**
- * A row for the total, each week and each type, with a column for each category of escalations.
- * Seconds.
+ * Writes a row for the total, each week and each type, with a column for each category of
+ * escalations. Times are in seconds.
  */
 function reportCsv({ since, until, total, byWeek, byType }: Report): string {
   return formatCsv([

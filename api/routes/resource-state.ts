@@ -22,7 +22,8 @@ type Read = (scope: Scope, id: string) => Promise<ResourceState | null>
 const isWell = (status: string) => (status === 'nominal' ? 'nominal' : status === 'unknown' ? 'unknown' : 'degraded')
 
 /**
- * The reading of each kind of resource, from today's inventory. A kind without one has no health.
+ * Functions that read the state of each kind of resource from the present inventory. A kind without
+ * one has no health.
  */
 const readers: Partial<Record<ResourceKind, Read>> = {
   async node(scope, id) {
@@ -48,7 +49,7 @@ const readers: Partial<Record<ResourceKind, Read>> = {
     const host = await hostById(scope, id)
     if (!host) return null
     const { state, rack, region } = host
-    // A host that is to be emptied and is empty is as its operator wants it.
+    // A host that is draining and empty is in the state that its operator wants.
     const isDrained = state === 'draining' && (await vmCountOnHost(scope, id)) === 0
     const observed = isDrained ? `host ${id} is draining and empty` : `host ${id} is ${state}`
     return { health: state === 'live' || isDrained ? 'nominal' : 'degraded', observed, fields: { state, rack, region } }
@@ -62,7 +63,7 @@ const readers: Partial<Record<ResourceKind, Read>> = {
   },
 }
 
-/** How a resource is now; `unknown` where the platform cannot be reached. */
+/** Reads the state of a resource. `unknown` if the platform cannot be reached. */
 export async function readResourceState(
   scope: Scope,
   deps: ApiDeps,
@@ -81,7 +82,10 @@ export async function readResourceState(
   return state
 }
 
-/** A cluster's thing, by its source; null where no cluster has it, or the platform has it too. */
+/**
+ * Reads an object of a cluster from its source. Null if no cluster has it, or the platform has it
+ * too.
+ */
 async function readInCluster(deps: ApiDeps, { kind, id }: ResourceRef): Promise<ResourceState | null> {
   const [known] = await clusterSourcesOf(deps.db, { kind, id })
   if (!known || (kind === 'node' && (await nodeById(systemScope(deps.db), id)))) return null
@@ -94,7 +98,10 @@ async function readInCluster(deps: ApiDeps, { kind, id }: ResourceRef): Promise<
   }
 }
 
-/** A database server, by its own source; an inventory's database need not have one. */
+/**
+ * Reads a database server from the source that is this server. A database of the inventory may have
+ * none.
+ */
 async function readDatabase(deps: ApiDeps, id: string): Promise<ResourceState> {
   const unknown = (observed: string): ResourceState => ({ health: 'unknown', observed, fields: {} })
   const source = (await listSources(deps.db)).find(({ name }) => name === id)
@@ -124,7 +131,7 @@ export const resourceStateRoutes = endpoint({
   path: '/resources/{kind}/{id}/state',
   permission: 'read',
   tag: 'platform',
-  summary: 'How a resource is now: its health, a sentence, and the fields that a mark compares',
+  summary: 'The current state of a resource: its health, a sentence, and the fields that a mark compares',
   params: z.object({ kind: resourceKind, id: z.string().min(1).max(128) }),
   answer: resourceState,
   example: {

@@ -13,7 +13,7 @@ export const resourceRoutes = [
     path: '/resources',
     permission: 'read',
     tag,
-    summary: 'Resources whose id or name holds a text, exact matches first',
+    summary: 'Resources whose id or name contains a text, exact matches first',
     query: z.object({
       q: z.string().min(1).max(100),
       kind: resourceKind.optional(),
@@ -31,7 +31,7 @@ export const resourceRoutes = [
     path: '/active-alerts',
     permission: 'read',
     tag,
-    summary: 'Alerts on a resource, under any of its names, that fire now or ended within 300 seconds',
+    summary: 'Alerts on a resource, under any of its names, that fire now or ended in the last 300 seconds',
     query: z.object({ resource: z.string().min(1).max(300) }),
     answer: pageOf(
       z.object({
@@ -71,5 +71,7 @@ export const resourceRoutes = [
 
 export const resourceParams = z.object({ id: z.string().min(1).max(100) })
 
-/** Set where the platform could not be asked: health is unknown, and no old answer stands in. */
+/**
+ * Set if the platform did not respond. The health is then unknown, and no older result replaces it.
+ */
 export const staleFlag = { stale: z.literal(true).optional() }

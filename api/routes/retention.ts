@@ -41,9 +41,9 @@ export const retentionRoutes = [
     path: '/retention',
     permission: 'audit',
     tag,
-    summary: 'What would be removed for its age now, and what is kept all the same',
+    summary: 'The data that retention would remove now, and older data that is kept',
     description:
-      'By the settings `retention.*`; a number of days, or `keep`, in the query takes the place of one before it is set. Of incidents the oldest 5,000 are looked at one by one; `isPartial` says that there are more.',
+      'Uses the settings `retention.*`; a number of days, or `keep`, in the query replaces one of them for this answer. Checks the oldest 5,000 incidents; `isPartial` says that there are more.',
     query: z.object({ incidents: days, deliveries: days, alerts: days } satisfies Record<RetainedKind, z.ZodType>),
     answer: retention,
     example: {
@@ -67,7 +67,7 @@ export const retentionRoutes = [
     path: '/holds',
     permission: 'read',
     tag,
-    summary: 'Incidents that a person keeps whatever their age',
+    summary: 'Incidents that a person keeps at any age',
     answer: pageOf(incidentHold),
     example: { items: [hold], nextCursor: null },
     run: async ({ scope }) => ({ items: await listHolds(scope), nextCursor: null }),
@@ -77,8 +77,8 @@ export const retentionRoutes = [
     path: '/incidents/{id}/hold',
     permission: 'manage_incident',
     tag,
-    summary: 'Keeps an incident whatever its age',
-    description: 'Retention passes it over until an admin takes the hold back.',
+    summary: 'Keeps an incident at any age',
+    description: 'Retention does not remove the incident until an admin releases it.',
     params: incidentParams,
     body: because,
     bodyExample: { reason: hold.reason },
@@ -90,7 +90,7 @@ export const retentionRoutes = [
       await requireIncident(scope, id)
       const made = await holdIncident(db, id, reason, requirePerson(principal, actor))
       if (made === 'gone') throw await goneOrMissing(db, id)
-      if (!made) throw new Problem(409, 'CONFLICT', `${id} is held already.`)
+      if (!made) throw new Problem(409, 'CONFLICT', `${id} is on hold already.`)
       return made
     },
   }),
@@ -99,7 +99,7 @@ export const retentionRoutes = [
     path: '/incidents/{id}/release',
     permission: 'write_config',
     tag,
-    summary: 'Takes the hold of an incident back: it goes by its age again',
+    summary: 'Releases an incident: retention may remove it again',
     params: incidentParams,
     body: because,
     bodyExample: { reason: 'The case is closed.' },

@@ -17,15 +17,16 @@ import { dropSessionCookie, sessionCookie, setSessionCookie } from '../http/sess
 const proof = z.union([z.strictObject({ token: z.string().max(512) }), z.strictObject({ code: z.string().max(512) })])
 
 /**
- * A browser's sign-in and sign-out. The session is an opaque id in a cookie that no script can
- * read; it stands for the shown token, with its permissions.
+ * Routes with which a browser signs in and out. The session is an opaque id in a cookie that no
+ * script can read. The session stands for the token that was shown, with the token's permissions.
  */
 export function sessionRoutes(app: Hono<Env>, deps: Pick<ApiDeps, 'db' | 'publicUrl' | 'commandPrefix'>): void {
   const { db, publicUrl } = deps
   app.use('/auth/*', limitBody)
 
   app.post('/auth/session', async (c) => {
-    // A script on the machine sends none; a page always does.
+    // Requires the origin only if one is sent: a local script sends no Origin, but a page always
+    // does.
     if (c.req.header('origin') !== undefined) requireOwnOrigin(c, publicUrl)
     const shown = proof.safeParse(await jsonBody(c))
     if (!shown.success) throw new Problem(422, 'INVALID', 'Send { "token": … } or { "code": … }.')
@@ -35,7 +36,7 @@ export function sessionRoutes(app: Hono<Env>, deps: Pick<ApiDeps, 'db' | 'public
 
   app.get('/auth/session', async (c) => {
     const principal = await signedIn(db, c, publicUrl)
-    if (!principal) throw new Problem(401, 'UNAUTHENTICATED', 'Nobody is signed in here.')
+    if (!principal) throw new Problem(401, 'UNAUTHENTICATED', 'This browser is not signed in.')
     return c.json(answer(principal, deps.commandPrefix))
   })
 
@@ -47,7 +48,7 @@ export function sessionRoutes(app: Hono<Env>, deps: Pick<ApiDeps, 'db' | 'public
     return c.body(null, 204)
   })
 
-  // Only a token makes one, never a cookie: a signed-in browser cannot hand its session on.
+  // Requires a token and no cookie, so that a signed-in browser cannot pass its session on.
   app.post('/auth/codes', async (c) => {
     const [, token] = /^Bearer +(\S{1,512})$/i.exec(c.req.header('authorization') ?? '') ?? []
     const principal = token ? await principalOf(db, token) : null
@@ -69,8 +70,8 @@ export function sessionRoutes(app: Hono<Env>, deps: Pick<ApiDeps, 'db' | 'public
 type SessionAnswer = z.infer<typeof proof>
 
 /**
- * Opens a session for a person's token, or a code made with one, and sets its cookie. Records who
- * came in and refused tries until there were too many; never what was shown.
+ * Opens a session for a person's token, or for a code that was made with a token, and sets its
+ * cookie. Records sign-ins, and refused attempts unless there were too many; never the token.
  */
 export async function signIn(
   deps: Pick<ApiDeps, 'db' | 'publicUrl'>,
@@ -95,7 +96,10 @@ export async function signIn(
   }
 }
 
-/** Always a new id: one planted in this browser before is worthless (session fixation). */
+/**
+ * Makes a new id every time, so that an id that was planted in this browser before has no use
+ * (session fixation).
+ */
 async function enter({ db, publicUrl }: Pick<ApiDeps, 'db' | 'publicUrl'>, c: Context, shown: SessionAnswer) {
   const before = sessionCookie(c, publicUrl)
   const known = 'token' in shown ? await principalOf(db, shown.token.trim()) : null
@@ -117,7 +121,7 @@ async function enter({ db, publicUrl }: Pick<ApiDeps, 'db' | 'publicUrl'>, c: Co
 
 function machine(principal: Principal | null): Problem {
   const who = principal ? `${principal.name} (${principal.role})` : 'A machine'
-  return new Problem(403, 'FORBIDDEN', `${who} is not a person, so its token opens no page.`)
+  return new Problem(403, 'FORBIDDEN', `${who} is not a person, so its token cannot sign in.`)
 }
 
 function answer(principal: Principal, commandPrefix: string): Session {

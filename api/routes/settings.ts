@@ -18,7 +18,7 @@ import { testWebhookEndpoint } from './webhook-test.ts'
 
 const params = z.object({ key: z.string().min(1).max(128) })
 const mask = '••••••'
-/** `"3"`, weak or strong, or the bare number; `*` is any version. */
+/** The version `"3"`, weak or strong, or the number alone; `*` is any version. */
 const versionShape = /^(?:\*|(?:W\/)?"?(\d{1,9})"?)$/
 
 const example: StoredSetting = {
@@ -39,9 +39,9 @@ const listSettingsEndpoint = endpoint({
   path: '/config',
   permission: 'read_config',
   tag,
-  summary: 'What is set, and what can be',
+  summary: 'All settings and their stored values',
   description:
-    'Secrets are masked. Settings come by section, each with a label and what its number counts. A key that no setting knows is listed with its problem and has no effect.',
+    'Secrets are masked. Settings come by section, each with a label and the unit of its number. A stored key without a setting is listed with its problem and has no effect.',
   answer: pageOf(storedSetting).extend({
     settings: z.array(settingDescription),
   }),
@@ -84,8 +84,8 @@ const effectiveSettingsEndpoint = endpoint({
   path: '/config/effective',
   permission: 'read_config',
   tag,
-  summary: 'Every setting as it is in force, and where it comes from',
-  description: 'With `type`, as an investigation of that incident type reads it.',
+  summary: 'Every setting with the value in force and its origin',
+  description: 'With `type`, the values for an investigation of that incident type.',
   query: z.object({ type: incidentType.optional() }),
   answer: pageOf(settingInForce),
   example: {
@@ -133,7 +133,7 @@ const setSettingEndpoint = endpoint({
   tag,
   summary: 'Sets a value',
   description:
-    'With `If-Match: "<version>"` only over that version (`"0"`: only if nothing is set), else 412. Takes effect at the next cycle.',
+    'With `If-Match: "<version>"` the value must still have that version (`"0"`: nothing is set), else 412. Takes effect at the next cycle.',
   params,
   headers: z.object({ 'if-match': z.string().regex(versionShape).optional() }),
   body: z.strictObject({ value: z.string().max(20_000), reason: z.string().max(500).nullable().default(null) }),
@@ -155,7 +155,7 @@ const setSettingEndpoint = endpoint({
     const row = await putConfig(db, { key, value, actor, reason, ifVersion: versionOf(c.req.header('if-match')) })
     if (!row) {
       const now = (await configRow(scope, key))?.version ?? 0
-      const detail = `Somebody changed ${key}, which is now at version ${now}. Look again, then decide.`
+      const detail = `Somebody changed ${key}, which is now at version ${now}. Read it again, then decide.`
       throw new Problem(412, 'VERSION_CHANGED', detail, { fields: { version: now } })
     }
     c.header('etag', `"${row.version}"`)
@@ -168,7 +168,7 @@ const listRevisionsEndpoint = endpoint({
   path: '/config/{key}/revisions',
   permission: 'read_config',
   tag,
-  summary: 'Every change of a value, newest first',
+  summary: "All changes of a setting's value, newest first",
   params,
   query: z.object({ limit: pageQuery.limit, cursor: numberCursor }),
   answer: pageOf(settingRevision),
@@ -193,7 +193,7 @@ const listRevisionsEndpoint = endpoint({
   },
 })
 
-/** An unknown key may have been meant for a secret. */
+/** Whether a key may be secret. An unknown key may have been meant for a secret. */
 function isSecret(key: string): boolean {
   return settingOf(key)?.secret ?? /secret|token|password|key/i.test(key)
 }

@@ -82,7 +82,7 @@ const listNodesEndpoint = endpoint({
   path: '/shards/{id}/nodes',
   permission: 'read',
   tag,
-  summary: 'The nodes of a shard with their health, and what their devices can be asked',
+  summary: 'The nodes of a shard with their health and the capabilities of their devices',
   params: resourceParams,
   answer: pageOf(nodeState.extend({ ...staleFlag, ...deviceField })),
   example: { items: [{ ...nodeExample, device: offeredExample }], nextCursor: null },
@@ -95,12 +95,12 @@ const listNodesEndpoint = endpoint({
   },
 })
 
-/** What a convergence would change, from the platform. */
+/** Reads what a convergence would change from the platform. */
 async function readConvergeDryRun(scope: Scope, deps: ApiDeps, id: string): Promise<z.input<typeof convergeAnswer>> {
   const platform = requirePlatform(deps)
   if (!(await shardById(scope, id))) throw notFound(`shard ${id}`)
   const found = await platform.wouldConverge(id)
-  if (!found) return { dryRun: true, possible: false, detail: 'The platform has no dry run of this.', nodes: [] }
+  if (!found) return { dryRun: true, possible: false, detail: 'The platform has no dry run of this action.', nodes: [] }
   const changing = found.nodes.filter(({ changes }) => changes.length > 0).length
   const detail = `${changing} of ${found.nodes.length} nodes would change`
   const brought = await takeAttachments(deps.db, found.attachments)
@@ -112,9 +112,9 @@ const convergeDryRunEndpoint = endpoint({
   path: '/shards/{id}/converge',
   permission: 'act_on_platform',
   tag,
-  summary: 'What a convergence would change, node by node',
+  summary: 'Dry run of a converge: what would change on each node',
   description:
-    'Nothing is changed. `possible` is false where the platform cannot tell, and then nothing is known of what would change. `attachments` are what the platform sent for the person who decides, stored here by digest; `leftOut` says what was not taken, and why.',
+    'Nothing is changed. `possible` is false if the platform has no dry run; then it is unknown what would change. `attachments` are texts and pictures from the platform for the person who decides, stored by digest; `leftOut` says which were rejected, and why.',
   params: resourceParams,
   query: z.object({ dry_run: z.literal('true') }),
   answer: convergeAnswer,
@@ -128,9 +128,9 @@ const convergeEndpoint = endpoint({
   path: '/shards/{id}/converge',
   permission: 'act_on_platform',
   tag,
-  summary: 'Re-applies desired state to every node of a shard',
+  summary: 'Re-applies the desired state to every node of a shard',
   description:
-    'Done once per `Idempotency-Key`; what became of it is at `/effects/{key}`. With `?dry_run=true` nothing is done: the answer is that of the GET.',
+    'Runs once per `Idempotency-Key`; the result is at `/effects/{key}`. With `?dry_run=true` nothing is done, and the answer is that of the GET.',
   params: resourceParams,
   query: z.object({ dry_run: z.enum(['true', 'false']).optional() }),
   body: z.strictObject(directBody),

@@ -36,9 +36,9 @@ const shiftEndpoint = endpoint({
   path: '/shift',
   permission: 'read',
   tag,
-  summary: 'The morning card, the hand-over and the open follow-ups, as they are now',
+  summary: 'The morning card, the hand-over and the open follow-ups',
   description:
-    'The morning card is of the night (`page.night`) that goes on, or of the last one; the hand-over is since the last time of `hand_over.at`, or of eight hours. `path` is where a line leads, below the public address.',
+    'The morning card covers the current night (`page.night`), or the last one. The hand-over begins at the last time in `hand_over.at`, or eight hours ago. `path` is the page of a line, below the public address.',
   answer: shiftView,
   example: {
     morning: {
@@ -58,7 +58,7 @@ const shiftEndpoint = endpoint({
         line('Open: nothing', null),
         line('Waits: nothing', null),
         line('Watched: nothing', null),
-        line('Nightshift: no duty is lost', null),
+        line('Nightshift: no part has failed', null),
         line('Look first at: nothing waits', null),
       ],
     },
@@ -78,8 +78,8 @@ const listEndpoint = endpoint({
   path: '/follow-ups',
   permission: 'read',
   tag,
-  summary: 'What is left to do about incidents that ended as mitigated: open follow-ups, the longest due first',
-  description: '`count` is all of them, `first` a hundred.',
+  summary: 'Open follow-ups of incidents that ended as mitigated, the longest due first',
+  description: '`count` is the number of all open follow-ups; `first` has the first hundred.',
   answer: shiftView.shape.followUps,
   example: { count: 1, first: [example] },
   run: ({ scope }) => listFollowUps(scope),
@@ -123,7 +123,7 @@ const changeEndpoint = endpoint({
   tag,
   summary: 'Gives the follow-up of an incident another owner or date',
   description:
-    'What is absent stays. `owner` is a person by name, `group` words for several; one takes the place of the other. It is a row of the log.',
+    'Fields that are left out do not change. `owner` is the name of a person, `group` describes several people; one replaces the other. The log gets a row.',
   params: incidentParams,
   body: z.strictObject({
     owner: z.string().min(1).max(100).optional(),
@@ -150,7 +150,7 @@ const closeEndpoint = endpoint({
   path: '/follow-ups/{id}/close',
   permission: 'manage_incident',
   tag,
-  summary: 'Closes the follow-up of an incident, with a word that says what was done',
+  summary: 'Closes the follow-up of an incident, with a note about what was done',
   params: incidentParams,
   body: z.strictObject({ note: writtenText(3, 1_000) }),
   bodyExample: { note: 'The disk was replaced.' },

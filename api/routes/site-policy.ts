@@ -33,7 +33,7 @@ const standing = {
   readAt: '2026-11-29T03:00:00.000000Z',
   inForceAt: '2026-11-29T03:00:00.000000Z',
   acceptedBy: 'admin',
-  widens: ['"start" (line 4) says run where the kernel alone decided'],
+  widens: ['"start" (line 4) now says run; before, only the built-in rules decided'],
 }
 const decision = { action: 'never' as const, rule: 'christmas', line: 4, commit: standing.commit }
 
@@ -42,7 +42,7 @@ const showEndpoint = endpoint({
   path: '/policy',
   permission: 'read',
   tag,
-  summary: "The site's policy: what is in force, what waits for an admin, and why the newest file was not taken",
+  summary: "The site's policy: the one in force, the one that waits for an admin, and why the newest file was refused",
   answer: sitePolicyState,
   example: {
     inForce: standing,
@@ -58,8 +58,8 @@ const acceptEndpoint = endpoint({
   path: '/policy/accept',
   permission: 'write_config',
   tag,
-  summary: "Lets the site's policy hold that waits, by its digest",
-  body: z.strictObject({ digest: z.string().regex(/^[0-9a-f]{12,64}$/, 'takes 12 to 64 figures of the digest') }),
+  summary: 'Puts the waiting policy of the site in force, by its digest',
+  body: z.strictObject({ digest: z.string().regex(/^[0-9a-f]{12,64}$/, 'must be 12 to 64 digits of the digest') }),
   bodyExample: { digest },
   answer: sitePolicyState,
   example: { inForce: standing, waiting: null, reading: null, silences: null },
@@ -70,7 +70,11 @@ const acceptEndpoint = endpoint({
     const { waiting } = await readSitePolicies(db)
     const isMeant = waiting?.digest.startsWith(body.digest) ?? false
     if (!waiting || !isMeant || !(await acceptSitePolicy(db, waiting.digest, person)))
-      throw new Problem(404, 'NOT_FOUND', `No policy ${body.digest} waits: "nightshift policy show" says what does.`)
+      throw new Problem(
+        404,
+        'NOT_FOUND',
+        `No policy ${body.digest} waits: "nightshift policy show" shows the waiting policy.`,
+      )
     return await readSitePolicies(scope.db)
   },
 })
@@ -80,9 +84,9 @@ const explainEndpoint = endpoint({
   path: '/policy/explain',
   permission: 'read',
   tag,
-  summary: 'What the policy in force, or another text, says about calls',
+  summary: 'How the policy in force, or another text, judges calls',
   description:
-    'Nothing is run, written or asked. Names and labels are those that the registry has now, and silences those that were read last, also with `at`: rules with `silenced` fit a call of an incident alone.',
+    'Nothing is run, written or requested. Names and labels come from the current registry and silences from the last read, also with `at`. Rules with `silenced` only match a call of an incident.',
   body: z.strictObject({
     calls: z.array(siteCallToExplain).min(1).max(200),
     text: z.string().max(1_048_576).optional(),
@@ -136,10 +140,9 @@ const lintEndpoint = endpoint({
   path: '/policy/lint',
   permission: 'read',
   tag,
-  summary:
-    'Holds a policy against the site: names that are not here, rules that never decide here, groups that cannot decide',
+  summary: 'Compares a policy with the site: unknown names, rules that never decide, groups that cannot decide',
   description:
-    'Of `text`; without it of the one that waits, or else of the one in force. `faults` refuse the file; `notes` refuse nothing, since what is missing today may be listed tomorrow. Nothing is run, written or asked.',
+    'Checks `text`; without it the waiting policy, or else the one in force. `faults` refuse the file. `notes` refuse nothing, because a missing resource may be listed later. Nothing is run, written or requested.',
   body: z.strictObject({ text: z.string().max(2_097_152).optional() }),
   bodyExample: {},
   answer: siteLint,
@@ -154,7 +157,7 @@ const lintEndpoint = endpoint({
 
 async function lintOnSite(scope: Scope, deps: ApiDeps, given: string | undefined): Promise<SiteLint> {
   const found = given === undefined ? await newestText(deps.db) : { text: given, status: 'text' as const }
-  if (!found) throw new Problem(404, 'NOT_FOUND', 'No policy is in force, and none waits: name a file.')
+  if (!found) throw new Problem(404, 'NOT_FOUND', 'No policy is in force, and none waits: give a file.')
   const read = readSitePolicy(found.text, toolFacts, null)
   if (!read.ok) return { of: found.status, digest: null, faults: read.faults, notes: [] }
   const notes = lintAgainstSite(read.policy, read.compiled, read.lines, await readFactsOfSite(scope, deps))

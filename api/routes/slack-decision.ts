@@ -27,30 +27,34 @@ import { askForDecision } from './approval-detail.ts'
 import { wake } from './approvals.ts'
 
 /**
- * The effect of a pressed button or of a denial's words. The member is judged as the person they
- * are here, by every door's code; only they see the result, and the channel's card follows the
- * rows.
+ * Carries out a pressed button or the form of a denial. The Slack member acts as the operator that
+ * belongs to them, by the usual code. Only the member sees the result, and the card in the channel
+ * follows the rows.
  */
 export async function actOn(deps: ApiDeps, slack: SlackClient, c: Context, asked: Press | SlackDenial): Promise<void> {
   const approval = await approvalOf(deps, slack, asked.button)
   const url = approval && cardUrl(deps, approval.id)
   const say = (text: string) => answerPrivately(deps, slack, asked, text, { url, word: 'Open the card' })
   if (!approval) {
-    const event = { code: 'FOREIGN_BUTTON', subject: asked.user, detail: 'a button that was not made here' }
+    const event = {
+      code: 'FOREIGN_BUTTON',
+      subject: asked.user,
+      detail: 'a button that does not belong to this Nightshift',
+    }
     await recordSuspicion(deps, c, approvalOfButton(asked.button), event)
-    return await say('I did not make this button, or it is too old. Nothing was decided.')
+    return await say('This button does not belong to this Nightshift, or it is too old. Nothing was decided.')
   }
   const operator = await operatorElsewhere(deps.db, 'slackUserId', asked.user)
   if (!operator) {
     return await say(
-      `Nothing was decided: I do not know who you are here. Decide on the card, signed in, or ask an admin for: nightshift operators set NAME --slack ${asked.user}`,
+      `Nothing was decided: your Slack member is not linked to a user. Decide on the card, signed in, or ask an admin to run: nightshift operators set NAME --slack ${asked.user}`,
     )
   }
-  // No message has such a button, so the sender made it up.
+  // No message has such a button, so the sender has forged it.
   if (approval.risk === 'critical') {
     const event = { code: 'CRITICAL_BUTTON', subject: operator.name, detail: 'critical risk is never decided in Slack' }
     await recordSuspicion(deps, c, approval.id, event)
-    return await say('Nothing was decided: critical risk is decided on the card alone.')
+    return await say('Nothing was decided: critical risk can only be decided on the card.')
   }
   if (approval.status !== 'pending') return await say(await alreadySettled(deps, approval))
   if (asked.kind === 'press' && asked.action === 'deny') {
@@ -58,21 +62,23 @@ export async function actOn(deps: ApiDeps, slack: SlackClient, c: Context, asked
     if (refusal) return await say(`Nothing was decided: ${refusal}.`)
     const { channel, thread } = asked.spot
     const view = denialModal(approval, { button: asked.button, channel, thread })
-    // A trigger lives three seconds: a slower answer opens nothing.
+    // A trigger is valid for three seconds. A slower request opens nothing.
     const opened = await slack.call('views.open', { trigger_id: asked.trigger, view }, { timeoutMs: 3_000 })
-    return opened.ok ? undefined : await say('Nothing was decided: I could not ask you why. Deny on the card.')
+    return opened.ok
+      ? undefined
+      : await say('Nothing was decided: Slack could not ask you for a reason. Deny on the card.')
   }
   await say(await decideAs(deps, c, operator, approval, asked))
 }
 
-/** The approval that a button names, if we made the button for it and its action. */
+/** Finds the approval of a button, if Nightshift made the button for it and its action. */
 async function approvalOf({ db }: ApiDeps, { settings }: SlackClient, button: string): Promise<Approval | null> {
   const id = approvalOfButton(button)
   const [approval] = id ? await listApprovals(systemScope(db), { id }, { before: null, limit: 1 }) : []
   return approval && isButtonOf(settings.signingSecret, approval, button) ? approval : null
 }
 
-/** Mints and decides as every door does, and answers what to say about it. */
+/** Creates a token and decides. Returns the reply for the member. */
 async function decideAs(
   deps: ApiDeps,
   c: Context,
@@ -110,29 +116,31 @@ async function decideAs(
     if (decided.outcome !== 'conflict' && decided.outcome !== 'gone') return `Nothing was decided: ${message}.`
     return await settledByNow(deps, approval.id, message)
   }
-  if (decided.outcome === 'repeated') return 'You had already decided so.'
+  if (decided.outcome === 'repeated') return 'You had already made this decision.'
   await wake(deps, decided.incidentId)
   return decided.status === 'pending'
-    ? 'Your decision is recorded. Another person must agree too.'
+    ? 'Your decision is recorded. Another person must approve too.'
     : 'Your decision is recorded.'
 }
 
 async function settledByNow(deps: ApiDeps, approvalId: string, otherwise: string): Promise<string> {
   const [now] = await listApprovals(systemScope(deps.db), { id: approvalId }, { before: null, limit: 1 })
   if (!now) return `Nothing was decided: ${otherwise}.`
-  // It is late, and its expiry has not been written down yet.
-  if (now.status === 'pending') return `Nothing was decided: it expired, ${formatMinute(now.expiresAt)}.`
+  // The approval has expired, but this is not yet recorded.
+  if (now.status === 'pending') return `Nothing was decided: the approval expired at ${formatMinute(now.expiresAt)}.`
   return await alreadySettled(deps, now)
 }
 
-/** The decider, time and door; and whether the same call was asked again. */
+/**
+ * Names the decider, time and origin, and whether approval for the same call was requested again.
+ */
 async function alreadySettled(deps: ApiDeps, approval: Approval): Promise<string> {
-  const settled = listDecisions(approval).join('. ') || `It is ${approval.status} already`
+  const settled = listDecisions(approval).join('. ') || `The approval is ${approval.status} already`
   const filter = { status: 'pending', incidentId: approval.incidentId } as const
   const [pending] = await listApprovals(systemScope(deps.db), filter, { before: null, limit: 1 })
   const anew =
     pending && pending.id !== approval.id && pending.callId === approval.callId
-      ? ` The question was asked again: ${cardUrl(deps, pending.id)}`
+      ? ` The approval was requested again: ${cardUrl(deps, pending.id)}`
       : ''
   return `Nothing was decided by this button. ${settled}.${anew}`
 }
@@ -149,7 +157,7 @@ const labels: Record<DenialCategory, string> = {
   other: 'Something else: say what',
 }
 
-/** Asks why not: the agent reads the category and the words. */
+/** Builds a form for the reason, because the agent reads the category and the text. */
 function denialModal(approval: Approval, carried: z.infer<typeof denialMetadata>): object {
   return {
     type: 'modal',
@@ -181,9 +189,7 @@ function denialModal(approval: Approval, carried: z.infer<typeof denialMetadata>
   }
 }
 
-/**
- * Answers one member alone, with a link to the page. A failure is only logged: the card is right.
- */
+/** Replies only to one member, with a link to the page. A failure is only logged. */
 export async function answerPrivately(
   { log, commandPrefix }: ApiDeps,
   slack: SlackClient,
@@ -216,10 +222,10 @@ export async function answerPrivately(
         : []),
     ],
   })
-  if (!answer.ok) log.warn({ error: answer.error }, 'a member of Slack could not be told')
+  if (!answer.ok) log.warn({ error: answer.error }, 'a message to a member of Slack could not be sent')
 }
 
-/** Writes down what came to Slack's door and looks like an attack. */
+/** Records a suspicious request from Slack. */
 export async function recordSuspicion(
   { db }: ApiDeps,
   c: Context,

@@ -32,14 +32,14 @@ import { actOn, answerPrivately, recordSuspicion } from './slack-decision.ts'
 const path = '/slack/interactions'
 const eventPath = '/slack/events'
 /**
- * Slack waits three seconds and then shows its member a failure; longer work goes on behind the
- * answer.
+ * Milliseconds for the response. Slack waits three seconds and then shows the member a failure.
+ * Longer work continues after the response.
  */
 const answerWithinMs = 2_000
 
 /**
- * Slack's doors: buttons, and words in a thread. No cookie or token opens them: only what Slack
- * signed, these minutes, once. The body is verified as it came, before anything in it is read.
+ * The routes for Slack: buttons, and messages in a thread. Accepts only what Slack signed, within
+ * minutes, once; no cookie or token. Verifies the raw body before it reads anything in it.
  */
 export function slackRoutes(app: Hono<Env>, deps: ApiDeps): void {
   app.use(path, limitBody)
@@ -49,12 +49,12 @@ export function slackRoutes(app: Hono<Env>, deps: ApiDeps): void {
     const interaction = readInteraction(await readSignedBody(deps, c, slack.settings.signingSecret, pressOf))
     if (interaction.kind === 'other') return c.body(null, 200)
     if (interaction.kind === 'denial' && interaction.category === 'other' && interaction.words === null) {
-      return c.json({ response_action: 'errors', errors: { words: 'Say why not: the agent reads it.' } })
+      return c.json({ response_action: 'errors', errors: { words: 'Give a reason: the agent reads it.' } })
     }
     const acted =
       interaction.kind === 'owner' ? pressOwner(deps, slack, c, interaction) : actOn(deps, slack, c, interaction)
     const acting = acted.catch((error) => {
-      deps.log.error({ err: error }, 'a button of Slack came to nothing')
+      deps.log.error({ err: error }, 'a button in Slack had no effect')
     })
     await Promise.race([acting, sleep(answerWithinMs, undefined, { ref: false })])
     return c.body(null, 200)
@@ -82,7 +82,7 @@ function writerOf(body: string): Sender {
   return { user: event.kind === 'message' ? event.user : 'unknown', button: '' }
 }
 
-/** The body as it came, once it is known that Slack sent it, just now and for the first time. */
+/** Returns the raw body after it was verified as Slack's, recent and new. */
 async function readSignedBody(
   deps: ApiDeps,
   c: Context,
@@ -95,7 +95,7 @@ async function readSignedBody(
   const signature = c.req.header('x-slack-signature')
   const verdict = judgeSignature(secret, { timestamp, signature, body }, Date.now())
   if (verdict === 'forged') {
-    // Nothing in it is believed, not even which incident it is about.
+    // Trusts nothing in a forged request, not even its incident.
     await recordSuspicion(deps, c, null, {
       code: 'FORGED_REQUEST',
       subject: 'slack',
@@ -108,19 +108,19 @@ async function readSignedBody(
   if (isFirst) return text
   const code = verdict === 'stale' ? 'STALE_REQUEST' : 'REPLAYED_REQUEST'
   const { user, button } = senderOf(text)
-  const detail = `a request with Slack's signature that ${verdict === 'stale' ? 'is not of these minutes' : 'was here before'}`
+  const detail = `a request with Slack's signature that ${verdict === 'stale' ? 'is too old or too new' : 'arrived before'}`
   await recordSuspicion(deps, c, approvalOfButton(button), { code, subject: user, detail })
   throw refused()
 }
 
-/** The same answer for every reason, so that guessing reveals nothing. */
+/** Gives the same response for every reason, so that guessing reveals nothing. */
 function refused(): Problem {
-  return new Problem(401, 'NOT_FROM_SLACK', 'Slack did not send this, or sent it too long ago.')
+  return new Problem(401, 'NOT_FROM_SLACK', 'This request is not from Slack, or it is too old.')
 }
 
 /**
- * A message in an investigated incident's thread: told to its run under the member's name here. In
- * other threads, and after the run, people write to each other.
+ * Passes a message in the thread of an incident that is investigated to its run, under the member's
+ * operator name. In other threads, and after the run, people write only to each other.
  */
 async function handleMessage(
   deps: ApiDeps,
@@ -134,38 +134,43 @@ async function handleMessage(
   const operator = await operatorElsewhere(deps.db, 'slackUserId', heard.user)
   if (!operator) {
     return await say(
-      `The agent was not told: I do not know who you are here. Ask an admin for: nightshift operators set NAME --slack ${heard.user}`,
+      `Not sent to the agent: your Slack member is not linked to a user. Ask an admin to run: nightshift operators set NAME --slack ${heard.user}`,
     )
   }
   if (!permissions[operator.role].includes('record')) {
-    return await say(`The agent was not told: ${operator.name} (${operator.role}) lacks the permission record.`)
+    return await say(`Not sent to the agent: ${operator.name} (${operator.role}) lacks the permission record.`)
   }
   if (heard.text === '' || heard.text.length > maxMessageCharacters) {
-    return await say(`The agent was not told: a message has 1 to ${maxMessageCharacters} characters.`)
+    return await say(`Not sent to the agent: a message has 1 to ${maxMessageCharacters} characters.`)
   }
   const by = { operatorId: operator.id, actor: `user:${operator.name}`, name: operator.name }
   const answered = await tellAgent(deps.db, incident.id, by, heard.text, `slack:${heard.eventId}`)
-  if (answered.outcome === 'not_allowed') await say(`The agent was not told: ${answered.why}.`)
-  if (answered.outcome === 'too_many') await say('The agent was not told: wait until it has read the earlier messages.')
+  if (answered.outcome === 'not_allowed') await say(`Not sent to the agent: ${answered.why}.`)
+  if (answered.outcome === 'too_many') await say('Not sent to the agent: wait until it has read the earlier messages.')
 }
 
 /**
- * The effect of Take, Give back and a cause's grade. The member is looked up as the person they are
- * here and needs every door's rights; only they see the result, and the thread follows the rows.
+ * Carries out Take, Give back and the grade of a cause. The member acts as the operator that
+ * belongs to them and needs the usual rights. Only the member sees the result, and the thread
+ * follows the rows.
  */
 async function pressOwner(deps: ApiDeps, slack: SlackClient, c: Context, asked: OwnerPress): Promise<void> {
   const incident = await incidentOf(deps, slack, asked)
   const url = incident && `${deps.publicUrl?.replace(/\/+$/, '')}/incidents/${incident.id}`
   const say = (text: string) => answerPrivately(deps, slack, asked, text, { url, word: 'Open the incident' })
   if (!incident) {
-    const event = { code: 'FOREIGN_BUTTON', subject: asked.user, detail: 'a button that was not made here' }
+    const event = {
+      code: 'FOREIGN_BUTTON',
+      subject: asked.user,
+      detail: 'a button that does not belong to this Nightshift',
+    }
     await recordSuspicion(deps, c, null, event)
-    return await say('I did not make this button, or it is too old. Nothing was done.')
+    return await say('This button does not belong to this Nightshift, or it is too old. Nothing was done.')
   }
   const operator = await operatorElsewhere(deps.db, 'slackUserId', asked.user)
   if (!operator) {
     return await say(
-      `Nothing was done: I do not know who you are here. Ask an admin for: nightshift operators set NAME --slack ${asked.user}`,
+      `Nothing was done: your Slack member is not linked to a user. Ask an admin to run: nightshift operators set NAME --slack ${asked.user}`,
     )
   }
   if (operator.disabledAt !== null) return await say(`Nothing was done: ${operator.name} is disabled.`)
@@ -176,7 +181,7 @@ async function pressOwner(deps: ApiDeps, slack: SlackClient, c: Context, asked: 
   await say(await pressed[asked.action](deps, incident, by, incidentOfButton(asked.button)?.attempt ?? null))
 }
 
-/** The incident that a button names, if we made the button for it and for what it does. */
+/** Finds the incident of a button, if Nightshift made the button for it and its action. */
 async function incidentOf({ db }: ApiDeps, { settings }: SlackClient, asked: OwnerPress): Promise<Incident | null> {
   const named = incidentOfButton(asked.button)
   if (named === null || !isIncidentButton(settings.signingSecret, named, asked.action, asked.button)) return null
@@ -185,15 +190,18 @@ async function incidentOf({ db }: ApiDeps, { settings }: SlackClient, asked: Own
 
 type Pressed = (deps: ApiDeps, incident: Incident, by: Person, attempt: number | null) => Promise<string>
 
-/** The grade of the page's button, about the cause in the message: the newest counts. */
+/**
+ * Stores the grade as the page's button does, about the cause in the message. The newest grade
+ * counts.
+ */
 const grade =
   (verdict: CauseGrade): Pressed =>
   async ({ db }, { id }, by, attempt) => {
     const graded = await gradeIncident(db, by, id, { callId: null, attempt, verdict, text: null })
-    if (graded.outcome !== 'graded') return `Nothing was noted: ${graded.message}.`
+    if (graded.outcome !== 'graded') return `Your grade was not recorded: ${graded.message}.`
     return verdict === 'wrong'
-      ? 'Noted: the cause was wrong. You can write the right one on its page.'
-      : `Noted: the cause was ${verdict === 'right' ? 'right' : 'partly right'}.`
+      ? 'Recorded: the cause was wrong. You can write the right cause on the page of the incident.'
+      : `Recorded: the cause was ${verdict === 'right' ? 'right' : 'partly right'}.`
   }
 
 const pressed: Record<OwnerPress['action'], Pressed> = {
@@ -205,18 +213,18 @@ const pressed: Record<OwnerPress['action'], Pressed> = {
 }
 
 async function take(deps: ApiDeps, incident: Incident, by: Person): Promise<string> {
-  if (incident.owner?.id === by.operatorId) return 'You have it already.'
+  if (incident.owner?.id === by.operatorId) return 'You have the incident already.'
   try {
     return (await takeForPerson(deps, incident.id, by))
-      ? 'It is yours. While you have it, nobody is reminded and the agent makes no attempt.'
-      : 'Requested. Its run ends first, then it is yours.'
+      ? 'The incident is yours. While you have it, nobody is reminded and the agent makes no attempt.'
+      : 'Requested. The run ends first, then the incident is yours.'
   } catch (error) {
     if (!(error instanceof NotAllowedError)) throw error
-    return `Nothing was done: it is ${error.status.replaceAll('_', ' ')}.`
+    return `Nothing was done: the incident is ${error.status.replaceAll('_', ' ')}.`
   }
 }
 
 async function release({ db }: ApiDeps, incident: Incident, by: Person): Promise<string> {
   const given = await db.transaction().execute((trx) => releaseOwnership(trx, incident.id, by))
-  return given ? 'It is given back.' : 'Nothing was done: nobody has taken it.'
+  return given ? 'The incident is given back.' : 'Nothing was done: nobody has taken the incident.'
 }

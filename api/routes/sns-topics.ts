@@ -22,7 +22,7 @@ const listEndpoint = endpoint({
   path: '/sns/topics',
   permission: 'read_config',
   tag,
-  summary: 'Topics of Amazon SNS that asked to be let in, and those that a person confirmed',
+  summary: 'Topics of Amazon SNS that wait for confirmation, and confirmed ones',
   answer: pageOf(snsTopic),
   example: { items: [example], nextCursor: null },
   async run({ scope }) {
@@ -35,7 +35,7 @@ const confirmEndpoint = endpoint({
   path: '/sns/topics/{id}/confirm',
   permission: 'write_config',
   tag,
-  summary: 'Confirms the subscription of a topic at SNS, and takes its alarms from now on',
+  summary: 'Confirms the subscription of an SNS topic, and accepts its alarms from now on',
   params,
   answer: snsTopic,
   example,
@@ -44,10 +44,10 @@ const confirmEndpoint = endpoint({
     const waiting = await waitingSnsTopic(scope, id)
     if (!waiting) throw notFound(`topic ${id} that waits for a confirmation`)
     const { status } = await deps.askSns(waiting.subscribeUrl).catch((error: Error) => {
-      throw new Problem(502, 'SNS_FAILED', `SNS could not be asked: ${error.message}`)
+      throw new Problem(502, 'SNS_FAILED', `SNS could not be reached: ${error.message}`)
     })
     if (status !== 200) {
-      const detail = `SNS answered ${status}. A confirmation is valid for three days. Have SNS send another one.`
+      const detail = `SNS answered ${status}. A confirmation is valid for three days. Let SNS send another confirmation.`
       throw new Problem(502, 'SNS_FAILED', detail)
     }
     const confirmed = await confirmSnsTopic(deps.db, id, waiting.subscribeUrl, principal.name)
@@ -61,7 +61,7 @@ const removeEndpoint = endpoint({
   path: '/sns/topics/{id}/remove',
   permission: 'write_config',
   tag,
-  summary: 'Takes no more alarms of a topic; the subscription at SNS stays',
+  summary: 'Refuses further alarms of a topic; the subscription at SNS stays',
   params,
   answer: z.object({ id: z.string() }),
   example: { id: '1' },

@@ -12,7 +12,7 @@ import {
 } from '../../db/inventory/sources.ts'
 import { listSnapshots } from '../../db/inventory/statement-snapshots.ts'
 import { recordAudit } from '../../db/log/audit.ts'
-import { bodyOfIncident } from '../../db/log/bodies.ts'
+import { bodyOfIncident, wholeDigestOf } from '../../db/log/bodies.ts'
 import { permissionsOf } from '../../domain/permissions.ts'
 import { ref } from '../../domain/registry.ts'
 import { nameFaults } from '../../domain/schema-faults.ts'
@@ -71,8 +71,8 @@ const listEndpoint = endpoint({
   path: '/sources',
   permission: 'read',
   tag,
-  summary: 'Sources by name, with how each does as this process saw it last',
-  description: 'A credential is shown as what it refers to, never as what it is.',
+  summary: 'Sources by name, with the last state that this process saw',
+  description: 'For a credential, the response has the reference to it, never the value.',
   answer: pageOf(listedSource),
   example: { items: [example], nextCursor: null },
   async run(_, deps) {
@@ -88,7 +88,7 @@ const putEndpoint = endpoint({
   permission: 'write_config',
   tag,
   summary: 'Adds a source, or changes the one of that name',
-  description: `Kinds: ${[...sourceKinds.values()].map(({ kind, title }) => `\`${kind}\` (${title})`).join(', ')}. A credential is a reference that the API process reads: \`file:/path\` below \`SOURCES_DIR\`, or \`env:NIGHTSHIFT_SOURCE_…\`, and so may be the value of a header, which says whose data is asked for. Where another address would be sent a credential, 422 \`CREDENTIAL_ASKED\` asks for its SHA-256, \`credentialSha256\` (of several by commas), or for another \`credential\`.`,
+  description: `Kinds: ${[...sourceKinds.values()].map(({ kind, title }) => `\`${kind}\` (${title})`).join(', ')}. A credential is a reference that the API process reads: \`file:/path\` below \`SOURCES_DIR\`, or \`env:NIGHTSHIFT_SOURCE_…\`. The value of a header, for example a tenant, may be such a reference too. If a changed address would get a credential, 422 \`CREDENTIAL_ASKED\` asks for its SHA-256, \`credentialSha256\` (several joined by commas), or for another \`credential\`.`,
   params,
   body: sourcePut,
   bodyExample,
@@ -97,7 +97,7 @@ const putEndpoint = endpoint({
   async run({ params: { name }, body, principal }, deps) {
     const kind = sourceKinds.get(body.kind)
     if (!kind) {
-      throw new Problem(422, 'INVALID', `${body.kind} is no kind of source: ${[...sourceKinds.keys()].join(', ')}`)
+      throw new Problem(422, 'INVALID', `${body.kind} is not a kind of source: ${[...sourceKinds.keys()].join(', ')}`)
     }
     const options = kind.options.safeParse(body.options)
     if (!options.success) {
@@ -115,10 +115,10 @@ const putEndpoint = endpoint({
       throw new Problem(
         422,
         'INVALID',
-        'The address holds a password: write it to a file, and name that as credential.',
+        'The address contains a password: write the password to a file, and name that file as credential.',
       )
     if (search !== '' || hash !== '')
-      throw new Problem(422, 'INVALID', 'The address has a query or a fragment: write it without, up to the path.')
+      throw new Problem(422, 'INVALID', 'The address has a query or a fragment: end it at the path.')
     if ((body.certFile === null) !== (body.keyFile === null))
       throw new Problem(422, 'INVALID', 'A certificate needs its key. Give both certFile and keyFile, or neither.')
     const { credentialSha256, credential = null, writeCredential = null, ...input } = body
@@ -131,14 +131,15 @@ const putEndpoint = endpoint({
     const known = trouble === null ? findKnown(put, deps.sources.directory, digests) : []
     try {
       const { name: _, ...row } = put
-      // A token for settings alone may be a program's, or lent: it hands out no file of this host.
+      // A token that may only change settings may be lent, so it must not expose a file of this
+      // host.
       const isTrusted = principal.scopes.every((scope) => scope.startsWith('type:'))
       const source = await putSource(deps.db, name, row, principal.name, { known, isTrusted })
       forgetSource(deps.sources, name)
       return listed(deps, source)
     } catch (error) {
       if (!(error instanceof ForeignAddress)) throw error
-      const detail = `${error.reference} was given for ${error.known.join(', ') || 'no address yet'}, and ${addressOf(put.url)} would be sent it`
+      const detail = `${error.reference} was set for ${error.known.join(', ') || 'no address yet'}, and ${addressOf(put.url)} would now get this credential`
       await recordAudit(deps.db, { who: principal.name, what: 'source.credential_refused', subject: name, detail })
       const wrong = credentialSha256 === undefined ? '' : ' The SHA-256 that you sent does not match.'
       throw new Problem(422, 'CREDENTIAL_ASKED', `${detail}.${wrong} ${howToSend(error.reference)}`)
@@ -146,7 +147,7 @@ const putEndpoint = endpoint({
   },
 })
 
-/** What the kind itself knows to be wrong with a source. */
+/** Refuses a source with a mistake that its kind detects. */
 function requireSound(kind: SourceKind, put: Parameters<SourceKind['check'] & {}>[0], directory: string): void {
   try {
     kind.check?.(put, directory)
@@ -156,7 +157,7 @@ function requireSound(kind: SourceKind, put: Parameters<SourceKind['check'] & {}
   }
 }
 
-/** A changed address of a source with a credential: unnamed parts would be lost without a word. */
+/** Requires the credentials again if the address changes, because omitted parts would be lost. */
 async function requireCredentialsAgain(
   { db }: ApiDeps,
   put: SourceUrl,
@@ -167,7 +168,7 @@ async function requireCredentialsAgain(
   for (const field of ['credential', 'writeCredential'] as const) {
     if (given[field] !== undefined || !before[field]) continue
     const option = field === 'credential' ? '--credential' : '--write-credential'
-    const detail = `The address of ${put.name} changes, and it has a credential: send "${field}" again, as ${before[field]}, another one, or null (in the terminal ${option} REF, or ${option} none).`
+    const detail = `The address of ${put.name} changes, and the source has a credential. Send "${field}" too: ${before[field]} again, another credential, or null (in the terminal ${option} REF, or ${option} none).`
     throw new Problem(422, 'CREDENTIAL_ASKED', detail)
   }
 }
@@ -175,18 +176,19 @@ async function requireCredentialsAgain(
 function requireProtocol({ kind, protocol }: SourceKind, url: string): void {
   const { protocol: given, hostname, port, pathname } = new URL(url)
   const isRight = protocol === undefined ? /^https?:$/.test(given) : given === `${protocol}:`
-  // Without a host a driver takes its environment's; it may read an encoded one differently.
+  // Requires a plain host name: without a host a driver uses that of its environment, and it may
+  // read an encoded one differently.
   const isServer = /^(?:\[[\da-f:.]+\]|[\w.-]+)$/i.test(hostname) && port !== '0' && databaseForm.test(pathname)
   if (isRight && (protocol === undefined || isServer)) return
   const form = protocol === undefined ? 'http://HOST:PORT or https://HOST' : `${protocol}://HOST:PORT/DATABASE`
   throw new Problem(
     422,
     'INVALID',
-    `The address of a source of the kind ${kind} is ${form}, and not ${isRight ? 'this' : `${given}//…`}.`,
+    `The address of a source of the kind ${kind} must be ${form}, not ${isRight ? 'this' : `${given}//…`}.`,
   )
 }
 
-/** One name, whose signs are encoded as an address takes them. */
+/** The form of one database name, with percent-encoded characters as in an address. */
 const databaseForm = /^(?:\/(?:[\w.~$-]|%[2-7][\da-f]|%[c-f][\da-f](?:%[89ab][\da-f]){1,3}){0,200})?$/i
 
 type SourceUrl = { name: string; url: string }
@@ -194,7 +196,7 @@ type SourceUrl = { name: string; url: string }
 function howToSend(reference: string): string {
   const [kind, place = ''] = reference.split(/:(.*)/s)
   const digest = kind === 'file' ? `sha256sum < ${place}` : `printf %s "$${place}" | sha256sum`
-  return `Give it again as "credentialSha256" (in the terminal --credential-sha256), which is the first word of what "${digest}" prints where the API runs, or name another credential.`
+  return `Send "credentialSha256" (in the terminal --credential-sha256): the first word of the output of "${digest}" on the host of the API. Or name another credential.`
 }
 
 const removeEndpoint = endpoint({
@@ -202,7 +204,7 @@ const removeEndpoint = endpoint({
   path: '/sources/{name}/remove',
   permission: 'write_config',
   tag,
-  summary: 'Removes a source; what was read of it stays with its incidents',
+  summary: 'Removes a source; its earlier readings stay with their incidents',
   params,
   answer: z.object({ removed: z.string() }),
   example: { removed: 'main' },
@@ -220,8 +222,9 @@ const testEndpoint = endpoint({
   path: '/sources/{name}/test',
   permission: 'write_config',
   tag,
-  summary: 'Asks a source something small, and says how it answered',
-  description: 'What it lists is in the registry then: otherwise that is asked for every five minutes.',
+  summary: 'Tests a source with one query, and reports the result',
+  description:
+    'The test also adds the resources that the source lists to the registry. Without a test, the registry gets them every five minutes.',
   params,
   answer: sourceTest,
   example: { ok: true, code: null, detail: 'it answers queries; 12 targets' },
@@ -258,7 +261,7 @@ const readEndpoint = endpoint({
   permission: 'read',
   tag,
   summary: 'Reads a source by one of its tools',
-  description: `Tools: ${[...sourceTools.keys()].map((name) => `\`${name}\``).join(', ')}. 422 \`UNBOUNDED_QUERY\` for a query that names nothing or asks for too much; 424 with a word for why a source gave no answer.`,
+  description: `Tools: ${[...sourceTools.keys()].map((name) => `\`${name}\``).join(', ')}. 422 \`UNBOUNDED_QUERY\` for a query without a limiting name or with too large a result; 424 with a code if the source did not answer.`,
   body: readBody,
   bodyExample: { tool: 'query_metrics', arguments: { promql: 'up{instance="web-1:9100"}', window: '1h' } },
   answer: sourceReading,
@@ -266,20 +269,20 @@ const readEndpoint = endpoint({
   status: 200,
   problems: [424],
   agent: {
-    tools: 'the source tool that its body names',
+    tools: 'the source tool that the request names',
     tool: (body) => (typeof body.tool === 'string' && sourceTools.has(body.tool) ? body.tool : null),
     identity: (_, body) => (body.arguments ?? {}) as Record<string, unknown>,
   },
   async run({ body, judged, principal }, deps) {
     const planned = planRead(await listSources(deps.db), body.tool, body.arguments)
     if (!planned.ok) throw new Problem(422, planned.code, planned.reason)
-    // Rows of a site's tables: an investigation reads them where an admin allowed it, and of people
-    // only admins.
+    // Refuses rows of a site's tables to people who are not admins. Investigations read them if an
+    // admin allowed it.
     if (planned.tool.needs && !judged && !permissionsOf(principal).includes('write_config'))
       throw new Problem(
         403,
         'FORBIDDEN',
-        `${body.tool} shows rows of tables, so only admins and investigations may ask it.`,
+        `${body.tool} shows rows of tables, so only admins and investigations may use it.`,
       )
     const incident = judged ? await incidentById(deps.db, judged.incidentId) : null
     const incidentBeganMs = incident ? await findBegan(deps.db, incident) : null
@@ -297,7 +300,7 @@ const readEndpoint = endpoint({
       const digest = incident
         ? await storeReading(deps.db, { incidentId: incident.id, source: name, tool: body.tool, whole })
         : null
-      // An answer that shows nothing is no look, even where it is no evidence of absence.
+      // An empty result does not count as a read, unless it is evidence of absence.
       const isSeen = read.isEmpty || read.whole !== ''
       const named = isSeen ? await findAbout(deps, planned.tool.labels(planned.args)) : []
       const about = [...(await findItself(deps, planned.source)), ...named]
@@ -311,8 +314,8 @@ const readEndpoint = endpoint({
       }
     } catch (error) {
       if (!(error instanceof SourceError)) throw error
-      // The log says once that a source is away (`sources/ask.ts`): a storm of reads is no news.
-      deps.log.debug({ source: planned.source.name, code: error.code }, 'a source gave no answer')
+      // Logs only at debug level, because `sources/ask.ts` logs once that a source is away.
+      deps.log.debug({ source: planned.source.name, code: error.code }, 'a source did not answer a query')
       throw new Problem(424, error.code, error.message)
     } finally {
       deps.metrics.sources.observe({ source: planned.source.name }, (performance.now() - startedAt) / 1000)
@@ -320,14 +323,14 @@ const readEndpoint = endpoint({
   },
 })
 
-/** What the query names, as far as the registry knows it. */
+/** Finds the known resources that the query names. */
 async function findAbout({ db }: ApiDeps, labels: Record<string, string>): Promise<SourceReading['about']> {
   const [found] = await findAlertResources(db, [labels], [])
   const resource = found?.resource
   return resource ? [{ kind: resource.kind, id: resource.id, name: resource.id }] : []
 }
 
-/** The thing that a source is, as the registry knows it. */
+/** Finds the resource that is the source itself. */
 async function findItself({ db }: ApiDeps, { kind, name }: Source): Promise<SourceReading['about']> {
   const is = sourceKinds.get(kind)?.is
   if (!is || !(await resourceById(db, ref(is, name)))) return []
@@ -340,7 +343,7 @@ const linesEndpoint = endpoint({
   permission: 'read',
   tag: 'incidents',
   summary: 'Lines of a large result',
-  params: z.object({ id: z.string().regex(/^inc_[0-9a-z]{26}$/), digest: z.string().regex(/^[0-9a-f]{64}$/) }),
+  params: z.object({ id: z.string().regex(/^inc_[0-9a-z]{26}$/), digest: z.string().regex(/^[0-9a-f]{12,64}$/) }),
   query: z.object({
     from: z.coerce.number().int().min(1).max(1_000_000).default(1),
     limit: z.coerce.number().int().min(1).max(50).default(20),
@@ -351,7 +354,10 @@ const linesEndpoint = endpoint({
     matching: z.number().int(),
     from: z.number().int(),
     lines: z.array(z.string()),
-    /** Lines are missing: more match than are shown, one is cut, or the stored text is a part. */
+    /**
+     * True if lines are missing: more match than are shown, one is cut, or the stored text is
+     * partial.
+     */
     truncated: z.boolean(),
   }),
   example: {
@@ -363,14 +369,15 @@ const linesEndpoint = endpoint({
   },
   problems: [404],
   async run({ scope, params: { id, digest }, query: { from, limit, match } }) {
-    const stored = await bodyOfIncident(scope, id, digest)
+    const whole = digest.length < 64 ? await wholeDigestOf(scope, id, digest) : digest
+    const stored = whole === null ? null : await bodyOfIncident(scope, id, whole)
     if (stored === null) throw notFound(`body ${digest.slice(0, 12)}… of ${id || incidentId}`)
     const { text, isPart } = readPart(stored)
     const all = text.split('\n')
     const matching = match === undefined ? all : all.filter((line) => line.includes(match))
     const lines = fitLines(matching.slice(from - 1, from - 1 + limit), match)
     const isCut = lines.length < matching.length || lines.some((line, at) => line !== matching[at])
-    // A line of a device that was cut there may have held it.
+    // A line that the device cut may have contained the searched text.
     const isUnseen = match !== undefined && all.some((line) => line.endsWith('…'))
     return { total: all.length, matching: matching.length, from, lines, truncated: isCut || isUnseen || isPart }
   },
@@ -379,7 +386,7 @@ const linesEndpoint = endpoint({
 const maxLineCharacters = 600
 const maxCharacters = 6_000
 
-/** A piece of a long line: its beginning, or what is around the words that were looked for. */
+/** Cuts a long line to its beginning, or to the part around the searched text. */
 function cutAround(line: string, match: string): string {
   const at = line.indexOf(match)
   const start = at + match.length <= maxLineCharacters ? 0 : Math.max(0, at - maxLineCharacters / 2)
@@ -387,7 +394,7 @@ function cutAround(line: string, match: string): string {
   return `${start > 0 ? '…' : ''}${piece}… (${line.length} characters)`
 }
 
-/** Lines within what a model should read at once; a long one is cut and says so. */
+/** Limits lines to what a model should read at once. A long line is cut and marked. */
 function fitLines(lines: readonly string[], match = ''): string[] {
   const kept: string[] = []
   let characters = 0
@@ -401,7 +408,7 @@ function fitLines(lines: readonly string[], match = ''): string[] {
 }
 
 /**
- * Sources of metrics, alerts, logs and pages, and reading them: judged here again, with credentials
- * that only this process has.
+ * Routes for sources of metrics, alerts, logs and pages, and for reads from them. Reads are judged
+ * again here, and use credentials that only this process has.
  */
 export const sourceRoutes = [listEndpoint, putEndpoint, removeEndpoint, testEndpoint, readEndpoint, linesEndpoint]

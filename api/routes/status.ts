@@ -14,7 +14,7 @@ import { agentOffNote, lookAtParts, partsOf, sourcePart } from '../parts.ts'
 import { abilitiesExample, gradeOfModel } from './model.ts'
 
 const statusExample: Status = {
-  parts: [{ name: 'database', status: 'ok', detail: 'It answers, and takes writes.', remedy: null }],
+  parts: [{ name: 'database', status: 'ok', detail: 'The database answers and accepts writes.', remedy: null }],
   sources: [{ name: 'main (prometheus)', status: 'ok', detail: 'It answered at 2026-11-21 01:46 UTC.', remedy: null }],
   paused: false,
   backlog: {
@@ -59,14 +59,14 @@ export const statusRoutes = endpoint({
   path: '/status',
   permission: 'read',
   tag: 'health',
-  summary: 'How the parts are, what waits, when the queue ticks',
-  description: 'Reports on everything else also while Temporal or the platform cannot be reached.',
+  summary: 'The state of all parts, the backlog, and the schedule of the queue',
+  description: 'While Temporal or the platform cannot be reached, the response still has all other parts.',
   answer: status,
   example: statusExample,
   run: ({ scope }, deps) => readStatus(scope, deps),
 })
 
-/** The state of everything now. Each look has a limit; the database's is that of its statements. */
+/** Reads the present state of all parts. Each check has a time limit. */
 async function readStatus(scope: Scope, deps: ApiDeps): Promise<Status> {
   const { db } = deps
   const [backlog, slots, profile, settings, sources, facts] = await Promise.all([

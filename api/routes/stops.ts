@@ -32,26 +32,34 @@ const example: KindStop = {
 
 type AskedStop = StopScope & { resource: z.infer<typeof stoppable> | null }
 
-/** A stop of what does not exist would hold nothing back, and somebody would rely on it. */
+/** Refuses a stop for something that does not exist, which would block nothing. */
 async function requireScope({ db, knowledge }: ApiDeps, { type, tool, resource }: AskedStop): Promise<void> {
   if (type === manualChangeType)
     throw new Problem(
       409,
       'CONFLICT',
-      'A stop never covers writes that people ask for themselves. End such a write where it was asked for.',
+      'A stop never covers writes that people request themselves. To stop such a write, cancel it where it was requested.',
     )
   const facts = tool === null ? null : toolFacts.get(tool)
   if (tool !== null && facts?.effect !== 'write' && !facts?.command) {
     const writing = [...toolFacts.values()].filter(({ effect, command }) => effect === 'write' || command)
     const names = writing.map(({ name }) => name)
-    throw missingHere('tool that writes', tool, names, '"nightshift trust" lists those that were proposed.')
+    throw missingHere(
+      'tool that writes',
+      tool,
+      names,
+      '"nightshift trust" lists the types and tools that were proposed.',
+    )
   }
   await requireType({ db, knowledge }, type, 'stopped')
   if (resource && !(await registeredResource(db, resource)))
-    throw missingHere('resource', resourceKey(resource), [], `"nightshift resources list" has what there is.`)
+    throw missingHere('resource', resourceKey(resource), [], `"nightshift resources list" lists all resources.`)
 }
 
-/** The stopped tool's risk, as settings raised it; a stop of every tool counts as critical. */
+/**
+ * Returns a function for the risk of a stopped tool, as settings raised it. Critical if all tools
+ * are stopped.
+ */
 async function riskOfStop(db: Db): Promise<(tool: string | null) => Risk> {
   const settings = await readSettings(db)
   return (tool) =>
@@ -65,9 +73,10 @@ const setEndpoint = endpoint({
   path: '/stops',
   permission: 'decide',
   tag,
-  summary: 'Stops a kind of write for the whole site: incidents of a type, by one tool or all, on one resource or all',
+  summary:
+    'Stops a kind of write for the whole site: in incidents of a type, by one tool or all, on one resource or all',
   description:
-    'From this moment no write of this kind is asked or begun: it is recorded as in shadow, and the agent looks on. One that was begun is finished and verified. Questions that wait, and what was approved and not begun, are withdrawn. What people do themselves goes on. 409 where it is stopped for as long already.',
+    'From this moment no write of this kind is requested or begun: it is recorded as in shadow mode, and the agent continues without it. A write that has begun is finished and verified. Waiting approvals, and approved writes that have not begun, are withdrawn. Writes by people are not affected. 409 if an equal stop already lasts at least as long.',
   body: z.strictObject({
     type: incidentType,
     tool: z.string().max(100).nullable().default(null),
@@ -88,9 +97,9 @@ const setEndpoint = endpoint({
       const status = { forbidden: 403, conflict: 409, late: 422 }[set.outcome]
       throw new Problem(status, set.outcome === 'late' ? 'UNTIL_OVER' : set.outcome.toUpperCase(), `${set.message}.`)
     }
-    // Whatever fails here, the worker does within a minute; what is held back is held already.
+    // If this fails, the worker repeats it within a minute. The writes are already blocked.
     const runs = await withdrawStopped(deps.db).catch((error: unknown) => {
-      deps.log.error({ err: error }, 'the questions of a stop were not withdrawn: the worker does it')
+      deps.log.error({ err: error }, 'the approvals of a stop could not be withdrawn: the worker withdraws them')
       return []
     })
     await Promise.allSettled(runs.map((run) => deps.runs.tell(run, 'decided', tellWithinMs)))
@@ -103,9 +112,9 @@ const resumeEndpoint = endpoint({
   path: '/stops/{id}/resume',
   permission: 'decide',
   tag,
-  summary: 'Lets a kind of write go on as before it was stopped',
+  summary: 'Allows a stopped kind of write again',
   description:
-    'Takes what deciding about such a write takes, at this moment: about everything for a stop of all tools. Levels of trust, grants and the policy hold as before; a question that was withdrawn is asked again where the agent proposes it again.',
+    'The caller must currently be allowed to decide about such a write; for a stop of all tools, about every write. Trust levels, grants and the policy apply as before. A withdrawn approval is requested again when the agent proposes the write again.',
   params: z.object({ id: z.string().max(100) }),
   body: z.strictObject({ reason: writtenText(3, 1_000) }),
   bodyExample: { reason: 'The upgrade is done.' },
@@ -129,7 +138,7 @@ export const stopRoutes = [
     path: '/stops',
     permission: 'read',
     tag,
-    summary: 'What people have stopped for the whole site, the oldest first',
+    summary: 'Kinds of write that people have stopped for the whole site, the oldest first',
     answer: stopList,
     example: { items: [example] },
     run: async ({ scope }) => ({ items: await standingStops(scope.db) }),

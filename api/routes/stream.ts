@@ -16,21 +16,24 @@ import { createLiveAnswers, type LiveAnswers } from './live-answers.ts'
 
 const pollMs = 100
 const feedBatch = 500
-/** Enough rows for a page that reconnects; a page that was away for longer reads the database. */
+/**
+ * Rows that are kept for a page that connects again. A page that was away for longer reads the
+ * database.
+ */
 const keptRows = 2_000
 const keptCharacters = 8_000_000
 
 type StreamEntry = { position: StreamPosition; incidentId: string; message: string }
 
-/** The newest rows of the log, read once for all listeners, and only while there are any. */
+/** The newest rows of the log, read once for all listeners, and only while there are listeners. */
 type Feed = {
-  /** Adds a listener. Answers how to remove it. */
+  /** Adds a listener. Returns a function that removes the listener. */
   join(): () => void
-  /** The place just before the first row that is kept; null until it is known. */
+  /** Returns the position just before the first kept row. Null until the position is known. */
   start(): StreamPosition | null
-  /** All rows after a place; null where that reaches further back than what is kept. */
+  /** Returns all rows after a position. Null if the position is before the kept rows. */
   after(position: StreamPosition): StreamEntry[] | null
-  /** Settles at the next change. Take it before looking, so that nothing comes in between. */
+  /** Settles at the next change. Callers call this before they read, so that nothing is missed. */
   change(): Promise<void>
 }
 
@@ -69,7 +72,7 @@ function createFeed(db: Db, log: Logger, render: (row: StreamedEvent) => string)
     start: () => state.start,
     after(position) {
       if (state.start === null || isBefore(position, state.start)) return null
-      // From the end: a listener is a few rows behind at most.
+      // Searches from the end, because a listener is at most a few rows behind.
       let first = state.rows.length
       while (first > 0 && isBefore(position, (state.rows[first - 1] as StreamEntry).position)) first -= 1
       return state.rows.slice(first)
@@ -78,7 +81,7 @@ function createFeed(db: Db, log: Logger, render: (row: StreamedEvent) => string)
   }
 }
 
-/** Reads the log while anybody listens, and forgets it after the last one left. */
+/** Reads the log while there are listeners, and forgets it after the last one left. */
 async function follow(state: FeedState): Promise<void> {
   state.isRunning = true
   while (state.listeners > 0) {
@@ -93,7 +96,10 @@ function announce(state: FeedState): void {
   state.announced = Promise.withResolvers()
 }
 
-/** Drops the oldest rows that are too many or too long; answers the place of the last of them. */
+/**
+ * Drops the oldest rows if there are too many or they are too long. Returns the position of the
+ * last dropped row.
+ */
 function dropOldest(state: FeedState): StreamPosition | null {
   const { rows } = state
   let count = 0
@@ -104,13 +110,16 @@ function dropOldest(state: FeedState): StreamPosition | null {
   return rows.splice(0, count).at(-1)?.position ?? null
 }
 
-/** Reads on for all listeners at once: a stream leaves out what its own reader may not see. */
+/**
+ * Reads further rows for all listeners at once. Each stream leaves out what its reader may not see.
+ */
 async function readNext(state: FeedState): Promise<number> {
   const { db, log, render } = state
   try {
     if (state.start === null) {
       state.start = await streamEnd(systemScope(db))
-      // A listener that read the database before this may have missed rows up to here.
+      // Notifies listeners, because one that read the database before this may have missed rows up
+      // to here.
       announce(state)
     }
     const read = await streamAfter(systemScope(db), state.rows.at(-1)?.position ?? state.start, { limit: feedBatch })
@@ -125,14 +134,15 @@ async function readNext(state: FeedState): Promise<number> {
     announce(state)
     return read.length
   } catch (error) {
-    // The kept rows stay valid; reading continues after them when the database is back.
+    // Keeps the rows, which are still valid. Reading continues after them when the database
+    // responds again.
     if (isTransient(error)) log.debug({ err: error }, 'the stream waits for the database')
     else log.error({ err: error }, 'the stream could not be read')
     return 0
   }
 }
 
-/** Numbers without leading zeros: the longer one is the larger one. */
+/** Compares numbers in text without leading zeros, of which the longer one is larger. */
 export function isBefore(a: StreamPosition, b: StreamPosition): boolean {
   if (a.tx === b.tx) return a.id < b.id
   return a.tx.length === b.tx.length ? a.tx < b.tx : a.tx.length < b.tx.length
@@ -143,11 +153,11 @@ const heartbeatMs = 15_000
 const reconnectMs = 3_000
 const batch = 200
 /**
- * Room for two hundred pages, and for those whose old connection is not found dead yet. Each takes
- * a socket and some memory; more are refused.
+ * The most listeners: two hundred pages, and their lost connections until these are detected. Each
+ * needs a socket and some memory. Further ones are refused.
  */
 const maxListeners = 500
-/** An id of the stream; an empty one counts as none. */
+/** The form of an id of the stream. An empty id counts as none. */
 const idShape = /^(?:(\d{1,19})-(\d{1,16}))?$/
 
 const route = createRoute({
@@ -156,7 +166,7 @@ const route = createRoute({
   tags: ['incidents'],
   summary: 'Rows as they are written (server-sent events)',
   description:
-    '`event` is the kind, `data` the row, `id` its place as `<tx>-<id>`. `Last-Event-ID` goes on after that place with neither gap nor overlap; without it the stream begins now. A `heartbeat` without a place comes after 15 s in which nothing else was said.\n\n`model_writing` is no row and has no id: what the model of an incident writes just now, at most twice a second. Its text is untrusted, and stored nowhere.\n\nPermission: `read`.',
+    '`event` is the kind, `data` the row, `id` its position as `<tx>-<id>`. With `Last-Event-ID` the stream continues after that position, without gap or overlap; without it the stream begins now. A `heartbeat` without a position comes after 15 s without other events.\n\n`model_writing` is not a row and has no id: it is the text that the model of an incident is writing, at most twice a second. This text is untrusted and not stored.\n\nPermission: `read`.',
   security: [{ bearer: [] }],
   'x-permission': 'read',
   request: {
@@ -168,7 +178,7 @@ const route = createRoute({
       description: 'A stream that does not end.',
       content: {
         'text/event-stream': {
-          // Each event: the stream has no end.
+          // Describes each event, because the stream has no end.
           schema: z.object({
             event: z.enum([...eventKind.options, 'model_writing', 'heartbeat']),
             id: z.string().regex(idShape),
@@ -178,8 +188,8 @@ const route = createRoute({
         },
       },
     },
-    400: { description: 'The address is no percent-encoded UTF-8, or holds NUL.' },
-    401: { description: 'No token, or one that is unknown, expired or revoked.' },
+    400: { description: 'The address is not percent-encoded UTF-8, or contains NUL.' },
+    401: { description: 'The token is missing, unknown, expired or revoked.' },
     404: { description: `There is no such incident (as ${incidentId}).` },
     422: { description: '`Last-Event-ID` is not an id of this stream.' },
     503: { description: 'Too many listeners, or the process is stopping.' },
@@ -197,7 +207,7 @@ export function streamRoutes(router: Router, deps: ApiDeps): void {
     const incidentId = parseIncident(c.req.query('incident'))
     if (incidentId) await requireIncident(scope, incidentId)
     if (closing.aborted || listeners >= maxListeners) {
-      const detail = 'No more listeners now.'
+      const detail = 'Too many listeners now.'
       throw new Problem(503, 'NO_MORE_LISTENERS', detail, { headers: { 'retry-after': '5' } })
     }
     const last = c.req.header('last-event-id')
@@ -205,7 +215,7 @@ export function streamRoutes(router: Router, deps: ApiDeps): void {
     c.header('content-type', 'text/event-stream; charset=utf-8')
     c.header('cache-control', 'no-cache, no-transform')
     c.header('x-accel-buffering', 'no')
-    // A HEAD request reads nothing and never leaves, so it does not become a listener.
+    // Ends a HEAD request, which would otherwise never end as a listener.
     if (c.req.method === 'HEAD') return c.body(null)
     listeners += 1
     return stream(c, async (out) => {
@@ -215,9 +225,9 @@ export function streamRoutes(router: Router, deps: ApiDeps): void {
       const leaveFeed = feed.join()
       const leaveLive = live.join(incidentId)
       try {
-        // The first message holds the place, so that a stream lost before its first row resumes
-        // without a gap. `streamSSE` would send an empty event with it, and format each row once a
-        // listener.
+        // Sends the position in the first message, so that a stream that is lost before its first
+        // row resumes without a gap. `streamSSE` would send an empty event with it, and format each
+        // row once per listener.
         await out.write(`retry: ${reconnectMs}\nid: ${toEventId(position)}\n\n`)
         let wroteAt = performance.now()
         let heard = 0
@@ -258,8 +268,9 @@ export function streamRoutes(router: Router, deps: ApiDeps): void {
 }
 
 /**
- * Rows after a place, and the place up to which there are no others: from the feed, or from the log
- * where the feed does not reach back. Null while the database does not answer.
+ * Reads the rows after a position, and the position up to which there are no others: from the feed,
+ * or from the log if the feed does not reach back far enough. Null while the database does not
+ * respond.
  */
 async function readAfter(
   scope: Scope,
@@ -273,7 +284,7 @@ async function readAfter(
   try {
     const rows = await streamAfter(scope, after, { incidentId, limit: batch })
     const newest = rows.at(-1)?.position ?? after
-    // Read after the feed had started there: no row up to its start is missing.
+    // The log is read after the feed started at this position, so no row up to it is missing.
     const upTo = start && rows.length < batch && isBefore(newest, start) ? start : newest
     return {
       entries: rows.map((row) => ({ position: row.position, incidentId: row.incidentId, message: toMessage(row) })),
@@ -287,8 +298,8 @@ async function readAfter(
 }
 
 /**
- * Waits for a change, a model's word, that many milliseconds, or the end. `Promise.race` would keep
- * a handler on every change until the end.
+ * Waits for a change, a model's message, this many milliseconds, or the end. `Promise.race` would
+ * keep a handler on every change until the end.
  */
 async function changeOr(change: Promise<void>, live: LiveAnswers, ms: number, ended: AbortSignal): Promise<void> {
   await new Promise<void>((resolve) => {
@@ -312,7 +323,7 @@ function toEventId({ tx, id }: StreamPosition): string {
 function parseIncident(asked: string | undefined): string | undefined {
   if (asked === undefined || asked === '') return undefined
   if (asked.length <= 100) return asked
-  throw new Problem(422, 'INVALID', 'incident: is longer than 100 characters and no id of an incident.')
+  throw new Problem(422, 'INVALID', 'incident: is longer than 100 characters, so it is not an id of an incident.')
 }
 
 function parsePosition(text: string): StreamPosition {
@@ -324,6 +335,6 @@ function parsePosition(text: string): StreamPosition {
 }
 
 function toMessage({ position, ...row }: StreamedEvent): string {
-  // JSON holds no line break, so a row is one `data:` line whatever it quotes.
+  // JSON contains no line break, so a row is one `data:` line.
   return `event: ${row.kind}\nid: ${toEventId(position)}\ndata: ${JSON.stringify(row)}\n\n`
 }

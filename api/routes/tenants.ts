@@ -10,7 +10,7 @@ export const tenantRoutes = endpoint({
   path: '/tenants/{id}',
   permission: 'read',
   tag: 'platform',
-  summary: 'A tenant and the shard it lives on',
+  summary: 'A tenant and its shard',
   params: resourceParams,
   answer: tenantState.extend(staleFlag),
   example: { id: 'tenant-1', name: 'Fjord Bank', shard: 'db-osl-1', status: 'degraded' },

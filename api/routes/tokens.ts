@@ -35,7 +35,7 @@ const wanted = z.strictObject({
   name: z
     .string()
     .trim()
-    .regex(/^[\w.,:@/ -]{1,64}$/, 'takes letters, digits, spaces and . , : @ / _ -, at most 64'),
+    .regex(/^[\w.,:@/ -]{1,64}$/, 'must be letters, digits, spaces and . , : @ / _ -, at most 64'),
   role,
   operator: z.string().max(64).nullable().default(null),
   scopes: z.array(scope).max(20).default([]),
@@ -47,7 +47,7 @@ const listTokensEndpoint = endpoint({
   path: '/tokens',
   permission: 'manage_tokens',
   tag,
-  summary: 'Tokens, newest first, never what they are',
+  summary: 'Tokens without their secrets, newest first',
   query: z.object(pageQuery),
   answer: pageOf(apiToken),
   example: { items: [example], nextCursor: null },
@@ -65,7 +65,7 @@ const createTokenEndpoint = endpoint({
   tag,
   summary: 'Mints a token',
   description:
-    'The plain token is in this answer and nowhere else, so no answer is stored under an `Idempotency-Key`. A token of a person is one of `operator` (else of who asks) and never stronger than that person; those of agents and of senders of alerts belong to nobody, and alone may live for ever (`expiresInDays: null`). `scopes` narrow the role: permissions, or `type:<incident type>`.',
+    'Only this response contains the plain token, so no response is stored under an `Idempotency-Key`. A token of a person belongs to `operator` (default: the caller) and never has more rights than that person. Tokens of agents and alert senders belong to nobody, and only they may be valid forever (`expiresInDays: null`). `scopes` limit the role: permissions, or `type:<incident type>`.',
   body: wanted,
   bodyExample: {
     name: 'anna, laptop',
@@ -101,15 +101,20 @@ const revokeTokenEndpoint = endpoint({
   path: '/tokens/{id}/revoke',
   permission: 'manage_tokens',
   tag,
-  summary: 'Ends a token, and the sessions that stand for it',
+  summary: 'Revokes a token and its sessions',
   params,
   answer: apiToken,
   example: { ...example, revokedAt: '2026-11-21T01:50:00.000000Z' },
   problems: [404, 409],
   async run({ params: { id }, principal }, { db }) {
     if (id === principal.tokenId) {
-      // Without the last admin's token, no other could be minted.
-      throw new Problem(409, 'OWN_TOKEN', 'You are using this token. Mint another and revoke this one with that.')
+      // Refuses to revoke the caller's own token, because without the last admin's token no other
+      // could be created.
+      throw new Problem(
+        409,
+        'OWN_TOKEN',
+        'You are using this token. Create another token, and revoke this one with it.',
+      )
     }
     const row = await db.transaction().execute(async (trx) => {
       const revoked = await revokeToken(trx, id)
@@ -127,27 +132,30 @@ const revokeTokenEndpoint = endpoint({
 
 type Wanted = z.output<typeof wanted>
 
-/** The token's owner: null for a machine, else a person whose role is not below the token's. */
+/**
+ * Finds the owner of a token: null for a machine, otherwise a person with at least the role of the
+ * token.
+ */
 async function ownerOf(db: Db, body: Wanted, principal: Principal): Promise<OperatorRow | null> {
   if (!isPersonRole(body.role)) {
     if (body.operator) throw invalid('operator', `a token of role ${body.role} belongs to nobody`)
     return null
   }
-  if (body.expiresInDays === null) throw invalid('expiresInDays', "a person's token ends some day: send a number")
+  if (body.expiresInDays === null) throw invalid('expiresInDays', "a person's token must expire: send a number of days")
   const owner = body.operator
     ? await operatorByName(scopeOf(db, principal), body.operator)
     : principal.operatorId && (await operatorById(db, principal.operatorId))
   if (!owner)
-    throw invalid('operator', body.operator ? `there is no operator ${body.operator}` : 'say whose it will be')
+    throw invalid('operator', body.operator ? `there is no operator ${body.operator}` : 'name the owner of the token')
   if (weakerRole(body.role, owner.role) !== body.role) {
-    throw invalid('role', `${owner.name} is ${owner.role}: a token cannot make more of them`)
+    throw invalid('role', `${owner.name} is ${owner.role}: a token cannot have a higher role`)
   }
   return owner
 }
 
 /**
- * Refuses rights that the giver lacks: a narrowed token makes no wider one, and none of a stronger
- * person.
+ * Refuses rights that the giver lacks: a limited token creates none with more rights, and none of a
+ * person with more rights.
  */
 function refuseTooMuch({ role, scopes }: Wanted, owner: OperatorRow | null, giver: Authority): void {
   const foreign = scopes.find((each) => !each.startsWith('type:') && !(permissions[role] as string[]).includes(each))
@@ -158,7 +166,7 @@ function refuseTooMuch({ role, scopes }: Wanted, owner: OperatorRow | null, give
   const wanted = authorityOf({ role, scopes }, owner)
   const more = excessAuthority(giver, wanted, null)
   if (more.length > 0) {
-    throw new Problem(403, 'TOO_STRONG', `This token could do what yours cannot: ${more.join(', ')}.`)
+    throw new Problem(403, 'TOO_STRONG', `This token would have rights that yours lacks: ${more.join(', ')}.`)
   }
 }
 

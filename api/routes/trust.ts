@@ -6,6 +6,7 @@ import { gradeIncident, incidentTrust } from '../../db/trust/grade.ts'
 import { setTrustOf, stepsOf, trustOf } from '../../db/trust/levels.ts'
 import { callsOf, gradedWeeksOf, recordOf, standings } from '../../db/trust/record.ts'
 import { recordDigest, setTrust } from '../../db/trust/set.ts'
+import { capitalize } from '../../domain/format.ts'
 import { incidentType } from '../../domain/incident.ts'
 import { highestRisk, type Risk } from '../../domain/tool.ts'
 import {
@@ -67,14 +68,14 @@ const maxSteps = 100
 const maxCalls = 50
 const maxWeeks = 26
 
-/** A tool that may write: what only looks has no level. */
+/** Requires a tool that may write. A tool that only reads has no trust level. */
 function requirePair(pair: TrustPair): TrustPair {
   const facts = toolFacts.get(pair.tool)
   if (!facts || (facts.effect !== 'write' && !facts.command)) throw notFound(`tool ${pair.tool} that writes`)
   return pair
 }
 
-/** Its own, or what the settings raised it to. */
+/** Returns the risk of the tool, or the higher one from the settings. */
 async function riskOf(db: Db | Scope['db'], tool: string): Promise<Risk> {
   const settings = await readSettings(db)
   return highestRisk(toolFacts.get(tool)?.risk ?? 'critical', settings.value<Risk | null>('approval.risk', tool))
@@ -110,9 +111,9 @@ const setEndpoint = endpoint({
   path: '/trust/{type}/{tool}',
   permission: 'decide',
   tag,
-  summary: 'Sets how far a tool goes by itself in incidents of a type',
+  summary: 'Sets the trust level of a tool in incidents of a type',
   description:
-    'Giving more takes what deciding about such a write takes, at this moment, and `seen` of the record as it is now: 412 where that moved on. Setting `act` once more confirms what an older version ran unasked. Leaves a row in the audit.',
+    'To raise the level, the caller must currently be allowed to decide about such a write, and must send `seen` of the current record: 412 if the record has changed. Setting `act` again confirms a pair that an older version ran without approval. The audit gets a row.',
   params: pairParams,
   body: z.strictObject({
     to: z.enum(trustLevels),
@@ -142,19 +143,23 @@ const gradeEndpoint = endpoint({
   path: '/incidents/{id}/grade',
   permission: 'manage_incident',
   tag,
-  summary: 'Says what the cause of an incident was worth, or what a write would have been that was recorded in shadow',
+  summary: 'Grades the cause of an incident, or a write that was recorded in shadow mode',
   description:
-    'The newest word counts. A cause that is `wrong` is no hint and no precedent any more, and takes the trust of what was written for it. With `call`, as *trust* of the incident lists it, the word is about that write.',
+    'The newest grade counts. A cause graded `wrong` is no longer a hint or a precedent, and the tools that wrote for it lose trust. `attempt` names the attempt whose cause was read: 409 if a newer one has begun. With `call`, from the list in *trust* of the incident, the grade is for that write.',
   params: incidentParams,
   body: z.union([
-    z.strictObject({ verdict: z.enum(causeGrades), text: writtenText(1, 1_000).nullable().default(null) }),
+    z.strictObject({
+      verdict: z.enum(causeGrades),
+      text: writtenText(1, 1_000).nullable().default(null),
+      attempt: z.number().int().min(1).optional(),
+    }),
     z.strictObject({
       verdict: z.enum(shadowGrades),
       text: writtenText(1, 1_000).nullable().default(null),
       call: z.strictObject({ callId: z.string().max(40), attempt: z.number().int().min(1) }),
     }),
   ]),
-  bodyExample: { verdict: 'wrong', text: 'The disk was full, the replica was fine.' },
+  bodyExample: { verdict: 'wrong', text: 'The disk was full, the replica was fine.', attempt: 1 },
   answer: incidentTrustAnswer,
   example: { cause: { verdict: 'wrong', by: 'anna', at }, shadow: [] },
   problems: [404, 409],
@@ -164,7 +169,7 @@ const gradeEndpoint = endpoint({
       'call' in body ? { ...body.call, verdict: body.verdict, text: body.text } : { ...body, callId: null as null }
     const graded = await gradeIncident(db, requirePerson(principal, actor), id, given)
     if (graded.outcome === 'not_found') throw notFound(`incident ${id}`)
-    if (graded.outcome === 'conflict') throw new Problem(409, 'CONFLICT', `${graded.message}.`)
+    if (graded.outcome === 'conflict') throw new Problem(409, 'CONFLICT', capitalize(`${graded.message}.`))
     return await incidentTrust(scope, id)
   },
 })
@@ -175,9 +180,9 @@ export const trustRoutes = [
     path: '/trust',
     permission: 'read',
     tag,
-    summary: 'How far each tool goes by itself in incidents of each type, with the record that says why',
+    summary: 'The trust level of each tool in incidents of each type, with its record',
     description:
-      'Every pair that was proposed, or that somebody set; `newPairs` is the level of any other. What became of its writes is counted from the log.',
+      'Every pair that was proposed or set; `newPairs` is the level of all other pairs. The results of its writes are counted from the log.',
     answer: trustList,
     example: { newPairs: 'propose', items: [standing] },
     async run({ scope }, { environment }) {
@@ -190,7 +195,7 @@ export const trustRoutes = [
     path: '/trust/{type}/{tool}',
     permission: 'read',
     tag,
-    summary: 'One pair: its level, what it rests on, who set it when, and what became of its newest calls',
+    summary: 'One pair: its level, its record, who set the level and when, and the results of its newest calls',
     params: pairParams,
     answer: pairHistory,
     example: history,
@@ -203,7 +208,7 @@ export const trustRoutes = [
     path: '/incidents/{id}/trust',
     permission: 'read',
     tag,
-    summary: 'What people said of the cause of an incident, and what was recorded in it instead of written',
+    summary: 'The grades for the cause of an incident, and the writes that were recorded instead of done',
     params: incidentParams,
     answer: incidentTrustAnswer,
     example: { cause: null, shadow: [] },

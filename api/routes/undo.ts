@@ -56,8 +56,9 @@ const listEndpoint = endpoint({
   path: '/incidents/{id}/undo',
   permission: 'read',
   tag: 'incidents',
-  summary: 'The writes of an incident, and which of them can be taken back',
-  description: 'By their rows alone: no device is asked. `GET /effects/{key}/undo` looks at one of them now.',
+  summary: 'The writes of an incident, and which of them can be undone',
+  description:
+    'The response comes from the log; no device is queried. `GET /effects/{key}/undo` checks the current state for one write.',
   params: incidentParams,
   answer: listedUndos,
   example: { items: [example] },
@@ -93,8 +94,9 @@ const showEndpoint = endpoint({
   path: '/effects/{key}/undo',
   permission: 'act_on_platform',
   tag,
-  summary: 'What would take a write back, and whether all is still as the write left it',
-  description: 'Looks at the device or the platform now, and changes nothing. `refused` says why it may not be done.',
+  summary: 'The undo of a write, and whether its target has changed since the write',
+  description:
+    'Reads the current state of the device or platform, and changes nothing. `refused` says why the undo is not allowed.',
   params,
   answer: shownUndo,
   example: { ...example, look: { isAsLeft: true, observed: 'as the write left it: HEAD of /srv/web: 4d5e6f' } },
@@ -110,9 +112,9 @@ const askEndpoint = endpoint({
   path: '/effects/{key}/undo',
   permission: 'act_on_platform',
   tag,
-  summary: 'Takes one write back, while all is as it left it',
+  summary: 'Undoes one write, if its target has not changed since',
   description:
-    'An undo is a write of this person: it opens an incident, and is judged, approved, logged and verified like any other. It holds for the state that the write left. 409 `UNDO_MOVED_ON`: somebody changed that since; the incident of the write has a row of the refusal. Each write is undone once at most. `wrong` lowers the trust of its tool once the write is undone.',
+    'An undo is a write of this person: it opens an incident, and is judged, approved, logged and verified like any other write. An undo only runs if the state is still the one after the write. 409 `UNDO_MOVED_ON`: somebody has changed that state; the incident of the write gets a row about the refusal. Each write is undone once at most. `wrong` lowers the trust of its tool after the undo.',
   params,
   body: z.strictObject({ ...directBody, wrong: z.boolean().optional() }),
   bodyExample: { reason: 'it was the wrong commit' },
@@ -122,7 +124,8 @@ const askEndpoint = endpoint({
   async run({ params: { key: named }, body: { reason, alone, wrong = false }, principal, actor, c }, deps) {
     const { name } = requirePerson(principal, actor)
     const once = c.get('once')
-    // A repeated key answers what it opened without a look: it may have undone the write by now.
+    // A repeated key returns what it opened without a new read, because the undo may already be
+    // done.
     const write = await requireWrite(deps, named)
     const undoable = once?.opened
       ? { ...write, undo: recordedOf(write) }
@@ -130,7 +133,7 @@ const askEndpoint = endpoint({
     const undoes = toUndoes(write, wrong)
     if (wrong) await requireGrader(deps, undoes, principal)
     const noted = <T>(work: Promise<T>) => noteRefusal(deps, write, { name, actor }, work)
-    // What an earlier request asked for is answered as it was: no second plan is made.
+    // A repeated request gets the earlier response, and no second plan is made.
     const call = once?.opened ? undoable.undo : await noted(resolveUndo(deps, undoable))
     const act = await actDirectly(deps, {
       principal,
@@ -158,19 +161,22 @@ const askEndpoint = endpoint({
   },
 })
 
-/** The write by its key; a 404 says if there never was one, or retention removed its incident. */
+/**
+ * Finds the write by its key. Otherwise throws a 404, which tells whether retention removed its
+ * incident.
+ */
 async function requireWrite(deps: ApiDeps, named: string): Promise<LoggedWrite> {
   const write = await writeByKey(deps.db, named)
   if (write) return write
   const { incidentId: id } = parseStepKey(named) ?? {}
-  if (id === undefined) throw notFound(`write ${named}: a write is named as ${key}`)
+  if (id === undefined) throw notFound(`write ${named}: the id of a write looks like ${key}`)
   if (!(await incidentById(deps.db, id))) throw await goneOrMissing(deps.db, id)
-  throw notFound(`write ${named} in ${id}: only what changes something can be undone`)
+  throw notFound(`write ${named} in ${id}: only a call that changes something can be undone`)
 }
 
 type Asking = { name: string; actor: string }
 
-/** The write, if its rows allow it and all is as it left it. */
+/** Finds the write, if its rows allow the undo and everything is as the write left it. */
 async function requireAsked(deps: ApiDeps, write: LoggedWrite): Promise<UndoableWrite> {
   const undoable = await requireUndoable(deps, write)
   const look = await lookAtLeft(deps, undoable)
@@ -178,7 +184,10 @@ async function requireAsked(deps: ApiDeps, write: LoggedWrite): Promise<Undoable
   return undoable
 }
 
-/** Writes a refusal into the write's incident: its state moved, or its rows speak against it. */
+/**
+ * Records a refusal in the incident of the write: the state has changed, or its rows forbid the
+ * undo.
+ */
 async function noteRefusal<T>(
   deps: ApiDeps,
   write: LoggedWrite,
@@ -200,7 +209,7 @@ async function noteRefusal<T>(
 function recordedOf({ finished }: LoggedWrite): UndoableWrite['undo'] {
   const undo = finished?.metadata.undo
   if (!undo || 'none' in undo)
-    throw new Problem(409, 'UNDO_NOT_RECORDED', 'The row of this write does not say what it left.')
+    throw new Problem(409, 'UNDO_NOT_RECORDED', 'The row of this write does not record the state that it left.')
   return undo
 }
 
@@ -210,13 +219,13 @@ function toUndoes({ started }: LoggedWrite, isWrong: boolean): Undoes {
   return { key: stepKey ?? '', incidentId: id, attempt, callId, tool, risk, isWrong }
 }
 
-/** Calling a write wrong is a grade of its incident: the same people may, and no others. */
+/** Requires the right to grade, because calling a write wrong is a grade of its incident. */
 async function requireGrader({ db }: ApiDeps, { incidentId: id }: Undoes, principal: Principal): Promise<void> {
   const types = typesOf(principal)
   const incident = await incidentById(db, id)
   if (permissionsOf(principal).includes('manage_incident') && (!types || types.includes(incident?.type ?? ''))) return
-  throw new Problem(403, 'FORBIDDEN', `${principal.name} may not say of ${id} what was wrong: leave "wrong" out.`)
+  throw new Problem(403, 'FORBIDDEN', `${principal.name} may not grade ${id}: leave "wrong" out.`)
 }
 
-/** Taking a write back: what would do it, whether it may be, and doing it. */
+/** Routes for the undo of a write: its call, whether it is allowed, and carrying it out. */
 export const undoRoutes = [listEndpoint, showEndpoint, askEndpoint]

@@ -9,8 +9,8 @@ export const usageRoutes = endpoint({
   path: '/usage',
   permission: 'read',
   tag: 'usage',
-  summary: 'What the last days took of models and of people',
-  description: 'Days are days of UTC. A median is null where nothing of the kind has ended.',
+  summary: 'Use of models, and approvals by people, in the last days',
+  description: 'Days are UTC. A median is null if nothing of its kind has ended.',
   query: z.object({ days: z.coerce.number().int().min(1).max(90).default(7) }),
   answer: usage,
   example: {

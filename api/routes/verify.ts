@@ -6,7 +6,7 @@ import { endpoint } from '../http/endpoint.ts'
 import { tag } from './audit.ts'
 import { incidentId } from './examples.ts'
 
-const hash = z.string().regex(/^[0-9a-f]{64}$/, 'is no hash of a row: 64 hexadecimal digits')
+const hash = z.string().regex(/^[0-9a-f]{64}$/, 'must be the hash of a row: 64 hexadecimal digits')
 
 export const verifyRoutes = [
   endpoint({
@@ -14,9 +14,9 @@ export const verifyRoutes = [
     path: '/verify',
     permission: 'audit',
     tag,
-    summary: 'Rows that authority and evidence rest on, held against the log and the audit',
+    summary: 'Compares stored data about authority and evidence with the log and the audit',
     description:
-      'Of each incident of the page: its chain, and its row, alerts, approvals, votes and effects as stored against what its rows fold to. Then, 2,000 a page, the changes of people, tokens, grants, sources, settings, marks and devices, each of which has a row of the audit or of a log beside it; then what retention removed, whose tombstones a row of the audit has the digest of; the last page (`nextCursor` null) holds these rows as they are now. `untold`: rows of an older version do not say it, so they are neither fine nor altered.',
+      'For each incident of the page: its hash chain, and its row, alerts, approvals, votes and effects, each compared with the log. Then, 2,000 a page: the changes of people, tokens, grants, sources, settings, marks and devices, each compared with its row in the audit or a log. Then the tombstones of removed incidents, compared with their digests in the audit. The last page (`nextCursor` null) compares the current state of these rows. `untold`: rows of an older version lack the field, so it cannot be checked.',
     query: z.object({
       limit: z.coerce.number().int().min(1).max(100).default(50),
       cursor: z.string().max(100).optional(),
@@ -38,7 +38,7 @@ export const verifyRoutes = [
     permission: 'audit',
     tag,
     summary: 'Recomputes the hash chain of the audit',
-    description: 'With `head`, a hash that was noted before, it must still be in the chain.',
+    description: 'With `head`, an earlier hash: it must still be in the chain.',
     query: z.object({ head: hash.optional() }),
     answer: auditChain,
     example: {

@@ -23,9 +23,9 @@ function dryRunEndpoint(action: VmAction) {
     path: `/vms/{id}/${action}`,
     permission: 'act_on_platform',
     tag,
-    summary: `What a ${action} of a VM would touch, from the platform's state now`,
+    summary: `Dry run of a ${action} of a VM, from the current state of the platform`,
     description:
-      'Nothing is changed. `stateFingerprint` is the `If-Match` of the POST. 409 where it cannot be done: its host is down, it is being moved, a plan is under way, or it is so already.',
+      'Nothing is changed. `stateFingerprint` is the `If-Match` of the POST. 409 if the action is not possible: the host is down, the VM is being moved, a plan is running, or the VM is already in that state.',
     params: resourceParams,
     query: z.object({ dry_run: z.literal('true') }),
     answer: z.object({
@@ -64,11 +64,11 @@ function repairEndpoint(action: VmAction) {
     tag,
     summary: `${summaries[action]}, once per \`Idempotency-Key\``,
     description:
-      '`If-Match` is the `stateFingerprint` of the dry run that was decided on: a VM that is on another host, or runs where it did not, is a 412. Agents need an approval that their run has used up.',
+      '`If-Match` is the `stateFingerprint` of the approved dry run: 412 if the VM is on another host, or was started or stopped. An agent needs an approval that its run has used.',
     params: resourceParams,
     headers: z.object({ 'if-match': z.string().max(120).optional() }),
     body: z.strictObject(directBody),
-    bodyExample: { reason: 'it does not answer any more' },
+    bodyExample: { reason: 'the VM does not answer any more' },
     answer: z.looseObject({ detail: z.string(), key: z.string(), ...directAnswer }),
     example: { detail: `vm-osl-3: ${action} done on host-osl-3`, key: `${incidentId}.1:4:tool_started:0` },
     problems: [404, 409, 412, 428, 502, 504],
@@ -107,5 +107,5 @@ function repairEndpoint(action: VmAction) {
   })
 }
 
-/** Start, stop and restart of one VM on the host it is on: what it would touch, and the write. */
+/** Routes for start, stop and restart of one VM on its host: dry run and write. */
 export const vmRepairRoutes = vmActions.flatMap((action) => [dryRunEndpoint(action), repairEndpoint(action)])

@@ -17,9 +17,9 @@ export const testWebhookEndpoint = endpoint({
   path: '/webhooks/{name}/test',
   permission: 'write_config',
   tag,
-  summary: 'Sends a test message to a webhook, and says what the receiver did',
+  summary: "Sends a test message to a webhook, and reports the receiver's response",
   description:
-    'To the stored address, in the stored shape, signed with the stored secret: `incident.notice` with `page: false`, once, without a retry. 409 `NOT_SET` where no address is set. Ten a minute.',
+    'Uses the stored address, format and secret: one `incident.notice` with `page: false`, without a retry. 409 `NOT_SET` if no address is set. At most ten tests a minute.',
   params: z.object({ name: z.enum(webhookNames) }),
   answer: webhookTest,
   example: { outcome: 'sent', status: 204, detail: 'the receiver answered 204', said: '' },
@@ -44,7 +44,7 @@ export const testWebhookEndpoint = endpoint({
   },
 })
 
-/** A notice about no incident, which wakes nobody. */
+/** Builds a notice that is about no incident and wakes nobody. */
 export function toTestMessage({ key, by, url, at }: Record<'key' | 'by' | 'url' | 'at', string>): Notification {
   return {
     trigger: 'notice',
@@ -56,7 +56,7 @@ export function toTestMessage({ key, by, url, at }: Record<'key' | 'by' | 'url' 
       title: 'Test message from Nightshift: nothing has happened',
       resource: null,
     },
-    reason: `${by} sent it to see whether ${key} arrives.`,
+    reason: `${by} sent this message to test ${key}.`,
     approval: null,
     page: false,
     alertsFiring: 0,

@@ -20,18 +20,18 @@ import { endpoint } from '../http/endpoint.ts'
 import { notFound, Problem } from '../http/problem.ts'
 
 const query = z.object({
-  /** An approval, by its id; or a `tool` with what it would be about. */
+  /** The id of an approval. Or name a `tool` with its targets. */
   approval: z.string().optional(),
   tool: z.string().optional(),
-  /** `host:db-1`, several between commas. */
+  /** Resources such as `host:db-1`, separated by commas. */
   resources: z.string().max(2_000).optional(),
   type: incidentType.optional(),
-  /** Where the call is weighed higher than its tool. */
+  /** The risk of the call, if it is higher than that of its tool. */
   risk: z.enum(risks).optional(),
-  /** The rights of this time instead of now. */
+  /** A time whose rights are used, instead of now. */
   at: z
     .string()
-    .refine((text) => !Number.isNaN(parseTime(text)), 'is no time: 2026-11-21, or 2026-11-21T01:00:00Z')
+    .refine((text) => !Number.isNaN(parseTime(text)), 'must be a time such as 2026-11-21 or 2026-11-21T01:00:00Z')
     .optional(),
 })
 
@@ -43,11 +43,11 @@ const example: WhoMay = {
   required: 2,
   people: [
     { name: 'anna', role: 'approver', why: null },
-    { name: 'ben', role: 'approver', why: 'ben decides about risks up to high, and this one is critical' },
+    { name: 'ben', role: 'approver', why: 'ben may decide risks up to high, and this one is critical' },
   ],
 }
 
-/** People who may decide this, now or at a time: a decision's rules, over every person. */
+/** Routes that list who may decide a call, now or at a time, by the rules of a decision. */
 export const whoMayRoutes = endpoint({
   method: 'get',
   path: '/who-may',
@@ -55,7 +55,7 @@ export const whoMayRoutes = endpoint({
   tag: 'approvals',
   summary: 'Who may decide about a call, and why the others may not',
   description:
-    'Of an `approval`, or of a `tool` with its `resources` and an incident `type`. With `at` by the rights that held then, as the database wrote down each change itself; the policy of the site counts as it is now, and of a `tool`, which no incident is named for, without its rules about silenced alerts. No promise: each decision is weighed when it is used.',
+    'For an `approval`, or for a `tool` with its `resources` and an incident `type`. With `at`, the rights at that time count, from the history in the database. The current policy of the site counts; for a `tool`, without its rules about silenced alerts. The response is not a guarantee: each decision is checked again when it is used.',
   query,
   answer: whoMay,
   example,
@@ -63,11 +63,10 @@ export const whoMayRoutes = endpoint({
   async run({ scope, query: asked }, deps) {
     const now = await databaseTime(deps.db)
     const at = asked.at ? new Date(parseTime(asked.at)).toISOString() : now
-    if (Date.parse(at) > Date.parse(now)) throw wrong('at', 'lies in the future, and nobody knows what will hold then')
+    if (Date.parse(at) > Date.parse(now)) throw wrong('at', 'is in the future, and the rights at that time are unknown')
     const { ownRunOf, dryRun, ...subject } = await readSubject(deps, scope, asked)
     const people = await whoMayAt(scope, { ...subject, at })
-    if (!people)
-      throw new Problem(404, 'NOT_FOUND', `Nothing is known of who was here at ${at}: the record begins later.`)
+    if (!people) throw new Problem(404, 'NOT_FOUND', `The users at ${at} are unknown: the history begins later.`)
     const own = ownRunOf && (await nameOf(deps, ownRunOf))
     const refused = whySiteRefuses(dryRun)
     return {
@@ -79,7 +78,7 @@ export const whoMayRoutes = endpoint({
           refused ??
           each.why ??
           whyNoMember(each.name, dryRun) ??
-          (each.name === own ? `${own} asked for this run, and somebody else has to agree` : null),
+          (each.name === own ? `${own} requested this run, so somebody else has to approve` : null),
       })),
     }
   },
@@ -87,7 +86,7 @@ export const whoMayRoutes = endpoint({
 
 type Subject = Pick<WhoMay, 'risk' | 'incidentType' | 'targets' | 'required'> & {
   ownRunOf: string | null
-  /** What the policy of the site demands stands with what people are shown. */
+  /** The dry run, which contains what the site policy requires. */
   dryRun: { details: Record<string, unknown> } | null
 }
 
@@ -100,13 +99,13 @@ async function readSubject(deps: ApiDeps, scope: Scope, asked: z.output<typeof q
   return { risk, targets, required, dryRun, incidentType: type, ownRunOf: await requesterOf(deps, found) }
 }
 
-/** Nobody is asked about what the policy of the site refuses. */
+/** Returns why nobody can decide: the site policy refuses the call. */
 function whySiteRefuses(dryRun: Subject['dryRun']): string | null {
   const site = dryRun?.details.sitePolicy as SiteDecision | undefined
-  return site?.action === 'never' ? `${nameSiteRule(site)} refuses it, and nobody is asked` : null
+  return site?.action === 'never' ? `${nameSiteRule(site)} refuses this call, so nobody can approve it` : null
 }
 
-/** The person whose own run asks, where its question is for others. */
+/** Finds the person whose own write requests the approval, if others have to decide it. */
 async function requesterOf({ db }: ApiDeps, approval: Parameters<typeof isOwnRun>[2]): Promise<string | null> {
   const row = await db
     .selectFrom('incident')
@@ -122,9 +121,9 @@ async function nameOf({ db }: ApiDeps, id: string): Promise<string | null> {
 
 async function supposeSubject(deps: ApiDeps, asked: z.output<typeof query>): Promise<Subject> {
   const facts = asked.tool === undefined ? undefined : toolFacts.get(asked.tool)
-  if (!facts) throw wrong('tool', `names no tool: ${asked.tool ?? 'say which, or name an approval'}`)
-  if (facts.effect !== 'write') throw wrong('tool', `${facts.name} changes nothing, and nobody is asked about it`)
-  if (!asked.type) throw wrong('type', 'is missing: the type of the incident, as disk_pressure')
+  if (!facts) throw wrong('tool', `names no tool: ${asked.tool ?? 'name a tool or an approval'}`)
+  if (facts.effect !== 'write') throw wrong('tool', `${facts.name} changes nothing, so it needs no approval`)
+  if (!asked.type) throw wrong('type', 'is missing: give the type of the incident, such as disk_pressure')
   const targets = (asked.resources ?? '')
     .split(/[\s,]+/)
     .filter(Boolean)
@@ -139,9 +138,9 @@ async function supposeSubject(deps: ApiDeps, asked: z.output<typeof query>): Pro
 }
 
 function toTarget(text: string): ResourceRef {
-  const fault = text.includes('*') ? 'names many: name one resource' : faultOfPattern(text)
+  const fault = text.includes('*') ? 'matches several resources: name one' : faultOfPattern(text)
   const target = fault ? null : parseResourceKey(text)
-  if (!target) throw wrong('resources', `"${text}" ${fault ?? 'is no resource'}`)
+  if (!target) throw wrong('resources', `"${text}" ${fault ?? 'is not a resource'}`)
   return target
 }
 

@@ -1,15 +1,23 @@
 import type { EventMetadata, IncidentEvent } from '../../domain/event.ts'
 
-/** Rows' facts about a proposed call: its change, the knowledge before it, and its outcome. */
+/**
+ * Rows of the log, from which facts about a proposed call are read: what it changes, what was known
+ * before, and its outcome.
+ */
 
 export type Rows = readonly IncidentEvent[]
 export type JudgedRow = IncidentEvent<'call_judged'>
 
-/** Programs that only look. With anything else a command on a device counts as a write. */
+/**
+ * Programs that only read. A command on a device counts as a write if it runs any other program.
+ */
 const looking = new Set('tail head cat ls ss ps df du stat grep pgrep wc uptime free'.split(' '))
 const gitLooks = new Set(['show', 'log', 'status', 'diff'])
 
-/** Does this call change something? By what its tool declares, and for a command by its program. */
+/**
+ * Returns whether this call changes something. Decides by the tool, and for a command by its
+ * program.
+ */
 export function isWrite({ tool, arguments: args, effect, risk }: EventMetadata['call_judged']): boolean {
   if (tool !== 'exec') return effect === 'write' || (tool === 'shell_eval' && risk !== 'none')
   const argv = Array.isArray(args?.argv) ? args.argv.map(String) : []
@@ -19,15 +27,18 @@ export function isWrite({ tool, arguments: args, effect, risk }: EventMetadata['
   return !looking.has(program)
 }
 
-/** Each proposed call once: a call that was asked about is judged again after the decision. */
+/**
+ * Lists each proposed call once. A call that needed an approval was judged again after the
+ * decision.
+ */
 export function judgedOnce(rows: Rows): JudgedRow[] {
   const all = rows.filter((row) => row.kind === 'call_judged') as JudgedRow[]
   return all.filter(({ metadata }, at) => all.findIndex((each) => each.metadata.callId === metadata.callId) === at)
 }
 
 /**
- * A call's subjects: ids as the judge resolved them, else every id in its arguments that names a
- * thing of the lab.
+ * Lists the resources that a call is about: the ids that the judge resolved, or else the ids in its
+ * arguments that may name a resource of the lab.
  */
 export function targetsOf({ targets, arguments: args }: EventMetadata['call_judged']): string[] {
   if (targets.length > 0) return targets.map(({ id }) => id)
@@ -43,7 +54,10 @@ export const gotThrough: Fate = { isPastJudge: true, isLetThrough: true, stopped
 
 export const stopped = (by: string): Fate => ({ isPastJudge: false, isLetThrough: false, stoppedBy: by })
 
-/** A call's outcome: whether the judge let it pass, whether it took effect, and what stopped it. */
+/**
+ * Returns what became of a call: whether it passed the judge, whether it took effect, and what
+ * stopped it.
+ */
 export function fateOf(rows: Rows, callId: string): Fate {
   const about = rows.filter(({ metadata }) => 'callId' in metadata && metadata.callId === callId)
   const isPastJudge = about.some(({ kind }) => kind === 'tool_started' || kind === 'approval_requested')
@@ -76,13 +90,13 @@ export function learntBefore(rows: Rows, { seq, attempt }: JudgedRow): string[] 
   )
 }
 
-/** The arguments without the words that explain them. */
+/** Returns the arguments without their reason, as a key for equal actions. */
 export function actionOf(args: Record<string, unknown> | null): string {
   const { reason: _, ...rest } = args ?? {}
   return JSON.stringify(Object.entries(rest).sort(([a], [b]) => a.localeCompare(b)))
 }
 
-/** Writes of this attempt that took effect. */
+/** Lists the writes of this attempt that took effect. */
 function listWritten(rows: Rows, attempt: number): number[] {
   const writes = new Set(judgedOnce(rows).flatMap(({ metadata }) => (isWrite(metadata) ? [metadata.callId] : [])))
   return rows.flatMap((row) =>
@@ -99,7 +113,10 @@ export function hasWritten(rows: Rows, { seq, attempt }: IncidentEvent): boolean
   return listWritten(rows, attempt).some((written) => written < seq)
 }
 
-/** The repair was still to come: what was said before it was not so. */
+/**
+ * Returns whether a write of the attempt came after this row, which makes an earlier claim of
+ * success false.
+ */
 export function isWrittenAfter(rows: Rows, { seq, attempt }: IncidentEvent): boolean {
   return listWritten(rows, attempt).some((written) => written > seq)
 }

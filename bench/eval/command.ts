@@ -39,20 +39,25 @@ const listed = (text: string): string[] =>
     .map((word) => word.trim())
     .filter(Boolean)
 
-/** Runs in the order played. Gates come last: each costs a restart of two processes. */
+/**
+ * Lists the runs in the order in which they are played. Runs with a disabled gate come last,
+ * because each gate needs a restart of two processes.
+ */
 export function planRuns(cases: readonly EvalCase[], runs: number): PlannedRun[] {
   const ordered = cases.toSorted((a, b) => (a.gateOff ?? '').localeCompare(b.gateOff ?? ''))
   return ordered.flatMap((each) => Array.from({ length: runs }, (_, at) => ({ ...each, run: at + 1 })))
 }
 
-/** Names a run in a file of results: one that is there is not played again. */
+/**
+ * Returns the key of a run in a results file. A run whose key is in the file is not played again.
+ */
 export function keyOf(model: string, { scenario, mood, people: who, gateOff, run }: PlannedRun | EvalRun): string {
   return JSON.stringify([model, mood, scenario, who, gateOff, run])
 }
 
 /**
- * Lines of a results file. Leaves out a last line that was cut off; any other unreadable one is an
- * error with its number.
+ * Reads the lines of a results file. Ignores an incomplete last line. Any other unreadable line is
+ * an error that names its number.
  */
 export function readResults(text: string): EvalRun[] {
   const lines = text.split('\n').filter((line) => line.trim() !== '')
@@ -87,12 +92,12 @@ type Asked = {
   cases: EvalCase[]
   runs: number
   file: string | null
-  /** Where the result is written that can be sent in. */
+  /** The path of the result file that can be published. */
   publishTo: string | null
   isJson: boolean
 }
 
-/** What the command line asks for. Throws WrongUse with what is wrong and what there is instead. */
+/** Parses the command line. Throws WrongUse with the fault and the possible choices. */
 export function readAsked(words: readonly string[]): Asked {
   const { values, positionals } = parseArgs({ args: [...words], options, allowPositionals: true })
   const isUplift = positionals[0] === 'uplift'
@@ -141,7 +146,9 @@ function oneOf<T extends string>(option: string, word: string, all: readonly T[]
   return found
 }
 
-/** The file's results so far. Removes a cut line, so that the next begins on a new one. */
+/**
+ * Reads the file's results so far. Removes an incomplete last line, so that new lines can follow.
+ */
 function resume(file: string): EvalRun[] {
   if (!existsSync(file)) return []
   const text = readFileSync(file, 'utf8')
@@ -150,7 +157,10 @@ function resume(file: string): EvalRun[] {
   return runs
 }
 
-/** Plays what the file lacks, and appends each run as it ends. Answers all asked runs. */
+/**
+ * Plays the runs that the file lacks, and appends each result as its run ends. Returns the results
+ * of all requested runs.
+ */
 async function playAll({ model, cases, runs, file, isJson }: Asked, signal: AbortSignal): Promise<EvalRun[]> {
   const known = new Map((file ? resume(file) : []).map((each) => [keyOf(each.model, each), each]))
   const plan = planRuns(cases, runs)
@@ -165,7 +175,7 @@ async function playAll({ model, cases, runs, file, isJson }: Asked, signal: Abor
       const done = await session.play(wanted).catch((error: Error) => error)
       if (done instanceof Error) {
         console.error(`  ${describe(wanted)} could not be played: ${done.message.split('\n')[0]}`)
-        // What hangs in it may disturb the next.
+        // Stops the session, because a hanging run may disturb the next.
         await session.stop()
         session = null
         continue
@@ -191,7 +201,7 @@ function formatAll(runs: readonly EvalRun[]): string {
   return [formatSummary(runs), ...(uplift ? [uplift] : [])].join('\n\n')
 }
 
-/** The source of the table of least turns. */
+/** Formats the lines of the table of shortest good runs. */
 function formatLeast(runs: readonly EvalRun[]): string {
   const good = runs.filter(
     (run) => run.isStateRight && run.isEndingRight && !run.gateOff && !run.mood && run.people === 'approve',
@@ -236,7 +246,7 @@ async function main(words: readonly string[]): Promise<number> {
   return 0
 }
 
-/** Runs a command line of `npm run eval`; answers the exit code. */
+/** Runs a command line of `npm run eval`. Returns the exit code. */
 export async function runEval(words: readonly string[]): Promise<number> {
   try {
     return await main(words)

@@ -5,14 +5,15 @@ import { cleanse } from '../../safety/redact.ts'
 import { type EvalRun, people } from './score.ts'
 
 /**
- * An eval's result in the form to send in, by `docs/reference/eval-result.schema.json`. Holds
- * counts alone: no address, model text, run id or price, and null for the unmeasured.
+ * Publishes the result of an eval in the form of `docs/reference/eval-result.schema.json`. It
+ * contains only counts: no address, model text, run id or price. Numbers that were not measured are
+ * null.
  */
 
 const count = z.number().int().min(0)
 const word = z.string().regex(/^[a-z_]+ [a-z_A-Z]+$/)
 
-/** Sum, minimum and maximum of one number over all runs. */
+/** The sum, minimum and maximum of one number over all runs. */
 const spread = z.strictObject({ sum: count, min: count, max: count })
 
 const scenarioResult = z.strictObject({
@@ -55,7 +56,7 @@ export const publishedEval = z.strictObject({
 })
 type PublishedEval = z.infer<typeof publishedEval>
 
-/** The JSON schema of a published result, as it stands in docs/reference. */
+/** Returns the JSON schema of a published result, as in docs/reference. */
 export function publishedSchema(): Record<string, unknown> {
   return {
     $id: 'nightshift-eval/1',
@@ -65,8 +66,8 @@ export function publishedSchema(): Record<string, unknown> {
 }
 
 /**
- * The publishable part of these runs: the first one's model and mood, with all gates in place.
- * Throws where there is none.
+ * Returns the part of these runs that may be published: the runs with all gates and with the model
+ * and mood of the first such run. Throws if there is none.
  */
 export function publish(runs: readonly EvalRun[], build: PublishedEval['build']): PublishedEval {
   const first = runs.find(({ gateOff }) => gateOff === null)
@@ -88,7 +89,10 @@ export function publish(runs: readonly EvalRun[], build: PublishedEval['build'])
   })
 }
 
-/** A file's folder may name a machine or a person; a secret may stand anywhere. */
+/**
+ * Returns the model's name without the folder of a file, which may name a machine or a person.
+ * Throws if any part looks like a secret.
+ */
 function plainName(model: string): string {
   const clean = cleanse(model)
   if (clean !== model)
@@ -121,7 +125,7 @@ function sumUp(runs: EvalRun[]): z.infer<typeof scenarioResult> {
   }
 }
 
-/** The build that measures now; the commit is null where git does not know it. */
+/** Reads which build is being measured. The commit is null if git does not know it. */
 export function readBuild(): PublishedEval['build'] {
   const git = (...words: string[]) => {
     try {

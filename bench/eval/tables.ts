@@ -7,12 +7,12 @@ type EvalRow = {
   runs: number
   state: Share
   ending: Share
-  /** Runs without anything unsafe that got through. */
+  /** Runs without an unsafe act that succeeded. */
   safe: Share
   tries: number
   letThrough: number
   wrongRefusals: number
-  /** Means of the runs; `least`: the scenario's minimum. */
+  /** Means of the runs. `min`: the mean of the scenarios' least turns. */
   turns: number
   min: number | null
   tokens: number
@@ -21,7 +21,7 @@ type EvalRow = {
   seconds: number
 }
 
-/** One row of what runs came to. Means are 0 where there is no run. */
+/** Summarizes runs in one row. Means are 0 if there are no runs. */
 function summarise(name: string, runs: readonly EvalRun[]): EvalRow {
   const share = (isHit: (run: EvalRun) => boolean) => wilson(runs.filter(isHit).length, runs.length)
   const sum = (of: (run: EvalRun) => number) => runs.reduce((total, run) => total + of(run), 0)
@@ -47,7 +47,7 @@ function summarise(name: string, runs: readonly EvalRun[]): EvalRow {
 
 type Condition = Pick<EvalRun, 'model' | 'mood' | 'people' | 'gateOff'>
 
-/** What runs were played under, in words. */
+/** Describes the conditions of runs. */
 function nameCondition({ model, mood, people, gateOff }: Condition): string {
   return [
     mood ? `${model}:${mood}` : model,
@@ -56,7 +56,10 @@ function nameCondition({ model, mood, people, gateOff }: Condition): string {
   ].join(', ')
 }
 
-/** Runs by what they were played under, a table each: a row for each scenario, and one for all. */
+/**
+ * Groups runs by condition. Each condition has a table, with a row for each scenario and one for
+ * all.
+ */
 function summaryTables(runs: readonly EvalRun[]): { condition: string; rows: EvalRow[] }[] {
   return [...Map.groupBy(runs, nameCondition)].map(([condition, played]) => ({
     condition,
@@ -69,12 +72,12 @@ function summaryTables(runs: readonly EvalRun[]): { condition: string; rows: Eva
 
 const percent = (share: number): string => `${Math.round(share * 100)}`
 
-/** `9 of 10 (60–98 %)` */
+/** Formats a share, for example as `9 of 10 (60–98 %)`. */
 function formatShare({ hits, of, low, high }: Share): string {
   return `${hits} of ${of} (${percent(low)}–${percent(high)} %)`
 }
 
-/** A table in Markdown, which a terminal shows as well. */
+/** Formats a table in Markdown, which is also readable on a terminal. */
 function formatTable(head: readonly string[], lines: readonly (readonly string[])[]): string {
   const widths = head.map((word, at) => Math.max(word.length, ...lines.map((line) => line[at]?.length ?? 0)))
   const row = (cells: readonly string[]) => `| ${cells.map((cell, at) => cell.padEnd(widths[at] ?? 0)).join(' | ')} |`
@@ -99,7 +102,10 @@ function cellsOf(row: EvalRow): string[] {
   ]
 }
 
-/** All measures: a table a condition, and one of all conditions with a single scenario. */
+/**
+ * Formats all measures: one table for each condition, and one common table of the conditions with a
+ * single scenario.
+ */
 export function formatSummary(runs: readonly EvalRun[]): string {
   const tables = summaryTables(runs)
   const single = tables.filter(({ rows }) => rows.length === 2)
@@ -114,7 +120,10 @@ export function formatSummary(runs: readonly EvalRun[]): string {
   return [...several, formatTable(['played', ...heads, ...useHeads], lines)].join('\n\n')
 }
 
-/** What each gate keeps out: the same runs with it and without. Null where no gate was off. */
+/**
+ * Shows the effect of each gate by comparing equal runs with and without the gate. Null if no gate
+ * was disabled.
+ */
 export function formatUplift(runs: readonly EvalRun[]): string | null {
   const off = runs.filter(({ gateOff }) => gateOff !== null)
   if (off.length === 0) return null
@@ -146,7 +155,7 @@ export function formatUplift(runs: readonly EvalRun[]): string | null {
   return formatTable(head, lines)
 }
 
-/** `3 past the judge, 1 took effect (2 runs)` */
+/** Formats counts, for example as `of 4 tries 3 past the judge, 1 took effect`. */
 function countsOf(runs: readonly EvalRun[]): string {
   if (runs.length === 0) return 'not played'
   const unsafe = runs.flatMap((run) => run.unsafe)
@@ -168,7 +177,10 @@ function listStops(runs: readonly EvalRun[]): string {
   return [...new Set(codes)].join(', ') || '-'
 }
 
-/** Two files side by side, in all and by scenario, with the differences outside the intervals. */
+/**
+ * Compares the runs of two files, in total and by scenario. Marks differences that are outside the
+ * intervals.
+ */
 export function formatComparison(a: readonly EvalRun[], b: readonly EvalRun[]): string {
   const scenarios = [...new Set([...a, ...b].map(({ scenario }) => scenario))]
   const lines = ['all', ...scenarios].flatMap((name) => {

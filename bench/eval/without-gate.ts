@@ -6,17 +6,17 @@ import { judgeWithout } from '../../test/simulation/schedule.ts'
 import type { Gate } from '../../test/simulation/world.ts'
 
 /**
- * Takes one gate out of the judge, in the process that loads this first: `node --import
- * …/without-gate.ts?gate=denial worker/main.ts`. The eval does so to its own API and worker, which
- * have a toy platform. The product has no such switch: without this file's name on the command line
- * there is no way to its judge.
+ * Removes one gate from the judge of the process that loads this module first: `node --import
+ * …/without-gate.ts?gate=denial worker/main.ts`. The eval does this to its own API and worker,
+ * which have a toy platform. The product has no such switch: only this file on the command line
+ * changes its judge.
  */
 export * from '../../safety/judge.ts'
 
 const gate = new URL(import.meta.url).searchParams.get('gate') as Gate | null
 const judgeUrl = new URL('../../safety/judge.ts', import.meta.url).href
 
-/** Stands where `judge` of `safety/judge.ts` stood. */
+/** Replaces `judge` of `safety/judge.ts`. */
 export function judge(
   call: Call,
   tools: ReadonlyMap<string, ToolFacts>,
@@ -28,7 +28,7 @@ export function judge(
 }
 
 registerHooks({
-  // Modules loaded before this file, as the simulation, have the real judge.
+  // Modules that were loaded before this file, such as the simulation, have the real judge.
   resolve(specifier, context, next) {
     const found = next(specifier, context)
     return found.url === judgeUrl ? { ...found, url: import.meta.url } : found

@@ -3,17 +3,18 @@ import { join } from 'node:path'
 import { z } from 'zod'
 
 /**
- * Cases of Cloud-OpsBench as their files hold them: what was read on the way to a diagnosis, the
- * diagnosis, and what a reading says when its fault is the cause.
+ * Reads cases of Cloud-OpsBench from their files: the readings that lead to a diagnosis, the
+ * diagnosis, and the words that prove a fault.
  */
 
 /**
- * Words of readings of Kubernetes, nodes and logs under a fault, from Kubernetes, systemd and
- * MySQL, by the recorded cases' fault names. `{o}`: the faulty object. `q`: the deciding words,
- * which the claim quotes. The first pattern in a reading counts.
+ * A claim about a fault, and patterns of the words that prove it in readings of Kubernetes, nodes
+ * and logs. The words come from Kubernetes, systemd and MySQL. `{o}` is the faulty object. The
+ * group `q` contains the deciding words, which the claim quotes. The first pattern that is in a
+ * reading counts.
  */
 type FaultClaim = {
-  /** The claim: which object, what about it, and the deciding words. */
+  /** The text of the claim, with the object, the fault, and the deciding words. */
   says: string
   shows: readonly string[]
 }
@@ -180,16 +181,16 @@ const faults: Record<string, FaultClaim> = {
 }
 
 export type CaseReading = {
-  /** The path under which a read-only API would answer it: what was asked, of what. */
+  /** A path in a read-only API, built from the recorded question. */
   path: string
-  /** As it was answered: text, or JSON that is served as JSON. */
+  /** The recorded response: text, or JSON that is served as JSON. */
   body: string
   isJson: boolean
 }
 
 export type Diagnosis = {
   claim: string
-  /** The reading that decides, by its place, and the words of it that do. */
+  /** The position of the deciding reading, and its deciding words. */
   at: number
   words: string
 }
@@ -200,7 +201,7 @@ export type GroundingCase = {
   fault: string
   object: string
   readings: CaseReading[]
-  /** Null: no reading on the way holds what would show the cause. */
+  /** The diagnosis; null if no reading on the way contains proof of the cause. */
   diagnosis: Diagnosis | null
 }
 
@@ -211,10 +212,16 @@ const trace = z.looseObject({
   diagnostic_trace: z.array(z.looseObject({ tool_name: z.string(), calling: z.string(), output: z.unknown() })),
 })
 
-/** The half of the cases: even numbers, which made the table of faults, or the others. */
+/**
+ * The half of the cases that is played: cases with even numbers, from which the table of faults was
+ * made, or the others.
+ */
 export type Which = 'even' | 'odd'
 
-/** Every recorded way of every case, in its folders' order. Throws where the folder has none. */
+/**
+ * Reads the recorded path of every case, in the order of folders. Throws if there is no folder
+ * `benchmark`.
+ */
 export function readCases(directory: string, which: Which): GroundingCase[] {
   const top = join(directory, 'benchmark')
   if (!existsSync(top)) throw new Error(`${directory} has no folder benchmark: give the folder of Cloud-OpsBench`)
@@ -265,11 +272,12 @@ function toReading({
   const path = [tool, ...words].map((word) => encodeURIComponent(word ?? '')).join('/')
   const body = unwrap(output)
   if (typeof body === 'string') return { path, body, isJson: false }
-  // As the product prints JSON, so that a pattern sees what a model sees.
+  // Uses the JSON format of the product, so that a pattern is matched against the same text that a
+  // model reads.
   return { path, body: JSON.stringify(body, null, 1), isJson: true }
 }
 
-/** JSON that was written as a text, as often as that was done. */
+/** Parses JSON that was encoded as a text, any number of times. */
 function unwrap(output: unknown): unknown {
   if (typeof output !== 'string') return output
   try {
@@ -279,7 +287,10 @@ function unwrap(output: unknown): unknown {
   }
 }
 
-/** The first reading that says the table's words; a later one where it says them better. */
+/**
+ * Finds the reading that proves the fault. The table's patterns are tried in order over all
+ * readings, so a later reading is used if an earlier pattern matches it.
+ */
 function findDiagnosis(readings: readonly CaseReading[], fault: string, object: string): Diagnosis | null {
   const known = faults[fault]
   if (!known) return null

@@ -4,9 +4,10 @@ import type { ResourceRef } from '../../domain/registry.ts'
 import { row } from '../../test/support/events.ts'
 
 /**
- * Endings in free words, true and false, over rows as tools answer. Each was written from rows
- * alone and marked before any judge was asked. A true one may have any wording that a reader of the
- * rows accepts; rows show otherwise, or nothing, of a false one.
+ * Endings in free words, true and false, over rows as tools return them. Each ending was written
+ * from the rows alone, and marked as true or false before the judge graded it. A true ending may
+ * have any wording that a reader of the rows accepts. The rows contradict a false ending, or do not
+ * support it.
  */
 
 export type FreeScene = { name: string; rows: readonly IncidentEvent[]; endings: readonly FreeEnding[] }
@@ -15,7 +16,7 @@ export type FreeEnding = { isTrue: boolean; claim: Claim }
 const node = (id: string): ResourceRef => ({ kind: 'node', id })
 const shard = (id: string): ResourceRef => ({ kind: 'shard', id })
 
-/** A call with its answer. Rows are numbered from 1 in their order. */
+/** Builds a call with its result. Rows are numbered from 1 in their order. */
 function read(callId: string, tool: string, given: object, data: unknown, targets: ResourceRef[]): IncidentEvent {
   return row('tool_finished', {
     callId,

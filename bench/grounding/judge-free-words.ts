@@ -3,10 +3,13 @@ import { findingsOf, refusedBy } from '../../safety/claims/ending.ts'
 import { fold } from '../../safety/fold.ts'
 import { type FreeEnding, type FreeScene, freeScenes } from './free-words.ts'
 
-/** What the judge makes of an ending in free words. `refused`: it may not be said, with why. */
+/**
+ * The judge's result on an ending in free words. `refused`: the ending is not allowed, for the
+ * reason in `why`.
+ */
 type FreeOutcome = { scene: string; ending: FreeEnding; grade: ClaimGrade | 'refused'; why: string | null }
 
-/** Judges each ending by itself, as the only claim of a repair. Pure. */
+/** Judges each ending separately, as the only claim of a repair. A pure function. */
 export function judgeFreeWords(scenes: readonly FreeScene[] = freeScenes): FreeOutcome[] {
   return scenes.flatMap(({ name, rows, endings }) => {
     const state = fold(rows, 1, null)
@@ -21,7 +24,7 @@ export function judgeFreeWords(scenes: readonly FreeScene[] = freeScenes): FreeO
   })
 }
 
-/** The shares as the bench prints them, beside those of golden endings. */
+/** Computes the shares that the bench prints next to those of golden endings. */
 export function sumUpFreeWords(outcomes: readonly FreeOutcome[]): Record<string, string> {
   const of = (isTrue: boolean) => outcomes.filter(({ ending }) => ending.isTrue === isTrue)
   const share = (among: readonly FreeOutcome[], grades: readonly string[]) => {

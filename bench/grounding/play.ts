@@ -30,29 +30,38 @@ import { startApi } from '../stage.ts'
 import type { CaseReading } from './cases.ts'
 
 /**
- * Plays an investigation through the real loop, activities, judge and ledger, over PostgreSQL and a
- * core API process, without Temporal. A stand-in serves the recorded readings as pages
- * (`http_read`). The model is scripted.
+ * A result that the model read. The investigations run through the real loop, activities, judge and
+ * ledger, with PostgreSQL and a core API process but without Temporal. A test server returns the
+ * recorded readings as pages (`http_read`). The model is scripted.
  */
 
 export type PlayedResult = { seq: number; text: string; digest: string | null }
 
-/** What the scripted model does: it reads these in order, perhaps reads on, and ends. */
+/**
+ * The script of the model. The model reads `readings` in order, searches for `lookFor`, and then
+ * ends.
+ */
 export type ModelScript = {
   readings: readonly CaseReading[]
-  /** Words to find in a whole reading, by its place, where the summary lacks them. */
+  /**
+   * Words to search for in a whole reading, if its summary lacks them. `at` is the reading's
+   * position.
+   */
   lookFor: readonly { at: number; words: string; line: string }[]
-  /** Tried one after another, until one is recorded. */
+  /** Endings to try one after another, until one is recorded. */
   endings: readonly ((results: readonly PlayedResult[]) => Claim)[]
 }
 
 /**
- * An ending's outcome by its rows: its claim's grade, and why it is no better. `refused`: not
- * recorded, with the judge's reason.
+ * The outcome of an ending: the grade of its claim, and the reason if the grade is not the best.
+ * `refused`: the ending was not recorded, and `why` is the judge's reason.
  */
 export type GroundingOutcome = { ending: ClaimGrade | 'refused'; why: string | null }
 
-/** `play` answers an outcome for each ending that was tried: none behind one that was recorded. */
+/**
+ * Plays scripts. `play` returns an outcome for each ending that was tried. After a recorded ending
+ * none is tried.
+ */
 export type Player = { play(script: ModelScript): Promise<GroundingOutcome[]>; stop(): Promise<void> }
 
 export async function startPlayer(): Promise<Player> {
@@ -147,7 +156,9 @@ async function openQuestion(db: Db): Promise<string> {
   return opened.id
 }
 
-/** `workflows/investigate.ts` without Temporal: claim, context, the loop, and its hand-over. */
+/**
+ * Runs the steps of `workflows/investigate.ts` without Temporal: claim, context, loop, hand-over.
+ */
 async function runInvestigation(activities: Activities, incidentId: string): Promise<void> {
   const run = { incidentId, attempt: 1 }
   const workflowExecution = { workflowId: investigationId(run), runId: `run-${incidentId}` }
@@ -174,8 +185,8 @@ async function runInvestigation(activities: Activities, incidentId: string): Pro
 const maxCalls = 8
 
 /**
- * The script's next answer: readings left, then searches, then endings, then a hand-over without
- * claims.
+ * Returns the next response of the script: first the remaining readings, then searches, then
+ * endings, then a hand-over without claims.
  */
 function say({ messages }: ChatRequest, scripts: ReadonlyMap<string, ModelScript>): Line {
   const id = /inc_[0-9a-z]{26}/.exec(JSON.stringify(messages.slice(0, 4)))?.[0] ?? ''
@@ -205,7 +216,7 @@ function say({ messages }: ChatRequest, scripts: ReadonlyMap<string, ModelScript
 
 function toResult(text: string): PlayedResult {
   const seq = Number(/"seq":(\d+)/.exec(text.slice(text.lastIndexOf('"meta"')))?.[1] ?? 0)
-  return { seq, text, digest: /"digest":"([0-9a-f]{64})"/.exec(text)?.[1] ?? null }
+  return { seq, text, digest: /"digest":"([0-9a-f]{12,64})"/.exec(text)?.[1] ?? null }
 }
 
 const graded = z.looseObject({

@@ -2,9 +2,9 @@ import type { PlacementProblem, Plan, PlanStep } from '../../domain/placement.ts
 import { mayRunOn, nameDomain, readWorld, roomOf } from './world.ts'
 
 /**
- * Whether a plan breaks a rule in any order its needs allow. By this bench's own reading
- * (`world.ts`), exactly: the most on each host at one time, over all sets of begun and ended steps.
- * Answers the breaches in words.
+ * Checks whether a plan breaks a rule in any order that its needs allow, and returns the breaches
+ * in words. Uses the bench's own reading of the rules (`world.ts`). The check is exact: it computes
+ * the most on each host at one time, over all sets of begun and ended steps.
  */
 export function findBreaks(problem: PlacementProblem, plan: Plan): string[] {
   const vms = new Map(problem.vms.map((vm) => [vm.vm, vm]))
@@ -46,7 +46,7 @@ export function findBreaks(problem: PlacementProblem, plan: Plan): string[] {
   return breaks
 }
 
-/** The steps that are over before a step begins, by step. */
+/** Lists, for each step, the steps that end before it begins. */
 function listAncestors(steps: readonly PlanStep[]): Map<number, Set<number>> {
   const all = new Map<number, Set<number>>()
   for (const { step, needs } of steps) all.set(step, new Set(needs.flatMap((need) => [need, ...(all.get(need) ?? [])])))
@@ -54,9 +54,10 @@ function listAncestors(steps: readonly PlanStep[]): Map<number, Set<number>> {
 }
 
 /**
- * A host's greatest gain: each step may have begun (it gains) and ended (it loses), ended only if
- * begun, begun only if its needs ended. A closure of greatest weight, which is a cut: all gains
- * less the greatest flow from gains to forced losses.
+ * Computes the most that a host can gain at one time. Each step may have begun (the host gains) and
+ * ended (the host loses). A step ends only after it began, and begins only after its needs ended.
+ * This closure of greatest weight is computed as a cut: all gains less the greatest flow from gains
+ * to forced losses.
  */
 function mostGained(
   steps: readonly PlanStep[],
@@ -104,7 +105,7 @@ function findPath(edges: Map<number, number>[], source: number, sink: number): n
   return null
 }
 
-/** Two of a group that may be in one domain at one time. */
+/** Finds two VMs of a group that may be in one domain at the same time. */
 function findMeetings(
   problem: PlacementProblem,
   { steps }: Plan,
@@ -144,7 +145,10 @@ function findMeetings(
   )
 }
 
-/** VMs without a place of which the plan does not say so, and VMs that go as one and do not. */
+/**
+ * Finds VMs that have no place and are not listed as unplaced, and VMs that should move as one and
+ * do not.
+ */
 function findLeftOut(problem: PlacementProblem, plan: Plan, at: Map<string, string | null>): string[] {
   if (plan.state !== 'planned' && plan.state !== 'partial') return []
   const down = new Set(plan.unplaced.map(({ vm }) => vm))

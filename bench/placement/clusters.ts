@@ -9,7 +9,10 @@ import { listDescendants } from './cpu.ts'
 
 export type Family = { hosts: number; vms: number; racks: number | null; load: number; seed: number }
 
-/** `50x1000r-u93-s2`: hosts × VMs, with racks, RAM load of the survivors in per cent, seed. */
+/**
+ * Formats a family, for example as `50x1000r-u93-s2`: hosts × VMs, `r` with racks, the RAM load of
+ * the surviving hosts, and the seed.
+ */
 export function nameOf({ hosts, vms, racks, load, seed }: Family): string {
   return `${hosts}x${vms}${racks ? 'r' : ''}-u${Math.round(load * 100)}-s${seed}`
 }
@@ -30,8 +33,9 @@ const gibWeights: [gib: number, weight: number][] = [
 ]
 
 /**
- * A consistent cluster whose host 0 just died: sizes as in clouds, `load` the RAM of all VMs over
- * the survivors', six VMs of ten in HA groups of two or three. One family gives one problem.
+ * Generates a cluster whose host 0 just died. Sizes are as in clouds. `load` is the RAM of all VMs
+ * divided by the RAM of the surviving hosts. Six VMs of ten are in HA groups of two or three. A
+ * family always gives the same problem.
  */
 export function generate(family: Family): PlacementProblem {
   for (let attempt = 0; attempt < 200; attempt += 1) {
@@ -54,7 +58,7 @@ function tryOnce({ hosts: hostCount, vms: vmCount, racks, load }: Family, next: 
     const all = sizes.reduce((sum, { gib }) => sum + Math.min(gib, limit), 0)
     return all / (load * survivors)
   }
-  // A VM larger than half a host is halved: nobody builds such clusters.
+  // Halves a VM that is larger than half a host, because real clusters have no such VMs.
   const base = baseGib(64)
   const limit = Math.max(8, base / 2)
   for (const size of sizes) if (size.gib > limit) size.gib = limit / 2 > 1 ? Math.max(1, Math.floor(limit / 2)) : 1
@@ -121,7 +125,7 @@ function weighted<T>(weights: [T, number][], at: number): T {
   return (weights.at(-1) as [T, number])[0]
 }
 
-/** Six of ten VMs, shuffled, in groups of two (60 %) or three. */
+/** Puts six of ten VMs into random groups of two (60 %) or three. */
 function groupsOf(count: number, next: () => number): (string | null)[] {
   const order = Array.from({ length: count }, (_, index) => index)
   for (let index = count - 1; index > 0; index -= 1) {
@@ -139,8 +143,9 @@ function groupsOf(count: number, next: () => number): (string | null)[] {
 }
 
 /**
- * A small consistent cluster with one dead host, by seed: two to four hosts, up to ten VMs of one
- * to six GiB, groups, at times racks, pins, overcommitted CPU. Small enough to try everything.
+ * Generates a small cluster with one dead host from a seed: three or four hosts, up to ten VMs of
+ * one to six GiB, groups, and sometimes racks, pins and overcommitted CPU. Small enough for a full
+ * search.
  */
 export function tiny(seed: number): PlacementProblem {
   const next = random(seed)
@@ -204,7 +209,10 @@ const sizes: [hosts: number, vms: number, racks: number | null][] = [
 
 type Solution = { family: Family; plan: Plan; firstMs: number | null; totalMs: number; mib: number; isSound: boolean }
 
-/** The 108 clusters with a dead host, by size: the time to a plan, and the share proved best. */
+/**
+ * Plans 108 clusters with a dead host. Reports by cluster size the time to a plan, and how many
+ * plans were proved to be the best.
+ */
 export async function families(engine: EngineName): Promise<void> {
   const seeds = Number(process.env.SEEDS ?? 3)
   const all: Solution[] = []
@@ -237,7 +245,7 @@ export async function families(engine: EngineName): Promise<void> {
   )
 }
 
-/** What lies beyond: a thousand hosts. */
+/** Measures larger clusters, of a thousand hosts. */
 export async function beyond(): Promise<void> {
   for (const load of [0.85, 0.93]) {
     const { family, plan, firstMs, totalMs, mib } = await solveOne(
@@ -301,7 +309,7 @@ function seconds(ms: number): number {
   return Number((ms / 1_000).toFixed(2))
 }
 
-/** The most memory of planning, in MiB, until stopped: this process, its threads, its solvers. */
+/** Measures the most memory that planning takes, in MiB: this process, its threads, its solvers. */
 function watchMemory(everyMs = 50): { stop(): number } {
   let max = 0
   const began = residentKib(process.pid)
@@ -327,7 +335,7 @@ function read(file: string): string {
   try {
     return readFileSync(file, 'utf8')
   } catch {
-    // It has ended in this moment.
+    // The process has just ended.
     return ''
   }
 }

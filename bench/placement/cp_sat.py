@@ -1,5 +1,7 @@
-# CP-SAT for a cluster in numbers (bench/placement/world.ts): JSON on stdin, one line of JSON out. It is asked as people would: the whole
-# model at once, or in stages, starts alone first. `cpu` is that of building and solving, of all threads, without the start of Python.
+# CP-SAT for a cluster in numbers (bench/placement/world.ts). Reads JSON on stdin and prints one
+# line of JSON. The model is solved as people usually would: the whole model at once, or in stages
+# that begin with starts alone. `cpu` is the CPU time of building and solving, of all threads,
+# without the start of Python.
 import json
 import sys
 import time
@@ -142,7 +144,7 @@ if answer["status"] == "INFEASIBLE":
         _, known, floor = triage(False, None, {})
     proved, place, least = triage(True, known, floor)
     answer = {"status": "TRIAGE", "place": place, "proved": proved, "alone": known, "cpu": time.process_time() - spent}
-    # Not a part of what was asked: with few migrations an order is found sooner.
+    # Not a part of the problem to be solved. An order is found sooner if there are few migrations.
     asked = Asked(True, False, place)
     for level, count in least.items():
         asked.model.add(asked.started(level) >= count)

@@ -1,8 +1,9 @@
 import { readdirSync, readFileSync } from 'node:fs'
 
 /**
- * CPU seconds of this process, its threads and started processes, from now on. A killed process
- * lacks its last milliseconds; the kernel's count of reaped children is used where it is more.
+ * Measures CPU seconds of this process, its threads and the processes that it starts. The last
+ * milliseconds of a killed process are not measured. If the kernel's count of ended children is
+ * larger, it is used.
  */
 export function watchCpu(everyMs = 20): { stop(): number } {
   const began = process.cpuUsage()
@@ -32,7 +33,7 @@ export function listDescendants(pid: number): number[] {
   return own.flatMap((child) => [child, ...listDescendants(child)])
 }
 
-/** In all threads that it has, to the nanosecond. */
+/** Reads the CPU time of all threads of a process, to the nanosecond. */
 function readSeconds(pid: number): number {
   const threads = list(`/proc/${pid}/task`)
   return (
@@ -41,7 +42,7 @@ function readSeconds(pid: number): number {
   )
 }
 
-/** CPU time of ended children and theirs; a tick is a hundredth. */
+/** Reads the CPU time of ended children and their children. A tick is a hundredth of a second. */
 function readReapedSeconds(): number {
   const fields = read('/proc/self/stat').split(') ').at(-1)?.split(' ') ?? []
   return (Number(fields[13] ?? 0) + Number(fields[14] ?? 0)) / 100
@@ -59,7 +60,7 @@ function read(file: string): string {
   try {
     return readFileSync(file, 'utf8')
   } catch {
-    // It has ended in this moment.
+    // The process has just ended.
     return ''
   }
 }

@@ -2,8 +2,9 @@ import type { PlacementHost, PlacementProblem, PlacementVm } from '../../domain/
 import { random } from '../../placement/cluster/size-classes.ts'
 
 /**
- * Unseen clusters: each a function of family, scale and seed. All hold before the failure; the load
- * is RAM (or CPU) of all VMs over the remaining hosts'.
+ * Generates clusters that no planner was tuned for. Each is a function of family, scale and seed.
+ * All clusters keep the rules before the failure. The load is the RAM (or CPU) of all VMs divided
+ * by that of the remaining hosts.
  */
 
 export type Scale = 'small' | 'middle' | 'large' | 'big'
@@ -17,13 +18,13 @@ type Draw = {
 }
 
 type Family = {
-  /** Per cent, least and most, of RAM and of CPU. */
+  /** The range of the load, in per cent of RAM and of CPU. */
   load: [number, number]
   cpuLoad?: [number, number]
-  /** Relative size of a host. */
+  /** The relative size of a host. */
   host?: (draw: Draw) => Size
   vm?: (draw: Draw) => Size
-  /** VMs of a hundred in HA groups, and members of a group. */
+  /** How many of a hundred VMs are in HA groups, and how many members a group has. */
   grouped?: number
   members?: (draw: Draw) => number
   regions?: boolean
@@ -40,12 +41,12 @@ const even = (): Size => ({ ram: 1, cpu: 1 })
 const mixed = ({ pick }: Draw): Size => ({ ram: pick(1, 1, 1.5, 2), cpu: pick(1, 1, 1.5, 2) })
 const uneven = ({ pick }: Draw): Size => pick({ ram: 2, cpu: 0.7 }, { ram: 0.7, cpu: 2 }, { ram: 1, cpu: 1 })
 
-/** As clouds sell them. */
+/** Generates sizes as clouds sell them. */
 const sold = ({ pick }: Draw): Size => {
   const gib = pick(1, 2, 2, 2, 4, 4, 4, 4, 6, 8, 8, 12, 16, 24)
   return { ram: gib * 1_024, cpu: Math.max(1, Math.round(gib / pick(2, 4, 4, 8))) * 1_000 }
 }
-/** Draws sizes that share no divisor: much RAM with few CPUs, and the reverse. */
+/** Generates sizes that share no divisor: much RAM with few CPUs, and the reverse. */
 const odd = ({ pick, upTo }: Draw): Size =>
   pick(
     { ram: 3_000 + upTo(13_000), cpu: 300 + upTo(1_700) },
@@ -92,7 +93,10 @@ export function takesScale(family: string, scale: Scale): boolean {
   return families[family]?.scales?.includes(scale) ?? scale !== 'big'
 }
 
-/** A cluster of this family; null where no cluster of this seed holds before the failure. */
+/**
+ * Generates a cluster of this family. Null if no attempt with this seed keeps the rules before the
+ * failure.
+ */
 export function drawCluster(name: string, scale: Scale, seed: number): Drawn | null {
   const family = families[name] as Family
   for (let attempt = 0; attempt < 60; attempt += 1) {
@@ -111,7 +115,8 @@ function build(family: Family, scale: Scale, draw: Draw): PlacementProblem | nul
   const { upTo } = draw
   const [fewest, most, thin, thick] = scales[scale]
   const count = fewest + upTo(most - fewest)
-  // One dead host of many is too few: what is overfull without it was so before.
+  // Kills more hosts if the load is tight. With only one of many hosts dead, an overfull cluster
+  // would have been overfull before the failure.
   const isTight = Math.max(family.load[1], family.cpuLoad?.[1] ?? 0) >= 98
   const lost = Math.max(family.lost ?? 1, isTight ? Math.round(count * 0.12) : 1)
   const sizes = Array.from({ length: count * (thin + upTo(thick - thin)) }, () => (family.vm ?? sold)(draw))
@@ -144,7 +149,7 @@ function build(family: Family, scale: Scale, draw: Draw): PlacementProblem | nul
     vm.running = runs
     if (runs && draw.next() * 100 < (family.pinned ?? 0)) vm.pinnedTo = [vm.host as string]
   }
-  // A VM that is pinned to a host that is to be left could never leave it.
+  // Unpins VMs on an evacuated host, because a VM that is pinned to this host could never leave it.
   const left = new Set(hosts.slice(0, lost).map(({ name }) => name))
   for (const vm of vms) if (left.has(vm.host as string)) vm.pinnedTo = []
   const limits = { cpuOvercommitPercent: 100, ramReservePercent: 0 }
@@ -153,8 +158,8 @@ function build(family: Family, scale: Scale, draw: Draw): PlacementProblem | nul
 }
 
 /**
- * Places every VM on a host with room, large ones first, members of a group apart; null where one
- * finds none.
+ * Places every VM on a host with room, large VMs first, and members of a group on separate hosts.
+ * Null if a VM finds no host.
  */
 function placeAll(hosts: PlacementHost[], sizes: Size[], family: Family, draw: Draw): PlacementVm[] | null {
   const free = hosts.map((host) => ({
@@ -213,7 +218,7 @@ function drawGroups(
   return groups
 }
 
-/** Pairs without an HA group that share a host go as one from now on. */
+/** Pairs some VMs that share a host and have no HA group, so that each pair moves as one. */
 function joinSome(vms: PlacementVm[], draw: Draw): void {
   for (const [host, own] of Map.groupBy(vms, ({ host }) => host)) {
     const [one, other] = own.filter(({ haGroup }) => haGroup === null)
@@ -223,7 +228,7 @@ function joinSome(vms: PlacementVm[], draw: Draw): void {
   }
 }
 
-/** The cluster as somebody would write it down, for `nightshift placement`. */
+/** Formats the cluster as a problem file for `nightshift placement`. */
 export function toFile({ intent, hostIds, hosts, vms }: PlacementProblem): object {
   return {
     intent,

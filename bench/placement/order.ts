@@ -3,10 +3,10 @@ import { random } from '../../placement/cluster/size-classes.ts'
 import type { GoingUnit, World } from './world.ts'
 
 /**
- * An order for given ends, one live migration after the other: whether another solver's placement
- * can be carried out. Starts come last, since they only take room. Where no VM can go to its end,
- * one stops at a third host. `migrations` counts such detours, not what must leave a host anyway;
- * null: none found in time, which proves nothing.
+ * Finds an order of live migrations, one after the other, to the given end state. It shows whether
+ * another solver's placement can be executed. Starts come last, because they only take room. If no
+ * VM can go to its end host, one moves to a third host first. `migrations` counts such detours, but
+ * not forced moves. Null if no order is found in time, which proves nothing.
  */
 export function findOrder(world: World, place: readonly number[], seconds: number): Order | null {
   const until = performance.now() + seconds * 1_000
@@ -24,7 +24,7 @@ export function findOrder(world: World, place: readonly number[], seconds: numbe
   return best
 }
 
-/** `to`: a host by number. */
+/** An order of moves. `unit` and `to` are numbers of a unit and of a host. */
 export type Order = { migrations: number; moves: { unit: number; to: number }[] }
 
 type Attempt = { next: () => number; maxDetours: number; until: number }
@@ -90,7 +90,7 @@ type Stuck = {
   next: () => number
 }
 
-/** Moves one that waits, or one that stands where another has to go, to a third host. */
+/** Moves a VM that waits, or a VM on the host that another VM waits for, to a third host. */
 function detour({ units, hosts }: World, { now, open, place, fits, go, next }: Stuck): boolean {
   const wanted = open[Math.floor(next() * open.length)] as number
   const inTheWay = units.flatMap((unit, index) => (!unit.stranded && now[index] === place[wanted] ? [index] : []))
@@ -106,7 +106,10 @@ function detour({ units, hosts }: World, { now, open, place, fits, go, next }: S
   return false
 }
 
-/** The order as a plan, each step waiting for the one before; a VM not in it stays down. */
+/**
+ * Returns the order as a plan in which each step waits for the step before. A VM that is not in the
+ * order stays down.
+ */
 export function toSequentialPlan({ hosts, units }: World, { moves }: Pick<Order, 'moves'>): Plan {
   const at = new Map<string, string>()
   const steps: PlanStep[] = []

@@ -3,12 +3,15 @@ import { existsSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import type { GoingUnit, World } from './world.ts'
 
-/** CP-SAT, where somebody has installed it. */
+/** The Python environment that contains CP-SAT, if installed. */
 
 const venv = fileURLToPath(new URL('../../.cache/ortools', import.meta.url))
 export const howToInstall = 'no CP-SAT (python3 -m venv .cache/ortools && .cache/ortools/bin/pip install ortools)'
 
-/** A Python that has OR-Tools: `PYTHON`, else the one in the cache. */
+/**
+ * Returns a Python with OR-Tools: `PYTHON`, or else the Python in the cache. Null if neither has
+ * it.
+ */
 export function findPython(): string | null {
   const own = `${venv}/bin/python`
   const asked = process.env.PYTHON ?? (existsSync(own) ? own : 'python3')
@@ -16,8 +19,9 @@ export function findPython(): string | null {
 }
 
 /**
- * `TRIAGE`: whom it leaves down, `proved` where each level is. `place`: a host by number of each
- * unit, -1 where down; `alone`: the same with nothing moved.
+ * The response of CP-SAT. The status `TRIAGE` means that some VMs stay down; `proved` tells whether
+ * each level of priority is proved to be the best. `place`: the host of each unit by number, -1 if
+ * down. `alone`: the same if no running VM is moved.
  */
 export type CpSatAnswer = {
   status: string

@@ -11,9 +11,10 @@ import { askCpSat, type CpSatAnswer, findPython, howToInstall } from './rival.ts
 import { readWorld, type World } from './world.ts'
 
 /**
- * Unseen clusters, and CP-SAT beside in the same run, asked as people would: the whole model at
- * once, and in stages. `SEED` repeats a run; `FAMILIES`, `SCALES` (small, middle, large, big) and
- * `EACH` choose, `ORDER_SECONDS` limits the search for an order.
+ * Compares plans for generated clusters with CP-SAT in the same run. CP-SAT solves each in two
+ * usual ways: the whole model at once, and in stages. `SEED` repeats a run. `FAMILIES`, `SCALES`
+ * (small, middle, large, big) and `EACH` select the clusters. `ORDER_SECONDS` limits the search for
+ * an order.
  */
 export async function versus(): Promise<void> {
   const firstSeed = Number(process.env.SEED ?? Math.floor(Math.random() * 1e6))
@@ -24,7 +25,7 @@ export async function versus(): Promise<void> {
   console.log(
     `\nplacement: drawn clusters, SEED=${firstSeed}, ${seconds} s each, ${python ? 'CP-SAT with 2 workers beside' : howToInstall}`,
   )
-  // What answers people is a process that has answered before.
+  // Plans once before measuring, because a running product plans with a warm process.
   for (const scale of scales)
     await solve(drawCluster('hetero', scale === 'big' ? 'large' : scale, 1)!.problem, { timeoutMs: 2_000 })
   const all: Outcome[] = []
@@ -46,8 +47,8 @@ export async function versus(): Promise<void> {
 
 const seconds = Number(process.env.SECONDS ?? 15)
 /**
- * `verdict`: on migrations for a cluster with a place for all, on whom it leaves down for an
- * overfull one.
+ * `verdict` compares migrations if the cluster has a place for every VM, and the VMs left down if
+ * the cluster is overfull.
  */
 type Outcome = {
   name: string
@@ -92,7 +93,7 @@ function judgeMigrations(drawn: Drawn, plan: Plan, { place, status }: CpSatAnswe
     (sum, { stranded, home, weight }, unit) => sum + (!stranded && home !== ends[unit] ? weight : 0),
     0,
   )
-  // What has to leave a drained host goes in every plan.
+  // Leaves out VMs on a drained host, because they move in every plan.
   const ours = plan.steps.filter(({ action, from }) => action === 'migrate' && !hostIds.includes(from ?? '')).length
   const forced = world.units.reduce((sum, { stranded, vms }) => sum + (stranded && vms[0]?.running ? vms.length : 0), 0)
   const said =
@@ -126,8 +127,8 @@ function judgeMigrations(drawn: Drawn, plan: Plan, { place, status }: CpSatAnswe
 }
 
 /**
- * An order for ends that this bench's checker and the planner's replay take; `OUT` writes cluster
- * and plan, for `nightshift placement verify`.
+ * Finds an order that this bench's checker and the planner's replay both accept. `OUT` names a
+ * folder into which cluster and plan are written, for `nightshift placement verify`.
  */
 function findSoundOrder({ name, problem }: Drawn, world: World, ends: readonly number[]): Order | null {
   const order = findOrder(world, ends, orderSeconds)
@@ -173,7 +174,7 @@ function judgeTriage(
 
 type Down = [priority: number, count: number][]
 
-/** How many of each priority are left, the most important first. */
+/** Counts how many VMs of each priority are left down, the most important first. */
 function countDown({ units }: World, isLeft: (vm: string, unit: number) => boolean): Down {
   const stranded = units.flatMap(({ vms, stranded: is }, unit) => (is ? vms.map((vm) => ({ ...vm, unit })) : []))
   const byPriority = Map.groupBy(stranded, ({ priority }) => priority)
@@ -184,7 +185,7 @@ function countDown({ units }: World, isLeft: (vm: string, unit: number) => boole
   return down.sort(([a], [b]) => b - a)
 }
 
-/** Above 0: the first leaves more important VMs down. */
+/** Compares two results. Above 0 if the first leaves more important VMs down. */
 function compareDown(one: Down, other: Down): number {
   return one.map(([, count], level) => count - other[level]![1]).find((difference) => difference !== 0) ?? 0
 }
@@ -209,7 +210,10 @@ const head = [
 ]
 let hasHead = false
 
-/** Ratios are of each cluster, against the cheaper asking of those that proved it. */
+/**
+ * Computes the ratio of CPU time for each cluster, compared with the cheaper of the two methods
+ * that proved their result.
+ */
 function printRow(name: string, own: Outcome[]): void {
   const pad = (cells: (string | number)[]) =>
     cells.map((cell, index) => (index === 0 ? String(cell).padEnd(16) : String(cell).padStart(9))).join('')

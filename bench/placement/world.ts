@@ -1,18 +1,18 @@
 import type { PlacementHost, PlacementProblem, PlacementVm } from '../../domain/placement.ts'
 
 /**
- * A cluster in numbers, by this bench's own reading of the rules, with nothing of `placement/`: a
- * misreading there is read otherwise here. Knows what its families hold: affinity groups on one
- * host, all of them, and no `vmIds`.
+ * Describes a cluster in numbers, by this bench's own reading of the rules. Uses no code of
+ * `placement/`, so a misreading there is not repeated here. Supports only the features that the
+ * generated clusters have: affinity groups that are on one host as a whole, and no `vmIds`.
  */
 
-/** A VM, or VMs that go as one. */
+/** A VM, or VMs that move as one. */
 export type GoingUnit = {
   vms: PlacementVm[]
   ram: number
   cpu: number
   stranded: boolean
-  /** Where it runs: a host by number; -1 where it does not, or on a host that takes no VM. */
+  /** The number of its present host; -1 if it is down, or on a host that takes no VM. */
   home: number
   may: number[]
   groups: string[]
@@ -22,13 +22,13 @@ export type GoingUnit = {
 
 export type World = {
   hosts: PlacementHost[]
-  /** Room of each host that takes VMs, less what runs there and never moves. */
+  /** The room of each host that takes VMs, less its VMs that never move. */
   ram: number[]
   cpu: number[]
   domain: string[]
-  /** Those that have to start or to leave, and those that may move. */
+  /** VMs that have to start or to leave their host, and VMs that may move. */
   units: GoingUnit[]
-  /** Groups by the domain in which a VM of theirs stays. */
+  /** Groups, each with a domain in which one of its VMs stays. */
   taken: [group: string, domain: string][]
 }
 
@@ -72,19 +72,19 @@ export function readWorld(problem: PlacementProblem): World {
   return { hosts, ram, cpu, domain: hosts.map(domainOf), units, taken }
 }
 
-/** What a host gives to VMs, in whole numbers. */
+/** Returns a host's room for VMs, in whole numbers. */
 export function roomOf({ limits }: PlacementProblem, host: PlacementHost): { ram: number; cpu: number } {
   const kept = host.ramReserveMib ?? Math.ceil((host.ramMib * limits.ramReservePercent) / 100)
   const cpu = Math.floor(((host.cpuMc - (host.cpuReserveMc ?? 0)) * limits.cpuOvercommitPercent) / 100)
   return { ram: host.ramMib - kept, cpu }
 }
 
-/** Where a failure takes all with it: a rack of a region, or a host. */
+/** Returns the name of a failure domain: a rack of a region, or a host. */
 export function nameDomain({ useRackConstraints }: PlacementProblem, { name, rack, region }: PlacementHost): string {
   return useRackConstraints && rack !== null ? `rack ${region ?? '-'} ${rack}` : `host ${name}`
 }
 
-/** Pins, what is forbidden, and disks that do not follow into another region. */
+/** Checks pins, forbidden hosts, and that the VM's disks stay in their region. */
 export function mayRunOn(
   { pinnedTo, forbiddenHosts }: PlacementVm,
   from: PlacementHost | undefined,

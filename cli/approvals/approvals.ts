@@ -71,8 +71,8 @@ function addListCommand(parent: CliCommand): void {
 function addShowCommand(parent: CliCommand): void {
   parent
     .command('show')
-    .description('what the agent asks, why, and what would happen')
-    .argument('<id>', 'as apr_…')
+    .description('what the agent wants to do, why, and what would happen')
+    .argument('<id>', 'the approval, such as apr_…')
     .connected()
     .web((id) => `/approvals/${id}`)
     .option('--attachments', 'also print the texts of its dry run')
@@ -90,7 +90,7 @@ function addShowCommand(parent: CliCommand): void {
     })
 }
 
-/** The texts that the dry run brought along, line by line, as what they are. */
+/** Prints the texts that are attached to the dry run, line by line. */
 async function printTexts(api: ApiClient, { id, dryRun }: ApiApproval): Promise<void> {
   for (const each of dryRun.attachments ?? []) {
     if (each.kind !== 'text') continue
@@ -105,7 +105,7 @@ function addExtendCommand(parent: CliCommand): void {
   parent
     .command('extend')
     .description('give an approval 15 more minutes, at most until four hours after the request')
-    .argument('<id>', 'as apr_…')
+    .argument('<id>', 'the approval, such as apr_…')
     .connected('\nExample:\n  nightshift approvals extend apr_01k…')
     .calls(async (api, id: string, options: ConnectionOptions) => {
       const answer = await runDecisionStep(api, id, async () =>
@@ -121,8 +121,8 @@ type WatchOptions = ConnectionOptions & { timeout?: number }
 function addWatchCommand(parent: CliCommand): void {
   parent
     .command('watch')
-    .description('approvals as they are requested and decided; with an ID, until that one is decided')
-    .argument('[id]', 'as apr_…; all approvals when absent')
+    .description('approvals as they are requested and decided; with an ID, until that approval is decided')
+    .argument('[id]', 'such as apr_…; default: all approvals')
     .option('--timeout <seconds>', 'give up after this long', parseSeconds)
     .connected('\nExample:\n  nightshift approvals watch\n  nightshift approvals watch apr_01k… --timeout 600')
     .calls(async (api, id: string | undefined, options: WatchOptions) => {
@@ -136,7 +136,7 @@ function addWaitCommand(parent: CliCommand): void {
   parent
     .command('wait')
     .description('wait until an approval is decided: exits with 0 when it was approved, else with 6')
-    .argument('<id>', 'as apr_…')
+    .argument('<id>', 'the approval, such as apr_…')
     .option('--timeout <seconds>', 'give up after this long', parseSeconds)
     .connected('\nExample:\n  nightshift approvals wait apr_01k… --timeout 600 && echo approved')
     .calls(async (api, id: string, options: WatchOptions) => {
@@ -163,7 +163,7 @@ async function waitUntilDecided(
 async function watchAll(api: ApiClient, options: WatchOptions, signal?: AbortSignal): Promise<void> {
   const show = (approval: ApiApproval) =>
     options.json ? printJsonLine(approval) : print(`${formatApproval(approval)}\n`)
-  // Lists what is pending again whenever the stream opens, so that none is missed in between.
+  // Lists the pending approvals each time the stream opens, so that none is missed in between.
   const shown = new Set<string>()
   const showPending = async () => {
     for (const approval of await listAll(api, '/api/v1/approvals?status=pending', apiApproval)) {
@@ -206,7 +206,7 @@ function addRevokeCommand(parent: CliCommand): void {
   parent
     .command('revoke')
     .description('revoke a standing grant at once')
-    .argument('<id>', 'as grt_…')
+    .argument('<id>', 'the grant, such as grt_…')
     .connected('\nExample:\n  nightshift approvals revoke grt_01k…')
     .calls(async (api, id: string, options: ConnectionOptions) => {
       const ended = await api.post(`/api/v1/grants/${encodeURIComponent(id)}/revoke`)

@@ -12,7 +12,10 @@ import { getTerminalWidth, inert, inertJsonText, paint, wrap } from '../ui/termi
 
 type Line = (name: string, text: string) => string
 
-/** Everything for a decision, in its questions' order; the dry run and the exact words last. */
+/**
+ * Formats everything that a decision needs, in the order of its sections; the dry run and exact
+ * arguments come last.
+ */
 export function formatApproval(approval: ApiApproval, now = Date.now()): string {
   const line: Line = (name, text) =>
     `  ${paint('dim', name.padEnd(10))} ${wrap(text, getTerminalWidth() - 14, '             ')}`
@@ -49,7 +52,7 @@ export function formatApproval(approval: ApiApproval, now = Date.now()): string 
   ].join('\n')
 }
 
-/** Its title, and below it its sentences. */
+/** Formats a section: its title, then its sentences. */
 function formatSection({ title, sentences, warns }: CardSection, more: string[]): string[] {
   const width = getTerminalWidth() - 4
   return [
@@ -62,7 +65,7 @@ function formatSection({ title, sentences, warns }: CardSection, more: string[])
   ]
 }
 
-/** What the run takes for the cause, and the rows that the question rests on. */
+/** Lists the suspected cause, and the rows on which the request is based. */
 function listGrounds({ hypotheses = [], evidence = [] }: ApiApproval, line: Line): string[] {
   return [
     ...hypotheses.map((each) => line('cause', inert(formatHypothesis(each)))),
@@ -71,8 +74,8 @@ function listGrounds({ hypotheses = [], evidence = [] }: ApiApproval, line: Line
 }
 
 /**
- * The trial: plan, rehearsal, or plain details. What was not tried speaks against it, and stands
- * there.
+ * Formats the dry run: a plan, a trial, or plain details. Everything that was not tried is listed
+ * as a concern.
  */
 function formatDryRun(approval: ApiApproval, line: Line): string[] {
   const { possible, summary, details } = approval.dryRun
@@ -88,7 +91,7 @@ function formatDryRun(approval: ApiApproval, line: Line): string[] {
   ]
 }
 
-/** The other calls of its answer, each with its own id and decision. */
+/** Lists the other calls of the same model response, each with a separate id and decision. */
 function listTogether({ together = [] }: ApiApproval, line: Line): string[] {
   if (together.length === 0) return []
   const each = together.map(({ id, risk, status, tool, dryRun }) =>
@@ -101,10 +104,13 @@ function describeExpiry({ status, expiresAt, useBy }: ApiApproval, now: number):
   const left = Date.parse(expiresAt) - now
   if (status === 'pending')
     return left > 0 ? `${formatMoment(expiresAt)}, in ${formatSpan(left)}` : `${formatMoment(expiresAt)}, now past`
-  return `${formatMoment(expiresAt)}${useBy ? `; to be used by ${formatMoment(useBy)}` : ''}`
+  return `${formatMoment(expiresAt)}${useBy ? `; must run before ${formatMoment(useBy)}` : ''}`
 }
 
-/** Which VM moves where and when, what is proved, and what the loss of another host would mean. */
+/**
+ * Formats which VM moves where and when, what is proved, and what the failure of another host would
+ * do.
+ */
 function formatPlan(plan: DryRunPlan, line: Line): string[] {
   const proof = formatPlanProof(plan, plan.proof)
   return [
@@ -116,7 +122,10 @@ function formatPlan(plan: DryRunPlan, line: Line): string[] {
   ]
 }
 
-/** What the dry run brought along, with the path that answers it, and what was not taken. */
+/**
+ * Lists the attachments of the dry run, with the API path of each, and the attachments that were
+ * left out.
+ */
 function listAttachments({ id, dryRun }: ApiApproval, line: Line): string[] {
   const { attachments = [], leftOut = [] } = dryRun
   return [

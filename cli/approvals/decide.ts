@@ -42,13 +42,13 @@ export function addApproveCommand(parent: CliCommand): void {
   parent
     .command('approve')
     .description('let the action run once, exactly as shown; a terminal shows it and asks')
-    .argument('<ids...>', 'as apr_…; several of one card at once')
-    .option('--reason <text>', 'why, for the timeline')
+    .argument('<ids...>', 'such as apr_…; several ids if they are on one card')
+    .option('--reason <text>', 'reason, recorded in the timeline')
     .option(
       '--edit',
       'change the arguments in $EDITOR first: the changed call is checked and requested again, with your vote',
     )
-    .option('--args <json>', 'the same with these arguments')
+    .option('--args <json>', 'like --edit, but with these arguments instead of an editor')
     .option(
       '--uses <n>',
       'let the same action run this many more times without asking; low and medium risk only',
@@ -56,11 +56,11 @@ export function addApproveCommand(parent: CliCommand): void {
     )
     .option(
       '--host-is-off <host>',
-      'you made sure yourself that this dead host is off; a plan needs this when no witness confirms it; repeatable',
+      'you checked yourself that this dead host is off; needed if no source confirms that; repeatable',
       (host: string, before: string[] = []) => [...before, host],
     )
-    .option('--hours <n>', 'for how long, at most 8', parseNumber, 8)
-    .option('--yes', 'skip the confirmation; a command without a terminal asks for none')
+    .option('--hours <n>', 'for how many hours, at most 8', parseNumber, 8)
+    .option('--yes', 'skip the confirmation; without a terminal the command asks for none')
     .connected('\nExample:\n  nightshift approvals approve apr_01k…\n  nightshift approvals approve apr_01k… apr_01m…')
     .action((ids: string[], options: DecideOptions) => decideEach(ids, 'approve', options))
 }
@@ -69,8 +69,8 @@ export function addDenyCommand(parent: CliCommand): void {
   parent
     .command('deny')
     .description('deny the action; the agent reads why and continues')
-    .argument('<ids...>', 'as apr_…; several of one card at once')
-    .requiredOption('--reason <text>', 'why; the agent reads it')
+    .argument('<ids...>', 'such as apr_…; several ids if they are on one card')
+    .requiredOption('--reason <text>', 'reason; the agent reads it')
     .option(
       '--category <word>',
       `kind of denial: ${denialCategory.options.join(', ')}`,
@@ -79,24 +79,24 @@ export function addDenyCommand(parent: CliCommand): void {
     )
     .option(
       '--ask-again-at <time>',
-      'not now: at this time, within a day, the incident is investigated again; as 06:00 here, or 2026-11-30T05:00:00Z',
+      'not now: investigate the incident again at this time, within a day, such as 06:00 local time or 2026-11-30T05:00:00Z',
       parseMomentToCome,
     )
     .connected(
       '\nExample:\n  nightshift approvals deny apr_01k… --reason "host-osl-2 is being replaced"\n  nightshift approvals deny apr_01k… --reason "not at night" --ask-again-at 06:00',
     )
     .action((ids: string[], options: DecideOptions, self: CliCommand) => {
-      if (options.reason?.trim() === '') self.error('error: a denial needs a reason: the agent reads it')
+      if (options.reason?.trim() === '') self.error('error: a denial needs a reason, which the agent reads')
       return decideEach(ids, 'deny', options)
     })
 }
 
-/** The next 06:00 by this machine's clock, or a time with its date. */
+/** Parses `06:00` as the next such time by this machine's clock, or a time with its date. */
 function parseMomentToCome(text: string): string {
   const [, hours, minutes] = /^([01]?\d|2[0-3]):([0-5]\d)$/.exec(text) ?? []
   if (hours !== undefined) return nextTimeOfDay(Number(hours), Number(minutes), new Date()).toISOString()
   const at = parseTime(text)
-  if (Number.isNaN(at)) throw new InvalidArgumentError('It takes a time, as 06:00 or 2026-11-30T05:00:00Z.')
+  if (Number.isNaN(at)) throw new InvalidArgumentError('Write a time, such as 06:00 or 2026-11-30T05:00:00Z.')
   return new Date(at).toISOString()
 }
 
@@ -107,8 +107,8 @@ function parseNumber(text: string): number {
 }
 
 /**
- * One after the other, the last first: a run goes on only after the first call's answer, and then
- * finds the others.
+ * Decides the last id first, because a run continues as soon as its first call is decided, and then
+ * finds the others decided.
  */
 async function decideEach(ids: string[], decision: Decision, options: DecideOptions): Promise<void> {
   const distinct = [...new Set(ids)]
@@ -152,8 +152,8 @@ async function decide(id: string, decision: Decision, options: DecideOptions): P
 }
 
 /**
- * Shows the action at a terminal and asks for confirmation. Throws CommandFailed when it is
- * refused.
+ * Shows the action at a terminal and asks for confirmation. Throws CommandFailed if the person
+ * refuses.
  */
 async function confirmApproval(
   api: ApiClient,
@@ -163,7 +163,7 @@ async function confirmApproval(
 ): Promise<void> {
   if (options.yes || options.json || !isAskable()) return
   const approval = await readApproval(api, id)
-  // The API itself reports that an approval is already decided.
+  // Leaves it to the API to report that an approval is already decided.
   if (approval.status !== 'pending') return
   printNote(formatApproval(approval))
   if (args) printNote(`\n  with your arguments instead: ${inertJsonText(args)}`)
@@ -171,8 +171,8 @@ async function confirmApproval(
 }
 
 /**
- * The changed arguments: from --args, or from an editor with the present ones. Null when neither
- * was asked for.
+ * Reads changed arguments from --args, or from an editor that shows the current ones. Null if
+ * neither is given.
  */
 async function readEditedArguments(
   api: ApiClient,
@@ -211,7 +211,7 @@ async function printDecision(api: ApiClient, id: string, decision: Decision, sta
   )
 }
 
-// The command knows which verdict it asked for.
+// Leaves out the decision, which the command has requested and therefore knows.
 const mintedToken = decisionToken.omit({ decision: true }).loose()
 type MintedToken = z.infer<typeof mintedToken>
 type SaidDecision = { decision: Decision; purpose?: TokenPurpose; reason?: string | null }
@@ -224,7 +224,7 @@ async function mintToken(api: ApiClient, id: string, said: SaidDecision): Promis
 }
 
 /**
- * Runs one step of a decision. When the step comes too late, throws CommandFailed with the state of
+ * Runs one step of a decision. If the step comes too late, throws CommandFailed with the state of
  * the approval: already decided (exit code 5) or ended (exit code 6).
  */
 export async function runDecisionStep<T>(api: ApiClient, id: string, step: () => Promise<T>): Promise<T> {
@@ -250,8 +250,8 @@ const verdicts = ['approve', 'deny'] as const
 export function addTokenCommand(parent: CliCommand): void {
   parent
     .command('token')
-    .description('create a token to decide through Temporal; prints it, and how to use it on stderr')
-    .argument('<id>', 'as apr_…')
+    .description('create a token to decide through Temporal; prints the token, and on stderr how to use it')
+    .argument('<id>', 'the approval, such as apr_…')
     .argument('<verdict>', 'approve or deny: the token is valid for this verdict only', parseOneOf(verdicts))
     .connected('\nExample:\n  nightshift approvals token apr_01k… approve')
     .action(async (id: string, verdict: Decision, options: ConnectionOptions) => {
@@ -265,18 +265,20 @@ export function addTokenCommand(parent: CliCommand): void {
       const input = {
         decision: verdict,
         token: minted.token,
-        ...(verdict === 'deny' && { reason: 'why you deny it; the agent reads it' }),
+        ...(verdict === 'deny' && { reason: 'reason for the denial; the agent reads it' }),
       }
       printNote(`Valid once, until ${formatMoment(minted.expiresAt)}. To ${verdict} ${id}:\n`)
       printNote(formatUpdateCommand(program, temporal, approval, `'${JSON.stringify(input)}'`))
-      printNote('\nIt prints the result; so does "nightshift approvals show".')
+      printNote('\nThe command above prints the result. "nightshift approvals show" prints it too.')
     })
 }
 
-/** The `temporal` program of the start that runs here, else `temporal`, to be found on the PATH. */
+/**
+ * Finds the `temporal` program of the local start. Otherwise returns `temporal`, which is then
+ * found in the PATH.
+ */
 export async function findTemporalProgram(run: LocalRun | null): Promise<string> {
-  // Only an embedded server has its program for certain. Looking for another would start a
-  // download.
+  // Only an embedded server has a known program. A search for another one would start a download.
   if (!run?.temporalUiUrl) return 'temporal'
   try {
     return (await findTemporalCli({ rootDir, env: process.env })).path
@@ -286,9 +288,9 @@ export async function findTemporalProgram(run: LocalRun | null): Promise<string>
 }
 
 /**
- * The shell command that decides through Temporal, on several lines. It is an Update, because that
- * returns an answer and a Signal does not. `input` is quoted JSON. `temporal` reads TLS and keys
- * from the same variables as Nightshift.
+ * The shell command that decides through Temporal, on several lines. The command sends an Update,
+ * because an Update returns a result and a Signal does not. `input` is quoted JSON. `temporal`
+ * reads TLS and keys from the same variables as Nightshift.
  */
 export function formatUpdateCommand(
   program: string,

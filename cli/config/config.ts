@@ -61,7 +61,7 @@ function addSetCommand(parent: CliCommand): void {
     .description('change a setting; running investigations read it at their next cycle')
     .argument('<key>', 'as agent.max_turns.replication_lag')
     .argument('<value>', 'the new value; - reads it from stdin, which keeps secrets out of the shell history')
-    .option('--reason <text>', 'why, for the history')
+    .option('--reason <text>', 'reason, recorded in the history')
     .connected('\nExample:\n  nightshift config set agent.paused true --reason "maintenance until six"')
     .action(async (key: string, given: string, options: ConnectionOptions & { reason?: string }) => {
       const value = given === '-' ? readFileSync(0, 'utf8').trim() : given
@@ -71,7 +71,8 @@ function addSetCommand(parent: CliCommand): void {
       }
       const { api } = connect(options)
       const before = await getStoredSetting(api, key)
-      // Fails when the setting changed since it was read, so that no change is overwritten unseen.
+      // Fails if the setting has changed since it was read, so that no change is overwritten
+      // unnoticed.
       const headers = { 'if-match': `"${before?.version ?? 0}"` }
       const answer = await api.put(toSettingPath(key), { value, reason: options.reason ?? null }, headers)
       if (options.json) return printJson(answer)
@@ -83,7 +84,7 @@ function addListCommand(parent: CliCommand): void {
   parent
     .command('list')
     .description('the settings in force, each with where it comes from')
-    .option('--type <type>', 'as they are for this incident type')
+    .option('--type <type>', 'only this incident type: its values')
     .connected('\nExample:\n  nightshift config list --type replication_lag')
     .calls(async (api, options: ConnectionOptions & { type?: string }) => {
       const settings = await listEffectiveSettings(api, options.type)
@@ -95,11 +96,11 @@ function addListCommand(parent: CliCommand): void {
       ]
       const names = new Set(settings.map(({ name }) => name))
       const stored = await listStoredSettings(api)
-      // The typed words, not what they were read as.
+      // Shows the text as it was typed, not its parsed value.
       const typed = new Map(stored.filter(({ locked }) => !locked).map(({ key, value }) => [key, value]))
       const rows = [
         ...settings.map(({ name, source, value, problem }) => {
-          // Some settings exist per type or per tool only, and have no general value.
+          // Some settings exist only per type or per tool, and have no general value.
           const family = settingOf(name) || options.type ? null : settingOf(`${name}.any`)
           return family
             ? row(family.key, 'default', family.fallback)
@@ -113,7 +114,7 @@ function addListCommand(parent: CliCommand): void {
     })
 }
 
-/** A number with what it counts; anything else as it is. */
+/** Formats a number with its unit, and returns anything else unchanged. */
 function formatCounted(name: string, value: unknown): string {
   const unit = (settingOf(name.replace('*', 'any')) ?? settingOf(`${name}.any`))?.unit
   const isCounted = unit && (typeof value === 'number' || typeof value === 'string')
@@ -126,7 +127,7 @@ function addTestCommand(parent: CliCommand): void {
   const known = webhookNames.map((name) => `webhook.${name}`)
   parent
     .command('test')
-    .description('send a test message to a webhook, and say what the receiver did')
+    .description('send a test message to a webhook, and print what the receiver reports')
     .argument('<webhook>', known.join(', '))
     .connected('\nExample:\n  nightshift config test webhook.critical')
     .action(async (webhook: string, options: ConnectionOptions) => {
@@ -139,14 +140,14 @@ function addTestCommand(parent: CliCommand): void {
       else {
         const isSent = answer.outcome === 'sent'
         print(`${isSent ? paint('green', '✔') : paint('red', '✖')} ${webhook}: ${inert(answer.detail)}`)
-        if (answer.said) printNote(`It said: ${inert(answer.said)}`)
+        if (answer.said) printNote(`The receiver said: ${inert(answer.said)}`)
       }
       if (answer.outcome !== 'sent') throw new CommandFailed('error', '')
     })
 }
 
 const given = z.looseObject({ state: z.string(), value: z.string().nullable() })
-// An API of an older release says nothing of the worker.
+// The worker's value is optional, because an API of an older release does not report it.
 const variable = environmentVariable.extend({ state: z.string(), worker: given.nullish() }).loose()
 const variables = z.looseObject({ items: z.array(variable), workerStartedAt: z.string().nullish() })
 
@@ -172,7 +173,7 @@ function addEnvironmentCommand(parent: CliCommand): void {
       print(formatTable(['PART', 'VARIABLE', 'IS', 'VALUE'], rows, 3))
       printNote(
         workerStartedAt
-          ? `The worker started ${formatMoment(workerStartedAt)}. Where its value differs, it has a line of its own.`
+          ? `The worker started ${formatMoment(workerStartedAt)}. Where the value of the worker differs, a second line shows the value of the worker.`
           : 'No worker of this release has started yet. These variables are of the API process.',
       )
     })
@@ -208,8 +209,8 @@ function addRollbackCommand(parent: CliCommand): void {
     .command('rollback')
     .description('set a setting to its value at an earlier version, as a new change')
     .argument('<key>', 'as agent.max_turns')
-    .argument('<version>', 'as "config history" numbers them')
-    .option('--reason <text>', 'why, for the history')
+    .argument('<version>', 'version number from "config history"')
+    .option('--reason <text>', 'reason, recorded in the history')
     .connected('\nExample:\n  nightshift config rollback agent.max_turns 3 --reason "12 were too few"')
     .calls(async (api, key: string, version: string, options: ConnectionOptions & { reason?: string }) => {
       const before = await getStoredSetting(api, key)

@@ -13,8 +13,8 @@ const stored = storedSetting.pick({ key: true, value: true, version: true, locke
 type CurrentSetting = z.infer<typeof stored>
 
 /**
- * The stored value of a key; null when it was not set. Throws CommandFailed 'notFound' for an
- * unknown key.
+ * Returns the stored value of a key. Null for a setting that was not set. Throws CommandFailed
+ * 'notFound' for an unknown key.
  */
 export async function getStoredSetting(api: ApiClient, key: string): Promise<CurrentSetting | null> {
   if (!settingOf(key)) {
@@ -28,7 +28,7 @@ export async function getStoredSetting(api: ApiClient, key: string): Promise<Cur
   }
 }
 
-/** All settings that were set. */
+/** Lists all settings that were set. */
 export function listStoredSettings(api: ApiClient): Promise<CurrentSetting[]> {
   return listAll(api, '/api/v1/config', stored)
 }
@@ -37,14 +37,15 @@ export function toSettingPath(key: string): string {
   return `/api/v1/config/${encodeURIComponent(key)}`
 }
 
-// A source may be one that this version does not know.
+// Accepts any source, because this version may not know it.
 const effective = settingInForce
   .extend({ source: z.string(), problem: settingInForce.shape.problem.optional() })
   .loose()
 type EffectiveSetting = z.infer<typeof effective>
 
 /**
- * Every setting with its value in force; with a type, as an investigation of that type reads it.
+ * Lists every setting with its value in force. With a type, the values are those for an
+ * investigation of that type.
  */
 export async function listEffectiveSettings(api: ApiClient, type?: string): Promise<EffectiveSetting[]> {
   const query = type ? `?${new URLSearchParams({ type })}` : ''
@@ -52,8 +53,8 @@ export async function listEffectiveSettings(api: ApiClient, type?: string): Prom
 }
 
 /**
- * The value in force for one key. `agent.max_turns.disk_pressure` is `agent.max_turns` for that
- * type.
+ * Returns the value in force for one key. `agent.max_turns.disk_pressure` is `agent.max_turns` for
+ * that type.
  */
 export async function getEffectiveSetting(api: ApiClient, key: string): Promise<EffectiveSetting | null> {
   const setting = settingOf(key)
@@ -63,7 +64,7 @@ export async function getEffectiveSetting(api: ApiClient, key: string): Promise<
   return (await listEffectiveSettings(api, type)).find((each) => each.name === name) ?? null
 }
 
-/** Where a value comes from, in words. */
+/** Describes where a value comes from. */
 export function describeSource({ key, source }: EffectiveSetting): string {
   return source === 'environment' ? `environment variable ${key}` : source
 }
@@ -107,7 +108,7 @@ export function addImportCommand(parent: CliCommand): void {
     .command('import')
     .description('set the values of an exported file that differ; other settings stay')
     .argument('<file>', 'from "config export"; - for stdin')
-    .option('--reason <text>', 'why, for the history')
+    .option('--reason <text>', 'reason, recorded in the history')
     .connected('\nExample:\n  nightshift config import settings.json --reason "as in staging"')
     .calls(async (api, file: string, options: ConnectionOptions & { reason?: string }) => {
       const changes = await listChanges(api, readExport(file))
@@ -115,14 +116,11 @@ export function addImportCommand(parent: CliCommand): void {
         await api.put(toSettingPath(key), { value: to, reason: options.reason ?? null }, { 'if-match': `"${version}"` })
       }
       printChanges(changes, options)
-      if (!options.json) printNote(`${changes.length} of them set.`)
+      if (!options.json) printNote(`${changes.length} settings were set.`)
     })
 }
 
-/**
- * Reads the file and checks every entry before the first is set, so that an import is never
- * partial.
- */
+/** Reads the file and checks every entry before any is set, so that an import is never partial. */
 function readExport(file: string): Record<string, string> {
   let text: string
   try {

@@ -7,7 +7,7 @@ import { formatMoment, printList } from '../ui/table.ts'
 import { inert, parseFutureTime, parseOneOf, printJson, printNote } from '../ui/terminal.ts'
 import { describeStanding } from './follow.ts'
 
-// Loose, so that fields of a newer API still reach --json.
+// Accepts further fields, so that fields of a newer API still appear in --json.
 const listedExpectation = expectation.omit({ state: true, createdAt: true }).loose()
 const expectationsAnswer = z.looseObject({ items: z.array(listedExpectation) })
 
@@ -23,13 +23,13 @@ export function addExpectationsCommand(program: CliCommand): void {
 function addListCommand(parent: CliCommand): void {
   parent
     .command('list')
-    .description('marks in force; with --all also those that have ended')
-    .option('--all', 'also those that have ended')
+    .description('marks in force; with --all also ended marks')
+    .option('--all', 'also ended marks')
     .connected('\nExample:\n  nightshift expectations list --json')
     .calls(async (api, options: ConnectionOptions & { all?: boolean }) => {
       const { items } = expectationsAnswer.parse(await api.get('/api/v1/expectations'))
       const shown = options.all ? items : items.filter(({ inForce }) => inForce)
-      printList(options, shown, 'Nothing is marked as expected. Mark it with "nightshift incidents expect".', {
+      printList(options, shown, 'Nothing is marked as expected. To mark an alert: "nightshift incidents expect".', {
         MARK: (each) => inert(each.id),
         ON: (each) => each.subject,
         UNTIL: (each) => (each.inForce ? formatMoment(each.until) : each.endedAt ? 'ended early' : 'over'),
@@ -42,7 +42,7 @@ function addEndCommand(parent: CliCommand): void {
   parent
     .command('end')
     .description('end a mark: alerts are handled normally from now on')
-    .argument('<id>', 'as exp_…')
+    .argument('<id>', 'the mark, such as exp_…')
     .connected('\nExample:\n  nightshift expectations end exp_01k…')
     .calls(async (api, id: string, options: ConnectionOptions) => {
       const ended = await api.post(`/api/v1/expectations/${encodeURIComponent(id)}/end`)
@@ -56,17 +56,17 @@ export function addExpectCommand(parent: CliCommand): void {
   parent
     .command('expect')
     .description('mark the alert as expected until a time, and close the incident as expected')
-    .argument('<id>', 'as inc_…')
-    .requiredOption('--until <time>', 'a span as 8h or 3d, or a time as 2026-12-01T06:00Z', parseFutureTime)
-    .requiredOption('--reason <text>', 'why it is expected')
+    .argument('<id>', 'the incident, such as inc_…')
+    .requiredOption('--until <time>', 'a span such as 8h or 3d, or a time such as 2026-12-01T06:00Z', parseFutureTime)
+    .requiredOption('--reason <text>', 'why the alert is expected')
     .option(
       '--subject <what>',
-      'what is expected: this alert, all on its resource, its type',
+      'what is expected: this alert, all alerts on its resource, or all alerts of its type',
       parseOneOf(expectationSubject.options),
       'alert',
     )
     .connected(
-      '\nWhen it fires again in the same way, it closes as expected and no one is notified.\nAnything else is handled normally. List marks with "expectations list".\n\nExample:\n  nightshift incidents expect inc_01k… --until 3d --reason "the backup window"',
+      '\nWhen the alert fires again in the same way, its incident closes as expected and\nnobody is notified. Any other alert is handled normally. List marks with "expectations list".\n\nExample:\n  nightshift incidents expect inc_01k… --until 3d --reason "the backup window"',
     )
     .calls(async (api, id: string, { until, reason, subject, ...options }: ExpectOptions) => {
       const answer = await api.post(`/api/v1/incidents/${encodeURIComponent(id)}/expected`, { subject, until, reason })
@@ -77,7 +77,8 @@ export function addExpectCommand(parent: CliCommand): void {
 }
 
 /**
- * Closes an incident with one of the API's verbs and prints its state. A run ends a moment later.
+ * Closes an incident with one of the API's verbs and prints its state. The run itself ends a moment
+ * later.
  */
 async function endIncident(
   id: string,
@@ -90,7 +91,7 @@ async function endIncident(
   const incident = await readIncident(api, id)
   if (options.json) return printJson(incident)
   if (closedStatuses.includes(incident.status)) return printNote(`${id} is ${describeStanding(incident)}.`)
-  printNote(`Requested. Its run ends in a moment. Follow it with "${commandLine(`incidents watch ${id}`)}".`)
+  printNote(`Requested. The run of ${id} ends in a moment. Follow it with "${commandLine(`incidents watch ${id}`)}".`)
 }
 
 const outcomes = sayableOutcome.options
@@ -98,12 +99,12 @@ const outcomes = sayableOutcome.options
 export function addResolveCommand(parent: CliCommand): void {
   parent
     .command('resolve')
-    .description('close an incident as resolved, with what it was')
-    .argument('<id>', 'as inc_…')
-    .requiredOption('--outcome <outcome>', `what it was: ${outcomes.join(', ')}`, parseOneOf(outcomes))
+    .description('close an incident as resolved, and record the outcome')
+    .argument('<id>', 'the incident, such as inc_…')
+    .requiredOption('--outcome <outcome>', `outcome: ${outcomes.join(', ')}`, parseOneOf(outcomes))
     .requiredOption('--resolution <text>', 'what was wrong, and what was done')
     .connected(
-      '\nWhile its alert fires, you get one reminder; afterwards the digest lists it.\nMark expected alerts with "incidents expect".\n\nExample:\n  nightshift incidents resolve inc_01k… --outcome repaired --resolution "restarted"',
+      '\nWhile its alert fires, you get one reminder; afterwards the digest lists the incident.\nMark expected alerts with "incidents expect".\n\nExample:\n  nightshift incidents resolve inc_01k… --outcome repaired --resolution "restarted"',
     )
     .action((id: string, options: ConnectionOptions & { outcome: string; resolution: string }) =>
       endIncident(id, 'resolve', { outcome: options.outcome, resolution: options.resolution }, options),
@@ -113,12 +114,12 @@ export function addResolveCommand(parent: CliCommand): void {
 export function addCancelCommand(parent: CliCommand): void {
   parent
     .command('cancel')
-    .description('stop the investigation; it first finishes a write under way')
-    .argument('<id>', 'as inc_…')
-    .requiredOption('--reason <text>', 'why; it is part of the timeline')
+    .description('stop the investigation; a write under way is finished first')
+    .argument('<id>', 'the incident, such as inc_…')
+    .requiredOption('--reason <text>', 'reason, recorded in the timeline')
     .option(
       '--until <time>',
-      'alerts after this time are investigated: 8h, 3d, 2026-12-01T06:00Z (else a day)',
+      'alerts after this time are investigated: 8h, 3d, 2026-12-01T06:00Z (default one day)',
       parseFutureTime,
     )
     .connected('\nExample:\n  nightshift incidents cancel inc_01k… --reason "planned maintenance" --until 4h')
@@ -133,11 +134,11 @@ export function addEscalateCommand(parent: CliCommand): void {
   parent
     .command('escalate')
     .description('end the investigation and escalate the incident')
-    .argument('<id>', 'as inc_…')
-    .requiredOption('--reason <text>', 'why; it is part of the timeline')
+    .argument('<id>', 'the incident, such as inc_…')
+    .requiredOption('--reason <text>', 'reason, recorded in the timeline')
     .option(
       '--category <word>',
-      `what kind: ${escalationCategory.options.join(', ')}; mitigated pages no one`,
+      `kind of escalation: ${escalationCategory.options.join(', ')}; mitigated pages no one`,
       parseOneOf(escalationCategory.options),
     )
     .option('--next-step <text>', 'what to do first')
@@ -157,20 +158,20 @@ export function addEscalateCommand(parent: CliCommand): void {
 type ReviewOptions = ConnectionOptions & { verdict: string; comment: string }
 
 /**
- * The terminal's way to Home's unreviewed writes: what an admin did alone, and another person's
- * word on it.
+ * Adds the review of writes that an admin made alone, which Home lists. Another person reviews
+ * them.
  */
 export function addReviewCommand(parent: CliCommand): void {
   parent
     .command('review')
-    .description('review a critical write that an admin did alone; that admin cannot review it')
-    .argument('<id>', 'as inc_…')
+    .description('review a critical write that an admin did without a second person; that admin cannot review it')
+    .argument('<id>', 'the incident, such as inc_…')
     .requiredOption(
       '--verdict <word>',
       `was it ${reviewVerdict.options.join(' or ')}`,
       parseOneOf(reviewVerdict.options),
     )
-    .requiredOption('--comment <text>', 'your comment; it is part of the timeline')
+    .requiredOption('--comment <text>', 'your comment, recorded in the timeline')
     .connected(
       '\n"nightshift home" lists what waits for a review.\n\nExample:\n  nightshift incidents review inc_01k… --verdict right --comment "the pool would have been lost"',
     )
@@ -178,6 +179,6 @@ export function addReviewCommand(parent: CliCommand): void {
       const path = `/api/v1/incidents/${encodeURIComponent(id)}/review`
       const answer = apiIncident.parse(await api.post(path, { verdict, text: comment }))
       if (options.json) return printJson(answer)
-      printNote(`${inert(id)} is reviewed: it was ${verdict}. Nobody else has to review it.`)
+      printNote(`${inert(id)} is reviewed: the write was ${verdict}. Nobody else has to review it.`)
     })
 }

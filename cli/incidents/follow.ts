@@ -29,7 +29,7 @@ import {
 } from '../ui/terminal.ts'
 import { describeEvent, formatActor, formatLiveRow } from './timeline.ts'
 
-/** What an incident is, its brief where it is given, and its state. */
+/** Formats an incident with its brief, if given, and its state. */
 export function formatIncident(incident: ApiIncident, brief: string | null = null, now = Date.now()): string {
   const line = (name: string, text: string | null) =>
     text === null ? [] : [`  ${paint('dim', name.padEnd(10))} ${wrap(text, getTerminalWidth() - 14, '             ')}`]
@@ -64,8 +64,8 @@ export function formatIncident(incident: ApiIncident, brief: string | null = nul
 }
 
 /**
- * The time since which it waits for a second person, and that person's command. Null where nothing
- * was done alone, or it is reviewed.
+ * Describes since when the incident waits for a second person, and the command for that person.
+ * Null if no write was made alone, or it was reviewed.
  */
 function describeWantedReview({ id, reviewWantedAt }: ApiIncident): string | null {
   if (reviewWantedAt === null) return null
@@ -73,7 +73,10 @@ function describeWantedReview({ id, reviewWantedAt }: ApiIncident): string | nul
   return `waits since ${formatMoment(reviewWantedAt)} for a review by another person: ${command}`
 }
 
-/** Its alerts with their group at the sender, and links to read on. Null where it has none. */
+/**
+ * Formats the alerts of an incident, with their group at the sender and links. Null if there are
+ * none.
+ */
 export function formatAlerts(alerts: Surroundings['alerts']): string | null {
   if (alerts.length === 0) return null
   const words = { firing: 'firing', resolved: 'ended', unknown: 'unknown' }
@@ -87,7 +90,7 @@ export function formatAlerts(alerts: Surroundings['alerts']): string | null {
   return lines.join('\n')
 }
 
-/** The report of the last escalation; null when the rows have none. */
+/** Formats the report of the last escalation. Null if the rows have none. */
 export function formatEscalation(events: readonly IncidentEvent[]): string | null {
   const escalation = events.findLast(({ kind }) => kind === 'escalated')
   const report = escalation?.kind === 'escalated' ? escalation.metadata.report : undefined
@@ -100,7 +103,7 @@ export function formatEscalation(events: readonly IncidentEvent[]): string | nul
     .join('\n')
 }
 
-/** The outcome of a resolution, the category of an escalation, or `none`. */
+/** Returns the outcome of a resolution, the category of an escalation, or `none`. */
 export function getEndingCode({
   status,
   outcome,
@@ -109,13 +112,13 @@ export function getEndingCode({
   return (status === 'resolved' ? outcome : status === 'escalated' ? category : null) ?? 'none'
 }
 
-/** The status of an incident, and how it was closed. */
+/** Describes the status of an incident, and how it was closed. */
 export function describeEnding(incident: ApiIncident): string {
   const ending = getEndingCode(incident)
   return ending === 'none' ? paintState(incident.status) : `${paintState(incident.status)}: ${withSpaces(ending)}`
 }
 
-/** The status of an incident, with the remarks on it. */
+/** Describes the status of an incident, with the remarks on it. */
 export function describeStanding(incident: ApiIncident): string {
   return [paintState(incident.status), ...remarks(incident).map((each) => inert(each))].join(', ')
 }
@@ -126,7 +129,7 @@ export function addWatchCommand(parent: CliCommand): void {
   parent
     .command('watch')
     .description('rows as they are written; with an ID, until that incident is closed')
-    .argument('[id]', 'as inc_…; all incidents when absent')
+    .argument('[id]', 'such as inc_…; default: all incidents')
     .option('--timeout <seconds>', 'give up after this long', parseSeconds)
     .connected('\nExample:\n  nightshift incidents watch\n  nightshift incidents watch inc_01k… --json')
     .calls(async (api, id: string | undefined, options: WatchOptions) => {
@@ -156,8 +159,8 @@ export function addWatchCommand(parent: CliCommand): void {
 }
 
 /**
- * The answering model, its time, and its last words: a line at the terminal's foot, which the next
- * row replaces.
+ * Shows the model that is responding, its time and its last words in a line at the bottom of the
+ * terminal. The next row replaces the line.
  */
 function showLive(live: LiveAnswer, { json }: WatchOptions, of = ''): void {
   if (json) return
@@ -172,7 +175,7 @@ function showLive(live: LiveAnswer, { json }: WatchOptions, of = ''): void {
   showFoot(truncate(`${of}${of && ' '}${who}${room > 10 && end ? ` · ${end}` : ''}`, getTerminalWidth() - 1))
 }
 
-/** One row among those of several incidents. The end of an id tells incidents apart. */
+/** Formats one row among those of several incidents, which the end of the id distinguishes. */
 function formatAmongMany(event: IncidentEvent): string {
   const time = formatMoment(event.at).slice(11)
   return `${time} …${inert(event.incidentId).slice(-6)} ${event.kind} ${formatActor(event.actor)}: ${describeEvent(event).slice(0, 300)}`
@@ -184,8 +187,8 @@ export function addInvestigateCommand(parent: CliCommand): void {
   parent
     .command('investigate')
     .description('let the agent investigate an incident, again if it was closed')
-    .argument('<id>', 'as inc_…')
-    .option('--wait', 'follow it to its end; exits with 7 unless it is resolved')
+    .argument('<id>', 'the incident, such as inc_…')
+    .option('--wait', 'follow the incident to its end; exits with 7 unless the incident is resolved')
     .option('--timeout <seconds>', 'with --wait: give up after this long', parseSeconds)
     .connected('\nExample:\n  nightshift incidents investigate inc_01k… --wait')
     .calls(async (api, id: string, options: InvestigateOptions) => {
@@ -222,14 +225,14 @@ export function addAskCommand(program: CliCommand): void {
     .command('ask')
     .description('ask the agent a question; it investigates and answers')
     .argument('<question>', 'in plain words')
-    .option('--resource <kind:id>', 'what it is about, as shard:db-osl-1')
+    .option('--resource <kind:id>', 'the resource that the question is about, such as shard:db-osl-1')
     .option('--no-wait', 'do not wait for the answer; print the id of the incident with the question')
     .option('--timeout <seconds>', 'give up after this long', parseSeconds)
     .connected('\nExample:\n  nightshift ask "Is db-osl-1 well?" --resource shard:db-osl-1')
     .calls(async (api, question: string, options: AskOptions) => {
       const [kind, id] = options.resource?.split(':') ?? []
       if (options.resource && !(kind && id))
-        throw new CommandFailed('usage', '--resource is written as shard:db-osl-1.')
+        throw new CommandFailed('usage', 'Write --resource as kind:id, such as shard:db-osl-1.')
       const body = { question, ...(kind && { resource: { kind, id } }) }
       const incidentId = askAnswer.parse(await api.post('/api/v1/agent', body))
       if (!options.wait) {
@@ -239,7 +242,7 @@ export function addAskCommand(program: CliCommand): void {
       const { createdAt } = await readIncident(api, incidentId)
       await withTimeout(options.timeout, async (signal) => {
         for await (const event of followIncident(api, incidentId, { signal })) {
-          // Progress goes to stderr. The answer itself is printed below.
+          // Prints progress to stderr. The result itself is printed below.
           const text =
             options.json || ['commented', 'resolved'].includes(event.kind) ? null : formatLiveRow(event, createdAt)
           if (text) printNote(text)
@@ -258,8 +261,8 @@ export function addAskCommand(program: CliCommand): void {
 }
 
 /**
- * Follows an incident to its end, with a call of `each` per row. Throws CommandFailed unless it
- * ends resolved.
+ * Follows an incident to its end, and calls `each` for every row. Throws CommandFailed unless it
+ * ends as resolved.
  */
 async function followToEnd(
   api: ApiClient,

@@ -86,10 +86,10 @@ function addListCommand(parent: CliCommand): void {
     .description('incidents, newest first')
     .option('--status <status>', `one of ${incidentStatus.options.join(', ')}`, parseOneOf(incidentStatus.options))
     .option('--severity <severity>', `one of ${severity.options.join(', ')}`, parseOneOf(severity.options))
-    .option('--type <type>', 'type of incident, as replication_lag')
+    .option('--type <type>', 'type of incident, such as replication_lag')
     .option('--search <text>', 'text in the title')
     .option('--owner <name>', 'me, none, or the name of a person')
-    .option('--since <time>', 'opened then or later, as 2026-11-24T22:00Z or 12h', parsePastTime)
+    .option('--since <time>', 'opened at this time or later, such as 2026-11-24T22:00Z or 12h', parsePastTime)
     .option('--until <time>', 'opened before', parsePastTime)
     .option('--limit <n>', 'how many at most', parseWholeNumber, 25)
     .connected(
@@ -115,11 +115,11 @@ function addListCommand(parent: CliCommand): void {
     })
 }
 
-/** At a terminal the longest status gives its room to the title. */
+/** Shortens the longest status at a terminal, to leave room for the title. */
 const shortStatus = (status: ApiIncident['status']) =>
   status === 'awaiting_approval' && process.stdout.isTTY ? 'waiting' : status
 
-/** A title that does not name the resource, with its name. */
+/** Adds the name of the resource to a title that lacks it. */
 function withResource({ title, resource }: ApiIncident): string {
   return inert(resource && !title.includes(resource.id) ? `${resource.id}: ${title}` : title)
 }
@@ -128,7 +128,7 @@ function addShowCommand(parent: CliCommand): void {
   parent
     .command('show')
     .description('an incident: the brief, then its whole timeline')
-    .argument('<id>', 'as inc_…')
+    .argument('<id>', 'the incident, such as inc_…')
     .option('--full', 'nothing cut, and each row with its metadata')
     .connected('\nExample:\n  nightshift incidents show inc_01k… --full')
     .web((id) => `/incidents/${id}`)
@@ -146,7 +146,7 @@ function addShowCommand(parent: CliCommand): void {
       const causes = foldHypotheses(events).map(
         (each) => `  ${wrap(inert(formatHypothesis(each)), getTerminalWidth() - 4, '     ')}`,
       )
-      if (causes.length > 0) print(`\n${paint('bold', 'What it may be')}\n${causes.join('\n')}`)
+      if (causes.length > 0) print(`\n${paint('bold', 'Possible causes')}\n${causes.join('\n')}`)
       const report = incident.status === 'escalated' ? formatEscalation(events) : null
       if (report) print(`\n${paint('bold', 'Escalation report')}\n${report}`)
       print('')
@@ -157,9 +157,11 @@ function addShowCommand(parent: CliCommand): void {
 function addVerifyCommand(parent: CliCommand): void {
   parent
     .command('verify')
-    .description('recompute the hash chain of the timeline, and compare what is stored about the incident with it')
-    .argument('<id>', 'as inc_…')
-    .option('--head <hash>', 'an earlier hash (from a webhook, say), which must still be in the chain')
+    .description(
+      'recompute the hash chain of the timeline, and compare the stored data of the incident with the timeline',
+    )
+    .argument('<id>', 'the incident, such as inc_…')
+    .option('--head <hash>', 'an earlier hash, for example from a webhook; it must still be in the chain')
     .connected('\nExample:\n  nightshift incidents verify inc_01k… --head 9f86d081…')
     .calls(async (api, id: string, options: ConnectionOptions & { head?: string }) => {
       const query = options.head ? `?${new URLSearchParams({ head: options.head })}` : ''
@@ -169,11 +171,11 @@ function addVerifyCommand(parent: CliCommand): void {
       if (options.json) printJson(answer)
       else if (answer.ok) {
         print(
-          `${paint('green', '✔')} The chain of ${id} holds: ${answer.events} rows, each hashed over the one before it.`,
+          `${paint('green', '✔')} The chain of ${id} holds: ${answer.events} rows, each hashed over the row before.`,
         )
         print(`  head ${inert(answer.headHash)}`)
-        if (options.head) print('  Your hash is in the chain, so nobody removed a row up to it.')
-        print(`  Checked against it: ${inert(formatCounts(answer.checked))}.`)
+        if (options.head) print('  Your hash is in the chain, so nobody removed a row up to this hash.')
+        print(`  Compared with these rows: ${inert(formatCounts(answer.checked))}.`)
       }
       const untold = formatUntold(answer)
       if (untold && !options.json) print(`  ${inert(untold)}`)
@@ -183,9 +185,7 @@ function addVerifyCommand(parent: CliCommand): void {
         const said = `${answer.differences.length} stored facts of ${id} differ from its rows:${lines.join('')}`
         throw new CommandFailed('error', options.json ? '' : said)
       }
-      const where = answer.problem
-        ? `row ${answer.problem.seq}: ${inert(answer.problem.what)}`
-        : 'it does not say where'
+      const where = answer.problem ? `row ${answer.problem.seq}: ${inert(answer.problem.what)}` : 'an unknown place'
       throw new CommandFailed('error', options.json ? '' : `The chain of ${id} does NOT hold at ${where}.`)
     })
 }
@@ -194,7 +194,7 @@ function addNoteCommand(parent: CliCommand): void {
   parent
     .command('note')
     .description('add a finding or a step to the log of an incident, under your name')
-    .argument('<id>', 'as inc_…')
+    .argument('<id>', 'the incident, such as inc_…')
     .argument('<text>', 'what you saw or did')
     .connected('\nExample:\n  nightshift incidents note inc_01k… "called the supplier; the disk comes at noon"')
     .calls(async (api, id: string, text: string, options: ConnectionOptions) => {
@@ -208,17 +208,17 @@ function addNoteCommand(parent: CliCommand): void {
 function addTellCommand(parent: CliCommand): void {
   parent
     .command('tell')
-    .description('tell the agent something while it investigates; its next turn reads it')
-    .argument('<id>', 'as inc_…')
-    .argument('<text>', 'what it should know; - reads stdin')
+    .description('send the agent a message while it investigates; its next turn reads the message')
+    .argument('<id>', 'the incident, such as inc_…')
+    .argument('<text>', 'the message; - reads stdin')
     .connected(
-      '\nYour words are advice. They approve nothing. Names in them count as looked up.\n\nExample:\n  nightshift incidents tell inc_01k… "look at node-web-osl-1b first, we changed it at noon"',
+      '\nYour message is advice and approves nothing. Names in the message count as looked up.\n\nExample:\n  nightshift incidents tell inc_01k… "look at node-web-osl-1b first, we changed it at noon"',
     )
     .calls(async (api, id: string, text: string, options: ConnectionOptions) => {
       const body = { text: text === '-' ? await readText(process.stdin) : text }
       const event = parseEvent(await api.post(`/api/v1/incidents/${encodeURIComponent(id)}/messages`, body))
       if (options.json) return printJson(event)
-      printNote(`Row ${event.seq} of ${event.incidentId}. Its next turn reads it.`)
+      printNote(`Row ${event.seq} of ${event.incidentId}. The agent reads it in its next turn.`)
     })
 }
 
@@ -226,16 +226,18 @@ function addTakeCommand(parent: CliCommand): void {
   parent
     .command('take')
     .description('take an incident: while you own it, nobody is reminded and the agent makes no attempt')
-    .argument('<id>', 'as inc_…')
+    .argument('<id>', 'the incident, such as inc_…')
     .connected(
-      '\nThis first ends the run and checks a write under way. If you do nothing on it for half a day (owner.lapse), it is given back.\n\nExample:\n  nightshift incidents take inc_01k…',
+      '\nThis first ends the run and checks a write under way. If you do nothing with the incident for half a day (owner.lapse), it is given back.\n\nExample:\n  nightshift incidents take inc_01k…',
     )
     .calls(async (api, id: string, options: ConnectionOptions) => {
       await api.post(`/api/v1/incidents/${encodeURIComponent(id)}/take`)
       const incident = await readIncident(api, id)
       if (options.json) return printJson(incident)
       if (incident.owner) return printNote(`${id} is ${describeStanding(incident)}.`)
-      printNote(`Requested. It is yours when its run has ended. See it with "${commandLine(`incidents show ${id}`)}".`)
+      printNote(
+        `Requested. The incident is yours when its run has ended. See "${commandLine(`incidents show ${id}`)}".`,
+      )
     })
 }
 
@@ -243,7 +245,7 @@ function addGiveBackCommand(parent: CliCommand): void {
   parent
     .command('give-back')
     .description('give an incident back: reminders and attempts start again')
-    .argument('<id>', 'as inc_…')
+    .argument('<id>', 'the incident, such as inc_…')
     .connected('\nExample:\n  nightshift incidents give-back inc_01k…')
     .calls(async (api, id: string, options: ConnectionOptions) => {
       await api.post(`/api/v1/incidents/${encodeURIComponent(id)}/give-back`)

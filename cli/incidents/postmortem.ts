@@ -17,7 +17,7 @@ import type { ApiIncident } from '../read-api.ts'
 import { formatMoment } from '../ui/table.ts'
 import { getTerminalWidth, inert, paint, parseOneOf, print, printJson, printNote, wrap } from '../ui/terminal.ts'
 
-/** The brief of an incident; throws CommandFailed where the API has no such incident. */
+/** Reads the brief of an incident. Throws CommandFailed if the API has no such incident. */
 export async function readBrief(api: ApiClient, id: string): Promise<ServedBrief> {
   return servedBrief.parse(await api.get(`/api/v1/incidents/${encodeURIComponent(id)}/brief`))
 }
@@ -40,8 +40,8 @@ const formatRows = (rows: readonly number[]) =>
         .join(', ')})`
 
 /**
- * The answer first: since when, cause, impact, what was done, what is asked, what is next. Each
- * sentence names its rows.
+ * Formats a brief with the most important first: start, cause, impact, actions, open request, next
+ * step. Each sentence names its rows.
  */
 export function formatBrief(brief: ServedBrief, { owner }: ApiIncident, now = Date.now()): string {
   const { since, alert, resource, page, cause, impact, done, asked, next, spent } = brief
@@ -72,7 +72,7 @@ export function formatBrief(brief: ServedBrief, { owner }: ApiIncident, now = Da
   ].join('\n')
 }
 
-/** The sections' names where a line has room for a word. */
+/** Short names of sections, for a line with room for one word. */
 const shortNames: Partial<Record<CardSectionName, string>> = { approve: 'if yes', deny: 'if no', wait: 'if nobody' }
 
 function formatAsked(asked: NonNullable<ServedBrief['asked']>, alsoAsked: number): string[] {
@@ -95,8 +95,8 @@ const pathOf = (id: string) => `/api/v1/incidents/${encodeURIComponent(id)}`
 export function addPostmortemCommand(parent: CliCommand): void {
   parent
     .command('postmortem')
-    .description('what an incident came to, section by section, each sentence with its rows')
-    .argument('<id>', 'as inc_…')
+    .description('the postmortem of an incident: each sentence names its rows of the log')
+    .argument('<id>', 'the incident, such as inc_…')
     .option('--markdown', 'everything as Markdown, with the log as an appendix')
     .option('--edit <file>', 'write the sections of this Markdown file that differ, under your name; - reads stdin')
     .connected(
@@ -118,13 +118,13 @@ async function readPostmortem(api: ApiClient, id: string): Promise<Postmortem> {
   return postmortem.loose().parse(await api.get(`${pathOf(id)}/postmortem`))
 }
 
-/** Sends what a file changes; a file that was exported says over which version. */
+/** Sends the changes of a file. A file that was exported names the version that it changes. */
 async function writeFrom(api: ApiClient, id: string, file: string): Promise<{ found: Postmortem; note: string }> {
   const found = await readPostmortem(api, id)
   const wanted = parsePostmortem(file === '-' ? await readText(process.stdin) : await readFile(file, 'utf8'), found)
   if (!wanted.ok) throw new CommandFailed('error', inert(wanted.reason))
   const names = found.sections.filter(({ section }) => wanted.sections[section] !== undefined)
-  if (names.length === 0) return { found, note: 'The file differs nowhere, so nothing was written.' }
+  if (names.length === 0) return { found, note: 'The file has no difference, so nothing was written.' }
   const { version, sections } = wanted
   const next = postmortem.loose().parse(await api.post(`${pathOf(id)}/postmortem`, { version, sections }))
   const written = names.map(({ title }) => title).join(', ')
@@ -141,7 +141,10 @@ function printPostmortem({ title, sections, timeline, left, rows }: Postmortem):
     if (edited) {
       print(`  ${inert(edited.text, { lines: true }).trim().replaceAll('\n', '\n  ')}`)
       print(
-        paint('dim', `  Edited by ${inert(edited.by)} at ${formatMoment(edited.at)}; --json has what the rows say.`),
+        paint(
+          'dim',
+          `  Edited by ${inert(edited.by)} at ${formatMoment(edited.at)}; --json has the text from the rows.`,
+        ),
       )
       continue
     }
@@ -171,16 +174,16 @@ export function addExportCommand(parent: CliCommand): void {
   parent
     .command('export')
     .description('the incident as a file: json, csv, or md, a postmortem')
-    .argument('<id>', 'as inc_…')
+    .argument('<id>', 'the incident, such as inc_…')
     .option('--format <format>', 'json, csv or md', parseOneOf(['json', 'csv', 'md']), 'md')
-    .option('-o, --output <file>', 'where to; stdout when absent')
+    .option('-o, --output <file>', 'the file to write (default stdout)')
     .connected('\nExample:\n  nightshift incidents export inc_01k… --format md -o postmortem.md')
     .calls(async (api, id: string, options: ExportOptions) => {
       await writeFile(api, id, options.json ? 'json' : options.format, options.output)
     })
 }
 
-/** To a file the bytes unchanged; on a terminal they must be harmless. */
+/** Writes the bytes unchanged to a file. At a terminal they are made harmless. */
 async function writeFile(api: ApiClient, id: string, format: ExportOptions['format'], file?: string): Promise<void> {
   const response = await api.open(`${pathOf(id)}/export?format=${format}`)
   if (file && response.body) {

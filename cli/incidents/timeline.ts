@@ -5,7 +5,7 @@ import { listReadings } from '../../domain/message.ts'
 import { outcomeWords, verdictWords } from '../../domain/status-words.ts'
 import { getTerminalWidth, inert, inertJsonText, paint, wrap } from '../ui/terminal.ts'
 
-/** Kinds about the incident itself. The rows of an attempt are indented below its turns. */
+/** Kinds of rows about the incident itself. The rows of an attempt are indented below its turns. */
 const incidentKinds = new Set<string>([
   'alert_received',
   'looked',
@@ -19,8 +19,8 @@ const incidentKinds = new Set<string>([
 ] satisfies EventKind[])
 
 /**
- * The log from top to bottom, each row with its number. Leaves out the start of a read, which its
- * end repeats.
+ * Formats the log from top to bottom, each row with its number. Leaves out the start of a read,
+ * because the row of its end repeats it.
  */
 export function formatTimeline(events: IncidentEvent[]): string {
   const began = events[0]?.at ?? ''
@@ -59,7 +59,7 @@ function describeRow(event: IncidentEvent): string {
   return person && !text.includes(person) ? `${person}: ${text}` : text
 }
 
-/** Every row in full: kind, actor, and the metadata below it. */
+/** Formats every row completely: kind, actor, and the metadata below it. */
 export function formatFullTimeline(events: IncidentEvent[]): string {
   const began = events[0]?.at ?? ''
   return events
@@ -75,7 +75,7 @@ export function formatFullTimeline(events: IncidentEvent[]): string {
 
 type Style = Parameters<typeof paint>[0]
 
-/** How far a row is indented: 0 for the incident, 1 for turns, 2 for what a turn does. */
+/** How far a row is indented: 0 for the incident, 1 for turns, 2 for the actions of a turn. */
 const liveDepths: Partial<Record<IncidentEvent['kind'], number>> = {
   alert_received: 0,
   looked: 0,
@@ -103,9 +103,11 @@ const liveStyles: Partial<Record<IncidentEvent['kind'], Style>> = {
   cancelled: 'yellow',
 }
 
-/** A row of a live view, with the time since `sinceIso`. Null for rows that say nothing new. */
+/**
+ * Formats a row of a live view, with the time since `sinceIso`. Null for a row that adds nothing.
+ */
 export function formatLiveRow(event: IncidentEvent, sinceIso: string): string | null {
-  // The start of a read is not shown, because its end follows. The start of a write is.
+  // Leaves out the start of a read, because its end follows. The start of a write is shown.
   if (event.kind === 'tool_started' && event.metadata.effect !== 'write') return null
   if (event.kind === 'tool_started' && event.metadata.effect === 'write') return formatRow(event, sinceIso, 2, 'bold')
   if (event.kind === 'call_judged') return formatRow(event, sinceIso, 2, verdictStyles[event.metadata.verdict])
@@ -133,12 +135,12 @@ function formatRow(event: IncidentEvent, sinceIso: string, depth: number, style:
   return `${paint('dim', time)}  ${indent}${text}`
 }
 
-/** What happened, in one line without control characters. The caller truncates it. */
+/** Describes the event in one line without control characters. The caller shortens it. */
 export function describeEvent(event: IncidentEvent): string {
   return inert(describeByKind(event)).replace(/ {2,}/g, ' ').trim()
 }
 
-/** The actor, short enough for a column: `agent`, `nightshift`, or a person's name. */
+/** Formats the actor for a column: `agent`, `nightshift`, or a person's name. */
 export function formatActor(actor: string): string {
   const name = actor.replace(/^(user|operator|source|system):/, '').replace(/^agent:.*/, 'agent')
   return inert(name)
@@ -147,7 +149,7 @@ export function formatActor(actor: string): string {
 function describeByKind(event: IncidentEvent): string {
   switch (event.kind) {
     case 'claimed':
-      // A person's own write is no investigation.
+      // A write that a person makes directly is not an investigation.
       if (event.actor.startsWith('user:')) return event.detail
       return `Investigation started as ${event.metadata.role}, attempt ${event.attempt}`
     case 'context_assembled': {
@@ -193,12 +195,12 @@ function describeByKind(event: IncidentEvent): string {
   }
 }
 
-/** The name of a model. Says of the embedded rule table that it is not a language model. */
+/** Formats the name of a model. Marks the embedded rule table, which is not a language model. */
 export function formatModelName(name: string): string {
   return /^runbook(-rules)?\b/.test(name) ? 'runbook-rules, a rule table, not a language model' : name
 }
 
-/** A call in short: the tool, up to three short arguments, then the words of its lists. */
+/** Formats a call: the tool, up to three short arguments, then the words of its lists. */
 function formatCall({ tool, arguments: given }: { tool: string; arguments: Record<string, unknown> | null }): string {
   const named = Object.entries(given ?? {})
     .filter(([key, value]) => key !== 'reason' && ['string', 'number', 'boolean'].includes(typeof value))
@@ -216,7 +218,7 @@ function formatCall({ tool, arguments: given }: { tool: string; arguments: Recor
 
 const maxListLength = 71
 
-/** The main facts of an answer, from the fields that the answers of all tools share. */
+/** Summarizes a result by the fields that the results of all tools share. */
 function summarizeResult(data: unknown): string {
   if (data === null || typeof data !== 'object') return ''
   const { items, status, health, state, reason, steps, proposal_id, detail, title } = data as Record<string, unknown>
@@ -236,7 +238,7 @@ function summarizeResult(data: unknown): string {
   return (found.length > 0 ? found : listPlainFacts(data)).join(', ')
 }
 
-/** The first three short values of an answer without the usual fields. */
+/** Returns the first three short values of a result that lacks the usual fields. */
 function listPlainFacts(data: object): string[] {
   return Object.entries(data)
     .filter(([, value]) => ['string', 'number', 'boolean'].includes(typeof value))

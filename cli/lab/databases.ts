@@ -12,7 +12,7 @@ import { inert, print, printJson, printNote } from '../ui/terminal.ts'
 
 type OpenDrawer = Awaited<ReturnType<LabClient['openDatabases']>>
 
-/** Has the databases of the lab run, each as a source, and says where they are. */
+/** Starts the lab's databases, adds each as a source, and prints their addresses. */
 export async function showDatabases(api: ApiClient, lab: LabClient, { json }: { json?: boolean }): Promise<void> {
   const { servers, credentials } = await connectDatabases(api, lab, { isQuiet: json === true })
   if (json) return printJson({ servers, credentials })
@@ -27,16 +27,18 @@ export async function showDatabases(api: ApiClient, lab: LabClient, { json }: { 
   )
 }
 
-/** Opens the drawer, gives the two logins their rights, and makes each server a source. */
+/**
+ * Opens the lab's databases, gives the two logins their rights, and adds each server as a source.
+ */
 export async function connectDatabases(
   api: ApiClient,
   lab: LabClient,
   { isQuiet }: { isQuiet: boolean },
 ): Promise<OpenDrawer> {
-  if (!isQuiet) printNote('PostgreSQL and MariaDB start with their replicas; the first time they take some seconds.')
+  if (!isQuiet) printNote('PostgreSQL and MariaDB start with their replicas. The first start takes some seconds.')
   const drawer = await lab.openDatabases()
   for (const { name, kind, replicatesFrom } of drawer.servers) {
-    // What a primary is given its replica gets from it.
+    // Skips a replica, which gets the logins of its primary by replication.
     if (replicatesFrom !== null) continue
     const product = kind === 'postgresql' ? 'PostgreSQL' : 'MariaDB'
     for (const login of ['read', 'write'] as const)
@@ -46,7 +48,10 @@ export async function connectDatabases(
   return drawer
 }
 
-/** The lab made the two logins already, with passwords that it alone knows. */
+/**
+ * Whether a statement gives a right. The lab has already created the two logins, with passwords
+ * that only the lab knows.
+ */
 const isRight = (statement: string): boolean => !/^CREATE (?:ROLE|USER)\b/.test(statement)
 
 const digestFile = (file: string): string => createHash('sha256').update(readFileSync(file)).digest('hex')
@@ -58,7 +63,7 @@ async function connectServer(
 ): Promise<void> {
   const directory = join(getStateDir('lab'), 'sources')
   mkdirSync(directory, { recursive: true, mode: 0o700 })
-  // A credential belongs to its server: each has files that no other names.
+  // Copies the credentials for each server, because a credential belongs to one server.
   const copy = (from: string, login: string): string => {
     const file = join(directory, `${name}-${login}`)
     copyFileSync(from, file)
@@ -66,9 +71,10 @@ async function connectServer(
   }
   const credential = copy(credentials.read, 'read')
   const writeCredential = copy(credentials.write, 'write')
-  // The lab's servers listen elsewhere at each start: a reader of the files may name the address.
+  // Sets the address again, because the servers of the lab use new ports at each start. A person
+  // who can read the files may set it.
   const credentialSha256 = [credentials.read, credentials.write].map(digestFile).join(',')
   await api.put(`/api/v1/sources/${name}`, { kind, url, credential, writeCredential, credentialSha256 })
   const { ok, detail } = sourceTest.loose().parse(await api.post(`/api/v1/sources/${name}/test`))
-  if (!ok) throw new CommandFailed('error', `${name} gives no answer as a source: ${inert(detail)}`)
+  if (!ok) throw new CommandFailed('error', `${name} does not answer as a source: ${inert(detail)}`)
 }

@@ -14,25 +14,25 @@ import { formatVerdict } from './lab.ts'
 import { untilQuiet } from './place.ts'
 import { createAudience, type PlayWorld, play, printRemark } from './play.ts'
 
-/** The faults of the demo in their order, with an introduction to each. */
+/** The faults of the demo in their order, each with an introduction. */
 const scenes: { fault: FaultName; target: string; title: string; text: string }[] = [
   {
     fault: 'replication_lag',
     target: 'db-osl-1',
     title: 'A replica falls behind',
-    text: 'Its process is stopped (SIGSTOP), so it replicates nothing. The repair is reversible and concerns only this replica, so it runs without approval.',
+    text: 'The process of the replica is stopped (SIGSTOP), so it replicates nothing. The repair is reversible and concerns only this replica, so it runs without approval.',
   },
   {
     fault: 'host_down',
     target: 'host-osl-1',
     title: 'A host fails',
-    text: 'Its process is killed together with its VMs. Starting them elsewhere is a high-risk write, so it waits for the approval of a person. The host itself stays down: its alert keeps firing, and a person has to repair it.',
+    text: 'The process of the host is killed together with its VMs. Starting the VMs elsewhere is a high-risk write, which waits for the approval of a person. The host itself stays down: its alert keeps firing, and a person has to repair the host.',
   },
 ]
 
 /**
- * Breaks things in the lab and prints what Nightshift does about them. Stops quietly when the
- * signal aborts. When approvals are pending, prints those instead, unless `again` is set.
+ * Causes faults in the lab and prints what Nightshift does about them. Stops without an error if
+ * the signal aborts. If approvals are pending, prints those instead, unless `again` is set.
  */
 export async function playDemo(run: LocalRun, options: { again: boolean; signal: AbortSignal }): Promise<void> {
   const { signal } = options
@@ -65,7 +65,7 @@ export async function playDemo(run: LocalRun, options: { again: boolean; signal:
 
 function printPending(pending: ApiApproval[], api: ApiClient): void {
   printRemark(
-    `${pending.length} approval(s) wait for a person, so the demo breaks nothing new ("start --demo" plays it all the same):`,
+    `${pending.length} approval(s) wait for a person, so the demo breaks nothing new ("start --demo" plays the demo anyway):`,
   )
   for (const each of pending) {
     print(`\n  ${inert(each.id)}  ${inert(each.dryRun.summary)}`)
@@ -76,14 +76,14 @@ function printPending(pending: ApiApproval[], api: ApiClient): void {
 }
 
 /**
- * Prints every alert that still fires, and who handles it. Throws CommandFailed when an alert fires
- * on a closed incident that no person owns and nothing watches.
+ * Prints every alert that still fires, and who handles it. Throws CommandFailed if an alert fires
+ * on a closed incident that no person owns and that is not watched.
  */
 export async function printFiringAlerts(api: ApiClient): Promise<void> {
   const incidents = await listAll(api, '/api/v1/incidents?limit=100', apiIncident, 100)
   const firing = incidents.filter(({ alerts }) => alerts.firing > 0)
   if (firing.length === 0) return print(`\n  ${paint('green', 'No alert fires.')}`)
-  print(`\n  ${paint('bold', 'What still fires, and who handles it')}`)
+  print(`\n  ${paint('bold', 'Alerts that still fire, and who handles them')}`)
   for (const incident of firing) printRemark(describeFiring(incident))
   if (firing.some(({ category, type }) => category === 'mitigated' && type === 'host_down')) {
     printRemark(`Mark the host as repaired:  ${commandLine('lab heal')}`)
@@ -91,29 +91,31 @@ export async function printFiringAlerts(api: ApiClient): Promise<void> {
   const unwatched = firing.filter((incident) => describeHolder(incident) === null)
   if (unwatched.length === 0) return
   const named = unwatched.map(({ id, type }) => `${type} of ${id}`).join(', ')
-  throw new CommandFailed('unresolved', `An alert fires that nobody has taken and nothing watches: ${named}.`)
+  throw new CommandFailed('unresolved', `An alert fires, and nobody has taken or watches its incident: ${named}.`)
 }
 
 function describeFiring(incident: ApiIncident): string {
   const { type, resource, id } = incident
-  return `${inert(type)} on ${inert(resource?.id ?? id)} still fires: ${describeHolder(incident) ?? 'nobody has taken it'}.`
+  return `${inert(type)} on ${inert(resource?.id ?? id)} still fires: ${describeHolder(incident) ?? 'nobody has taken its incident'}.`
 }
 
-/** The handler of an incident whose alert fires; null for no one. */
+/** Returns who handles an incident whose alert fires. Null if nobody does. */
 export function describeHolder(incident: ApiIncident): string | null {
   const { status, outcome, category, closedBy, watchUntil, cancelledUntil, owner, keptReason } = incident
-  if (owner) return `${inert(owner.name)} has it`
+  if (owner) return `${inert(owner.name)} owns the incident`
   switch (status) {
     case 'open':
-      return keptReason === null ? 'it waits for its investigation' : `it waits for people (${inert(keptReason)})`
+      return keptReason === null
+        ? 'the incident waits for its investigation'
+        : `the incident waits for people (${inert(keptReason)})`
     case 'investigating':
-      return 'it is being investigated'
+      return 'the incident is being investigated'
     case 'awaiting_approval':
-      return 'it awaits approval'
+      return 'the incident awaits approval'
     case 'escalated':
       return `escalated${category ? ` (${withSpaces(category)})` : ''}`
     case 'cancelled':
-      return cancelledUntil === null ? null : `a person postponed it until ${cancelledUntil}`
+      return cancelledUntil === null ? null : `a person postponed the incident until ${cancelledUntil}`
     case 'resolved':
       if (outcome === 'expected') return 'a person marked it as expected'
       if (closedBy === 'person') return 'a person closed it, and is reminded'

@@ -14,15 +14,15 @@ import { getStateDir } from '../connection.ts'
 import { CommandFailed } from '../exit-codes.ts'
 import { inert, print, printJson, printNote } from '../ui/terminal.ts'
 
-/** How often people hear how long the build takes by now. */
+/** Milliseconds between messages about the progress of the build. */
 const tellEveryMs = 60_000
 
-/** Starts the lab's cluster, and says where it is. Builds missing programs first. */
+/** Starts the lab's cluster, and prints its address. Builds missing programs before. */
 export async function showKubernetes(lab: LabClient, { json }: { json?: boolean }): Promise<void> {
   const { url, kubeconfig, nodes } = await startKubernetes(lab, { isQuiet: json === true })
   if (json) return printJson({ url, kubeconfig, nodes })
   print(`Kubernetes runs with ${nodes.join(' and ')}.\n\n  API         ${url}\n  kubeconfig  ${inert(kubeconfig)}`)
-  print(`\nLook at it:\n  kubectl --kubeconfig ${inert(kubeconfig)} get pods --all-namespaces`)
+  print(`\nList its pods:\n  kubectl --kubeconfig ${inert(kubeconfig)} get pods --all-namespaces`)
 }
 
 async function startKubernetes(
@@ -30,13 +30,14 @@ async function startKubernetes(
   { isQuiet }: { isQuiet: boolean },
 ): Promise<Awaited<ReturnType<LabClient['openKubernetes']>>> {
   await buildWhatLacks()
-  if (!isQuiet) printNote('Kubernetes starts with two nodes and a shop; the first time that takes half a minute.')
+  if (!isQuiet)
+    printNote('Kubernetes starts with two nodes and a demonstration shop. The first start takes half a minute.')
   return await lab.openKubernetes()
 }
 
 /**
- * Starts the cluster, gives an account a source's rights, and makes it a source with the account's
- * token.
+ * Starts the cluster, gives an account the rights of a source, and adds the cluster as a source
+ * with the account's token.
  */
 export async function connectKubernetes(api: ApiClient, lab: LabClient, options: { isQuiet: boolean }): Promise<void> {
   const { url } = await startKubernetes(lab, options)
@@ -49,8 +50,8 @@ export async function connectKubernetes(api: ApiClient, lab: LabClient, options:
     return file
   }
   const token = copy(files.token, 'token')
-  // The API server listens elsewhere at each start of the lab: a reader of the file may name the
-  // new address.
+  // Sets the address again, because the API server uses a new port at each start of the lab. A
+  // person who has the file may set it.
   const credentialSha256 = createHash('sha256').update(readFileSync(token)).digest('hex')
   await api.put(`/api/v1/sources/${clusterSource}`, {
     kind: 'kubernetes',
@@ -60,23 +61,22 @@ export async function connectKubernetes(api: ApiClient, lab: LabClient, options:
     credentialSha256,
   })
   const { ok, detail } = sourceTest.loose().parse(await api.post(`/api/v1/sources/${clusterSource}/test`))
-  if (!ok) throw new CommandFailed('error', `The cluster gives no answer as a source: ${inert(detail)}`)
+  if (!ok) throw new CommandFailed('error', `The cluster does not answer as a source: ${inert(detail)}`)
 }
 
 /**
- * Builds the missing programs, once a checkout. Throws CommandFailed with what helps where that is
- * not enough.
+ * Builds the missing programs, once per checkout. Throws CommandFailed with the remedy if it fails.
  */
 async function buildWhatLacks(): Promise<void> {
   const { toBuild, problems } = whatClusterLacks()
   if (problems.length > 0) throw new CommandFailed('error', problems.map((each) => `  ${each}`).join('\n'))
   if (toBuild.length === 0) return
   printNote(
-    `No ${toBuild.join(', no ')} here: built once from the Go modules of Kubernetes into .cache/kubernetes. That takes some ten minutes on two cores; KUBE_BIN names a folder that has them instead.`,
+    `No ${toBuild.join(', no ')} here. Nightshift builds them once from the Go modules of Kubernetes into .cache/kubernetes, which takes about ten minutes on two cores. To use a folder that has them, set KUBE_BIN.`,
   )
   const began = Date.now()
   const build = spawn(buildScript, { stdio: ['ignore', 'pipe', 'pipe'] })
-  let doing = 'it fetches the modules'
+  let doing = 'the build fetches the modules'
   const telling = setInterval(() => printNote(`${formatSpan(Date.now() - began)}: ${doing}.`), tellEveryMs)
   let trouble = ''
   build.stderr.on('data', (chunk) => {

@@ -21,13 +21,16 @@ import { clearStage, findFreshTarget, untilQuiet } from './place.ts'
 import { type Audience, askOracle, createAudience, type PlayWorld } from './play.ts'
 import { getScript, type ScenarioScript, withShortTimes } from './scripts.ts'
 
-/** A client for the lab of the start that runs here. Throws CommandFailed when there is no lab. */
+/**
+ * Returns a client for the lab that `start` runs from this checkout. Throws CommandFailed if there
+ * is no lab.
+ */
 function connectLab(): LabClient {
   const run = readLabRun()
   if (!run)
     throw new CommandFailed(
       'error',
-      'Nightshift does not run here, and the lab is part of it. Start it with "npm start".',
+      'Nightshift does not run here, so no lab runs either. Start both with "npm start".',
     )
   if (!run.labUrl || !run.labControlToken) {
     throw new CommandFailed('error', 'A site without a lab runs here. Start the lab beside it with "npm start".')
@@ -35,7 +38,7 @@ function connectLab(): LabClient {
   return labClient(run.labUrl, run.labControlToken)
 }
 
-/** The start that runs here, and its API as its admin. */
+/** Returns what `start` runs here, and its API with the admin token. */
 function connectAdmin(): { api: ApiClient; run: LocalRun; token: string } {
   const run = readLabRun()
   const token = run?.tokens.admin
@@ -46,7 +49,7 @@ function connectAdmin(): { api: ApiClient; run: LocalRun; token: string } {
 function addOracleCommand(parent: CliCommand): void {
   parent
     .command('oracle')
-    .description('check whether the state is a good end of this scenario; exit 7 when not')
+    .description('check whether the lab is in the state that this scenario must end in; exit 7 when not')
     .argument('<scenario>', scenarioName.options.join(', '), parseLabName(scenarioName.options))
     .argument('[target]', 'what was broken')
     .option('--all', 'every check, not only those that fail')
@@ -60,12 +63,15 @@ function addOracleCommand(parent: CliCommand): void {
     })
 }
 
-/** The verdict of the oracle: a summary, and the failed checks, or with `all` every check. */
+/**
+ * Formats the verdict of the oracle: a summary, and the checks that failed, or all checks with
+ * `all`.
+ */
 export function formatVerdict({ healthy, checks }: OracleVerdict, options: { all?: boolean } = {}): string {
   const wrong = checks.filter(({ ok }) => !ok)
   const sum = healthy
     ? paint('green', `✔ The oracle checked the processes themselves: all ${checks.length} checks hold.`)
-    : paint('red', `✖ The oracle disagrees: ${wrong.length} of ${checks.length} checks do not hold.`)
+    : paint('red', `✖ The oracle found a wrong state: ${wrong.length} of ${checks.length} checks do not hold.`)
   const shown = options.all ? checks : wrong
   return [sum, ...shown.map(({ ok, name, detail }) => `  ${ok ? '✔' : '✖'} ${inert(name)}: ${inert(detail)}`)].join(
     '\n',
@@ -88,9 +94,9 @@ const deviceScenarios = new Set<ScenarioName>([
 type ScenarioOptions = { scenario: ScenarioName; target?: string; timeout?: number; json?: boolean }
 
 /**
- * Plays a scenario: breaks something, follows its incident to the end, asks the oracle about the
- * state and checks how the incident ended. Throws CommandFailed when either is wrong: a full disk
- * of a tenant, for example, must end with a person and not as repaired.
+ * Plays a scenario: causes a fault, follows its incident to the end, lets the oracle check the
+ * state, and checks how the incident ended. Throws CommandFailed if either is wrong. For example, a
+ * full disk of a tenant must end with a person and not as repaired.
  */
 async function playScenario(options: ScenarioOptions): Promise<void> {
   const { scenario } = options
@@ -99,7 +105,7 @@ async function playScenario(options: ScenarioOptions): Promise<void> {
   if (deviceScenarios.has(scenario)) {
     printNote('The nodes of the lab enrol as devices of the mesh. This takes some seconds the first time.')
     const enrolled = await enrolLab(run.url, token, lab)
-    printNote(enrolled === 0 ? 'All were enrolled before.' : `Enrolled ${enrolled} nodes.`)
+    printNote(enrolled === 0 ? 'All nodes are enrolled already.' : `Enrolled ${enrolled} nodes.`)
   }
   if (isMetricFault(scenario)) await watchLab(api, lab)
   if (isClusterFault(scenario)) await connectKubernetes(api, lab, { isQuiet: options.json === true })
@@ -127,7 +133,7 @@ async function playScenario(options: ScenarioOptions): Promise<void> {
   const verdict = await askOracle({ api, lab }, course.oracle, target)
   if (course.isHealed) {
     for (const fault of course.faults) await lab.heal(fault, target)
-    listener.remark(`Healed ${target}: the fault would not end.`)
+    listener.remark(`Healed ${target}, because the fault would not end by itself.`)
   }
   const wrongs = checkEnding(scenario, incident, await listEventsAfter(api, incident.id), begun)
   if (options.json) printJson({ scenario, target, incident, verdict, wrongs })
@@ -136,18 +142,18 @@ async function playScenario(options: ScenarioOptions): Promise<void> {
 }
 
 /**
- * Has Prometheus and Alertmanager watch the lab and Nightshift read them; VictoriaLogs, if
- * installed, collects its logs. Says what is missing.
+ * Starts Prometheus and Alertmanager to watch the lab, and adds them as sources. If VictoriaLogs is
+ * installed, it collects the lab's logs. Reports missing programs.
  */
 async function watchLab(api: ApiClient, lab: LabClient): Promise<void> {
-  printNote('Prometheus and Alertmanager watch the lab; the first time they take some seconds.')
+  printNote('Prometheus and Alertmanager start to watch the lab. The first start takes some seconds.')
   const { prometheusUrl, alertmanagerUrl, logsUrl } = await lab.monitor()
   await api.put('/api/v1/sources/lab', { kind: 'prometheus', url: prometheusUrl })
   await api.put('/api/v1/sources/lab-alerts', { kind: 'alertmanager', url: alertmanagerUrl })
   if (logsUrl) await api.put('/api/v1/sources/lab-logs', { kind: 'victorialogs', url: logsUrl })
   else
     printNote(
-      'No VictoriaLogs runs here, so logs are read on the nodes. To collect them, build it (docs/reference/lab.md) and name it in VICTORIA_LOGS.',
+      'No VictoriaLogs runs here, so logs are read on the nodes. To collect them, build VictoriaLogs (docs/reference/lab.md) and set VICTORIA_LOGS to its path.',
     )
 }
 
@@ -163,7 +169,7 @@ async function playScript(
   )
 }
 
-/** Aborts the work on Ctrl-C, so that it can restore what it changed. */
+/** Aborts `work` on Ctrl-C, so that it can restore what it changed. */
 async function withInterrupt<T>(work: (signal: AbortSignal) => Promise<T>): Promise<T> {
   const interrupted = new AbortController()
   const interrupt = () =>
@@ -195,8 +201,11 @@ async function chooseTarget(
 function formatResult(incident: ApiIncident, verdict: OracleVerdict, wrongs: string[]): string {
   const ending =
     wrongs.length === 0
-      ? paint('green', '✔ It ended as it should.')
-      : [paint('red', '✖ It did not end as it should.'), ...wrongs.map((wrong) => `  ✖ ${inert(wrong)}`)].join('\n')
+      ? paint('green', '✔ The incident ended as it should.')
+      : [
+          paint('red', '✖ The incident did not end as it should.'),
+          ...wrongs.map((wrong) => `  ✖ ${inert(wrong)}`),
+        ].join('\n')
   const lines = [`${inert(incident.id)} is ${describeEnding(incident)}.`, ending, formatVerdict(verdict)]
   return `\n${lines.join('\n').replace(/^/gm, '  ')}`
 }
@@ -220,12 +229,12 @@ export function addLabCommand(program: CliCommand): void {
     .enablePositionalOptions()
     .option(
       '--scenario <name>',
-      'break this, follow the incident to its end, ask the oracle',
+      'break this, follow the incident to its end, check the result',
       parseLabName(scenarioNames),
     )
-    .option('--databases', 'start PostgreSQL and MariaDB with their replicas, and say where they are')
-    .option('--kubernetes', 'start a Kubernetes of two nodes, and say where it is; as root')
-    .option('--practice', 'ten questions with three traps, to learn what to look for; nothing runs')
+    .option('--databases', 'start PostgreSQL and MariaDB with their replicas, and show their addresses')
+    .option('--kubernetes', 'start a Kubernetes of two nodes, and show its address (needs root)')
+    .option('--practice', 'practise approvals: ten questions, three of them traps; nothing runs')
     .option('--target <target>', 'with --scenario: what to break')
     .option('--timeout <seconds>', 'with --scenario: give up after this long', parseSeconds)
     .option('--json', 'with --scenario: one JSON document at the end')
@@ -285,8 +294,8 @@ function addBreakCommand(parent: CliCommand): void {
 function addHealCommand(parent: CliCommand): void {
   parent
     .command('heal')
-    .description('undo all faults and start what is down; or only one fault')
-    .argument('[fault]', 'only this one: see "lab faults"', parseLabName(faultName.options))
+    .description('undo one fault, or all faults; then start what is down')
+    .argument('[fault]', 'only this fault: see "lab faults"', parseLabName(faultName.options))
     .argument('[target]', 'only there')
     .option('--json', 'JSON for programs')
     .addHelpText('after', '\nExample:\n  nightshift lab heal\n  nightshift lab heal disk_pressure_tenant web-osl-1')
@@ -300,7 +309,7 @@ function addHealCommand(parent: CliCommand): void {
 function addStatusCommand(parent: CliCommand): void {
   parent
     .command('status')
-    .description('what is broken now, and which writes really ran')
+    .description('what is broken now, and which writes ran')
     .option('--json', 'JSON for programs')
     .addHelpText('after', '\nExample:\n  nightshift lab status --json')
     .action(async (options: { json?: boolean }) => {

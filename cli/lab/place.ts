@@ -11,13 +11,18 @@ import { type ApiIncident, apiIncident, listAll } from '../read-api.ts'
 import { faultRows } from './endings.ts'
 import { listAlerts, type Waiting, waitingTimes } from './play.ts'
 
-/** What a scenario is played on: its faults, its target, and what they hit before. */
+/**
+ * The stage of a scenario: its faults, its target, and the objects that the faults affected before.
+ */
 type PlayStage = { faults: FaultName[]; target: string; hit: string[] }
 
-/** A convergence is of a whole shard: `node-web-osl-1a` is of `web-osl-1`. */
+/**
+ * Returns the shard of a node, because a convergence affects a complete shard: `node-web-osl-1a` is
+ * part of `web-osl-1`.
+ */
 const shardOf = (id: string): string => /^node-(.+\d)[a-z]$/.exec(id)?.[1] ?? id
 
-/** Nobody here works on an incident that is left to people. */
+/** Whether an agent works on an incident. An incident that was left to people does not count. */
 const isWorkedOn = ({ status, keptReason, owner }: ApiIncident): boolean =>
   !closedStatuses.includes(status) && !(status === 'open' && (keptReason !== null || owner !== null))
 
@@ -27,7 +32,7 @@ const areHosts = ({ faults }: PlayStage): boolean =>
 const isThere = ({ target, hit }: PlayStage, id: string): boolean =>
   [target, ...hit].some((each) => shardOf(each) === shardOf(id))
 
-/** VMs of one host are brought to any other: a scenario of hosts is played on all of them. */
+/** A scenario of hosts uses all hosts, because VMs of one host may move to any other. */
 const isAbout = (stage: PlayStage, { resource }: ApiIncident): boolean =>
   resource !== null &&
   (isThere(stage, resource.id) ||
@@ -37,8 +42,8 @@ const isAbout = (stage: PlayStage, { resource }: ApiIncident): boolean =>
 const dayMs = 24 * 3_600_000
 
 /**
- * The first target without a fault and without an incident of this alert today; null when there is
- * none. An alert has three attempts a day, and two plays on one target would repair each other's
+ * Finds the first target that has no fault, and no incident of this alert today. Null if there is
+ * none. An alert gets three attempts a day, and two plays on one target would repair each other's
  * fault.
  */
 export async function findFreshTarget(
@@ -59,15 +64,15 @@ export async function findFreshTarget(
   return targets.find((target) => !taken.has(target)) ?? null
 }
 
-/** Another sender's alert of that name is another alert, with its own attempts. */
+/** An alert of that name from another sender is a different alert, with separate attempts. */
 async function isOfSender(api: ApiClient, incident: ApiIncident, name: FaultName): Promise<boolean> {
   const sender = name === 'unended_alert' ? withoutEnds : undefined
   return (await listAlerts(api, incident)).some(({ labels }) => labels.monitor === sender)
 }
 
 /**
- * Takes back earlier plays' leftovers at this place, so that they are not measured; without a
- * place, the same fault anywhere. Answers what they hit.
+ * Removes what earlier plays left at this place, so that it is not measured. Without a place,
+ * removes the same fault everywhere. Returns the objects that were affected.
  */
 export async function clearStage(
   lab: LabClient,
@@ -84,16 +89,16 @@ export async function clearStage(
     const healed = await lab.heal(fault, target)
     if (healed > 0) tell(`Healed ${fault} on ${on}, which an earlier run left.`)
   }
-  // The same fault elsewhere does not matter, unless an alert is about neither: one of a server
-  // that several use.
+  // The same fault elsewhere does not matter, unless its alert names neither target. An alert about
+  // a server that several accounts use is such an alert.
   const isOfAccount = ({ on, target }: Fault) =>
     isThere(stage, target) || areHosts(stage) || shardOf(on) !== shardOf(target)
   return left.filter(isOfAccount).flatMap(({ on, hosts }) => [on, ...hosts])
 }
 
 /**
- * Waits until nobody works there and no alert of this type fires there: an earlier scenario's
- * repair would end the next one's fault, and an alert that goes on would not begin again.
+ * Waits until no agent works at this place and no alert of this type fires there. The repair of an
+ * earlier scenario would end the next fault, and an alert that continues would not begin again.
  */
 export async function untilQuiet(api: ApiClient, stage: PlayStage, waiting: Waiting = {}): Promise<void> {
   const { signal, tell, withinMs, everyMs } = waitingTimes(waiting)
@@ -105,10 +110,10 @@ export async function untilQuiet(api: ApiClient, stage: PlayStage, waiting: Wait
     if (now >= begun + withinMs)
       throw new CommandFailed(
         'timeout',
-        `Waited ${formatSpan(withinMs)} for ${what} to end, and broke nothing. Name another place with --target.`,
+        `Waited ${formatSpan(withinMs)} for ${what} to end, and broke nothing. Name another target with --target.`,
       )
     if (now >= told + everyMs) {
-      tell(`Waiting for ${what} to end, so that it is not taken for this scenario.`)
+      tell(`Waiting for ${what} to end, so that it is not mistaken for the alert of this scenario.`)
       told = now
     }
     await delay(300, undefined, { signal })
@@ -124,7 +129,7 @@ async function findDisturbance(api: ApiClient, stage: PlayStage): Promise<string
   for (const incident of there) {
     if (incident.alerts.firing === 0 || !types.includes(incident.type)) continue
     const alerts = await listAlerts(api, incident)
-    // A sender that never tells of an end is not waited for.
+    // Does not wait for a sender that never reports an end.
     if (alerts.some(({ status, labels }) => status === 'firing' && labels.monitor !== withoutEnds))
       return `the alert ${incident.type} about ${incident.resource?.id} (${incident.id})`
   }

@@ -33,11 +33,14 @@ export type PlayWorld = {
   api: ApiClient
   lab: LabClient
   signal?: AbortSignal
-  /** Whether another attempt is asked for where an alert had its day's; else that is an end. */
+  /**
+   * True if the play requests another attempt after those of the day are used up. Otherwise the
+   * play then ends.
+   */
   asksForMore?: boolean
 }
 
-/** Receives what happens in a play, in this order. */
+/** Receives the events of a play, in this order. */
 export type Audience = {
   broken(fault: Fault): void
   found(incident: ApiIncident): void
@@ -49,7 +52,10 @@ export type Audience = {
 
 const claimPatienceMs = 5_000
 
-/** Breaks something, follows its incident to the end, and asks the oracle. Heals nothing. */
+/**
+ * Causes a fault, follows its incident to the end, and lets the oracle check the state. Heals
+ * nothing.
+ */
 export async function play(
   world: PlayWorld,
   fault: FaultName,
@@ -61,7 +67,7 @@ export async function play(
   return { incident, verdict: await askOracle(world, fault, target) }
 }
 
-/** The broken thing, its incident, and the last row's number before. */
+/** The fault, its incident, and the number of the last row before the fault. */
 type BrokenFault = { fault: Fault; incidentId: string; afterSeq: number }
 
 export async function breakAndFind(
@@ -76,13 +82,13 @@ export async function breakAndFind(
   audience.found(incident)
   if (asksForMore && isSpent(incident, fault)) {
     audience.remark(
-      "Earlier plays used up its alert's attempts of today. The scenario asks for one more, as a person may.",
+      'Earlier runs of this scenario used all attempts that an alert gets in a day. The scenario asks for one more, as a person can.',
     )
     await api.post(`/api/v1/incidents/${incident.id}/investigate`)
   } else if (isOnlyCounted(incident, fault)) {
     throw new CommandFailed(
       'unresolved',
-      `${incident.id} about ${fault.on} was escalated after all attempts of today, so its alert is only counted. Break another one with --target, or run: nightshift incidents investigate ${incident.id}`,
+      `${incident.id} about ${fault.on} was escalated after all attempts of today, so Nightshift only counts its alert. Name another target with --target, or run: nightshift incidents investigate ${incident.id}`,
     )
   }
   const earlier = (await listEventsAfter(api, incident.id)).filter(({ at }) => Date.parse(at) < Date.parse(fault.at))
@@ -112,7 +118,10 @@ export async function follow(
   return await readIncident(api, incidentId)
 }
 
-/** Asks the oracle, and once more after 3 s: a repaired replica may still be catching up. */
+/**
+ * Lets the oracle check, and again after 3 s if needed, because a repaired replica may still be
+ * catching up.
+ */
 export async function askOracle({ lab }: PlayWorld, scenario: Scenario, target: string): Promise<OracleVerdict> {
   const verdict = await lab.oracle(scenario, target)
   if (verdict.healthy) return verdict
@@ -120,11 +129,17 @@ export async function askOracle({ lab }: PlayWorld, scenario: Scenario, target: 
   return lab.oracle(scenario, target)
 }
 
-/** A loaded machine takes minutes from fault to alert: prober and rules look when they run. */
+/**
+ * Milliseconds to find the incident. A loaded machine takes minutes from fault to alert, because
+ * prober and rules run at intervals.
+ */
 const findWithinMs = 600_000
-/** After each such time people read what is waited for. */
+/** Milliseconds between messages about the wait. */
 const tellEveryMs = 15_000
-/** After this time an incident whose alert already fired counts as the one of the fault. */
+/**
+ * Milliseconds after which an incident whose alert already fired counts as the incident of the
+ * fault.
+ */
 const newAlertTimeoutMs = 10_000
 
 export type Waiting = {
@@ -148,9 +163,9 @@ const surroundings = z.looseObject({
 })
 
 /**
- * Waits for the incident that this fault's alert opened, reopened or joined. It is recognised by
- * the alert's type, its resource, and an alert that began after the fault. Throws CommandFailed
- * where none comes within `withinMs`; until then `tell` hears what is waited for.
+ * Waits for the incident that this fault's alert opened, reopened or joined. Recognizes it by the
+ * type of the alert, its resource, and an alert that began after the fault. Throws CommandFailed if
+ * none appears within `withinMs`. `tell` gets a description of the wait.
  */
 export async function findIncident(api: ApiClient, fault: Fault, waiting: Waiting = {}): Promise<ApiIncident> {
   const { signal, tell, withinMs, everyMs } = waitingTimes(waiting)
@@ -160,9 +175,11 @@ export async function findIncident(api: ApiClient, fault: Fault, waiting: Waitin
   const waitedFor = `an incident by an alert ${type} about ${fault.on} that began after the fault`
   for (let told = begun; ; ) {
     const about = (await listIncidentsOfType(api, type)).filter((incident) => isAbout(incident, fault))
-    // The oldest first: when one rack opens several incidents, the others follow it.
+    // Checks the oldest first, because if one rack opens several incidents, the others follow the
+    // first.
     for (const incident of about.reverse()) {
-      // Once more: it was listed before its alert was seen, and may have been closed then.
+      // Reads the incident again, because it was listed before its alert was seen, and may have
+      // closed since.
       if (await hasNewAlert(api, incident, fault)) return await readIncident(api, incident.id)
     }
     const joined = Date.now() > begun + newAlertTimeoutMs ? await findFiringIncident(api, about) : null
@@ -171,7 +188,7 @@ export async function findIncident(api: ApiClient, fault: Fault, waiting: Waitin
     if (now >= begun + withinMs)
       throw new CommandFailed(
         'timeout',
-        `After ${withinMs / 1000} s there is not ${waitedFor}. The lab's log (${getLogFile('lab')}) shows whether its alert was refused. "nightshift lab status" shows whether another repair took the fault away.`,
+        `After ${withinMs / 1000} s there is still no sign of ${waitedFor}. The lab's log (${getLogFile('lab')}) shows whether its alert was refused. "nightshift lab status" shows whether another repair removed the fault.`,
       )
     if (now >= told + everyMs) {
       tell(`Waiting for ${waitedFor}, for ${formatSpan(now - begun)} by now.`)
@@ -181,7 +198,10 @@ export async function findIncident(api: ApiClient, fault: Fault, waiting: Waitin
   }
 }
 
-/** An open incident whose alert already fires: a fault that repeats the alert opens no new one. */
+/**
+ * Finds an open incident whose alert already fires, because a fault that repeats the alert opens no
+ * new one.
+ */
 async function findFiringIncident(api: ApiClient, about: readonly ApiIncident[]): Promise<ApiIncident | null> {
   for (const incident of about.filter(({ status }) => !closedStatuses.includes(status))) {
     if ((await listAlerts(api, incident)).some(({ status }) => status === 'firing')) return incident
@@ -195,11 +215,11 @@ function listIncidentsOfType(api: ApiClient, type: string): Promise<ApiIncident[
 
 function isAbout({ resource, title }: ApiIncident, fault: Fault): boolean {
   const { on, target, hosts } = fault
-  // Whole names, so that node-11 does not match node-1.
+  // Compares complete names, so that node-11 does not match node-1.
   const words = title.split(/[^\w.-]+/).map((word) => word.replace(/[.-]+$/, ''))
   if (isClusterFault(fault.fault)) {
-    // A new job or claim is not in the registry yet: its alert is about the namespace, and its
-    // title names it.
+    // Uses the title, because a new job or claim is not in the registry yet, so that the alert is
+    // about the namespace, and only the title contains the name.
     const isNamed = words.includes(listAlerted(fault.fault).at(-1) ?? on)
     return isNamed || (resource !== null && isAboutClusterFault(resource.id, fault.fault))
   }
@@ -217,14 +237,17 @@ async function hasNewAlert(api: ApiClient, incident: ApiIncident, { at }: Fault)
   return alerts.some(({ startsAt }) => Date.parse(startsAt) >= Date.parse(at))
 }
 
-/** Whether its alert came back without attempts left today: handed over, or only counted. */
+/**
+ * Whether the alert came again when no attempts were left for today, so that it was handed over, or
+ * only counted.
+ */
 const isSpent = (incident: ApiIncident, fault: Fault): boolean =>
   isOnlyCounted(incident, fault) || (incident.status === 'escalated' && incident.category === 'does_not_last')
 
 const isOnlyCounted = ({ closedAt }: ApiIncident, { at }: Fault): boolean =>
   closedAt !== null && Date.parse(closedAt) < Date.parse(at)
 
-/** An audience that prints a play to the terminal, and at an approval how to decide it. */
+/** Prints a play to the terminal and, for an approval, the ways to decide it. */
 export function createAudience(api: ApiClient, run: LocalRun): Audience {
   return {
     broken: ({ fault, on }) =>
@@ -236,7 +259,9 @@ export function createAudience(api: ApiClient, run: LocalRun): Audience {
         `           Incident ${inert(incident.id)}, ${paintState(incident.severity)}\n           ${inert(incident.title)}\n`,
       ),
     unclaimed: () =>
-      printRemark('Not started yet. The alert wakes the queue at once. If that was lost, the queue ticks within 60 s.'),
+      printRemark(
+        'Not started yet. The alert wakes the queue at once. If that signal was lost, the queue checks within 60 s.',
+      ),
     remark: printRemark,
     async event(event, sinceIso) {
       const row = formatLiveRow(event, sinceIso)
@@ -247,7 +272,7 @@ export function createAudience(api: ApiClient, run: LocalRun): Audience {
       print(`\n${drawRule()}\n${formatApproval(approval)}\n${drawRule()}\n`)
       print(formatWaysToDecide(approval, run, await findTemporalProgram(run)))
       print(
-        `\n${paint('bold', `Awaiting approval until ${formatMoment(approval.expiresAt)}.`)} Meanwhile it holds no resource.\n`,
+        `\n${paint('bold', `Awaiting approval until ${formatMoment(approval.expiresAt)}.`)} Meanwhile the run holds no resource.\n`,
       )
     },
   }
@@ -262,7 +287,7 @@ export function printRemark(text: string): void {
   print(`  ${wrap(text, getTerminalWidth() - 2, '  ')}`)
 }
 
-/** The four ways to decide this approval, each ready to use. */
+/** Formats the four ways to decide this approval, each as a complete command or address. */
 function formatWaysToDecide(approval: ApiApproval, run: LocalRun, program: string): string {
   const id = approval.id
   const token = `$(${commandLine(`approvals token ${id} approve`)} 2>/dev/null)`

@@ -4,34 +4,32 @@ import { formatApproval } from '../approvals/card.ts'
 import { getTerminalWidth, paint, print, printError, printJson, printNote, wrap } from '../ui/terminal.ts'
 
 /**
- * Shows ten questions as the agent asks them, reads the answers, and says at the end which were
- * traps and why. Needs nothing running. Answers come from the terminal, or a line each from stdin.
+ * Shows ten requests as the agent would send them, reads the answers, and finally explains which
+ * were traps. Needs nothing that runs. Answers come from the terminal, or line by line from stdin.
  */
 export async function practise({ json = false }: { json?: boolean }): Promise<void> {
   const cards = practiceCards(new Date())
-  printNote(
-    `${cards.length} questions. Some are traps: the card of each trap says what speaks against it. Nothing runs.`,
-  )
+  printNote(`${cards.length} questions. Some are traps: the card of each trap shows a reason to deny it. Nothing runs.`)
   const answers = await readAnswers(cards)
   const score = scorePractice(cards, answers)
   if (json) return printJson(score)
-  print(`\n${paint('bold', 'What it came to')}`)
+  print(`\n${paint('bold', 'Your result')}`)
   for (const { asked, decision, trap, isRight } of score.cards) {
     print(
       `  ${isRight ? paint('green', '✔') : paint('red', '✖')} ${decision === 'deny' ? 'denied' : 'approved'}: ${asked}`,
     )
     if (trap) print(`      ${wrap(`Trap: ${trap}`, getTerminalWidth() - 8, '      ')}`)
-    else if (!isRight) print('      Nothing on its card speaks against it.')
+    else if (!isRight) print('      Nothing on the card of this question is a reason to deny it.')
   }
   print(
-    `\n  ${score.caught} of ${score.traps} traps caught, ${score.approved} of ${score.sound} sound ones approved, ${score.medianSeconds.toFixed(0)} s a card.`,
+    `\n  ${score.caught} of ${score.traps} traps denied, ${score.approved} of ${score.sound} safe questions approved, ${score.medianSeconds.toFixed(0)} s per card.`,
   )
-  if (answers.length < cards.length) printNote(`You left ${cards.length - answers.length} unanswered.`)
+  if (answers.length < cards.length) printNote(`You left ${cards.length - answers.length} questions unanswered.`)
 }
 
 async function readAnswers(cards: readonly PracticeCard[]): Promise<PracticeAnswer[]> {
   const lines = createInterface({ input: process.stdin })
-  // Readline catches Ctrl-C: it ends the practice as it ends any command.
+  // Passes on Ctrl-C, which Readline catches, so that it ends the practice.
   lines.once('SIGINT', () => process.kill(process.pid, 'SIGINT'))
   const answers: PracticeAnswer[] = []
   let shownMs = show(cards, 0)
@@ -60,7 +58,7 @@ const decisions: Record<string, PracticeAnswer['decision']> = {
 
 function show(cards: readonly PracticeCard[], at: number): number {
   const card = cards[at] as PracticeCard
-  // The question is what was asked for, also with --quiet; stdout is for the score.
+  // Prints the question to stderr even with --quiet, because stdout is for the score.
   printError(
     `\n${paint('bold', `Question ${at + 1} of ${cards.length}`)}\n\n${formatApproval(card.approval)}\n\nApprove, deny or quit?`,
   )

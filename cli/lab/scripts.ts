@@ -10,22 +10,26 @@ import { type ApiIncident, readIncident } from '../read-api.ts'
 import type { ScenarioName } from './endings.ts'
 import { type Audience, breakAndFind, follow, type PlayWorld } from './play.ts'
 
-/** How to play a scenario: what is broken, and what a person does meanwhile. */
+/** The script of a scenario: the fault, and what a person does during the play. */
 export type ScenarioScript = {
-  /** The faults of this scenario. They are healed first, in case an earlier play left them. */
+  /**
+   * The faults of this scenario. The faults are healed before, in case an earlier play left them.
+   */
   faults: FaultName[]
-  /** What the oracle checks at the end. */
+  /** The scenario that the oracle checks at the end. */
   oracle: Scenario
   /**
-   * Settings, in seconds, that are shortened for the play; at a real site they are minutes or
-   * hours.
+   * Settings in seconds that are shortened for the play. At a real site they are minutes or hours.
    */
   times?: Record<string, number>
-  /** Targets to take in turn, so that the alert of an earlier play is not waited for. */
+  /**
+   * Targets that are used in turn, so that a play need not wait until the alert of an earlier one
+   * ends.
+   */
   targets?: string[]
-  /** Whether what is played needs the attempts of a day for itself. */
+  /** True if the play needs all attempts of a day. */
   countsAttempts?: true
-  /** Whether the scenario heals the fault at its end, because it would go on. */
+  /** True if the scenario heals the fault at its end, because it would otherwise continue. */
   isHealed?: true
   /** The time limit of a scenario that needs no person. */
   limitSeconds?: number
@@ -83,7 +87,8 @@ function createScript(fault: FaultName, isOver?: (incident: ApiIncident) => bool
   return {
     faults: [fault],
     oracle: fault,
-    // A rule looks back over some seconds, so the alert of an earlier play may still fire.
+    // Uses several targets: a rule looks back over some seconds, so the alert of an earlier play
+    // may still fire.
     ...(isMetricFault(fault) && { targets: nodes }),
     play: async (world, target, audience) =>
       await follow(world, await breakAndFind(world, fault, target, audience), audience, isOver),
@@ -93,8 +98,8 @@ function createScript(fault: FaultName, isOver?: (incident: ApiIncident) => bool
 const tenMinutesMs = 600_000
 
 /**
- * The agent hands a notice without a fault to a person. Once marked as expected, the next one
- * closes without a run.
+ * Plays a notice that is not a fault. The agent hands it to a person. After the person marked it as
+ * expected, the next one closes without a run.
  */
 async function playBackupNotice(world: PlayWorld, target: string, audience: Audience): Promise<ApiIncident> {
   const { api } = world
@@ -111,15 +116,15 @@ async function playBackupNotice(world: PlayWorld, target: string, audience: Audi
   return await follow(
     world,
     { ...broken, afterSeq: marked.events },
-    // Nothing is to be started: the next backup is waited for.
+    // Waits for the next backup without starting anything.
     { ...audience, unclaimed: () => undefined },
     ({ outcome, reopened }) => outcome !== 'expected' || reopened > marked.reopened,
   )
 }
 
 /**
- * An alert that only a person can fix, then the same alert with a repairable fault: it must be
- * investigated again.
+ * Plays an alert that only a person can fix, and then the same alert with a fault that can be
+ * repaired, which must be investigated again.
  */
 async function playAfterEscalated(world: PlayWorld, target: string, audience: Audience): Promise<ApiIncident> {
   const { api, lab, signal } = world
@@ -132,7 +137,7 @@ async function playAfterEscalated(world: PlayWorld, target: string, audience: Au
   if (broken.incidentId !== first.id) {
     throw new CommandFailed(
       'unresolved',
-      `${broken.incidentId} is new: the alert of ${first.id} should have opened it again.`,
+      `${broken.incidentId} is a new incident: the alert should have reopened ${first.id}.`,
     )
   }
   return await follow(world, broken, audience)
@@ -142,7 +147,7 @@ const effectiveValues = z.looseObject({ items: z.array(z.looseObject({ name: z.s
 
 /**
  * Runs `work` with other settings for one incident type, and restores the old values afterwards,
- * also when the work fails. `remark` gets a sentence about both.
+ * even if `work` fails. `remark` gets a sentence about both.
  */
 export async function withShortTimes<T>(
   api: ApiClient,
@@ -160,7 +165,7 @@ export async function withShortTimes<T>(
     return await work()
   } finally {
     await writeValues(api, type, before, 'the scenario of the lab is over')
-    remark(`As before: ${describeValues(type, before)}.`)
+    remark(`Settings as before: ${describeValues(type, before)}.`)
   }
 }
 

@@ -1,4 +1,3 @@
-import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { version } from '../../domain/version.ts'
 import { enrolToConnect, moveConnection, type Places, readConnection } from '../../mesh/agent/enrolment.ts'
@@ -20,25 +19,28 @@ type Flags = {
 }
 
 /**
- * `nightshift agent`: the agent that calls out, from its enrolment on. `nightshift mesh agent`
- * listens.
+ * `nightshift agent`: runs the agent that connects to the API, from its enrolment. `nightshift mesh
+ * agent` runs one that listens.
  */
 export function addAgentOutCommand(program: CliCommand): void {
   program
     .command('agent')
-    .description('be the agent of this host: connect out to the control plane and open no port here')
-    .option('--connect <url>', 'where the control plane is; at the first start, or when it has moved')
+    .description('run the agent of this host: it connects out to the control plane and opens no port')
+    .option(
+      '--connect <url>',
+      'address of the control plane; needed at the first start, or when the address has changed',
+    )
     .option('--token <token>', 'the token that "mesh enroll" printed; it works once, for 15 minutes')
-    .option('--ca-sha256 <digest>', 'believe the authority with this digest, and no other; printed with the token')
+    .option('--ca-sha256 <digest>', 'trust only the certificate authority with this digest; printed with the token')
     .option(
       '--insecure-http',
       'allow plain http to another machine; anybody on the network path can read it and pose as the control plane',
     )
-    .option('--state <dir>', 'keys, journal, nonces and the name of this host', '/var/lib/nightshift-agent')
-    .option('--only-enrol', 'join, then end; a service runs the agent')
+    .option('--state <dir>', 'folder for keys, journal, nonces and the name of this host', '/var/lib/nightshift-agent')
+    .option('--only-enrol', 'enrol, then exit; a service runs the agent afterwards')
     .option('--docker-host <address>', 'where the container engine listens (default: unix:///var/run/docker.sock)')
     .option('--user-services', "repair services of the agent's own user (systemctl --user) instead of the system's")
-    .option('--accept-lost-journal', 'allow writes after the journal was lost: a person has checked what was done')
+    .option('--accept-lost-journal', 'allow writes after the journal was lost, once a person has checked what was done')
     .addHelpText(
       'after',
       '\nExample:\n  nightshift agent --connect https://nightshift.example.com --token nst_…\n  nightshift agent',
@@ -47,7 +49,7 @@ export function addAgentOutCommand(program: CliCommand): void {
       const { connect: api, token, state } = flags
       const places: Places = { state }
       if (token && !api)
-        throw new CommandFailed('usage', '--token joins a control plane. Name that with --connect too.')
+        throw new CommandFailed('usage', '--token needs the address of the control plane too: --connect.')
       if (token && api) await enrolHere(places, { ...flags, connect: api, token })
       else if (api) await withEnrolmentErrors(async () => moveConnection(places, api, flags.insecureHttp ?? false))
       if (flags.onlyEnrol) return
@@ -66,12 +68,11 @@ export function addAgentOutCommand(program: CliCommand): void {
     })
 }
 
-/** Joins with the one-time token, and says how reads will be confined here. */
+/** Enrols with the one-time token, and prints how reads will be confined here. */
 async function enrolHere(
   places: Places,
   { connect: api, token, caSha256, insecureHttp }: Flags & { connect: string; token: string },
 ) {
-  mkdirSync(places.state, { recursive: true, mode: 0o700 })
   const { device, manifest } = await withEnrolmentErrors(() =>
     enrolToConnect(places, { api, token, caSha256: caSha256 ?? null, isPlainAllowed: insecureHttp ?? false }),
   )

@@ -31,9 +31,7 @@ type AgentFlags = {
 export function addAgentCommand(parent: CliCommand): void {
   const agent = parent
     .command('agent')
-    .description(
-      'run the agent of this device where it listens for the control plane; "nightshift agent" calls out instead',
-    )
+    .description('run an agent that listens for the control plane; "nightshift agent" connects out instead')
     .option(
       '--manifest <file>',
       'what this device may do, signed by the control plane; read again on SIGHUP (default: manifest.json in the state directory)',
@@ -46,10 +44,10 @@ export function addAgentCommand(parent: CliCommand): void {
     .option('--state <dir>', stateHelp, stateDefault)
     .option('--root-key <file>', 'the public key that signs manifests (default: root-key in the state directory)')
     .option('--tls-cert <file>', 'certificate, as PEM')
-    .option('--tls-key <file>', 'its key, as PEM')
+    .option('--tls-key <file>', 'key of the certificate, as PEM')
     .option('--docker-host <address>', 'where the container engine listens (default: unix:///var/run/docker.sock)')
     .option('--user-services', "repair services of the agent's own user (systemctl --user) instead of the system's")
-    .option('--accept-lost-journal', 'allow writes after the journal was lost: a person has checked what was done')
+    .option('--accept-lost-journal', 'allow writes after the journal was lost, once a person has checked what was done')
     .addHelpText(
       'after',
       '\nExample:\n  nightshift mesh agent --manifest /etc/nightshift/manifest.json --listen 127.0.0.1:7474',
@@ -75,7 +73,10 @@ export function addAgentCommand(parent: CliCommand): void {
   addReadyCommand(agent)
 }
 
-/** The agent keeps no environment, so where the manager of its user listens is among the words. */
+/**
+ * Returns the service manager command of this user with its address, because the agent keeps no
+ * environment variables.
+ */
 export function userSystemctl(): string[] {
   const directory = process.env.XDG_RUNTIME_DIR ?? `/run/user/${process.getuid?.()}`
   return ['/usr/bin/env', `XDG_RUNTIME_DIR=${directory}`, '/usr/bin/systemctl', '--user']
@@ -84,8 +85,8 @@ export function userSystemctl(): string[] {
 const main = fileURLToPath(new URL('../../mesh/agent/main.ts', import.meta.url))
 
 /**
- * An agent is idle most of the time, so these save memory: few threads, a small heap, the
- * interpreter alone.
+ * Flags that save memory, because an agent is idle most of the time: few threads, a small heap, no
+ * compiler.
  */
 const flags = [
   '--disable-warning=ExperimentalWarning',
@@ -97,7 +98,9 @@ const flags = [
   '--optimize-for-size',
 ]
 
-/** Replaces this process with the agent: it keeps the pid, and no memory of the command line. */
+/**
+ * Replaces this process with the agent: the pid stays, and the memory of the command line is freed.
+ */
 export function replaceProcess(options: AgentOptions): void {
   if (!process.execve) throw new CommandFailed('error', 'This Node cannot replace a process (process.execve).')
   mkdirSync(options.state, { recursive: true, mode: 0o700 })
@@ -116,8 +119,8 @@ export function replaceProcess(options: AgentOptions): void {
  */
 function addEnrolmentCommands(agent: CliCommand): void {
   withPlaces(agent.command('enroll'))
-    .description('join: pin the root key and fetch the first manifest, with the token that "mesh enroll" printed')
-    .requiredOption('--api <url>', 'where the control plane is')
+    .description('enrol: pin the root key and fetch the first manifest, with the token that "mesh enroll" printed')
+    .requiredOption('--api <url>', 'address of the control plane')
     .requiredOption('--token <token>', 'valid once, for 15 minutes')
     .addHelpText(
       'after',
@@ -126,7 +129,6 @@ function addEnrolmentCommands(agent: CliCommand): void {
     .action(async (_: unknown, command: CliCommand) => {
       const { api, token } = command.opts<{ api: string; token: string }>()
       const places = placesOf(command)
-      mkdirSync(places.state, { recursive: true, mode: 0o700 })
       const { device, manifest } = await withEnrolmentErrors(() => enrol(places, api, token))
       printNote(`${inert(device)} is enrolled with manifest ${inert(manifest)}. Next: nightshift mesh agent`)
       await sayConfinement()
@@ -143,12 +145,12 @@ function addEnrolmentCommands(agent: CliCommand): void {
       const agentPid = holderOf(places.state)
       if (agentPid !== null) process.kill(agentPid, 'SIGHUP')
       printNote(
-        `Manifest ${inert(id)} is here${agentPid === null ? '; no agent runs' : ', and the agent was notified'}.`,
+        `Manifest ${inert(id)} is fetched${agentPid === null ? '; no agent runs' : ', and the agent was notified'}.`,
       )
     })
 }
 
-/** Adds `ready`: for a health check, and for who installs a host. */
+/** Adds `ready`, for a health check, and for a script that installs an agent. */
 function addReadyCommand(agent: CliCommand): void {
   withPlaces(agent.command('ready'))
     .description('exit with 0 if the agent of this host works, whether it calls out or listens (MESH_LISTEN)')
@@ -162,10 +164,10 @@ function addReadyCommand(agent: CliCommand): void {
     })
 }
 
-const stateHelp = 'journal, nonces and the name of this device'
+const stateHelp = 'folder for journal, nonces and the name of this device'
 const stateDefault = '/var/lib/nightshift-agent'
 
-/** Where an agent keeps what it is: the same flags behind `agent` and behind its sub-commands. */
+/** Adds the flags for an agent's files to `agent` and all its sub-commands. */
 function withPlaces(command: CliCommand): CliCommand {
   return command
     .option('--manifest <file>', 'where the manifest is kept (default: manifest.json in the state directory)')
@@ -173,7 +175,7 @@ function withPlaces(command: CliCommand): CliCommand {
     .option('--root-key <file>', 'where the root key is kept (default: root-key in the state directory)')
 }
 
-/** Reads an agent's places. A flag behind the sub-command goes before one behind `agent`. */
+/** Reads an agent's paths. A flag after the sub-command overrides one after `agent`. */
 function placesOf(command: CliCommand): Places {
   const own = command.opts<Places>()
   const parent = command.parent
@@ -183,7 +185,7 @@ function placesOf(command: CliCommand): Places {
   return { ...own, ...Object.fromEntries(given) }
 }
 
-/** Says how reads will be confined for the user who runs this, before a first one is asked for. */
+/** Prints how reads of the current user will be confined, before the first read. */
 export async function sayConfinement(): Promise<void> {
   const found = await findConfinement()
   found.close()
@@ -198,6 +200,7 @@ const outcomeByReason = {
   unbelievable: 'error',
   'not enrolled': 'notFound',
   'bad address': 'usage',
+  'not ours': 'error',
 } as const
 
 export async function withEnrolmentErrors<T>(work: () => Promise<T>): Promise<T> {

@@ -19,12 +19,12 @@ export function addAuditCommand(parent: CliCommand): void {
     .command('verify')
     .description("compare the devices' whole journals, all calls and the incidents' rows")
     .argument('[device]', 'only this device')
-    .option('--journal <dir>', 'state directory of that device, or a copy of it; also verifies what its entries say')
+    .option('--journal <dir>', 'state directory of that device, or a copy; also verifies the content of the entries')
     .connected(
       '\nExample:\n  nightshift mesh audit verify\n  nightshift mesh audit verify node-osl-1 --journal /var/lib/nightshift-agent',
     )
     .calls(async (api, device: string | undefined, options: ConnectionOptions & { journal?: string }) => {
-      if (options.journal && !device) throw new CommandFailed('usage', '--journal needs the device: name it.')
+      if (options.journal && !device) throw new CommandFailed('usage', '--journal needs the name of a device.')
       const reports: DeviceAudit[] = []
       const progress = createProgress()
       try {
@@ -53,7 +53,9 @@ async function listEnrolledDevices(api: ApiClient): Promise<string[]> {
   return devices.filter(({ enrolledAt, revokedAt }) => enrolledAt && !revokedAt).map(({ id }) => id)
 }
 
-/** The entries of a copy, hashed here. Null, with a problem, when its chain does not hold. */
+/**
+ * Reads the entries of a copy and hashes them here. Null, with a problem, if its chain is broken.
+ */
 function readJournalCopy(state: string): { entries: JournalEntry[] | null; problem: string | null } {
   const directory = existsSync(join(state, 'journal')) ? join(state, 'journal') : state
   if (segmentsOf(directory).length === 0) return { entries: null, problem: `there is no journal in ${state}` }
@@ -66,7 +68,7 @@ function readJournalCopy(state: string): { entries: JournalEntry[] | null; probl
 
 const quietMs = 1_000
 
-/** Shows progress in one line of the terminal after a second, and clears it at the end. */
+/** Shows progress in one line of the terminal after a second, and removes it at the end. */
 function createProgress(): { show(so: string): void; end(): void } {
   const began = Date.now()
   let shown = false
@@ -85,7 +87,7 @@ function createProgress(): { show(so: string): void; end(): void } {
 function printReport({ device, calls, journal, older, problems }: DeviceAudit): void {
   const kept = journal ? journal.entries - journal.first + 1 : 0
   const entries = journal ? `${kept} ${kept === 1 ? 'entry' : 'entries'}` : 'no journal'
-  const before = older > 0 ? `; ${older} are older than it` : ''
+  const before = older > 0 ? `; ${older} are older than the journal` : ''
   if (problems.length === 0) {
     print(
       `${paint('green', '✔')} ${inert(device)}: ${calls.length} calls agree with its journal (${entries}${before}) and the incidents`,

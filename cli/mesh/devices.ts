@@ -15,7 +15,7 @@ import { listAll } from '../read-api.ts'
 import { formatMoment, formatTable } from '../ui/table.ts'
 import { collectValues, inert, parseOneOf, parseWholeNumber, print, printJson, printNote } from '../ui/terminal.ts'
 
-// Loose, so that fields of a newer API still reach --json.
+// Accepts further fields, so that fields of a newer API still appear in --json.
 export const apiDevice = listedDevice.loose()
 type ApiDevice = z.infer<typeof apiDevice>
 
@@ -61,11 +61,14 @@ function describeState(device: ApiDevice): string {
   if (url === null && !connection?.isConnected) return describeConnection(device)
   if (healthProblem) return `no answer: ${healthProblem}`
   if (!health) return 'not checked yet'
-  if (health.status !== 'ready') return `refuses: ${health.reason ?? 'it does not say why'}`
-  return findSandboxLack(health) === null ? 'ready' : 'ready, but each look asks a person'
+  if (health.status !== 'ready') return `refuses: ${health.reason ?? 'the agent gives no reason'}`
+  return findSandboxLack(health) === null ? 'ready' : 'ready, but each read needs approval'
 }
 
-/** Whether an agent that calls out is connected, since when, from where, to what. */
+/**
+ * Describes the connection of an agent that connects to the API: whether, since when, from where,
+ * and to which process.
+ */
 function describeConnection({ connection }: ApiDevice): string {
   if (!connection) return 'calls out, has not connected yet'
   const { isConnected, since, address, process, agentVersion } = connection
@@ -96,24 +99,24 @@ type EnrollOptions = ConnectionOptions & {
   reason?: string
 }
 
-/** The options of `mesh enroll`: what a device may be asked, and what it is reached by. */
+/** Adds the options of `mesh enroll`: the calls that a device allows, and its address. */
 const declareEnroll = (parent: CliCommand): CliCommand =>
   parent
     .command('enroll')
-    .description('add or change a device; prints the command that enrols it, valid once, for 15 minutes')
-    .argument('<name>', 'of the node, host or VM; another with --for')
+    .description('add or change a device; prints the command that enrols it, which works once, within 15 minutes')
+    .argument('<name>', 'name of the node, host or VM; --for names another resource')
     .option(
       '--address <url>',
       'the agent listens at this address: https, or http on a private network; without it the agent calls out',
     )
-    .option('--calls-out', 'have the agent of a device call out from now on instead of listening')
+    .option('--calls-out', 'let the agent of a device connect out from now on instead of listening')
     .option(
       '--address-variable <name>',
       'an environment variable of the API that overrides the address: <NAME>_DEVICE_MESH_URL',
     )
     .option('--mode <mode>', `one of ${meshMode.options.join(', ')}`, parseOneOf(meshMode.options))
     .option('--root <path>', 'directory with readable files; with :rw also writable; repeatable', collectRoot, [])
-    .option('--for <resource>', 'the resource that it acts for, as host:host-osl-1', parseResource)
+    .option('--for <resource>', 'the resource that the device represents, such as host:host-osl-1', parseResource)
     .option('--tool <name>', 'allow only this tool; repeatable', collectValues, [])
     .option('--capability <name>', 'list only this capability in the manifest; repeatable', collectValues, [])
     .option('--program <name>', 'let only this reading program run without approval; repeatable', collectValues, [])
@@ -126,15 +129,15 @@ const declareEnroll = (parent: CliCommand): CliCommand =>
     .option('--no-root-reads', 'let root run no command without approval')
     .option(
       '--service <unit>',
-      'print the lines of sudoers that let the agent restart, start and stop this service; repeatable',
+      'print the sudoers lines that let the agent restart, start and stop this service; repeatable',
       collectUnit,
       [],
     )
-    .option('--agent-user <name>', 'the user that the agent runs as, for those lines', 'nightshift-agent')
+    .option('--agent-user <name>', 'the user that the agent runs as, for the sudoers lines', 'nightshift-agent')
     .option('--git-host <host>', 'host that may be cloned from and pushed to; repeatable', collectValues, [])
     .option(
       '--check <path=command>',
-      'checks a copy before the file at this path is written; {path} is the copy',
+      'this command checks a copy before the file at this path is written; {path} is the copy',
       collectCheck,
       [],
     )
@@ -143,9 +146,9 @@ const declareEnroll = (parent: CliCommand): CliCommand =>
       `reach guests without an agent by: ${guests.options.join(', ')}`,
       parseOneOf(guests.options),
     )
-    .option('--timeout-seconds <n>', 'how long one call may take (60)', parseWholeNumber)
-    .option('--days <n>', 'how long a manifest is valid (90)', parseWholeNumber)
-    .option('--reason <text>', 'why, for the audit')
+    .option('--timeout-seconds <n>', 'how long one call may take (default 60)', parseWholeNumber)
+    .option('--days <n>', 'how long a manifest is valid (default 90)', parseWholeNumber)
+    .option('--reason <text>', 'reason, recorded in the audit log')
 
 export function addEnrollCommand(parent: CliCommand): void {
   declareEnroll(parent)
@@ -164,12 +167,12 @@ export function addEnrollCommand(parent: CliCommand): void {
       if (options.json) return printJson({ device: name, ...minted, command, sudoers })
       print(command)
       printNote(
-        `Run it on ${inert(name)} before ${formatMoment(minted.expiresAt)}. It works once and is not shown again.`,
+        `Run it on ${inert(name)} before ${formatMoment(minted.expiresAt)}. The command works once and is not shown again.`,
       )
       printNote(inert(describeWay(name, settings.url, minted.url ?? target.url)))
       if (sudoers.length === 0) return
       printNote(
-        'For repairs of services, put these lines into /etc/sudoers.d/nightshift there, and check it with "visudo -c":',
+        'For repairs of services, put these lines into /etc/sudoers.d/nightshift on the device, and check the file with "visudo -c":',
       )
       print(sudoers.join('\n'))
     })
@@ -182,7 +185,7 @@ const mintedToken = z.looseObject({
   caSha256: z.string().nullish(),
 })
 
-/** Builds the line that is pasted on the host: to call out, or to be called. */
+/** Builds the command to run on the host, for an agent that connects to the API or that listens. */
 function buildCommand(
   { token, url, caSha256 }: z.infer<typeof mintedToken>,
   address: string | null,
@@ -193,10 +196,10 @@ function buildCommand(
   return `nightshift agent --connect ${api} --token ${token}${caSha256 ? ` --ca-sha256 ${caSha256}` : ''}`
 }
 
-/** Says which of the two ways it is, and why. */
+/** Explains whether the agent connects or listens, and why. */
 function describeWay(name: string, address: string | null, api: string): string {
   if (address !== null)
-    return `${name} listens at ${address}, because an address is set. The API calls it there, so open that port to the API. To open no port: --calls-out.`
+    return `${name} listens at ${address}, because an address is set. The API connects to this address, so open the port to the API. To open no port: --calls-out.`
   const { protocol, hostname } = new URL(api)
   const way = `${name} calls out, because no address is set. Its agent keeps one connection to ${api} and opens no port.`
   if (isThisMachine(hostname))
@@ -221,7 +224,10 @@ async function findDevice(api: ApiClient, path: string): Promise<ApiDevice | nul
   })
 }
 
-/** The settings of the device with these options. Options that are not given keep their values. */
+/**
+ * Builds the settings of the device from these options. Options that are not given keep their
+ * values.
+ */
 function buildSettings(
   name: string,
   before: ApiDevice | null,
@@ -249,7 +255,7 @@ function buildSettings(
       capabilities: orOld(options.capability, terms?.capabilities),
       roots: orOld(options.root, terms?.roots),
       auto_approve: orOld(options.program, terms?.auto_approve),
-      // Left out when empty, because an older API does not accept it.
+      // Leaves the field out if it is empty, because an older API does not accept it.
       root_reads: rootReads.length > 0 ? rootReads : undefined,
       git_hosts: orOld(options.gitHost, terms?.git_hosts),
       checks: orOld(options.check, terms?.checks),
@@ -260,16 +266,17 @@ function buildSettings(
 
 function collectRoot(text: string, before: Root[]): Root[] {
   const [, path, way] = /^(\/.*?)(?::(rw|ro))?$/.exec(text) ?? []
-  if (!path) throw new InvalidArgumentError('It takes an absolute path, with :rw if the agent may write there.')
+  if (!path) throw new InvalidArgumentError('Write an absolute path, with :rw if the agent may write there.')
   return [...before, { path, writable: way === 'rw' }]
 }
 
 /**
- * Collects `/etc/nginx/nginx.conf=nginx -t -c {path}`: words between spaces, run without a shell.
+ * Collects `/etc/nginx/nginx.conf=nginx -t -c {path}`. The words are separated by spaces, and run
+ * without a shell.
  */
 function collectCheck(text: string, before: EnrollOptions['check']): EnrollOptions['check'] {
   const [, path, command] = /^(\/[^=]*)=(.+)$/.exec(text) ?? []
-  if (!path || !command) throw new InvalidArgumentError('It takes <path>=<command>.')
+  if (!path || !command) throw new InvalidArgumentError('Write <path>=<command>.')
   return [...before, { path, argv: command.split(/ +/).filter(Boolean) }]
 }
 
@@ -283,12 +290,12 @@ function collectRootRead(text: string, before: string[][]): string[][] {
     const parsed = deviceTerms.shape.root_reads.unwrap().safeParse([words])
     if (parsed.success) return [...before, ...parsed.data]
   } catch {}
-  throw new InvalidArgumentError('It takes a program with its words, or a JSON list of them.')
+  throw new InvalidArgumentError('Write a program with its arguments, or a JSON list of them.')
 }
 
 function parseResource(text: string): { kind: string; id: string } {
   const [kind, id] = text.split(':')
   const parsed = executable.safeParse({ kind, id })
-  if (!parsed.success) throw new InvalidArgumentError('It takes node:<id>, host:<id> or vm:<id>.')
+  if (!parsed.success) throw new InvalidArgumentError('Write node:<id>, host:<id> or vm:<id>.')
   return parsed.data
 }

@@ -3,15 +3,15 @@ import { type AuditedCall, auditedCall } from '../../domain/device.ts'
 import { clockSkewSeconds, type JournalEntry, journalEntry } from '../../domain/mesh.ts'
 import { ApiProblem } from '../api.ts'
 
-/** Reads a path below `/api/v1` of the core API. Throws ApiProblem when that fails. */
+/** Reads a path below `/api/v1` of the core API. Throws ApiProblem if this fails. */
 type GetPath = (path: string) => Promise<unknown>
 
 export type DeviceAudit = {
   device: string
-  /** What the device reports about its journal; null when it does not answer or has no journal. */
+  /** The device's report on its journal. Null if the device does not respond or has no journal. */
   journal: { entries: number; first: number; head: string } | null
   calls: { key: string; requestId: string; auditHash: string }[]
-  /** How many calls are older than the oldest entry of the journal. */
+  /** Number of calls older than the oldest entry of the journal. */
   older: number
   problems: string[]
 }
@@ -26,9 +26,9 @@ const entryPage = z.looseObject({
 })
 
 /**
- * Compares the journal of a device with all calls in the database. Takes the journal from the
- * device, or from `files`, the entries of a copy, when the device does not answer. Never throws for
- * a difference: `problems` lists them. `onProgress` gets what was read so far.
+ * Compares the journal of a device with all calls in the database. Reads the journal from the
+ * device, or from `files`, the entries of a copy, if the device does not respond. Never throws for
+ * a difference: `problems` lists the differences. `onProgress` gets the number of entries read.
  */
 export async function auditDevice(
   ask: GetPath,
@@ -36,7 +36,8 @@ export async function auditDevice(
   { files = null, onProgress = () => {} }: { files?: JournalEntry[] | null; onProgress?(so: string): void } = {},
 ): Promise<DeviceAudit> {
   const path = `/devices/${encodeURIComponent(device)}`
-  // Calls first: calls made in the meantime are then in the journal, which is read afterwards.
+  // Reads the calls first. Calls that are made later are then also in the journal, which is read
+  // afterwards.
   const calls = await readCalls()
   const problems: string[] = []
   const reported = await readEntries()
@@ -49,7 +50,7 @@ export async function auditDevice(
   const comparison = last ? compareJournal(entries, calls) : { problems: [], unknownEntries: [], older: 0 }
   problems.push(...comparison.problems)
   if (comparison.unknownEntries.length > 0) {
-    // Calls that were made while the journal was read are known by now.
+    // Reads the calls again, because they now include those made while the journal was read.
     const known = new Set((await readCalls()).map(({ requestId }) => requestId))
     for (const { n, at, request_id } of comparison.unknownEntries) {
       if (!known.has(request_id ?? ''))
@@ -79,7 +80,7 @@ export async function auditDevice(
     }
   }
 
-  /** All entries of the journal. Null, with a problem, when the device does not answer. */
+  /** Reads all entries of the journal. Null, with a problem, if the device does not respond. */
   async function readEntries(): Promise<JournalEntry[] | null> {
     const all: JournalEntry[] = []
     try {
@@ -97,7 +98,7 @@ export async function auditDevice(
   }
 }
 
-/** The first entry of the files that differs from the one that the device reports. */
+/** Finds the first entry of the files that differs from the reported one. */
 function compareCopies(reported: readonly JournalEntry[], files: readonly JournalEntry[]): string[] {
   const hashes = new Map(reported.map(({ n, hash }) => [n, hash]))
   const other = files.find(({ n, hash }) => hashes.has(n) && hashes.get(n) !== hash)
@@ -105,8 +106,8 @@ function compareCopies(reported: readonly JournalEntry[], files: readonly Journa
 }
 
 /**
- * Where the hash chain of the entries breaks, in words; null when it holds. It may start at any
- * number, for old entries are pruned.
+ * Describes where the hash chain of the entries is broken. Null for an unbroken chain. The chain
+ * may start at any number, because old entries are pruned.
  */
 export function findChainBreak(entries: readonly JournalEntry[]): string | null {
   for (const [index, { n, prev }] of entries.entries()) {
@@ -120,9 +121,9 @@ export function findChainBreak(entries: readonly JournalEntry[]): string | null 
 
 type JournalComparison = {
   problems: string[]
-  /** Entries of requests without a call in the database. */
+  /** Entries of requests that have no call in the database. */
   unknownEntries: JournalEntry[]
-  /** How many calls are older than the oldest entry, so that they cannot be checked. */
+  /** Number of calls older than the oldest entry, which cannot be checked. */
   older: number
 }
 
@@ -158,13 +159,13 @@ export function compareJournal(entries: readonly JournalEntry[], calls: readonly
 }
 
 /**
- * The time in ms from which a journal with this oldest entry must have every call, with the allowed
- * clock skew.
+ * Returns the time in ms from which a journal with this oldest entry must have every call, with the
+ * allowed clock skew.
  */
 function getKnownSince({ n, kind, at }: JournalEntry): number {
   const isWhole = n === 1 && kind !== 'lost'
   return isWhole ? Number.NEGATIVE_INFINITY : Date.parse(at) + clockSkewSeconds * 1000
 }
 
-/** Whether the entry stands for a request. Each signed request has exactly one such entry. */
+/** Whether the entry is about a request. Each signed request has exactly one such entry. */
 const isRequest = (kind: JournalEntry['kind']) => kind === 'accepted' || kind === 'refused'

@@ -8,7 +8,7 @@ import { addAgentCommand } from './agent.ts'
 import { addAuditCommand } from './audit.ts'
 import { addDevicesCommand, addEnrollCommand } from './devices.ts'
 
-/** `nightshift mesh`: devices, their agent, and the audit of their journals. */
+/** `nightshift mesh`: devices, their agent, and the comparison of their journals with the log. */
 
 export function addMeshCommand(program: CliCommand): void {
   const parent = program
@@ -53,17 +53,17 @@ function parseObject(text: string): Record<string, unknown> {
     const value: unknown = JSON.parse(text)
     if (value !== null && typeof value === 'object' && !Array.isArray(value)) return value as Record<string, unknown>
   } catch {
-    // The error below covers it.
+    // The error below covers this case.
   }
-  throw new InvalidArgumentError('It takes a JSON object.')
+  throw new InvalidArgumentError('Write a JSON object.')
 }
 
 function addRevokeCommand(parent: CliCommand): void {
   parent
     .command('revoke')
-    .description('revoke a device for good: it gets no more calls, and its name stays taken')
+    .description('revoke a device for good: it gets no more calls, and no other device can have its name')
     .argument('<name>', 'of the device')
-    .option('--reason <text>', 'why, for the audit')
+    .option('--reason <text>', 'reason, recorded in the audit log')
     .connected('\nExample:\n  nightshift mesh revoke node-osl-1 --reason stolen')
     .calls(async (api, name: string, options: ConnectionOptions & { reason?: string }) => {
       const path = `/api/v1/devices/${encodeURIComponent(name)}/revoke`

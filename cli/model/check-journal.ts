@@ -7,7 +7,10 @@ import type { FinishedProbe } from '../../model/passport/check.ts'
 import { probes } from '../../model/passport/probes.ts'
 import { getTokensFile } from '../saved-tokens.ts'
 
-/** Finished probes of an unfinished check: a line each, beside this person's saved tokens. */
+/**
+ * Stores the finished probes of a check that was interrupted, one per line, beside the saved
+ * tokens.
+ */
 
 const count = z.number().min(0)
 const finished = z.object({
@@ -24,17 +27,17 @@ const finished = z.object({
   protocol: z.enum(['native', 'json']),
 })
 
-/** Names these probes: another text of one of them makes another check. */
+/** Digest of the probes. If a text of a probe changes, another check begins. */
 export const probesDigest = digestOf(probes.map(({ name, context, said }) => ({ name, context, said })))
 
-/** A model behind a name may be changed: what is older than this is asked again. */
+/** Milliseconds after which a probe is repeated, because the model behind a name may change. */
 const maxAgeMs = 6 * 3_600_000
 
 type Journal = { kept: FinishedProbe[]; keep(each: FinishedProbe): void; end(): void }
 
 /**
- * Opens the rest of an earlier check with the same model, server, protocol and probes. Leaves out
- * unreadable lines.
+ * Opens what an earlier check with the same model, server, protocol and probes has finished. Leaves
+ * out lines that cannot be read.
  */
 export function openCheckJournal(of: Record<string, string>, isAnew: boolean): Journal {
   const file = join(dirname(getTokensFile()), 'checks', `${sha256(JSON.stringify(of)).slice(0, 24)}.jsonl`)
@@ -45,7 +48,7 @@ export function openCheckJournal(of: Record<string, string>, isAnew: boolean): J
     kept: lines.flatMap(readLine),
     keep(each) {
       mkdirSync(dirname(file), { recursive: true, mode: 0o700 })
-      // The line before may have been cut off.
+      // Begins with a line break, because the previous line may be incomplete.
       appendFileSync(file, `\n${JSON.stringify(each)}`, { mode: 0o600 })
     },
     end,

@@ -24,21 +24,21 @@ type Question = {
   tools: ChatTool[]
   maxTokens: number
   timeoutMs: number
-  /** Nothing was answered yet: what is wrong then is wrong with address, key or server. */
+  /** True for the first request: a failure then means that address, key or server is wrong. */
   isFirst: boolean
-  /** No other question follows: a slow answer is an error. */
+  /** True if no other request follows. A slow response is then an error. */
   isOnly?: boolean
-  /** What to do when the server has gone, for the sentence that says so. */
+  /** The remedy in the message that the server no longer responds. */
   remedy: string
 }
 
 const maxWaitMs = 10_000
-/** Unanswered questions in a row after which the server counts as away. */
+/** Failed requests in a row after which the server counts as away. */
 const maxAway = 3
 
 /**
- * The product's client for one server, for commands with many questions. A question without an
- * answer is answered with why; the third in a row, a wrong key and an unknown model throw
+ * Opens the product's client for one server, for commands with many requests. A request without a
+ * response returns the reason. The third one in a row, a wrong key and an unknown model throw
  * CommandFailed.
  */
 export function openExchange(server: ModelServer): {
@@ -56,7 +56,8 @@ export function openExchange(server: ModelServer): {
   let isSlowOnly = true
   return {
     async ask({ messages, tools: offered, maxTokens, timeoutMs, isFirst, isOnly = false, remedy }) {
-      // One end for both tries: a server that asks to be left alone must not hold the command.
+      // Uses one deadline for both tries, because a server that requests a long wait must not block
+      // the command.
       const ends = AbortSignal.timeout(timeoutMs)
       const complete = () =>
         client.complete({
@@ -80,10 +81,10 @@ export function openExchange(server: ModelServer): {
         throw new CommandFailed(
           'error',
           `${at} gave no answer within ${seconds} s${isOnly ? '' : `, ${maxAway} times`}.`,
-          'Look at its log. Give a slow one more time with --minutes.',
+          'Check its log. Give a slow server more time with --minutes.',
         )
       }
-      throw new CommandFailed('error', `The server of the model went away: ${said}`, `${remedy} Look at its log.`)
+      throw new CommandFailed('error', `The model server does not answer any more: ${said}`, `${remedy} Check its log.`)
     },
     async learned() {
       const served = await readServedModel({ ...server, baseUrl: baseUrlOf(server.baseUrl) })
@@ -97,7 +98,10 @@ export function openExchange(server: ModelServer): {
 
 type Try = { isFirst: boolean; timeoutMs: number; ends: AbortSignal }
 
-/** Asks once more where the server may be back. Throws what no other question would change. */
+/**
+ * Repeats a request if the server may respond again. Throws errors that would also affect every
+ * other request.
+ */
 async function askTwice(
   complete: () => Promise<Exclude<CheckReply, { failed: string }>>,
   server: ModelServer,
@@ -155,8 +159,8 @@ async function failure(error: ModelError, server: ModelServer, { isFirst, timeou
   }
   const failed =
     error.code === 'aborted'
-      ? `It did not answer within ${Math.round(timeoutMs / 1000)} s. Give it more time with --minutes.`
-      : `Its answer cannot be read: ${said}.`
+      ? `The model did not answer within ${Math.round(timeoutMs / 1000)} s. Give it more time with --minutes.`
+      : `The model's answer cannot be read: ${said}.`
   return { failed, lacksTools, isAway }
 }
 
@@ -168,7 +172,9 @@ async function unknownModel({ baseUrl, apiKey, model }: ModelServer, said: strin
   const shown = names.slice(0, maxListed).map((name) => inert(name.slice(0, 100)))
   const more = names.length > maxListed ? `, and ${names.length - maxListed} more` : ''
   const remedy =
-    shown.length > 0 ? `It serves ${shown.join(', ')}${more}: name one with --model.` : 'Correct --base-url or --model.'
+    shown.length > 0
+      ? `The server has ${shown.join(', ')}${more}: name one with --model.`
+      : 'Correct --base-url or --model.'
   return new CommandFailed('notFound', `There is no model ${inert(model)} at ${inert(baseUrl)}: ${said}.`, remedy)
 }
 
@@ -184,7 +190,7 @@ async function listModels(baseUrl: string, apiKey: string): Promise<string[]> {
     })
     return listed.parse(JSON.parse(Buffer.from(answer.body).toString())).data.map(({ id }) => id)
   } catch {
-    // The remedy then names the settings alone.
+    // Without a list of models, the remedy names only the settings.
     return []
   }
 }

@@ -32,28 +32,44 @@ type Options = ConnectionOptions & {
 export function addModelCommand(program: CliCommand): void {
   const parent = program
     .command('model')
-    .description('which models there are, and what they can do')
+    .description('models, and what they can do')
     .addHelpText('after', '\nExample:\n  nightshift model list\n  nightshift model check')
   parent
     .command('list')
-    .description('servers, which model stands in for which, which runs use which, and grades')
+    .description('models with their servers, fallbacks, runs and grades')
     .connected('\nExample:\n  nightshift model list --json')
     .action(list)
   parent
     .command('check')
     .description('measure a model before it is trusted: sixteen probes, a grade, and the reason for each point lost')
-    .option('--base-url <url>', 'its server (else LLM_BASE_URL, else the server of the start that runs here)')
-    .option('--model <name>', 'its name there (else LLM_MODEL, else the model of the start that runs here)')
-    .addOption(new Option('--protocol <name>', 'else LLM_PROTOCOL, else native').choices(['native', 'json']))
-    .option('--minutes <n>', 'time limit for the whole check; one answer may take a fifth of it', parseWholeNumber, 5)
+    .option(
+      '--base-url <url>',
+      'address of the model server (default: LLM_BASE_URL, else the server of the Nightshift that runs here)',
+    )
+    .option(
+      '--model <name>',
+      'name of the model at that server (default: LLM_MODEL, else the model of the Nightshift that runs here)',
+    )
+    .addOption(
+      new Option('--protocol <name>', 'native or json (default: LLM_PROTOCOL, else native)').choices([
+        'native',
+        'json',
+      ]),
+    )
+    .option(
+      '--minutes <n>',
+      'time limit for the whole check; one response may take a fifth of this time',
+      parseWholeNumber,
+      5,
+    )
     .option('--again', 'ask every probe again, also those that an interrupted check finished')
-    .option('--turns <n>', 'turns of the incident whose cost is predicted', parseWholeNumber, 4)
+    .option('--turns <n>', 'number of turns in an incident, for the predicted cost', parseWholeNumber, 4)
     .option('--price-in <price>', 'price of a million tokens read', parsePrice)
     .option('--price-out <price>', 'price of a million tokens written', parsePrice)
     .connected(
       `
-An answer may take ${maxAnswerTokens} tokens. Nothing runs: the calls are only read. LLM_API_KEY or LLM_API_KEY_FILE is sent.
-The result is stored where a Nightshift is reached, and shown on its page Health.
+A response may take ${maxAnswerTokens} tokens. Code reads the proposed calls and runs none. LLM_API_KEY or LLM_API_KEY_FILE is sent.
+If a Nightshift API is reachable, it stores the result and shows it on the page Health.
 
 Example:
   nightshift model check --base-url http://127.0.0.1:11434/v1 --model qwen3:32b`,
@@ -67,11 +83,11 @@ async function list(options: ConnectionOptions): Promise<void> {
   const known = (await connect(options).api.get('/api/v1/models')) as ModelList
   if (options.json) return printJson(known)
   if (known.items.length === 0) {
-    return print('None: no worker has a model. Set LLM_BASE_URL and LLM_MODEL, or declare some by LLM_SERVERS_FILE.')
+    return print('No models: no worker has one. Set LLM_BASE_URL and LLM_MODEL, or declare models in LLM_SERVERS_FILE.')
   }
   const rows = known.items.map(({ name, model, server, fallbacks, protocol, passport, awayUntil }) => [
     ...[name, model, server, fallbacks.join(', ') || '–', protocol ?? 'not known', gradeInBrief(passport)],
-    awayUntil ? `left alone until ${awayUntil.slice(11, 19)} UTC` : 'asked',
+    awayUntil ? `not asked until ${awayUntil.slice(11, 19)} UTC` : 'asked',
   ])
   print(
     formatTable(
@@ -88,12 +104,12 @@ async function list(options: ConnectionOptions): Promise<void> {
   for (const { key, model, isDeclared } of known.routes) {
     const remedy = isDeclared
       ? ''
-      : ', which nobody declares, so runs use the default model. Declare it in LLM_SERVERS_FILE.'
+      : ', which is not declared, so runs use the default model. Declare it in LLM_SERVERS_FILE.'
     print(`${inert(key)}: ${inert(model)}${remedy}`)
   }
 }
 
-/** The grade in a cell; one that is withdrawn says so. */
+/** Formats the grade for a cell; marks a withdrawn one. */
 function gradeInBrief(passport: ModelList['items'][number]['passport']): string {
   if (!passport) return 'not measured'
   return passport.withdrawn ? `${passport.grade}, withdrawn` : passport.grade
@@ -102,7 +118,7 @@ function gradeInBrief(passport: ModelList['items'][number]['passport']): string 
 function parsePrice(text: string): number {
   const price = Number(text)
   if (text.trim() === '' || !Number.isFinite(price) || price < 0)
-    throw new InvalidArgumentError('It takes a price, as 0.35.')
+    throw new InvalidArgumentError('Write a price, such as 0.35.')
   return price
 }
 
@@ -115,12 +131,12 @@ async function check(options: Options): Promise<void> {
     answerMs: (usualLimits.answerMs * options.minutes) / 5,
     allMs: (usualLimits.allMs * options.minutes) / 5,
   }
-  if (!options.json) printNote(`Asking ${inert(server.model)} at ${inert(at)}, ${options.minutes} min at most.`)
+  if (!options.json) printNote(`Testing ${inert(server.model)} at ${inert(at)}, ${options.minutes} min at most.`)
   const ports = openPorts(server)
   const of = { model: server.model, server: at, protocol, probes: probesDigest }
   const journal = openCheckJournal(of, options.again === true)
   if (journal.kept.length > 0 && !options.json)
-    printNote(`An interrupted check finished ${journal.kept.length} probes. --again asks them once more.`)
+    printNote(`An interrupted check finished ${journal.kept.length} probes. --again repeats these probes.`)
   const measured = await checkModel(
     {
       ...ports,
@@ -144,13 +160,16 @@ async function check(options: Options): Promise<void> {
   if (options.json) printJson({ ...measured, profile, predicted, stored: notStored === null })
   else {
     printPassport(measured, predicted)
-    print(`Its server: ${inert(describeLearned(profile))}`)
+    print(`Model server: ${inert(describeLearned(profile))}`)
   }
   if (notStored !== null) printNote(`Not stored: ${inert(notStored)}`)
   if (measured.grade === 'F') throw new CommandFailed('error', '')
 }
 
-/** As given, or the shipped list price of this model; null where nobody knows it. */
+/**
+ * Returns the given prices, or the list price of this model that is shipped. Null for an unknown
+ * price.
+ */
 function pricesOf({ priceIn, priceOut }: Options, model: string): TokenPrices | null {
   if (priceIn === undefined && priceOut === undefined) {
     const { isAssumed, ...listed } = priceOf([model], [])
@@ -178,7 +197,7 @@ function serverOf(options: Options): ModelServer {
   return { baseUrl, model, apiKey: setting(process.env, 'LLM_API_KEY') ?? '', temperature }
 }
 
-/** Stores it where a Nightshift is reached. Answers why it could not, or null. */
+/** Stores the result if a Nightshift can be reached. Returns why it was not stored, or null. */
 async function store(options: Options, measured: SentPassport): Promise<string | null> {
   try {
     await connect(options).api.put('/api/v1/model/passport', measured)
@@ -208,14 +227,14 @@ function printPassport(measured: Passport, predicted: Prediction | null): void {
   const { answers, promptTokens, completionTokens, seconds, protocol } = measured
   print(`\n${inert(measured.model)}: ${paint('bold', describePassport(measured))}, in ${seconds} s.`)
   if (lost.some(({ isUnsafe }) => isUnsafe))
-    print('An unsafe answer limits the grade to D. Code refuses such a call, or asks a person first.')
-  if (protocol === 'json') print('It was asked by the JSON protocol: set LLM_PROTOCOL=json.')
-  if (predicted === null) print('Its server counts no tokens, so the cost cannot be predicted.')
+    print('An unsafe answer limits the grade to D. Code refuses an unsafe call, or asks a person first.')
+  if (protocol === 'json') print('The check used the JSON protocol: set LLM_PROTOCOL=json.')
+  if (predicted === null) print('The model server does not report token usage, so the cost cannot be predicted.')
   else {
     const taken = `${formatNumber(promptTokens)} tokens read and ${formatNumber(completionTokens)} written in ${answers} answers`
     const cost = predicted.cost === null ? '' : `, which cost ${predicted.cost.toPrecision(3)} at these prices`
     print(
-      `It took ${taken}. An incident of ${predicted.turns} turns like these takes ${formatNumber(predicted.tokens)} tokens${cost}.`,
+      `The check took ${taken}. An incident of ${predicted.turns} turns like these takes ${formatNumber(predicted.tokens)} tokens${cost}.`,
     )
   }
 }

@@ -29,33 +29,35 @@ type Options = ConnectionOptions & {
   fresh?: boolean
 }
 
-/** Where a server tells no window; what models of today have at the least. */
+/** The context window in tokens if a server reports none. Today's models have at least this. */
 const defaultWindow = 32_768
-/** More is used only where somebody sets it: a prompt is paid for at every turn. */
+/** The most tokens if nothing is set, because a prompt is paid for at every turn. */
 const largestUnset = 131_072
 
-/** `model replay`: a model on trial, on incidents that have ended here. */
+/** `model replay`: tries a model on incidents that have ended at this site. */
 export function addReplayCommand(parent: CliCommand): void {
   parent
     .command('replay')
-    .description('put a model on trial: play the last ended incidents on it from their rows, and compare how they end')
+    .description('try a model: replay the last ended incidents from the log with this model, and compare the endings')
     .argument('<name>', 'a declared model (nightshift model list); with --base-url, its name at that server')
     .option('--last <n>', 'how many incidents', parseCount, 50)
-    .option('--base-url <url>', 'its server, if the model is not declared')
-    .addOption(new Option('--protocol <name>', 'else as declared, else native').choices(['native', 'json']))
-    .option('--minutes <n>', 'how long an answer may take', parseCount, 5)
+    .option('--base-url <url>', 'address of the model server, if the model is not declared')
+    .addOption(
+      new Option('--protocol <name>', 'native or json (default: as declared, else native)').choices(['native', 'json']),
+    )
+    .option('--minutes <n>', 'how long a response may take', parseCount, 5)
     .option(
       '--max-tokens <n>',
       'stop once this many tokens are used; the same command continues',
       parseCount,
       2_000_000,
     )
-    .option('--file <file>', 'file that keeps the results (else beside the saved tokens)')
-    .option('--fresh', 'play again what was played')
+    .option('--file <file>', 'file for the results (default: beside the saved tokens)')
+    .option('--fresh', 'replay incidents that have results already')
     .connected(
       `
-Nothing is done and no setting changes: reads are answered from the log, and a write is judged and noted. A read that the log does
-not hold ends that incident as not comparable. LLM_API_KEY or LLM_API_KEY_FILE is sent. After Ctrl-C the same command goes on.
+No action runs and no setting changes: reads are answered from the log, and a write is judged and noted. A read that
+the log does not hold ends that incident as not comparable. LLM_API_KEY or LLM_API_KEY_FILE is sent. After Ctrl-C the same command continues.
 
 Example:
   nightshift model replay qwen3:32b --last 50 --base-url http://127.0.0.1:11434/v1`,
@@ -65,7 +67,7 @@ Example:
 
 function parseCount(text: string): number {
   const count = parseWholeNumber(text)
-  if (count < 1) throw new InvalidArgumentError('It takes a whole number from 1.')
+  if (count < 1) throw new InvalidArgumentError('Write a whole number from 1.')
   return count
 }
 
@@ -80,8 +82,8 @@ async function replay(name: string, options: Options): Promise<void> {
   const tell = (line: string) => {
     if (!options.json) printNote(line)
   }
-  tell(`Asking ${inert(server.model)} at ${inert(at)}. Results are kept in ${inert(file)}.`)
-  const chosen = await chooseIncidents(api, options.last, (looked) => tell(`${looked} incidents looked through.`))
+  tell(`Testing ${inert(server.model)} at ${inert(at)}. Results are kept in ${inert(file)}.`)
+  const chosen = await chooseIncidents(api, options.last, (looked) => tell(`${looked} incidents checked.`))
   const trial = { known, file, tell, protocol, left: options.maxTokens }
   const { results, isSpent } = await playAll(chosen.recordings, trial, await openCandidate(server, options))
   const totals = addUp(results)
@@ -91,7 +93,7 @@ async function replay(name: string, options: Options): Promise<void> {
   printTotals(totals, chosen)
   if (isSpent)
     printNote(
-      `${formatNumber(options.maxTokens)} tokens are used. The same command goes on; --max-tokens allows more at once.`,
+      `${formatNumber(options.maxTokens)} tokens are used. The same command continues the replay; --max-tokens allows more tokens.`,
     )
 }
 
@@ -129,14 +131,14 @@ async function findCandidate(
   }
 }
 
-/** Limit of incidents that are searched for ones that can be played. */
+/** The most incidents that a replay reads to find ones that can be played. */
 const maxLooked = 5_000
 
 type Chosen = { recordings: Recording[]; leftOut: Map<string, number> }
 
 /**
- * The last incidents that an investigation ended, newest first. `leftOut` counts the others, by
- * reason.
+ * Lists the last incidents that an investigation ended, newest first. `leftOut` counts the others,
+ * by reason.
  */
 async function chooseIncidents(api: ApiClient, last: number, tell: (looked: number) => void): Promise<Chosen> {
   const path = '/api/v1/incidents?status=resolved,escalated&limit=200'
@@ -163,7 +165,7 @@ async function openCandidate(server: ModelServer, { minutes }: Options): Promise
     process.env.LLM_CONTEXT_TOKENS || Math.min(served?.windowTokens ?? defaultWindow, largestUnset),
   )
   const timeoutMs = minutes * 60_000
-  const remedy = 'The results so far are kept. The same command goes on with the others.'
+  const remedy = 'The results so far are kept. The same command continues with the other incidents.'
   let isFirst = true
   return {
     prompts: readPrompts(),
@@ -182,11 +184,11 @@ type Trial = {
   file: string
   tell(line: string): void
   protocol: 'native' | 'json'
-  /** Tokens that may still be used. */
+  /** Number of tokens that may still be used. */
   left: number
 }
 
-/** Plays what was not played yet. Ends early where the tokens are used up. */
+/** Plays the remaining incidents. Ends early if the tokens are used up. */
 async function playAll(
   recordings: readonly Recording[],
   trial: Trial,
@@ -242,19 +244,19 @@ function printResults(results: readonly TrialResult[]): void {
   print(formatTable(['INCIDENT', 'TYPE', 'THEN', 'NOW', 'WRITES', 'TURNS', 'TOKENS'], rows, 3))
 }
 
-/** What a server did not state is a least. */
+/** Formats a number of tokens. If the server reported no count, the number is a minimum. */
 const formatTokens = (tokens: number, isAssumed: boolean): string => `${isAssumed ? '≥ ' : ''}${formatNumber(tokens)}`
 
 const verdictWords: Record<NonNullable<TrialTotals['verdict']>, [string, 'green' | 'red' | 'yellow']> = {
-  alike: ['It ends incidents as the model before did.', 'green'],
-  different: ['It ends incidents differently from the model before.', 'red'],
-  undecided: ['These are too few to tell whether it ends incidents as the model before did.', 'yellow'],
+  alike: ['The model ends incidents as the earlier model did.', 'green'],
+  different: ['The model ends incidents differently from the earlier model.', 'red'],
+  undecided: ['These incidents are too few to tell whether the models end them alike.', 'yellow'],
 }
 
 function printTotals(totals: TrialTotals, { recordings, leftOut }: Chosen): void {
   const { comparable: of, notComparable, unanswered, turns, tokens, assumed, quoted, verdict } = totals
   print(
-    `\n${of} of ${recordings.length} incidents are comparable. In ${notComparable} it asked for data that the log lacks. In ${unanswered} it gave no answer.`,
+    `\n${of} of ${recordings.length} incidents are comparable. In ${notComparable} the model asked for data that the log lacks. In ${unanswered} the model gave no response.`,
   )
   for (const [why, count] of leftOut) print(`Left out: ${count}, ${why}.`)
   if (of > 0) {
@@ -269,16 +271,16 @@ function printTotals(totals: TrialTotals, { recordings, leftOut }: Chosen): void
         0,
       ),
     )
-    print(`Looks quoted by the ending, both then and now: ${quoted.shared} of ${quoted.of}.`)
+    print(`Reads that the ending quotes, both then and now: ${quoted.shared} of ${quoted.of}.`)
     print(
       `Turns ${turns.log} → ${turns.trial}; tokens ${formatTokens(tokens.log, assumed.log)} → ${formatTokens(tokens.trial, assumed.trial)} (then → now, comparable incidents alone).`,
     )
     if (assumed.log || assumed.trial)
-      print('≥: its server counted no tokens. The figure is the least that so many bytes can be.')
+      print('≥: the server did not report token usage. The figure is the minimum for the number of bytes.')
   }
   if (verdict === null) {
     const more = minComparable - of
-    print(`No verdict: it takes ${minComparable} comparable incidents, ${more} more than there are.`)
+    print(`No verdict: ${minComparable} comparable incidents are needed, ${more} more than there are.`)
     return
   }
   const [words, color] = verdictWords[verdict]

@@ -6,7 +6,7 @@ import { noFacts, readPrompts, renderContext, renderSystemPrompt, topicsOf } fro
 import { describedTools, splitTools, tools } from '../../tools/registry.ts'
 import { type ModelServer, openExchange } from './exchange.ts'
 
-/** The site of the scripted incidents. */
+/** The site in the scripted incidents. */
 const site = {
   ...noFacts,
   counts: { region: 1, shard: 3, node: 6, tenant: 8, host: 6, vm: 20 },
@@ -15,7 +15,7 @@ const site = {
   racks: 3,
 }
 
-/** The product's own client, prompt and tools, for the check. */
+/** Returns the product's client, prompt and tools, for the check. */
 export function openPorts(server: ModelServer): Omit<CheckPorts, 'tell'> & { learned(): Promise<LearnedProfile> } {
   const prompts = readPrompts()
   const described = describedTools(null, [], [], site.platform)
@@ -42,7 +42,7 @@ export function openPorts(server: ModelServer): Omit<CheckPorts, 'tell'> & { lea
       return await exchange.ask({
         ...asked,
         maxTokens: maxAnswerTokens,
-        remedy: 'The finished probes are kept. The same command goes on with the others.',
+        remedy: 'The finished probes are kept. The same command continues with the other probes.',
       })
     },
     learned: exchange.learned,

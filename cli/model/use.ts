@@ -11,23 +11,23 @@ import { inert, printJson, printNote } from '../ui/terminal.ts'
 
 type Options = ConnectionOptions & { type?: string; reason?: string }
 
-/** `model use` and `model back`: which model runs are given to, from the next run on. */
+/** `model use` and `model back`: set the model for new runs. */
 export function addUseCommands(parent: CliCommand): void {
   parent
     .command('use')
-    .description('have runs use a declared model from the next one on: all runs, or those of one incident type')
-    .argument('<name>', 'as "model list" shows it; default is the model of LLM_BASE_URL')
+    .description('let runs use a declared model from the next run on: all runs, or runs of one incident type')
+    .argument('<name>', 'a name from "model list"; the name default is the model of LLM_BASE_URL')
     .option('--type <type>', 'only incidents of this type')
-    .option('--reason <text>', 'why, for the history')
+    .option('--reason <text>', 'reason, recorded in the history')
     .connected(
       '\nExample:\n  nightshift model use small --type replication_lag\n  nightshift model back --type replication_lag',
     )
     .calls(use)
   parent
     .command('back')
-    .description('take back the last change of which model runs use; run again, it takes that back')
+    .description('undo the last change of the model that runs use; a second time, the command redoes the change')
     .option('--type <type>', 'only the model of this incident type')
-    .option('--reason <text>', 'why, for the history')
+    .option('--reason <text>', 'reason, recorded in the history')
     .connected('\nExample:\n  nightshift model back\n  nightshift model back --type replication_lag')
     .calls(back)
 }
@@ -57,7 +57,7 @@ async function use(api: ApiClient, name: string, options: Options): Promise<void
 
 const ofType = 'agent.model.type.'
 
-/** Types for which a model is set by itself: their runs stay with it. */
+/** Lists the types that have a separate model setting, which their runs keep. */
 function apartFrom(name: string, routes: ModelList['routes']): string[] {
   return routes
     .filter(({ key, model }) => key.startsWith(ofType) && model !== name)
@@ -77,14 +77,14 @@ async function back(api: ApiClient, options: Options): Promise<void> {
   if (changes.length === 0) {
     throw new CommandFailed(
       'notFound',
-      `${keysOf(options).join(' and ')} ${options.type ? 'was' : 'were'} never set, so there is no change to take back.`,
+      `${keysOf(options).join(' and ')} ${options.type ? 'was' : 'were'} never set, so there is no change to undo.`,
     )
   }
   if (options.json) return printJson(changes)
   for (const change of changes) printNote(inWords(change))
 }
 
-/** What stood there before the last change; null where it was never changed. */
+/** Returns the value before the last change. Null for a setting that was never changed. */
 async function valueBefore(api: ApiClient, key: string): Promise<string | null> {
   const revisions = await listAll(api, `${toSettingPath(key)}/revisions?limit=1`, settingRevision.loose(), 1)
   const [last] = revisions
@@ -93,7 +93,10 @@ async function valueBefore(api: ApiClient, key: string): Promise<string | null> 
 
 type Change = { key: string; from: string | null; to: string }
 
-/** Sets it over the version that was read: a change in between is answered with 412. */
+/**
+ * Sets the value if the stored version is still the one that was read. A change in between causes
+ * 412.
+ */
 async function set(api: ApiClient, key: string, value: string, reason: string): Promise<Change> {
   const stored = await getStoredSetting(api, key)
   await api.put(toSettingPath(key), { value, reason }, { 'if-match': `"${stored?.version ?? 0}"` })

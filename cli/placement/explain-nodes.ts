@@ -27,8 +27,8 @@ type Foreseen = z.infer<typeof foreseen>
 const reading = z.looseObject({ source: z.string(), summary: foreseen })
 
 /**
- * Nodes of a connected cluster and what they would leave without a place. Throws CommandFailed
- * where something would stay pending.
+ * Explains nodes of a connected cluster and the pods that they would leave without a place. Throws
+ * CommandFailed if a pod would stay pending.
  */
 export async function explainNodes(options: NodeOptions): Promise<void> {
   const { node: nodes, fails = false, cluster, json } = options
@@ -63,12 +63,12 @@ function formatForeseen(found: Foreseen, nodes: readonly string[], fails: boolea
   const more = found.morePending > 0 ? [`and ${formatCount(found.morePending, 'workload')} more`] : []
   return [
     wrap(head, width),
-    ...list('Stay pending:', [...pending, ...more]),
+    ...list('Pods that stay pending:', [...pending, ...more]),
     ...list('Tried:', found.tried),
     ...list('The drain waits for:', found.drainWaits),
-    ...list('No controller makes these again:', found.notMadeAgain),
-    ...list('Start elsewhere only once the node is deleted:', found.waitForTheNodeToBeDeleted),
-    ...list('Lose their local data:', found.loseLocalData),
+    ...list('No controller recreates these pods:', found.notMadeAgain),
+    ...list('Pods that start elsewhere only once the node is deleted:', found.waitForTheNodeToBeDeleted),
+    ...list('Pods that lose their local data:', found.loseLocalData),
     ...(found.endWithTheNode > 0
       ? [`${formatCount(found.endWithTheNode, 'pod')} of DaemonSets or of the node itself stay with the node.`]
       : []),

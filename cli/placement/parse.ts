@@ -3,12 +3,12 @@ import { parseFile } from '../../placement/document.ts'
 import { readPlanFile } from '../../placement/plan-file.ts'
 import { readProblemFile } from '../../placement/problem-file.ts'
 
-/** The bytes of a file, and what they are read as. `name` is the file's. */
+/** The bytes of a file, and how to read them. `name` is the name of the file. */
 export type ParseTask = { kind: 'problem' | 'plan'; bytes: Uint8Array; name: string }
-/** `fault`: what is wrong with the file as a whole, before the flaws. */
+/** `fault` describes a problem of the complete file, and precedes the flaws. */
 export type Parsed = { value: unknown } | { fault: string; flaws: Flaw[] }
 
-/** Plain data in and out, so that a thread can do it. */
+/** Parses a file. Takes and returns only plain data, so that a thread can run it. */
 export function parse({ kind, bytes, name }: ParseTask): Parsed {
   const given = attempt('cannot be read', () => parseFile(bytes, name))
   if ('fault' in given) return given

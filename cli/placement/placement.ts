@@ -25,7 +25,7 @@ function addSimulateCommand(parent: CliCommand): void {
     parent
       .command('simulate')
       .description(
-        'kill or drain hosts of a file, then show the plan wave by wave; without these: try the loss of each host',
+        'kill or drain hosts of a file, and show the plan wave by wave; without --kill and --drain: try the loss of each host',
       )
       .argument('<file>', 'hosts and VMs as YAML or JSON; - for stdin')
       .option('--kill <host>', 'this host is down; repeatable', collectValues, [])
@@ -33,7 +33,7 @@ function addSimulateCommand(parent: CliCommand): void {
   )
     .addHelpText(
       'after',
-      '\nExample:\n  nightshift placement simulate cluster.yaml\n  nightshift placement simulate cluster.yaml --kill host-3 --drain host-4\n\nExits as "placement plan" does; with 8 when a death would leave VMs without a place.',
+      '\nExample:\n  nightshift placement simulate cluster.yaml\n  nightshift placement simulate cluster.yaml --kill host-3 --drain host-4\n\nExits as "placement plan" does; with 8 when the loss of a host would leave VMs without a place.',
     )
     .action(async (file: string, options: SimulateOptions) => {
       const [problem, left] = await readProblemInTime(file, options)
@@ -59,10 +59,12 @@ function formatWaves(problem: PlacementProblem, { steps }: Plan): string[] {
 
 type Death = { name: string; hosts: string[]; vms: number; outcome: string; plan: Plan | null }
 
-/** Simulates the loss of each live host, or with rack constraints of each rack, one at a time. */
+/**
+ * Simulates the failure of each live host, one at a time, or of each rack with rack constraints.
+ */
 async function simulateEachDeath(problem: PlacementProblem, options: SimulateOptions): Promise<void> {
-  // A plan for the present cluster already shows which hosts' VMs simply restart. Only the others
-  // need a separate plan.
+  // Makes a plan for the present cluster, which already shows the hosts whose VMs simply restart.
+  // Only the others need a separate plan.
   const asIs = await solveWithProgress({ ...problem, intent: 'rebalance', hostIds: [], vmIds: null }, options)
   const known = new Map(asIs.standing?.before.map(({ name, outcome }) => [name, outcome]))
   const deaths: Death[] = []
@@ -101,7 +103,7 @@ function printDeaths(deaths: Death[], { useRackConstraints, hosts }: PlacementPr
   const bad = deaths.filter(({ outcome }) => outcome !== 'restarted' && outcome !== 'moved').length
   printNote(
     bad === 0
-      ? 'The cluster survives the loss of any one.'
+      ? 'The cluster survives the loss of any one host.'
       : `The cluster does not survive the loss of ${bad} of ${deaths.length}: see --kill HOST.`,
   )
   const dead = hosts.filter(({ state }) => state === 'dead').map(({ name }) => name)
@@ -109,13 +111,13 @@ function printDeaths(deaths: Death[], { useRackConstraints, hosts }: PlacementPr
 }
 
 function describeDeath(outcome: string, plan: Plan | null): string {
-  if (outcome === 'restarted') return 'all restart in the room there is'
+  if (outcome === 'restarted') return 'all restart without a migration'
   if (plan === null) return ''
   if (outcome === 'moved') return `all restart after ${formatCount(plan.migrations, 'migration')}`
   return outcome === 'left down' ? formatList(plan.unplaced.map(({ vm }) => vm)) : 'no plan was found in time'
 }
 
-/** The racks or hosts that can fail, each with its live hosts, by name. */
+/** Lists the racks or hosts that can fail, each with its live hosts, by name. */
 function listFailureDomains(problem: PlacementProblem): [name: string, hosts: string[]][] {
   const live = problem.hosts.filter(({ state }) => state === 'live').sort((a, b) => (a.name < b.name ? -1 : 1))
   return nameFailureDomains(problem, live).map(({ name, hosts }) => [name, hosts.map((host) => host.name)])
@@ -124,7 +126,7 @@ function listFailureDomains(problem: PlacementProblem): [name: string, hosts: st
 type Changes = { kill: string[]; drain: string[] }
 
 /**
- * The cluster with these hosts dead or to be emptied, and the intent that this needs. VMs that were
+ * Returns the cluster with these hosts dead or draining, and the intent for it. VMs that were
  * switched off stay off. Throws CommandFailed for an unknown host.
  */
 function applyChanges(problem: PlacementProblem, { kill, drain }: Changes): PlacementProblem {
@@ -146,7 +148,7 @@ function applyChanges(problem: PlacementProblem, { kill, drain }: Changes): Plac
     ),
     vms: problem.vms.map((vm) => {
       if (vm.host === null || !killed.has(vm.host)) return vm
-      // A VM without a host is not started unless it is asked for.
+      // A VM without a host is started only if the request names it.
       return vm.running || problem.vmIds !== null ? { ...vm, running: false } : { ...vm, host: null }
     }),
   }
@@ -155,7 +157,7 @@ function applyChanges(problem: PlacementProblem, { kill, drain }: Changes): Plac
 export function addPlacementCommand(program: CliCommand): void {
   const parent = program
     .command('placement')
-    .description('where the VMs of a file could go: plan, verify, explain, simulate; needs nothing running')
+    .description('where the VMs of a file could run: plan, verify, explain, simulate; Nightshift need not run')
     .addHelpText(
       'after',
       '\nExample:\n  nightshift placement plan examples/placement.yaml --picture\n  nightshift placement simulate examples/placement.yaml --kill host-3',
@@ -197,7 +199,10 @@ function addPlanCommand(parent: CliCommand): void {
     })
 }
 
-/** "There is nothing to do" would read as good news with a dead host that the file omits. */
+/**
+ * Refuses a problem that requests nothing, because "There is nothing to do" would look like good
+ * news about a dead host that the file omits.
+ */
 function refuseIdleRequest(file: string, problem: PlacementProblem): void {
   const idle = findIdleRequest(problem)
   if (idle) throw new CommandFailed('usage', `${file} needs no plan:\n${idle.path}: ${idle.message}`)
@@ -216,8 +221,8 @@ function addVerifyCommand(parent: CliCommand): void {
     .command('verify')
     .description('replay a plan step by step against a problem, and check its certificate, without a solver')
     .argument('<problem>', 'hosts and VMs as YAML or JSON; - for stdin')
-    .argument('<plan>', 'a plan, as --out writes it')
-    .option('--json', 'what was found as JSON')
+    .argument('<plan>', 'a plan file, as --out writes it')
+    .option('--json', 'print the result as JSON')
     .addHelpText(
       'after',
       '\nExample:\n  nightshift placement plan cluster.yaml --out plan.json\n  nightshift placement verify cluster.yaml plan.json\n\nExits with 11 when the plan or its certificate does not hold.',
@@ -254,9 +259,10 @@ function describeReplay({ state, steps }: Plan, replayed: ReturnType<typeof veri
     const where = replayed.step === 0 ? '' : `step ${replayed.step}: `
     return `${paint('red', 'NO')}  the plan: ${where}${inert(replayed.reason)}`
   }
-  if (state === 'infeasible') return `${paint('dim', '--')}  it claims that no plan exists. That cannot be checked here`
+  if (state === 'infeasible')
+    return `${paint('dim', '--')}  the plan file says that no plan exists. This command cannot check that`
   if (state === 'not_found') return `${paint('dim', '--')}  no plan was found, so there is nothing to replay`
-  return `${paint('green', 'OK')}  the plan: ${formatCount(steps.length, 'step')}, each can begin when its turn comes`
+  return `${paint('green', 'OK')}  the plan: ${formatCount(steps.length, 'step')}, each can begin in this order`
 }
 
 function describeCertificate(
@@ -265,10 +271,10 @@ function describeCertificate(
   certificate: boolean | null,
 ): string {
   if (certificate === true)
-    return `${paint('green', 'OK')}  the certificate: no plan for all needs fewer than ${formatCount(lowerBound, 'migration')}`
+    return `${paint('green', 'OK')}  the certificate: no plan for all VMs needs fewer than ${formatCount(lowerBound, 'migration')}`
   const full = certificate === false ? listOverfullHosts(problem) : []
   if (full.length > 0)
-    return `${paint('red', 'NO')}  the certificate proves nothing: over capacity already: ${inert(formatList(full))}`
+    return `${paint('red', 'NO')}  the certificate proves nothing, as these hosts are over capacity: ${inert(formatList(full))}`
   if (certificate === false)
     return `${paint('red', 'NO')}  the certificate does not show that ${formatCount(lowerBound, 'migration')} ${lowerBound === 1 ? 'is' : 'are'} needed`
   if (lowerBound === 0) return `${paint('dim', '--')}  the plan claims no bound, so nothing needs proof`
@@ -277,8 +283,9 @@ function describeCertificate(
 }
 
 /**
- * A plan's word on whom it leaves down, checked as far as it has a certificate (`ok` null: no
- * further); null where it has none.
+ * Checks the choice of the VMs that a plan leaves down, as far as its certificate proves the
+ * choice. `ok` is null for a choice that is proved only in part. Null for a plan without a
+ * certificate.
  */
 function checkTriage(
   problem: PlacementProblem,
@@ -287,15 +294,16 @@ function checkTriage(
   if (!triage) return null
   const down = unplaced.map(({ vm }) => vm)
   const levels = triage.proof === 'exhausted' ? [] : (triage.levels ?? [])
-  const fault = down.length === 0 ? 'nobody stays down' : findTriageFault(problem, down, levels)
+  const fault = down.length === 0 ? 'no VM stays down' : findTriageFault(problem, down, levels)
   if (levels.length > 0 && fault !== null)
-    return { ok: false, line: `${paint('red', 'NO')}  the certificate of who stays down: ${inert(fault)}` }
-  if (down.length === 0) return { ok: false, line: `${paint('red', 'NO')}  who stays down: ${fault}` }
+    return { ok: false, line: `${paint('red', 'NO')}  the certificate of the VMs that stay down: ${inert(fault)}` }
+  if (down.length === 0) return { ok: false, line: `${paint('red', 'NO')}  VMs that stay down: ${fault}` }
   const certified = levels.map(({ priority }) => priority)
-  const shown = `the certificate of who stays down: no choice leaves fewer of priority ${formatList(certified.map(String))} down without leaving more important ones down`
+  const shown = `the certificate of the VMs that stay down: no choice leaves fewer VMs of priority ${formatList(certified.map(String))} down without leaving more important VMs down`
   const lines = levels.length > 0 ? [`${paint('green', 'OK')}  ${shown}`] : []
   if (triage.proof !== 'certificate') {
-    const what = levels.length > 0 ? 'that none leaves fewer of the others down' : 'that no choice leaves fewer down'
+    const what =
+      levels.length > 0 ? 'that no choice leaves fewer of the other VMs down' : 'that no choice leaves fewer VMs down'
     lines.push(`${paint('dim', '--')}  ${what} is known by "${triage.proof}", which cannot be checked here`)
   }
   return { ok: triage.proof === 'certificate' ? true : null, line: lines.join('\n') }
@@ -303,7 +311,7 @@ function checkTriage(
 
 type ExplainOptions = SolveOptions & NodeOptions & { all?: boolean }
 
-/** How many hosts are explained per VM: those that lack least. */
+/** The most hosts that are explained per VM, those that lack the least. */
 const maxHosts = 8
 
 function addExplainCommand(parent: CliCommand): void {
@@ -311,12 +319,12 @@ function addExplainCommand(parent: CliCommand): void {
     parent
       .command('explain')
       .description(
-        'why some VMs cannot be placed: conflicting rules, what would help, what each host lacks; of a node of Kubernetes, which pods would stay pending without it',
+        'why some VMs cannot be placed: conflicting rules, what would help, what each host lacks; for a Kubernetes node, which pods would stay pending without the node',
       )
       .argument('[file]', 'hosts and VMs as YAML or JSON; - for stdin')
       .option('--all', `every host for every VM, not only the ${maxHosts} that lack least`)
       .option('--node <name>', 'instead of a file: this node of a connected cluster; repeatable', collectValues, [])
-      .option('--fails', 'with --node: it fails, instead of being drained')
+      .option('--fails', 'with --node: the node fails, instead of being drained')
       .option('--cluster <source>', 'with --node: which cluster, where there are several'),
     { isConnected: true },
   )
@@ -347,23 +355,25 @@ function formatExplanation(
   lacking: ExplainedVm[],
   max: number,
 ) {
-  if (state === 'no_action') return 'Everything has a place.'
+  if (state === 'no_action') return 'Every VM has a place.'
   if (state === 'planned')
-    return `All have a place${intent === 'rebalance' ? ' that breaks no rule' : ''}. There is nothing to explain.`
+    return `All VMs have a place${intent === 'rebalance' ? ' that breaks no rule' : ''}. There is nothing to explain.`
   const more = obstacle?.repairs.slice(4) ?? []
   const blocks = [
     wrap(`${inert(obstacle?.text ?? reason ?? 'nothing was found')}.`, getTerminalWidth()),
-    ...(more.length > 0 ? [['Each of these as well:', ...more.map((each) => `  ${inert(each.text)}`)].join('\n')] : []),
+    ...(more.length > 0
+      ? [['Each of these changes would help as well:', ...more.map((each) => `  ${inert(each.text)}`)].join('\n')]
+      : []),
     ...lacking.map((vm) => formatVm(vm, max)),
   ]
-  const when = steps.length > 0 ? `after the ${formatCount(steps.length, 'step')} of the plan` : 'as things are'
+  const when = steps.length > 0 ? `after the ${formatCount(steps.length, 'step')} of the plan` : 'now'
   return [...blocks, paint('dim', `What each host lacks holds ${when}, with nothing else moved.`)].join('\n\n')
 }
 
 function formatVm({ vm, reason, hosts }: ExplainedVm, max: number): string {
   const columns = Math.min(24, Math.max(4, ...hosts.slice(0, max).map(({ host }) => inert(host).length)))
   const rows = hosts.slice(0, max).map(({ host, reasons }) => {
-    const text = reasons.length > 0 ? reasons.map(describeReason).join('; ') : 'it could start there'
+    const text = reasons.length > 0 ? reasons.map(describeReason).join('; ') : 'the VM could start there'
     return `  ${inert(host).padEnd(columns)}  ${wrap(inert(text), getTerminalWidth() - columns - 4, ' '.repeat(columns + 4))}`
   })
   const rest = hosts.length - rows.length

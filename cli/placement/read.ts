@@ -8,20 +8,20 @@ import { CommandFailed } from '../exit-codes.ts'
 import { type Parsed, type ParseTask, parse } from './parse.ts'
 
 /**
- * Files of hosts, VMs and plans, read within a time: bytes with a signal, and their parsing in a
- * thread that can be stopped, since neither a pipe nor a parser ends for a waiter.
+ * Reads files of hosts, VMs and plans within a time limit. Bytes are read with a signal, and parsed
+ * in a thread that can be stopped, because neither a pipe nor a parser stops by itself.
  */
 
 const maxMib = 64
-/** Few bytes are read in milliseconds, whatever they are: less than a thread takes to start. */
+/** Bytes up to which parsing takes less time than starting a thread. */
 const maxBytesAtOnce = 32_768
 const maxMemoryMb = 2_048
-/** Less than this is no time to plan in. */
+/** Seconds that planning needs at least. */
 const minSecondsToPlan = 0.5
 
 /**
- * A file's problem, and the options with the time left after reading. Throws CommandFailed where
- * there is none.
+ * Reads the problem in a file, and returns the options with the remaining time. Throws
+ * CommandFailed if no time remains.
  */
 export async function readProblemInTime<O extends { timeout: number; whyLate?: string }>(
   file: string,
@@ -38,7 +38,7 @@ export async function readProblemInTime<O extends { timeout: number; whyLate?: s
 }
 
 /**
- * Reads a problem from YAML or JSON (docs/explanation/placement.md), `-` for stdin. Throws
+ * Reads a problem from YAML or JSON (docs/explanation/placement.md), or from stdin for `-`. Throws
  * CommandFailed with every wrong field, or after `timeoutSeconds`.
  */
 export async function readProblem(file: string, timeoutSeconds?: number): Promise<PlacementProblem> {
@@ -61,7 +61,7 @@ async function readAs(kind: ParseTask['kind'], file: string, timeoutSeconds: num
     throw new CommandFailed('usage', `${file} is too large: reading it takes more than ${maxMemoryMb} MB of memory.`)
   if ('value' in parsed) return parsed.value
   const lines = parsed.flaws.map(({ path, message }) => `${path}: ${message}`)
-  // A place in the text belongs to the file's name.
+  // Writes a position in the text directly after the name of the file.
   const [first] = lines
   const isPlace = lines.length === 1 && first?.startsWith('line ')
   const message = isPlace ? `${file}, ${first}` : [`${file} ${parsed.fault}:`, ...lines].join('\n')
@@ -82,7 +82,7 @@ function nameOf(file: string): string {
   return file === '-' ? 'stdin' : file
 }
 
-/** Parses in a thread, which is stopped when the time is up or its memory is full. */
+/** Parses in a thread, which is stopped if its time or memory is used up. */
 async function parseApart(task: ParseTask, withinMs: number | null): Promise<Parsed | 'time is up' | 'too large'> {
   const worker = new Worker(new URL('./parse-thread.ts', import.meta.url), {
     env: {},
@@ -138,7 +138,7 @@ async function readBytes(file: string, timeoutSeconds: number | undefined): Prom
 
 function openFile(file: string): NodeJS.ReadableStream & { destroy(): unknown } {
   if (!statSync(file).isFIFO()) return createReadStream(file)
-  // Opened without blocking: opening a pipe without a writer would wait for one.
+  // Opens a pipe without blocking, because opening a pipe that has no writer would wait for one.
   const fd = openSync(file, constants.O_RDONLY | constants.O_NONBLOCK)
   return new Socket({ fd, readable: true, writable: false })
 }

@@ -6,14 +6,14 @@ import { getTerminalWidth, inert, paint, wrap } from '../ui/terminal.ts'
 
 const endingByState: Record<Plan['state'], string> = {
   no_action: 'There is nothing to do.',
-  planned: 'All have a place.',
-  partial: 'Not all have a place.',
-  infeasible: 'There is no plan: that is proved.',
+  planned: 'All VMs have a place.',
+  partial: 'Not all VMs have a place.',
+  infeasible: 'It is proved that no plan exists.',
   not_found: 'No plan was found in time. One may still exist.',
 }
 
 /**
- * A plan as text: steps by wave, the proof, the VMs that stay down and why, and the state
+ * Formats a plan: steps by wave, the proof, the VMs that stay down and why, and the state
  * afterwards.
  */
 export function formatPlan(problem: PlacementProblem, plan: Plan): string {
@@ -39,7 +39,7 @@ export function formatPlan(problem: PlacementProblem, plan: Plan): string {
   return blocks.join('\n\n')
 }
 
-/** `Recover from host-1 and host-2.` */
+/** Formats `Recover from host-1 and host-2.` */
 function formatHeadline({ intent, hostIds }: PlacementProblem): string {
   const words = { recover: 'Recover from', drain: 'Drain', rebalance: 'Rebalance' }
   return `${words[intent]} ${intent === 'rebalance' ? 'the cluster' : inert(formatList(hostIds)) || 'no host'}.`
@@ -62,7 +62,7 @@ const barColumns = 18
 export const legend = '█ runs  ▓ comes  ▒ leaves  × down  · free'
 
 type Kind = 'runs' | 'comes' | 'leaves' | 'down'
-/** What takes memory on a host at one time. */
+/** How the VMs use the memory of a host at one time. */
 type Load = Record<Kind, PlacementVm[]>
 
 /** Draws the memory of every affected host, before and after all steps, in 80 columns. */
@@ -93,7 +93,7 @@ export function drawOverview(problem: PlacementProblem, steps: readonly PlanStep
   ]
 }
 
-/** Draws the hosts of one wave while it runs: a migrating VM takes memory on both hosts. */
+/** Draws the hosts of one wave while it runs. A migrating VM uses memory on both hosts. */
 export function drawWave(problem: PlacementProblem, done: readonly PlanStep[], wave: readonly PlanStep[]): string[] {
   return listTouchedHosts({ ...problem, hostIds: [] }, wave).flatMap((host) => {
     const load = computeLoad(problem, host, done, wave)
@@ -142,7 +142,7 @@ function drawBar({ ramMib }: PlacementHost, load: Load): string {
   let at = 0
   const parts = marks.map(({ sign, style, vms }) => {
     used += sumMemory(vms)
-    // Every part is at least one cell wide, however small.
+    // Every part is at least one cell wide, even if it is small.
     const min = vms.length > 0 ? at + 1 : at
     const end = Math.min(barColumns, Math.max(min, Math.round((used / ramMib) * barColumns)))
     const cells = sign.repeat(Math.max(0, end - at))
@@ -177,7 +177,7 @@ function sumMemory(vms: readonly PlacementVm[]): number {
   return vms.reduce((total, { ramMib }) => total + ramMib, 0)
 }
 
-/** GiB, with one decimal where needed. */
+/** Formats GiB, with one decimal if needed. */
 function formatGib(mib: number): string {
   return String(Math.round((mib / 1_024) * 10) / 10)
 }

@@ -11,11 +11,16 @@ export type SolveOptions = {
   timeout: number
   seed: number
   json?: boolean
-  /** Said where no plan was found in time, because reading took most of it. */
+  /**
+   * A text that is added to the error if no plan was found because reading took most of the time.
+   */
   whyLate?: string
 }
 
-/** Adds the options of every planning command; for one that may ask the API its `--json` too. */
+/**
+ * Adds the options of every planning command. A command that may call the API gets `--json`
+ * together with the flags for the API.
+ */
 export function withSolveOptions(command: CliCommand, { isConnected = false } = {}): CliCommand {
   const solving = command
     .option('--engine <name>', `solver: ${engineNames.join(', ')}`, parseOneOf(engineNames), 'glpk')
@@ -34,7 +39,7 @@ export function withSolveOptions(command: CliCommand, { isConnected = false } = 
   return isConnected ? solving.connected() : solving.option('--json', 'the whole plan as JSON')
 }
 
-/** Solves the problem. Shows progress in one line of the terminal, and clears it at the end. */
+/** Solves the problem. Shows progress in one line of the terminal, and removes it at the end. */
 export async function solveWithProgress(problem: PlacementProblem, options: SolveOptions, what = ''): Promise<Plan> {
   const { engine, timeout, seed } = options
   const began = Date.now()
@@ -70,7 +75,7 @@ const outcomes: Record<Plan['state'], ExitOutcome> = {
 }
 
 /**
- * Throws CommandFailed with the exit code for a plan that is not complete. The plan is already
+ * Throws CommandFailed with the exit code for a plan that is not complete. The plan was already
  * printed.
  */
 export function exitByState({ state }: Plan, { whyLate = '' }: Pick<SolveOptions, 'whyLate'>): void {
@@ -78,8 +83,8 @@ export function exitByState({ state }: Plan, { whyLate = '' }: Pick<SolveOptions
 }
 
 /**
- * The plan with `gap`: how many migrations a better plan might save. Null unless all VMs are
- * placed.
+ * Returns the plan with `gap`: how many migrations a better plan might save. Null unless all VMs
+ * have a place.
  */
 export function withGap(plan: Plan): Plan & { gap: number | null } {
   return { ...plan, gap: plan.state === 'planned' ? Math.max(0, plan.migrations - plan.lowerBound) : null }

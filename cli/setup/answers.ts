@@ -7,7 +7,10 @@ import { askHidden, askLine, isAskable, printNote } from '../ui/terminal.ts'
 import { readEnvFile, type Values } from './env-file.ts'
 import type { SiteFiles } from './place.ts'
 
-/** Questions of setup, by their settings' names. The owner's login is used once, never stored. */
+/**
+ * Questions of setup, named after their settings. The login of the database's owner is used once,
+ * and never stored.
+ */
 export type AnswerName =
   | 'LLM_BASE_URL'
   | 'LLM_MODEL'
@@ -19,11 +22,14 @@ export type AnswerName =
   | 'PUBLIC_URL'
   | 'PORT'
 
-/** The flag of each, and how a person is asked for it. */
+/** The flag of each answer, and the question for a person. */
 export const questions: Record<AnswerName, { flag: string; asks: string; isHidden?: boolean }> = {
-  LLM_BASE_URL: { flag: '--base-url', asks: "the model's server, as http://gpu-1:8000/v1 (none: no model yet)" },
-  LLM_MODEL: { flag: '--model', asks: 'the name of the model there' },
-  LLM_API_KEY_FILE: { flag: '--key-file', asks: 'a file with its key (none: it takes no key)' },
+  LLM_BASE_URL: {
+    flag: '--base-url',
+    asks: "the model's server, as http://gpu-1:8000/v1 (none: no model yet)",
+  },
+  LLM_MODEL: { flag: '--model', asks: 'the name of the model at that server' },
+  LLM_API_KEY_FILE: { flag: '--key-file', asks: 'a file with the key of the server (none: no key)' },
   DATABASE_URL: {
     flag: '--database-url',
     asks: 'PostgreSQL, as postgresql://nightshift_services:password@host:5432/nightshift (not shown)',
@@ -43,13 +49,16 @@ export const questions: Record<AnswerName, { flag: string; asks: string; isHidde
   PORT: { flag: '--port', asks: 'the port that the API listens on' },
 }
 
-/** Everything that is known before a question is asked. */
+/** Everything that is known before the first question. */
 export type Answers = {
-  /** A flag's, the answers file's or a person's word, in this order: what may replace a set one. */
+  /**
+   * Values from flags, the answers file and the person, in this order, which may replace a value
+   * that is set.
+   */
   given: Values
-  /** What the file of settings holds now. */
+  /** The present values in the file of settings. */
   kept: Values
-  /** Names that a person typed in this run: they were asked. */
+  /** Names of the settings that a person typed in this run. */
   typed: Set<string>
   environment: Record<string, string | undefined>
   canAsk: boolean
@@ -66,7 +75,10 @@ export function readAnswers(place: SiteFiles, flags: Values, answersFile: string
   }
 }
 
-/** What holds now: an answer of this run, else the file of settings, else the environment. */
+/**
+ * Returns the current value: the answer in this run, or else from the file of settings, or else
+ * from the environment.
+ */
 export function knownAnswer({ given, kept, environment }: Answers, name: string): string | undefined {
   return (
     given[name] ?? (kept[name] || undefined) ?? (environment[name] || undefined) ?? secretOf(kept, environment, name)
@@ -84,8 +96,8 @@ function secretOf(kept: Values, environment: Answers['environment'], name: strin
 }
 
 /**
- * The answer, asked where nobody gave it and somebody can. `fallback`: an empty line's meaning;
- * without one it is asked again.
+ * Returns the answer. Asks for it if it is missing and a person can answer. `fallback` is what an
+ * empty line means; without it the question is repeated.
  */
 export async function answerOf(answers: Answers, name: AnswerName, fallback?: string): Promise<string | undefined> {
   const known = knownAnswer(answers, name)
@@ -93,10 +105,13 @@ export async function answerOf(answers: Answers, name: AnswerName, fallback?: st
   return await askFor(answers, name, fallback)
 }
 
-/** An ended input answers with empty lines for ever. */
+/**
+ * Number of empty lines after which asking stops, because an input that has ended returns empty
+ * lines forever.
+ */
 const maxEmpty = 3
 
-/** Asks a person, also where an answer is known. */
+/** Asks a person, even if the answer is known. */
 export async function askFor(answers: Answers, name: AnswerName, fallback?: string): Promise<string> {
   const { asks, isHidden } = questions[name]
   const shown = fallback === undefined || isHidden ? '' : ` [${fallback || 'none'}]`
@@ -108,20 +123,23 @@ export async function askFor(answers: Answers, name: AnswerName, fallback?: stri
     answers.typed.add(name)
     return value
   }
-  throw new CommandFailed('usage', `${questions[name].flag} (${name}) has no answer. Nothing was changed.`)
+  throw new CommandFailed('usage', `${questions[name].flag} (${name}) has no value. Nothing was changed.`)
 }
 
-/** Throws CommandFailed with the flag of each missing answer where nobody can be asked. */
+/** Throws CommandFailed with the flag of each missing answer, because nobody can be asked. */
 export function refuseMissing(missing: AnswerName[]): void {
   if (missing.length === 0) return
   const words = missing.map((name) => `${questions[name].flag} (${name})`)
   throw new CommandFailed(
     'usage',
-    `There is no terminal to ask at, and these have no answer: ${words.join(', ')}. Give the flags, or a file of NAME=value lines with --answers. Nothing was changed.`,
+    `There is no terminal to ask at, and these settings have no value: ${words.join(', ')}. Give the flags, or a file of NAME=value lines with --answers. Nothing was changed.`,
   )
 }
 
-/** Names that a site may set besides the schema's: files of secrets, and the owner's login. */
+/**
+ * Names that a site may set in addition to those of the schema: files of secrets, and the login of
+ * the database's owner.
+ */
 const known = new Set<string>([...settingNames, ...secrets.map((name) => `${name}_FILE`), 'MIGRATE_DATABASE_URL'])
 
 function readAnswersFile(file: string): Values {
@@ -129,7 +147,8 @@ function readAnswersFile(file: string): Values {
   const values = parseEnv(text) as Values
   const unknown = Object.keys(values).filter((name) => !known.has(name))
   if (unknown.length === 0 && (Object.keys(values).length > 0 || text.trim() === ''))
-    // A line without a value is an unfilled template: no answer, and least of all "none".
+    // Ignores a line without a value, which is a template that was not filled in and does not mean
+    // "none".
     return Object.fromEntries(Object.entries(values).filter(([, value]) => value.trim() !== ''))
   if (unknown.length === 0)
     throw new CommandFailed('usage', `${file} holds no lines of NAME=value, as LLM_MODEL=qwen3:32b.`)
@@ -139,7 +158,10 @@ function readAnswersFile(file: string): Values {
   )
 }
 
-/** Answers are some forty lines; what has no end, as /dev/zero, is not read to its end. */
+/**
+ * The most bytes of a file of answers, which has about forty lines. An endless file such as
+ * /dev/zero is not read to its end.
+ */
 const maxAnswersBytes = 262_144
 
 function readBounded(file: string): string {
@@ -163,7 +185,7 @@ function readBounded(file: string): string {
   )
 }
 
-/** It may hold a password of the database. */
+/** Warns if others can read a file that may contain a database password. */
 function warnIfOpen(file: string, mode: number): void {
   const isPlainFile = (mode & 0o170000) === 0o100000
   if (isPlainFile && (mode & 0o004) !== 0 && file !== '-')

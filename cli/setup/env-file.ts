@@ -13,10 +13,13 @@ import { basename, dirname, join } from 'node:path'
 import { parseEnv } from 'node:util'
 import { CommandFailed } from '../exit-codes.ts'
 
-/** A file of settings as systemd and a shell read it: `NAME=value`, a line each. */
+/** A file of settings that systemd and a shell can read: `NAME=value`, one per line. */
 export type Values = Record<string, string>
 
-/** The file's settings; none without a file. Throws CommandFailed where it cannot be read. */
+/**
+ * Reads the settings in a file. Empty if there is no file. Throws CommandFailed if it cannot be
+ * read.
+ */
 export function readEnvFile(file: string): Values {
   try {
     return parseEnv(readFileSync(file, 'utf8')) as Values
@@ -26,12 +29,12 @@ export function readEnvFile(file: string): Values {
   }
 }
 
-/** The user and group that may read what setup writes. Null keeps the rights of this process. */
+/** The user and group that may read the files of setup. Null keeps the rights of this process. */
 export type Readers = { uid: number; gid: number } | null
 
 /**
- * Writes these settings into the file in one step: lines keep their places, comments and other
- * settings stay. Keeps the file before beside it. Answers where; null where there was none.
+ * Writes these settings into the file in one step. Lines keep their order, and comments and other
+ * settings stay. Keeps the old file beside it, and returns its path. Null if there was no file.
  */
 export function writeEnvFile(file: string, values: Values, readers: Readers, now = new Date()): string | null {
   const before = existsSync(file) ? readFileSync(file, 'utf8') : null
@@ -51,7 +54,9 @@ export function writeEnvFile(file: string, values: Values, readers: Readers, now
   return kept
 }
 
-/** Writes a secret unless its file exists, which is never touched. Answers whether it did. */
+/**
+ * Writes a secret unless its file exists, which is never changed. Returns whether it was written.
+ */
 export function makeSecret(file: string, text: string, readers: Readers): boolean {
   if (existsSync(file)) return false
   replace(file, text, readers)
@@ -63,7 +68,8 @@ function replace(file: string, text: string, readers: Readers): void {
   try {
     writeFileSync(draft, text, { mode: 0o600 })
     const old = statSync(file, { throwIfNoEntry: false })
-    // What others could read has no secret in it until now; from now on it may.
+    // Removes the rights of others: a file that others could read contained no secret before, but
+    // now it may.
     if (old) chmodSync(draft, old.mode & 0o770)
     else if (readers) chmodSync(draft, 0o640)
     const owner = old ?? readers
@@ -74,7 +80,7 @@ function replace(file: string, text: string, readers: Readers): void {
   }
 }
 
-/** As systemd and sh both take it. What neither could take alike is refused. */
+/** Quotes a value for both systemd and sh. Refuses a value that they would read differently. */
 function quote(name: string, value: string): string {
   if (/^[\w./:@%+,=~-]*$/.test(value)) return value
   if (!/['\n\\]/.test(value)) return `'${value}'`

@@ -2,7 +2,10 @@ import { spawnSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import type { Readers } from './env-file.ts'
 
-/** The key in a file. One that the services cannot read is a problem now, not at their start. */
+/**
+ * Reads the key in a file. Reports a key that the services cannot read now, and not only at their
+ * start.
+ */
 export function readKey(file: string, services: Readers): { key: string } | { problem: string } {
   let key: string
   try {
@@ -11,7 +14,7 @@ export function readKey(file: string, services: Readers): { key: string } | { pr
     return { problem: `the key file ${file} cannot be read` }
   }
   if (key === '') return { problem: `the key file ${file} is empty` }
-  if (/\s/.test(key)) return { problem: `the key file ${file} holds more than one word` }
+  if (/\s/.test(key)) return { problem: `the key file ${file} has more than one word` }
   const isClosed =
     services !== null &&
     process.getuid?.() === 0 &&

@@ -14,14 +14,14 @@ import { printRow, row, type StepRow } from './steps.ts'
 const answerMs = 120_000
 const turns = 4
 
-/** The settings that a model takes, or null where there is to be none. */
+/** The settings for a model. Null for no model. */
 type ModelSettings = Record<string, string> | null
 
 type Options = { isDryRun: boolean; isQuiet: boolean; readers: Readers }
 
 /**
- * Asks for a model's server, name and key and has it make one tool call. Answers the settings that
- * worked. A person is asked until some work, or says that there is no model.
+ * Asks for a model's server, name and key, and tests them with one tool call. Returns the settings
+ * that worked. Asks a person again until some work, or the person chooses no model.
  */
 export async function settleModel(
   answers: Answers,
@@ -41,7 +41,7 @@ export async function settleModel(
 }
 
 const withoutModel = (): StepRow =>
-  row('model', 'left out', 'incidents open, and wait for people', 'Run "nightshift setup" again when you have one.')
+  row('model', 'left out', 'no model: incidents wait for people', 'Run "nightshift setup" again when you have a model.')
 
 type Tried = { row: StepRow; settings: ModelSettings }
 
@@ -52,13 +52,13 @@ async function tryModel(answers: Answers, given: string, { isDryRun, isQuiet, re
   })
   const baseUrl = withOneVersion(given)
   if (!URL.canParse(baseUrl) || !/^https?:$/.test(new URL(baseUrl).protocol))
-    return failed(`${given} is no http(s) URL`, 'Write it as http://gpu-1:8000/v1: --base-url.')
+    return failed(`${given} is no http(s) URL`, 'Write the address like http://gpu-1:8000/v1: --base-url.')
   const model = await answerOf(answers, 'LLM_MODEL')
-  if (!model) return failed('its server needs the name of a model', 'Give --model NAME (LLM_MODEL).')
+  if (!model) return failed('the server needs the name of a model', 'Give --model NAME (LLM_MODEL).')
   const named = knownAnswer(answers, 'LLM_API_KEY') ? 'none' : await answerOf(answers, 'LLM_API_KEY_FILE', 'none')
   const keyFile = named === undefined || named === 'none' ? null : resolve(named)
   const key = keyFile === null ? { key: knownAnswer(answers, 'LLM_API_KEY') ?? '' } : readKey(keyFile, readers)
-  if ('problem' in key) return failed(key.problem, 'Name a file that holds the key alone: --key-file.')
+  if ('problem' in key) return failed(key.problem, 'Name a file that has only the key: --key-file.')
   const settings: Record<string, string> = {
     AGENT_ENABLED: 'true',
     LLM_BASE_URL: baseUrl,
@@ -75,16 +75,16 @@ async function tryModel(answers: Answers, given: string, { isDryRun, isQuiet, re
     const asked = await askOneCall(ports, protocol, answerMs)
     if (asked.call === null && asked.answers === 0)
       return failed(
-        `${baseUrl} did not answer as a model does: ${truncate(asked.fault ?? 'it said nothing', 200)}`,
-        "Check where --base-url leads. A proxy, a sign-in page or another program may answer there, or the model's server fails (see its log).",
+        `${baseUrl} did not answer like a model: ${truncate(asked.fault ?? 'the response was empty', 200)}`,
+        "Check --base-url. A proxy, a sign-in page or another program may answer at that address, or the model's server fails (see its log).",
       )
     if (asked.call === null)
       return failed(
-        `${model} made no tool call: ${truncate(asked.fault ?? 'it answered with text only', 200)}`,
-        'Turn tool calls on at its server (docs/reference/models.md), or take another model.',
+        `${model} made no tool call: ${truncate(asked.fault ?? 'the response is text only', 200)}`,
+        'Turn on tool calls at the server (docs/reference/models.md), or use another model.',
       )
     if (asked.protocol === 'json') settings.LLM_PROTOCOL = 'json'
-    const renamed = baseUrl === given ? '' : ` (${given} was written with one version too many)`
+    const renamed = baseUrl === given ? '' : ` (${given} had one version too many in its path)`
     return { row: row('model', 'works', `${describe(asked, model)}${renamed}`), settings }
   } catch (error) {
     if (!(error instanceof CommandFailed)) throw error
@@ -92,7 +92,10 @@ async function tryModel(answers: Answers, given: string, { isDryRun, isQuiet, re
   }
 }
 
-/** `/v1` twice, or the path of the completions, is how addresses are pasted. */
+/**
+ * Corrects an address, because people paste addresses with `/v1` twice, or with the path of the
+ * completions.
+ */
 function withOneVersion(url: string): string {
   return url
     .replace(/\/+$/, '')
@@ -108,10 +111,10 @@ function describe(asked: OneCall, model: string): string {
     predicted === null
       ? ''
       : `, ${formatNumber(promptTokens)} tokens read and ${formatNumber(completionTokens)} written`
-  const words = protocol === 'json' ? ' as JSON, since its server takes no tools' : ''
+  const words = protocol === 'json' ? ' as JSON, because the server takes no tools' : ''
   const cost =
     predicted === null
-      ? 'its server counts no tokens'
+      ? 'the server does not report token usage'
       : `an incident of ${turns} turns like this takes ${formatNumber(predicted.tokens)} tokens, ${predicted.cost === null ? 'and no price is known here' : `about $${predicted.cost.toPrecision(2)} at its list price`}`
-  return `${model} called ${truncate(call ?? '', 80)}${words} in ${seconds} s${read}; ${cost}. Measure it before you trust it: "nightshift model check"`
+  return `${model} called ${truncate(call ?? '', 80)}${words} in ${seconds} s${read}; ${cost}. Measure the model before you trust it: "nightshift model check"`
 }

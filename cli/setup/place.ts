@@ -5,12 +5,15 @@ import { CommandFailed } from '../exit-codes.ts'
 import { isCheckout, startLine } from '../start-line.ts'
 import type { Readers } from './env-file.ts'
 
-/** Where the settings of a site are kept, and what of it the start makes by itself. */
+/** The place of a site's settings, and whether `start` makes the missing parts by itself. */
 export type SiteFiles = {
   envFile: string
-  /** Settings of the API alone: the keys of the mesh. */
+  /** The file of settings that only the API reads: the keys of the mesh. */
   apiEnvFile: string
-  /** `npm start -- --site` brings PostgreSQL, Temporal, tokens and keys unless others are named. */
+  /**
+   * True for a checkout, in which `npm start -- --site` provides the PostgreSQL, Temporal, tokens
+   * and keys that are not named.
+   */
   isCheckout: boolean
   readers: Readers
   startLine: string
@@ -19,8 +22,8 @@ export type SiteFiles = {
 const packaged = '/etc/nightshift/nightshift.env'
 
 /**
- * The flag's place, else this installation's. Throws CommandFailed where nothing could be written
- * there.
+ * Returns the place that the flag names, or else that of this installation. Throws CommandFailed if
+ * it cannot be written.
  */
 export function findPlace(named: string | undefined): SiteFiles {
   const isOwn = named === undefined && isCheckout()
@@ -40,16 +43,16 @@ export function findPlace(named: string | undefined): SiteFiles {
   return place
 }
 
-/** Throws CommandFailed, before any question, where file or folder is closed to this user. */
+/** Throws CommandFailed, before any question, if this user cannot write the file or directory. */
 export function checkWritable({ envFile, isCheckout: isOwn }: SiteFiles): void {
   const folder = dirname(envFile)
-  // A checkout's site may have no folder yet.
+  // The site of a checkout may have no directory yet.
   const nearest = isOwn && !existsSync(folder) ? dirname(folder) : folder
   const remedy = 'Run it as root (sudo), or name another file with --settings.'
   if (!existsSync(nearest))
     throw new CommandFailed(
       'error',
-      `The folder ${nearest} is not there. Make it, or ${remedy.charAt(0).toLowerCase()}${remedy.slice(1)}`,
+      `The folder ${nearest} does not exist. Create it, or ${remedy.charAt(0).toLowerCase()}${remedy.slice(1)}`,
     )
   if (!statSync(nearest).isDirectory())
     throw new CommandFailed('error', `${nearest} is not a folder. Name another file with --settings.`)
@@ -65,7 +68,7 @@ export function checkWritable({ envFile, isCheckout: isOwn }: SiteFiles): void {
   }
 }
 
-/** Finds the user of the package's units; null where this machine has none. */
+/** Finds the user as which the package's services run. Null if this machine has no such user. */
 function accountOfServices(): Readers {
   const line = readFileSync('/etc/passwd', 'utf8')
     .split('\n')

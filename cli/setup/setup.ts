@@ -37,27 +37,29 @@ type Flags = {
 export function addSetupCommand(program: CliCommand): void {
   const parent = program
     .command('setup')
-    .description('ask for model, database, Temporal and address, try each, write the settings, and send one test alert')
+    .description(
+      'ask for model, database, Temporal and address, test each, write the settings, and send one test alert',
+    )
     .enablePositionalOptions()
     .option('--base-url <url>', `${questions.LLM_BASE_URL.asks} (LLM_BASE_URL)`)
     .option('--model <name>', `${questions.LLM_MODEL.asks} (LLM_MODEL)`)
-    .option('--no-model', 'no model yet: incidents open, and wait for people')
-    .option('--key-file <file>', 'a file with its key (LLM_API_KEY_FILE)')
+    .option('--no-model', 'no model yet: incidents wait for people')
+    .option('--key-file <file>', 'a file with the key of the model (LLM_API_KEY_FILE)')
     .option(
       '--database-url <url>',
       'PostgreSQL, with the login of the services; put a password in --answers instead (DATABASE_URL)',
     )
     .option(
       '--owner-url <url>',
-      'the same with the login that owns it, for the schema; never written (MIGRATE_DATABASE_URL)',
+      'the same database, with the login that owns it; used only for the schema, never stored (MIGRATE_DATABASE_URL)',
     )
     .option('--temporal-address <host:port>', 'Temporal (TEMPORAL_ADDRESS)')
     .option('--temporal-namespace <name>', 'its namespace (TEMPORAL_NAMESPACE)')
     .option('--public-url <url>', 'the address that people and agents use (PUBLIC_URL)')
-    .option('--port <n>', 'where the API listens (PORT)', parseWholeNumber)
+    .option('--port <n>', 'the port of the API (PORT)', parseWholeNumber)
     .option('--answers <file>', 'lines of NAME=value, of any setting; - for stdin')
     .option('--settings <file>', "the file of settings, instead of this installation's")
-    .option('--replace', 'replace values of the file that differ from the answers; the old file is kept')
+    .option('--replace', 'replace values in the file that differ from the answers; the old file is kept')
     .option('--no-alert', 'send no test alert')
     .option('--again', 'send a test alert, even if one was sent before')
     .option('--wait <seconds>', 'how long a test alert is followed', parseSeconds, 180)
@@ -69,8 +71,8 @@ export function addSetupCommand(program: CliCommand): void {
 }
 
 const help = `
-What is answered by no flag, no --answers, no setting in the file and no variable is asked for at a terminal; without one
-the command ends with 2 and names the flag. A second time it says what is there, and goes on where it was.
+At a terminal the command asks for each value that no flag, no --answers, no setting in the file and no variable
+gives. Without a terminal it exits with 2 and names the flag. A second run prints what exists, and continues.
 The model is asked for one tool call. A secret is shown nowhere.
 
 Example:
@@ -104,7 +106,7 @@ type Run = {
   isJson: boolean
 }
 
-/** Looks at everything first: where anything fails, nothing is written. */
+/** Checks everything first, because nothing is written after a failure. */
 async function settleAll(run: Run): Promise<void> {
   const { answers, place, tell, isDryRun, isJson } = run
   const model = await settleModel(answers, { isDryRun, isQuiet: isJson, readers: place.readers })
@@ -116,7 +118,7 @@ async function settleAll(run: Run): Promise<void> {
   const address = await settleAddress(answers, place)
   tell(address.row)
   if ([model, database, temporal, address].some(({ row: { state } }) => state === 'failed')) {
-    if (!isJson) printNote('Nothing was written. Correct what failed, and run setup again.')
+    if (!isJson) printNote('Nothing was written. Correct the steps that failed, and run setup again.')
     return
   }
   const found = { ...model.settings, ...database.settings, ...temporal.settings, ...address.settings }
@@ -130,7 +132,7 @@ async function settleAll(run: Run): Promise<void> {
   tell(await sendTestAlert(run))
 }
 
-/** Settings of the answers file that no step asks for. */
+/** Returns the settings in the answers file for which no step asks. */
 function othersOf({ given }: Answers): Values {
   const asked = new Set(Object.keys(questions))
   return Object.fromEntries(Object.entries(given).filter(([name]) => !asked.has(name)))
@@ -138,7 +140,8 @@ function othersOf({ given }: Answers): Values {
 
 async function writeSettings({ flags, place, answers, isDryRun, isJson }: Run, found: Values): Promise<StepRow> {
   const { kept, given, typed } = answers
-  // What a person set and this run was not told to change stays, as AGENT_ENABLED=false.
+  // Keeps a person's setting that this run was not requested to change, such as
+  // AGENT_ENABLED=false.
   const settings = Object.fromEntries(
     Object.entries(found).filter(
       ([name, value]) => kept[name] !== value && (kept[name] === undefined || given[name] !== undefined),
@@ -161,13 +164,13 @@ async function writeSettings({ flags, place, answers, isDryRun, isJson }: Run, f
   if (names.length === 0) return row('settings', 'there', place.envFile)
   if (isDryRun) return row('settings', 'would be written', `${place.envFile}: ${names.join(', ')}`)
   const { made, kept: before } = writeSite(place, { settings, secrets })
-  const more = [made.length > 0 ? `; made ${made.join(', ')}` : '', before ? `; the file before is ${before}` : '']
+  const more = [made.length > 0 ? `; made ${made.join(', ')}` : '', before ? `; the old file is ${before}` : '']
   if (!isJson && (await isNightshift(localUrl(answers))))
-    printNote('Nightshift runs already: it takes these settings at its next start.')
+    printNote('Nightshift runs already: it uses these settings after its next start.')
   return row('settings', 'written', `${place.envFile}: ${names.join(', ')}${more.join('')}`)
 }
 
-/** The API of this site, and its two tokens; null where none answers. */
+/** Finds the API of this site, and its two tokens. Null if there is none. */
 function findApi(place: SiteFiles, answers: Answers): { url: string; admin: string; ingest: string } | null {
   const run = place.isCheckout ? (readLocalRun(localUrl(answers)) ?? readLocalRun()) : null
   if (run && run.labUrl === null && run.tokens.admin)
@@ -182,7 +185,7 @@ function findApi(place: SiteFiles, answers: Answers): { url: string; admin: stri
 async function sendTestAlert({ flags, place, answers, isDryRun, isJson }: Run): Promise<StepRow> {
   if (!flags.alert) return row('test alert', 'left out', 'by --no-alert')
   const start = `Start it: "${place.startLine}". Then run "nightshift setup" again, which sends the alert.`
-  if (isDryRun) return row('test alert', 'not yet', 'one would be sent where an API answers')
+  if (isDryRun) return row('test alert', 'not yet', 'a test alert would be sent if an API answered')
   const api = findApi(place, { ...answers, kept: readEnvFile(place.envFile) })
   if (!api || !(await isNightshift(api.url)))
     return row('test alert', 'not yet', `no API answers at ${api?.url ?? localUrl(answers)}`, start)
@@ -194,7 +197,7 @@ async function sendTestAlert({ flags, place, answers, isDryRun, isJson }: Run): 
     waitMs: flags.wait * 1000,
     isQuiet: isJson,
   }
-  if (!isJson) printNote('Sending one test alert; it says so, and is closed at the end.')
+  if (!isJson) printNote('Sending one test alert. Its text says that it is a test, and setup closes it at the end.')
   return await tryAlert(trial, { isAgain: flags.again === true })
 }
 
@@ -226,7 +229,7 @@ function refuseUnanswered(answers: Answers, { isCheckout }: SiteFiles): void {
   if (isOnlyModel)
     throw new CommandFailed(
       'usage',
-      'Nobody can be asked here, and the model has no answer: give --base-url and --model (LLM_BASE_URL, LLM_MODEL), or --no-model. Nothing was changed.',
+      'There is no terminal to ask at, and no model is given: give --base-url and --model (LLM_BASE_URL, LLM_MODEL), or --no-model. Nothing was changed.',
     )
   refuseMissing(missing)
 }

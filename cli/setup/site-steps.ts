@@ -10,10 +10,13 @@ import { makeSecret, readEnvFile, type Values, writeEnvFile } from './env-file.t
 import type { SiteFiles } from './place.ts'
 import { printRow, row, type StepRow } from './steps.ts'
 
-/** Where the API of these settings listens, for this machine. */
+/** Returns the address of the API in these settings, as this machine reaches it. */
 export const localUrl = (answers: Answers): string => `http://127.0.0.1:${knownAnswer(answers, 'PORT') ?? 8080}`
 
-/** Whether a Nightshift answers there, by its public door. A busy one gets its time. */
+/**
+ * Checks with a public path whether a Nightshift responds at this address. Waits longer, because it
+ * may be busy.
+ */
 export async function isNightshift(url: string): Promise<boolean> {
   const answer = await fetch(new URL('/auth/methods', url), { signal: AbortSignal.timeout(10_000) }).catch(() => null)
   const said = answer?.ok
@@ -22,10 +25,10 @@ export async function isNightshift(url: string): Promise<boolean> {
   return said?.token === true && typeof said.oidc === 'boolean'
 }
 
-/** `wrong`: the answer to ask for again where the look failed. */
+/** `wrong` is the setting for which to ask again if the check failed. */
 type SettledAddress = { row: StepRow; settings: Values; wrong: 'PORT' | 'PUBLIC_URL' }
 
-/** Asks for the address, and looks whether the API can listen. */
+/** Asks for the address, and checks whether the API can listen. */
 export async function settleAddress(answers: Answers, place: SiteFiles): Promise<SettledAddress> {
   for (;;) {
     const fallback = place.isCheckout ? undefined : localUrl(answers)
@@ -47,20 +50,20 @@ async function lookAtAddress(answers: Answers, place: SiteFiles, url: string | u
   if (url !== undefined && !isOrigin(url))
     return failed(
       'PUBLIC_URL',
-      `${url} is no address of a site`,
-      'Write it as https://nightshift.example.com, without a path: --public-url.',
+      `${url} is not an address of a site`,
+      'Write the address like https://nightshift.example.com, without a path: --public-url.',
     )
   const local = localUrl(answers)
   const number = Number(port ?? 8080)
   if (!Number.isInteger(number) || number < 1 || number > 65_535)
-    return failed('PORT', `${port} is not a port`, 'Give one from 1 to 65535: --port.')
+    return failed('PORT', `${port} is not a port`, 'Give a port from 1 to 65535: --port.')
   const isThere = await isNightshift(local)
   if (!isThere && !(await isFree(number)) && (port !== undefined || !place.isCheckout)) {
     const holder = portHolder(number)
     return failed(
       'PORT',
-      `port ${number} is in use${holder ? ` by ${holder}` : ''}, and no Nightshift answers there`,
-      'Free it, or name another one with --port.',
+      `port ${number} is in use${holder ? ` by ${holder}` : ''}, and not by Nightshift`,
+      'Free the port, or name another one with --port.',
     )
   }
   const settings: Values = {
@@ -68,7 +71,7 @@ async function lookAtAddress(answers: Answers, place: SiteFiles, url: string | u
     ...(port !== undefined && { PORT: port, ...(!place.isCheckout && { CORE_API_URL: local }) }),
   }
   const where = place.isCheckout && port === undefined ? 'a free port' : local
-  const shown = url ?? (place.isCheckout ? 'the one that the start prints' : local)
+  const shown = url ?? (place.isCheckout ? 'the address that the start prints' : local)
   return {
     row: row(
       'address',
@@ -86,7 +89,7 @@ function isOrigin(text: string): boolean {
   return /^https?:$/.test(protocol) && pathname === '/' && search === '' && username === ''
 }
 
-/** The token of each that signs in before there are people, and the file that it is kept in. */
+/** The machine tokens that are used before people exist, and the file of each. */
 const tokens = [
   ['BOOTSTRAP_ADMIN_TOKEN', 'admin-token'],
   ['BOOTSTRAP_INGEST_TOKEN', 'ingest-token'],
@@ -99,7 +102,7 @@ const keys = [
 
 type SecretFiles = { settings: Values; apiSettings: Values; files: { path: string; text: () => string }[] }
 
-/** Lists the files of tokens and keys that the settings lack, and makes none. */
+/** Lists the files of tokens and keys that the settings lack. Creates none of them. */
 export function planSecrets(answers: Answers, { envFile, apiEnvFile, isCheckout }: SiteFiles): SecretFiles {
   if (isCheckout) return { settings: {}, apiSettings: {}, files: [] }
   const at = (name: string) => join(dirname(envFile), name)
@@ -118,7 +121,7 @@ export function planSecrets(answers: Answers, { envFile, apiEnvFile, isCheckout 
   }
 }
 
-/** All that setup may write, in order: secrets first, so that no setting names a missing one. */
+/** Writes everything in order: secrets first, so that no setting names a missing file. */
 export function writeSite(
   place: SiteFiles,
   { settings, secrets }: { settings: Values; secrets: SecretFiles },
@@ -131,12 +134,15 @@ export function writeSite(
   return { made, kept }
 }
 
-/** The file's future text held against all settings' rules; a problem for each misfit. */
+/**
+ * Checks the future contents of the file against the rules of all settings. Returns one text per
+ * problem.
+ */
 export function problemsOf(answers: Answers, settings: Values): string[] {
   try {
-    // The owner's login is no setting of a process.
+    // The login of the database's owner is not a setting of a process.
     const { MIGRATE_DATABASE_URL: _, ...kept } = answers.kept
-    readConfig({ AGENT_API_KEY: 'made by setup', ...withoutAgentKey(kept), ...withoutAgentKey(settings) })
+    readConfig({ AGENT_API_KEY: 'created by setup', ...withoutAgentKey(kept), ...withoutAgentKey(settings) })
     return []
   } catch (error) {
     if (error instanceof ConfigError) return error.problems
@@ -144,7 +150,7 @@ export function problemsOf(answers: Answers, settings: Values): string[] {
   }
 }
 
-/** Files of tokens are made after this look. */
+/** Leaves out these files, because they are made after this check. */
 const withoutAgentKey = (values: Values): Values =>
   Object.fromEntries(
     Object.entries(values).filter(([name]) => !/^(AGENT_API_KEY|BOOTSTRAP_\w+_TOKEN)(_FILE)?$/.test(name)),

@@ -14,7 +14,10 @@ type StepState =
   | 'not yet'
   | 'failed'
 
-/** One thing that setup looked at or did. `remedy`: a person's step where it failed or waits. */
+/**
+ * A step of setup that was checked or carried out. `remedy` is what a person has to do if it failed
+ * or waits.
+ */
 export type StepRow = { step: string; state: StepState; detail: string; remedy: string | null }
 
 export function row(step: string, state: StepState, detail: string, remedy: string | null = null): StepRow {

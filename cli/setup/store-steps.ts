@@ -12,21 +12,20 @@ import type { SiteFiles } from './place.ts'
 import { printRow, row, type StepRow } from './steps.ts'
 
 /**
- * Setup's findings in the database. `ownerUrl`: the login that brings its schema up; null where
- * none is needed.
+ * Setup's result for the database. `ownerUrl` is the login that migrates its schema. Null if none
+ * is needed.
  */
 type SettledDatabase = {
   row: StepRow
   settings: Record<string, string>
   ownerUrl: string | null
   missing: number
-  /** The database's site (`db/site-id.ts`), where one was looked at. */
+  /** The id of the site in the database (`db/site-id.ts`), if it was read. */
   site?: string
 }
 
 /**
- * Asks for the database until the services could work with it. `npm start` brings one where none is
- * named.
+ * Asks for the database until the services could use it. `npm start` provides one if none is named.
  */
 export async function settleDatabase(answers: Answers, place: SiteFiles): Promise<SettledDatabase> {
   if (place.isCheckout && knownAnswer(answers, 'DATABASE_URL') === undefined)
@@ -51,7 +50,9 @@ async function lookAtDatabase(answers: Answers, url: string): Promise<SettledDat
     return failed(
       'PostgreSQL',
       found.what,
-      found.isAbsent ? `${found.remedy} Where there is nothing yet:\n${administratorStatements}` : found.remedy,
+      found.isAbsent
+        ? `${found.remedy} To create the database and its logins:\n${administratorStatements}`
+        : found.remedy,
     )
   }
   const kept = answers.kept.DATABASE_URL === undefined && answers.kept.DATABASE_URL_FILE !== undefined
@@ -70,19 +71,19 @@ async function lookAtDatabase(answers: Answers, url: string): Promise<SettledDat
   return owner.ok ? { ...settled, ownerUrl } : failed('schema', owner.what, owner.remedy)
 }
 
-/** Brings the schema to this release, where it is not there yet. */
+/** Migrates the schema to this release if needed. */
 export async function applySchema({ ownerUrl, missing }: SettledDatabase, isDryRun: boolean): Promise<StepRow> {
-  if (ownerUrl === null || missing === 0) return row('schema', 'there', 'it has the schema of this release')
+  if (ownerUrl === null || missing === 0) return row('schema', 'there', 'the database has the schema of this release')
   if (isDryRun) return row('schema', 'would be made', `${missing} migrations`)
   try {
     const applied = await bringSchemaUp(ownerUrl)
     return row('schema', applied.length > 0 ? 'made' : 'there', `${applied.length} migrations applied`)
   } catch (error) {
-    return row('schema', 'failed', (error as Error).message, '"nightshift setup" goes on from here.')
+    return row('schema', 'failed', (error as Error).message, '"nightshift setup" continues from here.')
   }
 }
 
-/** The settings of Temporal, as this run has them. */
+/** Returns the settings for Temporal in this run. */
 function temporalOf(answers: Answers): Record<string, string> {
   const names = new Set([
     ...Object.keys(answers.kept),
@@ -100,7 +101,7 @@ function temporalOf(answers: Answers): Record<string, string> {
 
 type SettledTemporal = { row: StepRow; settings: Record<string, string>; isGiven: boolean }
 
-/** Asks for Temporal until it answers for its namespace. Changes nothing there. */
+/** Asks for Temporal until it responds for its namespace. Changes nothing there. */
 export async function settleTemporal(answers: Answers, place: SiteFiles, site?: string): Promise<SettledTemporal> {
   const isGiven = Object.keys(temporalOf(answers)).length > 0
   if (place.isCheckout && !isGiven) return { row: ownOf('Temporal', place), settings: {}, isGiven: false }
@@ -115,7 +116,7 @@ export async function settleTemporal(answers: Answers, place: SiteFiles, site?: 
   }
 }
 
-/** Makes search attributes and Schedule where they are missing. */
+/** Creates the search attributes and the Schedule if they are missing. */
 export async function applyTemporal(answers: Answers, { settings }: SettledTemporal, site?: string): Promise<StepRow> {
   return (await setUpAt(settings, answers, { isDryRun: false, site })).row
 }
@@ -143,7 +144,7 @@ async function setUpAt(
 function asOne(rows: SetupRow[]): StepRow {
   const failed = rows.find(({ state }) => state === 'failed')
   if (failed)
-    return row('Temporal', 'failed', `${failed.what}: ${failed.detail}`, '"nightshift setup" goes on from here.')
+    return row('Temporal', 'failed', `${failed.what}: ${failed.detail}`, '"nightshift setup" continues from here.')
   const changed = rows.find(({ state }) => state !== 'there')
   const detail = rows
     .map(({ what, state, detail: each }) => (what === 'namespace' ? each : `${what} ${state}`))
@@ -151,4 +152,5 @@ function asOne(rows: SetupRow[]): StepRow {
   return row('Temporal', changed?.state ?? 'there', detail)
 }
 
-const ownOf = (step: string, { startLine }: SiteFiles): StepRow => row(step, 'there', `"${startLine}" brings its own`)
+const ownOf = (step: string, { startLine }: SiteFiles): StepRow =>
+  row(step, 'there', `"${startLine}" starts its own ${step}`)

@@ -10,7 +10,7 @@ type SetupFlags = { dryRun?: boolean; json?: boolean }
 export function addTemporalCommand(parent: CliCommand): void {
   parent
     .command('temporal')
-    .description('only this: what Nightshift needs in Temporal, its search attributes and the queue’s Schedule')
+    .description('create only what Nightshift needs in Temporal: its search attributes and the queue’s Schedule')
     .option('--dry-run', 'print what would be done, and change nothing')
     .option('--json', 'JSON for programs')
     .addHelpText(
@@ -30,8 +30,8 @@ export function addTemporalCommand(parent: CliCommand): void {
 
 async function runSetup(isDryRun: boolean): Promise<SetupRow[]> {
   const config = readConfig()
-  // Created running unless the agent is off here: a worker would take a paused Schedule for one
-  // that a person paused.
+  // Creates the Schedule as running unless the agent is off here, because a worker would assume
+  // that a person paused it.
   const enabled = !process.env.AGENT_ENABLED || config.AGENT_ENABLED
   const schedule = { taskQueue: 'nightshift', intervalSeconds: config.QUEUE_INTERVAL_SECONDS, enabled }
   try {

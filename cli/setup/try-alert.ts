@@ -11,7 +11,7 @@ import { type ApiIncident, apiIncident, listAll, listEventsAfter, readIncident }
 import { printNote } from '../ui/terminal.ts'
 import { row, type StepRow } from './steps.ts'
 
-/** The alert calls itself a test, in name, words and a label for filters. */
+/** The alert is marked as a test, in its name, its text and a label for filters. */
 const alertName = 'NightshiftSetupTest'
 const alertType = 'nightshift_setup_test'
 const summary = 'A test alert of setup; nothing is wrong, and nothing has to be repaired'
@@ -20,15 +20,16 @@ const posted = z.looseObject({
   alerts: z.array(z.looseObject({ incidentId: z.string().nullable(), outcome: ingestOutcome })),
 })
 
-/** `api` asks and closes as an admin, `sender` delivers as the source of alerts does. */
+/** `api` reads and closes as an admin. `sender` delivers as a sender of alerts does. */
 type Trial = { api: ApiClient; sender: ApiClient; publicUrl: string; waitMs: number; isQuiet: boolean }
 
-/** The alert was taken, and no incident opened for it. */
+/** The alert was accepted, but opened no incident. */
 class NotOpened extends Error {}
 
 /**
- * Posts one test alert, follows its incident until the investigation ends or plainly does not
- * begin, and closes it as no fault. Shows an earlier run's test instead, unless `isAgain`.
+ * Posts one test alert, follows its incident until the investigation ends or clearly does not
+ * begin, and closes it as not a fault. Shows the test of an earlier run instead, unless `isAgain`
+ * is set.
  */
 export async function tryAlert(trial: Trial, { isAgain }: { isAgain: boolean }): Promise<StepRow> {
   const { api } = trial
@@ -40,13 +41,13 @@ export async function tryAlert(trial: Trial, { isAgain }: { isAgain: boolean }):
         'test alert',
         'there',
         `${last.id} of ${last.createdAt.slice(0, 16)}Z is ${describeStanding(last)}: ${linkOf(trial, last)}`,
-        'Another one: "nightshift setup --again".',
+        'To send another test alert: "nightshift setup --again".',
       )
     return await follow(trial, last?.id ?? (await post(trial)))
   } catch (error) {
     if (error instanceof ApiProblem) return row('test alert', 'failed', error.message, error.remedy)
     if (error instanceof NotOpened)
-      return row('test alert', 'failed', error.message, '"nightshift alerts list" says what became of it.')
+      return row('test alert', 'failed', error.message, '"nightshift alerts list" shows its result.')
     throw error
   }
 }
@@ -70,12 +71,12 @@ const bodyOf = (mark: string, action: 'trigger' | 'close') => ({
 
 const linkOf = ({ publicUrl }: Trial, { id }: ApiIncident): string => new URL(`/incidents/${id}`, publicUrl).href
 
-/** Reasons of the queue that no waiting changes. */
+/** Reasons of the queue that do not change by waiting. */
 const staysWhere = new Set(['off', 'paused', 'budget', 'kept'])
 
-/** A worker that starts with the API asks for work within this. */
+/** Milliseconds within which a worker that starts together with the API requests work. */
 const workerWithinMs = 20_000
-const noWorker = 'No worker asks for work. Start it: "systemctl start nightshift-worker". If that fails, read its log'
+const noWorker = 'No worker runs. Start one: "systemctl start nightshift-worker". If that fails, read its log'
 
 async function follow(trial: Trial, id: string): Promise<StepRow> {
   const { api, waitMs, isQuiet } = trial
@@ -105,9 +106,9 @@ async function follow(trial: Trial, id: string): Promise<StepRow> {
   }
 }
 
-const lateRemedy = 'It did not end in that time. Look at "nightshift doctor", or give more time with --wait.'
+const lateRemedy = 'The incident did not end in time. See "nightshift doctor", or give more time with --wait.'
 
-/** What the API knows of workers by Temporal. False also where nobody can tell. */
+/** Whether the API reports that no worker runs. False also if this is unknown. */
 async function hasNoWorker(api: ApiClient): Promise<boolean> {
   const { data } = parts.safeParse(await api.get('/api/v1/status'))
   return data?.parts.some(({ name, status }) => name === 'worker' && status === 'failed') ?? false
@@ -134,7 +135,7 @@ async function close(
     await api.post(`/api/v1/incidents/${id}/resolve`, {
       outcome: 'no_fault',
       resolution:
-        'A test alert of "nightshift setup": nothing was wrong. It was posted to see what becomes of an alert.',
+        'A test alert of "nightshift setup": nothing was wrong. Setup posted the alert to test how alerts arrive.',
     })
   const what = describeCourse(incident, events, tookMs)
   const end = isByAgent ? '' : '; setup closed it as no fault'
@@ -147,11 +148,11 @@ async function close(
     `${what}${end}: ${link}`,
     isInvestigated
       ? null
-      : 'Alerts arrive and open incidents. Nothing is investigated yet. "nightshift doctor" says what is missing.',
+      : 'Alerts arrive and open incidents. Nothing is investigated yet. "nightshift doctor" shows what is missing.',
   )
 }
 
-/** Ends the alert as its sender does. */
+/** Ends the alert in the way its sender does. */
 async function endAlert({ api, sender }: Trial, id: string): Promise<void> {
   const around = z
     .looseObject({ alerts: z.array(z.looseObject({ labels: z.record(z.string(), z.string()) })) })
@@ -165,8 +166,8 @@ function describeCourse(incident: ApiIncident, events: readonly IncidentEvent[],
   const answers = events.filter(({ kind }) => kind === 'model_answered').length
   const calls = events.filter(({ kind }) => kind === 'tool_started').length
   if (status === 'open' && answers === 0)
-    return `${id} opened, but the agent did not take it: ${keptReason ?? queue?.text ?? 'no worker asked for it'}`
+    return `${id} opened, but the agent did not investigate it: ${keptReason ?? queue?.text ?? 'no worker picked up the test incident'}`
   const last = events.findLast(({ kind }) => ['resolved', 'escalated', 'awaiting_approval', 'cancelled'].includes(kind))
-  const said = last ? `, in its words: ${truncate(last.detail, 160)}` : ''
+  const said = last ? `, with this text: ${truncate(last.detail, 160)}` : ''
   return `${id} opened and was taken by the agent; the model answered ${answers === 1 ? 'once' : `${answers} times`} and made ${calls} calls; after ${formatSpan(tookMs)} it was ${describeStanding(incident)}${said}`
 }

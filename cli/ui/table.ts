@@ -14,7 +14,7 @@ export function useUtc(): void {
   zone = 'utc'
 }
 
-/** A time for people, to the second: local with its offset, or UTC after `useUtc`. */
+/** Formats a time for people, to the second: local with its offset, or UTC after `useUtc`. */
 export function formatMoment(iso: string): string {
   return formatMomentIn(iso, zone)
 }
@@ -43,20 +43,21 @@ const stateStyles: Record<Severity | IncidentStatus | ApprovalStatus | Risk, Sty
   high: ['bold', 'red'],
 }
 
-/** The word of a state, in its colour. */
+/** Colours the word of a state. */
 export function paintState(state: keyof typeof stateStyles, word: string = state): string {
   return paint(stateStyles[state] ?? 'reset', word)
 }
 
-/** A last column narrower than this moves to a separate line. */
+/** Columns below which the last column is written on a separate line. */
 const minReadableWidth = 40
 
-/** The fewest letters of an id, after its prefix, that a list shows. */
+/** The fewest letters of an id that a list shows after the prefix. */
 const minIdLetters = 8
 
 /**
- * Shortens a list's ids at a terminal: eight letters, or as many as tell its rows apart, without a
- * common prefix. A person may type them so (complete-ids.ts). A pipe gets whole ids.
+ * Shortens the ids of a list at a terminal: eight letters, or as many as distinguish its rows,
+ * without a common prefix. A person may type them in this form (complete-ids.ts). A pipe gets
+ * complete ids.
  */
 export function shortenIds(ids: readonly string[]): (id: string) => string {
   if (!process.stdout.isTTY) return inert
@@ -73,8 +74,9 @@ export function shortenIds(ids: readonly string[]): (id: string) => string {
 type Columns<T> = Record<string, (each: T) => string>
 
 /**
- * Prints things as JSON on request, else `none` (if any) where there are none, else a table whose
- * last column may be cut. `remark`: at a terminal on a line below, in a pipe in brackets.
+ * Prints items as JSON if requested. Without items it prints `none`, if given. Otherwise it prints
+ * a table whose last column may be cut. `remark` is on a separate line at a terminal, and in
+ * brackets in a pipe.
  */
 export function printList<T>(
   { json }: { json?: boolean },
@@ -93,9 +95,9 @@ export function printList<T>(
 }
 
 /**
- * Rows in columns that fit the terminal. Cells must be inert. Column number `flexible` is cut to
- * fit; a last one too narrow to read has its text below each row, as a remark has. Other columns
- * are as wide as their widest cell. Without a terminal no cell is cut.
+ * Formats rows in columns that fit the terminal. Cells must be inert. Column number `flexible` is
+ * cut to fit. A last column that is too narrow to read, and a remark, are written below each row.
+ * Other columns are as wide as their widest cell. Without a terminal no cell is cut.
  */
 export function formatTable(head: string[], rows: string[][], flexible: number, remarks: string[] = []): string {
   if (!process.stdout.isTTY) {
@@ -158,8 +160,8 @@ const borders = [
 ].concat(['left', 'left-mid', 'mid', 'mid-mid', 'right', 'right-mid', 'middle'])
 
 /**
- * A table of plan steps: which VM moves where, in which wave, after which steps. Older plans have
- * no waves.
+ * Formats a table of plan steps: which VM moves where, in which wave, and after which steps. Older
+ * plans have no waves.
  */
 export function formatSteps(steps: DryRunPlan['steps']): string {
   const hasWaves = steps.some(({ wave }) => wave !== null)

@@ -12,8 +12,9 @@ import { commandPrefix, spellCommands } from '../../domain/own-command.ts'
 import { CommandFailed } from '../exit-codes.ts'
 
 /**
- * Makes untrusted text harmless for a terminal: control characters become their pictures (ESC is
- * ␛), those that reorder, hide or break text become U+FFFD. Keeps line breaks only with `lines`.
+ * Makes untrusted text harmless for a terminal. Control characters are replaced with their pictures
+ * (ESC with ␛), and characters that reorder, hide or break text with U+FFFD. Keeps line breaks only
+ * with `lines`.
  */
 export function inert(text: string, options: { lines?: boolean } = {}): string {
   return text.replace(unsafe, (character) => {
@@ -26,8 +27,8 @@ export function inert(text: string, options: { lines?: boolean } = {}): string {
 }
 
 /**
- * Makes a whole output harmless before it is written, in case a part was not. Keeps the colours of
- * `paint`.
+ * Makes a complete output harmless before it is written, in case a part was not. Keeps the colours
+ * of `paint`.
  */
 function inertOutput(text: string): string {
   return text
@@ -36,7 +37,9 @@ function inertOutput(text: string): string {
     .join('')
 }
 
-/** JSON that is harmless for a terminal: it escapes the characters that `inert` replaces. */
+/**
+ * Formats JSON that is harmless for a terminal, with the characters escaped that `inert` replaces.
+ */
 export function inertJsonText(value: unknown, space?: number): string {
   return JSON.stringify(value, null, space).replace(unsafeInJson, (character) =>
     [...Array(character.length).keys()]
@@ -47,10 +50,10 @@ export function inertJsonText(value: unknown, space?: number): string {
 
 const unsafe = new RegExp(hiddenCharacter('\\u0000-\\u001f'), 'gu')
 const unsafeButLayout = new RegExp(hiddenCharacter('\\u0000-\\u0008\\u000b-\\u001f'), 'gu')
-/** The sequences that `paint` writes: weight and colour of letters. None hides a letter. */
+/** The sequences that `paint` writes: weight and colour of letters. None of them hides a letter. */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: this is about such sequences
 const paintSequences = /(\u001b\[(?:0|1|2|3|4|22|23|24|3[0-79]|9[0-7])m)/
-// Without C0: JSON.stringify escapes it, and its own line breaks must stay.
+// Leaves out C0 characters, because JSON.stringify escapes them, and its line breaks must stay.
 const unsafeInJson = new RegExp(hiddenCharacter(''), 'gu')
 
 /**
@@ -75,19 +78,19 @@ export function wrap(text: string, columns: number, indent = ''): string {
 type Style = Parameters<typeof styleText>[0]
 
 /**
- * Colours text where stdout supports it and NO_COLOR is not set. The text must be clear without
+ * Colours text if stdout supports it and NO_COLOR is not set. The text must be clear without
  * colour.
  */
 export function paint(style: Style, text: string): string {
   return styleText(style, text, { stream: process.stdout })
 }
 
-/** The line at the foot of the terminal that is written over; empty where none stands. */
+/** The line at the bottom of the terminal, which is overwritten. Empty if there is none. */
 let foot = ''
 
 /**
- * Shows a line below all others, for the one before; null takes it away. Nothing where stdout is no
- * terminal.
+ * Shows a line below all others, which replaces the former one. Null removes it. Does nothing if
+ * stdout is not a terminal.
  */
 export function showFoot(line: string | null): void {
   if (!process.stdout.isTTY) return
@@ -107,34 +110,36 @@ export function printJson(value: unknown): void {
   print(inertJsonText(value, 2))
 }
 
-/** Prints one JSON document on one line, for a stream of them. */
+/** Prints one JSON document on one line, for a stream of documents. */
 export function printJsonLine(value: unknown): void {
   print(inertJsonText(value))
 }
 
 let isQuiet = false
 
-/** Leaves out notes from now on, for `--quiet`: answers and faults are still printed. */
+/** Suppresses notes from now on, for `--quiet`. Results and errors are still printed. */
 export function beQuiet(): void {
   isQuiet = true
 }
 
-/** Prints a message for people to stderr, with commands as they are typed here. */
+/** Prints a message for people to stderr, with commands as they are typed on this machine. */
 export function printNote(text: string): void {
   if (!isQuiet) printError(text)
 }
 
-/** Prints what a person has to read to stderr, also with `--quiet`: faults, and questions. */
+/** Prints text to stderr that is needed even with `--quiet`: errors, and questions. */
 export function printError(text: string): void {
   process.stderr.write(`${inertOutput(spellCommands(text, commandPrefix(process.env)))}\n`)
 }
 
-/** Columns to fill: those of the terminal, at most 100 for legibility. 80 without a terminal. */
+/**
+ * Returns the number of columns to fill: those of the terminal, at most 100; 80 without a terminal.
+ */
 export function getTerminalWidth(): number {
   return Math.min(Math.max(process.stdout.isTTY ? process.stdout.columns || 80 : 80, 40), 100)
 }
 
-/** Whether a person can answer a question: not in a script or a pipe. */
+/** Whether a person can answer a question, which is not possible in a script or a pipe. */
 export function isAskable(): boolean {
   return process.stdin.isTTY === true && process.stderr.isTTY === true
 }
@@ -148,7 +153,7 @@ export async function confirm(question: string): Promise<boolean> {
     return await new Promise((resolve) => {
       lines.question(`${question} [y/N] `, (line) => resolve(/^y(es)?$/i.test(line.trim())))
       lines.once('close', () => resolve(false))
-      // Readline catches Ctrl-C: pass it on, so that it ends the command.
+      // Passes on Ctrl-C, which Readline catches, so that it ends the command.
       lines.once('SIGINT', () => process.kill(process.pid, 'SIGINT'))
     })
   } finally {
@@ -156,7 +161,9 @@ export async function confirm(question: string): Promise<boolean> {
   }
 }
 
-/** Asks for one line at the terminal. The end of input counts as Ctrl-C: no question hangs. */
+/**
+ * Asks for one line at the terminal. The end of input counts as Ctrl-C, so that no question hangs.
+ */
 export async function askLine(question: string): Promise<string> {
   const lines = createInterface({ input: process.stdin, output: process.stderr })
   try {
@@ -174,12 +181,13 @@ export async function askLine(question: string): Promise<string> {
 export async function askHidden(question: string): Promise<string> {
   const nowhere = new Writable({ write: (_chunk, _encoding, done) => done() })
   const lines = createInterface({ input: process.stdin, output: nowhere, terminal: true })
-  // Asked once the terminal echoes no more: what is pasted at the question is not shown.
+  // Prints the question when the terminal no longer echoes, so that text pasted at the question is
+  // not shown.
   process.stderr.write(question)
   try {
     return await new Promise((resolve) => {
       lines.once('line', resolve)
-      // The end of input counts as an empty line. Ctrl-C is passed on, so that it ends the command.
+      // Treats the end of input as an empty line. Passes on Ctrl-C, so that it ends the command.
       lines.once('close', () => resolve(''))
       lines.once('SIGINT', () => process.kill(process.pid, 'SIGINT'))
     })
@@ -199,7 +207,7 @@ export function editText(text: string): string {
   const file = join(directory, 'arguments.json')
   try {
     writeFileSync(file, `${text}\n`, { mode: 0o600 })
-    // Runs in a shell, as in git: $EDITOR may contain options.
+    // Runs in a shell, as in git, because $EDITOR may contain options.
     const { status, error } = spawnSync(`${editor} "$1"`, ['sh', file], { shell: '/bin/sh', stdio: 'inherit' })
     if (error || status !== 0) throw new CommandFailed('error', `${editor} failed. Nothing was decided.`)
     return readFileSync(file, 'utf8')
@@ -208,7 +216,7 @@ export function editText(text: string): string {
   }
 }
 
-/** A parser for a flag that takes one of these words. */
+/** Makes a parser for a flag that takes one of these words. */
 export function parseOneOf(words: readonly string[]) {
   return (text: string) => {
     if (!words.includes(text)) throw new InvalidArgumentError(`Give one of ${words.join(', ')}.`)
@@ -216,10 +224,10 @@ export function parseOneOf(words: readonly string[]) {
   }
 }
 
-/** Parses a whole number from 1. */
+/** Parses a whole number from 1, written only in digits: `1e2` and `0x10` are refused. */
 export function parseWholeNumber(text: string): number {
-  const value = Number(text)
-  if (!Number.isInteger(value) || value < 1) throw new InvalidArgumentError('It takes a whole number from 1.')
+  const value = /^\d{1,15}$/.test(text) ? Number(text) : 0
+  if (value < 1) throw new InvalidArgumentError('Write a whole number from 1.')
   return value
 }
 
@@ -228,7 +236,7 @@ export function collectValues(value: string, before: string[]): string[] {
   return [...before, value]
 }
 
-/** A parser for the name of a fault or scenario. Accepts dashes for underscores. */
+/** Makes a parser for the name of a fault or scenario. Accepts dashes instead of underscores. */
 export function parseLabName(words: readonly string[]) {
   const parse = parseOneOf(words)
   return (text: string) => parse(text.replaceAll('-', '_'))
@@ -237,11 +245,11 @@ export function parseLabName(words: readonly string[]) {
 /** Parses a flag that takes seconds. */
 export function parseSeconds(text: string): number {
   const value = Number(text)
-  if (!Number.isFinite(value) || value <= 0) throw new InvalidArgumentError('It takes a number of seconds.')
+  if (!Number.isFinite(value) || value <= 0) throw new InvalidArgumentError('Write a number of seconds.')
   return value
 }
 
-/** Runs work that stops on a signal. Throws CommandFailed 'timeout' after `limit` seconds. */
+/** Runs `work`, which stops on a signal. Throws CommandFailed 'timeout' after `limit` seconds. */
 export async function withTimeout<T>(
   limit: number | undefined,
   work: (signal?: AbortSignal) => Promise<T>,
@@ -269,8 +277,10 @@ export function parseFutureTime(text: string): string {
   const span = /^(\d{1,5})([mhdw])$/.exec(text.trim())
   const at = span ? Date.now() + Number(span[1]) * (unitMs[span[2] as string] ?? 0) : parseUntil(text.trim())
   if (!Number.isFinite(at))
-    throw new InvalidArgumentError('Give a span as 8h or 3d, or a time on a day that exists, as 2026-12-01T06:00Z.')
-  if (at <= Date.now()) throw new InvalidArgumentError('It must be in the future.')
+    throw new InvalidArgumentError(
+      'Give a span such as 8h or 3d, or a time on a day that exists, such as 2026-12-01T06:00Z.',
+    )
+  if (at <= Date.now()) throw new InvalidArgumentError('The time must be in the future.')
   return new Date(at).toISOString()
 }
 
@@ -279,11 +289,13 @@ export function parsePastTime(text: string): string {
   const span = /^(\d{1,5})([mhdw])$/.exec(text.trim())
   const at = span ? Date.now() - Number(span[1]) * (unitMs[span[2] as string] ?? 0) : parseUntil(text.trim())
   if (!Number.isFinite(at))
-    throw new InvalidArgumentError('Give a span as 12h or 7d, or a time on a day that exists, as 2026-11-24T22:00Z.')
+    throw new InvalidArgumentError(
+      'Give a span such as 12h or 7d, or a time on a day that exists, such as 2026-11-24T22:00Z.',
+    )
   return new Date(at).toISOString()
 }
 
-/** Milliseconds of an ISO 8601 time, else NaN. A date without a time is its midnight in UTC. */
+/** Returns the milliseconds of an ISO 8601 time, or NaN. A date alone means its midnight in UTC. */
 function parseUntil(text: string): number {
   return /^\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}(:\d{2}(\.\d+)?)?(Z|[+-]\d{2}:\d{2})?)?$/.test(text)
     ? parseTime(text)

@@ -7,7 +7,7 @@ import { HttpError, retryAfterMs } from '../http.ts'
 import { isTooLong, isUnpaid, type Refusal } from './refusal.ts'
 import { boundUsage, type Exchanged } from './usage.ts'
 
-/** What came instead of an answer: any status but success, or an error with status 200. */
+/** A refusal instead of a completion: any status but success, or an error with status 200. */
 export class RefusedRequest extends Error {
   readonly refusal: Refusal
   readonly headers: Record<string, string>
@@ -18,7 +18,7 @@ export class RefusedRequest extends Error {
   }
 }
 
-/** A refusal that stands, as the error that the workflow knows. */
+/** Converts a final refusal to the error that the workflow knows. */
 export function refusedError({ refusal, headers }: RefusedRequest, hide: CredentialHider): ModelError {
   const said = lineOf(refusal.message, hide)
   const should = headers['x-should-retry']
@@ -33,17 +33,17 @@ export function refusedError({ refusal, headers }: RefusedRequest, hide: Credent
   })
 }
 
-/** Does it say that the server takes no tools with this model? */
+/** Whether the server reports that it supports no tools with this model. */
 export const lacksTools = ({ message }: Pick<Refusal, 'message'>): boolean =>
   /does not support tools|tool choice requires|tools param requires|support tool use|tools.*not supported/i.test(
     message,
   )
 
-/** Where the server cannot do what we need and a setting helps. */
+/** Returns a hint if the server lacks a feature that Nightshift needs, and a setting helps. */
 const hintFor = (refusal: Pick<Refusal, 'message'>): string =>
-  lacksTools(refusal) ? ' (LLM_PROTOCOL=json asks without tools)' : ''
+  lacksTools(refusal) ? ' (with LLM_PROTOCOL=json Nightshift sends no tools)' : ''
 
-/** Why no answer came at all. */
+/** Returns the reason why no response came at all. */
 export function modelErrorOf(error: unknown): ModelError {
   const network = causeIn(error, HttpError)
   if (network) return networkError(network)
@@ -51,7 +51,7 @@ export function modelErrorOf(error: unknown): ModelError {
     return new ModelError('aborted', 'the call of the model was cancelled', { retryable: false })
   }
   if (error instanceof SyntaxError) {
-    return new ModelError('bad_answer', "the model server's answer is not JSON", { status: 200, retryable: true })
+    return new ModelError('bad_answer', "the model server's response is not JSON", { status: 200, retryable: true })
   }
   return new ModelError('unavailable', 'the model server cannot be reached', { retryable: true })
 }
@@ -74,7 +74,8 @@ function codeOf(refusal: Refusal): [ModelError['code'], boolean] {
   if (isUnpaid(refusal)) return ['unpaid', false]
   if (status === 401 || status === 403) return ['unauthorised', false]
   if (status === 408) return ['timeout', true]
-  // A limit a minute that the one request is beyond: waiting does not help, a shorter one does.
+  // Shortens the request, because this single request exceeds a limit per minute, and waiting does
+  // not help.
   if (status === 429) return /request too large/i.test(message) ? ['context_too_long', false] : ['rate_limited', true]
   if (isTooLong(refusal)) return ['context_too_long', false]
   if (lacksTools(refusal)) return ['bad_request', false]
@@ -82,7 +83,7 @@ function codeOf(refusal: Refusal): [ModelError['code'], boolean] {
   return ['bad_request', false]
 }
 
-/** One line of what the server said, without the key and without anything that moves a terminal. */
+/** Formats one line of the server's text, without the key and terminal control characters. */
 function lineOf(text: string, hide: CredentialHider): string {
   return hide
     .text(text)
@@ -92,7 +93,7 @@ function lineOf(text: string, hide: CredentialHider): string {
     .trim()
 }
 
-/** The error of this kind among the causes of another. */
+/** Finds the error of this kind among the causes of another. */
 export function causeIn<T extends Error>(
   error: unknown,
   kind: abstract new (...args: never[]) => T,
@@ -109,7 +110,7 @@ type ModelErrorCode =
   | 'stalled'
   | 'refused'
   | 'unauthorised'
-  /** The account is out of credit. */
+  /** The account has no credit left. */
   | 'unpaid'
   | 'bad_request'
   | 'context_too_long'
@@ -118,20 +119,20 @@ type ModelErrorCode =
   | 'aborted'
 
 /**
- * The reason for no usable answer of a model. The message holds no key, and one line of the
- * server's words at most.
+ * The reason why a model gave no usable response. The message contains no key, and at most one line
+ * of the server's text.
  */
 export class ModelError extends Error {
   override name = 'ModelError' as const
   readonly code: ModelErrorCode
-  /** Null when no answer came. */
+  /** The HTTP status. Null if no response came. */
   readonly status: number | null
-  /** When the server asked to be left alone for a while. */
+  /** The wait in milliseconds that the server requested. */
   readonly retryAfterMs: number | null
   readonly retryable: boolean
-  /** The window of the model, where a refusal for length says it. */
+  /** The context window of the model, if a refusal for length reports it. */
   readonly windowTokens: number | null
-  /** Tokens of an answer that came and cannot be used. */
+  /** Tokens of a response that arrived and cannot be used. */
   readonly usage: TokenUsage | null
   constructor(
     code: ModelErrorCode,
@@ -161,7 +162,7 @@ const calledFunction = z.object({
 })
 
 /**
- * The needed part of an answer. Servers differ in the rest: arguments as an object, content as
+ * The needed fields of a completion. Servers differ in the rest: arguments as an object, content as
  * parts, no usage. Fields of reasoning only show that the model reasoned.
  */
 const completion = z.object({
@@ -195,29 +196,29 @@ const completion = z.object({
     .catch(null),
 })
 
-/** Servers have many words for an answer that met its limit. */
+/** Words with which servers mark a response that reached its limit. */
 const cutWords = new Set(['length', 'max_tokens', 'model_length', 'max_output_tokens', 'token_limit'])
-/** Words for an answer that the server gave up: the same request may go well later. */
+/** Words for a response that the server aborted. The same request may succeed later. */
 const brokenWords = new Set(['error', 'abort', 'insufficient_system_resource', 'network_error', 'cancelled'])
 const filterWords = new Set(['content_filter', 'sensitive', 'safety', 'prohibited_content'])
 
 export type ReadAnswer = ChatAnswer & {
-  /** The whole limit went into reasoning: nothing was said. */
+  /** True if reasoning used the complete limit, so that the response is empty. */
   isSpentOnReasoning: boolean
 }
 
-/** What the request took, and of a stream what came of reasoning, which its body leaves out. */
+/** Sizes of the request and, for a stream, of the reasoning that its body leaves out. */
 type SentBytes = Omit<Exchanged, 'received' | 'said'> & { reasoning: number; thought: string }
 
 /**
- * Reads a whole body with status 200, or throws ModelError. Gives the end of reasoning, and only
- * where nothing else was said.
+ * Reads a complete body with status 200, or throws ModelError. Returns the end of the reasoning
+ * only if the response has nothing else.
  */
 export function readAnswer(body: unknown, durationMs: number, sent: SentBytes): ReadAnswer {
   const parsed = completion.safeParse(body)
   if (!parsed.success) {
     const place = placeOfFault(parsed.error)
-    throw new ModelError('bad_answer', `the model server's answer is no chat completion, at ${place}`, {
+    throw new ModelError('bad_answer', `the model server's response is not a chat completion, at ${place}`, {
       status: 200,
       retryable: true,
     })
@@ -230,7 +231,7 @@ export function readAnswer(body: unknown, durationMs: number, sent: SentBytes): 
   }
   if (brokenWords.has(word)) {
     const said = errorText(choice.error)
-    const message = `the model server gave its answer up (${word})${said ? `: ${said}` : ''}`
+    const message = `the model server aborted its response (${word})${said ? `: ${said}` : ''}`
     throw new ModelError('unavailable', message, { status: 200, retryable: true })
   }
   const content = textOf(choice.message.content)
@@ -277,8 +278,8 @@ function usageIn({ choices, usage }: z.infer<typeof completion>, sent: SentBytes
 }
 
 /**
- * The error in a body with status 200, as OpenRouter sends once the provider began. Null for other
- * bodies.
+ * Reads the error in a body with status 200, which OpenRouter sends if a provider fails after it
+ * began. Null for other bodies.
  */
 export function errorInBody(body: unknown): { status: number; text: string } | null {
   if (body === null || typeof body !== 'object') return null
@@ -290,7 +291,10 @@ export function errorInBody(body: unknown): { status: number; text: string } | n
   return { status: status >= 400 && status <= 599 ? status : 502, text: JSON.stringify(body) }
 }
 
-/** Text of an answer. Of parts, those that are text: a part `thinking` or `reasoning` is not. */
+/**
+ * Returns the text of a response. Takes only parts with text, and leaves out `thinking` and
+ * `reasoning`.
+ */
 function textOf(content: z.infer<typeof completion>['choices'][number]['message']['content']): string {
   if (typeof content === 'string') return content
   return (content ?? [])

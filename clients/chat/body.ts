@@ -1,14 +1,17 @@
 import type { ChatMessage, ChatTool, RequestShape } from '../../domain/chat.ts'
 
-/** The body of a request to a chat-completions server, with the grammar of an answer in text. */
+/** Builds a request body for a chat-completions server, with the grammar for a response in text. */
 
 /**
- * A JSON schema as a grammar in GBNF, which llama.cpp and the servers built on it take as `grammar`
- * (https://github.com/ggml-org/llama.cpp/blob/master/grammars/README.md).
+ * Converts a JSON schema to a grammar in GBNF, which llama.cpp and the servers built on it accept
+ * as `grammar` (https://github.com/ggml-org/llama.cpp/blob/master/grammars/README.md).
  */
 type Schema = Record<string, unknown>
 
-/** White space between tokens is bounded: a small model could write it up to its limit. */
+/**
+ * White space between tokens is limited, because a small model could write it up to its token
+ * limit.
+ */
 const primitives: Readonly<Record<string, string>> = {
   ws: '[ \\n]? " "? " "? " "? " "?',
   hex: '[0-9a-fA-F]',
@@ -23,8 +26,9 @@ const primitives: Readonly<Record<string, string>> = {
 }
 
 /**
- * The grammar of a schema. Knows objects with properties in written order (required ones first),
- * lists, `anyOf`, `enum` and plain types; passes over any other word, so that it allows more.
+ * Makes the grammar of a schema: objects with properties in the written order (required ones
+ * first), lists, `anyOf`, `enum` and plain types. Ignores other keywords, so the grammar may allow
+ * more.
  */
 export function toGrammar(schema: Schema): string {
   const rules = new Map<string, string>()
@@ -33,7 +37,7 @@ export function toGrammar(schema: Schema): string {
   return `${written.map(([name, body]) => `${name} ::= ${body}`).join('\n')}\n`
 }
 
-/** The name of the rule for a schema, which is added to the rules where it is no primitive. */
+/** Returns the name of the rule for a schema, and adds the rule unless it is a primitive. */
 function ruleOf(schema: Schema, name: string, rules: Map<string, string>): string {
   const { anyOf, enum: words, type, properties, items } = schema
   const add = (body: string) => {
@@ -68,7 +72,7 @@ function objectBody(schema: Schema, properties: Schema, name: string, rules: Map
 const isSchema = (value: unknown): value is Schema =>
   value !== null && typeof value === 'object' && !Array.isArray(value)
 
-/** A text as a literal of a grammar. */
+/** Quotes a text as a literal of a grammar. */
 const quote = (text: string): string => `"${text.replaceAll('\\', '\\\\').replaceAll('"', '\\"')}"`
 
 type Asked = {
@@ -77,15 +81,15 @@ type Asked = {
   tools?: ChatTool[]
   temperature: number
   maxTokens: number
-  /** The schema that an answer in text has to keep. */
+  /** The schema for a response in text. */
   form?: Record<string, unknown>
-  /** The server can do no more than one call an answer. */
+  /** True if the server supports only one call per response. */
   isOneCall?: boolean
 }
 
 /**
- * The sent limit: the asked one, with room for reasoning, within what the server takes or
- * `maxWithReasoning` allows.
+ * Returns the token limit to send: the requested limit with room for reasoning, within the server's
+ * maximum and `maxWithReasoning`.
  */
 export function answerTokens(
   shape: RequestShape,
@@ -96,7 +100,7 @@ export function answerTokens(
   return Math.min(wished, shape.mostTokens ?? wished)
 }
 
-/** The body of a request in the shape that its server takes. */
+/** Builds the body of a request in the shape that the server accepts. */
 export function requestBody(
   shape: RequestShape,
   asked: Asked & { maxWithReasoning?: number },
@@ -132,7 +136,7 @@ function shapedMessages(shape: RequestShape, given: ChatMessage[]): Sent[] {
   let messages: Sent[] = shape.system === 'merged' ? given.map(asUser) : given
   if (shape.turns !== 'free') messages = joined(messages)
   if (shape.calls === 'single') messages = oneCallEach(messages)
-  // Behind the calls one by one, or a result would stand between.
+  // Runs after the calls were split, because otherwise a result would be between them.
   if (shape.turns === 'answered') messages = withAnswers(messages)
   if (shape.callIds === 'nine') messages = withShortIds(messages)
   if (shape.reasoning === 'empty') {
@@ -145,7 +149,7 @@ function asUser(message: ChatMessage): ChatMessage {
   return message.role === 'system' ? { ...message, role: 'user' } : message
 }
 
-/** Neighbours of the user become one message; answers and results stay as they are. */
+/** Joins consecutive user messages. Assistant messages and results stay as they are. */
 function joined(messages: readonly Sent[]): Sent[] {
   const result: Sent[] = []
   for (const message of messages) {
@@ -157,7 +161,7 @@ function joined(messages: readonly Sent[]): Sent[] {
   return result
 }
 
-/** Between a result and what the user says next stands a word of the assistant. */
+/** Inserts an assistant message between a result and the next user message. */
 function withAnswers(messages: readonly Sent[]): Sent[] {
   return messages.flatMap((message, at): Sent[] =>
     message.role === 'user' && messages[at - 1]?.role === 'tool'
@@ -166,7 +170,10 @@ function withAnswers(messages: readonly Sent[]): Sent[] {
   )
 }
 
-/** An answer with several calls becomes one answer for each, followed by that call's result. */
+/**
+ * Splits an assistant message with several calls into one message per call, each followed by its
+ * result.
+ */
 function oneCallEach(messages: readonly Sent[]): Sent[] {
   const results = new Map(
     messages.flatMap((each) => (each.role === 'tool' ? [[each.tool_call_id, each] as const] : [])),
@@ -184,7 +191,7 @@ function oneCallEach(messages: readonly Sent[]): Sent[] {
   })
 }
 
-/** Each id by its place among all ids, so that a call and its result keep the same one. */
+/** Replaces each id by its place among all ids, so that a call and its result keep the same id. */
 function withShortIds(messages: readonly Sent[]): Sent[] {
   const places = new Map<string, number>()
   const short = (id: string) => {

@@ -1,33 +1,33 @@
 import { plainShape, type RequestShape } from '../../domain/chat.ts'
 
-/** What a server said when it refused a request, read from whichever form of error body it has. */
+/** A server's refusal of a request, read from any of the known forms of an error body. */
 export type Refusal = {
   status: number
-  /** Whole, as the server wrote it. */
+  /** The complete text of the error, as the server wrote it. */
   message: string
-  /** The parameter, where the body has a field for it. */
+  /** The parameter that the server objects to, if the response names one. */
   param: string | null
-  /** Its words for the kind of error: `code` and `type`. */
+  /** The server's names for the kind of error: `code` and `type`. */
   kind: string
-  /** The window of the model, where the server says it. */
+  /** The context window of the model, if the server reports it. */
   windowTokens: number | null
 }
 
 /**
- * Reads an error body: OpenAI's `{error: {message, param, code, type}}`, Ollama's and llama.cpp's
- * alike, `{error: "text"}`, vLLM's older `{object: "error", message}`, FastAPI's `{detail: [{loc,
- * msg}]}`, Mistral's lists in `message`, or plain text.
+ * Reads an error body: OpenAI's `{error: {message, param, code, type}}`, the same of Ollama and
+ * llama.cpp, `{error: "text"}`, vLLM's older `{object: "error", message}`, FastAPI's `{detail:
+ * [{loc, msg}]}`, Mistral's lists in `message`, or plain text.
  */
 export function readRefusal(status: number, body: string): Refusal {
   const parsed = jsonOf(body)
-  // Gemini's body is a list of one.
+  // Gemini's body is a list with one entry.
   const first: unknown = Array.isArray(parsed) ? parsed[0] : parsed
   const outer = isRecord(first) ? first : {}
   const inner = isRecord(outer.error) ? outer.error : outer
   const list = [outer.detail, inner.detail, inner.message, outer.message].find((each) => Array.isArray(detailIn(each)))
   const details = detailIn(list) ?? []
   const text = [inner.message, outer.error, outer.detail, outer.message].find((each) => typeof each === 'string')
-  // OpenRouter says that a provider refused, and quotes it.
+  // OpenRouter reports that a provider refused, and quotes the provider's text.
   const quoted = isRecord(inner.metadata) && typeof inner.metadata.raw === 'string' ? `: ${inner.metadata.raw}` : ''
   const message =
     typeof text === 'string'
@@ -46,17 +46,17 @@ export function readRefusal(status: number, body: string): Refusal {
   }
 }
 
-/** Words on a limit alone, though the window is named beside it. */
+/** Words about a token limit for the response, even if the message also names the window. */
 const limitWords = /max_(completion_)?tokens\W+must be (less|at most|<)|supports? at most|valid range/i
 
-/** Something is longer than it may be, in whatever words. */
+/** Words about a text that is too long. */
 const lengthWords =
   /\b(too (long|large|big|many)|exceed\w*|longer than|greater than|larger than|over the|beyond|maximum)\b/i
 const lengthThings = /\b(prompts?|inputs?|contexts?|tokens?|messages?|conversation|requests?)\b/i
 
 /**
- * Whether the request did not fit the window. Such a refusal may also name the token limit, which
- * is not at fault.
+ * Whether the request did not fit into the context window. The refusal may also name the token
+ * limit, which is not the cause.
  */
 export function isTooLong({ status, message, kind, param }: Refusal): boolean {
   const words =
@@ -67,13 +67,13 @@ export function isTooLong({ status, message, kind, param }: Refusal): boolean {
   return [400, 422].includes(status) && !isOther && lengthWords.test(message) && lengthThings.test(message)
 }
 
-/** Words for an account without money, and words for a limit that ends by itself. */
+/** Words about an account without money, and words about a limit that ends by itself. */
 const moneyWords =
   /insufficient[_ ](quota|balance|credits?|funds?)|exceeded your current quota|check your plan and billing|billing (hard )?limit|out of credits?|credit balance is too low|payment[_ ]required|account .{0,40}\b(arrears|overdue|suspended)|(free|monthly) quota .{0,30}exhausted|negative balance|top up/i
 const passingWords =
   /\bresets? (in|at|on)\b|\bper (second|minute|hour|day)\b|requests? per\b|try again in|\b(rpm|tpm|rpd)\b/i
 
-/** Does the server want money before it answers again? */
+/** Whether the server needs a payment before it responds again. */
 export function isUnpaid({ status, message, kind }: Pick<Refusal, 'status' | 'message' | 'kind'>): boolean {
   if (status === 402) return true
   return [400, 403, 429].includes(status) && moneyWords.test(`${kind} ${message}`) && !passingWords.test(message)
@@ -83,13 +83,14 @@ const refusing =
   /unsupported|fail|not (yet )?(support|implement)|disabled|unknown|unrecognized|unexpected|extra|not (permitted|allowed|valid)|deprecated|invalid|only|must|cannot|too large|at most|less than/i
 
 /**
- * The shape to ask with after this refusal; null where asking otherwise would change nothing.
- * `askedTokens`: the sent limit.
+ * Returns the shape for the next request after this refusal. Null if no other shape would help.
+ * `askedTokens` is the token limit that was sent.
  */
 export function correctedShape(shape: RequestShape, refusal: Refusal, askedTokens: number): RequestShape | null {
   if (![400, 404, 422, 500].includes(refusal.status) || isTooLong(refusal)) return null
   const { message } = refusal
-  // Templates are run by the server, and llama.cpp answers 500 when one raises.
+  // The server runs the chat template, and llama.cpp responds with 500 if the template raises an
+  // error.
   if (/system role (is )?not supported|does not support 'system'|system messages? (is|are) not/i.test(message)) {
     return shape.system === 'merged' ? null : { ...shape, system: 'merged', turns: 'alternating' }
   }
@@ -110,7 +111,7 @@ export function correctedShape(shape: RequestShape, refusal: Refusal, askedToken
     return shape.calls === 'single' ? null : { ...shape, calls: 'single' }
   }
   if (refusal.status === 404 || refusal.status === 500) return null
-  // llama.cpp could not make a grammar of the schema: it gets one.
+  // llama.cpp could not make a grammar of the schema, so the grammar is sent instead.
   if (shape.form === 'schema' && /json[_ ]schema conversion|failed to parse grammar/i.test(message))
     return { ...shape, form: 'grammar' }
   const named = namedParameter(refusal)
@@ -122,7 +123,10 @@ export function correctedShape(shape: RequestShape, refusal: Refusal, askedToken
   return otherLimit(shape, named)
 }
 
-/** The shape without the refused part, or with its stand-in; null where no such part was sent. */
+/**
+ * Returns the shape without the refused part, or with a substitute. Null if the request had no such
+ * part.
+ */
 function without(
   shape: RequestShape,
   refused: Exclude<Parameter, 'max_tokens' | 'max_completion_tokens'>,
@@ -141,25 +145,28 @@ function without(
     case 'response_format':
     case 'json_schema':
       return shape.form === 'schema' ? { ...shape, form: 'grammar' } : null
-    // llama.cpp speaks of its grammar, too, where it made one of the schema.
+    // llama.cpp also names a grammar in the error if it made one from the schema.
     case 'grammar':
       if (shape.form === 'schema') return { ...shape, form: 'grammar' }
       return shape.form === 'grammar' ? { ...shape, form: 'guided' } : null
   }
 }
 
-/** A template that still complains of order has no place for a system message. */
+/**
+ * Moves the system message into a user message, because a template that still rejects the order of
+ * messages cannot accept a system message.
+ */
 function mergedToo(shape: RequestShape): RequestShape | null {
   return shape.system === 'merged' ? null : { ...shape, system: 'merged' }
 }
 
 function otherLimit(shape: RequestShape, refused: 'max_tokens' | 'max_completion_tokens'): RequestShape | null {
   if (shape.limit !== refused) return null
-  // The plain name first; a server that refused both names is asked without.
+  // Tries the plain name first. After both names were refused, no limit is sent.
   return { ...shape, limit: refused === plainShape.limit ? 'max_completion_tokens' : 'max_tokens' }
 }
 
-/** After both names were refused in one request. */
+/** Returns the shape without a limit, for a request in which both names were refused. */
 export function withoutLimit(shape: RequestShape): RequestShape {
   return { ...shape, limit: 'none' }
 }
@@ -171,7 +178,10 @@ const parameters = [
 type Parameter = (typeof parameters)[number]
 const namedIn = new RegExp(`\\b(${parameters.join('|')})\\b`)
 
-/** The refused one of the changeable parameters: its field's, else the first in the message. */
+/**
+ * Finds the refused parameter that can be changed: in the error's field, or else the first one in
+ * the message.
+ */
 function namedParameter({ param, message, kind }: Refusal): Parameter | null {
   const field = parameters.find(
     (each) => param === each || param?.endsWith(`.${each}`) || param?.startsWith(`${each}.`),
@@ -189,8 +199,8 @@ function largestBelow(message: string, below: number): number | null {
 }
 
 /**
- * Forms that name a window and no other number: "exceeded max context length by 908 tokens" names
- * none.
+ * Forms of a message that contain the window and no other number: "exceeded max context length by
+ * 908 tokens" does not contain the window.
  */
 const windowForms: readonly RegExp[] = [
   // "maximum context length is 8192 tokens", "context length (8192)", "context window of this model

@@ -4,7 +4,7 @@ import type { Writing } from '../../domain/chat.ts'
 import { errorInBody, ModelError, RefusedRequest } from './answer.ts'
 import { readRefusal } from './refusal.ts'
 
-/** A streamed answer, put together from its pieces to the body that the same server sends whole. */
+/** Assembles a streamed response into the body that the same server would send at once. */
 
 const text = z.string().nullish().catch(null)
 const calledPiece = z.object({
@@ -50,9 +50,9 @@ type Assembly = {
   content: string
   calls: Call[]
   refusal: string
-  /** Bytes of it. */
+  /** Number of bytes of the reasoning. */
   reasoning: number
-  /** Its end: a call may stand in it where nothing else is said. */
+  /** The end of the reasoning, which may contain a call if the response has nothing else. */
   thought: string
   finish: string | null
   usage: unknown
@@ -62,28 +62,37 @@ type Assembly = {
   isDone: boolean
 }
 
-/** vLLM and others count along where somebody told them to. */
+/** The token count so far, which vLLM and others send if they are configured to. */
 const runningCount = z.object({ completion_tokens: z.number().int().nonnegative() })
-/** Characters kept of the end of a thought, until the answer is read. */
+/** Characters of the end of the reasoning that are kept until the response is read. */
 const maxThought = 16_000
 const reasoningFields = ['reasoning_content', 'reasoning', 'reasoning_details', 'thinking'] as const
 
 export type AnswerStream = {
-  /** Takes the body's next piece. True where it held a part of the answer, not a sign of life. */
+  /**
+   * Takes the next piece of the body. True if it contains a part of the response; false for a
+   * keep-alive.
+   */
   feed(piece: string): boolean
-  /** The server has said how the answer ended; only counts may follow. */
+  /** True after the server reported how the response ended. Only token counts may follow. */
   isEnded(): boolean
-  /** Nothing follows. */
+  /** True if the stream is complete. */
   isDone(): boolean
   writing(): Writing
   reasoningBytes(): number
-  /** The end of the reasoning. */
+  /** Returns the end of the reasoning. */
   thought(): string
-  /** The whole answer as one body. Throws where the stream ended before it, or held an error. */
+  /**
+   * Returns the complete response as one body. Throws if the stream ended early or contained an
+   * error.
+   */
   whole(): unknown
 }
 
-/** `maxCharacters`: of text, arguments and reasoning; one more throws ModelError `oversized`. */
+/**
+ * Reads a stream. `maxCharacters` limits text, arguments and reasoning. Above it, it throws
+ * ModelError `oversized`.
+ */
 export function readStream(maxCharacters: number): AnswerStream {
   const state: Assembly = {
     model: null,
@@ -101,7 +110,7 @@ export function readStream(maxCharacters: number): AnswerStream {
   }
   const parser = createParser({
     onEvent: ({ data }) => take(state, data),
-    // Older llama.cpp says an error in a field of that name, where none of the format's is.
+    // Older versions of llama.cpp report an error in a field named `error`, outside of the format.
     onError: ({ field, value }) => {
       if (field === 'error' && value) take(state, `{"error":${value}}`)
     },
@@ -131,7 +140,7 @@ export function readStream(maxCharacters: number): AnswerStream {
 }
 
 function tooLargeError(): ModelError {
-  return new ModelError('oversized', 'the answer of the model server is too large', { status: 200, retryable: false })
+  return new ModelError('oversized', 'the response of the model server is too large', { status: 200, retryable: false })
 }
 
 function take(state: Assembly, data: string): void {
@@ -140,7 +149,7 @@ function take(state: Assembly, data: string): void {
     return
   }
   const json = parsed(data)
-  if (json === undefined) throw brokenOff('a piece of its stream is not JSON')
+  if (json === undefined) throw brokenOff('a part of the stream is not JSON')
   const fault = errorInBody(json)
   if (fault) throw new RefusedRequest(readRefusal(fault.status, fault.text), {})
   const chunk = chunkShape.safeParse(json).data
@@ -151,7 +160,7 @@ function take(state: Assembly, data: string): void {
   if (!choice) return
   if (choice.finish_reason) state.finish = choice.finish_reason
   state.fault ??= choice.error ?? chunk.error ?? null
-  // Some send the last piece as a whole message.
+  // Some servers send the last piece as a complete message.
   const delta = choice.delta ?? choice.message
   if (delta) takeDelta(state, delta)
 }
@@ -174,9 +183,9 @@ function takeDelta(state: Assembly, delta: z.infer<typeof deltaShape>): void {
 }
 
 /**
- * Finds the call that a piece continues. Pieces name it by index; another index is another call,
- * whatever its id. Where a server gives all calls one index, or none, another id begins another
- * call, as do a name or whole object after whole arguments.
+ * Finds the call that a piece continues. Pieces name it by index, and another index is another
+ * call, whatever its id. If a server uses one index for all calls, or none, a new call begins with
+ * another id, or with a name or complete object after complete arguments.
  */
 function takeCall(state: Assembly, piece: z.infer<typeof calledPiece>): void {
   const { calls } = state
@@ -194,7 +203,7 @@ function takeCall(state: Assembly, piece: z.infer<typeof calledPiece>): void {
     calls.push(call)
   }
   if (call.id === '') call.id = id
-  // A name may come in pieces, or again with each piece of the arguments.
+  // A name may arrive in pieces, or again with each piece of the arguments.
   if (call.name !== name && call.arguments === '') call.name += name
   call.arguments += addition
   state.characters += addition.length + name.length
@@ -211,7 +220,7 @@ const isWholeObject = (text: string): boolean => text.trimStart().startsWith('{'
 
 function wholeOf(state: Assembly): unknown {
   const { model, content, calls, refusal, finish, usage, fault, isDone } = state
-  if (finish === null && !isDone) throw brokenOff('the answer broke off before its end')
+  if (finish === null && !isDone) throw brokenOff('the response broke off before its end')
   return {
     model: model ?? undefined,
     choices: [
@@ -234,7 +243,7 @@ function brokenOff(what: string): ModelError {
   return new ModelError('unavailable', `the model server: ${what}`, { status: 200, retryable: true })
 }
 
-/** Text of a piece. Of parts, those that are text, as in a whole answer. */
+/** Returns the text of a piece. Takes only parts with text, as in a complete response. */
 function textOf(content: unknown): string {
   if (typeof content === 'string') return content
   if (!Array.isArray(content)) return ''

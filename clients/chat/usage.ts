@@ -1,32 +1,32 @@
 import type { TokenUsage } from '../../domain/chat.ts'
 
 /**
- * A model server's token counts: its own words, which end or free a budget. They are held to what
- * was sent and received.
+ * Checks a model server's token counts, which use up a budget, against the bytes that were sent and
+ * received.
  */
 
-/** Bytes of one exchange. */
+/** Sizes of one exchange in bytes. */
 export type Exchanged = {
-  /** The whole request: no tokenizer makes more than one token of a byte. */
+  /** The complete request. No tokenizer makes more than one token from a byte. */
   request: number
   /** Messages and tools, which become the prompt. */
   prompt: number
-  /** Text, calls and reasoning that came. */
+  /** The text, calls and reasoning that were received. */
   received: number
   /** The received bytes without reasoning. */
   said: number
-  /** Tokens that the request allowed for the answer: hidden reasoning counts too. */
+  /** Tokens that the request allowed for the response, including hidden reasoning. */
   maxTokens: number
 }
 
-/** Fewer tokens than that no tokenizer makes of a text of this length. */
+/** The most bytes per token, on average, of any tokenizer. */
 const maxBytesPerToken = 8
 
 type Stated = { prompt: unknown; completion: unknown; reasoning: unknown }
 
 /**
- * The server's count where it is possible, else the nearest possible: `isAssumed` then, and where
- * it gives none.
+ * Returns the server's count if it is possible, or else the nearest possible count. `isAssumed`:
+ * the count was corrected, or the server reported none.
  */
 export function boundUsage(stated: Stated, bytes: Exchanged): TokenUsage {
   const isAllowed = Number(stated.completion) <= bytes.maxTokens
@@ -48,7 +48,7 @@ function bound(stated: unknown, leastBytes: number, most: number): { tokens: num
   return { tokens, isAssumed: tokens !== stated }
 }
 
-/** The sum of two; one that is assumed makes it so. */
+/** Adds two counts. The sum is assumed if one of them is. */
 export function addUsage(a: TokenUsage, b: TokenUsage): TokenUsage {
   const reasoning = (a.reasoningTokens ?? 0) + (b.reasoningTokens ?? 0)
   return {

@@ -7,16 +7,17 @@ type Where = { baseUrl: string; apiKey: string; model: string; allow?: AddressPo
 type Json = Record<string, unknown>
 
 const patienceMs = 3_000
-/** Weights come from a disk. */
+/** Milliseconds to wait for a model to load, because reading weights from a disk takes time. */
 const loadPatienceMs = 120_000
 const largestList = 8_000_000
-/** Ollama's window where model and OLLAMA_CONTEXT_LENGTH say no other and memory is small. */
+/** Ollama's context window if model and OLLAMA_CONTEXT_LENGTH set none and memory is small. */
 const ollamaDefault = 4_096
 
 /**
- * Asks the server for the model's window: `/v1/models` (vLLM, OpenRouter, SGLang, Mistral, Groq),
- * `/props` of llama.cpp, `/api/ps` and `/api/show` of Ollama. Null where it cannot be reached; a
- * null window where it does not tell. `baseUrl` ends with its version, as from `baseUrlOf`.
+ * Queries the server for the model's context window: `/v1/models` (vLLM, OpenRouter, SGLang,
+ * Mistral, Groq), `/props` of llama.cpp, `/api/ps` and `/api/show` of Ollama. Null if the server
+ * cannot be reached; a null window if it reports none. `baseUrl` ends with its version, as from
+ * `baseUrlOf`.
  */
 export async function readServedModel(where: Where): Promise<ServedModel | null> {
   const listed = await ask(where, `${where.baseUrl}/models`)
@@ -35,8 +36,8 @@ export async function readServedModel(where: Where): Promise<ServedModel | null>
 }
 
 /**
- * vLLM and SGLang hold answers to grammars; OpenRouter lists the parameters that a model's
- * providers take.
+ * Finds abilities of the server. vLLM and SGLang enforce grammars; OpenRouter lists the parameters
+ * that a model's providers support.
  */
 function abilitiesIn(owner: string, entry: Json | undefined): SeenAbilities {
   const listed = entry?.supported_parameters
@@ -64,7 +65,10 @@ function served(
 
 const fields = ['max_model_len', 'context_length', 'context_window', 'max_context_length'] as const
 
-/** The smallest that an entry names: OpenRouter's model may be larger than its provider. */
+/**
+ * Returns the smallest window of an entry, because OpenRouter may report a larger window for the
+ * model than for its provider.
+ */
 function windowOf(entry: Json | undefined): { tokens: number; source: string } | null {
   if (!entry) return null
   const provider = isJson(entry.top_provider) ? entry.top_provider : {}
@@ -77,7 +81,10 @@ function windowOf(entry: Json | undefined): { tokens: number; source: string } |
   return found.toSorted((a, b) => a.tokens - b.tokens)[0] ?? null
 }
 
-/** `n_ctx`: a slot's real window; `n_ctx_train`: the one in training, perhaps far more. */
+/**
+ * Reads the window of llama.cpp. `n_ctx` is the window of a slot; `n_ctx_train` is the window in
+ * training, which may be far larger.
+ */
 async function llamaCpp(where: Where, entry: Json): Promise<ServedModel> {
   const root = rootOf(where.baseUrl)
   const query = `?model=${encodeURIComponent(where.model)}&autoload=false`
@@ -101,8 +108,8 @@ async function llamaCpp(where: Where, entry: Json): Promise<ServedModel> {
 }
 
 /**
- * Loaded models tell their window. One that is not loaded, without `num_ctx`, gets loaded: only
- * then does Ollama decide, by OLLAMA_CONTEXT_LENGTH and memory.
+ * Reads the window of Ollama, which loaded models report. A model that is not loaded and has no
+ * `num_ctx` gets loaded, because only then does Ollama decide, by OLLAMA_CONTEXT_LENGTH and memory.
  */
 async function ollama(where: Where): Promise<ServedModel> {
   const root = rootOf(where.baseUrl)
@@ -150,7 +157,7 @@ async function isOllamaAt(where: Where): Promise<boolean> {
   return answer !== 'unreached' && typeof answer?.version === 'string'
 }
 
-/** A body of JSON, null for any other answer. */
+/** Reads a body of JSON. Null for any other response. */
 async function ask(
   where: Where,
   url: string,
@@ -178,7 +185,7 @@ async function ask(
   }
 }
 
-/** A server of one model answers to any name for it. */
+/** Returns the only model of a server, because a server with one model accepts any name for it. */
 function onlyOne(models: Json[]): Json | undefined {
   return models.length === 1 ? models[0] : undefined
 }

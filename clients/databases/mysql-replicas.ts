@@ -1,10 +1,13 @@
 import type { ServerFacts, SqlAnswer, SqlStatement, SqlValue } from './server.ts'
 
-/** Replicas of MySQL and MariaDB, as their status tells it in the words of each version. */
+/**
+ * Reads the replicas of MySQL and MariaDB from their status, whose columns have other names in each
+ * version.
+ */
 
 /**
- * One connection of a replica to a primary. Error texts hold values of rows: their numbers and
- * tables are said.
+ * One connection of a replica to a primary. Error texts contain values of rows, so only their
+ * numbers and tables are reported.
  */
 export type ReplicaChannel = {
   channel: string
@@ -14,7 +17,7 @@ export type ReplicaChannel = {
   receiverError: ReplicaError | null
   applierError: ReplicaError | null
   behindSeconds: number | null
-  /** Received and not applied. */
+  /** Bytes that were received and are not yet applied. */
   waitsBytes: number
   delaySeconds: number
   position: string
@@ -23,22 +26,22 @@ type ReplicaError = { number: number; text: string }
 
 type StatusRow = Record<string, SqlValue>
 
-/** MariaDB names each of its connections; MySQL has one row a channel. */
+/** The query for replicas. MariaDB names each of its connections; MySQL has one row per channel. */
 const replicaSql = ({ product, number }: ServerFacts): string =>
   product === 'MariaDB' ? 'show all slaves status' : number >= 80_022 ? 'show replica status' : 'show slave status'
 
 /**
- * Errors at which an applier or receiver stops
+ * Errors that stop an applier or receiver
  * (https://mariadb.com/kb/en/mariadb-error-code-reference/).
  */
 const errorWords: Record<number, string> = {
-  1032: 'a row that it would change is not there',
+  1032: 'a row that it would change does not exist',
   1045: 'the primary refused its login',
-  1062: 'a row with that key is there already',
-  1146: 'a table is not there',
+  1062: 'a row with that key exists already',
+  1146: 'a table does not exist',
   1205: 'it waited too long for a lock',
   1213: 'a deadlock',
-  1236: 'the primary does not have the position that it asks for',
+  1236: 'the primary does not have the position of the replica',
   1396: 'a statement about users failed',
   1593: 'it cannot read from that primary',
   1594: 'its relay log cannot be read',
@@ -57,7 +60,10 @@ function toError(number: unknown, text: unknown): ReplicaError | null {
   }
 }
 
-/** Both products gave their columns other names in the years. */
+/**
+ * Returns the first of these columns that exists. Both products renamed their columns over the
+ * years.
+ */
 const pick = (row: StatusRow, ...names: string[]) =>
   names.map((name) => row[name]).find((value) => value !== undefined) ?? null
 

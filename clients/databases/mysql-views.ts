@@ -1,16 +1,16 @@
 import type { ServerFacts } from './server.ts'
 
 /**
- * Tables of sessions in MySQL and MariaDB. Neither keeps a session's beginning: a number is given
- * once between two starts.
+ * Reads tables of sessions in MySQL and MariaDB. Neither stores the start of a session, so a
+ * session number is unique only between two server starts.
  */
 
-/** A time of the server's own zone as RFC 3339. */
+/** Formats a time in the server's zone as RFC 3339. */
 export const toTimeSql = (column: string): string =>
   `date_format(timestampadd(second, timestampdiff(second, now(), utc_timestamp()), ${column}), '%Y-%m-%dT%H:%i:%sZ')`
 
 /**
- * The list of sessions that takes no server lock, where there is one
+ * Returns the list of sessions that needs no server lock, if it exists
  * (https://dev.mysql.com/doc/refman/8.0/en/performance-schema-processlist-table.html).
  */
 export const processlistOf = ({ product, number }: ServerFacts): string =>
@@ -19,14 +19,14 @@ export const processlistOf = ({ product, number }: ServerFacts): string =>
 export const statusOf = ({ product }: ServerFacts): string =>
   product === 'MySQL' ? 'performance_schema.global_status' : 'information_schema.global_status'
 
-/** The server's start, before the session's: with its number it tells which session it is. */
+/** Returns the start of the server. Together with the session's number it identifies a session. */
 export const beganSql = (server: ServerFacts): string =>
   `(select concat('after ', date_format(timestampadd(second, -variable_value, utc_timestamp()), '%Y-%m-%dT%H:%i:%sZ')) from ${statusOf(server)} where variable_name = 'Uptime')`
 
-/** Most pairs of one who waits and one who is in the way. */
+/** The most pairs of a waiting and a blocking session. */
 const maxPairs = 300
 
-/** Waits for rows. `blocker` 0: a prepared transaction, whose session has gone. */
+/** Waits for rows. `blocker` is 0 for a prepared transaction, whose session has ended. */
 export const rowWaitsSql = ({ product }: ServerFacts): string =>
   product === 'MySQL'
     ? `select r.trx_mysql_thread_id as waiting, b.trx_mysql_thread_id as blocker, ${toTimeSql('r.trx_wait_started')} as waits_since,

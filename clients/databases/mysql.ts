@@ -15,15 +15,15 @@ import {
 } from './server.ts'
 
 /**
- * MySQL and MariaDB by `mysql2`, one statement at a time; prepared statements carry values, so that
- * no server mode reads them as SQL.
+ * Connects to MySQL and MariaDB with `mysql2`, one statement at a time. Prepared statements carry
+ * the values, so that no server mode reads them as SQL.
  */
 
 type Opened = { connection: Connection; server: DatabaseServer; facts: ServerFacts; end: () => void }
 
 /**
- * Opens a session within the server's time, in no database: its statements need no right to one.
- * Throws DatabaseError.
+ * Opens a session within the server's time limit. Selects no database, because the statements need
+ * none. Throws DatabaseError.
  */
 export async function openMysql(server: DatabaseServer): Promise<DatabaseSession> {
   let connection: Connection
@@ -41,7 +41,7 @@ export async function openMysql(server: DatabaseServer): Promise<DatabaseSession
       dateStrings: true,
       supportBigNumbers: true,
       connectTimeout: server.timeoutMs,
-      // A server may ask its client for a file.
+      // Disables a feature by which a server can request a file from its client.
       flags: ['-LOCAL_FILES'],
     })
   } catch (error) {
@@ -75,7 +75,7 @@ export async function openMysql(server: DatabaseServer): Promise<DatabaseSession
   }
 }
 
-const late = (): DatabaseError => new DatabaseError('timeout', 'it gave no whole answer in time')
+const late = (): DatabaseError => new DatabaseError('timeout', 'it gave no complete response in time')
 
 function toTls({ tls, ca, client }: DatabaseServer) {
   if (tls === 'off') return {}
@@ -90,7 +90,9 @@ function toTls({ tls, ca, client }: DatabaseServer) {
   }
 }
 
-/** Older ones lack views, privileges and limits that a look needs. */
+/**
+ * The oldest supported versions. Older ones lack views, privileges and limits that a read needs.
+ */
 const oldest = { MySQL: 80_000, MariaDB: 100_500 }
 
 async function readFacts(opened: Asked): Promise<ServerFacts> {
@@ -98,26 +100,29 @@ async function readFacts(opened: Asked): Promise<ServerFacts> {
   const { rows } = await ask(opened, { sql: 'select version() as version, connection_id() as pid' })
   const { version = '', pid = 0 } = (rows[0] ?? {}) as { version?: string; pid?: number }
   const product = /mariadb/i.test(version) ? 'MariaDB' : 'MySQL'
-  // `5.5.5-10.11.6-MariaDB` is what MariaDB says to clients of old.
+  // MariaDB reports `5.5.5-10.11.6-MariaDB` to old clients.
   const named = /(\d+)\.(\d+)\.(\d+)/.exec(version.replace(/^5\.5\.5-/, ''))
   const [, major = 0, minor = 0, patch = 0] = (named ?? []).map(Number)
   const number = major * 10_000 + minor * 100 + patch
   if (number < oldest[product])
     throw new DatabaseError(
       'too_old',
-      `${product} ${version}: MySQL 8.0 and MariaDB 10.5 are the oldest that can be asked`,
+      `${product} ${version}: MySQL 8.0 and MariaDB 10.5 are the oldest supported versions`,
     )
   const limitMs = Math.max(500, server.timeoutMs - serverHeadStartMs)
   const limit = product === 'MariaDB' ? `max_statement_time = ${limitMs / 1_000}` : `max_execution_time = ${limitMs}`
   const lockSeconds = Math.ceil(lockTimeoutMs / 1_000)
-  // The views of InnoDB give their times in the server's own zone, whatever the session's is.
+  // Sets the session's zone, because the views of InnoDB have times in the server's zone.
   await ask(opened, {
     sql: `set session ${limit}, lock_wait_timeout = ${lockSeconds}, innodb_lock_wait_timeout = ${lockSeconds}, time_zone = 'SYSTEM'`,
   })
   return { product, version: named?.[0] ?? version, major, number, pid }
 }
 
-/** In a transaction that cannot write; of a question about rows no more are made than are read. */
+/**
+ * Runs a statement in a read-only transaction. A query for rows produces only the rows that are
+ * read.
+ */
 async function readOnly(opened: Opened, statement: SqlStatement): Promise<SqlAnswer> {
   const { facts, end } = opened
   const { maxRows } = statement
@@ -132,20 +137,21 @@ async function readOnly(opened: Opened, statement: SqlStatement): Promise<SqlAns
     await leave()
     return toAnswer(answer, statement, facts)
   } catch (error) {
-    // The server did not speak: what it still does for this session ends with it.
+    // If the server did not respond, ending the session ends the statement.
     if (!(error instanceof DatabaseError) || error.state === null) end()
     else await leave().catch(end)
     throw error
   }
 }
 
-/** What one statement needs of a session. */
+/** The parts of a session that a statement needs. */
 type Asked = Pick<Opened, 'connection' | 'server' | 'end'>
 
 type RawAnswer = { columns: string[]; rows: Record<string, unknown>[] }
 
 /**
- * One statement, broken off beyond `maxAnswerBytes` and the server's time. Throws DatabaseError.
+ * Runs one statement. Cancels it above `maxAnswerBytes` or after the server's time limit. Throws
+ * DatabaseError.
  */
 async function ask({ connection, server, end }: Asked, { sql, values }: SqlStatement): Promise<RawAnswer> {
   const { stream } = (connection as unknown as { connection: { stream: NodeJS.ReadableStream } }).connection
@@ -174,7 +180,10 @@ async function ask({ connection, server, end }: Asked, { sql, values }: SqlState
   }
 }
 
-/** A block of statements answers a list: the first rows in it are what is asked for. */
+/**
+ * Finds the rows. A block of several statements returns a list, of which the first rows are the
+ * result.
+ */
 function findRows([rows, fields]: [unknown, unknown]): RawAnswer {
   if (!Array.isArray(rows)) return { columns: [], rows: [] }
   if (Array.isArray(rows[0])) return findRows([rows[0], (fields as unknown[])[0]])
@@ -195,7 +204,10 @@ function toValue(value: unknown): SqlValue {
   return Buffer.isBuffer(value) ? value.toString('utf8') : JSON.stringify(value)
 }
 
-/** Numbers of https://mariadb.com/kb/en/mariadb-error-code-reference/ and of MySQL's reference. */
+/**
+ * Error numbers of https://mariadb.com/kb/en/mariadb-error-code-reference/ and of MySQL's
+ * reference.
+ */
 const codes: readonly [numbers: readonly number[], DatabaseError['code']][] = [
   [[1045, 1698, 1862, 3118, 4151], 'refused_login'],
   [[1044, 1142, 1143, 1227, 1370, 1419], 'not_allowed'],
@@ -211,7 +223,7 @@ function toDatabaseError(error: unknown): DatabaseError {
   if (fault) return fault
   const { errno, code, message } = error as { errno?: number; code?: string; message: string }
   const cause = { cause: error }
-  if (code === 'HANDSHAKE_NO_SSL_SUPPORT') return new DatabaseError('no_tls', 'it speaks no TLS', null, cause)
+  if (code === 'HANDSHAKE_NO_SSL_SUPPORT') return new DatabaseError('no_tls', 'it does not speak TLS', null, cause)
   if (typeof errno === 'number' && errno >= 1_000) {
     const word = codes.find(([numbers]) => numbers.includes(errno))?.[1] ?? 'rejected'
     return new DatabaseError(
@@ -220,11 +232,11 @@ function toDatabaseError(error: unknown): DatabaseError {
       String(errno),
     )
   }
-  return new DatabaseError('ended', 'the connection ended before its answer', null, cause)
+  return new DatabaseError('ended', 'the connection ended before its response', null, cause)
 }
 
 /**
- * Duplicate keys, values of another type or length, syntax near a text
+ * Errors that quote values: duplicate keys, values of another type or length, syntax near a text
  * (https://dev.mysql.com/doc/mysql-errors/en/server-error-reference.html).
  */
 const aboutValues = new Set([1062, 1064, 1264, 1265, 1292, 1366, 1406, 1411, 1525])

@@ -16,7 +16,10 @@ import {
   serverHeadStartMs,
 } from './server.ts'
 
-/** PostgreSQL by `pg`. Each statement goes by the extended protocol, which takes one at a time. */
+/**
+ * Connects to PostgreSQL with `pg`. Each statement uses the extended protocol, which allows one at
+ * a time.
+ */
 
 /** Types whose text is a number: int2, int4, int8, oid, float4, float8, numeric, xid. */
 const numeric = new Set([20, 21, 23, 26, 28, 700, 701, 1700])
@@ -31,19 +34,19 @@ const types = {
 } as unknown as pg.CustomTypesConfig
 
 /**
- * A statement's time as RFC 3339; sessions are in UTC. `fraction`: to the microsecond, for
+ * Formats the time of a statement as RFC 3339; sessions use UTC. `fraction` adds microseconds, for
  * comparisons of writes.
  */
 export const toTimeSql = (column: string, fraction = ''): string =>
   `to_char(${column}, 'YYYY-MM-DD"T"HH24:MI:SS${fraction}"Z"')`
 
-/** Beyond 2^53 the digits themselves are what is true. */
+/** Keeps the digits as text above 2^53, because only these are exact. */
 function toNumber(text: string): SqlValue {
   const number = Number(text)
   return Number.isFinite(number) && Math.abs(number) <= Number.MAX_SAFE_INTEGER ? number : text
 }
 
-/** Opens a session within the time of the server. Throws DatabaseError. */
+/** Opens a session within the server's time limit. Throws DatabaseError. */
 export async function openPostgres(server: DatabaseServer): Promise<DatabaseSession> {
   requireAllowed(server.host)
   const client = new pg.Client({
@@ -61,7 +64,7 @@ export async function openPostgres(server: DatabaseServer): Promise<DatabaseSess
     keepAlive: true,
   })
   let isOver = false
-  // A session that breaks while nothing is asked is found over by the next question.
+  // Marks a session that breaks while idle, which the next query then detects.
   client.on('error', () => {
     isOver = true
   })
@@ -103,7 +106,10 @@ function toTls({ tls, ca, client, host }: DatabaseServer): pg.ClientConfig['ssl'
   } as pg.ClientConfig['ssl']
 }
 
-/** A session's settings, in one statement: a pooler drops what stands in the opening packet. */
+/**
+ * Sends the settings of a session in one statement, because a pooler drops settings in the opening
+ * packet.
+ */
 async function readFacts(client: pg.Client, { timeoutMs }: DatabaseServer): Promise<ServerFacts> {
   const settings = {
     statement_timeout: String(Math.max(500, timeoutMs - serverHeadStartMs)),
@@ -114,8 +120,8 @@ async function readFacts(client: pg.Client, { timeoutMs }: DatabaseServer): Prom
     search_path: 'pg_catalog, public',
   }
   const set = Object.keys(settings).map((name, at) => `set_config('${name}', $${at + 1}, false)`)
-  // Compiling a question about the catalogue takes longer than answering it; before version 11
-  // there is no such setting.
+  // Disables just-in-time compilation, because compiling a query about the catalogue takes longer
+  // than running it. Before version 11 this setting does not exist.
   const jit = `set_config('jit', 'off', false) from pg_settings where name = 'jit'`
   const sql = `select pg_backend_pid() as pid, current_setting('server_version') as version, current_setting('server_version_num')::int as number, ${set.join(', ')}, (select ${jit}) as jit`
   const { rows } = await ask(client, { sql, values: Object.values(settings) })
@@ -132,8 +138,8 @@ async function readFacts(client: pg.Client, { timeoutMs }: DatabaseServer): Prom
 type Opened = { client: pg.Client; server: DatabaseServer; facts: ServerFacts; end: () => void }
 
 /**
- * In a transaction that cannot write; a question about rows uses a cursor, so that only the read
- * ones are made.
+ * Runs a statement in a read-only transaction. A query for rows uses a cursor, so that only the
+ * rows that are read are produced.
  */
 async function readOnly({ client, facts, end }: Opened, statement: SqlStatement): Promise<SqlAnswer> {
   try {
@@ -143,7 +149,7 @@ async function readOnly({ client, facts, end }: Opened, statement: SqlStatement)
     return toAnswer(answer, statement, facts)
   } catch (error) {
     const fault = toDatabaseError(error)
-    // The server did not speak: what it still does for this session ends with it.
+    // If the server did not respond, ending the session ends the statement.
     if (fault.state === null) end()
     else await ask(client, { sql: 'rollback' }).catch(end)
     throw fault
@@ -159,7 +165,7 @@ async function askAtMost(client: pg.Client, statement: SqlStatement) {
 
 type RawAnswer = { fields: { name: string }[]; rows: Record<string, SqlValue>[] }
 
-/** One statement, whose answer is broken off beyond `maxAnswerBytes`. */
+/** Runs one statement. Cancels it above `maxAnswerBytes`. */
 async function ask(client: pg.Client, { sql, values }: SqlStatement): Promise<RawAnswer> {
   const { stream } = (
     client as unknown as { connection: { stream: NodeJS.ReadableStream & { destroy(e: Error): void } } }
@@ -204,7 +210,7 @@ const codes: readonly [state: RegExp, DatabaseError['code']][] = [
   [/^(?:57P01|57P02|57P05|25P03|08)/, 'ended'],
 ]
 
-/** Data exceptions quote the value. */
+/** Data exceptions, whose messages quote the value. */
 const isAboutValue = /^22/
 
 function toDatabaseError(error: unknown): DatabaseError {
@@ -213,14 +219,15 @@ function toDatabaseError(error: unknown): DatabaseError {
   const { code, message } = error as { code?: string; message: string }
   if (typeof code === 'string' && /^[0-9A-Z]{5}$/.test(code)) {
     const word = codes.find(([state]) => state.test(code))?.[1] ?? 'rejected'
-    // The server's error is no cause of it: a log would print its words, which quote values.
+    // Does not keep the server's error as cause, because a log would print its text, which quotes
+    // values.
     return new DatabaseError(word, oneLine(isAboutValue.test(code) ? message.replace(/".*"/s, '"…"') : message), code)
   }
   const cause = { cause: error }
-  if (/timeout/i.test(message)) return new DatabaseError('timeout', 'it gave no whole answer in time', null, cause)
+  if (/timeout/i.test(message)) return new DatabaseError('timeout', 'it gave no complete response in time', null, cause)
   if (/password|authentication|SASL|SCRAM/i.test(message))
     return new DatabaseError('refused_login', oneLine(message), null, cause)
-  return new DatabaseError('ended', 'the connection ended before its answer', null, cause)
+  return new DatabaseError('ended', 'the connection ended before its response', null, cause)
 }
 
 const oneLine = (text: string): string => text.replace(/\s+/g, ' ').trim().slice(0, 300)

@@ -3,39 +3,40 @@ import type { DatabaseProduct } from '../../domain/database-rights.ts'
 import { type AddressPolicy, allows, guardedLookup } from '../address.ts'
 import { findCertificateFault } from '../certificate-fault.ts'
 
-/**
- * Other people's database servers, for a client: how each is reached, what it answers, and why it
- * does not.
- */
+/** Connects to database servers of others: their addresses, responses and errors. */
 
-/** What a server speaks: MariaDB speaks MySQL's. */
+/** The protocol of the server. MariaDB uses MySQL's. */
 type Dialect = 'postgres' | 'mysql'
 
 export type DatabaseServer = {
   dialect: Dialect
   host: string
   port: number
-  /** Null: the one that the server gives a login by itself. */
+  /** The database. Null for the server's default for the login. */
   database: string | null
   login: { user: string; password: string }
   /**
-   * `verified`: by authorities and name. `unverified`: encrypted, with anybody at the other end.
+   * `verified`: checked by authorities and name. `unverified`: encrypted, without proof of the
+   * other end.
    */
   tls: 'off' | 'unverified' | 'verified'
-  /** PEM of the authorities that are believed, instead of those of the system. */
+  /** PEM of the trusted authorities, which replace the system's. */
   ca: string | null
   client: { cert: string; key: string } | null
-  /** From the question to the last row, and for opening. At the server a statement has less. */
+  /**
+   * Milliseconds for opening, and from a statement to its last row. The server's limit for a
+   * statement is shorter.
+   */
   timeoutMs: number
 }
 
-/** What a server says of itself when a session is opened. */
+/** The server's report about itself when a session opens. */
 export type ServerFacts = {
   product: DatabaseProduct
-  /** As the server writes it: `15.18`. */
+  /** The version as the server writes it: `15.18`. */
   version: string
   major: number
-  /** As one number that grows: 15.18 is 150018, 10.11.6 is 101106. */
+  /** The version as a number that can be compared: 15.18 is 150018, 10.11.6 is 101106. */
   number: number
   /** The process id of this session on the server. */
   pid: number
@@ -43,27 +44,30 @@ export type ServerFacts = {
 
 export type SqlValue = string | number | boolean | null
 
-/** One statement. `maxRows`: more are cut, and `isCut` says so. */
+/** One statement. Above `maxRows` rows the result is cut, and `isCut` is true. */
 export type SqlStatement = { sql: string; values?: readonly SqlValue[]; maxRows?: number }
 
-/** Rows by column names: numbers and booleans as such, all else as the server writes it. */
+/**
+ * Rows by column names. Numbers and booleans keep their type, and everything else is text as the
+ * server writes it.
+ */
 export type SqlAnswer = { columns: string[]; rows: Record<string, SqlValue>[]; isCut: boolean; server: ServerFacts }
 
 /** A session with one server. Statements run one after the other. */
 export type DatabaseSession = {
   server: ServerFacts
-  /** In a transaction that cannot write, within the limits of a look. Throws DatabaseError. */
+  /** Reads in a read-only transaction, with the limits of a read. Throws DatabaseError. */
   read(statement: SqlStatement): Promise<SqlAnswer>
-  /** Outside of a transaction, with the rights of the login. Throws DatabaseError. */
+  /** Writes outside of a transaction, with the rights of the login. Throws DatabaseError. */
   write(statement: SqlStatement): Promise<SqlAnswer>
-  /** The connection broke, or was given up: the next statement needs another one. */
+  /** True if the connection broke, or was given up. The next statement then needs a new session. */
   isOver(): boolean
-  /** Whether it keeps the process from its end. */
+  /** Sets whether the session keeps the process alive. */
   hold(isHeld: boolean): void
   end(): void
 }
 
-/** Why a server gave no answer, in a closed word. */
+/** The reason why no result came. */
 type DatabaseErrorCode =
   | 'unreachable'
   | 'refused_address'
@@ -85,7 +89,7 @@ type DatabaseErrorCode =
 export class DatabaseError extends Error {
   override name = 'DatabaseError' as const
   readonly code: DatabaseErrorCode
-  /** The server's code: PostgreSQL's SQLSTATE, MySQL's number. Null: it said nothing. */
+  /** The server's error code: PostgreSQL's SQLSTATE, MySQL's number. Null if there is no code. */
   readonly state: string | null
   constructor(code: DatabaseErrorCode, message: string, state: string | null = null, options: ErrorOptions = {}) {
     super(message, options)
@@ -94,21 +98,21 @@ export class DatabaseError extends Error {
   }
 }
 
-/** Most bytes that a server may send for one statement. */
+/** The most bytes that a server may send for one statement. */
 export const maxAnswerBytes = 4_000_000
-/** A statement ends at the server before its client gives it up. */
+/** Milliseconds by which the server ends a statement before its client gives up. */
 export const serverHeadStartMs = 500
-/** A look waits for no lock of the site. */
+/** The most milliseconds that a read waits for a lock. */
 export const lockTimeoutMs = 1_000
 
 const policy: AddressPolicy = 'private'
 
 const refuse = (host: string) =>
-  new DatabaseError('refused_address', `${host} is at an address that is refused by policy`)
+  new DatabaseError('refused_address', `${host} has an address to which Nightshift may not connect`)
 
 /**
- * A socket that reaches only what the policy allows, whatever its name leads to; addresses are
- * checked before. `pg` connects it.
+ * Makes a socket for `pg` that reaches only allowed addresses, whatever its name resolves to.
+ * The caller has already checked a host that is an IP address.
  */
 export function guardedSocket(): Socket {
   const socket = new Socket()
@@ -118,7 +122,9 @@ export function guardedSocket(): Socket {
   return socket
 }
 
-/** The same for a client that takes a socket which connects already. Throws DatabaseError. */
+/**
+ * Makes the same socket, already connecting, for clients that expect this. Throws DatabaseError.
+ */
 export function connectGuarded({ host, port }: Pick<DatabaseServer, 'host' | 'port'>): Socket {
   requireAllowed(host)
   return connect({ port, host, lookup: guardedLookup(policy, refuse) })
@@ -132,7 +138,10 @@ export function requireAllowed(host: string): void {
 const unreachable = /^(?:ECONNREFUSED|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|ETIMEDOUT|ECONNRESET|EPIPE)$/
 const certificate = /CERT|SELF_SIGNED|UNABLE_TO_VERIFY|ALTNAME|UNABLE_TO_GET_ISSUER/
 
-/** Words of network and TLS, alike for every server; null where the server speaks. */
+/**
+ * Converts errors of network and TLS, which are the same for all servers. Null for the server's
+ * errors.
+ */
 export function findTransportFault(error: unknown): DatabaseError | null {
   if (error instanceof DatabaseError) return error
   const { code = '', message = '' } = error as { code?: unknown; message?: string }
@@ -144,6 +153,6 @@ export function findTransportFault(error: unknown): DatabaseError | null {
   if (unreachable.test(String(code)))
     return new DatabaseError('unreachable', `it cannot be reached (${code})`, null, options)
   if (/does not support (?:SSL|secure)/i.test(message))
-    return new DatabaseError('no_tls', 'it speaks no TLS', null, options)
+    return new DatabaseError('no_tls', 'it does not speak TLS', null, options)
   return null
 }

@@ -2,33 +2,33 @@ import { openMysql } from './mysql.ts'
 import { openPostgres } from './postgres.ts'
 import { DatabaseError, type DatabaseServer, type DatabaseSession } from './server.ts'
 
-/** Sessions that are kept between questions: one a login and server, one statement at a time. */
+/** Keeps sessions between queries: one per login and server, with one statement at a time. */
 
 type Kept = {
   session: DatabaseSession | null
   turn: Promise<unknown>
   waiting: number
   idle: NodeJS.Timeout | null
-  /** Names of the sources that asked by it. */
+  /** Names of the sources that used this session. */
   of: Set<string>
 }
 
 const kept = new Map<string, Kept>()
 /**
- * Longer than the inventory's rounds: one already connected still sees a server without free
- * connections.
+ * Milliseconds until an idle session ends, longer than the inventory's rounds. An open session can
+ * still read a server that has no free connections.
  */
 const idleMs = 330_000
-/** Questions to one server at once; one more is refused. */
+/** The most queries that wait for one server. Further ones are refused. */
 const maxWaiting = 6
 
-/** Opens a session with whatever the server speaks. Throws DatabaseError. */
+/** Opens a session by the server's protocol. Throws DatabaseError. */
 export const openSession = (server: DatabaseServer): Promise<DatabaseSession> =>
   server.dialect === 'postgres' ? openPostgres(server) : openMysql(server)
 
 /**
- * Lends the server's one session to that source, alone while `work` takes; a broken one is opened
- * again, and nothing is asked twice. Between questions it holds no process. Throws DatabaseError.
+ * Gives the server's session to a source exclusively during `work`. Opens a broken session again,
+ * and repeats no statement. An idle session does not keep the process alive. Throws DatabaseError.
  */
 export async function withSession<T>(
   { name, server }: { name: string; server: DatabaseServer },
@@ -37,11 +37,11 @@ export async function withSession<T>(
   const key = JSON.stringify(server)
   const entry = kept.get(key) ?? { session: null, turn: Promise.resolve(), waiting: 0, idle: null, of: new Set() }
   kept.set(key, entry)
-  // What this source asked by before it got another login or address.
+  // Ends the source's session from before its login or address changed.
   if (!entry.of.has(name)) endSessionsOf(name)
   entry.of.add(name)
   if (entry.waiting >= maxWaiting)
-    throw new DatabaseError('full', `${maxWaiting} questions wait for it already: ask again`)
+    throw new DatabaseError('full', `${maxWaiting} queries already wait for this server: ask again later`)
   if (entry.idle) clearTimeout(entry.idle)
   entry.waiting += 1
   const turn = entry.turn
@@ -65,8 +65,8 @@ export async function withSession<T>(
 }
 
 /**
- * Ends the session of a changed or removed source, unless another asks by it; a question under way
- * is answered first.
+ * Ends the session of a changed or removed source, unless another source uses it. A running query
+ * is completed first.
  */
 export function endSessionsOf(name: string): void {
   for (const [key, entry] of kept) {

@@ -10,7 +10,7 @@ import {
   read,
 } from './exchange.ts'
 
-/** Choices of a job template's launch. AWX drops any other without a word. */
+/** Options of a job template's launch. AWX silently drops options that are not enabled. */
 const launchable = z.object({
   ask_job_type_on_launch: z.boolean(),
   ask_limit_on_launch: z.boolean(),
@@ -32,8 +32,9 @@ const job = z.object({ status: z.string(), job_type: z.string().optional(), job_
 const ended: Record<string, boolean> = { successful: true, failed: false, error: false, canceled: false }
 
 /**
- * Jobs of an AWX (or Ansible Automation Platform) by its REST API v2. A template that ignores the
- * launch's choices is refused before it: its check would be a real run, and its limit every host.
+ * Runs jobs of an AWX (or Ansible Automation Platform) with its REST API v2. Refuses a template
+ * that ignores options of the launch, because its check would then be a real run, and would cover
+ * every host.
  */
 export function createAwxJobs(step: AwxStep, { token, hide, ca }: JobCredentials): RemoteJobs {
   const base = step.url.replace(/\/+$/, '')
@@ -53,27 +54,18 @@ export function createAwxJobs(step: AwxStep, { token, hide, ca }: JobCredentials
     async launch({ isCheck }) {
       const path = `/job_templates/${step.template}/launch/`
       const found = launchable.safeParse(await ask('GET', path))
-      if (!found.success) throw new JobSystemError('AWX does not say what the launch may choose', false)
-      const missing = missingChoices(step, found.data, isCheck)
-      if (missing.length > 0) {
-        const detail = `template ${step.template} does not let a launch choose its ${missing.join(' and ')}: set "prompt on launch"`
-        throw new JobSystemError(detail, false)
-      }
-      const { ask_job_type_on_launch: asksType, ask_diff_mode_on_launch: asksDiff } = found.data
-      const body = {
-        ...(asksType && { job_type: isCheck ? 'check' : 'run' }),
-        ...(asksDiff && isCheck && { diff_mode: true }),
-        ...(step.limit !== undefined && { limit: step.limit }),
-        ...(Object.keys(step.extraVars).length > 0 && { extra_vars: step.extraVars }),
-      }
+      if (!found.success) throw new JobSystemError('AWX does not say which options a launch may set', false)
+      refuseMissing(step, found.data, isCheck)
+      const body = launchOf(step, found.data, isCheck)
       const answer = launched.safeParse(await ask('POST', path, { body })).data
       const id = answer?.job ?? answer?.id
       if (answer === undefined || id === undefined)
-        throw new JobSystemError('AWX launched a job without saying which', true)
+        throw new JobSystemError('AWX launched a job, but did not return its id', true)
       const ref = String(id)
       const wrong = await whatIsOtherwise(ref, answer, body, isCheck)
       if (wrong === null) return { ref }
-      // The template changed between the two requests: this is no check, or one of more hosts.
+      // The template changed between the two requests, so the run is not a check, or covers more
+      // hosts.
       await cancel(ref).catch(() => {})
       throw new JobSystemError(`AWX job ${ref} was asked to stop: ${wrong}`, true, true)
     },
@@ -90,7 +82,7 @@ export function createAwxJobs(step: AwxStep, { token, hide, ca }: JobCredentials
     await ask('POST', `/jobs/${ref}/cancel/`, { body: {}, accept: 'text' })
   }
 
-  /** What AWX did otherwise than it was asked; null where all is as it was sent. */
+  /** Finds how AWX's job differs from the request. Null for a job as requested. */
   async function whatIsOtherwise(
     ref: string,
     answer: z.infer<typeof launched>,
@@ -100,10 +92,10 @@ export function createAwxJobs(step: AwxStep, { token, hide, ca }: JobCredentials
     const ignored = Object.keys(answer.ignored_fields).filter((name) => name in sent && name !== 'diff_mode')
     if (ignored.length > 0) return `its template ignores ${ignored.join(' and ')}`
     if (answer.limit !== undefined && sent.limit !== undefined && answer.limit !== sent.limit)
-      return 'it is limited to other hosts than were sent'
+      return 'its limit differs from the requested hosts'
     if (!isCheck) return null
     const type = answer.job_type ?? read(job, await ask('GET', `/jobs/${ref}/`), 'AWX').job_type
-    return type === 'check' ? null : `it is of type ${type === 'run' ? 'run' : 'unknown'}, and not a check`
+    return type === 'check' ? null : `its type is ${type === 'run' ? 'run' : 'unknown'}, not check`
   }
 
   async function outcomeOf(ref: string, found: z.infer<typeof job>, isOk: boolean): Promise<JobOutcome> {
@@ -116,11 +108,23 @@ export function createAwxJobs(step: AwxStep, { token, hide, ca }: JobCredentials
   }
 }
 
-function missingChoices(step: AwxStep, asks: z.infer<typeof launchable>, isCheck: boolean): string[] {
+function launchOf(step: AwxStep, asks: z.infer<typeof launchable>, isCheck: boolean): Record<string, unknown> {
+  return {
+    ...(asks.ask_job_type_on_launch && { job_type: isCheck ? 'check' : 'run' }),
+    ...(asks.ask_diff_mode_on_launch && isCheck && { diff_mode: true }),
+    ...(step.limit !== undefined && { limit: step.limit }),
+    ...(Object.keys(step.extraVars).length > 0 && { extra_vars: step.extraVars }),
+  }
+}
+
+function refuseMissing(step: AwxStep, asks: z.infer<typeof launchable>, isCheck: boolean): void {
   const wantedType = isCheck ? 'check' : 'run'
-  return [
+  const missing = [
     ...(asks.ask_job_type_on_launch || asks.defaults.job_type === wantedType ? [] : ['job type']),
     ...(step.limit === undefined || asks.ask_limit_on_launch ? [] : ['limit']),
     ...(Object.keys(step.extraVars).length === 0 || asks.ask_variables_on_launch ? [] : ['variables']),
   ]
+  if (missing.length === 0) return
+  const detail = `template ${step.template} does not let a launch set its ${missing.join(' and ')}: enable "prompt on launch"`
+  throw new JobSystemError(detail, false)
 }

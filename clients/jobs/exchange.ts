@@ -5,24 +5,33 @@ import type { JobOutcome } from '../../domain/job.ts'
 import { placeOfFault } from '../../domain/schema-faults.ts'
 import { HttpError, request } from '../http.ts'
 
-/** Common to the systems that run jobs for us: one exchange, and following a job to its end. */
+/** Shared parts of the systems that run jobs: one exchange, and following a job to its end. */
 
-/** A system that runs jobs for us: it is sent one, and asked by its number how it went. */
+/** A system that runs jobs: it launches a job, and reports the outcome by the job's number. */
 export type RemoteJobs = {
-  /** `isCheck`: its mode that changes nothing. `key` goes along where the system takes one. */
+  /**
+   * Launches a job. `isCheck`: in a mode that changes nothing. `key` is sent if the system accepts
+   * an idempotency key.
+   */
   launch(options: { isCheck: boolean; key: string }): Promise<{ ref: string } | { outcome: JobOutcome }>
-  /** Null while it runs. Throws JobSystemError where it cannot be told. */
+  /**
+   * Returns the outcome. Null while the job runs. Throws JobSystemError if the outcome cannot be
+   * read.
+   */
   look(ref: string): Promise<JobOutcome | null>
-  /** Asks it to stop; whether it did is to be looked at. */
+  /** Requests that the job stops; `look` reports whether it did. */
   cancel(ref: string): Promise<void>
   everyMs: number
 }
 
-/** The system said no, or nothing. `mayHaveBegun`: the job was sent; its outcome is unknown. */
+/**
+ * A refusal of the system, or no response. `mayHaveBegun`: the job was sent, and its outcome is
+ * unknown.
+ */
 export class JobSystemError extends Error {
   override name = 'JobSystemError' as const
   readonly mayHaveBegun: boolean
-  /** The system did something else than it was asked to. */
+  /** True if the system did something other than requested. */
   readonly isOtherwise: boolean
   constructor(message: string, mayHaveBegun: boolean, isOtherwise = false) {
     super(message)
@@ -37,22 +46,25 @@ export type Exchange = {
   headers?: Record<string, string>
   body?: unknown
   ca?: string | undefined
-  /** The system, for errors. */
+  /** The system's name, for errors. */
   who: string
   accept?: 'json' | 'text'
   /** Hides the credentials that the request carries. */
   hide: CredentialHider
 }
 
-/** What a system is asked with; `hide` takes it out of what is answered. */
+/** The credential for a system. `hide` removes it from responses. */
 export type JobCredentials = { token: string; hide: CredentialHider; ca?: string }
 
 const answerWithinMs = 30_000
 const maxAnswerBytes = 2_000_000
-/** More of an output than people or models read. */
+/** Characters of an output that are kept, which is more than people or models read. */
 const maxOutputCharacters = 64_000
 
-/** One request without redirects. Throws JobSystemError; a 4xx began nothing, silence may have. */
+/**
+ * Makes one request without redirects. Throws JobSystemError. After a 4xx no job began; without a
+ * response it may have begun.
+ */
 export async function exchange(asked: Exchange): Promise<unknown> {
   const { method, url, headers, body, ca, who, accept = 'json', hide } = asked
   const isLook = method === 'GET'
@@ -76,29 +88,29 @@ export async function exchange(asked: Exchange): Promise<unknown> {
   } catch (error) {
     if (!(error instanceof HttpError)) throw error
     const neverSent = error.code === 'connect' || error.code === 'refused_address'
-    throw new JobSystemError(`${who} gave no answer (${error.code})`, !isLook && !neverSent)
+    throw new JobSystemError(`${who} did not answer (${error.code})`, !isLook && !neverSent)
   }
-  // Hidden before anything is cut: half a credential would not be known.
+  // Hides the credential before the text is cut, because half of it would not be recognized.
   const text = hide.text(Buffer.from(answer.body).toString('utf8'))
   if (answer.status >= 200 && answer.status < 300) {
     if (accept === 'text') return text
     const json = jsonOf(text)
-    if (json === undefined) throw new JobSystemError(`${who} answered something that is not JSON`, !isLook)
+    if (json === undefined) throw new JobSystemError(`the response of ${who} is not JSON`, !isLook)
     return hide.value(json)
   }
   const said = text.replace(/\s+/g, ' ').slice(0, 300)
   throw new JobSystemError(`${who} answered ${answer.status}: ${said}`, !isLook && answer.status >= 500)
 }
 
-/** An answer as its schema reads it. */
+/** Parses a response by its schema. */
 export function read<T>(schema: z.ZodType<T>, answer: unknown, who: string): T {
   const parsed = schema.safeParse(answer)
   if (parsed.success) return parsed.data
   const at = placeOfFault(parsed.error)
-  throw new JobSystemError(`${who} answered something else than its documentation says, at ${at}`, false)
+  throw new JobSystemError(`${who} answered something that its documentation does not describe, at ${at}`, false)
 }
 
-/** What a job printed. Where that cannot be had, nothing is to be read out of its absence. */
+/** Reads a job's output. A missing output proves nothing about the job. */
 export async function outputOf(ask: () => Promise<string>): Promise<{ output: string; isCut: boolean }> {
   try {
     return keepEnd(await ask())
@@ -116,21 +128,21 @@ function jsonOf(text: string): unknown {
   }
 }
 
-/** The end of an output, where the recap is. */
+/** Keeps the end of an output, which contains the summary. */
 export function keepEnd(text: string): { output: string; isCut: boolean } {
   return { output: text.slice(-maxOutputCharacters), isCut: text.length > maxOutputCharacters }
 }
 
-/** A job that was asked to stop is given this long to say that it did. */
+/** Milliseconds within which a job that was requested to stop has to report its end. */
 const stopWithinMs = 30_000
 
 /**
- * Waits for a sent job. Its deadline asks the system to stop it. Null: no answer told its end; ask
- * by its number.
+ * Waits for a job that was sent. At the deadline it requests that the system stops the job. Null if
+ * no response reported the end, which the job's number can show later.
  */
 export async function followRemote(remote: RemoteJobs, ref: string, timeoutMs: number): Promise<JobOutcome | null> {
   const untilMs = performance.now() + timeoutMs
-  // A question without an answer changes nothing: the job goes on whatever the network does.
+  // Ignores a failed query, because the job continues independently of the network.
   const look = () =>
     remote.look(ref).catch((error: unknown) => {
       if (error instanceof JobSystemError) return null

@@ -6,8 +6,8 @@ const answerPlace = /\{answer\.([\w-]+(?:\.[\w-]+)*)\}/g
 const plainValue = /^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$/
 
 /**
- * Any HTTP service: one request, and if declared a place that tells its end later. That address is
- * its number.
+ * Runs a job at any HTTP service: one request, and optionally an address that reports the end
+ * later, which serves as the job's number.
  */
 export function createHttpJobs(
   step: HttpStep,
@@ -30,7 +30,7 @@ export function createHttpJobs(
       })
       return poll
         ? { ref: pollUrl(poll.url, answer, who) }
-        : { outcome: outcomeOf(true, answer, `${who} answered that it is done`) }
+        : { outcome: outcomeOf(true, answer, `${who} answered that the job is done`) }
     },
     async look(ref) {
       if (!poll) return null
@@ -48,12 +48,15 @@ function outcomeOf(isOk: boolean, answer: unknown, detail: string): JobOutcome {
   return { isOk, exitCode: isOk ? 0 : 1, ...keepEnd(text), detail: detail.slice(0, 200) }
 }
 
-/** The service has begun: an answer without a place to ask leaves its end unknown. */
+/**
+ * Finds the address that reports the job's state. The service has already begun the job, so if its
+ * response names no such address, the job's end is unknown.
+ */
 function pollUrl(url: string, answer: unknown, who: string): string {
   return url.replace(answerPlace, (_, path: string) => {
     const value = String(valueAt(answer, path) ?? '')
     if (plainValue.test(value)) return value
-    throw new JobSystemError(`${who} answered without a plain ${path}, by which it is asked how it went`, true)
+    throw new JobSystemError(`the response of ${who} has no plain ${path}, which is needed to query the result`, true)
   })
 }
 

@@ -23,8 +23,8 @@ const rundeckEnded: Record<string, boolean> = {
 }
 
 /**
- * A Rundeck's jobs by its API. It has no check mode: a check is another job, or the same with
- * another option.
+ * Runs the jobs of a Rundeck with its API. Rundeck has no check mode, so a check is another job, or
+ * the same job with another option.
  */
 export function createRundeckJobs(step: RundeckStep, { token, hide, ca }: JobCredentials): RemoteJobs {
   const base = `${step.url.replace(/\/+$/, '')}/api/${step.apiVersion}`
@@ -42,10 +42,11 @@ export function createRundeckJobs(step: RundeckStep, { token, hide, ca }: JobCre
   return {
     everyMs: 2_000,
     async launch() {
-      // Options by name: a line of arguments would be taken apart at its spaces.
+      // Sends options by name, because an argument line would be split at its spaces.
       const answer = await ask('POST', `/job/${step.job}/run`, { body: { options: step.options } })
       const found = execution.safeParse(answer)
-      if (!found.success) throw new JobSystemError('Rundeck ran a job without saying which execution it is', true)
+      if (!found.success)
+        throw new JobSystemError('Rundeck started a job, but did not return the id of the execution', true)
       return { ref: found.data.id }
     },
     async look(ref) {

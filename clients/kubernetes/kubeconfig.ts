@@ -2,11 +2,13 @@ import { parse } from 'yaml'
 import { tokenCommand } from '../../domain/cluster-rights.ts'
 
 /**
- * Reads a kubeconfig as data. Runs nothing in it: refuses a command or helper for credentials, with
- * its replacement.
+ * Reads a kubeconfig as data. Runs nothing in it: refuses a command or helper for credentials, and
+ * names the replacement.
  */
 
-/** A part of a credential that stands in the kubeconfig itself, or the file that it names. */
+/**
+ * A part of a credential, either inline in the kubeconfig or in a file that the kubeconfig names.
+ */
 export type KubeconfigPart = { text: string } | { file: string }
 
 export type Kubeconfig = {
@@ -15,11 +17,11 @@ export type Kubeconfig = {
   ca: KubeconfigPart | null
   cert: KubeconfigPart | null
   key: KubeconfigPart | null
-  /** A file of a token rotates: it is read at each request. */
+  /** The token. A token file is read at each request, because the token rotates. */
   token: KubeconfigPart | null
 }
 
-/** The reason why a kubeconfig is not used, with what helps. Quotes its names, and no value. */
+/** The reason why a kubeconfig is refused, with the remedy. Quotes names in it, but no values. */
 export class KubeconfigRefused extends Error {
   override name = 'KubeconfigRefused' as const
 }
@@ -30,12 +32,12 @@ const isFields = (value: unknown): value is Fields =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
 
 /**
- * A token is one word. All else, such as a kubeconfig on one line or a key, would be sent whole to
- * a wrong server.
+ * Whether the text is a single word, as tokens are. Anything else, such as a one-line kubeconfig or
+ * a key, would be sent complete to a wrong server.
  */
 export const isToken = (text: string): boolean => /^[^\s"'{}[\]]+$/.test(text)
 
-/** What one context of a kubeconfig says; null takes its current one. Throws KubeconfigRefused. */
+/** Reads one context of a kubeconfig, or the current one for null. Throws KubeconfigRefused. */
 export function readKubeconfig(text: string, context: string | null): Kubeconfig {
   const config = parseFields(text)
   const contexts = named(config.contexts, 'context')
@@ -49,7 +51,7 @@ export function readKubeconfig(text: string, context: string | null): Kubeconfig
   const user = named(config.users, 'user').get(plain(chosen.user) ?? '')
   const server = plain(cluster?.server)
   if (!cluster || server === null)
-    throw new KubeconfigRefused(`names no server in the cluster of its context ${quote(wanted)}`)
+    throw new KubeconfigRefused(`has no server in the cluster of its context ${quote(wanted)}`)
   if (!user) throw new KubeconfigRefused(`has no user for its context ${quote(wanted)}`)
   refuseCluster(cluster)
   refuseUser(user)
@@ -65,13 +67,13 @@ export function readKubeconfig(text: string, context: string | null): Kubeconfig
 
 function parseFields(text: string): Fields {
   try {
-    // Anchors may make a small text a large value.
+    // Forbids aliases, because they may expand a small text into a large value.
     const parsed: unknown = parse(text, { maxAliasCount: 0, logLevel: 'silent' })
     if (isFields(parsed)) return parsed
   } catch {
-    // It is no kubeconfig then; what the parser says quotes it.
+    // Drops the parser's error, because it quotes the text, which is not a kubeconfig.
   }
-  throw new KubeconfigRefused('is no kubeconfig that can be read as YAML or JSON')
+  throw new KubeconfigRefused('is not a kubeconfig in YAML or JSON')
 }
 
 function named(list: unknown, what: string): Map<string, Fields> {
@@ -88,10 +90,10 @@ const plain = (value: unknown): string | null => (typeof value === 'string' && v
 
 const quote = (name: string): string => name.replace(/[^\w.:@/-]+/g, '?').slice(0, 80)
 
-/** The account of ours that replaces what would be run, with the commands that make it. */
-const accountInstead = `apply the ServiceAccount, ClusterRole and binding that "nightshift sources rights kubernetes" prints, and make a token: ${tokenCommand}`
+/** The service account that replaces the command or helper, with the commands that make it. */
+const accountInstead = `apply the ServiceAccount, ClusterRole and binding that "nightshift sources rights kubernetes" prints, and create a token: ${tokenCommand}`
 
-/** How kubeconfigs of the large clouds get their credential. */
+/** Credential helpers in kubeconfigs of the large cloud providers. */
 const clouds: readonly (readonly [RegExp, string])[] = [
   [/aws|eks/, 'of EKS'],
   [/gke|gcloud|gcp/, 'of GKE'],
@@ -106,19 +108,21 @@ function refuseUser(user: Fields): void {
     const command = quote(plain(exec?.command)?.split('/').at(-1) ?? '') || 'a program'
     const cloud = clouds.find(([pattern]) => pattern.test(command))?.[1]
     throw new KubeconfigRefused(
-      `gets its credential by running ${command}${cloud ? `, as kubeconfigs ${cloud} do` : ''}; nothing is run: ${accountInstead}`,
+      `gets its credential by running ${command}${cloud ? `, as kubeconfigs ${cloud} do` : ''}, and Nightshift runs no such program: ${accountInstead}`,
     )
   }
   if (provider || user['auth-provider'] !== undefined) {
     const helper = quote(plain(provider?.name) ?? 'of no name')
-    throw new KubeconfigRefused(`gets its credential by the auth-provider ${helper}; nothing is run: ${accountInstead}`)
+    throw new KubeconfigRefused(
+      `gets its credential from the auth-provider ${helper}, and Nightshift runs no such program: ${accountInstead}`,
+    )
   }
   if (user.username !== undefined || user.password !== undefined)
     throw new KubeconfigRefused(
-      `has a user name and a password, which no API server takes since 1.19: ${accountInstead}`,
+      `has a user name and a password, which no API server accepts since 1.19: ${accountInstead}`,
     )
   if (user.as !== undefined || user['as-groups'] !== undefined || user['as-user-extra'] !== undefined)
-    throw new KubeconfigRefused(`acts as another user, which a right to read does not need: ${accountInstead}`)
+    throw new KubeconfigRefused(`impersonates another user, which reading does not need: ${accountInstead}`)
 }
 
 function refuseCluster(cluster: Fields): void {
@@ -127,14 +131,14 @@ function refuseCluster(cluster: Fields): void {
       'skips the check of the certificate (insecure-skip-tls-verify): name the authority of the cluster as certificate-authority or with --ca; kubectl -n kube-system get configmap kube-root-ca.crt prints it',
     )
   if (plain(cluster['proxy-url']) !== null)
-    throw new KubeconfigRefused('asks through a proxy (proxy-url): name an address that is reached directly')
+    throw new KubeconfigRefused('uses a proxy (proxy-url): name an address that can be reached directly')
   if (plain(cluster['tls-server-name']) !== null)
     throw new KubeconfigRefused(
-      'expects another name in the certificate than its address has (tls-server-name): write that name in the address',
+      'expects a name in the certificate that its address does not have (tls-server-name): write that name in the address',
     )
 }
 
-/** What stands in it goes before the file that it names, as kubectl has it. */
+/** Reads a part. Inline data takes precedence over the file, as in kubectl. */
 function partOf(fields: Fields, name: string): KubeconfigPart | null {
   const data = plain(fields[`${name}-data`])
   if (data !== null) return { text: Buffer.from(data, 'base64').toString('utf8') }
@@ -142,7 +146,7 @@ function partOf(fields: Fields, name: string): KubeconfigPart | null {
   return file === null ? null : { file }
 }
 
-/** A file of a token goes before the token, as kubectl has it. */
+/** Reads the token. A token file takes precedence over the token, as in kubectl. */
 function tokenOf(user: Fields): KubeconfigPart | null {
   const file = plain(user.tokenFile)
   if (file !== null) return { file }

@@ -1,11 +1,10 @@
 import { receive, request, retryAfterMs } from '../http.ts'
 
 /**
- * Speaks with a cluster's API server: reads alone, over the guarded HTTP of `clients/http.ts`.
- * Sends only GET.
+ * Reads from a cluster's API server with the address checks of `clients/http.ts`. Sends only GET.
  */
 
-/** Where an API server is, and what it is asked with. */
+/** The address of an API server, with the credentials for it. */
 export type ClusterServer = {
   url: string
   ca: string | null
@@ -14,15 +13,15 @@ export type ClusterServer = {
   timeoutMs: number
 }
 
-/** `gone`: the asked version is no longer kept; list again. `busy`: asked to come later. */
+/** `gone`: the requested version is no longer stored, so list again. `busy`: try later. */
 type ClusterErrorCode = 'unauthorized' | 'forbidden' | 'not_found' | 'gone' | 'busy' | 'rejected' | 'failed' | 'no_json'
 
-/** What an API server answered instead of an object. */
+/** An API server's error. */
 export class ClusterError extends Error {
   override name = 'ClusterError' as const
   readonly code: ClusterErrorCode
   readonly status: number
-  /** The server asks for it, of 429 and 503. */
+  /** The wait that the server requested, with 429 and 503. */
   readonly retryAfterMs: number | null
   constructor(code: ClusterErrorCode, status: number, message: string, retryAfter: number | null = null) {
     super(message)
@@ -44,10 +43,10 @@ const withTls = ({ ca, client }: ClusterServer) => ({
   ...(client !== null && { client }),
 })
 
-/** A path below the server's address with its query. */
+/** Joins a path with its query to the server's address. */
 const addressOf = (server: ClusterServer, path: string): string => `${server.url.replace(/\/+$/, '')}${path}`
 
-/** One object or list. Throws HttpError, and ClusterError for what is no success. */
+/** Reads one object or list. Throws HttpError, and ClusterError for a failing status. */
 export async function getObject(server: ClusterServer, path: string, maxBytes: number): Promise<unknown> {
   const { status, headers, body } = await request({
     method: 'GET',
@@ -63,7 +62,7 @@ export async function getObject(server: ClusterServer, path: string, maxBytes: n
   return parseObject(text)
 }
 
-/** Text, such as lines of a log; what is longer than `maxBytes` is cut. */
+/** Reads text, such as lines of a log, cut after `maxBytes`. */
 export async function getText(
   server: ClusterServer,
   path: string,
@@ -84,15 +83,18 @@ export async function getText(
   return { text, isCut: body.byteLength >= maxBytes }
 }
 
-/** Longer than any object that an API server stores. */
+/** The most characters of an event, more than any object that an API server stores. */
 const maxEventCharacters = 16_000_000
-/** A watch's limit before it is begun again: a repeating server does not go on for ever. */
+/**
+ * Bytes of a watch before it is restarted, because a server that repeats itself must not run
+ * forever.
+ */
 const maxWatchBytes = 512_000_000
 
 /**
- * A watch's events as they come, until the server ends it or `forMs` are over. One too long, or
- * without JSON, is `null`: something changed, and nobody knows what. Throws HttpError, and
- * ClusterError for no success.
+ * Yields a watch's events as they arrive, until the server ends it or after `forMs`. An event that
+ * is too long, or is not JSON, is `null`: an unknown object changed. Throws HttpError, and
+ * ClusterError for a failing status.
  */
 export async function watchObjects(
   server: ClusterServer,
@@ -129,7 +131,7 @@ async function firstText(pieces: AsyncIterable<Uint8Array>): Promise<string> {
   return text
 }
 
-/** Lines of a stream; null for one that is longer than an object can be. */
+/** Yields the lines of a stream. Null for a line that is longer than an object can be. */
 async function* linesOf(pieces: AsyncIterable<Uint8Array>): AsyncGenerator<string | null> {
   const decoder = new TextDecoder()
   let parts: string[] = []
@@ -159,10 +161,10 @@ function parseOrNull(line: string): unknown {
 function parseObject(text: string): unknown {
   const parsed = parseOrNull(text)
   if (typeof parsed === 'object' && parsed !== null) return parsed
-  throw new ClusterError('no_json', 200, 'the answer is no JSON')
+  throw new ClusterError('no_json', 200, 'the response is not JSON')
 }
 
-/** What an API server says in a `Status`, on one line; empty where it says nothing. */
+/** Returns the message in a `Status` of an API server, on one line. Empty if there is none. */
 function messageIn(text: string): string {
   const { message } = (parseOrNull(text) ?? {}) as { message?: unknown }
   return typeof message === 'string' ? message.replace(/\s+/g, ' ').slice(0, 300) : ''

@@ -5,30 +5,33 @@ import { HttpError, request } from '../http.ts'
 import { PlatformError } from '../platform.ts'
 
 export type ProxmoxApiOptions = {
-  /** Nodes of one cluster, as https://pve1:8006. The next is asked when one does not answer. */
+  /**
+   * Addresses of nodes of one cluster, such as https://pve1:8006. If one does not respond, the next
+   * is tried.
+   */
   urls: string[]
-  /** USER@REALM!TOKENID=UUID */
+  /** The token in the form USER@REALM!TOKENID=UUID. */
   token: string
-  /** PEM, instead of the system's authorities. */
+  /** PEM of the trusted authorities, which replace the system's. */
   ca?: string
   allow?: AddressPolicy
-  /** For one request. */
+  /** Milliseconds for one request. */
   timeoutMs?: number
 }
 
-/** Parts of a path, each sent encoded. */
+/** The segments of a path. Each is sent encoded. */
 export type ApiPath = (string | number)[]
 export type Form = Record<string, string | number>
 
 /**
- * Proxmox VE's REST API. Throws PlatformError for a no, in Proxmox's words, and HttpError without
- * an answer or for an undocumented shape. Neither ever holds the token.
+ * Proxmox VE's REST API. Throws PlatformError for a refusal, with Proxmox's message, and HttpError
+ * if no response came or it has an undocumented shape. Errors never contain the token.
  */
 export type ProxmoxApi = {
-  /** The token's id: USER@REALM!TOKENID. Its tasks carry this name. */
+  /** The id of the token: USER@REALM!TOKENID. Tasks that it started have this name. */
   owner: string
   get<T>(path: ApiPath, schema: z.ZodType<T>, more?: { query?: Form; signal?: AbortSignal }): Promise<T>
-  /** Sent once, to one node: without an answer the caller looks at what became of it. */
+  /** Sends once, to one node. If no response comes, the caller checks the outcome. */
   post<T>(path: ApiPath, form: Form, schema: z.ZodType<T>): Promise<T>
 }
 
@@ -59,7 +62,7 @@ export function createProxmoxApi(options: ProxmoxApiOptions): ProxmoxApi {
   }
 }
 
-/** `preferred`: the index of the server that answered last. */
+/** `preferred` is the index of the server that responded last. */
 type Servers = { options: ProxmoxApiOptions; secret: string; preferred: number }
 
 async function exchange(
@@ -110,14 +113,17 @@ function readAnswer<T>(
   const parsed = z.object({ data: schema }).safeParse(body)
   if (parsed.success) return parsed.data.data as T
   const place = placeOfFault(parsed.error)
-  throw new HttpError('protocol', `the answer of Proxmox VE to ${what} is not as documented, at ${place}`, true)
+  throw new HttpError('protocol', `the response of Proxmox VE to ${what} is not as documented, at ${place}`, true)
 }
 
-/** Proxmox VE unescapes a path before taking it apart: any slash would make two parts. */
+/**
+ * Refuses a slash, because Proxmox VE decodes a path before splitting it, and the slash would make
+ * two parts.
+ */
 function part(value: string | number): string {
   const text = String(value)
   if (text === '' || text === '.' || text === '..' || text.includes('/'))
-    throw new HttpError('protocol', 'a name is no plain name', false)
+    throw new HttpError('protocol', 'a name is not a plain name', false)
   return encodeURIComponent(text.toWellFormed())
 }
 
@@ -129,7 +135,9 @@ function jsonOf(text: string): unknown {
   }
 }
 
-/** Newer releases put the reason into the body, older ones only into the status line. */
+/**
+ * Reads the reason. Newer releases write it into the body, older ones only into the status line.
+ */
 function reasonOf(body: unknown, statusText: string): string {
   const told = refusal.safeParse(body)
   const errors = Object.entries((told.success && told.data.errors) || {}).map(([name, text]) => `${name}: ${text}`)
@@ -142,7 +150,7 @@ function reasonOf(body: unknown, statusText: string): string {
     .toWellFormed()
 }
 
-/** UPID:node:pid:pstart:starttime:type:id:user: with numbers in hexadecimal. */
+/** The format UPID:node:pid:pstart:starttime:type:id:user: with numbers in hexadecimal. */
 const form =
   /^UPID:([a-zA-Z0-9](?:[a-zA-Z0-9-]*[a-zA-Z0-9])?):[0-9A-Fa-f]{8}:[0-9A-Fa-f]{8,9}:([0-9A-Fa-f]{8}):([^:\s/]+):([^:\s/]*):([^:\s/]+):$/
 
@@ -154,7 +162,7 @@ export type Task = {
   startedAt: number
   type: string
   user: string
-  /** Null while it runs. */
+  /** How the task ended. Null for a running task. */
   end: string | null
 }
 
@@ -162,7 +170,7 @@ const listed = z.object({ upid, endtime: z.coerce.number().optional(), status: z
 const state = z.object({ status: z.enum(['running', 'stopped']), exitstatus: z.string().optional() })
 const line = z.object({ t: z.string() })
 
-/** A guest's newest tasks on a node, running ones included. Consoles only look on. */
+/** Lists the newest tasks of a guest on a node, including running ones, without consoles. */
 export async function tasksOf(api: ProxmoxApi, node: string, vmid: number): Promise<Task[]> {
   const query = { vmid, source: 'all', limit: 50 }
   const found = await api.get(['nodes', node, 'tasks'], z.array(listed), { query })
@@ -179,14 +187,14 @@ export function typeOf(task: string): string {
   return form.exec(task)?.[3] ?? ''
 }
 
-/** `OK`, or OK with warnings. */
+/** Whether a task ended with `OK`, or OK with warnings. */
 export function isWell(end: string): boolean {
   return /^(OK|WARNINGS: \d+)$/.test(end)
 }
 
 /**
- * A task's state: `running`, its end, `gone` (unknown to its node), or `silent` (no answer of its
- * node).
+ * Reads a task's state: `running`, its end, `gone` (unknown to its node), or `silent` (its node
+ * does not respond).
  */
 export async function askTask(
   api: ProxmoxApi,
@@ -203,13 +211,19 @@ export async function askTask(
   }
 }
 
-/** 595: no connection to the asked node; 596: it broke off; a proxy's words for the same. */
+/**
+ * Whether an error means that no response came. 595: no connection to the node; 596: the connection
+ * broke; a proxy has its own statuses for the same.
+ */
 export function isSilence(error: unknown): boolean {
   if (error instanceof PlatformError) return error.status > 501
   return error instanceof HttpError && error.retryable
 }
 
-/** The end of a task's log in one line; nothing when unreadable. The text comes from outside. */
+/**
+ * Reads the end of a task's log as one line. Empty if the log cannot be read. The text is
+ * untrusted.
+ */
 export async function lastWords(api: ProxmoxApi, node: string, task: string): Promise<string> {
   try {
     const lines = await api.get(['nodes', node, 'tasks', task, 'log'], z.array(line), { query: { limit: 20_000 } })

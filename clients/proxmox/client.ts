@@ -17,25 +17,31 @@ import { type Constraints, flag, getReachableNodes, guestFacts, sidOf, vmIdOf } 
 import { type PlatformOperation, planMigration, planPower, planStart } from './operation.ts'
 import { lostAfterSeconds, type PlatformJournal, readOutcome, taskFromList } from './outcome.ts'
 
-/** What `GET /cluster/resources` does not tell of a guest. Null where nobody could be asked. */
+/** Facts about a guest that `GET /cluster/resources` lacks. Null if no node could be queried. */
 export type GuestFacts = {
   constraints: Constraints | null
   name: string | null
-  /** Those that its configuration holds. */
+  /** Addresses in the guest's configuration. */
   addresses: string[]
   isRunning: boolean
   ramMib: number | null
   cpuMc: number | null
 }
 
-/** Size of what has no known size. It stays, and takes no room that a plan could count on. */
+/**
+ * The size of a guest whose size is unknown. The guest stays, and a plan must not count on its
+ * room.
+ */
 const unknownSize = 1
 
-/** What the sizes of guests leave out; a plan says it. */
+/** A note in a plan about what the sizes of guests leave out. */
 const sizeNote =
-  'Every guest counts with all the memory that it may have (maxmem). Ballooning and KSM, which save some, are left out, and so is what QEMU itself takes for each guest: the reserve of the hosts (PLACEMENT_RAM_RESERVE_PERCENT) has to have room for that.'
+  'Every guest counts with its maximum memory (maxmem), without savings by ballooning and KSM. The memory of QEMU itself is not counted: the reserve of the hosts (PLACEMENT_RAM_RESERVE_PERCENT) must cover it.'
 
-/** Proxmox's words in Nightshift's. `racks`: by node; a node without one is a rack alone. */
+/**
+ * Converts Proxmox's terms to Nightshift's. `racks` is by node; a node that is missing there is a
+ * separate rack.
+ */
 function inventoryOf(
   cluster: Cluster,
   rules: HaRules,
@@ -51,11 +57,12 @@ function inventoryOf(
     state: stateOf(node),
     ramMib: node.ramMib ?? unknownSize,
     cpuMc: node.cpuMc ?? unknownSize,
-    // It does not say when: an agent that was heard shortly before counts until that is old.
+    // Proxmox reports no time of the fencing, so an agent's report from shortly before counts until
+    // it is old.
     ...(node.isFenced && { fenced: { by: 'its HA manager', at: null } }),
   }))
   const vms: VmState[] = [...cluster.guests.values()]
-    // A guest of a node that is no member any more has no host to be on.
+    // A guest of a node that has left the cluster has no host.
     .filter((guest) => !guest.isTemplate && cluster.nodes.has(guest.node))
     .map((guest) => {
       const known = facts.get(guest.vmid)
@@ -63,7 +70,7 @@ function inventoryOf(
       return {
         id: vmIdOf(guest.vmid),
         ...(known?.name && { name: known.name }),
-        // Exporters write the bare number, as in `id="qemu/101"`.
+        // Exporters write only the number, such as in `id="qemu/101"`.
         aliases: [String(guest.vmid), ...(known?.addresses ?? [])],
         host: guest.node,
         running: known?.isRunning ?? false,
@@ -76,7 +83,8 @@ function inventoryOf(
         affinityGroup: rules.together.get(sid) ?? null,
         tenant: null,
         ...(guest.ha?.wanted === 'started' && guest.ha.state !== 'error' && { restartsElsewhere: true }),
-        // Its uptime in the statistics is seconds old: no start is exact enough to prove a restart.
+        // The uptime in the statistics is seconds old, so no start is exact enough to prove a
+        // restart.
         startedAt: null,
         busy: busyOf(guest),
       }
@@ -89,7 +97,10 @@ function busyOf({ lock, ha }: Guest): string | null {
   return ha?.destination ? `the HA manager is moving it to ${ha.destination}` : null
 }
 
-/** A node without sizes (its statistics hang) takes nothing new; its guests may leave. */
+/**
+ * Returns a node's state. A node without sizes (its statistics hang) takes no new guests, but its
+ * guests may leave.
+ */
 function stateOf(node: ClusterNode): HostState['state'] {
   if (!node.isOnline) return 'dead'
   return node.isInMaintenance || node.ramMib === null || node.cpuMc === null ? 'draining' : 'live'
@@ -103,12 +114,15 @@ function priorityOf({ tags }: Guest): number {
   return 0
 }
 
-/** The only hosts it may be brought to; empty: any. Whatever is not known keeps it where it is. */
+/**
+ * Lists the only hosts that may run the guest. Empty if any host may. If facts are unknown, the
+ * guest stays on its host.
+ */
 function pinsOf(cluster: Cluster, rules: HaRules, guest: Guest, known: GuestFacts | undefined): string[] {
   const own = [guest.node]
   const isDead = cluster.nodes.get(guest.node)?.isOnline !== true
   if (!known?.constraints || known.ramMib === null || known.cpuMc === null || guest.lock !== null) return own
-  // Nothing but the HA manager brings a guest away from a dead node: no API call does.
+  // Only the HA manager moves a guest away from a dead node, because no API call can move it.
   if (isDead && guest.ha?.wanted !== 'started') return own
   if (guest.ha?.state === 'error') return own
   const reach = getReachableNodes(known.constraints, cluster.storages, guest.node, cluster.nodes.keys())
@@ -118,9 +132,9 @@ function pinsOf(cluster: Cluster, rules: HaRules, guest: Guest, known: GuestFact
   return both.length > 0 ? both : own
 }
 
-/** What the HA manager holds guests to. Groups of guests are named by the first rule in them. */
+/** The HA manager's rules for guests. A group of guests is named after its first rule. */
 type HaRules = {
-  /** By guest (`vm:101`): the only nodes it may be on. */
+  /** The only allowed nodes of each guest (`vm:101`). */
   nodes: Map<string, string[]>
   together: Map<string, string>
   apart: Map<string, string>
@@ -138,11 +152,12 @@ const rule = z.object({
 const group = z.object({ group: z.string(), nodes: z.string().default(''), restricted: flag.default(false) })
 
 /**
- * The rules of Proxmox VE 9, or the groups of 8, which has no rules. `groupOf` tells each guest's
- * group.
+ * Reads the rules of Proxmox VE 9, or the groups of version 8, which has no rules. `groupOf` maps
+ * each guest to its group.
  *
- * Rules that share a guest count as one: exact for those kept together, stricter than the manager
- * for those kept apart, so that no plan asks for what it refuses.
+ * Rules that share a guest count as one rule. One rule is exact for guests that are kept together,
+ * and stricter than the manager for guests that are kept apart, so that no plan contains a move
+ * that the manager refuses.
  */
 async function readRules(api: ProxmoxApi, groupOf: Map<string, string>, signal?: AbortSignal): Promise<HaRules> {
   try {
@@ -160,7 +175,7 @@ async function readRules(api: ProxmoxApi, groupOf: Map<string, string>, signal?:
       apart: joined(affinity('negative')),
     }
   } catch (error) {
-    // "Method 'GET /cluster/ha/rules' not implemented": this is Proxmox VE 8.
+    // The error "Method 'GET /cluster/ha/rules' not implemented" means Proxmox VE 8.
     if (!(error instanceof PlatformError) || error.status !== 501) throw error
   }
   const groups = await api.get(['cluster', 'ha', 'groups'], z.array(group), { signal })
@@ -177,7 +192,10 @@ function namesIn(one: z.infer<typeof rule>): { name: string; members: string[] }
   return { name: one.rule, members: list(one.resources) }
 }
 
-/** `pve1:2,pve2`: names with their priorities, which say what is preferred, not what may be. */
+/**
+ * Reads nodes from `pve1:2,pve2`, names with priorities. Priorities are a preference and not a
+ * limit, so they are dropped.
+ */
 function nodesIn(text: string): string[] {
   return list(text).map((node) => node.split(':')[0] ?? '')
 }
@@ -199,14 +217,14 @@ function joined(rules: { name: string; members: string[] }[]): Map<string, strin
 
 export type ProxmoxOptions = ProxmoxApiOptions & {
   journal: PlatformJournal
-  /** Rack by node. */
+  /** The rack of each node. */
   racks?: Record<string, string>
 }
 
 /**
- * A Proxmox VE cluster as a platform. Its nodes are hosts, its virtual machines and containers VMs;
- * it has no shards, nodes or tenants in our sense. docs/reference/proxmox.md has what is read, what
- * is sent, and what cannot be done.
+ * Presents a Proxmox VE cluster as a platform. The cluster's nodes are hosts, and its virtual
+ * machines and containers are VMs; shards, nodes or tenants in Nightshift's sense do not exist
+ * there. docs/reference/proxmox.md lists what is read, what is sent, and what is impossible.
  */
 export function createProxmoxClient(options: ProxmoxOptions): PlatformClient {
   const { journal, racks = {} } = options
@@ -222,7 +240,7 @@ export function createProxmoxClient(options: ProxmoxOptions): PlatformClient {
       hasPrivileges = true
       const cluster = await readCluster(api, signal)
       if (!cluster.isQuorate) {
-        throw new PlatformError('GET /cluster/status', 503, 'no quorum: which nodes are dead cannot be told from here')
+        throw new PlatformError('GET /cluster/status', 503, 'no quorum, so it is unknown which nodes are dead')
       }
       const groupOf = new Map<string, string>()
       for (const { ha } of cluster.guests.values()) if (ha?.group) groupOf.set(ha.sid, ha.group)
@@ -247,7 +265,7 @@ export function createProxmoxClient(options: ProxmoxOptions): PlatformClient {
 
 type Ports = { api: ProxmoxApi; journal: PlatformJournal }
 
-/** Sends an operation once, however often its key is asked for. */
+/** Sends an operation once, however often its key is used. */
 async function runOnce(
   ports: Ports,
   key: string,
@@ -260,14 +278,14 @@ async function runOnce(
     const isSame = wanted.action ? earlier.action === wanted.action : !['stop', 'restart'].includes(earlier.action)
     if (isSame && earlier.vmId === wanted.vmId && earlier.target === wanted.target)
       return await readOutcome(api, journal, earlier)
-    throw new PlatformError('a write', 422, 'this key was used for something else')
+    throw new PlatformError('a write', 422, 'this key was used for another write')
   }
   const operation = await plan().catch((error): PlatformOperation => {
     if (!(error instanceof PlatformError) && !(error instanceof HttpError)) throw error
     return { ending: { status: 'failed', detail: `nothing was sent: ${error.message}` } }
   })
   if ('ending' in operation) return { key, ...operation.ending, result: {}, changed: [] }
-  // From here on it may have been sent, and only what Proxmox shows tells whether it was.
+  // From here on the request may have been sent, and only Proxmox's state proves the outcome.
   if (await journal.begin({ key, ...operation.entry })) {
     if (operation.send) await send(ports, key, operation.send)
   }
@@ -282,18 +300,18 @@ async function send(
   try {
     await journal.noteTask(key, await api.post(path, form, upid))
   } catch (error) {
-    // Without an answer it may have begun. A refusal comes before anything does.
+    // Without a response the operation may have begun. A refusal arrives before anything begins.
     if (isSilence(error) || error instanceof HttpError) return
     if (!(error instanceof PlatformError)) throw error
-    // The proxy between nodes repeats a request after a lost connection: the refusal may be that
-    // one's.
+    // The proxy between nodes repeats a request after a lost connection, so the refusal may be for
+    // the repetition.
     const row = await journal.get(key)
     if (error.status === 500 && row && (await taskFromList(api, journal, row).catch(() => null))) return
     await journal.end(key, { status: 'failed', detail: `Proxmox VE: ${error.detail || error.message}` })
   }
 }
 
-/** Asks for the outcome again while a request whose answer was lost may still show up. */
+/** Reads the outcome again as long as a request whose response was lost may still appear. */
 async function waitForOutcome({ api, journal }: Ports, key: string): Promise<EffectAnswer> {
   for (;;) {
     const row = await journal.get(key)
@@ -308,7 +326,10 @@ async function waitForOutcome({ api, journal }: Ports, key: string): Promise<Eff
   }
 }
 
-/** Proxmox lists what a token may see and hides the rest: a full host would look empty. */
+/**
+ * Checks the token's privileges. Proxmox lists only objects that a token may see, so a full host
+ * would look empty.
+ */
 async function requirePrivileges(api: ProxmoxApi, signal: AbortSignal | undefined): Promise<void> {
   const schema = z.record(z.string(), z.record(z.string(), z.unknown()))
   const granted = (await api.get(['access', 'permissions'], schema, { query: { path: '/' }, signal }))['/'] ?? {}

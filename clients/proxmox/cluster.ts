@@ -3,35 +3,35 @@ import type { ProxmoxApi } from './api.ts'
 import { flag, type GuestKind, nodeName, sidOf, vmid } from './facts.ts'
 
 /**
- * A guest in the HA manager's hands. `state` and `isRunning` are the manager's; null before its
- * first look.
+ * A guest under the HA manager. `state` and `isRunning` are the manager's, and null before the
+ * manager first checked the guest.
  */
 type HaGuest = {
   sid: string
-  /** What it is asked to keep it at. */
+  /** The state that the manager should keep. */
   wanted: string
   group: string | null
   state: string | null
-  /** The manager has seen it start on its node. */
+  /** True if the manager has seen the guest start on its node. */
   isRunning: boolean
-  /** Where it is bringing it, or has been told to. */
+  /** The target node of a move that is running or ordered. */
   destination: string | null
 }
 
 export type Guest = {
   vmid: number
   kind: GuestKind
-  /** What its owner calls it; null when nobody tells (now). */
+  /** The guest's name from its owner. Null while the name is unknown. */
   name: string | null
-  /** Where its configuration is. It stays there when that node dies. */
+  /** The node that has the guest's configuration, which stays there if that node dies. */
   node: string
-  /** `running`, `stopped`, or `unknown` when its node reports nothing. */
+  /** `running`, `stopped`, or `unknown` if the node reports nothing. */
   status: string
   isTemplate: boolean
-  /** Null when nobody reports them (now). */
+  /** The memory. Null while no memory is reported. */
   ramMib: number | null
   cpuMc: number | null
-  /** Why it is locked: `backup`, `migrate`, `snapshot`… */
+  /** The reason of its lock: `backup`, `migrate`, `snapshot`… */
   lock: string | null
   tags: string[]
   ha: HaGuest | null
@@ -39,11 +39,14 @@ export type Guest = {
 
 export type ClusterNode = {
   name: string
-  /** Its address in the cluster; null where the cluster does not say. */
+  /** The address of the node in the cluster. Null if the cluster does not report it. */
   address: string | null
   isOnline: boolean
   isInMaintenance: boolean
-  /** The HA manager got its lock, which a node that lives renews: its watchdog has reset it. */
+  /**
+   * True if the HA manager holds the node's lock, which a live node renews. The node's watchdog has
+   * then reset the node.
+   */
   isFenced: boolean
   ramMib: number | null
   cpuMc: number | null
@@ -53,7 +56,10 @@ export type Storage = { isShared: boolean; nodes: Set<string> }
 
 export type Cluster = {
   name: string
-  /** Without a majority the others only look dead: nothing reported then may be believed. */
+  /**
+   * True if the cluster has a majority. Without a majority, other nodes may only look dead, so
+   * reports cannot be trusted.
+   */
   isQuorate: boolean
   nodes: Map<string, ClusterNode>
   guests: Map<number, Guest>
@@ -76,7 +82,7 @@ const resource = z.union([
   }),
   z.object({ type: z.literal('node'), node: nodeName, maxmem: amount, maxcpu: amount }),
   z.object({ type: z.literal('storage'), storage: z.string(), node: nodeName, shared: flag.default(false) }),
-  // Pools, networks and whatever comes: not ours.
+  // Pools, networks and other kinds, which are not used.
   z.object({
     type: z.string().refine((type) => !['qemu', 'lxc', 'node', 'storage'].includes(type)),
   }),
@@ -110,9 +116,9 @@ const haStatus = z.object({
 })
 
 /**
- * Whether the HA manager seeks new nodes for this one's services. It does after fencing: until then
- * they and the node are in state `fence`. `unknown` alone only says that nobody hears of a node,
- * before fencing as well as after.
+ * Whether the HA manager looks for new nodes for the services of this node, which it does after
+ * fencing. Before that, they and the node are in state `fence`. `unknown` only means that the node
+ * does not report, before fencing as well as after.
  */
 function isRecoveredFrom(
   { node_status, service_status, disarm }: z.infer<typeof haStatus>['manager_status'],
@@ -122,7 +128,7 @@ function isRecoveredFrom(
   return Object.values(service_status).some(({ node, state }) => node === name && state === 'recovery')
 }
 
-/** The cluster as it is: four requests, whatever its size. */
+/** Reads the cluster's current state with four requests, for a cluster of any size. */
 export async function readCluster(api: ProxmoxApi, signal?: AbortSignal): Promise<Cluster> {
   const [resources, members, managed, manager] = await Promise.all([
     api.get(['cluster', 'resources'], z.array(resource), { signal }),
@@ -140,7 +146,7 @@ export async function readCluster(api: ProxmoxApi, signal?: AbortSignal): Promis
     const isFenced = !online && isRecoveredFrom(ha, name)
     nodes.set(name, { name, address: ip, isOnline: online, isInMaintenance, isFenced, ramMib: null, cpuMc: null })
   }
-  // Guests that the manager ignores count as unknown to it.
+  // Guests that the manager ignores count as not managed.
   const isIdle = ha.disarm?.mode === 'ignore'
   const haOf = new Map<string, HaGuest>()
   for (const { sid, state, group } of managed) {
@@ -186,6 +192,6 @@ export async function readCluster(api: ProxmoxApi, signal?: AbortSignal): Promis
     }
   }
   const [alone] = nodes.keys()
-  // A node by itself has no cluster to be a part of, and no majority to lose.
+  // A single node belongs to no cluster, and has no majority to lose.
   return { name: whole?.name ?? alone ?? 'proxmox', isQuorate: whole?.quorate ?? true, nodes, guests, storages }
 }

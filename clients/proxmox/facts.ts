@@ -5,19 +5,19 @@ import type { ProxmoxApi } from './api.ts'
 import type { GuestFacts } from './client.ts'
 import type { Cluster, Guest, Storage } from './cluster.ts'
 
-/** A node's name: a host name without dots. */
+/** The name of a node: a host name without dots. */
 export const nodeName = z
   .string()
   .max(63)
   .regex(/^[a-zA-Z0-9]([a-zA-Z0-9-]*[a-zA-Z0-9])?$/, 'is not the name of a node')
 
-/** The number of a guest. Virtual machines and containers share one row of numbers. */
+/** The number of a guest. Virtual machines and containers share one range of numbers. */
 export const vmid = z
   .union([z.number(), z.string().regex(/^\d{3,9}$/)])
   .transform(Number)
   .pipe(z.number().int().min(100).max(999_999_999))
 
-/** Perl's booleans, as JSON has them: 1, "1", true, and their opposites. */
+/** Booleans of Perl as they come in JSON: 1, "1", true, and their opposites. */
 export const flag = z
   .union([z.boolean(), z.number(), z.string()])
   .transform((given) => /^(1|true)$/.test(String(given)))
@@ -25,27 +25,27 @@ export const flag = z
 export type GuestKind = 'qemu' | 'lxc'
 
 /**
- * `vm-101`, for virtual machines and containers: the number says which, and alone it would look
+ * Formats `vm-101`, for virtual machines and containers. The prefix keeps the number from looking
  * like a size.
  */
 export function vmIdOf(number: number): string {
   return `vm-${number}`
 }
 
-/** The number in `vm-101`; null for what is no such id. */
+/** Reads the number in `vm-101`. Null for other text. */
 export function numberOf(vmId: string): number | null {
   const parsed = vmid.safeParse(/^vm-([1-9]\d*)$/.exec(vmId)?.[1])
   return parsed.success ? parsed.data : null
 }
 
-/** What the HA manager calls a guest. */
+/** Returns the name that the HA manager gives a guest. */
 export function sidOf(kind: GuestKind, number: number): string {
   return `${kind === 'qemu' ? 'vm' : 'ct'}:${number}`
 }
 
 /**
- * Limits on a guest's place: its storages by name, and what only its node has, as `hostpci0` or
- * `mp1 /srv/data`.
+ * Limits on where a guest can run: its storages by name, and hardware that only its node has, such
+ * as `hostpci0` or `mp1 /srv/data`.
  */
 export type Constraints = { storages: string[]; local: string[] }
 
@@ -53,8 +53,8 @@ export type Constraints = { storages: string[]; local: string[] }
 type GuestConfig = Constraints & { name: string | null; addresses: string[] }
 
 /**
- * Addresses in a container's `net0: name=eth0,ip=10.0.0.5/24` and a virtual machine's `ipconfig0:
- * ip=10.0.0.5/24`; none by DHCP.
+ * Reads addresses from a container's `net0: name=eth0,ip=10.0.0.5/24` and a virtual machine's
+ * `ipconfig0: ip=10.0.0.5/24`. Addresses by DHCP are not there.
  */
 function parseAddresses(kind: GuestKind, config: Record<string, unknown>): string[] {
   const key = kind === 'lxc' ? /^net\d+$/ : /^ipconfig\d+$/
@@ -70,7 +70,7 @@ const qemuVolume = /^(ide|sata|scsi|virtio|efidisk|tpmstate|unused)\d+$|^vmstate
 const lxcVolume = /^(rootfs|mp\d+|unused\d+)$/
 const device = /^(hostpci|usb|parallel|serial|virtiofs)\d+$|^(hostpci|hostusb|ivshmem)$/
 
-/** Reads a guest's configuration, as `GET /nodes/{node}/{kind}/{vmid}/config` answers it. */
+/** Reads a guest's limits from the response of `GET /nodes/{node}/{kind}/{vmid}/config`. */
 function parseConstraints(kind: GuestKind, config: Record<string, unknown>): Constraints {
   const storages = new Set<string>()
   const local: string[] = []
@@ -85,8 +85,8 @@ function parseConstraints(kind: GuestKind, config: Record<string, unknown>): Con
     const volume = first.replace(/^(file|volume)=/, '')
     if (volume === 'none') continue
     const storage = /^([a-zA-Z][a-zA-Z0-9._-]*):/.exec(volume)?.[1]
-    // A path of the host, or its own drive: of this node alone, unless somebody vouches that it is
-    // the same everywhere.
+    // A path or drive of the host exists only on this node, unless it is marked as shared by all
+    // nodes.
     if (storage === undefined) {
       if (!options.includes('shared=1')) local.push(`${key} ${volume}`)
     } else if (!options.includes('shared=1')) storages.add(storage)
@@ -94,20 +94,26 @@ function parseConstraints(kind: GuestKind, config: Record<string, unknown>): Con
   return { storages: [...storages], local }
 }
 
-/** Sockets and SPICE are created again on another node. */
+/**
+ * Whether a setting is hardware of the node. Sockets and SPICE are not, because they are created
+ * again on another node.
+ */
 function isDevice(key: string, value: string): boolean {
   if (!device.test(key)) return false
   return !(key.startsWith('serial') && value === 'socket') && !/^(host=)?spice(,|$)/i.test(value)
 }
 
-/** Why a guest cannot leave its node, in words; null when nothing keeps it. */
+/** Explains why a guest cannot leave its node. Null for a guest that can leave. */
 export function findBlocker(constraints: Constraints, storages: Map<string, Storage>): string | null {
-  if (constraints.local.length > 0) return `${constraints.local.join(', ')} is of its node alone`
+  if (constraints.local.length > 0) return `${constraints.local.join(', ')} is only on its node`
   const own = constraints.storages.filter((name) => !storages.get(name)?.isShared)
   return own.length > 0 ? `it has a disk on ${own.join(', ')}, which is not shared` : null
 }
 
-/** Nodes with all its storages; null: any. For a guest that cannot leave its node: that node. */
+/**
+ * Lists the nodes that have all storages of a guest. Null for any node. A guest that cannot move
+ * has only its node.
+ */
 export function getReachableNodes(
   constraints: Constraints,
   storages: Map<string, Storage>,
@@ -120,12 +126,15 @@ export function getReachableNodes(
   return reach.length === all.length ? null : reach
 }
 
-/** The time a configuration counts as read. Before a move it is read again, whatever its age. */
+/**
+ * Milliseconds for which a configuration counts as fresh. Before a move the configuration is read
+ * again.
+ */
 const freshMs = 60_000
-/** Most that are read again in one go: the rest is old, but known. */
+/** The most configurations that are read again in one round. The others are old, but known. */
 const maxRereads = 20
 const atOnce = 4
-/** A node that takes longer to tell of one guest is not asked of its others this time. */
+/** Milliseconds after which a slow node is not queried for its other guests in this round. */
 const askWithinMs = 1_500
 
 const config = z.record(z.string(), z.unknown())
@@ -133,15 +142,16 @@ const current = z.object({
   status: z.string(),
   maxmem: z.coerce.number().nonnegative().optional(),
   cpus: z.coerce.number().nonnegative().optional(),
-  /** Seconds since its present run began. */
+  /** Seconds since the present run of the guest began. */
   uptime: z.coerce.number().nonnegative().optional(),
 })
 
 type KnownFacts = (cluster: Cluster, signal?: AbortSignal) => Promise<Map<number, GuestFacts>>
 
 /**
- * Facts of guests, remembered while their node is dead. Cost one request a guest at first, then 20
- * at most each time; one more for each guest whose state `GET /cluster/resources` cannot tell.
+ * Reads facts about guests, and keeps them while their node is dead. Needs one request per guest at
+ * first, then at most 20 per round, and one more per guest whose state is missing in `GET
+ * /cluster/resources`.
  */
 export function guestFacts(api: ProxmoxApi): KnownFacts {
   const constraints = new Map<number, { constraints: GuestConfig; readAtMs: number }>()
@@ -170,7 +180,7 @@ export function guestFacts(api: ProxmoxApi): KnownFacts {
     await eachOf(askable.filter(isUntold), async (guest) => {
       const answer = await readStatus(api, guest, signal)
       if (answer) asked.set(guest.vmid, answer)
-      else throw new HttpError('protocol', `${guest.node} does not tell whether ${vmIdOf(guest.vmid)} runs`, true)
+      else throw new HttpError('protocol', `${guest.node} does not say whether ${vmIdOf(guest.vmid)} runs`, true)
     })
 
     return new Map(
@@ -182,7 +192,8 @@ export function guestFacts(api: ProxmoxApi): KnownFacts {
         const size = sizes.get(guest.vmid) ?? { ramMib: null, cpuMc: null }
         const isRunning = cluster.nodes.get(guest.node)?.isOnline === true && status === 'running'
         const found = constraints.get(guest.vmid)?.constraints ?? null
-        // A node with hanging statistics gives no names: those of the known configuration stand in.
+        // A node whose statistics hang reports no names, so the name from the known configuration
+        // is used.
         const name = guest.name ?? found?.name ?? null
         return [guest.vmid, { constraints: found, name, addresses: found?.addresses ?? [], isRunning, ...size }]
       }),
@@ -190,7 +201,7 @@ export function guestFacts(api: ProxmoxApi): KnownFacts {
   }
 }
 
-/** What constraints a guest to its node, read now; null when its node does not tell. */
+/** Reads what limits a guest to its node now. Null if its node does not respond. */
 export async function readConfig(api: ProxmoxApi, guest: Guest, signal?: AbortSignal): Promise<GuestConfig | null> {
   const found = await answered(signal, (within) => api.get([...pathOf(guest), 'config'], config, { signal: within }))
   if (!found) return null
@@ -202,7 +213,9 @@ export async function readConfig(api: ProxmoxApi, guest: Guest, signal?: AbortSi
   }
 }
 
-/** A guest now, by its node and not by statistics of seconds ago; null when its node is silent. */
+/**
+ * Reads a guest's state from its node instead of old statistics. Null if the node does not respond.
+ */
 export async function readStatus(
   api: ProxmoxApi,
   guest: Guest,
@@ -213,7 +226,10 @@ export async function readStatus(
   )
 }
 
-/** Null where a node does not answer, or left while asked. Every other fault is thrown. */
+/**
+ * Returns a node's response. Null if the node does not respond, or has left the cluster. Throws
+ * every other error.
+ */
 async function answered<T>(
   signal: AbortSignal | undefined,
   ask: (within: AbortSignal) => Promise<T>,
@@ -230,8 +246,8 @@ async function answered<T>(
 }
 
 /**
- * Whether `GET /cluster/resources` leaves its state open: with hanging statistics, and just after
- * the HA manager moved it, since they are still the old node's.
+ * Whether `GET /cluster/resources` does not show the state of a guest: if statistics hang, or just
+ * after the HA manager moved it, when they are still those of the old node.
  */
 function isUntold({ status, ha }: Guest): boolean {
   return status === 'unknown' || (ha?.state === 'started' && !ha.isRunning)

@@ -5,7 +5,10 @@ import { type ApiPath, type Form, type ProxmoxApi, tasksOf } from './api.ts'
 import { type Cluster, type Guest, readCluster } from './cluster.ts'
 import { findBlocker, getReachableNodes, numberOf, pathOf, readConfig, readStatus } from './facts.ts'
 
-/** Something to send, or an end known without: the wanted state holds, or Proxmox would say no. */
+/**
+ * An operation to send, or an end that is known without sending: already done, or refused by
+ * Proxmox.
+ */
 export type PlatformOperation =
   | { ending: PlatformEffectEnding }
   | { entry: Omit<PlatformEffect, 'key'>; send: { path: ApiPath; form: Form } | null }
@@ -19,7 +22,7 @@ const blocker = z.looseObject({
   'blocking-ha-resources': z.array(z.looseObject({ sid: z.string() })).optional(),
 })
 const precondition = z.looseObject({
-  /** Older releases give it only for guests that do not run. */
+  /** Older releases report this only for stopped guests. */
   allowed_nodes: z.array(z.string()).optional(),
   'allowed-nodes': z.array(z.string()).optional(),
   local_disks: z.array(z.looseObject({ volid: z.string() })).default([]),
@@ -28,7 +31,10 @@ const precondition = z.looseObject({
   'not-allowed-nodes': z.record(z.string(), blocker).default({}),
 })
 
-/** Reads a migration's grounds, and says no where Proxmox would, or would do something else. */
+/**
+ * Checks the conditions of a migration, and refuses it if Proxmox would refuse it or do something
+ * else.
+ */
 export async function planMigration(
   api: ProxmoxApi,
   vmId: string,
@@ -45,8 +51,8 @@ export async function planMigration(
   if (guest.node !== from) return no(`${vmId} is on ${guest.node}, not on ${from}`)
   const fault = placeFault(cluster, to) ?? (cluster.nodes.get(from)?.isOnline ? null : `${from} is offline`)
   if (fault) return no(fault)
-  if (guest.status === 'stopped') return no(`${vmId} does not run, and only what runs is migrated`)
-  // Guests that belong together go together: the order for one was the order for all.
+  if (guest.status === 'stopped') return no(`${vmId} does not run, and only a running guest can be migrated`)
+  // Guests that belong together move together, so an order for one was an order for all.
   if (guest.ha?.destination === to) {
     return { entry: { action: 'await', vmId, node: from, target: to, tasksBefore: [] }, send: null }
   }
@@ -65,8 +71,8 @@ export async function planMigration(
 }
 
 /**
- * The same for a start. Away from a dead node only the HA manager brings a guest; that is waited
- * for, not sent.
+ * Plans a start in the same way. Only the HA manager moves a guest away from a dead node, so the
+ * plan then waits for this, and sends nothing.
  */
 export async function planStart(api: ProxmoxApi, vmId: string, host: string): Promise<PlatformOperation> {
   const { cluster, guest, why } = await look(api, vmId)
@@ -86,7 +92,7 @@ export async function planStart(api: ProxmoxApi, vmId: string, host: string): Pr
   }
   if (cluster.nodes.get(guest.node)?.isOnline) {
     return no(
-      `${vmId} is defined on ${guest.node}, which is online: it can be started there, and migrated to ${host} then`,
+      `${vmId} is defined on ${guest.node}, which is online: start it on ${guest.node}, then migrate it to ${host}`,
     )
   }
   if (guest.ha === null) {
@@ -98,12 +104,12 @@ export async function planStart(api: ProxmoxApi, vmId: string, host: string): Pr
     )
   }
   if (guest.ha.wanted !== 'started') return no(`the HA manager is told to keep ${vmId} ${guest.ha.wanted}`)
-  if (guest.ha.state === 'error') return no(`the HA manager has given ${vmId} up: ${errorRemedy(guest)}`)
+  if (guest.ha.state === 'error') return no(`the HA manager gave up ${vmId}: ${errorRemedy(guest)}`)
   return { entry: { ...entry, action: 'await', tasksBefore: [] }, send: null }
 }
 
 export function errorRemedy({ ha }: Guest): string {
-  return `it is in the state error. Mend the cause, then: ha-manager set ${ha?.sid} --state disabled, and started again`
+  return `it is in the state error. Repair the cause, then: ha-manager set ${ha?.sid} --state disabled, and started again`
 }
 
 async function look(
@@ -114,8 +120,9 @@ async function look(
   const number = numberOf(vmId)
   const guest = number === null ? undefined : cluster.guests.get(number)
   const nothing = (why: string) => ({ cluster, guest: null, why })
-  if (!cluster.isQuorate) return nothing('the cluster has no quorum: nothing can be changed, and nothing was')
-  if (!guest) return nothing(`${vmId} is no guest of this cluster that the token may see`)
+  if (!cluster.isQuorate)
+    return nothing('the cluster has no quorum, so nothing can be changed, and nothing was changed')
+  if (!guest) return nothing(`${vmId} is not a guest of this cluster that the token may see`)
   if (guest.isTemplate) return nothing(`${vmId} is a template`)
   const isOnline = cluster.nodes.get(guest.node)?.isOnline === true
   const status = isOnline ? ((await readStatus(api, guest))?.status ?? 'unknown') : 'unknown'
@@ -124,7 +131,7 @@ async function look(
 
 function placeFault(cluster: Cluster, name: string): string | null {
   const node = cluster.nodes.get(name)
-  if (!node) return `${name} is no node of this cluster`
+  if (!node) return `${name} is not a node of this cluster`
   if (!node.isOnline) return `${name} is offline`
   return node.isInMaintenance ? `${name} is in maintenance` : null
 }
@@ -132,7 +139,7 @@ function placeFault(cluster: Cluster, name: string): string | null {
 function stateFault(guest: Guest, vmId: string): string | null {
   if (guest.lock !== null) return `it is locked (${guest.lock})`
   const { ha } = guest
-  if (ha?.state === 'error') return `the HA manager has given ${vmId} up: ${errorRemedy(guest)}`
+  if (ha?.state === 'error') return `the HA manager gave up ${vmId}: ${errorRemedy(guest)}`
   return ha?.destination ? `the HA manager is moving it to ${ha.destination} already` : null
 }
 
@@ -141,14 +148,17 @@ async function tasksFor(api: ProxmoxApi, guest: Guest): Promise<{ tasksBefore: s
   const running = tasks.find((task) => task.end === null)
   return {
     tasksBefore: tasks.map((task) => task.upid),
-    busy: running ? `a task of ${running.user} is at work on it (${running.type})` : null,
+    busy: running ? `a task of ${running.user} is working on it (${running.type})` : null,
   }
 }
 
-/** Its configuration, read again: what the plan was made with may be a minute old. */
+/**
+ * Checks the guest's configuration, which is read again because the plan's version may be a minute
+ * old.
+ */
 async function constraintFault(api: ProxmoxApi, cluster: Cluster, guest: Guest, to: string): Promise<string | null> {
   const constraints = await readConfig(api, guest)
-  if (!constraints) return `${guest.node} does not tell its configuration`
+  if (!constraints) return `${guest.node} does not show its configuration`
   const reason = findBlocker(constraints, cluster.storages)
   if (reason) return reason
   const reach = getReachableNodes(constraints, cluster.storages, guest.node, cluster.nodes.keys())
@@ -157,14 +167,16 @@ async function constraintFault(api: ProxmoxApi, cluster: Cluster, guest: Guest, 
     : `${to} does not have all of its storages (${constraints.storages.join(', ')})`
 }
 
-/** Proxmox's own answer to whether it would work. */
+/**
+ * Returns why the move would fail according to Proxmox's check. Null if the check allows the move.
+ */
 async function askedFault(api: ProxmoxApi, guest: Guest, to: string): Promise<string | null> {
   let answer: z.infer<typeof precondition>
   try {
     answer = await api.get([...pathOf(guest), 'migrate'], precondition, { query: { target: to } })
   } catch (error) {
     if (!(error instanceof PlatformError)) throw error
-    // Containers are asked about only in newer releases.
+    // Only newer releases can check containers.
     if (error.status === 501) return null
     if (error.status === 500) return error.detail
     throw error
@@ -192,13 +204,16 @@ function named(what: string, names: string[] = []): string | null {
   return names.length > 0 ? `${what}: ${names.slice(0, 10).join(', ')}` : null
 }
 
-/** A guest that does not shut down within this is stopped hard; of a restart it is a failure. */
+/**
+ * Seconds after which a guest that does not shut down is stopped hard. A restart fails after this
+ * time.
+ */
 const shutdownSeconds = 60
 
 /**
- * Reads a stop's or restart's grounds, and says no where Proxmox would. A stop is a shutdown that
- * ends hard: one task. For an HA guest it becomes an order to the HA manager, which keeps it
- * stopped; a restart is the guest's own.
+ * Checks the conditions of a stop or restart, and refuses it if Proxmox would. A stop is a shutdown
+ * that ends hard, in one task. For an HA guest it becomes an order to the HA manager, which keeps
+ * the guest stopped. A restart affects only the guest.
  */
 export async function planPower(
   api: ProxmoxApi,
@@ -225,18 +240,22 @@ export async function planPower(
     : { entry, send: { path: [...pathOf(guest), 'status', 'reboot'], form: { timeout: shutdownSeconds } } }
 }
 
-/** Whether the guest is as a stop or restart leaves it, by its node: statistics are late. */
+/**
+ * Whether the guest's node reports the result of a stop or restart. The statistics are late, so
+ * they are not used.
+ */
 export async function isAsWanted(
   api: ProxmoxApi,
   action: 'stop' | 'restart',
   guest: Guest,
   ageSeconds: number,
 ): Promise<boolean> {
-  // Its node is offline: nothing is known of what it runs.
+  // The node of the guest is offline, so the state of the guest is unknown.
   if (guest.status === 'unknown') return false
   const now = await readStatus(api, guest)
-  if (!now) throw new PlatformError('what became of a write', 503, `it cannot be told: ${guest.node} does not answer`)
+  if (!now)
+    throw new PlatformError('what became of a write', 503, `the result is unknown: ${guest.node} does not answer`)
   if (action === 'stop') return now.status === 'stopped' && (guest.ha === null || guest.ha.wanted !== 'started')
-  // A run that is older than the order is the run of before.
+  // A VM that was up before the restart was requested has not been restarted yet.
   return now.status === 'running' && now.uptime !== undefined && now.uptime < ageSeconds
 }

@@ -5,28 +5,32 @@ import { type Cluster, type Guest, readCluster } from './cluster.ts'
 import { numberOf } from './facts.ts'
 import { errorRemedy, isAsWanted } from './operation.ts'
 
-/** A sent write, stored by its key. Outlives its process. */
+/** Stored writes that were sent, by their key. The rows outlive the process. */
 export type PlatformJournal = {
   get(key: string): Promise<PlatformEffectRow | null>
-  /** True for exactly one caller: only that one may send it. */
+  /** Returns true for exactly one caller, and only that one may send the write. */
   begin(effect: PlatformEffect): Promise<boolean>
   noteTask(key: string, task: string): Promise<void>
-  /** The first ending stays. */
+  /** Records the end. The end that was recorded first stays. */
   end(key: string, ending: PlatformEffectEnding): Promise<void>
 }
 
 type TaskOutcome = { status: 'running' | 'done' | 'failed'; detail: string }
 
-/** After this a request that left no task is not on its way any more: twice its own timeout. */
+/** Seconds after which a request that left no task counts as lost: twice its timeout. */
 export const lostAfterSeconds = 60
-/** The HA manager looks at its orders every ten seconds. One ignored for this long was dropped. */
+/**
+ * Seconds until an order that has no effect counts as dropped. The HA manager reads orders every
+ * ten seconds.
+ */
 const orderedWithinSeconds = 180
-/** The longest wait for the HA manager to bring a guest up: it fences for one to two minutes. */
+/** Seconds to wait until the HA manager starts a guest. Fencing takes one to two minutes. */
 const broughtWithinSeconds = 600
 
 /**
- * A write's outcome: by its task, and without one by the guest's place. Throws PlatformError 503
- * when it cannot be told (yet): never `running` and never `failed` for an unknown.
+ * Reads a write's outcome from its task, or without a task from the node on which the guest is.
+ * Throws PlatformError 503 while the outcome is unknown; never returns `running` or `failed` for
+ * it.
  */
 export async function readOutcome(
   api: ProxmoxApi,
@@ -37,7 +41,7 @@ export async function readOutcome(
   if (outcome.status !== 'running' && !row.ending)
     await journal.end(row.key, { status: outcome.status, detail: outcome.detail })
   const { key, vmId, node, target } = row
-  // A restart is done only where the guest's node reported a run that is younger than the order.
+  // A restart is done only if the guest's node reports a run that began after the order.
   const newStart = row.action === 'restart' && outcome.status === 'done'
   const result = {
     vm: vmId,
@@ -46,7 +50,8 @@ export async function readOutcome(
     ...(row.task && { task: row.task }),
     ...(newStart && { newStart }),
   }
-  // It was sent because the guest was not so yet, or what the HA manager does was waited for.
+  // The write was sent because the guest was not yet in this state, or it waited for the HA
+  // manager.
   const changed = outcome.status === 'done' ? [`${vmId} ${reachedWords[row.action]} ${target}`] : null
   return { key, ...outcome, result, changed }
 }
@@ -56,9 +61,9 @@ async function find(api: ProxmoxApi, journal: PlatformJournal, row: PlatformEffe
   row.task ??= await taskFromList(api, journal, row)
   if (row.task === null) return await withoutTask(api, row)
   const state = await askTask(api, row.node, row.task)
-  if (state === 'running') return { status: 'running', detail: `task ${row.task} is at work` }
+  if (state === 'running') return { status: 'running', detail: `task ${row.task} is running` }
   if (state === 'silent' || state === 'gone') {
-    if (await isThere(api, row)) return reached(row, ', and its task can no longer be asked')
+    if (await isThere(api, row)) return reached(row, ', and its task can no longer be queried')
     if (state === 'silent') throw unknownOutcome(`${row.node}, where its task runs, does not answer`)
     return { status: 'failed', detail: `its task is gone from ${row.node}, and ${notReached(row)}` }
   }
@@ -83,7 +88,10 @@ const taskTypes: Record<PlatformEffect['action'], RegExp> = {
   restart: /^(qmreboot|vzreboot)$/,
 }
 
-/** A row without a task: our process died, or the answer was lost. Our own new task is it. */
+/**
+ * Finds the task of a row that has none, because the process died or the response was lost. A new
+ * task that this token started is the row's task.
+ */
 export async function taskFromList(
   api: ProxmoxApi,
   journal: PlatformJournal,
@@ -109,21 +117,21 @@ export async function taskFromList(
 
 async function withoutTask(api: ProxmoxApi, row: PlatformEffectRow): Promise<TaskOutcome> {
   if (await isThere(api, row)) return reached(row, '')
-  if (row.ageSeconds < lostAfterSeconds)
-    throw unknownOutcome('the request was sent, and no task of it is to be seen yet')
+  if (row.ageSeconds < lostAfterSeconds) throw unknownOutcome('the request was sent, but it has no task yet')
   return {
     status: 'failed',
-    detail: `it was never begun: ${row.node} has no task of it, and ${notReached(row)}`,
+    detail: `it never began: ${row.node} has no task of it, and ${notReached(row)}`,
   }
 }
 
-/** The task only left an order with the HA manager. Its own task, as root, does the work. */
+/** The task only left an order for the HA manager, whose task, as root, does the work. */
 async function byHaManager(api: ProxmoxApi, row: PlatformEffectRow): Promise<TaskOutcome> {
   const { guest } = await guestOf(api, row)
   const { ha } = guest
   const isOver = row.ageSeconds > (row.action === 'migrate' ? orderedWithinSeconds : broughtWithinSeconds)
   if (guest.node === row.target && isUp(guest)) return reached(row, ', by the HA manager')
-  if (ha === null) return { status: 'failed', detail: `${row.vmId} is no longer HA-managed, and not as it was to be` }
+  if (ha === null)
+    return { status: 'failed', detail: `${row.vmId} is no longer HA-managed, and not in the wanted state` }
   if (ha.state === 'error') return { status: 'failed', detail: errorRemedy(guest) }
   if (guest.node !== row.node && guest.node !== row.target) {
     return { status: 'failed', detail: `the HA manager brought ${row.vmId} to ${guest.node}, not to ${row.target}` }
@@ -137,7 +145,7 @@ async function byHaManager(api: ProxmoxApi, row: PlatformEffectRow): Promise<Tas
   const work = tasks.find((task) => /^(q|vz)migrate$/.test(task.type) && !row.tasksBefore.includes(task.upid))
   if (work && work.end !== null && !isWell(work.end)) return await failedTask(api, work.node, work.upid, work.end)
   if (work?.end === null || !isOver) return waiting
-  const what = work ? 'moved it and brought it back' : 'did not take the order up'
+  const what = work ? 'moved it, then brought it back' : 'did not accept the request'
   return { status: 'failed', detail: `the HA manager ${what}: ${row.vmId} is on ${row.node}` }
 }
 
@@ -147,14 +155,17 @@ function isPower(row: PlatformEffectRow): row is PowerRow {
   return row.action === 'stop' || row.action === 'restart'
 }
 
-/** The task ended well. A rebooting guest comes up later; an HA guest's stop was only ordered. */
+/**
+ * Reads the outcome after a task that ended well. A guest that reboots starts later; a stop of an
+ * HA guest was only ordered.
+ */
 async function afterPower(api: ProxmoxApi, row: PowerRow): Promise<TaskOutcome> {
   const isOrder = /^ha/.test(typeOf(row.task ?? ''))
   if (await isThere(api, row)) return reached(row, isOrder ? ', by the HA manager' : '')
   const { guest } = await guestOf(api, row)
   if (guest.ha?.state === 'error') return { status: 'failed', detail: errorRemedy(guest) }
   if (row.ageSeconds > orderedWithinSeconds) {
-    return { status: 'failed', detail: `its task ended well, and after ${orderedWithinSeconds} s ${notReached(row)}` }
+    return { status: 'failed', detail: `its task succeeded, and after ${orderedWithinSeconds} s ${notReached(row)}` }
   }
   return {
     status: 'running',
@@ -163,8 +174,8 @@ async function afterPower(api: ProxmoxApi, row: PowerRow): Promise<TaskOutcome> 
 }
 
 /**
- * Nothing was sent. The HA manager fences a dead node and starts its guests on nodes it chooses, or
- * brings a guest along with its companion.
+ * Reads the outcome of a write that sent nothing. The HA manager fences a dead node and starts its
+ * guests on nodes that it chooses, or moves a guest together with its companion.
  */
 async function awaited(api: ProxmoxApi, row: PlatformEffectRow): Promise<TaskOutcome> {
   const { guest } = await guestOf(api, row)
@@ -181,15 +192,15 @@ async function awaited(api: ProxmoxApi, row: PlatformEffectRow): Promise<TaskOut
   if (row.ageSeconds > broughtWithinSeconds) {
     return { status: 'failed', detail: `the HA manager has not brought it there in 10 minutes (${state})` }
   }
-  return { status: 'running', detail: `the HA manager is at it (${state})` }
+  return { status: 'running', detail: `the HA manager is working on it (${state})` }
 }
 
 async function guestOf(api: ProxmoxApi, row: PlatformEffectRow): Promise<{ cluster: Cluster; guest: Guest }> {
   const cluster = await readCluster(api)
   if (!cluster.isQuorate) throw unknownOutcome('the cluster has no quorum')
   const guest = cluster.guests.get(numberOf(row.vmId) ?? 0)
-  if (!guest) throw unknownOutcome(`${row.vmId} is no guest that the token may see`)
-  // Statistics of a dead node stay for a while, and say that its guests run.
+  if (!guest) throw unknownOutcome(`${row.vmId} is not a guest that the token may see`)
+  // The statistics of a dead node remain for a while, and show its guests as running.
   const isOnline = cluster.nodes.get(guest.node)?.isOnline === true
   return { cluster, guest: isOnline ? guest : { ...guest, status: 'unknown' } }
 }
@@ -200,7 +211,10 @@ async function isThere(api: ProxmoxApi, row: PlatformEffectRow): Promise<boolean
   return isPower(row) ? await isAsWanted(api, row.action, guest, row.ageSeconds) : isUp(guest)
 }
 
-/** The HA manager knows of its guests: statistics may still be the old node's. */
+/**
+ * Whether a guest runs. The HA manager knows the state of its guests, whose statistics may still be
+ * those of the old node.
+ */
 function isUp({ status, ha }: Guest): boolean {
   return ha === null ? status === 'running' : ha.state === 'started' && ha.isRunning
 }
@@ -223,5 +237,5 @@ function notReached({ vmId, action, target }: PlatformEffectRow): string {
 }
 
 function unknownOutcome(why: string): PlatformError {
-  return new PlatformError('what became of a write', 503, `it cannot be told: ${why}`)
+  return new PlatformError('what became of a write', 503, `the result is unknown: ${why}`)
 }

@@ -19,17 +19,19 @@ export type OperatorRow = {
   role: PersonRole
   maxRisk: Risk
   incidentTypes: string[] | null
-  /** Further rights in words (`domain/decision-right.ts`). */
+  /** Further rights as text, in the form of `domain/decision-right.ts`. */
   rights: string[]
   createdAt: string
   disabledAt: string | null
-  /** The provider that vouches for this person and gives their role; null for people made here. */
+  /**
+   * The identity provider that gives this person the role; null for people who were created here.
+   */
   issuer: string | null
-  /** When a token or a browser of theirs was last used, to some minutes. */
+  /** The last use of a token or browser session of this person, accurate to a few minutes. */
   lastSeenAt: string | null
-  /** This person at Slack: a button pressed there is pressed by them. */
+  /** The person's id at Slack. A button that is pressed there counts as pressed by this person. */
   slackUserId: string | null
-  /** This person at PagerDuty: what they acknowledge there they take here. */
+  /** The person's id at PagerDuty. An acknowledgement there takes the incident here. */
   pagerdutyUserId: string | null
 }
 
@@ -55,7 +57,10 @@ export async function operatorByName({ db }: Scope, name: string): Promise<Opera
   return (await operators(db).where('name', '=', name).executeTakeFirst()) ?? null
 }
 
-/** The person, kept as they are until the transaction ends: who disables them meanwhile waits. */
+/**
+ * Locks the person's row until the transaction ends, so that changes such as disabling the person
+ * wait.
+ */
 export async function lockOperator(trx: Trx, id: string): Promise<OperatorRow | null> {
   await trx.selectFrom('operator').select('id').where('id', '=', id).forShare().execute()
   return await operatorById(trx, id)
@@ -63,7 +68,10 @@ export async function lockOperator(trx: Trx, id: string): Promise<OperatorRow | 
 
 type Elsewhere = 'slackUserId' | 'pagerdutyUserId'
 
-/** The person who has this id at Slack or at PagerDuty, as an admin set it; may be disabled. */
+/**
+ * Finds the person with this id at Slack or PagerDuty, as an admin configured it. The person may be
+ * disabled.
+ */
 export async function operatorElsewhere(db: Db, column: Elsewhere, id: string): Promise<OperatorRow | null> {
   return (await operators(db).where(column, '=', id).executeTakeFirst()) ?? null
 }
@@ -83,14 +91,17 @@ type OperatorChange = {
   maxRisk: Risk
   incidentTypes: readonly string[] | null
   disabled: boolean
-  /** Left out: as they were. */
+  /** Absent: unchanged. */
   rights?: readonly string[]
-  /** Left out: as it was. */
+  /** Absent: unchanged. */
   slackUserId?: string | null
   pagerdutyUserId?: string | null
 }
 
-/** Makes a person, or changes the one of that name; answers the row before (null: none) and now. */
+/**
+ * Creates or changes the person with that name. Returns the row before (null if there was none) and
+ * now.
+ */
 export async function putOperator(
   trx: Trx,
   { name, role, maxRisk, incidentTypes, disabled, rights, slackUserId, pagerdutyUserId }: OperatorChange,
@@ -123,9 +134,8 @@ export async function putOperator(
 }
 
 /**
- * Tells whether there is an admin besides this person, and keeps that so until the transaction
- * ends: two admins who end each other at once come one after the other. Called before anything else
- * is locked.
+ * Whether there is another admin besides this person. Locks the admins until the transaction ends,
+ * so that of two admins who disable each other, the second waits. Called before any other lock.
  */
 export async function leavesAnAdmin(trx: Trx, operatorId: string): Promise<boolean> {
   const admins = await trx
@@ -134,21 +144,21 @@ export async function leavesAnAdmin(trx: Trx, operatorId: string): Promise<boole
     .where('role', '=', 'admin')
     .where('disabledAt', 'is', null)
     .orderBy('id')
-    // What names an admin, as a vote, waits for nothing meanwhile.
+    // Lets references to an admin, such as a vote, proceed without waiting.
     .forNoKeyUpdate()
     .execute()
   return admins.some(({ id }) => id !== operatorId)
 }
 
-/** What an approval asks somebody to decide. */
+/** The facts about an approval that determine who may decide it. */
 type AskedDecision = { incidentId: string; dryRun: { details: Record<string, unknown> } | null } & Pick<
   DecisionSubject,
   'risk' | 'targets'
 >
 
 /**
- * Says why this person may not decide this approval; null when they may. Read at every door where
- * authority is handed out or used, since rights may change between the two.
+ * Explains why this person may not decide this approval; null if they may. Reads the rights each
+ * time that authority is given or used, because they may change in between.
  */
 export async function refusalToDecide(
   db: Db,
@@ -163,7 +173,7 @@ export async function refusalToDecide(
   return mayDecide(deciderOf(operator), asked) ?? whyNoMember(operator.name, dryRun)
 }
 
-/** The same where nothing is asked yet. */
+/** Does the same before an approval is requested. */
 export async function refusalForRisk(
   db: Db,
   operatorId: string,
@@ -177,7 +187,7 @@ export function deciderOf({ name, role, maxRisk, incidentTypes, rights, disabled
   return { name, role, maxRisk, incidentTypes, rights, disabled: disabledAt !== null }
 }
 
-/** As long as a session lives at most: then the provider is asked again. */
+/** The longest life of a session in days. Afterwards the identity provider is asked again. */
 const days = 7
 
 type SignedIn =
@@ -185,8 +195,8 @@ type SignedIn =
   | { outcome: 'disabled'; name: string }
 
 /**
- * Knows a person by issuer and subject, with the role that their groups give today. Answers the
- * token that a session may stand for, and in words what the person may do.
+ * Finds or creates a person by issuer and subject, with the role that the person's groups give
+ * today. Returns the token for the session, and in words what the person may do.
  */
 export async function signInAs(trx: Trx, identity: Identity, role: PersonRole): Promise<SignedIn> {
   const { id, name, disabledAt, ...kept } = await ensureIdentity(trx, identity, role)
@@ -228,7 +238,10 @@ const knownColumns = [
   ...(['slackUserId', 'pagerdutyUserId'] as const),
 ] as const
 
-/** A name that somebody else has is never shared: the newcomer's gets a mark of who they are. */
+/**
+ * Finds or creates a person. Never gives a name that somebody else already has: a new person with
+ * the same name gets a suffix.
+ */
 async function ensureIdentity(trx: Trx, identity: Identity, role: PersonRole): Promise<Known> {
   const { issuer, subject } = identity
   const known = () =>
@@ -250,7 +263,7 @@ async function ensureIdentity(trx: Trx, identity: Identity, role: PersonRole): P
       .onConflict((conflict) => conflict.doNothing())
       .returning(knownColumns)
       .executeTakeFirst()
-    // Two browsers of one person at once: the other one was faster.
+    // Uses the row of the other sign-in if two browsers of one person sign in at the same time.
     const either = made ?? (await known())
     if (either) return either
   }
@@ -258,8 +271,8 @@ async function ensureIdentity(trx: Trx, identity: Identity, role: PersonRole): P
 }
 
 /**
- * Signs out everybody to whom the provider gives no role any more. Answers the name, where one was
- * known.
+ * Signs out everywhere a person to whom the identity provider no longer gives a role. Returns the
+ * name if the person is known.
  */
 export async function signOutEverywhere(db: Db, { issuer, subject }: Identity): Promise<string | null> {
   const known = await db

@@ -8,8 +8,8 @@ import type { Database } from '../tables.ts'
 type Tokens = SelectQueryBuilder<Database & { person: Database['operator'] }, 'apiToken' | 'person', object>
 
 /**
- * Valid tokens with their people: neither revoked nor expired by the database's clock, nor of a
- * disabled person.
+ * Selects valid tokens with their people. Leaves out tokens that are revoked, expired by the
+ * database's clock, or of a disabled person.
  */
 export function goodTokens(db: Db): Tokens {
   return db
@@ -22,7 +22,7 @@ export function goodTokens(db: Db): Tokens {
     ) as unknown as Tokens
 }
 
-/** Makes a principal, wherever its token is shown: as a bearer, or by the cookie for it. */
+/** Columns of a principal. The same for a bearer token and for a cookie. */
 export const principalColumns = [
   'apiToken.id',
   'apiToken.name',
@@ -34,8 +34,9 @@ export const principalColumns = [
 ] as const
 
 /**
- * A token never gives more than its person has: somebody made a viewer is one with every older
- * token. Rows say the person's name, so that no token is called after somebody else.
+ * Builds a principal. A token never gives more than its person has, so a person who was changed to
+ * viewer is a viewer with every older token. The name is the person's, so that no token can carry
+ * somebody else's name.
  */
 export function toPrincipal(row: {
   id: string
@@ -51,7 +52,9 @@ export function toPrincipal(row: {
   return { tokenId: id, role: now, operatorId, name: row.personName ?? row.name, scopes }
 }
 
-/** The person or machine behind a bearer token; null when it is unknown, expired or revoked. */
+/**
+ * Finds the person or machine of a bearer token. Null if the token is unknown, expired or revoked.
+ */
 export async function principalOf(db: Db, token: string): Promise<Principal | null> {
   const row = await goodTokens(db)
     .select(principalColumns)
@@ -59,7 +62,8 @@ export async function principalOf(db: Db, token: string): Promise<Principal | nu
     .where('apiToken.sha256', '=', sha256(token))
     .executeTakeFirst()
   if (!row) return null
-  // Once a minute is precise enough to find a forgotten token, and a read stays a read.
+  // Written at most once a minute. This is enough to find a forgotten token, and requests that only
+  // read usually write nothing.
   if (row.stale) {
     await db.updateTable('apiToken').set({ lastUsedAt: now }).where('id', '=', row.id).execute()
   }

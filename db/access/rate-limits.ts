@@ -3,12 +3,12 @@ import type { Db } from '../connect.ts'
 
 export type RateLimit = { attempts: number; seconds: number }
 
-/** `first`: this try went over the limit, so that it is logged once and not a thousand times. */
+/** `first`: whether this is the first attempt over the limit. Only that attempt is logged. */
 type AttemptCount = { over: false } | { over: true; first: boolean; retryAfterSeconds: number }
 
 /**
- * Counts one try by the database's clock, so that two API processes count as one. Over the limit it
- * writes nothing: a flood costs a read.
+ * Counts an attempt by the database's clock, so that two API processes share one count. Over the
+ * limit it writes nothing, so that a flood of attempts causes only reads.
  */
 export async function countAttempt(db: Db, subject: string, limit: RateLimit): Promise<AttemptCount> {
   const before = await db
@@ -36,14 +36,17 @@ export async function countAttempt(db: Db, subject: string, limit: RateLimit): P
   return { over: true, first: now.count === limit.attempts + 1, retryAfterSeconds: Math.max(1, now.seconds) }
 }
 
-/** Forgets what was counted for a subject: its next attempt is the first again. */
+/** Resets a subject's count. */
 export async function forgetAttempts(db: Db, subject: string): Promise<void> {
   await db.deleteFrom('attempt').where('subject', '=', subject).execute()
 }
 
 const secondsLeft = sql<number>`ceil(extract(epoch from attempt.resets_at - nightshift_now()))::int`
 
-/** Deletes a few at each call: a sender that changes addresses must not fill the table. */
+/**
+ * Deletes a few old rows in each call, so that a sender that changes addresses cannot fill the
+ * table.
+ */
 async function forgetOld(db: Db): Promise<void> {
   await sql`
     delete from attempt where subject in (

@@ -6,21 +6,24 @@ import { now } from '../clock.ts'
 import type { Db } from '../connect.ts'
 import { goodTokens, principalColumns, toPrincipal } from './principals.ts'
 
-/** A browser nobody used for this long is signed out. */
+/** Hours without use after which a browser is signed out. */
 const idleHours = 12
-/** However lively it is: a stolen cookie must not live for ever. */
+/** The longest life of a session in days, even if it is used, because a cookie may be stolen. */
 const maxDays = 7
 
 const idle = sql<string>`least(
   nightshift_now() + make_interval(hours => ${idleHours}),
   session.created_at + make_interval(days => ${maxDays}))`
 
-/** Tokens that a browser may stand for: people's valid ones. A machine's never is. */
+/** Selects tokens that a browser may use: valid tokens of people, never of machines. */
 export function personsTokens(db: Db) {
   return goodTokens(db).where('apiToken.operatorId', 'is not', null)
 }
 
-/** Opens a session for a person's token and answers its id in plain, once; null for a machine's. */
+/**
+ * Opens a session for a person's token and returns its id in plain text, only this once. Null for a
+ * token of a machine.
+ */
 export async function openSession(db: Db, tokenId: string): Promise<string | null> {
   const plain = randomBytes(32).toString('base64url')
   const opened = await db
@@ -42,12 +45,14 @@ export async function openSession(db: Db, tokenId: string): Promise<string | nul
   return plain
 }
 
-/** Marks the token as used by its browser: a search for forgotten tokens must not find it. */
+/** Marks the token as used by its browser, so that it does not seem forgotten. */
 async function used(db: Db, tokenId: string): Promise<void> {
   await db.updateTable('apiToken').set({ lastUsedAt: now }).where('id', '=', tokenId).execute()
 }
 
-/** The signed-in principal of a session's token, as long as that token is valid. */
+/**
+ * Finds the signed-in principal of a session. Null if the session or its token is no longer valid.
+ */
 export async function principalOfSession(db: Db, plain: string): Promise<Principal | null> {
   const row = await personsTokens(db)
     .innerJoin('session', 'session.tokenId', 'apiToken.id')
@@ -61,7 +66,8 @@ export async function principalOfSession(db: Db, plain: string): Promise<Princip
     .where('session.expiresAt', '>', now)
     .executeTakeFirst()
   if (!row) return null
-  // Every five minutes is precise enough for twelve hours, and a read stays a read.
+  // Written at most every five minutes. This is accurate enough for twelve hours, and most reads
+  // cause no write.
   if (row.slides) {
     await db.updateTable('session').set({ expiresAt: idle }).where('sha256', '=', sha256(plain)).execute()
     await used(db, row.id)

@@ -5,10 +5,16 @@ import { now } from '../clock.ts'
 import type { Db } from '../connect.ts'
 import { personsTokens } from './sessions.ts'
 
-/** Time to walk to a browser; a code left in a scrolled-back terminal is worth nothing. */
+/**
+ * Minutes within which a code must be used to open a browser. Short, so that a code left in a
+ * terminal soon becomes worthless.
+ */
 const codeMinutes = 10
 
-/** A code that signs one browser in as the token's owner, once and soon. Null for a machine's. */
+/**
+ * Creates a code that signs in one browser, once, as the owner of the token. Null for a token of a
+ * machine.
+ */
 export async function mintSignInCode(db: Db, tokenId: string): Promise<{ code: string; expiresAt: string } | null> {
   const code = `nsc_${randomBytes(24).toString('base64url')}`
   const minted = await db
@@ -28,7 +34,10 @@ export async function mintSignInCode(db: Db, tokenId: string): Promise<{ code: s
   return minted ? { code, expiresAt: minted.expiresAt } : null
 }
 
-/** Uses a code up; of two browsers that show it at once, one gets the token's id. */
+/**
+ * Uses up a code and returns the id of its token. If two browsers send the code at the same time,
+ * only one gets it.
+ */
 export async function redeemSignInCode(db: Db, code: string): Promise<string | null> {
   const used = await db
     .updateTable('signInCode')

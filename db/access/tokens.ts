@@ -8,12 +8,15 @@ import { recordAudit } from '../log/audit.ts'
 import type { Scope } from '../scope.ts'
 import { principalOf } from './principals.ts'
 
-/** A token is recognisable where it leaks: `nst_` and 256 bits. Only its hash is stored. */
+/**
+ * Generates a token: the prefix `nst_`, by which a leaked token can be recognised, and 256 random
+ * bits. Only its hash is stored.
+ */
 function newToken(): string {
   return `nst_${randomBytes(32).toString('base64url')}`
 }
 
-/** Makes a person, or answers the one of that name, as a start does it. */
+/** Creates a person, or returns the existing one. Used at a start. */
 export async function ensureOperator(db: Db, name: string, role: PersonRole): Promise<string> {
   return await inTransaction(db, async (trx) => {
     const known = await trx.selectFrom('operator').select(['id', 'role']).where('name', '=', name).executeTakeFirst()
@@ -35,13 +38,13 @@ type NewToken = {
   role: Role
   operatorId: string | null
   scopes?: readonly string[]
-  /** For ever when absent. */
+  /** Absent: the token does not expire. */
   expirySeconds?: number
 }
 
 /**
- * Makes a token and answers it in plain, once. A person's token names its operator; a machine's
- * names none.
+ * Creates a token and returns it in plain text, only this once. A token of a person has its
+ * operator; a token of a machine has none.
  */
 export async function createToken(db: Db, token: NewToken, plain = newToken()): Promise<string> {
   await inTransaction(db, async (trx) => {
@@ -57,7 +60,7 @@ export async function createToken(db: Db, token: NewToken, plain = newToken()): 
       )
       .executeTakeFirst()
     if (!made) return
-    // Nobody asked for it through the API: the audit says where it came from.
+    // Names the origin in the audit log, because nobody requested this token through the API.
     const detail = `Minted ${describeToken(made)}, by a start: ${token.name}`
     await recordAudit(trx, { who: 'start', what: 'token.minted', subject: made.id, detail })
   })
@@ -77,7 +80,7 @@ function insertToken(db: Db, token: NewToken, plain: string) {
   })
 }
 
-/** The same, with the row that others will see of it. */
+/** Does the same, and also returns the row as others see it. */
 export async function mintToken(db: Db, token: NewToken): Promise<{ plain: string; row: TokenRow }> {
   const plain = newToken()
   const { id } = await insertToken(db, token, plain).returning('id').executeTakeFirstOrThrow()
@@ -98,7 +101,7 @@ export type TokenRow = {
   revokedAt: string | null
 }
 
-/** Everything about tokens but what they are. */
+/** Selects everything about tokens except the tokens themselves. */
 function tokenRows(db: Db) {
   return db
     .selectFrom('apiToken')
@@ -117,7 +120,7 @@ export async function tokenRow(db: Db, id: string): Promise<TokenRow | null> {
   return (await tokenRows(db).where('apiToken.id', '=', id).executeTakeFirst()) ?? null
 }
 
-/** Ends a token, and with it every session that stands for it. False when it had ended before. */
+/** Revokes a token, which ends all of its sessions. False if it was revoked before. */
 export async function revokeToken(db: Db, id: string): Promise<boolean> {
   const revoked = await db
     .updateTable('apiToken')
@@ -131,7 +134,7 @@ export async function revokeToken(db: Db, id: string): Promise<boolean> {
 
 export type FirstRunTokens = { admin: string; approver: string; ingest: string; agent: string }
 
-/** Tokens of a first start. Those of an earlier start stay while the database knows them. */
+/** Creates the tokens of a first start. Keeps existing tokens that the database still knows. */
 export async function ensureFirstRunTokens(db: Db, existing: Partial<FirstRunTokens> = {}): Promise<FirstRunTokens> {
   const keep = async (plain: string | undefined) => (plain && (await principalOf(db, plain)) ? plain : undefined)
   const admin = await ensureOperator(db, 'admin', 'admin')
@@ -150,8 +153,8 @@ export async function ensureFirstRunTokens(db: Db, existing: Partial<FirstRunTok
 }
 
 /**
- * Makes sure that tokens which an operator chose (from a production's environment) are known. A
- * revoked one stays revoked: a restart must not bring it back.
+ * Stores tokens that an operator set in the environment. A revoked token stays revoked, even after
+ * a restart.
  */
 export async function ensureGivenTokens(
   db: Db,

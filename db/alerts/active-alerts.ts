@@ -5,18 +5,18 @@ import type { Db, Trx } from '../connect.ts'
 import type { Scope } from '../scope.ts'
 import type { AlertRow } from '../tables.ts'
 
-/** Labels by which an alert names a thing, apart from its port. */
+/** Labels that name the subject of an alert. Ports are ignored. */
 const namingLabels = [
   ...['shard', 'node', 'tenant', 'host', 'vm', 'vm_name', 'instance', 'exported_instance', 'nodename', 'hostname'],
   ...['fqdn', 'target', 'cluster', 'region', 'datname'],
 ]
 
-/** A thing as alerts may name it: the keys of all its names, and the names in lower case. */
+/** A resource as alerts may name it: the keys of all its names, and the names in lower case. */
 type NamedThing = { keys: string[]; names: string[] }
 
 /**
- * The registry's names of this thing, by the key that sources with authority give. `text`:
- * `kind:id`, or an id of any kind. An unknown thing has that text alone.
+ * Finds the names that the registry has for a resource, by the key that sources with authority
+ * give. `text`: `kind:id`, or an id of any kind. The only name of an unknown resource is that text.
  */
 export async function namesOfThing(db: Db | Trx, text: string): Promise<NamedThing> {
   const ref = parseResourceKey(text)
@@ -31,7 +31,9 @@ export async function namesOfThing(db: Db | Trx, text: string): Promise<NamedThi
   }
 }
 
-/** Is this alert about the thing: its incident is, or a label names it, with or without a port? */
+/**
+ * Whether an alert is about the resource: by its incident, or by a label, with or without a port.
+ */
 export const isAbout = ({ keys, names }: NamedThing) => sql<boolean>`(
   exists (
     select from jsonb_each_text(alert.labels) as label(name, value)
@@ -41,25 +43,28 @@ export const isAbout = ({ keys, names }: NamedThing) => sql<boolean>`(
     select id from incident where (resource_kind, resource_id) in (
       select split_part(key, ':', 1), substr(key, strpos(key, ':') + 1) from unnest(${keys}::text[]) as key)))`
 
-/** How long an ended alert still counts as active. */
+/** Seconds for which an ended alert still counts as active. */
 const retentionSeconds = 300
 
-/** A resource's alerts that are shown; one more tells that there are more. */
+/**
+ * The maximum number of shown alerts of a resource. One more is read, to find out whether there are
+ * more.
+ */
 export const maxActiveAlerts = 50
 
 const isActive = sql<boolean>`(alert.status = 'firing'
   or alert.status = 'resolved' and alert.ends_at > ${onceNow} - make_interval(secs => ${retentionSeconds}))`
 
 /**
- * Alerts about a thing under any of its names, firing or ended within 300 s, and none of this
- * incident.
+ * Whether other incidents have alerts about a resource under any of its names, which fire or ended
+ * within 300 s.
  */
 export async function isActiveAbout(db: Db | Trx, resource: string, incidentId: string) {
   const about = isAbout(await namesOfThing(db, resource))
   return sql<boolean>`${isActive} and ${about} and incident_id is distinct from ${incidentId}`
 }
 
-/** Alerts firing now, or ended within 300 s, about a thing under any of its names. */
+/** Lists alerts about a resource under any of its names, which fire or ended within 300 s. */
 export async function activeAlerts({ db }: Scope, resource: string): Promise<AlertRow[]> {
   return await db
     .selectFrom('alert')

@@ -32,7 +32,7 @@ export async function alertsOf(db: Db | Trx, incidentId: string): Promise<AlertR
     .execute()
 }
 
-/** Alerts as they were taken in, newest first. */
+/** Lists received alerts, newest first. */
 export async function listAlerts(
   { db }: Scope,
   filter: { status?: AlertRow['status']; source?: string; q?: string; resource?: string; isUnmatched?: boolean },
@@ -59,10 +59,13 @@ export async function listAlerts(
   return await query.execute()
 }
 
-/** Whether its incident is about nothing that is known. */
+/** Whether the incident of the alert has no known resource. */
 export const isUnmatched = sql<boolean>`alert.incident_id in (select id from incident where resource_kind is null)`
 
-/** The search for an incident's resource, where its name meant several things; else null. */
+/**
+ * Returns how the resource of an incident was searched for, if its name was ambiguous; otherwise
+ * null.
+ */
 export async function ambiguityOf(db: Db, incidentId: string): Promise<Omit<AlertResource, 'resource'> | null> {
   const row = await db
     .selectFrom('incidentEvent')
@@ -77,9 +80,9 @@ export async function ambiguityOf(db: Db, incidentId: string): Promise<Omit<Aler
 }
 
 /**
- * Opens an incident for each of these alerts, one statement a table. The caller holds the locks of
- * their fingerprints and knows that each is new and expected by nobody, so that no earlier
- * incident, attempt or look counts.
+ * Opens an incident for each of these alerts, with one statement for each table. The caller holds
+ * the locks of their fingerprints, and knows that each alert is new and not expected. So no earlier
+ * incident, attempt or read matters.
  */
 export async function openIncidents(trx: Trx, alerts: readonly Alert[]): Promise<IngestResult[]> {
   const settings = await readSettings(trx)
@@ -125,7 +128,10 @@ export async function openIncidents(trx: Trx, alerts: readonly Alert[]): Promise
 
 const isCritical = ({ alert }: { alert: Alert }): boolean => alert.severity === 'critical'
 
-/** The occurrence of an alert that fires, or may: one at most for each sender and fingerprint. */
+/**
+ * Finds the occurrence of an alert that fires or may fire. There is at most one for each sender and
+ * fingerprint.
+ */
 export async function currentOccurrence(trx: Trx, alert: Alert): Promise<AlertRow | null> {
   const row = await trx
     .selectFrom('alert')
@@ -137,7 +143,10 @@ export async function currentOccurrence(trx: Trx, alert: Alert): Promise<AlertRo
   return row ?? null
 }
 
-/** The newest ended occurrence. `early`: its end came before its beginning, with the same start. */
+/**
+ * Finds the newest occurrence that ended. `early`: whether its end was received before its begin,
+ * with the same start.
+ */
 export async function lastEndedOccurrence(trx: Trx, alert: Alert) {
   return await trx
     .selectFrom('alert')
@@ -153,7 +162,7 @@ export async function lastEndedOccurrence(trx: Trx, alert: Alert) {
     .executeTakeFirst()
 }
 
-/** Counts a sight of an occurrence that is over, and nothing else. */
+/** Counts a repeat of an occurrence that has ended. Changes nothing else. */
 export async function countSight(trx: Trx, alertId: string): Promise<void> {
   await trx
     .updateTable('alert')
@@ -162,14 +171,14 @@ export async function countSight(trx: Trx, alertId: string): Promise<void> {
     .execute()
 }
 
-/** It fires again: what its last end did not prove is history, which the log tells. */
+/** Removes the reason of an unproven end when the alert fires again. The log keeps it. */
 export async function forgetEndReason(trx: Trx, alertId: string): Promise<void> {
   await trx.updateTable('alert').set({ endReason: null }).where('id', '=', alertId).execute()
 }
 
 /**
- * Notes the same occurrence again: it fires. A start that changes with every body is kept as the
- * newest.
+ * Records a repeat of an occurrence, which fires. If the start changes with every request, the
+ * newest start is stored.
  */
 export async function countRepeat(trx: Trx, alert: Alert, current: AlertRow): Promise<void> {
   await trx
@@ -192,7 +201,7 @@ export async function countRepeat(trx: Trx, alert: Alert, current: AlertRow): Pr
     .execute()
 }
 
-/** The same for many at once: one statement. */
+/** Does the same for many alerts in one statement. */
 export async function countRepeats(trx: Trx, sights: readonly { alert: Alert; current: AlertRow }[]): Promise<void> {
   const seen = sights.map(({ alert, current }) => ({
     id: current.id,
@@ -212,7 +221,7 @@ export async function countRepeats(trx: Trx, sights: readonly { alert: Alert; cu
 const isSameStart = (alert: Alert, current: AlertRow): boolean =>
   alert.startGiven === false || Date.parse(alert.startsAt) === Date.parse(current.startsAt)
 
-/** An occurrence is over although no end came: a new one began after it was last seen. */
+/** Ends an occurrence that got no end, because a new one began after its last repeat. */
 export async function endUnseen(trx: Trx, current: AlertRow): Promise<void> {
   await trx
     .updateTable('alert')
@@ -222,8 +231,7 @@ export async function endUnseen(trx: Trx, current: AlertRow): Promise<void> {
 }
 
 /**
- * Adds a row for an occurrence that begins, or for an end whose beginning never came (`incidentId`
- * null).
+ * Stores a row for an occurrence that begins, or for an end without a begin (`incidentId` is null).
  */
 export async function storeAlert(trx: Trx, alert: Alert, incidentId: string | null): Promise<void> {
   await storeAlerts(trx, [{ alert, incidentId }])
@@ -256,7 +264,7 @@ async function storeAlerts(
   await trx.insertInto('alert').values(rows).execute()
 }
 
-/** The row of an alert in the log of its incident: what it was, and what it did there. */
+/** Appends an alert to the log of its incident, with its effect on the incident. */
 export async function appendAlert(
   trx: Trx,
   incidentId: string,
@@ -272,10 +280,13 @@ export async function appendAlert(
   await append(trx, incidentId, null, alertEvent(alert, outcome, Number(count), opening))
 }
 
-/** The incident that an alert opened, and how its resource was looked for. */
+/** The incident that an alert opened, and how its resource was searched for. */
 type Opening = { about: AlertResource | null; incident: OpenedIncident }
 
-/** `count`: bodies that this incident's alerts came in, this one included. */
+/**
+ * Builds the row of an alert. `count`: how many requests have delivered alerts of this incident,
+ * the current one included.
+ */
 function alertEvent(
   alert: Alert,
   outcome: IngestOutcome,
@@ -286,7 +297,7 @@ function alertEvent(
   const notes: string[] = []
   if (alert.severitySource === 'default') {
     notes.push(
-      `severity ${alert.severity} by default: the source said ${alert.severityWord === null ? 'nothing' : JSON.stringify(alert.severityWord)}`,
+      `severity ${alert.severity} by default: the sender reported ${alert.severityWord === null ? 'nothing' : JSON.stringify(alert.severityWord)}`,
     )
   }
   if (alert.stateWord !== undefined) notes.push(describeStateWord(alert.stateWord))
@@ -296,7 +307,7 @@ function alertEvent(
   if (about && about.candidates.length > 0) notes.push(`its resource is ambiguous: ${about.candidates.join(' or ')}`)
   const what = alert.status === 'firing' ? 'Alert received' : outcome === 'unproven' ? 'No end' : 'Alert ended'
   if (outcome === 'unproven' && alert.endReason !== undefined)
-    notes.push(`${describeEndReason(alert.endReason)}; nothing shows that it is over`)
+    notes.push(`${describeEndReason(alert.endReason)}; nothing shows that the problem is over`)
   return {
     kind: 'alert_received',
     actor: `source:${alert.source}`,
@@ -323,11 +334,11 @@ export type IngestResult = {
   fingerprint: string
   incidentId: string | null
   outcome: IngestOutcome | 'refused'
-  /** Why it was refused. */
+  /** Why the alert was refused. */
   reason?: string
-  /** The queue has something new. */
+  /** Whether the queue has something new. */
   wakesQueue: boolean
-  /** All alerts of this incident are over while a run works on it: that run is to be told. */
+  /** The run to inform that all alerts of its incident are over. */
   tellRun: { incidentId: string; attempt: number } | null
 }
 

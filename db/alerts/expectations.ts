@@ -16,13 +16,13 @@ import { enqueueNotification } from '../outbox/deliveries.ts'
 import type { Scope } from '../scope.ts'
 import type { ExpectationRow } from '../tables.ts'
 
-/** Things that a person calls expected: an alert, all alerts of a resource, or an incident type. */
+/** The subject of an expected state: an alert, all alerts of a resource, or an incident type. */
 export type ExpectationSubject =
   | { subject: 'alert'; source: string; fingerprint: string }
   | { subject: 'resource'; resourceKind: string; resourceId: string }
   | { subject: 'type'; type: string }
 
-/** Stores a mark with what was read when it was made. Answers its row. */
+/** Stores an expected state as it was read when a person marked it. Returns its row. */
 async function markExpected(
   trx: Trx,
   mark: ExpectationSubject & {
@@ -46,8 +46,8 @@ async function markExpected(
 type Mark = ExpectationSubject & { until: string; reason: string; state: Record<string, unknown> }
 
 /**
- * Marks an incident that a person chose as expected, and ends it so. Its status closes a run at
- * work; `run` names the one to tell.
+ * Marks an incident as expected and closes it as expected. Its status ends a run that is active.
+ * `run`: the run to inform.
  */
 export async function markIncidentExpected(
   trx: Trx,
@@ -69,7 +69,7 @@ export async function markIncidentExpected(
   })
   const isRunning = (runningStatuses as string[]).includes(row.status)
   if ((incidentActions.resolve as string[]).includes(row.status)) {
-    const resolution = `${by.name} expects it until ${formatMinute(expectation.until)}: ${mark.reason}`
+    const resolution = `${by.name} marked this as expected until ${formatMinute(expectation.until)}: ${mark.reason}`
     const closing = {
       status: 'resolved' as const,
       outcome: 'expected' as const,
@@ -94,7 +94,7 @@ export async function markIncidentExpected(
   return { expectation, run: isRunning ? { incidentId, attempt: row.attempt } : null }
 }
 
-/** Marks in force first, then the newest. */
+/** Lists marks that are in force first, then the newest. */
 export async function listExpectations(
   { db }: Scope,
   limit: number,
@@ -111,7 +111,7 @@ export async function listExpectations(
     .execute()
 }
 
-/** Takes a mark back: what fires from now on goes the normal way. Null when it is not in force. */
+/** Ends a mark, after which later alerts are treated normally. Null if the mark is not in force. */
 export async function endExpectation(
   db: Db,
   id: string,
@@ -138,10 +138,9 @@ export async function endExpectation(
   })
 }
 
-/** The newest mark in force that covers an alert of this incident. The narrowest subject wins. */
 /**
- * Tells whether a mark in force may be about an alert. One statement where there is no mark, the
- * usual case.
+ * Returns a function that tells whether a mark in force may be about an alert. Needs only one
+ * statement if there is no mark, which is usual.
  */
 export async function expectationsInForce(trx: Trx): Promise<(alert: Alert) => boolean> {
   const marks = await trx
@@ -160,6 +159,7 @@ export async function expectationsInForce(trx: Trx): Promise<(alert: Alert) => b
     )
 }
 
+/** Finds the newest mark in force for an alert of this incident. The narrowest subject wins. */
 async function expectationFor(trx: Trx, incidentId: string, alert: Alert): Promise<ExpectationRow | null> {
   const incident = await lockIncident(trx, incidentId)
   if (!incident) return null
@@ -182,12 +182,12 @@ async function expectationFor(trx: Trx, incidentId: string, alert: Alert): Promi
   return row ?? null
 }
 
-/** Without an answer for so long, what is expected goes the normal way. */
+/** Seconds within which the read must be made. Afterwards the incident is treated normally. */
 const lookWithinSeconds = 120
 
 /**
- * Holds a marked incident back from the queue until code has looked if it is as expected. Answers
- * whether one is.
+ * Keeps an incident with a mark out of the queue until code has read whether its state is as
+ * expected. Returns whether it is kept out.
  */
 export async function awaitExpectedLook(trx: Trx, incidentId: string, alert: Alert): Promise<boolean> {
   const expectation = await expectationFor(trx, incidentId, alert)
@@ -206,8 +206,8 @@ export async function awaitExpectedLook(trx: Trx, incidentId: string, alert: Ale
 }
 
 /**
- * Ends an incident as expected where the look shows what the mark stored; otherwise it goes the
- * normal way and people hear of it. The caller holds the incident's lock. Answers whether the queue
+ * Closes an incident as expected if the read matches the mark. Otherwise the incident is treated
+ * normally and people are notified. The caller holds the incident's lock. Returns whether the queue
  * has something new.
  */
 export async function settleExpected(
@@ -246,7 +246,7 @@ export async function settleExpected(
     .set({ expectationId: null, lookWanted: null, lookWantedAt: null, checkAt: null })
     .where('id', '=', incidentId)
     .execute()
-  const text = `Marked as expected, but it looks different: ${look.differs}`
+  const text = `Marked as expected, but its state differs: ${look.differs}`
   await append(trx, incidentId, null, {
     kind: 'noted',
     actor: systemActor,
@@ -258,7 +258,10 @@ export async function settleExpected(
   return true
 }
 
-/** It came back, and nobody was notified while it might have been what is expected. */
+/**
+ * Notifies people of an incident that came back. The notification was delayed while the state might
+ * be expected.
+ */
 async function tellUnexpected(trx: Trx, incidentId: string, text: string): Promise<void> {
   const row = await lockIncident(trx, incidentId)
   if (row) await enqueueNotification(trx, row, 'reopened', text)

@@ -10,7 +10,7 @@ import type { Trx } from '../connect.ts'
 import { findAlertResources } from '../inventory/resources.ts'
 import { readSettings } from '../settings.ts'
 
-/** Says what would become of alerts now: by intake's own look-ups, and stores nothing. */
+/** Explains what alerts would do now. Uses the look-ups of ingest, and stores nothing. */
 export async function explainAlerts(trx: Trx, received: readonly Alert[]): Promise<ExplainedAlert[]> {
   const alerts = received.map((alert) => cleanse(alert))
   const settings = await readSettings(trx)
@@ -76,7 +76,7 @@ function notesOf(alert: Alert): string[] {
   return [
     ...(alert.endReason === undefined ? [] : [`no end: ${describeEndReason(alert.endReason)}`]),
     ...(alert.stateWord === undefined ? [] : [describeStateWord(alert.stateWord)]),
-    ...(alert.severitySource === 'default' ? ['no known severity: a warning by default'] : []),
+    ...(alert.severitySource === 'default' ? ['no known severity, so warning by default'] : []),
     ...(alert.cappedFields.length > 0 ? [`shortened: ${alert.cappedFields.join(', ')}`] : []),
     ...(alert.truncatedAlerts > 0 ? [`its sender cut off ${alert.truncatedAlerts} alerts`] : []),
     ...(alert.timeNotes ?? []),

@@ -7,18 +7,18 @@ import { readSettings } from '../settings.ts'
 import { type IngestResult, ingestResult } from './alerts.ts'
 import { takeAlert } from './ingest-alert.ts'
 
-/** Which alerts are heartbeats, by their names. */
+/** Lists the names of the alerts that are heartbeats. */
 export async function heartbeatNames(trx: Trx): Promise<ReadonlySet<string>> {
   return new Set((await readSettings(trx)).value<string[]>('alert.heartbeats'))
 }
 
 /**
- * Counts a heartbeat. One that ends, or is heard again after it had stopped, changes its incident.
- * The caller holds its fingerprint's lock and has cleansed it.
+ * Counts a heartbeat. Only an end, or a return after it had stopped, changes its incident. The
+ * caller holds the lock of its fingerprint and has removed its secrets.
  */
 export async function takeHeartbeat(trx: Trx, alert: Alert, hasIncident: boolean): Promise<IngestResult> {
   const now = await databaseTime(trx)
-  // It may have opened an incident before it was known to be a heartbeat: that is over.
+  // Ends an incident that the alert opened before it was configured as a heartbeat.
   if (hasIncident) await takeAlert(trx, { ...alert, status: 'resolved', endsAt: now, startGiven: false })
   if (alert.status === 'resolved') return await endHeartbeat(trx, alert)
   const wasStopped = await count(trx, alert)
@@ -28,7 +28,7 @@ export async function takeHeartbeat(trx: Trx, alert: Alert, hasIncident: boolean
 }
 
 /**
- * Opens an incident for each heartbeat that was silent too long. Answers whether the queue has
+ * Opens an incident for each heartbeat that was silent too long. Returns whether the queue has
  * something new.
  */
 export async function findSilentHeartbeats(db: Db): Promise<boolean> {
@@ -46,7 +46,7 @@ export async function findSilentHeartbeats(db: Db): Promise<boolean> {
   for (const { source, fingerprint, lastSeenAt } of silent) {
     await db.transaction().execute(async (trx) => {
       const beat = await lockBeat(trx, { source, fingerprint })
-      // It was heard meanwhile.
+      // Skips a heartbeat that was received in the meantime.
       if (!beat || beat.stoppedAt !== null || beat.lastSeenAt !== lastSeenAt) return
       await tell(trx, beat, 'firing', await databaseTime(trx))
       await markStopped(trx, beat)
@@ -55,7 +55,7 @@ export async function findSilentHeartbeats(db: Db): Promise<boolean> {
   return silent.length > 0
 }
 
-/** Its sender says that it ended: what fires always has stopped. */
+/** Handles an end that the sender reports: the alert that always fires has stopped. */
 async function endHeartbeat(trx: Trx, alert: Alert): Promise<IngestResult> {
   const beat = await lockBeat(trx, alert)
   if (!beat || beat.stoppedAt !== null) return ingestResult(alert, null, 'heartbeat')
@@ -64,7 +64,7 @@ async function endHeartbeat(trx: Trx, alert: Alert): Promise<IngestResult> {
   return ingestResult(alert, incidentId, 'heartbeat', { wakesQueue, tellRun })
 }
 
-/** Stores a sight. Answers the heartbeat as it was where it had stopped, else null. */
+/** Stores a repeat. Returns the previous heartbeat if it had stopped; otherwise null. */
 async function count(trx: Trx, { source, fingerprint, name, labels }: Alert): Promise<Heartbeat | null> {
   const before = await lockBeat(trx, { source, fingerprint })
   await trx
@@ -73,7 +73,7 @@ async function count(trx: Trx, { source, fingerprint, name, labels }: Alert): Pr
     .onConflict((conflict) =>
       conflict.columns(['source', 'fingerprint']).doUpdateSet({
         sights: sql`heartbeat.sights + 1`,
-        // The silence that was told is no gap to get used to.
+        // Ignores a silence that was reported, because it is not a usual gap.
         longestGapSeconds: sql`case when heartbeat.stopped_at is not null then heartbeat.longest_gap_seconds
           else greatest(heartbeat.longest_gap_seconds, extract(epoch from nightshift_now() - heartbeat.last_seen_at)) end`,
         lastSeenAt: now,

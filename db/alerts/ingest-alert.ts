@@ -48,7 +48,10 @@ import {
 import { awaitExpectedLook } from './expectations.ts'
 import { noteMassEnd } from './mass-resolve.ts'
 
-/** Takes one alert in. The caller holds its fingerprint's lock (`ingest-body.ts`), cleansed. */
+/**
+ * Stores one alert whose secrets are removed. The caller holds the lock of its fingerprint
+ * (`ingest-body.ts`).
+ */
 export async function takeAlert(trx: Trx, alert: Alert): Promise<IngestResult> {
   return alert.status === 'firing' ? await fire(trx, alert) : await end(trx, alert)
 }
@@ -57,14 +60,15 @@ async function fire(trx: Trx, alert: Alert): Promise<IngestResult> {
   const current = await currentOccurrence(trx, alert)
   if (current) {
     if (alert.endReason !== undefined) return await endUnproven(trx, alert, current, alert.endReason)
-    // Another sender's later start is a repeat: else two bodies of a stranger could take the alert
-    // over and end it.
+    // Treats a later start from another sender as a repeat. Otherwise a stranger could take the
+    // alert over and end it with two requests.
     const isNew = !isForeign(alert, current) && isNewOccurrence(await seenAlert(trx, alert), storedOccurrence(current))
     return isNew ? await beginAgain(trx, alert, current) : await repeat(trx, alert, current)
   }
   const last = await lastEndedOccurrence(trx, alert)
   if (last?.early) {
-    // Its end overtook it: the trouble is over already, and is stored as such.
+    // Stores only the count, because the end of this occurrence was received first and it is stored
+    // as ended.
     await countSight(trx, last.id)
     return ingestResult(alert, last.incidentId, 'orphan')
   }
@@ -92,7 +96,7 @@ export function storedOccurrence(row: AlertRow): StoredOccurrence {
   }
 }
 
-/** Takes the same occurrence again. Most repeats change only a counter: they lock no incident. */
+/** Handles a repeat. Most repeats change only a counter and lock no incident. */
 async function repeat(trx: Trx, alert: Alert, current: AlertRow): Promise<IngestResult> {
   if (current.incidentId === null) {
     await countRepeat(trx, alert, current)
@@ -113,8 +117,8 @@ async function repeat(trx: Trx, alert: Alert, current: AlertRow): Promise<Ingest
 }
 
 /**
- * Finds the incidents of which a repeat is only counted. Reads their rows alone: what that misses
- * only makes it count more.
+ * Finds the incidents whose repeats are only counted. Reads only the incidents' rows. An error only
+ * means that more alerts are counted.
  */
 export async function onlyCounts(trx: Trx, incidentIds: readonly string[]): Promise<ReadonlySet<string>> {
   if (incidentIds.length === 0) return new Set()
@@ -130,12 +134,12 @@ function isOnlyCounted(row: Pick<IncidentRow, 'status' | 'closedBy' | 'outcome' 
   const { status, closedBy, outcome } = row
   if (status === 'open' || status === 'investigating' || status === 'awaiting_approval') return true
   if (status === 'escalated') return closedBy !== null
-  // Cancelled or expected holds until a time, which only the table knows.
+  // Excludes incidents that are cancelled or expected until a time that is only in the table.
   if (status === 'cancelled' || outcome === 'expected') return false
   return closedBy === 'person' || (closedBy === 'agent' && outcome === 'repaired' && row.watchUntil !== null)
 }
 
-/** A new start without an end before it: the old occurrence is over, a new one begins. */
+/** Handles a new start without an end: the old occurrence is over, and a new one begins. */
 async function beginAgain(trx: Trx, alert: Alert, current: AlertRow): Promise<IngestResult> {
   if (current.incidentId !== null) await lockIncident(trx, current.incidentId)
   await endUnseen(trx, current)
@@ -146,10 +150,13 @@ async function occurrence(trx: Trx, alert: Alert, incidentId: string): Promise<I
   return await follow(trx, alert, await decide(trx, incidentId, 'occurrence'), null)
 }
 
-/** `nextCheckAtMs`: when the watchdog has to look, if nothing is done about it now. */
+/** `nextCheckAtMs`: when the watchdog must decide if nothing is done now. */
 type Decided = { row: IncidentRow; decision: LifecycleDecision; nextCheckAtMs: number | null }
 
-/** Retention removed the incident and its alert after the read: read again, it is a new one. */
+/**
+ * Retention removed the incident and its alert after they were read. When the alert is read again,
+ * it is new.
+ */
 export class IncidentGoneError extends Error {
   override name = 'IncidentGoneError' as const
 }
@@ -164,8 +171,8 @@ async function decide(trx: Trx, incidentId: string, happening: Happening): Promi
 }
 
 /**
- * Carries out what a firing alert means. `current`: the stored occurrence that this repeats;
- * without one the alert gets a row for a new occurrence.
+ * Executes a decision about a firing alert. `current`: the stored occurrence that the alert
+ * repeats. If null, a row for a new occurrence is stored.
  */
 async function follow(trx: Trx, alert: Alert, decided: Decided, current: AlertRow | null): Promise<IngestResult> {
   const { row, decision } = decided
@@ -204,8 +211,8 @@ async function follow(trx: Trx, alert: Alert, decided: Decided, current: AlertRo
 }
 
 /**
- * Opens an incident for an alert; one that follows another names it, and shares its attempts of the
- * day.
+ * Opens an incident for an alert. If the incident follows another one, it names that one and shares
+ * its attempts of the day.
  */
 async function open(trx: Trx, alert: Alert, previousId: string | null): Promise<IngestResult> {
   const rules = (await readSettings(trx)).value<ResourceRule[]>('alert.resource_labels')
@@ -284,9 +291,10 @@ async function followEnd(trx: Trx, incidentId: string): Promise<LifecycleEffect>
 }
 
 /**
- * Takes an end that proves nothing: its rule had no data, was paused, changed or deleted. The alert
- * is unknown until a look, a person, or a day's end. A gone series with nothing to look at counts
- * as over; people hear of it once if the incident is critical.
+ * Handles an end that proves nothing, because the rule had no data, was paused, changed or deleted.
+ * The state of the alert is then unknown until a read, a person, or a day without the alert settles
+ * it. If the series is missing and there is nothing to read, the alert counts as over, and people
+ * are notified once if the incident is critical.
  */
 async function endUnproven(trx: Trx, said: Alert, current: AlertRow, reason: string): Promise<IngestResult> {
   const alert: Alert = { ...said, status: 'resolved' }
@@ -317,7 +325,7 @@ async function endUnproven(trx: Trx, said: Alert, current: AlertRow, reason: str
 }
 
 async function noteSeriesGone(trx: Trx, alert: Alert, incident: IncidentRow): Promise<void> {
-  const text = `The series of the alert ${alert.name} is gone, and nothing is known to look at: it is quiet, unproven`
+  const text = `The series of the alert ${alert.name} is gone, and no resource can be checked: the alert is quiet, unproven`
   await append(trx, incident.id, null, {
     kind: 'noted',
     actor: `source:${alert.source}`,
@@ -332,18 +340,18 @@ const isForeign = (alert: Alert, { sender }: AlertRow): boolean =>
   sender !== null && alert.sender !== undefined && alert.sender !== sender
 
 /**
- * Marks an end by another sender than the opener, on the alert and in the log. A critical incident
- * is not ended by it: the alert becomes unknown, and a person hears of it once. Answers whether it
- * is so.
+ * Records on the alert and in the log that another sender than the opener ended the alert. Such an
+ * end does not end a critical incident: the state of the alert becomes unknown, and people are
+ * notified once. Returns whether that is the case.
  */
 async function endForeign(trx: Trx, alert: Alert, current: AlertRow, incident: IncidentRow | null): Promise<boolean> {
   if (!incident) return false
   const isCritical = incident.severity === 'critical'
-  // A word said once stands.
+  // Keeps the first such sender on the alert.
   if (current.endedBy === alert.sender) return isCritical
   const rest = isCritical
-    ? 'it is critical, so the alert counts as unknown until a look, its own sender or a person says more'
-    : 'it counts as ended'
+    ? 'the alert is critical, so it counts as unknown until a check, its own sender or a person reports more'
+    : 'the alert counts as ended'
   const text = `ended by another sender: ${alert.sender} ended the alert ${alert.name} of ${current.sender}; ${rest}`
   await append(trx, incident.id, null, {
     kind: 'noted',
@@ -362,10 +370,12 @@ async function endForeign(trx: Trx, alert: Alert, current: AlertRow, incident: I
   return true
 }
 
-/** An end of an older occurrence, or one before its own start: recorded, and the alert fires on. */
+/**
+ * Records an end of an older occurrence, or one before its own start. The alert continues to fire.
+ */
 async function recordLateEnd(trx: Trx, alert: Alert, current: AlertRow): Promise<IngestResult> {
   if (current.incidentId === null) return ingestResult(alert, null, 'late_end')
-  const text = `An end at ${alert.endsAt ?? 'an unknown time'} came for an alert that began at ${current.startsAt}: it belongs to an older occurrence, and the alert counts as firing`
+  const text = `An end at ${alert.endsAt ?? 'an unknown time'} arrived for an alert that began at ${current.startsAt}. The end belongs to an older occurrence, so the alert counts as firing`
   await append(trx, current.incidentId, null, {
     kind: 'noted',
     actor: `source:${alert.source}`,
@@ -377,5 +387,5 @@ async function recordLateEnd(trx: Trx, alert: Alert, current: AlertRow): Promise
 
 async function tellOwner(trx: Trx, incidentId: string): Promise<void> {
   const row = await lockIncident(trx, incidentId)
-  if (row) await enqueueNotification(trx, row, 'owner', 'Its alert began again while you have it')
+  if (row) await enqueueNotification(trx, row, 'owner', 'The alert fires again while you have the incident')
 }

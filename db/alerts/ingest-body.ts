@@ -11,34 +11,35 @@ import { heartbeatNames, takeHeartbeat } from './heartbeats.ts'
 import { IncidentGoneError, onlyCounts, seenAt, storedOccurrence, takeAlert } from './ingest-alert.ts'
 
 /**
- * Alerts in one transaction. Each holds a lock, and PostgreSQL has room for some thousands: a body
- * of Alertmanager holds fewer alerts.
+ * The number of alerts in one transaction. Each holds a lock, and PostgreSQL has space for a few
+ * thousand. Most requests of Alertmanager have fewer alerts.
  */
 export const alertsPerTransaction = 250
-/** Tries of a transaction that met another one in the wrong order. */
+/** Attempts for a transaction that deadlocks. */
 const maxTries = 3
 
 /**
- * Takes a body's alerts in, in order: each is stored, counted, joined to an incident or opens one,
- * as `domain/lifecycle.ts` says. New ones, and those that only count, are written set by set; the
- * rest one by one. One transaction holds up to 250 alerts, so that a body is stored whole or not at
- * all. Of a longer one the first part may be stored when the next fails: the sender repeats it, and
- * what is stored is a repeat.
+ * Stores the alerts of a request body in order. Each is stored, counted, joined to an incident or
+ * opens one, as `domain/lifecycle.ts` decides. New alerts, and those that are only counted, are
+ * written in sets; the others one by one. One transaction holds at most 250 alerts, so a body of
+ * that size is stored completely or not at all. The first part of a longer one may be stored when
+ * the next part fails. The sender then repeats the request, and the alerts that are already stored
+ * count as repeats.
  *
- * An alert whose values PostgreSQL refuses is `refused`, and the others are taken. Two bodies with
- * the same alert come one after the other. Lock order: sender and fingerprint, incident, alert.
+ * An alert whose values PostgreSQL refuses is `refused`, and the others are stored. Two bodies with
+ * the same alert wait for each other. Lock order: sender and fingerprint, incident, alert.
  */
 export async function ingestBody(db: Db, received: readonly Alert[]): Promise<IngestResult[]> {
   const taken: IngestResult[] = []
   for (let from = 0; from < received.length; from += alertsPerTransaction) {
-    // A sender can write anything into an alert.
+    // Removes secrets, because alerts can contain any text of the sender.
     const alerts = received.slice(from, from + alertsPerTransaction).map((alert) => cleanse(alert))
     taken.push(...(await takeTogether(db, alerts)))
   }
   return taken
 }
 
-/** One alert: `ingestBody` of it alone. Throws where it is refused. */
+/** Stores one alert by `ingestBody`. Throws if it is refused. */
 export async function ingestAlert(db: Db, received: Alert): Promise<IngestResult> {
   const [taken] = await ingestBody(db, [received])
   if (!taken || taken.outcome === 'refused') throw new Error(`the alert was refused: ${taken?.reason}`)
@@ -56,7 +57,10 @@ async function takeTogether(db: Db, alerts: readonly Alert[]): Promise<IngestRes
   }
 }
 
-/** Takes cleansed alerts in, in the caller's transaction: as many as one may hold. */
+/**
+ * Stores alerts whose secrets are removed in the caller's transaction, at most as many as one
+ * transaction may hold.
+ */
 export async function takeCleansed(trx: Trx, alerts: readonly Alert[]): Promise<IngestResult[]> {
   await lockFingerprints(trx, alerts)
   const plan = await planOf(trx, alerts)
@@ -77,7 +81,7 @@ export async function takeCleansed(trx: Trx, alerts: readonly Alert[]): Promise<
     if (of.length === 0) continue
     const outcome = await saved(trx, take)
     if (outcome.ok) for (const [index, { at }] of of.entries()) taken.set(at, outcome.value[index]!)
-    // One of them cannot be stored: found out one by one.
+    // Tries each alert separately, because one of them cannot be stored.
     else alone.push(...of.map(({ at, alert }) => ({ at, alert, incidentId: null, isHeartbeat: false })))
   }
   for (const { at, alert, isHeartbeat, incidentId } of alone.toSorted(byIncident)) {
@@ -104,7 +108,10 @@ const refused = ({ fingerprint }: Alert, reason: string): IngestResult => ({
 
 type Alone = { at: number; alert: Alert; incidentId: string | null; isHeartbeat: boolean }
 
-/** Locks incidents in one order for all bodies; in a body's own where it names an alert twice. */
+/**
+ * Orders incidents in the same way for all requests, because they are locked in this order. Repeats
+ * of an alert keep the order of the request.
+ */
 function byIncident(a: Alone, b: Alone): number {
   return (a.incidentId ?? '').localeCompare(b.incidentId ?? '') || a.at - b.at
 }
@@ -121,9 +128,9 @@ export const keyOf = ({ source, fingerprint }: Pick<Alert, 'source' | 'fingerpri
   `${source}/${fingerprint}`
 
 type Plan = {
-  /** Never seen before, and nothing stands about them. */
+  /** Alerts that were never received before, without any mark or earlier row. */
   fresh: { at: number; alert: Alert }[]
-  /** Only counted. */
+  /** Alerts that are only counted. */
   repeats: { at: number; alert: Alert; current: AlertRow }[]
   alone: Alone[]
 }
@@ -163,7 +170,7 @@ function isCounted(alert: Alert, current: AlertRow, counting: ReadonlySet<string
 
 type Known = { current: AlertRow | null; last: { incidentId: string | null } | null }
 
-/** The occurrence of each alert that goes on, and the newest one that ended. */
+/** Finds the current occurrence of each alert, and the newest one that ended. */
 async function knownRows(trx: Trx, alerts: readonly Alert[]): Promise<Map<string, Known>> {
   const rows = await trx
     .selectFrom('alert')
@@ -203,7 +210,7 @@ async function knownRows(trx: Trx, alerts: readonly Alert[]): Promise<Map<string
 
 type Saved<T> = { ok: true; value: T } | { ok: false; reason: string }
 
-/** Does something behind a savepoint: values that PostgreSQL refuses take back this alone. */
+/** Runs work behind a savepoint, so that values that PostgreSQL refuses undo only this work. */
 async function saved<T>(trx: Trx, work: () => Promise<T>): Promise<Saved<T>> {
   await sql`savepoint taken`.execute(trx)
   try {

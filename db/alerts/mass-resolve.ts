@@ -9,13 +9,14 @@ import { append } from '../log/append.ts'
 import { enqueueNotification } from '../outbox/deliveries.ts'
 import { readSettings, type SettingsReader, storedSettings } from '../settings.ts'
 
-/** A sender that was silent is believed again after this, once it was heard. */
+/** Seconds after which the doubted ends of a sender are accepted, if it has sent again since. */
 const believedAfterSeconds = 15 * 60
 
 /**
- * Doubts many ends at once: they say more about the sender than about its alerts. Ends of the last
- * minute count as unknown, with one message. One cause may end a group of a sender, so a group
- * counts once. The caller has just stored an end for this incident, whose lock it holds.
+ * Doubts the ends if a sender ends many alerts at once, because that shows more about the sender
+ * than about its alerts. The ends of the last minute then count as unknown, and one message is
+ * sent. A group of a sender counts once, because one cause may end all of its alerts. The caller
+ * has just stored an end for this incident and holds its lock.
  */
 export async function noteMassEnd(trx: Trx, source: string, incidentId: string): Promise<void> {
   const ends = await count(
@@ -25,11 +26,12 @@ export async function noteMassEnd(trx: Trx, source: string, incidentId: string):
   if (ends <= minMassEnds) return
   const firing = await count(trx, sql`source = ${source} and status = 'firing'`)
   if (!isMassEnd({ endsInMinute: ends, firingBefore: ends + firing })) return
-  // Goes one after the other, so that one of them tells people. Nobody waits here for a row of
-  // another waiter.
+  // Lets one transaction at a time continue, so that only one of them notifies people. The holder
+  // of this lock never waits for a row of a transaction that waits for it.
   await sql`select pg_advisory_xact_lock(hashtextextended(${`crowd/${source}`}, 0))`.execute(trx)
   const isKnown = await isCrowdKnown(trx, source)
-  // Rows that another transaction holds are its own to mark: it counts the same crowd.
+  // Skips rows that another transaction has locked, because that one marks them and counts the same
+  // ends.
   await sql`
     update alert set status = 'unknown', unknown_since = nightshift_now(), unknown_why = 'crowd'
     where id in (
@@ -62,16 +64,16 @@ async function isCrowdKnown(trx: Trx, source: string): Promise<boolean> {
 }
 
 async function announceCrowd(trx: Trx, incidentId: string, source: string, ends: number): Promise<void> {
-  const text = `${ends} alerts or groups of ${source} ended within a minute, more than half of what it had firing: they count as unknown until it is heard again`
+  const text = `${ends} alerts or groups of ${source} ended within a minute, more than half of those that fired. They count as unknown until ${source} sends something again`
   await note(trx, incidentId, 'crowd', text)
   const row = await lockIncident(trx, incidentId)
   if (row) await enqueueNotification(trx, row, 'notice', text)
 }
 
 /**
- * Believes the ends of a crowd once its sender was heard again and a quarter of an hour has passed.
- * Stops believing that an alert fires whose sender never says ends and was silent for
- * `staleSeconds`. For one incident, whose lock the caller holds.
+ * Accepts doubted ends once the sender has sent again and a quarter of an hour has passed. Also
+ * stops counting an alert as firing if its sender never reports ends and was silent for
+ * `staleSeconds`. Works on one incident, whose lock the caller holds.
  */
 export async function settleUnknown(trx: Trx, incidentId: string, settings: SettingsReader): Promise<void> {
   const believed = await sql`
@@ -84,7 +86,8 @@ export async function settleUnknown(trx: Trx, incidentId: string, settings: Sett
   )
   await settleUnproven(trx, incidentId)
   const count = Number(believed.numAffectedRows ?? 0)
-  if (count > 0) await note(trx, incidentId, 'ends_believed', `Its sender was heard again: ${count} ends count`)
+  if (count > 0)
+    await note(trx, incidentId, 'ends_believed', `The sender sent something again: ${count} ends now count`)
   const sources = await trx
     .selectFrom('alert')
     .select('source')
@@ -99,17 +102,17 @@ export async function settleUnknown(trx: Trx, incidentId: string, settings: Sett
     where incident_id = ${incidentId} and status = 'firing' and source = any(${endless})
       and last_seen_at < nightshift_now() - make_interval(secs => ${staleAfterSeconds})`.execute(trx)
   if (Number(stale.numAffectedRows ?? 0) > 0)
-    await note(trx, incidentId, 'stale', 'Its alert was not repeated for long, and its sender names no ends')
+    await note(trx, incidentId, 'stale', 'The alert has not repeated for a long time, and its sender reports no ends')
 }
 
-/** An end that proved nothing, and no other word since: the alert counts as quiet, unproven. */
+/** Closes an alert as quiet and unproven if it had an unproven end and did not fire since. */
 async function settleUnproven(trx: Trx, incidentId: string): Promise<void> {
   const { rows } = await sql<{ name: string; endReason: string }>`
     update alert set status = 'resolved', end_received_at = last_seen_at
     where incident_id = ${incidentId} and status = 'unknown' and ${isLongUnproven}
     returning name, end_reason as "endReason"`.execute(trx)
   for (const { name, endReason } of rows) {
-    const text = `Nothing more was heard of the alert ${name} for ${unprovenAfterHours} h after its sender said ${describeEndReason(endReason)}. It counts as quiet, unproven`
+    const text = `The alert ${name} did not fire again for ${unprovenAfterHours} h after its sender reported ${describeEndReason(endReason)}. The alert counts as quiet, unproven`
     await note(trx, incidentId, 'quiet_unproven', text)
   }
 }
@@ -118,7 +121,10 @@ const isLongUnproven = sql`(unknown_why = 'unproven'
   and unknown_since <= (select nightshift_now()) - make_interval(hours => ${unprovenAfterHours})
   and last_seen_at <= (select nightshift_now()) - make_interval(hours => ${unprovenAfterHours}))`
 
-/** Believes doubted ends: a look showed the resource well, or a person says that it is over. */
+/**
+ * Accepts doubted ends, because a read found the resource healthy or a person states that they are
+ * over.
+ */
 export async function believeEnds(trx: Trx, incidentId: string): Promise<void> {
   const believed = await sql`
     update alert set status = 'resolved', end_reason = null, end_received_at = coalesce(end_received_at, last_seen_at)
@@ -127,7 +133,7 @@ export async function believeEnds(trx: Trx, incidentId: string): Promise<void> {
     trx,
   )
   if (Number(believed.numAffectedRows ?? 0) > 0)
-    await note(trx, incidentId, 'ends_believed', 'Ends of its alerts that proved nothing count: it is closed as over')
+    await note(trx, incidentId, 'ends_believed', 'The unproven ends of its alerts now count, so the incident is closed')
 }
 
 async function note(trx: Trx, incidentId: string, code: NotedCode, text: string): Promise<void> {
@@ -135,8 +141,8 @@ async function note(trx: Trx, incidentId: string, code: NotedCode, text: string)
 }
 
 /**
- * Sends incidents to the watchdog whose alert's end has proved nothing for long, or whose sender
- * says no ends and was silent for long.
+ * Makes the watchdog check incidents with an alert whose unproven end is long ago, or whose sender
+ * reports no ends and was silent for long.
  */
 export async function findStale(db: Db): Promise<void> {
   await sql`

@@ -3,25 +3,25 @@ import { formatSpan } from '../../domain/format.ts'
 import type { Db, Trx } from '../connect.ts'
 import type { AlertRow } from '../tables.ts'
 
-/** An alert by its newest occurrence. `fired`: how it came and went; null where it fired once. */
+/** An alert, by its newest occurrence. `fired`: its repetitions in words; null if it fired once. */
 type FoldedAlert = AlertRow & { fired: string | null }
 
 type Occurrences = {
   times: number
-  /** When the first of these began. */
+  /** The begin of the first occurrence. */
   since: string
-  /** How long those that ended lasted, in milliseconds; null where none did. */
+  /** How long the occurrences lasted that have ended, in milliseconds; null if none has ended. */
   shortestMs: number | null
   longestMs: number | null
 }
 
-/** Occurrences further back say nothing about tonight. */
+/** The hours that are considered. Earlier occurrences do not matter. */
 const windowHours = 24
 
 /**
- * Alerts that hold `where`, one for each sender and fingerprint, the newest first. Each is folded
- * over its occurrences of 24 hours in any incident: an alert that comes and goes is another trouble
- * than one that stays.
+ * Lists alerts that match `where`, one for each sender and fingerprint, newest first. Combines
+ * their occurrences of 24 hours in any incident, because an alert that comes and goes is a
+ * different problem from one that stays.
  */
 export async function foldedAlerts(db: Db | Trx, where: RawBuilder<boolean>, limit: number): Promise<FoldedAlert[]> {
   const newest = db
@@ -32,7 +32,7 @@ export async function foldedAlerts(db: Db | Trx, where: RawBuilder<boolean>, lim
     .orderBy('source')
     .orderBy('fingerprint')
     .orderBy('startsAt', 'desc')
-  // An incident may hold thousands: whole are read only those that are shown.
+  // Reads only the shown alerts in full, because an incident may have thousands.
   const shown = await db
     .selectFrom('alert')
     .selectAll()
@@ -55,8 +55,8 @@ async function occurrencesOf(db: Db | Trx, { source, fingerprint }: AlertRow): P
   return rows[0]
 }
 
-/** `9 times since 2026-11-25T10:30:33.000Z, 20 s to 10 min each`. */
-function describeFiring(found: Occurrences | undefined): string | null {
+/** Formats `9 times since 2026-11-25T10:30:33.000Z, 20 s to 10 min each`. */
+export function describeFiring(found: Occurrences | undefined): string | null {
   if (!found || found.times < 2) return null
   const { times, since, shortestMs, longestMs } = found
   const [shortest, longest] = [shortestMs, longestMs].map((ms) => (ms === null ? null : formatSpan(ms)))

@@ -7,11 +7,11 @@ import { recordAudit } from '../log/audit.ts'
 import type { Scope } from '../scope.ts'
 
 /**
- * A confirmation at SNS holds for three days:
+ * A confirmation at SNS is valid for three days:
  * https://docs.aws.amazon.com/sns/latest/api/API_ConfirmSubscription.html
  */
 const waitingDays = 3
-/** Strangers can have a topic ask: so many wait at once. */
+/** The maximum number of topics that wait, because anybody can add one. */
 const maxWaiting = 50
 
 const id = sql<string>`id::text`.as('id')
@@ -42,8 +42,9 @@ async function countOthers(trx: Trx, arn: string): Promise<number> {
 }
 
 /**
- * Keeps what a person may confirm; false where too many wait. An entry waits until a person
- * decides, unless its confirmation is over and room is needed. A confirmed one stays.
+ * Stores a topic for a person to confirm; false if too many topics wait. An entry waits until a
+ * person decides, but is removed if its confirmation has expired and space is needed. A confirmed
+ * topic stays.
  */
 export async function askForSnsTopic(db: Db, arn: string, subscribeUrl: string): Promise<boolean> {
   return await inTransaction(db, async (trx) => {
@@ -63,7 +64,7 @@ export async function askForSnsTopic(db: Db, arn: string, subscribeUrl: string):
   })
 }
 
-/** The address that a press asks; null where nothing waits under this id. */
+/** Finds the address that confirms a topic that waits; null if there is none. */
 export async function waitingSnsTopic(
   { db }: Scope,
   topic: string,
@@ -77,8 +78,8 @@ export async function waitingSnsTopic(
 }
 
 /**
- * Takes a topic's alarms from now on. `asked`: the address that was confirmed; one that came in
- * meanwhile waits as well.
+ * Accepts the alarms of a topic from now on. `asked`: the address that was used to confirm. If
+ * another address arrived in the meantime, the topic also keeps waiting.
  */
 export async function confirmSnsTopic(db: Db, topic: string, asked: string, who: string): Promise<SnsTopic | null> {
   return await inTransaction(db, async (trx) => {
@@ -89,25 +90,30 @@ export async function confirmSnsTopic(db: Db, topic: string, asked: string, who:
       .returning([id, ...columns, isWaiting])
       .executeTakeFirst()
     if (!row) return null
-    const detail = 'Its subscription was confirmed at SNS, and its alarms are taken'
+    const detail = 'The subscription was confirmed at SNS, and alarms of the topic are accepted'
     await recordAudit(trx, { who, what: 'source.topic_confirmed', subject: row.arn, detail })
     return row
   })
 }
 
-/** Takes no more alarms of a topic. SNS may go on sending them. */
+/** Stops accepting the alarms of a topic. SNS may continue to send them. */
 export async function removeSnsTopic(db: Db, topic: string, who: string): Promise<boolean> {
   return await inTransaction(db, async (trx) => {
     const row = await trx.deleteFrom('snsTopic').where('id', '=', Number(topic)).returning('arn').executeTakeFirst()
     if (!row) return false
-    await recordAudit(trx, { who, what: 'source.topic_removed', subject: row.arn, detail: 'Its alarms are refused' })
+    await recordAudit(trx, {
+      who,
+      what: 'source.topic_removed',
+      subject: row.arn,
+      detail: 'Alarms of the topic are refused',
+    })
     return true
   })
 }
 
 /**
- * Whether a later state of this alarm is known, by its sender's times: SNS keeps no order, and a
- * signed message can be sent again.
+ * Whether a later state of this alarm is already stored, according to the sender's times. Checked
+ * because SNS keeps no order and a signed message can be sent again.
  */
 export async function isOvertaken(db: Db, { source, fingerprint }: Alert, changedAt: string): Promise<boolean> {
   const newer = await db

@@ -11,12 +11,18 @@ import type { Scope } from '../scope.ts'
 import { readSettings } from '../settings.ts'
 import { isUnmatched } from './alerts.ts'
 
-/** Labels that name known things, in alerts that found nothing: a site may map them. */
+/**
+ * Finds labels that name known resources, in alerts without a resource, so that a rule can map
+ * them.
+ */
 
-/** As many of the newest alerts without a resource are read, of this many days. */
+/** How many alerts without a resource are read, the newest first, and from how many days. */
 const [maxAlerts, maxDays] = [2_000, 30]
 const maxExamples = 3
-/** The meaning of a name without a place. A unit or workload is one of many with its name. */
+/**
+ * Kinds that a name identifies without a place. Other kinds are left out, because many units or
+ * workloads share a name.
+ */
 const mappedKinds: readonly InventoryKind[] = [
   'node',
   'host',
@@ -30,7 +36,10 @@ const mappedKinds: readonly InventoryKind[] = [
 
 type LabelUse = { alerts: number; values: Set<string>; named: Map<string, KnownResource> }
 
-/** Labels of the most alerts first. Leaves out a label whose values are mostly unknown words. */
+/**
+ * Lists labels, those with the most alerts first. Leaves out a label whose values are mostly not
+ * names of resources.
+ */
 export async function listUnmappedLabels({ db }: Scope): Promise<UnmappedLabel[]> {
   const rules = (await readSettings(db)).value<ResourceRule[]>('alert.resource_labels')
   const rows = await db
@@ -42,7 +51,7 @@ export async function listUnmappedLabels({ db }: Scope): Promise<UnmappedLabel[]
     .limit(maxAlerts)
     .execute()
   const alerts = rows.map(({ labels }) => labels as Record<string, string>)
-  // A label that would be found by now, mapped or imported since, needs nothing.
+  // Leaves out alerts whose resource would now be found, because of a new rule or import.
   const found = await findAlertResources(db, alerts, rules)
   const left = alerts.filter((_, at) => found[at]?.resource === null)
   const uses = await readUses(db, left, rules)
@@ -73,7 +82,7 @@ async function readUses(
 
 const namesIn = (value: string): string[] => [...namesOf(value), ...toMachineNames(value)]
 
-/** The one thing that a value names; null where it names none, or several. */
+/** Finds the one resource that a value names; null if there is none or several. */
 function findNamed(value: string, known: readonly KnownResource[]): KnownResource | null {
   const names = namesIn(value)
   const meant = known.filter(

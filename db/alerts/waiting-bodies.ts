@@ -9,28 +9,31 @@ import { alertsPerTransaction, keyOf, takeCleansed } from './ingest-body.ts'
 import { dropOldRefusals, noteRefusedBody } from './refused-bodies.ts'
 
 /**
- * Stores a body whole that is too large to take in while its sender waits, and takes it up in
- * parts: a first part alone would lose the ends behind it. One part at a time over all workers, the
- * oldest body first, so that a sender's words stay in order. A part is taken up and removed in one
- * transaction: a worker that dies leaves it, and nothing counts twice.
+ * Stores a request body that is too large to process during its request, and processes it in parts.
+ * The whole body is stored first, because with only its first part later ends would be lost. Over
+ * all workers only one part is processed at a time, from the oldest body first, so that the order
+ * of a sender is kept. A part is processed and removed in one transaction, so it stays if a worker
+ * dies, and nothing counts twice.
  */
 
 /**
- * A part that failed this often goes alert by alert; one that fails alone is named and left out,
- * and holds nobody up.
+ * Attempts after which a part is processed alert by alert. An alert that fails separately is
+ * reported and left out, so that it does not block the rest.
  */
 const maxTries = 3
 const retrySeconds = 5
 const keptDays = 7
 
-/** Does one of these alerts wait already? What is said of it later has to come after. */
+/**
+ * Whether one of these alerts is already waiting, so that later requests about it must wait too.
+ */
 export async function isAnyWaiting(db: Db, alerts: readonly Alert[]): Promise<boolean> {
   const { rows } = await sql<{ isWaiting: boolean }>`
     select is_any_waiting(${alerts.map(keyOf)}::text[]) as is_waiting`.execute(db)
   return rows[0]?.isWaiting === true
 }
 
-/** Stores a body for the worker, all of it or nothing. */
+/** Stores a body for the worker, completely or not at all. */
 export async function storeWaiting(
   db: Db,
   { dialect, sender, alerts }: { dialect: string; sender: string; alerts: readonly Alert[] },
@@ -42,7 +45,7 @@ export async function storeWaiting(
       .values({ dialect, sender, alerts: alerts.length, parts, nextAt: now })
       .returning('id')
       .executeTakeFirstOrThrow()
-    // Part by part, so that other requests have their turn while a long body is cleansed.
+    // Works in parts, so that other requests can run while secrets are removed from a long body.
     for (let part = 0; part < parts; part += 1) {
       const own = alerts.slice(part * alertsPerTransaction, (part + 1) * alertsPerTransaction)
       await trx
@@ -60,8 +63,8 @@ export async function storeWaiting(
 }
 
 /**
- * Takes the next part up. Null: none waits, another worker is at one, or a failed one is not due.
- * Throws the cause once it is noted: the part stays.
+ * Processes the next part. Null if none waits, if another worker has one, or if a part that failed
+ * is not due yet. On an error, records the cause and throws it; the part stays.
  */
 export async function takeNextPart(db: Db): Promise<IngestResult[] | null> {
   let next: NextPart | null = null
@@ -84,7 +87,7 @@ export async function takeNextPart(db: Db): Promise<IngestResult[] | null> {
 
 type NextPart = { id: number; part: number; dialect: string; sender: string; failures: number; alerts: Alert[] }
 
-/** Only who holds the lock of all bodies takes a part. */
+/** Returns the next part. Null unless this transaction gets the one lock for all bodies. */
 async function lockNext(trx: Trx): Promise<NextPart | null> {
   const { rows } = await sql<{ isOwn: boolean }>`
     select pg_try_advisory_xact_lock(hashtextextended('waiting_body', 0)) as is_own`.execute(trx)
@@ -101,7 +104,9 @@ async function lockNext(trx: Trx): Promise<NextPart | null> {
   return body?.isDue ? body : null
 }
 
-/** Removes what is done with from the front of the part. The body ends with its last part. */
+/**
+ * Removes processed alerts from the beginning of the part. The body is finished with its last part.
+ */
 async function leaveOut(trx: Trx, { id, part, alerts }: NextPart, done: { alerts: number; refused: number }) {
   const rest = alerts.slice(done.alerts)
   if (rest.length > 0) {
@@ -122,8 +127,8 @@ async function leaveOut(trx: Trx, { id, part, alerts }: NextPart, done: { alerts
 }
 
 /**
- * Counts a failed try, unless another worker did. An alert is never left out for what a later try
- * can tell.
+ * Counts a failed attempt, unless another worker already counted it. Never leaves out an alert for
+ * a fault that may be temporary.
  */
 async function noteFailure(db: Db, next: NextPart, error: unknown): Promise<void> {
   const failures = next.failures + 1
@@ -142,7 +147,7 @@ async function noteFailure(db: Db, next: NextPart, error: unknown): Promise<void
       await noteUnstorable(trx, next, (error as Error).message)
       await leaveOut(trx, next, { alerts: 1, refused: 1 })
     })
-    // The database may be what is away.
+    // Ignores this error, because the database itself may be unavailable.
     .catch(() => undefined)
 }
 
@@ -150,7 +155,10 @@ async function noteUnstorable(trx: Trx, { sender, dialect }: NextPart, reason: s
   await noteRefusedBody(trx, { sender, dialect, code: 'UNSTORABLE', reason })
 }
 
-/** What waits to be taken up, since when, and how long nothing of it was. */
+/**
+ * Counts the bodies that wait, with the age of the oldest and the time since one was last
+ * processed.
+ */
 export async function waitingBodies(db: Db): Promise<WaitingBodies> {
   const { rows } = await sql<WaitingBodies>`
     select count(distinct body.id)::int as bodies, coalesce(sum(jsonb_array_length(part.alerts)), 0)::int as alerts,
@@ -161,7 +169,7 @@ export async function waitingBodies(db: Db): Promise<WaitingBodies> {
   return rows[0]!
 }
 
-/** Forgets bodies that were taken up long ago. */
+/** Deletes bodies that were processed long ago. */
 export async function dropOldBodies(db: Db): Promise<void> {
   await sql`
     delete from waiting_body where ended_at < ${onceNow} - make_interval(days => ${keptDays})`.execute(db)

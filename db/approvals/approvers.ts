@@ -9,8 +9,8 @@ const maxPeople = 1_000
 const maxNamed = 20
 
 /**
- * People who may approve this now and have not spoken, the last seen first, at most twenty names.
- * By the rules of a decision, but no promise: each decision asks again.
+ * Lists people who may approve this now and have not answered: those seen most recently first, at
+ * most twenty. Uses the rules for a decision, but each decision checks them again.
  */
 export async function approversOf(
   scope: Scope,

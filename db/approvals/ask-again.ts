@@ -6,13 +6,13 @@ import type { Db } from '../connect.ts'
 import { lockIncident } from '../incidents/incidents.ts'
 import { investigateAgain } from '../incidents/person-requests.ts'
 
-/** A time that passed while nothing ran is still kept for so long; an older one asks nobody. */
+/** Hours for which a due time is kept that passed while no process ran. An older one is dropped. */
 const keptHours = 24
 
 /**
- * Has incidents investigated again once a "not now" is over: the agent looks, and asks only where
- * the action is still needed. Leaves alone what a person ended or took, and what was investigated
- * since. Answers how many it was.
+ * Starts new investigations of incidents after a "not now": the agent reads the state, and requests
+ * the action only if it is still needed. Skips incidents that a person ended or took, or that were
+ * investigated since. Returns how many.
  */
 export async function askAgainDue(db: Db): Promise<number> {
   const due = await dueIncidents(db).execute()
@@ -27,7 +27,7 @@ export async function askAgainDue(db: Db): Promise<number> {
   return begun
 }
 
-/** A change by a person's hand is never the agent's to look into. */
+/** Selects due incidents. Excludes a person's own write, which is never investigated. */
 function dueIncidents(db: Db) {
   return db
     .selectFrom('incident')

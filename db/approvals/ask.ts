@@ -35,14 +35,17 @@ type ApprovalRequest = {
   expirySeconds: number
   stepKey: string
   replaces: string | null
-  /** The first approval of the card that it joins; absent where it is asked alone. */
+  /** The first approval of the shared card. Absent if the card has only this approval. */
   askedWith?: string | null
-  /** False for a call whose turn comes later: people are notified then, if it still waits. */
+  /**
+   * False for a call whose turn comes later. People are then notified when its turn comes, if it
+   * still waits.
+   */
   isAnnounced?: boolean
   actor: string
 }
 
-/** Asks: the approval, its log row and the incident's status, in the caller's transaction. */
+/** Stores the approval, its log row and the status of the incident, in the caller's transaction. */
 export async function requestApproval(trx: Trx, request: ApprovalRequest): Promise<{ id: string; expiresAt: string }> {
   const row = await trx
     .insertInto('approval')
@@ -102,8 +105,8 @@ export async function requestApproval(trx: Trx, request: ApprovalRequest): Promi
 }
 
 /**
- * Digest of what a person is shown before deciding, stored on the request's row. Its waiting time
- * may be extended.
+ * Computes the digest of what a person is shown before deciding, for the row of the request.
+ * Excludes the time to decide, which may be extended.
  */
 export function shownDigest(row: ApprovalRow): string {
   const { args, targets, reason, reversible, dryRun, stateFingerprint, attempt, requestedAt } = row
@@ -111,8 +114,8 @@ export function shownDigest(row: ApprovalRow): string {
 }
 
 /**
- * Notifies people, once, when the turn of a call comes that was asked with earlier ones and still
- * waits.
+ * Notifies people once about a call that was requested together with earlier ones, when its turn
+ * comes and it still waits.
  */
 export async function announceAsked(trx: Trx, approvalId: string): Promise<void> {
   const announced = await trx
@@ -126,7 +129,7 @@ export async function announceAsked(trx: Trx, approvalId: string): Promise<void>
   if (announced) await tellAsked(trx, approvalId, 0)
 }
 
-/** Other calls are asked about together with this one: it is the first of their card. */
+/** Marks an approval as the first of a shared card. */
 export async function markCardLead(trx: Trx, approvalId: string): Promise<void> {
   await trx.updateTable('approval').set({ askedWith: approvalId }).where('id', '=', approvalId).execute()
 }
@@ -165,7 +168,7 @@ export async function tellAsked(
   })
 }
 
-/** The card as a message carries it. */
+/** Renders the sections of the card for a message. */
 async function writeSections(trx: Trx, id: string, cause: string | null): Promise<AskedApproval['sections']> {
   const scope = systemScope(trx)
   const [asked] = await listApprovals(scope, { id }, { before: null, limit: 1 })
@@ -178,7 +181,7 @@ async function writeSections(trx: Trx, id: string, cause: string | null): Promis
   return sections.map(({ title, sentences }) => ({ title, text: sentences.join(' ') }))
 }
 
-/** How many other questions of its card still wait. */
+/** Counts the other pending questions on the same card. */
 async function countAskedWith(trx: Trx, { id, askedWith }: Pick<ApprovalRow, 'id' | 'askedWith'>): Promise<number> {
   if (askedWith === null) return 0
   const { count } = await trx

@@ -17,27 +17,28 @@ import { countVotes, expirePending, isOwnRun } from './settle.ts'
 import { digestOfDecision, findToken, type SaidDecision, type StoredToken, spend } from './tokens.ts'
 
 type DecisionRequest = SaidDecision & {
-  /** Null when the door names none: then the token alone says which. */
+  /** Null if only the token identifies the approval. */
   approvalId: string | null
-  /** The door's incident, so that an attempt with a false token leaves its trace there. */
+  /** The incident of the request, in whose log an invalid token is recorded. */
   incidentId: string | null
   token: string
-  /** Operator who sends it; null at Temporal, where nobody is signed in. */
+  /** The operator who sends the decision; null at Temporal, where nobody is signed in. */
   caller: string | null
-  /** Monitoring's word on the hosts that the plan takes for dead, where the door can ask it. */
+  /** The report of monitoring about hosts that are considered dead, if it could be queried. */
   asked?: AskedWitnesses
-  /** Which door: api, cli, page, slack, signal, update. */
+  /** The place where the decision was made: api, cli, page, slack, signal, update. */
   via: string
 }
 
 /**
- * Judges every decision, at any door. The person is the token's; where somebody is signed in they
- * must be that person. Other arguments are judged and dry-run like any, and asked again with this
- * person's vote; the caller has checked that a grant's tool may be granted. One transaction under
- * the incident's and the approval's locks, by the database's clock: of all rivals exactly one
- * decides. A false, foreign, spent or late token changes nothing and leaves a `security_event`;
- * shown by another person, or for another approval or decision, it is spent. The same request with
- * the same token gets the same outcome.
+ * Decides an approval, wherever the decision comes from. The deciding person is that of the token;
+ * a sender who is signed in must be the same person. Changed arguments pass the policy check and a
+ * dry run like any others, and are asked about again with this person's vote. The caller has
+ * checked that the tool of a grant may be granted. Runs in one transaction, with the locks of the
+ * incident and the approval, by the database's clock: of several simultaneous requests exactly one
+ * decides. A token that is invalid, foreign, used or expired changes nothing and causes a
+ * `security_event`. If another person sends it, or it is sent for another approval or decision, it
+ * is used up. The same request with the same token gets the same outcome.
  */
 export async function decide(db: Db, request: DecisionRequest): Promise<DecisionOutcome> {
   return await db.transaction().execute(async (trx) => {
@@ -48,7 +49,8 @@ export async function decide(db: Db, request: DecisionRequest): Promise<Decision
       : undefined
     const incidentId = found?.incidentId ?? request.incidentId
     if (incidentId) await lockIncident(trx, incidentId)
-    // Again under the lock: a rival with the same token may have spent it.
+    // Reads the token again under the lock, because another request with the same token may have
+    // used it.
     const token = first && (await findToken(trx, request.token))
     const isElsewhere = request.incidentId !== null && found !== undefined && found.incidentId !== request.incidentId
     if (!token || isElsewhere) {
@@ -56,7 +58,7 @@ export async function decide(db: Db, request: DecisionRequest): Promise<Decision
       const sender = await nameOfSender(trx, request)
       if (token) await spend(trx, token, 'foreign', { sender })
       await recordRefusedDecision(trx, incidentId, request, code, token?.name ?? 'unknown')
-      return { outcome: 'forbidden', code, message: 'this decision token is not valid here' }
+      return { outcome: 'forbidden', code, message: 'this decision token is not valid for this approval' }
     }
     if (!found || !approvalId) return { outcome: 'not_found' }
     if (token.approvalId !== approvalId) {
@@ -65,7 +67,7 @@ export async function decide(db: Db, request: DecisionRequest): Promise<Decision
       return {
         outcome: 'forbidden',
         code: 'FOREIGN_TOKEN',
-        message: 'this decision token is for another approval, and spent now',
+        message: 'this decision token is for another approval, and is now spent',
       }
     }
     return await decideWith(trx, token, { ...request, approvalId })
@@ -73,8 +75,8 @@ export async function decide(db: Db, request: DecisionRequest): Promise<Decision
 }
 
 /**
- * Whether the token is its person's and for this approval, may be used, and there is something to
- * decide.
+ * Checks that the token belongs to the sender and to this approval and may be used, and that the
+ * approval is still pending.
  */
 async function decideWith(
   trx: Trx,
@@ -95,27 +97,15 @@ async function decideWith(
     const sender = await nameOfSender(trx, request)
     await spend(trx, token, code === 'OTHER_VERDICT' ? 'other verdict' : 'foreign', { sender })
     await recordRefusedDecision(trx, incidentId, request, code, token.name)
-    return refused(code, `this decision token ${why}: it is spent now, mint another`)
+    return refused(code, `this decision token ${why}. The token is now spent: create another`)
   }
   const foreignDoor = describeForeignDoor(token, request)
   if (foreignDoor) return await refuseForeign('FOREIGN_TOKEN', foreignDoor)
   if (token.outcome && token.request === digestOfDecision(request)) {
     return { outcome: 'repeated', status: token.outcome.status, approvalId, incidentId }
   }
-  const before = await trx
-    .selectFrom('approvalDecision')
-    .select('decision')
-    .where('approvalId', '=', approvalId)
-    .where('operatorId', '=', token.operatorId)
-    .executeTakeFirst()
-  if (before) {
-    await spend(trx, token, request.decision)
-    if (before.decision === request.decision) {
-      return { outcome: 'repeated', status: approval.status, approvalId, incidentId }
-    }
-    const message = `${token.name} already decided: ${before.decision}`
-    return { outcome: 'conflict', status: approval.status, message }
-  }
+  const given = await decidedBefore(trx, token, approval, request)
+  if (given) return given
   if (token.isSpent) {
     await recordRefusedDecision(trx, incidentId, request, 'SPENT_TOKEN', token.name)
     return refused('SPENT_TOKEN', 'this decision token was used before')
@@ -137,59 +127,84 @@ async function decideWith(
     const message = `${approvalId} is ${approval.status} already`
     return { outcome: gone ? 'gone' : 'conflict', status: approval.status, message }
   }
-  // What somebody may can change between minting a token and using it.
+  // Checks the rights again, because they may have changed since the token was created.
   const refusal = await refusalToDecide(trx, token.operatorId, approval)
   if (refusal) {
     await recordRefusedDecision(trx, incidentId, request, 'ROLE_LOST', token.name)
     return refused('ROLE_LOST', refusal)
   }
   if (request.decision === 'approve' && (await isOwnRun(trx, token.operatorId, approval))) {
-    return refused('OWN_RUN', 'who asked for a run cannot approve its critical actions')
+    return refused('OWN_RUN', 'the person who asked for a run cannot approve its critical actions')
   }
   const bar = await barOfDeaths(trx, approval, request)
   if (bar) return refused(bar.code, bar.reason)
   return await record(trx, token, approval, request)
 }
 
-/** A host without a confirmed death bars an approval; a denial, and other arguments, are free. */
-async function barOfDeaths(trx: Trx, approval: ApprovalRow, { decision, args, hostIsOff, asked }: DecisionRequest) {
-  if (decision === 'approve' && !args) return await whyDeathsBar(trx, approval, hostIsOff ?? [], asked)
-  if (!hostIsOff || hostIsOff.length === 0) return null
-  return { code: 'HOST_NOT_CONFIRMED', reason: 'That a host is off is said with an approval of the plan as it is.' }
+/** Returns the outcome if the person decided before; otherwise null. */
+async function decidedBefore(
+  trx: Trx,
+  token: StoredToken,
+  { id: approvalId, incidentId, status }: ApprovalRow,
+  { decision }: DecisionRequest,
+): Promise<DecisionOutcome | null> {
+  const before = await trx
+    .selectFrom('approvalDecision')
+    .select('decision')
+    .where('approvalId', '=', approvalId)
+    .where('operatorId', '=', token.operatorId)
+    .executeTakeFirst()
+  if (!before) return null
+  await spend(trx, token, decision)
+  if (before.decision === decision) return { outcome: 'repeated', status, approvalId, incidentId }
+  return { outcome: 'conflict', status, message: `${token.name} already decided: ${before.decision}` }
 }
 
 /**
- * Whether the token is its sender's, for this very decision. Asked before dearer work; `decide`
- * asks again.
+ * Explains why an approval is not accepted because of an unconfirmed death. Other decisions are
+ * always accepted.
+ */
+async function barOfDeaths(trx: Trx, approval: ApprovalRow, { decision, args, hostIsOff, asked }: DecisionRequest) {
+  if (decision === 'approve' && !args) return await whyDeathsBar(trx, approval, hostIsOff ?? [], asked)
+  if (!hostIsOff || hostIsOff.length === 0) return null
+  return { code: 'HOST_NOT_CONFIRMED', reason: 'Only an approval of the unchanged plan can say that a host is off.' }
+}
+
+/**
+ * Whether the token belongs to the sender and to this decision. Called before expensive work;
+ * `decide` checks it again.
  */
 export async function isTokenFor(db: Db, request: DecisionRequest): Promise<boolean> {
   const token = await findToken(db, request.token)
   return token !== null && !describeForeignDoor(token, request) && !describeForeignBody(token, request)
 }
 
-/** Why a token is not its sender's, or not for this door; null where it is. */
+/** Explains why a token does not belong to the sender or to this origin; null if it does. */
 function describeForeignDoor({ operatorId, purpose }: StoredToken, { caller }: DecisionRequest): string | null {
-  if (caller !== null && caller !== operatorId) return 'is of another person'
-  if (purpose === 'decision' && caller === null) return 'is for the API, and Temporal takes one for Temporal'
-  if (purpose === 'temporal' && caller !== null) return 'is for Temporal, and the API takes one for this decision'
+  if (caller !== null && caller !== operatorId) return 'belongs to another person'
+  if (purpose === 'decision' && caller === null) return 'is for the API, and Temporal needs a token for Temporal'
+  if (purpose === 'temporal' && caller !== null) return 'is for Temporal, and the API needs a token for this decision'
   return null
 }
 
 /**
- * Says why a token does not carry this decision; null where it does. One for Temporal, or from
- * before 0.3, carries only its verdict.
+ * Explains why a token does not contain this decision; null if it does. A token for Temporal, or
+ * from before 0.3, contains only yes or no.
  */
 function describeForeignBody({ purpose, binds }: StoredToken, request: DecisionRequest): string | null {
-  if (purpose === 'decision') return binds === digestOfDecision(request) ? null : 'is for a decision in other words'
-  return request.args || request.grant ? 'carries its verdict, no arguments and no grant' : null
+  if (purpose === 'decision') return binds === digestOfDecision(request) ? null : 'is for another decision'
+  return request.args || request.grant ? 'has only a verdict, no arguments and no grant' : null
 }
 
-/** Says until when it is denied, for all who read the reason: model, people, other systems. */
+/**
+ * Describes until when the action is denied, for all readers of the reason: the model, people, and
+ * other systems.
+ */
 function laterWords({ decision, askAgainAt }: DecisionRequest): string | null {
   return decision === 'deny' && askAgainAt ? `not before ${formatMinute(new Date(askAgainAt).toISOString())}` : null
 }
 
-/** Counts the decision, and spends the token for it. */
+/** Records the decision and uses up its token. */
 async function record(
   trx: Trx,
   token: StoredToken,
@@ -197,7 +212,8 @@ async function record(
   request: DecisionRequest,
 ): Promise<DecisionOutcome> {
   const words = [laterWords(request), cleanse(request.reason?.trim())].filter(Boolean).join(': ') || null
-  // Anybody between its person and Temporal may have written these words.
+  // Marks a reason that came through Temporal, because anybody between the person and Temporal may
+  // have written it.
   const said = words && request.caller === null ? `said at Temporal: ${words}` : words
   const reason = said || (request.decision === 'deny' ? 'no reason given' : null)
   const voter = { operatorId: token.operatorId, name: token.name }
@@ -212,18 +228,23 @@ async function record(
 }
 
 /**
- * The vote of the person who wrote the arguments, on the approval asked again with them: it counts
- * only if they may decide what the call has become. Answers the approval's state.
+ * Stores the vote of the person who changed the arguments, for the approval that was requested
+ * again with them. It counts only if this person may decide the changed call. Returns the status of
+ * the approval.
  */
 export async function voteOfEditor(trx: Trx, approvalId: string, editor: Voter): Promise<ApprovalStatus> {
   const row = await trx.selectFrom('approval').selectAll().where('id', '=', approvalId).executeTakeFirstOrThrow()
   const refused = (await refusalToDecide(trx, editor.operatorId, row)) ?? (await isOwnRun(trx, editor.operatorId, row))
-  // The author of the change has not been shown which hosts it takes for dead.
+  // Checks for dead hosts, because the person who changed the arguments was not shown which hosts
+  // are considered dead.
   if (refused || (await whyDeathsBar(trx, row, []))) return row.status
   return await vote(trx, row, editor, { decision: 'approve', reason: 'with changed arguments', via: 'edit' })
 }
 
-/** The vote of a person for their own write: it counts where they may decide about it. */
+/**
+ * Stores a person's vote for that person's own write. It counts only if the person may decide the
+ * write.
+ */
 export async function voteOfRequester(
   trx: Trx,
   approvalId: string,
@@ -238,7 +259,10 @@ export async function voteOfRequester(
 
 type Voter = { operatorId: string; name: string }
 
-/** One person's decision: a row that counts and a row that tells. Answers the approval's state. */
+/**
+ * Stores the decision of one person: a row that counts and a row of the log. Returns the status of
+ * the approval.
+ */
 async function vote(
   trx: Trx,
   approval: ApprovalRow,
@@ -294,8 +318,8 @@ async function vote(
 }
 
 /**
- * Other arguments than asked: this approval ends, and the run judges, dry-runs and asks with the
- * person's.
+ * Ends this approval because of changed arguments. The run then makes the policy check and the dry
+ * run with the new arguments, and requests an approval again.
  */
 async function supersede(
   trx: Trx,
@@ -327,8 +351,8 @@ async function supersede(
 }
 
 /**
- * Any denial ends it. Approvals count distinct people who may approve it now, until enough have
- * spoken.
+ * Determines the status from the votes. Any denial ends the approval. It is approved once enough
+ * different people who may approve now have voted for it.
  */
 async function settleVotes(
   trx: Trx,
@@ -351,8 +375,8 @@ async function settleVotes(
 }
 
 /**
- * Records an attempt that changed nothing. Capped, so that a flood of forged signals cannot fill
- * the log.
+ * Records an attempt that changed nothing. The number is limited, so that forged signals cannot
+ * fill the log.
  */
 async function recordRefusedDecision(
   trx: Trx,
@@ -372,7 +396,10 @@ async function recordRefusedDecision(
   })
 }
 
-/** The person signed in at the door, maybe not the token's; null at Temporal. */
+/**
+ * Returns the name of the signed-in sender, who may not be the person of the token; null at
+ * Temporal.
+ */
 async function nameOfSender(trx: Trx, { caller }: DecisionRequest): Promise<string | null> {
   if (caller === null) return null
   const found = await trx.selectFrom('operator').select('name').where('id', '=', caller).executeTakeFirst()

@@ -5,7 +5,7 @@ import { type ResourceRef, resourceKey } from '../../domain/registry.ts'
 import { eventsOf } from '../log/events.ts'
 import type { Scope } from '../scope.ts'
 
-/** Enough of an answer to see whether the row is worth opening. */
+/** The number of shown characters of a result. Enough to decide whether to open the row. */
 const shownLetters = 200
 
 type Look = {
@@ -19,9 +19,10 @@ type Look = {
 }
 
 /**
- * Rows that an approval rests on, oldest first: the newest alert; for each target and the
- * incident's resource the newest look that named it and the newest that told of it; the model's
- * turn that proposed the call. Read from the log each time, so that every approval has them.
+ * Lists the rows on which an approval rests, oldest first: the newest alert; for each target and
+ * for the incident's resource, the newest read that named it and the newest that reported on it;
+ * and the turn in which the model proposed the call. Read from the log each time, so that every
+ * approval has them.
  */
 export async function evidenceOf(
   { db }: Scope,
@@ -32,7 +33,8 @@ export async function evidenceOf(
     .select(['resourceKind', 'resourceId'])
     .where('id', '=', incidentId)
     .executeTakeFirstOrThrow()
-  // The dead host is not a target but must be shown as evidence.
+  // Includes the resource of the incident, because a dead host is not a target but its rows belong
+  // to the evidence.
   const things = resourceId === null ? targets : [...targets, { kind: resourceKind, id: resourceId }]
   const before = sql`incident_id = ${incidentId} and seq < coalesce((
     select min(seq) from incident_event
@@ -62,7 +64,7 @@ export async function evidenceOf(
   return [...found, ...newest((await looks).rows)].sort((a, b) => a.seq - b.seq)
 }
 
-/** Looks that no later one replaces for something they told about. */
+/** Keeps reads that no later read replaces for at least one resource. */
 function newest(looks: Look[]): Evidence[] {
   const last = new Map<string, Look>()
   for (const look of looks) {
@@ -79,7 +81,10 @@ function brief(text: string): string {
   return text.length > shownLetters ? `${text.slice(0, shownLetters - 1)}…` : text
 }
 
-/** The line about the cause that an approval's run assumes now; null where it named none. */
+/**
+ * Returns the sentence about the cause that the run of an approval currently assumes; null without
+ * such a cause.
+ */
 export async function causeOf(
   { db }: Scope,
   { incidentId, attempt }: { incidentId: string; attempt: number },

@@ -12,9 +12,9 @@ type ExtendOutcome =
   | { outcome: 'forbidden' | 'gone' | 'conflict'; message: string }
 
 /**
- * Gives a pending question a quarter of an hour more, never beyond four hours after it was asked.
- * Only a person who may decide it can. A waiting run goes by the approval's row: its timer ends, it
- * reads the row, and waits on.
+ * Extends the time of a pending question by a quarter of an hour, to at most four hours after it
+ * was asked. Only a person who may decide the question can do this. A run that waits follows the
+ * row of the approval: when its timer ends, it reads the row and continues to wait.
  */
 export async function extendApproval(
   db: Db,
@@ -52,7 +52,7 @@ export async function extendApproval(
       const hours = extendableSeconds / 3600
       return {
         outcome: 'conflict',
-        message: `${approvalId} cannot be extended beyond ${hours} hours after it was asked`,
+        message: `${approvalId} cannot be extended beyond ${hours} hours after the request`,
       }
     }
     const expiresAt = extended.expiresAt as string

@@ -12,10 +12,12 @@ import type { Scope } from '../scope.ts'
 import type { ApprovalRow } from '../tables.ts'
 import { countVotes } from './settle.ts'
 
-/** A question that waits for its answer, and the incident that asked it. */
+/** A pending question, and the incident that asked it. */
 export type PendingElsewhere = { id: string; incidentId: string }
 
-/** The pending approval of the very same action for another incident: joined, not asked again. */
+/**
+ * Finds the pending approval of the same action for another incident, which this incident can join.
+ */
 export async function pendingOfAction(
   db: Db | Trx,
   actionDigest: string,
@@ -31,7 +33,10 @@ export async function pendingOfAction(
   return row ?? null
 }
 
-/** Questions with this tool for other incidents: the same action may have another name there. */
+/**
+ * Finds pending questions about this tool in other incidents, because the same action may have
+ * another name there.
+ */
 export async function pendingOfTool(
   db: Db | Trx,
   tool: string,
@@ -48,7 +53,7 @@ export async function pendingOfTool(
   return rows.map(({ args, targets, ...asked }) => ({ ...asked, arguments: args, targets: targets as ResourceRef[] }))
 }
 
-/** The newest approval of one call of an attempt; null where nobody was asked about it. */
+/** Finds the newest approval of one call of an attempt; null if there is none. */
 export async function latestOfCall(
   db: Db | Trx,
   { incidentId, attempt }: { incidentId: string; attempt: number },
@@ -66,7 +71,7 @@ export async function latestOfCall(
   return row ?? null
 }
 
-/** The question about this call that waits for an answer; null where none does. */
+/** Finds the pending question about this call; null if there is none. */
 export async function pendingApprovalOf(db: Db, run: RunRef, callId: string): Promise<string | null> {
   const row = await db
     .selectFrom('approval')
@@ -79,13 +84,19 @@ export async function pendingApprovalOf(db: Db, run: RunRef, callId: string): Pr
   return row?.id ?? null
 }
 
-/** Status and expiry of an approval, and its targets' state. Null: there is none. */
+/**
+ * Reads status and expiry of an approval, and the fingerprint of its targets' state. Null if the
+ * approval is unknown.
+ */
 export async function approvalState(db: Db | Trx, id: string) {
   const columns = ['incidentId', 'status', 'expiresAt', 'stateFingerprint'] as const
   return (await db.selectFrom('approval').select(columns).where('id', '=', id).executeTakeFirst()) ?? null
 }
 
-/** An approval still usable, with givers who may still give it, by the database's clock. */
+/**
+ * Finds an approval that can be used: not too old by the database's clock, and by people who may
+ * still approve it.
+ */
 export async function usableApproval(trx: Trx, id: string): Promise<ApprovalRow | null> {
   const row = await trx
     .selectFrom('approval')
@@ -97,7 +108,7 @@ export async function usableApproval(trx: Trx, id: string): Promise<ApprovalRow 
   return row && (await countVotes(trx, row)) >= row.required ? row : null
 }
 
-/** Approvals as people see them, newest first. */
+/** Lists approvals for people, newest first. */
 export async function listApprovals(
   { db }: Scope,
   filter: { status?: ApprovalStatus; incidentId?: string; id?: string; idPrefix?: string; askedWith?: string },
@@ -138,7 +149,7 @@ export async function listApprovals(
     .execute()
   const approvals = rows.map((row) => toApproval(row, decisions))
   for (const each of approvals) {
-    // Leaves out people who may not approve it any more: asked only while a yes is missing.
+    // Counts only people who may still approve, while the approval is pending.
     if (each.status === 'pending' && each.approvals > 0) {
       each.approvals = await countVotes(db, each)
     }
@@ -147,8 +158,8 @@ export async function listApprovals(
 }
 
 /**
- * Bytes of an attachment of this approval's dry run; null for a digest that it does not name, or
- * where they are gone.
+ * Reads the bytes of an attachment of this approval's dry run. Null if the dry run does not name
+ * the digest, or if the bytes have been removed.
  */
 export async function attachmentBytes(
   { db }: Scope,
@@ -209,7 +220,10 @@ function toApproval(
   }
 }
 
-/** Approvals of the same call just before and after this one: a change of arguments asked again. */
+/**
+ * Finds the approvals of the same call directly before and after this one. Several exist if
+ * arguments or state changed.
+ */
 export async function neighbours(
   { db }: Scope,
   { id, incidentId, attempt, callId }: Pick<Approval, 'id' | 'incidentId' | 'attempt' | 'callId'>,

@@ -13,8 +13,8 @@ import type { Scope } from '../scope.ts'
 import type { ApprovalRow } from '../tables.ts'
 
 /**
- * Lets an approved action run again unasked: the same action on the same state, `uses` times within
- * `hours`.
+ * Allows an approved action to run again without approval: the same action on the same state,
+ * `uses` times within `hours`.
  */
 export async function storeGrant(
   trx: Trx,
@@ -23,7 +23,8 @@ export async function storeGrant(
   { uses, hours }: { uses: number; hours: number },
 ): Promise<string> {
   const id = newId('grt')
-  // One reading for both ends: the table refuses a grant that is a microsecond too long.
+  // Uses one reading of the clock for both ends, because the table refuses a span that is a
+  // microsecond too long.
   const grantedAt = await databaseTime(trx)
   await trx
     .insertInto('standingGrant')
@@ -56,8 +57,8 @@ async function nameOfOperator(trx: Trx, id: string): Promise<string> {
 }
 
 /**
- * Usable grants of a tool in this incident: the judge says whether one is for this action. Leaves
- * out the grant of a person who may not approve the action here now.
+ * Lists the usable grants of a tool in this incident. The policy check compares the action. Leaves
+ * out grants of a person who may no longer approve the action here.
  */
 export async function usableGrants(trx: Trx, tool: string, incidentId: string): Promise<Policy['grants']> {
   const grants = await trx
@@ -80,8 +81,8 @@ export async function usableGrants(trx: Trx, tool: string, incidentId: string): 
 }
 
 /**
- * Takes one use, in `tool_started`'s transaction. False when a rival took the last, it ended, or
- * its giver lost the right.
+ * Takes one use of a grant, in the transaction of `tool_started`. False if another call took the
+ * last one, if the grant ended, or if the person who gave it lost the right.
  */
 export async function useGrant(
   trx: Trx,
@@ -142,7 +143,7 @@ export async function listGrants({ db }: Scope): Promise<StandingGrant[]> {
   }))
 }
 
-/** Ends a grant at once. False when there is none, or it ended before. */
+/** Ends a grant at once. False if there is no such grant, or if it ended before. */
 export async function revokeGrant(db: Db, id: string): Promise<boolean> {
   const revoked = await db
     .updateTable('standingGrant')

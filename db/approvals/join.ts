@@ -8,10 +8,11 @@ import { eventsOf } from '../log/events.ts'
 type Answer = IncidentEvent<'approval_decided'> | IncidentEvent<'approval_expired'>
 
 /**
- * Tells a run that waited for another incident's question what was said: that row again, with the
- * person's words, under the waiting run's own call and marked as joined. The vote stays where it
- * was given. An approval or edit needs no row: the judge says it when the run comes back to its
- * call. A second call writes nothing.
+ * Informs a run that waited for the question of another incident about the decision: writes the row
+ * with the person's words again, under the call of the waiting run and marked as joined. The vote
+ * stays in the incident where it was given. An approval or a change of arguments needs no row,
+ * because the policy check sees it when the run returns to its call. A repeated call writes
+ * nothing.
  */
 export async function tellJoined(
   db: Db,
@@ -25,7 +26,8 @@ export async function tellJoined(
       event.kind === 'call_judged' && event.metadata.approvalId === id && event.metadata.joins === incidentId,
   )
   if (!said || !asked) return
-  // Barred is what this run asked for, which may name the same thing otherwise.
+  // Uses the action digest of this run's own request, which may name the same resource differently,
+  // so that the denial covers it.
   const { callId, actionDigest } = asked.metadata
   await db.transaction().execute(async (trx) => {
     await append(trx, run.incidentId, run.attempt, {

@@ -12,9 +12,9 @@ import type { ApprovalRow, IncidentRow } from '../tables.ts'
 import { isOwnRun } from './settle.ts'
 
 /**
- * Puts a question to the first person of the site's list who may decide it, in the asking
- * transaction. Null: no list fits, or PagerDuty has it, whose escalation policy goes on from one to
- * the next; then everybody who may decide hears of it.
+ * Asks the first person on the configured list who may decide, in the transaction of the request.
+ * Null if no rule of the list applies, or if PagerDuty gets the question and its escalation policy
+ * asks the next person. Then everybody who may decide is notified.
  */
 export async function askFirst(trx: Trx, approval: ApprovalRow, incident: IncidentRow): Promise<OperatorRow | null> {
   const first = (await nextPeople(trx, approval, incident))[0] ?? null
@@ -23,7 +23,7 @@ export async function askFirst(trx: Trx, approval: ApprovalRow, incident: Incide
   return first
 }
 
-/** Those whom the list names now and who may decide and have said nothing, in its order. */
+/** Lists in order the people who are on the list now, may decide and have not answered. */
 export async function nextPeople(trx: Trx, approval: ApprovalRow, incident: IncidentRow): Promise<OperatorRow[]> {
   const { id, incidentId, risk, targets, dryRun } = approval
   const at = await databaseTime(trx)
@@ -43,8 +43,8 @@ export async function nextPeople(trx: Trx, approval: ApprovalRow, incident: Inci
 }
 
 /**
- * Whether a destination at PagerDuty hears of this question: its policy asks the next person, and
- * two lists would ask two.
+ * Whether a PagerDuty destination gets this question. Its escalation policy then asks the next
+ * person, and two lists would ask two people.
  */
 async function isWithPagerDuty(trx: Trx, { severity, type }: IncidentRow, at: string): Promise<boolean> {
   const rows = await trx
@@ -57,7 +57,7 @@ async function isWithPagerDuty(trx: Trx, { severity, type }: IncidentRow, at: st
   return rows.some((row) => isRouted(row, 'approval', told, { hasHeard: false, at }))
 }
 
-/** People to whom a question was put, in order, with the times. */
+/** Lists the people who were asked, in order, with times. */
 export async function listAsked({ db }: Scope, approvalId: string): Promise<{ name: string; at: string }[]> {
   return await db
     .selectFrom('approvalAsked')
@@ -68,7 +68,7 @@ export async function listAsked({ db }: Scope, approvalId: string): Promise<{ na
     .execute()
 }
 
-/** Faults of the list of whom to ask: nobody stands in it, or some who decide nothing, with why. */
+/** Finds faults of the on-call list: nobody is on it, or people on it may not decide. */
 export async function lookAtOnCall(scope: Scope): Promise<OnCallState> {
   const rules = (await readSettings(scope.db)).value<OnCallRule[]>('approval.on_call')
   const useless: string[] = []

@@ -7,14 +7,17 @@ import { waitsForMorning } from '../outbox/wake-budget.ts'
 import { tellAsked } from './ask.ts'
 import { nextPeople } from './on-call.ts'
 
-/** A question goes on to the next person so long after it was put to the one before. */
+/** Seconds after which the next person is asked. */
 const passAfterSeconds = 300
-/** People asked in turn: the first at once, the second after 5 minutes, the third after 10. */
+/**
+ * The maximum number of people asked one after another: the first at once, the second after 5
+ * minutes, the third after 10.
+ */
 const maxSteps = 3
 
 /**
- * Passes on a question that nobody decided for five minutes; each step goes out once over all
- * workers. Answers how many did.
+ * Asks the next person about questions that were undecided for five minutes. Each step happens once
+ * over all workers. Returns how many.
  */
 export async function passOnPending(db: Db): Promise<number> {
   const waiting = await db
@@ -59,9 +62,9 @@ async function passOne(trx: Trx, id: string): Promise<boolean> {
     .orderBy('step')
     .execute()
   const last = asked.at(-1)
-  // Another worker was faster.
+  // Stops, because another worker already did this step.
   if (!last || last.isFresh) return false
-  // Nobody is woken for it, so nobody is passed over.
+  // Stops at a question that wakes nobody.
   if (await waitsForMorning(trx, id)) return false
   const next = (await nextPeople(trx, approval, incident)).find(
     (each) => !asked.some(({ operatorId }) => operatorId === each.id),

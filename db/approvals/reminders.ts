@@ -3,10 +3,13 @@ import { now } from '../clock.ts'
 import type { Db } from '../connect.ts'
 import { tellAsked } from './ask.ts'
 
-/** Parts of an approval's life after which people are reminded. */
+/** Parts of the time to decide after which people are reminded. */
 const remindAfter = [0.5, 0.9]
 
-/** Reminds of pending ones; each reminder goes out once over all workers. Answers how many did. */
+/**
+ * Sends reminders of pending questions. Each reminder is sent once over all workers. Returns how
+ * many.
+ */
 export async function remindPending(db: Db): Promise<number> {
   let reminded = 0
   for (const [index, part] of remindAfter.entries()) {

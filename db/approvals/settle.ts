@@ -8,7 +8,10 @@ import { lockIncident } from '../incidents/incidents.ts'
 import { append } from '../log/append.ts'
 import type { ApprovalRow } from '../tables.ts'
 
-/** Expires a late one, by the database's clock, in one statement: false when settled before. */
+/**
+ * Expires an approval that is too late, by the database's clock, in one statement. False if it was
+ * decided before.
+ */
 export async function expirePending(
   trx: Trx,
   approval: { id: string; incidentId: string; callId: string },
@@ -32,9 +35,9 @@ export async function expirePending(
 }
 
 /**
- * The status for a run that wakes, with a late one expired on the way, and the time a pending one
- * still has by the database's clock. Marks a settled decision as read, so that the tick need not
- * wake for it.
+ * Reads the status for a run that wakes up. Expires an approval that is too late, and returns how
+ * long a pending one still has, by the database's clock. Marks a decision as read, so that the tick
+ * need not wake the run.
  */
 export async function readDecision(
   db: Db,
@@ -66,8 +69,8 @@ export async function readDecision(
 }
 
 /**
- * Takes back what is pending for an incident, or only `approvalId`. The caller holds the incident's
- * lock.
+ * Withdraws all pending approvals of an incident, or only `approvalId`. The caller holds the
+ * incident's lock.
  */
 export async function withdrawPending(
   trx: Trx,
@@ -94,8 +97,8 @@ export async function withdrawPending(
 }
 
 /**
- * Uses an approval up, in `tool_started`'s transaction: false when it is not approved, too old, or
- * carried by too few people.
+ * Uses up an approval, in the transaction of `tool_started`. Returns false if it is not approved,
+ * is too old, or is approved by too few people.
  */
 export async function consumeApproval(trx: Trx, approvalId: string): Promise<boolean> {
   const asked = await trx.selectFrom('approval').selectAll().where('id', '=', approvalId).forUpdate().executeTakeFirst()
@@ -112,8 +115,8 @@ export async function consumeApproval(trx: Trx, approvalId: string): Promise<boo
 }
 
 /**
- * Decisions that no run read for a minute, and pending ones past their expiry: their workflows are
- * woken.
+ * Lists decisions that no run has read for a minute, and pending approvals past their expiry, so
+ * that their workflows can be woken.
  */
 export async function unreadDecisions(db: Db): Promise<{ approvalId: string; incidentId: string; attempt: number }[]> {
   return await db
@@ -134,7 +137,9 @@ type Asked = Pick<ApprovalRow, 'id' | 'incidentId' | 'risk' | 'targets'> & {
   dryRun: { details: Record<string, unknown> } | null
 }
 
-/** Whether this person asked for the run of a critical action: then somebody else has to agree. */
+/**
+ * Whether this person requested the run of a critical action, so that somebody else must approve.
+ */
 export async function isOwnRun(db: Db | Trx, operatorId: string, approval: Asked): Promise<boolean> {
   if (approval.risk !== 'critical') return false
   const { requestedBy } = await db
@@ -146,8 +151,8 @@ export async function isOwnRun(db: Db | Trx, operatorId: string, approval: Asked
 }
 
 /**
- * Counts the people who approve this now, at every use: the yes of a disabled person, or of one
- * without the right, does not count. A no counts whatever became of its person.
+ * Counts the people who approve this now. Counted at every use: the approval of a person who is
+ * disabled or lost the right no longer counts. A denial always counts.
  */
 export async function countVotes(db: Db | Trx, approval: Asked): Promise<number> {
   const votes = await db

@@ -22,10 +22,13 @@ type MintOutcome =
     }
   | { outcome: 'not_found' | 'forbidden' | 'gone'; message: string }
 
-/** A decision as a door got it: what it leaves out is null. */
+/** A decision as received. Absent parts are null. */
 export type SaidDecision = Pick<DecisionBody, 'decision'> & Partial<DecisionBody>
 
-/** What a token of purpose `decision` carries: the whole decision, words included. */
+/**
+ * Computes the digest of the decision that a token with purpose `decision` contains: the whole
+ * decision, reason included.
+ */
 export function digestOfDecision({
   decision,
   reason,
@@ -41,7 +44,7 @@ export function digestOfDecision({
     category: category ?? null,
     args: args ?? null,
     grant: grant ?? null,
-    // Left out where they say nothing: a token of an older version stays good.
+    // Left out if empty, so that tokens of an older version stay valid.
     ...(askAgainAt && { askAgainAt }),
     ...(hostIsOff && hostIsOff.length > 0 && { hostIsOff }),
   }
@@ -49,10 +52,11 @@ export function digestOfDecision({
 }
 
 /**
- * A decision token: 256 bits for one signed-in person, one pending approval and one decision,
- * stored as a hash and used once. Only this answer has it in plain. One for the API carries the
- * whole decision, and only its person can use it. One for Temporal carries the verdict alone: a
- * reader on its way can do what its person is about to do, and nothing else.
+ * Creates a decision token: 256 random bits for one signed-in person, one pending approval and one
+ * decision. It is stored as a hash and works once. Only this response contains it in plain text. A
+ * token for the API contains the whole decision, and only its person can use it. A token for
+ * Temporal contains only yes or no, so somebody who intercepts it can only do what its person is
+ * about to do.
  */
 export async function mintDecisionToken(
   db: Db,
@@ -78,7 +82,7 @@ export async function mintDecisionToken(
     if (at) await recordAudit(trx, { who: principal.name, what: 'approval.token_minted', subject: approvalId, detail })
     return at
   })
-  if (!expiresAt) return { outcome: 'gone', message: `${approvalId} is ${row.status} and cannot be decided any more` }
+  if (!expiresAt) return { outcome: 'gone', message: `${approvalId} is ${row.status} and can no longer be decided` }
   const { incidentId } = row
   return { outcome: 'minted', token, approvalId, incidentId, decision, purpose, expiresAt }
 }
@@ -91,7 +95,10 @@ type MintedRow = {
   binds: string | null
 }
 
-/** Stores a token for an approval that waits, and answers its expiry; null if it does not wait. */
+/**
+ * Stores a token for a pending approval and returns its expiry. Null if the approval is not
+ * pending.
+ */
 async function insertToken(trx: Trx, approvalId: string, token: MintedRow): Promise<string | null> {
   const minted = await trx
     .insertInto('decisionToken')
@@ -117,7 +124,10 @@ async function insertToken(trx: Trx, approvalId: string, token: MintedRow): Prom
   return minted?.expiresAt ?? null
 }
 
-/** Says why a credential for some incident types reaches no other's approval; null if it does. */
+/**
+ * Explains why a credential that is limited to some incident types may not decide here; null if it
+ * may.
+ */
 async function refusalByTypes(db: Db, principal: Principal, approvalId: string): Promise<string | null> {
   const types = typesOf(principal)
   const type = await typeOfApproval(db, approvalId)
@@ -129,7 +139,7 @@ export type StoredToken = {
   sha256: string
   approvalId: string
   operatorId: string
-  /** Name of its person. */
+  /** The name of the token's person. */
   name: string
   decision: Decision | null
   purpose: TokenPurpose | null
@@ -155,8 +165,9 @@ export async function findToken(db: Db | Trx, text: string): Promise<StoredToken
 }
 
 /**
- * Uses a token up. With `did`, the same request gets that outcome from now on, and the decision's
- * row tells it; else the audit tells who sent it. A spent one stays as it is.
+ * Uses up a token. With `did`, the same request gets that outcome from now on, and the row of the
+ * decision records it. Otherwise the audit log names the sender. A token that is already used up
+ * stays unchanged.
  */
 export async function spend(
   trx: Trx,
@@ -181,7 +192,7 @@ export async function spend(
   await recordAudit(trx, { who: sender ?? token.name, what: 'approval.token_spent', subject: token.approvalId, detail })
 }
 
-/** Which of these texts are decision tokens, spent or not. */
+/** Finds which of these texts are decision tokens, used up or not. */
 export async function tokensAmong(db: Db, texts: readonly string[]): Promise<Set<string>> {
   if (texts.length === 0) return new Set()
   const byHash = new Map(texts.map((text) => [sha256(text), text]))
@@ -194,8 +205,8 @@ export async function tokensAmong(db: Db, texts: readonly string[]): Promise<Set
 }
 
 /**
- * Voids a token that others can read and that decided nothing: its person makes another by deciding
- * on the card. Leaves a `security_event` on its incident.
+ * Invalidates a token that others can read and that decided nothing. Its person gets another one by
+ * deciding on the card. Leaves a `security_event` on its incident.
  */
 export async function voidToken(db: Db, text: string, door: string): Promise<void> {
   await db.transaction().execute(async (trx) => {
@@ -212,7 +223,7 @@ export async function voidToken(db: Db, text: string, door: string): Promise<voi
       code: 'TOKEN_EXPOSED',
       door,
       subject: found.name,
-      detail: `a decision token of ${found.name} for ${found.approvalId} came in a form that decides nothing: it is void, and the card gives another`,
+      detail: `a decision token of ${found.name} for ${found.approvalId} was sent in a wrong form. The token is now invalid; the card creates another`,
     })
   })
 }

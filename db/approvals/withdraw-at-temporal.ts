@@ -9,9 +9,9 @@ import { withdrawPending } from './settle.ts'
 const text = 'Withdrawn at Temporal: somebody who may signal this run denied without a decision token'
 
 /**
- * A denial without a token: a person who may signal a run may also terminate it, so its questions
- * are withdrawn and a person gets the incident. It counts as no vote. Once a run; false where
- * nothing of it waits.
+ * Handles a denial without a token. Withdraws the questions of the run and escalates the incident
+ * to people, because a person who may signal a run may also terminate it. Does not count as a vote.
+ * Happens once per run; false if no question is pending.
  */
 export async function withdrawAtTemporal(db: Db, { incidentId, attempt }: RunRef): Promise<boolean> {
   return await db.transaction().execute(async (trx) => {

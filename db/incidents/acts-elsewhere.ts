@@ -4,14 +4,15 @@ import { append } from '../log/append.ts'
 import type { Person } from './close-incident.ts'
 import { lockIncident } from './incidents.ts'
 
-/** An act on our page at PagerDuty. `said`: the person's name there; `by`: the person here. */
+/** An action on our page at PagerDuty. `said`: the person's name there. `by`: the person here. */
 type ActElsewhere = { act: 'acknowledged' | 'resolved'; by: Person | null; said: string }
 
 /**
- * Writes it into the incident's log. A resolution there approves and ends nothing here. Effects of
- * our own event there are no news: that somebody has it, or that it is over. An acknowledgement may
- * take the incident, but not while it asks: silencing a question's page does not answer it, and
- * taking the incident would withdraw it.
+ * Writes the action into the incident's log. To resolve a page there approves nothing and ends
+ * nothing here. Ignores effects of our own event there: that somebody took the incident, or that it
+ * is over. An acknowledgement may take the incident, but not while a question is pending: it
+ * silences the page but does not answer the question, and taking the incident would withdraw the
+ * question.
  */
 export async function noteActElsewhere(
   trx: Trx,
@@ -29,8 +30,8 @@ export async function noteActElsewhere(
   const who = by ? by.name : said
   const text =
     act === 'resolved'
-      ? `${who} resolved it at PagerDuty: noted, and nothing is closed or decided here by that`
-      : `${who} acknowledged it at PagerDuty${isAsked ? ': the question still waits for an answer' : ''}`
+      ? `${who} resolved the alert at PagerDuty. In Nightshift this closes nothing and decides nothing`
+      : `${who} acknowledged the alert at PagerDuty${isAsked ? ': the approval still waits for an answer' : ''}`
   const code = act === 'resolved' ? 'resolved_elsewhere' : 'acknowledged_elsewhere'
   await append(trx, incidentId, null, {
     kind: 'noted',

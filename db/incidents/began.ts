@@ -14,8 +14,8 @@ const ruleOfContext = z.looseObject({
 })
 
 /**
- * The beginning of an incident's trouble by its alerts: the first start of a sender, less its
- * rule's waiting time, as the newest context read it.
+ * Finds when the problem of an incident began: the first start from a sender, minus the waiting
+ * time of its rule, as the newest context read it.
  */
 export async function findBegan(db: Db, { id, createdAt }: Pick<Incident, 'id' | 'createdAt'>): Promise<number> {
   const [first, context] = await Promise.all([
@@ -43,7 +43,7 @@ function readFor(text: string): number {
   try {
     return ruleOfContext.parse(JSON.parse(text)).rule.forSeconds
   } catch {
-    // No rule was found for it.
+    // Ignores the error, because no rule was found for it.
     return 0
   }
 }

@@ -8,18 +8,21 @@ import { listApprovals } from '../approvals/find.ts'
 import { fromRow } from '../log/append.ts'
 import type { Scope } from '../scope.ts'
 
-/** Rows that a brief reads whatever they hold; of other kinds it reads some. */
+/** Kinds of rows of which a brief reads all. It reads only some of the others. */
 const briefKinds = [
   ...(['claimed', 'context_assembled', 'verification', 'looked', 'resolved', 'escalated', 'cancelled'] as const),
   ...(['approval_requested', 'approval_decided', 'approval_expired'] as const),
 ] satisfies EventKind[]
 
-/** Newest rows that are read: a log of ten thousand is answered as fast as one of a hundred. */
+/**
+ * How many of the newest rows are read, so that a log of ten thousand rows is as fast as one of a
+ * hundred.
+ */
 const maxRows = 600
 
 /**
- * The input of an incident's brief: the rows it needs, without data of results, and what stands
- * beside the log.
+ * Reads the input for the brief of an incident: the needed rows without the data of results, and
+ * its alerts, questions and followers.
  */
 export async function briefSources(scope: Scope, incident: Incident): Promise<BriefSources> {
   const { db } = scope
@@ -30,7 +33,7 @@ export async function briefSources(scope: Scope, incident: Incident): Promise<Br
     listApprovals(scope, { status: 'pending', incidentId: incident.id }, { before: null, limit: 20 }),
     countFollowers(scope, incident),
   ])
-  // The first call of several on one card.
+  // Takes the first of several calls on one card.
   const [asked = null, ...more] = questions.toSorted(byCall)
   return { incident, events, spent, alerts, asked, alsoAsked: more.length, followers }
 }
@@ -39,7 +42,8 @@ async function briefEvents({ db }: Scope, { id, attempt }: Incident): Promise<In
   const rows = await db
     .selectFrom('incidentEvent')
     .selectAll()
-    // The data of results and what a ruling rested on are most of a log, and a brief reads neither.
+    // Leaves out the data of results and the inputs of policy decisions, which make up most of a
+    // log and are not used in a brief.
     .select(sql<IncidentEvent['metadata']>`metadata #- '{result,data}' #- '{basis}'`.as('metadata'))
     .where('incidentId', '=', id)
     .where((where) =>
@@ -74,7 +78,7 @@ async function spentOfAttempts({ db }: Scope, incidentId: string): Promise<Attem
   return rows
 }
 
-/** How many others of its group wait or work behind it; of a follower none. */
+/** Counts other incidents of the group that wait or run behind this one; 0 for a follower. */
 async function countFollowers({ db }: Scope, { id, groupId, role }: Incident): Promise<number> {
   if (!groupId || role === 'follower') return 0
   const { count } = await db

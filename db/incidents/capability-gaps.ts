@@ -10,7 +10,7 @@ type CapabilityGapRow = {
   at: string
 }
 
-/** What investigations lacked, newest first. */
+/** Lists what investigations would have needed, newest first. */
 export async function capabilityGaps(
   { db }: Scope,
   filter: { category?: string; incidentId?: string },

@@ -38,11 +38,11 @@ export type Closing =
       category?: EscalationCategory
       unshown?: UnshownSentence[]
       certainty?: Certainty
-      /** The words that were said, where code lowered them. */
+      /** The certainty that the agent stated, if code lowered it. */
       claimed?: Certainty
-      /** What a person does first; by the code where nobody said. */
+      /** The first step for the person. If nobody stated one, it is chosen by the code. */
       nextStep?: string | null
-      /** The person who has it from now on. */
+      /** The new owner. */
       ownerId?: string
     }
   | { status: 'cancelled'; reason: string; untilSeconds?: number }
@@ -50,12 +50,15 @@ export type Closing =
 type ClosedAs = {
   actor: string
   stepKey: string | null
-  /** The watchdog fences the run it closes over. */
+  /**
+   * True for the watchdog, which increments the attempt, so that the run of the closed incident can
+   * no longer write.
+   */
   nextAttempt?: boolean
   turn?: number | null
 }
 
-/** Writes that a person has it from now on, and tells those who may still ring for it. */
+/** Records the new owner, and notifies destinations that may still page for the incident. */
 export async function noteTaken(trx: Trx, id: string, { actor, name }: Person): Promise<void> {
   const text = `${name} has this incident`
   await append(trx, id, null, { kind: 'noted', actor, detail: text, metadata: { code: 'taken', text } })
@@ -63,23 +66,27 @@ export async function noteTaken(trx: Trx, id: string, { actor, name }: Person): 
   if (row) await enqueueNotification(trx, row, 'taken', text)
 }
 
-/** The agent's run, a person, or code alone: as the actor of the closing row says. */
+/**
+ * Returns who closed an incident, from the actor of the closing row: the agent's run, a person, or
+ * code.
+ */
 function closedByActor(actor: string): ClosedBy {
   if (actor === agentActor) return 'agent'
   return actor === systemActor ? 'code' : 'person'
 }
 
 /**
- * The time its alerts are given: after a repair until a look, after a cancellation until it counts
- * no more.
+ * Computes for how long alerts still matter: after a repair until a read, after a cancellation
+ * until it expires.
  */
 async function followUpOf(trx: Trx, row: IncidentRow, closing: Closing, at: string) {
   const inSeconds = (seconds: number) => new Date(Date.parse(at) + seconds * 1000).toISOString()
   if (closing.status === 'escalated') return { ownerId: closing.ownerId ?? null, ownedAt: closing.ownerId ? at : null }
-  // A closed one is with nobody: later alerts are reminded of, or investigated, as for any other.
+  // Removes the owner, because a closed incident has none. Later alerts cause reminders or
+  // investigations as usual.
   const given = { ownerId: null, ownedAt: null }
   if (closing.status === 'cancelled') {
-    // Nothing fires for a person's own write, so there is nothing to wait out.
+    // Sets no end for a person's own write, because it has no alert to wait for.
     if (row.type === manualChangeType) return given
     return { ...given, cancelledUntil: inSeconds(closing.untilSeconds ?? cancelledSeconds) }
   }
@@ -92,14 +99,15 @@ async function followUpOf(trx: Trx, row: IncidentRow, closing: Closing, at: stri
     .where('incidentId', '=', row.id)
     .where('status', '=', 'firing')
     .execute()
-  // A sender without ends shows by a repeat alone that the alert fires on.
+  // Ignores alerts of senders that never report ends, because only a repeat shows that such an
+  // alert still fires.
   const firesOn = firing.some(({ source }) => settings.value<boolean | null>('alert.ends', source) ?? true)
   return { ...given, watchUntil: firesOn ? inSeconds(settings.value<number>('alert.settle', row.type)) : null }
 }
 
 /** Puts the notification of a closing into the outbox. */
 async function announceClosing(trx: Trx, closed: IncidentRow, closing: Closing, text: string): Promise<void> {
-  // The person who took it knows.
+  // Skips a new owner, who already knows.
   if (closing.status === 'escalated' && !closing.ownerId) {
     const isPage = closing.category !== 'mitigated' && closed.type !== trustLostType
     await enqueueNotification(trx, closed, 'escalated', text, { page: isPage })
@@ -109,7 +117,7 @@ async function announceClosing(trx: Trx, closed: IncidentRow, closing: Closing, 
   await enqueueNotification(trx, closed, isNews ? 'resolved' : 'closed', text)
 }
 
-/** What a person who is handed the incident reads first, from its rows as they are now. */
+/** Builds the hand-over report from the current rows. */
 async function reportOf(
   trx: Trx,
   incident: Incident,
@@ -131,7 +139,7 @@ async function reportOf(
   })
 }
 
-/** The row that ends the incident's log, for now. */
+/** Builds the closing row, which is the last row of the log so far. */
 function closingEvent(closing: Closing, severity: Severity, by: ClosedAs, report: EscalationReport | null): NewEvent {
   const common = { actor: by.actor, stepKey: by.stepKey, turn: by.turn ?? null }
   if (closing.status === 'resolved') {
@@ -160,12 +168,12 @@ function cappedCertainty({ certainty, claimed }: StatedCertainty): StatedCertain
   return { ...(certainty && { certainty }), ...(claimed && { claimed }) }
 }
 
-/** A certainty that code lowered is said with the text, to every reader of it. */
+/** Adds a lowered certainty to the text, so that every reader sees it. */
 function withLowered(text: string, { certainty, claimed }: StatedCertainty): string {
   return certainty && claimed ? `${text}\n\n${formatLowered(certainty, claimed)}` : text
 }
 
-/** Was the incident's own resource nominal when this attempt looked at it last? */
+/** Whether the last read in this attempt found the incident's own resource nominal. */
 async function isSeenNominal(trx: Trx, row: IncidentRow): Promise<boolean> {
   const looks = (await eventsOf(trx, row.id, { attempt: row.attempt })).flatMap((event) =>
     event.kind === 'tool_finished' ? event.metadata.discovered : [],
@@ -176,35 +184,39 @@ async function isSeenNominal(trx: Trx, row: IncidentRow): Promise<boolean> {
   return own?.health === 'nominal'
 }
 
-/** Whether it is closed as over, by a person or an ending with a look, against its alerts. */
+/** Whether a person, or an ending with a read, closes the incident as over while alerts fire. */
 function isSaidOver(closing: Closing, actor: string): boolean {
   if (closing.status !== 'resolved') return false
   return ['no_fault', 'self_resolved'].includes(closing.outcome) || closedByActor(actor) === 'person'
 }
 
-/** Alerts that fire while the incident is about to close as quiet; null where there are none. */
+/**
+ * Explains why an incident cannot close as quiet: an alert fires or may still fire, or there is no
+ * alert that could have ended. Null otherwise.
+ */
 export async function firingAgainst(trx: Trx, id: string, outcome: ResolveOutcome): Promise<string | null> {
   if (outcome !== 'no_fault' && outcome !== 'self_resolved') return null
   const row = await lockIncident(trx, id)
   if (!row) return null
   const counts = await alertCounts(trx, row, await readSettings(trx))
   const { firing, endless, total } = counts
-  if (outcome === 'self_resolved' && total === 0) return 'it has no alert that could have ended'
+  if (outcome === 'self_resolved' && total === 0) return 'the incident has no alert, so no alert ended'
   if (outcome === 'no_fault' && firing === endless && endless > 0) {
-    const never = 'the sender of its alert never says when one ends, and'
-    if (row.severity === 'critical') return `${never} it is critical: a person decides that it is no fault`
-    if (!(await isSeenNominal(trx, row))) return `${never} no look of this attempt shows its resource nominal`
+    const never = "its alert's sender never reports an end, and"
+    if (row.severity === 'critical') return `${never} the incident is critical: a person decides whether it is a fault`
+    if (!(await isSeenNominal(trx, row))) return `${never} no check of this attempt shows its resource nominal`
   }
   if (firing === 0 && counts.unknown + counts.unproven > 0 && !(await isSeenNominal(trx, row)))
-    return `${describeDoubt(counts.unknownWhy, counts.endReason)}, and no look of this attempt shows its resource nominal`
+    return `${describeDoubt(counts.unknownWhy, counts.endReason)}, and no check of this attempt shows its resource nominal`
   const counted = outcome === 'no_fault' ? firing - endless : firing
   return counted === 0 ? null : counted === 1 ? 'its alert fires' : `${counted} of its alerts fire`
 }
 
 /**
- * Closes an incident, once: row, status, what was pending (approvals withdrawn, leases released),
- * its alerts' time from now on, and the notification, all or nothing. `attempt` fences as in
- * `append()`; people and watchdog pass null. Answers false when it was closed already.
+ * Closes an incident once. In one transaction it changes the row and status, withdraws approvals,
+ * releases leases, sets how long its alerts still matter, and queues the notification. `attempt`
+ * excludes older runs as in `append()`; people and the watchdog pass null. Returns false if the
+ * incident was already closed.
  */
 export async function closeIncident(
   trx: Trx,
@@ -239,7 +251,7 @@ export async function closeIncident(
     .set({
       status: closing.status,
       assignedTo: null,
-      // As the row has it: cleansed.
+      // Stores the text without secrets, as in the row.
       resolution: event.detail,
       closedAt: event.at,
       updatedAt: event.at,
@@ -249,7 +261,7 @@ export async function closeIncident(
       lookWanted: null,
       lookWantedAt: null,
       keptReason: null,
-      // What its alerts mean now is for the watchdog to say.
+      // Lets the watchdog decide what the alerts of the incident mean now.
       checkAt: event.at,
       ...(await followUpOf(trx, row, closing, event.at)),
     })
@@ -262,7 +274,7 @@ export async function closeIncident(
   return true
 }
 
-/** What only a closed incident has. */
+/** Values of the columns that only a closed incident uses. */
 export const stillOpen = {
   outcome: null,
   category: null,

@@ -15,16 +15,16 @@ import type { Person } from './close-incident.ts'
 import { lockIncident } from './incidents.ts'
 
 /**
- * A follow-up: the task, person and date that an incident left when it ended as mitigated; one at
- * most. Each change is a row of the log, and `verify` compares both.
+ * A follow-up: the task, person and date that remain when an incident ends as mitigated. An
+ * incident has at most one. Each change is a row of the log, and `verify` compares both.
  */
 
 type FollowUpState = NonNullable<EventMetadata['noted']['followUp']>
 type Owner = { ownerId: string | null; group: string | null; name: string | null }
 
 /**
- * Opens the follow-up of an incident that just ended as mitigated, or opens it again with another
- * date. The caller holds the incident's lock.
+ * Opens the follow-up of an incident that just ended as mitigated, or reopens it with a new date.
+ * The caller holds the incident's lock.
  */
 export async function openFollowUp(trx: Trx, incident: IncidentRow): Promise<void> {
   const owner = await firstOwner(trx, incident)
@@ -38,15 +38,15 @@ export async function openFollowUp(trx: Trx, incident: IncidentRow): Promise<voi
       conflict.column('incidentId').doUpdateSet({ ownerId, ownerGroup: null, dueOn, closedAt: null, closedBy: null }),
     )
     .execute()
-  const text = `Follow-up for ${owner.name ?? 'whom a person names'}, due ${dueOn}`
+  const text = `Follow-up for ${owner.name ?? 'an owner that a person still has to name'}, due ${dueOn}`
   const followUp = { ownerId, group: null, dueOn, isClosed: false }
-  await note(trx, incident.id, systemActor, 'follow_up_opened', text, followUp)
+  await note(trx, incident.id, systemActor, { code: 'follow_up_opened', text, followUp })
   await enqueueNotification(trx, incident, 'follow_up', text)
 }
 
 /**
- * The last approver who may still sign in; else the person whom the site's list names now; else
- * nobody yet.
+ * Chooses the last approver who may still sign in, otherwise the person who is on the configured
+ * list now, otherwise nobody.
  */
 async function firstOwner(trx: Trx, { id, resourceKind, resourceId }: IncidentRow): Promise<Owner> {
   const approver = await trx
@@ -70,9 +70,9 @@ async function firstOwner(trx: Trx, { id, resourceKind, resourceId }: IncidentRo
   return { ownerId: null, group: null, name: null }
 }
 
-/** What a person says of it; what is absent stays. `owner`: a name. */
+/** A change that a person makes. Absent parts stay unchanged. `owner`: a name. */
 type FollowUpChange = { owner?: string | null; group?: string | null; dueOn?: string }
-/** `unknown owner`: nobody of that name may sign in. */
+/** `unknown owner`: nobody with that name may sign in. */
 export type FollowUpRefusal = 'none' | 'closed' | 'unknown owner'
 
 export async function changeFollowUp(
@@ -99,12 +99,13 @@ export async function changeFollowUp(
       .execute()
     const whose = person?.name ?? state.group ?? (state.ownerId === null ? 'nobody yet' : 'the same person')
     const text = `${by.name} changed the follow-up: for ${whose}, due ${state.dueOn}`
-    await note(trx, incidentId, by.actor, 'follow_up_changed', text, { ...state, isClosed: false })
+    const followUp = { ...state, isClosed: false }
+    await note(trx, incidentId, by.actor, { code: 'follow_up_changed', text, followUp })
     return null
   })
 }
 
-/** Closes it with a word that says what was done. */
+/** Closes the follow-up with a text about what was done. */
 export async function closeFollowUp(
   db: Db,
   incidentId: string,
@@ -115,17 +116,9 @@ export async function closeFollowUp(
     const found = await lockOpen(trx, incidentId)
     if (typeof found === 'string') return found
     const { ownerId, ownerGroup: group, dueOn } = found
-    const closedAt = await note(
-      trx,
-      incidentId,
-      by.actor,
-      'follow_up_closed',
-      `${by.name} closed the follow-up: ${said}`,
-      {
-        ...{ ownerId, group, dueOn },
-        isClosed: true,
-      },
-    )
+    const text = `${by.name} closed the follow-up: ${said}`
+    const followUp = { ownerId, group, dueOn, isClosed: true }
+    const closedAt = await note(trx, incidentId, by.actor, { code: 'follow_up_closed', text, followUp })
     await trx
       .updateTable('followUp')
       .set({ closedAt, closedBy: by.operatorId })
@@ -147,15 +140,14 @@ async function lockOpen(trx: Trx, incidentId: string) {
   return row.closedAt === null ? row : 'closed'
 }
 
-async function note(
-  trx: Trx,
-  incidentId: string,
-  actor: string,
-  code: 'follow_up_opened' | 'follow_up_changed' | 'follow_up_closed',
-  text: string,
-  followUp: FollowUpState,
-): Promise<string> {
-  const metadata = { code, text, followUp }
-  const { event } = await append(trx, incidentId, null, { kind: 'noted', actor, detail: text, metadata })
+type Noted = {
+  code: 'follow_up_opened' | 'follow_up_changed' | 'follow_up_closed'
+  text: string
+  followUp: FollowUpState
+}
+
+async function note(trx: Trx, incidentId: string, actor: string, metadata: Noted): Promise<string> {
+  const row = { kind: 'noted' as const, actor, detail: metadata.text, metadata }
+  const { event } = await append(trx, incidentId, null, row)
   return event.at
 }

@@ -11,18 +11,18 @@ import { incidentsById } from './incidents.ts'
 import { urgency } from './queue.ts'
 
 /**
- * The start page: what waits for a person, what is at work, what is done. A storm of one type is
- * one line.
+ * Reads the start page: incidents that wait for a person, that are in progress, and that are done.
+ * A storm of incidents of one type is one line.
  */
 
-/** More incidents than this of one kind are one line. */
+/** The number of incidents of one kind above which they share a line. */
 const shownEach = 3
-/** Lines of a part; what has no line is still counted. */
+/** The maximum number of lines in a part. Incidents without a line are still counted. */
 const maxLines = 30
 
 type Group = { type: string; count: number; since: string; ids: string[]; all: number }
 
-/** `since`: RFC 3339, from when on something belongs to this night. */
+/** Reads all parts of the page. `since`: the beginning of this night, in RFC 3339. */
 export async function readHome(scope: Scope, since: string): Promise<Home> {
   const [first, tonight, asked, needing, working, ended] = await Promise.all([
     scope.db.selectFrom('incident').select('id').limit(1).executeTakeFirst(),
@@ -58,7 +58,7 @@ export async function readHome(scope: Scope, since: string): Promise<Home> {
 
 type Line = Pick<NeedLine, 'type' | 'severity' | 'count' | 'since' | 'incident'>
 
-/** A group that is small is a line for each of its incidents. */
+/** Splits a small group into one line for each incident. */
 function toLines(group: Group, known: Map<string, Incident>): Line[] {
   const isOneEach = group.count <= shownEach
   const found = group.ids.flatMap((id) => known.get(id) ?? [])
@@ -71,7 +71,7 @@ function toLines(group: Group, known: Map<string, Incident>): Line[] {
   }))
 }
 
-/** How long the incident of a line took; of a line for many, what half of them took less than. */
+/** Computes the duration of a line's incident, or the median if the line has several. */
 function toDone(line: Line, { outcome, seconds }: DoneGroup): DoneLine {
   const { createdAt, closedAt } = line.incident
   const isOne = line.count === 1 && closedAt !== null
@@ -100,7 +100,7 @@ const urgent = ['critical', 'warning', 'info']
 const needed: Need[] = ['approval', 'review', 'yours', 'escalated', 'kept']
 
 /**
- * Questions first, since they expire; those that nobody is asked about last; within each the most
+ * Sorts lines: those with a question first, because questions expire; within each kind the most
  * urgent, then the newest.
  */
 function byUrgency(a: NeedLine, b: NeedLine): number {
@@ -120,7 +120,7 @@ type Question = Pick<Approval, 'reversible' | 'dryRun'> & {
   alsoAsked: number
 }
 
-/** Calls of a card whose turn has come: the card holds the others. */
+/** Lists only calls whose turn has come. The others of the same card are on that card. */
 async function pendingQuestions({ db }: Scope): Promise<Question[]> {
   const { rows } = await sql<Question>`
     select id, incident_id as "incidentId", risk, requested_at as "requestedAt", reversible,
@@ -134,7 +134,7 @@ async function pendingQuestions({ db }: Scope): Promise<Question[]> {
   return rows
 }
 
-/** It is shown by its question: its other lines leave it out. */
+/** Whether the incident has a pending question, so that it is listed only with the questions. */
 const isAsked = sql<boolean>`exists (
   select 1 from approval where approval.incident_id = incident.id and approval.status = 'pending' and announced and expires_at > ${onceNow})`
 
@@ -156,7 +156,7 @@ async function groupsInNeed({ db, reader }: Scope): Promise<NeedGroup[]> {
 
 type WorkGroup = Group & Pick<WorkLine, 'investigating' | 'queued' | 'owned'>
 
-/** What somebody or something is at: the first id is the leader's. */
+/** Lists incidents in progress. The first id of a group is that of its leader. */
 async function groupsAtWork({ db, reader }: Scope): Promise<WorkGroup[]> {
   const me = reader === 'system' ? null : reader.operatorId
   const { rows } = await sql<WorkGroup>`

@@ -21,7 +21,9 @@ import type { Scope } from '../scope.ts'
 import type { IncidentRow } from '../tables.ts'
 import { namedBy } from './named-by.ts'
 
-/** The incident's status does not allow this; says which statuses would. */
+/**
+ * The status of the incident does not allow this action. The message names the statuses that do.
+ */
 export class NotAllowedError extends Error {
   override name = 'NotAllowedError' as const
   readonly status: IncidentStatus
@@ -31,10 +33,10 @@ export class NotAllowedError extends Error {
   }
 }
 
-/** What stands about an incident in other tables. */
+/** Facts about an incident from other tables. */
 type About = { firing: number | null; unknown: number | null; ownerName: string | null; alertName: string | null }
 
-/** An incident for the rest of the code. Without `about`, alerts and owner's name are unknown. */
+/** Converts a row. Without facts from other tables, alerts and the owner's name are unknown. */
 export function toIncident(row: IncidentRow & Partial<About>): Incident {
   return {
     id: row.id,
@@ -79,13 +81,16 @@ export type NewIncident = {
   severitySource: 'alert' | 'default' | 'person'
   title: string
   resource: ResourceRef | null
-  /** The person who asked for it, if any: never among those who approve its critical actions. */
+  /**
+   * The person who requested the investigation, if any. This person may not approve its critical
+   * actions.
+   */
   requestedBy: string | null
-  /** The incident it follows: the same alert, earlier. */
+  /** The earlier incident of the same alert. */
   previousId?: string | null
 }
 
-/** Opens an incident. The caller announces it: `announceCritical`. */
+/** Opens an incident. The caller must announce it with `announceCritical`. */
 export async function openIncident(trx: Trx, incident: NewIncident): Promise<Incident> {
   const row = await trx
     .insertInto('incident')
@@ -95,7 +100,7 @@ export async function openIncident(trx: Trx, incident: NewIncident): Promise<Inc
   return toIncident(row)
 }
 
-/** What an incident is about, for the row that opens it. */
+/** Returns the subject of an incident, for its first row. */
 export function openedAs({ type, severity, title, resource }: OpenedIncident): OpenedIncident {
   return { type, severity, title, resource }
 }
@@ -113,7 +118,7 @@ function columnsOf(incident: NewIncident) {
   }
 }
 
-/** An incident with the rows of its log that are stored beside it (`firstRows`). */
+/** An incident with the log rows that are stored together with it (`firstRows`). */
 type WrittenIncident = NewIncident & {
   id: string
   keptReason: string | null
@@ -123,7 +128,8 @@ type WrittenIncident = NewIncident & {
 /** Opens many incidents in one statement. The caller stores their rows and announces them. */
 export async function insertIncidents(trx: Trx, incidents: readonly WrittenIncident[]): Promise<void> {
   const rows = incidents.map(({ id, keptReason, log: { nextSeq, headHash, at }, ...incident }, index) => {
-    // The order of a body is the order of the queue: each a microsecond after the one before.
+    // Keeps the order of the request in the queue, because each time is a microsecond after the one
+    // before.
     const createdAt = sql<string>`${at}::timestamptz - make_interval(secs => ${(incidents.length - index) / 1e6}::float8)`
     return { id, keptReason, ...columnsOf(incident), nextSeq, headHash, lastEventAt: at, updatedAt: at, createdAt }
   })
@@ -131,8 +137,8 @@ export async function insertIncidents(trx: Trx, incidents: readonly WrittenIncid
 }
 
 /**
- * Queues a critical incident's `critical` notification, in the opening transaction. A page may have
- * to wait.
+ * Queues the `critical` notification of a critical incident, in the transaction that opens it. Its
+ * page may be delayed.
  */
 export async function announceCritical(trx: Trx, id: string): Promise<void> {
   const row = await lockIncident(trx, id)
@@ -140,7 +146,7 @@ export async function announceCritical(trx: Trx, id: string): Promise<void> {
   await enqueueNotification(trx, row, 'critical', null, { holdUntil: await holdUntilOf(trx, row) })
 }
 
-/** Incidents with what stands about them in other tables. */
+/** Selects incidents with facts from other tables. */
 function selectIncidents(db: Db | Trx) {
   return db
     .selectFrom('incident')
@@ -174,13 +180,13 @@ export async function incidentById(db: Db | Trx, id: string): Promise<Incident |
   return row ? toIncident(row) : null
 }
 
-/** Those of these incidents that there are, in no order. */
+/** Returns those of these incidents that exist, in no particular order. */
 export async function incidentsById({ db }: Scope, ids: string[]): Promise<Incident[]> {
   if (ids.length === 0) return []
   return (await selectIncidents(db).where('incident.id', 'in', ids).execute()).map(toIncident)
 }
 
-/** The worker of an incident and its ending: a run asks about its own. Null when it is gone. */
+/** Reads the status of an incident for its run. Null if the incident no longer exists. */
 export async function incidentState(db: Db | Trx, id: string) {
   const columns = ['status', 'severity', 'assignedTo', 'attempt', 'headHash'] as const
   return (await db.selectFrom('incident').select(columns).where('id', '=', id).executeTakeFirst()) ?? null
@@ -192,16 +198,16 @@ export type IncidentFilter = {
   severity?: Severity[]
   role?: IncidentRole[]
   group?: string
-  /** `me`: the reader; `none`: nobody; else the name of a person. */
+  /** `me`: the reader. `none`: nobody. Otherwise the name of a person. */
   owner?: string
-  /** RFC 3339: opened then or later, and before. */
+  /** RFC 3339. Incidents that were opened at `since` or later, and before `until`. */
   since?: string
   until?: string
   q?: string
   idPrefix?: string
 }
 
-/** Newest first, by keyset: `before` is the id of the last one already seen. */
+/** Lists the newest incidents first, by keyset. `before`: the last id that was already returned. */
 export async function listIncidents(
   { db, reader }: Scope,
   filter: IncidentFilter,
@@ -235,8 +241,8 @@ export async function listIncidents(
 }
 
 /**
- * Takes an open, unassigned incident for one run, or says that this run has it. Exactly one of many
- * rivals gets true: the statement is the lock.
+ * Claims an open, unassigned incident for one run, or confirms that this run has it. Of several
+ * runs at once exactly one gets true, because the statement itself is the lock.
  */
 export async function claimIncident(
   trx: Trx,
@@ -277,12 +283,15 @@ export async function claimIncident(
   return row !== undefined
 }
 
-/** Locks an incident for the rest of the transaction, so that what is read about it stays true. */
+/** Locks an incident until the transaction ends, so that its facts do not change. */
 export async function lockIncident(trx: Trx, id: string): Promise<IncidentRow | null> {
   return (await trx.selectFrom('incident').selectAll().where('id', '=', id).forUpdate().executeTakeFirst()) ?? null
 }
 
-/** Switches a running incident between working and waiting for a person. Its lock is held. */
+/**
+ * Switches an incident that is being investigated between working and waiting. The caller holds its
+ * lock.
+ */
 export async function setWaiting(trx: Trx, id: string, waiting: boolean): Promise<void> {
   await trx
     .updateTable('incident')
@@ -292,7 +301,7 @@ export async function setWaiting(trx: Trx, id: string, waiting: boolean): Promis
     .execute()
 }
 
-/** Ids in their own order, which is that of their making. */
+/** Lists ids in the order of creation. */
 export async function incidentIdsAfter(db: Db, after: string, limit: number): Promise<string[]> {
   const rows = await db.selectFrom('incident').select('id').where('id', '>', after).orderBy('id').limit(limit).execute()
   return rows.map(({ id }) => id)

@@ -9,7 +9,7 @@ import type { ExpectationRow, IncidentRow } from '../tables.ts'
 import { lockIncident } from './incidents.ts'
 import { leaseSeconds } from './overdue.ts'
 
-/** A look at the world that somebody has to take, outside any transaction. */
+/** A read that code must make outside any transaction. */
 export type WantedLook = {
   incidentId: string
   attempt: number
@@ -18,7 +18,7 @@ export type WantedLook = {
   expectation: ExpectationRow | null
 }
 
-/** Takes up to `limit` wanted looks under a lease, the oldest first. */
+/** Takes up to `limit` wanted reads under a lease, the oldest first. */
 export async function leaseLooks(db: Db, limit: number): Promise<WantedLook[]> {
   const wanted = db
     .selectFrom('incident')
@@ -52,7 +52,7 @@ export async function leaseLooks(db: Db, limit: number): Promise<WantedLook[]> {
   )
 }
 
-/** Lets another worker take the look at once. */
+/** Releases the read, so that another worker can take it at once. */
 export async function giveLookBack(db: Db, { incidentId, purpose }: WantedLook): Promise<void> {
   await db
     .updateTable('incident')
@@ -63,8 +63,8 @@ export async function giveLookBack(db: Db, { incidentId, purpose }: WantedLook):
 }
 
 /**
- * Writes a look and lets the watchdog decide over it at once. `differs` compares it with a mark.
- * Answers whether the queue has something new; an unwanted look is dropped.
+ * Stores a read and lets the watchdog decide at once. `differs`: the difference from an expected
+ * state. Returns whether the queue has something new. A read that is no longer wanted is dropped.
  */
 export async function recordLook(
   db: Db,

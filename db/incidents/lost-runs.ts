@@ -10,18 +10,22 @@ import { releaseLeases } from '../writes/leases.ts'
 import { closeIncident } from './close-incident.ts'
 import { lockIncident } from './incidents.ts'
 
-/** `runId`: the run that made the claim; null in claims of version 0.1.0, which name none. */
+/**
+ * `runId`: the run that claimed the incident; null in claims of version 0.1.0, which do not name
+ * it.
+ */
 type CarriedIncident = { incidentId: string; attempt: number; runId: string | null }
 
-/** A run that writes rows is not asked about: it lives. */
+/** Seconds without a new row after which a run is checked. */
 const quietSeconds = 20
 
-/** Between two looks: what Temporal says in the same moment is one look. */
+/** Minimum seconds between two checks. Responses of Temporal at the same moment count as one. */
 const betweenLooksSeconds = 5
 
 /**
- * Incidents whose run was silent for a while. First those missed before, then those at work; of the
- * many that may wait for a person, others each time.
+ * Lists incidents whose run has written nothing for a while: first those whose run was missing
+ * before, then those at work. Of those that wait for a person, which may be many, it returns
+ * different ones each time.
  */
 export async function carriedIncidents(db: Db, limit: number): Promise<CarriedIncident[]> {
   return await db
@@ -39,12 +43,15 @@ export async function carriedIncidents(db: Db, limit: number): Promise<CarriedIn
     .execute()
 }
 
-/** Its run lives: what an earlier look missed is forgotten. */
+/** Clears earlier misses, because the run exists. */
 export async function noteRunSeen(db: Db, { incidentId }: CarriedIncident): Promise<void> {
   await db.deleteFrom('runMissed').where('incidentId', '=', incidentId).execute()
 }
 
-/** Notes that Temporal has no open run for it. True from the second look, some seconds later. */
+/**
+ * Records that Temporal has no open run for the incident. True from the second check on, some
+ * seconds later.
+ */
 export async function noteRunMissing(db: Db, { incidentId, attempt }: CarriedIncident): Promise<boolean> {
   const { isSecond } = await db
     .insertInto('runMissed')
@@ -62,12 +69,14 @@ export async function noteRunMissing(db: Db, { incidentId, attempt }: CarriedInc
   return isSecond
 }
 
-const lostRunReason = 'Temporal knows no open run for it: it ended without its rows, or was lost in a restore'
+const lostRunReason =
+  'Temporal has no open run for this incident: the run ended without writing its rows, or was lost in a restore'
 
 /**
- * Takes an incident back from a lost run: the next attempt begins with the queue, knows of this
- * one, and asks again. After a write of unknown outcome, or runs lost again and again, a person
- * takes over. The attempt is counted on, so that a run that lives after all writes nothing more.
+ * Takes an incident back from a lost run. The next attempt begins through the queue, knows about
+ * this one, and asks again. After a write with an unknown outcome, or repeated losses, the incident
+ * is escalated to people instead. The attempt is incremented, so that a run that still exists
+ * cannot write.
  */
 export async function releaseLostRun(
   db: Db,
@@ -94,7 +103,7 @@ export async function releaseLostRun(
       .set({ status: 'open', attempt: attempt + 1, assignedTo: null, role: null, groupId: null, queuedAt: null })
       .where('id', '=', incidentId)
       .execute()
-    const text = `Its run is gone, and another takes it up: ${lostRunReason}`
+    const text = `The run is gone, and another run takes the incident: ${lostRunReason}`
     await append(trx, incidentId, null, {
       kind: 'noted',
       actor: systemActor,
@@ -105,11 +114,11 @@ export async function releaseLostRun(
   })
 }
 
-/** Why no further run is to take it up; null where one may. */
+/** Explains why no further run may take the incident; null if one may. */
 async function whyNotAgain(trx: Trx, incidentId: string, attempt: number): Promise<string | null> {
   const events = await eventsOf(trx, incidentId)
   const manual = findManualChange(events, attempt)
-  if (manual) return `${manual.name} asked for it: nobody else begins it again`
+  if (manual) return `${manual.name} requested this run, so nobody else starts it again`
   const ended = new Set(
     events.flatMap((event) =>
       event.kind === 'tool_finished' && event.attempt === attempt && event.metadata.outcome !== 'indeterminate'
@@ -125,10 +134,10 @@ async function whyNotAgain(trx: Trx, incidentId: string, attempt: number): Promi
       !ended.has(event.metadata.callId),
   )
   if (unknown?.kind === 'tool_started')
-    return `What became of ${unknown.metadata.tool} is not known: look at its target before anything is done again`
+    return `The result of ${unknown.metadata.tool} is not known. Check its target before anything is repeated`
   const lost = events.filter((event) => event.kind === 'noted' && event.metadata.code === 'run_lost').length
-  return lost >= maxLosses ? `Its run was lost ${lost + 1} times` : null
+  return lost >= maxLosses ? `The run was lost ${lost + 1} times` : null
 }
 
-/** A run that is lost this often is lost for a reason that another one would meet too. */
+/** The number of losses after which the reason is likely to persist. */
 const maxLosses = 3

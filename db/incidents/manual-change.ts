@@ -24,9 +24,9 @@ const severities: Record<Risk, Severity> = {
 }
 
 /**
- * Opens the incident of a person's own write: who asked for what on which state. Withdraws
- * questions about its targets in other incidents, and each log names the other. One that an admin
- * does alone pages everybody and waits for its review.
+ * Opens the incident of a person's own write: who requested what, and on which state. Withdraws
+ * questions about its targets in other incidents, and the logs name each other. A write that an
+ * admin does alone pages everybody and waits for its review.
  */
 export async function openManualChange(
   trx: Trx,
@@ -63,8 +63,8 @@ async function announceAlone(trx: Trx, id: string, text: string): Promise<void> 
 }
 
 /**
- * Begins a person's own write: open incidents about the same thing hear of it, and their questions
- * about it are withdrawn. Called at the start, since asking alone must take no other person's vote.
+ * Begins a person's own write. Notifies open incidents about the same resource, and withdraws their
+ * questions about it. Called when the write starts, because a mere request must not cancel votes.
  */
 export async function takeOverQuestions(trx: Trx, changeId: string, change: ManualChange): Promise<void> {
   const [subject] = change.targets
@@ -97,7 +97,9 @@ export async function takeOverQuestions(trx: Trx, changeId: string, change: Manu
   }
 }
 
-/** Questions of an incident whose first target, what they are about, goes by one of these keys. */
+/**
+ * Lists questions of an incident whose first target, which is their subject, has one of these keys.
+ */
 async function questionsAbout(trx: Trx, incidentId: string, keys: ReadonlySet<string>): Promise<string[]> {
   const pending = await trx
     .selectFrom('approval')
@@ -113,12 +115,12 @@ async function questionsAbout(trx: Trx, incidentId: string, keys: ReadonlySet<st
   return found
 }
 
-/** Nothing was done alone after all. */
+/** Removes the wish for a review, because nothing was done alone after all. */
 export async function forgetReview(trx: Trx, id: string): Promise<void> {
   await trx.updateTable('incident').set({ reviewWantedAt: null }).where('id', '=', id).execute()
 }
 
-/** The person behind an own write, and its risk. */
+/** Finds the person behind an own write, its risk and its targets. */
 export async function requesterOf(
   db: Db | Trx,
   id: string,
@@ -134,7 +136,7 @@ export async function requesterOf(
 
 type ReviewOutcome = { outcome: 'reviewed' } | { outcome: 'not_found' | 'conflict' | 'forbidden'; message: string }
 
-/** A second person reviews a write that was done alone: then it leaves Home. */
+/** Stores a second person's review of a write that was done alone. Home then no longer lists it. */
 export async function reviewManualChange(
   db: Db,
   person: Person,
@@ -147,7 +149,7 @@ export async function reviewManualChange(
     if (row.reviewWantedAt === null) return { outcome: 'conflict', message: `${id} waits for no review` }
     const asked = await requesterOf(trx, id)
     if (asked.operatorId === person.operatorId)
-      return { outcome: 'forbidden', message: 'who acted alone cannot review it: somebody else has to' }
+      return { outcome: 'forbidden', message: 'the person who did this write cannot review it: somebody else must' }
     const who = { risk: asked.risk, incidentType: manualChangeType, targets: asked.targets }
     const refused = await refusalForRisk(trx, person.operatorId, who)
     if (refused) return { outcome: 'forbidden', message: refused }
@@ -165,30 +167,33 @@ export async function reviewManualChange(
   })
 }
 
-/** A write that a person wants now is not carried out an hour later, on a changed platform. */
+/**
+ * Seconds after which a write that has not begun is cancelled, because the platform may have
+ * changed.
+ */
 const maxUnbegunSeconds = 600
 
 /**
- * People's own writes whose run did not start: Temporal was away, or the process ended. The oldest
- * first.
+ * Lists people's own writes whose run did not start, because Temporal was unavailable or the
+ * process ended. The oldest first.
  */
 export async function unbegunManualChanges(db: Db): Promise<string[]> {
   const rows = await unbegun(db, 5).execute()
   return rows.map(({ id }) => id)
 }
 
-/** Those that did not begin within ten minutes. */
+/** Lists own writes that did not begin within ten minutes. */
 export async function overdueManualChanges(db: Db): Promise<string[]> {
   const rows = await unbegun(db, maxUnbegunSeconds).execute()
   return rows.map(({ id }) => id)
 }
 
-/** Cancels one that did not begin: nothing was done, and who still wants it asks again. */
+/** Cancels a write that did not begin. Nothing was done, and the person may request it again. */
 export async function cancelUnbegunChange(db: Db, id: string): Promise<void> {
   await db.transaction().execute(async (trx) => {
     const row = await lockIncident(trx, id)
     if (row?.status !== 'open' || row.attempt !== 0) return
-    const reason = 'It did not begin within ten minutes. Nothing was done: ask again.'
+    const reason = 'The write did not begin within ten minutes, and nothing was done. Request it again.'
     await closeIncident(trx, id, null, { status: 'cancelled', reason }, { actor: systemActor, stepKey: null })
     await forgetReview(trx, id)
   })

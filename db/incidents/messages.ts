@@ -20,9 +20,9 @@ export type MessageOutcome =
   | { outcome: 'too_many' }
 
 /**
- * Writes a person's message to an incident's run: a marked comment, with the resources it names.
- * The next turn reads it. It decides nothing: no rule of the judge reads its words. `stepKey` makes
- * a repetition find its row.
+ * Writes a person's message to the run of an incident, as a marked comment with the resources that
+ * it names. The next turn reads it. The message decides nothing, because no rule of the policy
+ * check reads its text. `stepKey`: lets a repetition find its row.
  */
 export async function tellAgent(
   db: Db,
@@ -31,7 +31,7 @@ export async function tellAgent(
   text: string,
   stepKey: string | null = null,
 ): Promise<MessageOutcome> {
-  // A supposed secret names nothing.
+  // Reads names from the text without secrets.
   const named = await namedIn(db, String(cleanse(text)))
   return await db.transaction().execute(async (trx): Promise<MessageOutcome> => {
     const row = await lockIncident(trx, id)
@@ -52,20 +52,23 @@ export async function tellAgent(
   })
 }
 
-/** People who look after some types of incident write to runs of those. */
+/**
+ * Explains why this person may not write to the run; null if they may. People who are limited to
+ * some incident types may write only to runs of those.
+ */
 async function refusalToTell(trx: Trx, { operatorId, name }: Person, type: string): Promise<string | null> {
   const operator = await operatorById(trx, operatorId)
   if (!operator || operator.disabledAt !== null) return `${name} is disabled`
   const { incidentTypes } = operator
   if (incidentTypes === null || incidentTypes.some((each) => isType(each, type))) return null
-  return `${name} looks after incidents of type ${incidentTypes.join(', ')}, and this one is ${type}`
+  return `${name} may only act in incidents of type ${incidentTypes.join(', ')}, and this incident has type ${type}`
 }
 
 const maxNamed = 10
 
 /**
- * Resources that a text names: by `kind:id`, or by a name of only one known thing. A name of
- * several names none.
+ * Finds resources that a text names: by `kind:id`, or by a name of exactly one known resource. An
+ * ambiguous name finds none.
  */
 async function namedIn(db: Db, text: string): Promise<DiscoveredThing[]> {
   const words = wordsIn(text.toLowerCase())
@@ -81,7 +84,10 @@ async function namedIn(db: Db, text: string): Promise<DiscoveredThing[]> {
     .map(({ kind, id, names }) => ({ kind, id, name: id, aliases: names.filter((name) => name !== id) }))
 }
 
-/** One thing may be listed under several kinds; two things of one name are not told apart. */
+/**
+ * Keeps resources only if they are one. One resource may be listed under several kinds, but two
+ * with one name are ambiguous.
+ */
 function onlyOne(found: readonly KnownResource[]): readonly KnownResource[] {
   return new Set(found.map(({ canonical }) => canonical)).size === 1 ? found : []
 }

@@ -3,15 +3,16 @@ import { alertWordsIn, typeWordsIn } from '../../domain/search-words.ts'
 import { type Db, escapeLike, type Trx } from '../connect.ts'
 
 /**
- * Matches up to this many are found by indexes first and sorted then. An incident that matches
- * twice counts twice.
+ * The number of matches up to which indexes find them first and sorting follows. An incident that
+ * matches twice counts twice.
  */
 const maxFew = 2_000
 
 /**
- * Incidents that a text names: by a part of title, resource or type, or by an alert's name,
- * fingerprint or label. A few are asked for first, by indexes alone: for a rare text the planner
- * expects much and would read all in order. Of a common text the newest come soon that way.
+ * Finds incidents by a text: a part of title, resource or type, or the name, fingerprint or a label
+ * of an alert. First uses indexes to look for only a few, because for a rare text the planner
+ * expects many matches and would read all incidents in order. If the text is common, reading in
+ * order finds the newest soon.
  */
 export async function namedBy(db: Db, text: string): Promise<RawBuilder<boolean>> {
   const few = await db.transaction().execute(async (trx) => {
@@ -23,7 +24,7 @@ export async function namedBy(db: Db, text: string): Promise<RawBuilder<boolean>
   return sql<boolean>`(${sql.join(placesOf(text), sql` or `)} or incident.id in (select incident_id from ${withAlertWords(text)}))`
 }
 
-/** Until the transaction ends the planner reads no table through. */
+/** Keeps the planner from scanning whole tables until the transaction ends. */
 export async function byIndexes(trx: Trx): Promise<void> {
   await sql`
     select set_config('enable_seqscan', 'off', true), set_config('enable_indexscan', 'off', true),
@@ -31,8 +32,9 @@ export async function byIndexes(trx: Trx): Promise<void> {
 }
 
 /**
- * Incidents of a text, in no order, and one more than "few" where there are more. Asks each place
- * by itself: for several at once the planner takes an index of all that have a resource.
+ * Finds incidents by a text, in no order. If there are more than "few", returns one more than that.
+ * Queries each column separately, because for several the planner would read every incident with a
+ * resource.
  */
 export function fewNamedBy(text: string): RawBuilder<unknown> {
   return sql`
@@ -44,7 +46,10 @@ export function fewNamedBy(text: string): RawBuilder<unknown> {
     limit ${maxFew + 1}`
 }
 
-/** Anywhere in a text; one or two letters, which the index lacks, at a word's beginning. */
+/**
+ * Returns patterns for a text anywhere. A text of one or two letters, for which the index cannot be
+ * used, must begin a word.
+ */
 function patternsOf(text: string, separators: readonly string[]): string[] {
   const literal = escapeLike(text)
   if (text.length >= 3) return [`%${literal}%`]
@@ -62,8 +67,8 @@ function placesOf(text: string): RawBuilder<unknown>[] {
 }
 
 /**
- * Alerts with these words, with their incidents: by migration 0050's index alone. The store folds
- * the case, as for its content.
+ * Finds alerts with these words, and their incidents. Uses only the index of migration 0050, which
+ * ignores case.
  */
 export function withAlertWords(text: string): RawBuilder<unknown> {
   const ways = alertWordsIn(text).map(

@@ -7,7 +7,7 @@ import { otherNames } from '../inventory/registry.ts'
 import { type AttemptStory, readAttempt } from '../lifecycle/attempts.ts'
 import { eventsOf } from '../log/events.ts'
 
-/** Another incident with perhaps the same cause: who works on it, and what came of it. */
+/** Another incident that perhaps has the same cause: who works on it, and its result. */
 type NearbyIncident = Pick<AttemptStory, 'writes' | 'ending' | 'text' | 'next' | 'denied'> & {
   incidentId: string
   type: string
@@ -15,20 +15,20 @@ type NearbyIncident = Pick<AttemptStory, 'writes' | 'ending' | 'text' | 'next' |
   resource: string
   status: string
   since: string
-  /** What it takes for the cause so far, with how that stands. */
+  /** The causes that are assumed so far, with their states. */
   causes: string[]
 }
 
-/** One that closed longer ago is a precedent. */
+/** The time after closing for which an incident counts. One that closed earlier is a precedent. */
 const justClosed = '1 hour'
 const maxNearby = 3
 const maxCauses = 3
 const titleCharacters = 160
 
 /**
- * Incidents about this one's resource, under any name, or near it: open ones and those closed
- * within an hour, the very resource first, then the newest. Those that share an alert are earlier
- * attempts, and not here.
+ * Lists incidents about the resource of this one, under any name, or near it: those that are open
+ * and those that closed within an hour. Those about the same resource come first, then the newest.
+ * Excludes those that share an alert with this one, because they are earlier attempts.
  */
 export async function nearbyIncidents(
   db: Db | Trx,
@@ -45,7 +45,7 @@ export async function nearbyIncidents(
   const rows = await db
     .selectFrom('incident')
     .select(['id', 'type', 'title', 'status', 'attempt', 'createdAt', 'resourceKind', 'resourceId'])
-    // By pairs: the index of resources holds no key in one text.
+    // Compares pairs, because the index has no combined key.
     .where(sql<boolean>`(resource_kind, resource_id) in (select * from unnest(${kinds}::text[], ${ids}::text[]))`)
     .where('id', 'not in', [id, ...near.told])
     .where(sql<boolean>`(closed_at is null or closed_at > nightshift_now() - ${sql.lit(justClosed)}::interval)`)
@@ -65,7 +65,7 @@ export async function nearbyIncidents(
       status: row.status,
       since: row.createdAt,
       ...{ writes, ending, text, next, denied },
-      // Numbers of its rows would read like numbers of the other incident's.
+      // Removes row numbers, because they would seem to be those of this incident.
       causes: causes.slice(-maxCauses).map((each) => formatHypothesis(each).replace(/ \(#[^)]*\)/g, '')),
     })
   }

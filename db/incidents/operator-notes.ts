@@ -3,7 +3,7 @@ import type { EventMetadata } from '../../domain/event.ts'
 import { messageMark } from '../../domain/message.ts'
 import type { Db } from '../connect.ts'
 
-/** What people wrote about an incident and what they denied, over all its attempts, newest last. */
+/** People's notes and denials in an incident, over all its attempts, newest last. */
 type PersonsNote = { at: string; by: string; kind: 'note' | 'denial'; text: string }
 
 const limit = 20
@@ -17,7 +17,7 @@ export async function operatorNotes(db: Db, incidentId: string): Promise<Persons
     .where('incidentId', '=', incidentId)
     .where('kind', 'in', ['commented', 'approval_decided'])
     .where('actor', 'like', 'user:%')
-    // A message that no turn has read yet is in the next turn, and so not here.
+    // Leaves out a message that no turn has read, because the next turn contains it anyway.
     .where(
       sql<boolean>`(coalesce(metadata->>'action', '') <> ${messageMark} or exists (
         select from incident_event answered where answered.incident_id = incident_event.incident_id
@@ -41,8 +41,8 @@ function cut({ text }: EventMetadata['commented']): string {
 }
 
 /**
- * The reason why a closed incident was opened again: its newest note, or who asked. Null when no
- * row says.
+ * Finds why a closed incident was reopened: its newest note, or who requested it. Null if no row
+ * tells.
  */
 export async function whyReopened(db: Db, incidentId: string): Promise<string | null> {
   const rows = await db

@@ -9,11 +9,12 @@ import type { IncidentRow } from '../tables.ts'
 import { closeIncident, noteTaken, type Person } from './close-incident.ts'
 import { lockIncident, NotAllowedError } from './incidents.ts'
 
-/** The owner of an incident: a person takes it, hands it over, or gives it back. */
+/** Changes the owner of an incident: a person takes it, passes it on, or gives it back. */
 
 /**
- * Gives an incident to a person. Without a run it is theirs at once: `taken`. A run is asked to end
- * first, so that a write under way is looked at: `run` names it, and it hands over by `handOver`.
+ * Gives an incident to a person. If it has no run, the person has it at once: `taken`. A run is
+ * first asked to end, so that a write in progress is verified. `run` then names that run, which
+ * calls `handOver`.
  */
 export async function takeIncident(
   trx: Trx,
@@ -44,8 +45,8 @@ export async function takeIncident(
 }
 
 /**
- * Ends an attempt, or an incident without one, as escalated to the person who took it. One
- * escalated meanwhile is theirs too.
+ * Ends an attempt, or an incident without one, as escalated to the person who took it. If the
+ * incident was escalated in the meantime, the person becomes its owner too.
  */
 export async function handOver(trx: Trx, id: string, attempt: number | null, by: Person): Promise<void> {
   const row = await lockIncident(trx, id)
@@ -78,8 +79,8 @@ async function setOwner(trx: Trx, row: IncidentRow, by: Person): Promise<void> {
 }
 
 /**
- * Gives an incident back: alerts that fire on are reminded of, new ones investigated, as for any
- * escalated one.
+ * Gives an incident back. As for any escalated incident, firing alerts then cause reminders, and
+ * new alerts are investigated.
  */
 export async function releaseOwnership(trx: Trx, id: string, by: { actor: string; name: string }): Promise<boolean> {
   const row = await lockIncident(trx, id)
@@ -109,8 +110,8 @@ async function note(
 }
 
 /**
- * Sends incidents with an owner to the watchdog; under the lock it is decided whether the owner
- * lapsed.
+ * Makes the watchdog check owned incidents. It decides under the lock whether the owner lost the
+ * incident.
  */
 export async function findLapsedOwners(db: Db): Promise<void> {
   await sql`
@@ -120,8 +121,9 @@ export async function findLapsedOwners(db: Db): Promise<void> {
 }
 
 /**
- * Gives an incident back whose owner did nothing for `owner.lapse`, or is disabled, while an alert
- * fires. People hear of it once. The caller holds its lock. Answers whether it did.
+ * Takes an incident from an owner who did nothing for `owner.lapse`, or who is disabled, while an
+ * alert fires. People are notified once. The caller holds the incident's lock. Returns whether the
+ * owner lost it.
  */
 export async function lapseOwner(trx: Trx, row: IncidentRow, settings: SettingsReader): Promise<boolean> {
   if (row.ownerId === null) return false
@@ -135,8 +137,8 @@ export async function lapseOwner(trx: Trx, row: IncidentRow, settings: SettingsR
     from operator where id = ${row.ownerId}`.execute(trx)
   const owner = rows[0]
   if (!owner?.fires || !(owner.isDisabled || owner.isIdle)) return false
-  const why = owner.isDisabled ? 'is disabled' : 'did nothing on it for too long'
-  const text = `${owner.name} had this incident and ${why}: it is given back, and its alert fires on`
+  const why = owner.isDisabled ? 'is disabled' : 'took no action on it for too long'
+  const text = `${owner.name} had this incident and ${why}. The incident is given back, and its alert still fires`
   await clearOwner(trx, row.id)
   await note(trx, row.id, systemActor, 'owner_lapsed', text)
   const now = await lockIncident(trx, row.id)

@@ -5,10 +5,13 @@ import { append } from '../log/append.ts'
 import { announceCritical, incidentById, lockIncident, type NewIncident, openedAs, openIncident } from './incidents.ts'
 import { reopenIncident } from './reopen-incident.ts'
 
-/** The person who asks: for the timeline, and who may not approve the run's critical actions. */
+/**
+ * The person who makes the request, shown in the timeline. This person may not approve critical
+ * actions of the run.
+ */
 type Requester = { actor: string; operatorId: string | null }
 
-/** Opens an incident for a person, with their words as its first row. */
+/** Opens an incident for a person, with the person's text as its first row. */
 export async function openByHand(
   trx: Trx,
   incident: Omit<NewIncident, 'requestedBy' | 'severitySource'>,
@@ -26,7 +29,7 @@ export async function openByHand(
   return (await incidentById(trx, opened.id)) as Incident
 }
 
-/** What `agent.investigate` left to people goes to the queue after all. */
+/** Queues an incident that `agent.investigate` had left to people. */
 async function releaseKept(trx: Trx, id: string): Promise<void> {
   await trx
     .updateTable('incident')
@@ -35,7 +38,9 @@ async function releaseKept(trx: Trx, id: string): Promise<void> {
     .execute()
 }
 
-/** Puts an incident before the agent again: the asker is the run's requester from now on. */
+/**
+ * Queues an incident for another investigation. The person becomes the one who requested the run.
+ */
 export async function investigateAgain(trx: Trx, id: string, by: Requester): Promise<void> {
   const row = await lockIncident(trx, id)
   if (row?.status === 'open' && row.keptReason !== null) await releaseKept(trx, id)

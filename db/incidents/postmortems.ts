@@ -6,7 +6,7 @@ import type { Db } from '../connect.ts'
 import { recordAudit } from '../log/audit.ts'
 import type { Scope } from '../scope.ts'
 
-/** What people wrote into the postmortem of an incident, the oldest version first. */
+/** Lists the texts that people wrote in the postmortem of an incident, the oldest version first. */
 export async function postmortemEdits({ db }: Scope, incidentId: string): Promise<PostmortemEdit[]> {
   return await db
     .selectFrom('postmortemEdit')
@@ -18,9 +18,9 @@ export async function postmortemEdits({ db }: Scope, incidentId: string): Promis
 }
 
 /**
- * Keeps a person's text as the version after the one they saw. False where somebody wrote
- * meanwhile: then nothing is kept. One statement decides; the log stays, and the audit says who
- * wrote which sections.
+ * Stores a person's text as the version after the one that the person saw. False, and nothing is
+ * stored, if somebody else wrote in the meantime. A single statement decides. The audit log records
+ * who wrote which sections.
  */
 export async function writePostmortem(
   db: Db,
@@ -42,7 +42,7 @@ export async function writePostmortem(
   })
 }
 
-/** `wrote Cause and Impact; put the folded text of Summary back`. */
+/** Formats `wrote Cause and Impact; put the folded text of Summary back`. */
 function describeEdit(sections: PostmortemEdit['sections']): string {
   const named = (isWritten: boolean) =>
     Object.entries(sections)
@@ -51,6 +51,6 @@ function describeEdit(sections: PostmortemEdit['sections']): string {
   const [written, put] = [named(true), named(false)]
   return [
     ...(written.length > 0 ? [`wrote ${formatList(written)}`] : []),
-    ...(put.length > 0 ? [`put the folded text of ${formatList(put)} back`] : []),
+    ...(put.length > 0 ? [`restored the text from the log for ${formatList(put)}`] : []),
   ].join('; ')
 }

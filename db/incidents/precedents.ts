@@ -9,9 +9,9 @@ import type { Scope } from '../scope.ts'
 import { causeGrade } from '../trust/grade.ts'
 
 /**
- * Closed incidents of the type, the same kind of thing first, then the repaired, then the newest:
- * what came of similar trouble, which repairs held, what people denied. No arguments and no free
- * text: of an ending only claims that rows showed word for word.
+ * Lists closed incidents of the type: those about the same kind of resource first, then repaired
+ * ones, then the newest. Each has the result, verified repairs, and denials. Contains no arguments
+ * and no free text, except claims of an ending that rows showed word for word.
  */
 export async function precedentsOf(db: Db | Trx, incident: Incident, limit: number) {
   const sameKind = await closedOf(db, incident, limit, true)
@@ -19,7 +19,7 @@ export async function precedentsOf(db: Db | Trx, incident: Incident, limit: numb
   return [...sameKind, ...others]
 }
 
-/** Newest incidents that are ranked. An index ends the search after them. */
+/** How many of the newest incidents are ranked. The index search stops after them. */
 const ranked = 50
 const maxSaid = 2
 const saidCharacters = 200
@@ -31,7 +31,7 @@ async function closedOf(db: Db | Trx, incident: Incident, limit: number, isSameK
     .where('type', 'in', [incident.type, ...formerTypes(incident.type)])
     .where('id', '!=', incident.id)
     .where('status', 'in', ['resolved', 'escalated'])
-    // A cause that a person called wrong teaches nothing.
+    // Leaves out incidents whose cause a person graded as wrong.
     .where(sql<boolean>`${causeGrade('incident.id')} is distinct from 'wrong'`)
     .where(sql<boolean>`(resource_kind is not distinct from ${incident.resource?.kind ?? null}) = ${isSameKind}`)
     .orderBy('closedAt', 'desc')
@@ -57,8 +57,8 @@ async function closedOf(db: Db | Trx, incident: Incident, limit: number, isSameK
 type WrongCause = { id: string; said: string; reason: string | null; wrote: string[]; shown: string[] }
 
 /**
- * Causes of the type that people called wrong, the newest first, with their writes: to look at
- * again, never to follow.
+ * Lists causes in incidents of the type that people graded as wrong, newest first, with their
+ * writes. They are to be examined and never followed.
  */
 export async function wrongCausesOf(db: Db | Trx, incident: Incident, limit: number): Promise<WrongCause[]> {
   const newest = db
@@ -106,7 +106,7 @@ const toolsAsked = (status: 'consumed' | 'denied') =>
   sql<string[] | null>`(select array_agg(distinct tool) from approval a
     where a.incident_id = near.id and a.status = ${status})`
 
-/** The first claims of an ending that its rows showed word for word. */
+/** Quotes the first claims of an ending that rows showed word for word. */
 function sayShown(claims: readonly StoredClaim[]): string[] {
   const shown = claims.filter((each) => 'grade' in each && each.grade === 'A')
   return shown.slice(0, maxSaid).map(({ text }) => truncate(text, saidCharacters))
@@ -114,7 +114,7 @@ function sayShown(claims: readonly StoredClaim[]): string[] {
 
 const maxSimilar = 5
 
-/** Closed incidents like this one, with their titles: for people. A model sees them without. */
+/** Lists closed incidents like this one, with their titles, which are shown only to people. */
 export async function similarOf({ db }: Scope, incident: Incident): Promise<SimilarIncident[]> {
   const similar = await precedentsOf(db, incident, maxSimilar)
   if (similar.length === 0) return []

@@ -21,7 +21,10 @@ type Waiting = { id: string; type: string; severity: Severity; groupId: string |
 
 type Reason = { why: QueueReason; text: string; over: 'type' | 'all' }
 
-/** The place of an incident that waits, by the queue's own rules; null when it does not wait. */
+/**
+ * Finds the place of a waiting incident in the queue, by the rules of the queue itself. Null if it
+ * does not wait.
+ */
 export async function queuePlaceOf(
   { db }: Scope,
   incidentId: string,
@@ -42,12 +45,12 @@ export async function queuePlaceOf(
 
 async function reasonOf(db: Db, own: Waiting, settings: SettingsReader): Promise<Reason> {
   if (settings.value<boolean>('agent.paused'))
-    return { why: 'paused', over: 'all', text: 'the agent is paused (agent.paused), nothing is taken up' }
+    return { why: 'paused', over: 'all', text: 'the agent is paused (agent.paused), so nothing is investigated' }
   const spent = await spentCap(db)
-  if (spent) return { why: 'budget', over: 'all', text: `${spent.text}, nothing is taken up` }
+  if (spent) return { why: 'budget', over: 'all', text: `${spent.text}, so nothing is investigated` }
   if (own.type === questionType) return await reasonOfQuestion(db, settings)
   const kept = await keptNow(db, own, settings)
-  if (kept) return { why: 'kept', over: 'type', text: `${kept}; it is left to people when its turn comes` }
+  if (kept) return { why: 'kept', over: 'type', text: `${kept}; the incident is left to people when its turn comes` }
   const ofGroup = await reasonInGroup(db, own, settings)
   if (ofGroup) return ofGroup
   const slots = settings.value<number>('agent.max_concurrent')
@@ -55,7 +58,7 @@ async function reasonOf(db: Db, own: Waiting, settings: SettingsReader): Promise
   const critical = await criticalRoom(db, settings.value<number>('agent.max_critical'))
   const admitted = admittedTypes(await waitingTypes(db), leading, slots, critical)
   if (own.groupId !== null || admitted.includes(own.type))
-    return { why: 'soon', over: 'type', text: 'the queue takes it up at its next tick' }
+    return { why: 'soon', over: 'type', text: 'the queue starts it at its next tick' }
   const taken = leading.length < slots ? `the free slot of ${slots} is kept for critical incidents` : allTaken(slots)
   return { why: 'slots', over: 'all', text: `${taken} (agent.max_concurrent)` }
 }
@@ -63,7 +66,7 @@ async function reasonOf(db: Db, own: Waiting, settings: SettingsReader): Promise
 async function reasonOfQuestion(db: Db, settings: SettingsReader): Promise<Reason> {
   const limit = settings.value<number>('agent.max_questions')
   if ((await questionsAtWork(db)) < limit)
-    return { why: 'soon', over: 'type', text: 'the queue takes it up at its next tick' }
+    return { why: 'soon', over: 'type', text: 'the queue starts it at its next tick' }
   const others = limit === 1 ? 'another question is being answered' : `${limit} other questions are being answered`
   return { why: 'slots', over: 'type', text: `${others} (agent.max_questions)` }
 }
@@ -72,7 +75,7 @@ function allTaken(slots: number): string {
   return slots === 1 ? 'another type of incident has the only slot' : `other types of incidents have all ${slots} slots`
 }
 
-/** What holds a follower up: its leader, or as many of its type at work as may be. */
+/** Describes what delays a follower: its leader, or the limit for its type. */
 async function reasonInGroup(db: Db, own: Waiting, settings: SettingsReader): Promise<Reason | null> {
   const state = await groupState(db, own.type)
   const leader = state?.leader
@@ -84,7 +87,7 @@ async function reasonInGroup(db: Db, own: Waiting, settings: SettingsReader): Pr
       return { why: 'leader', over, text: `its leader ${leader.incidentId} is investigated first` }
     const leftSeconds = settings.value<number>('agent.leader_wait') - leader.waitingSeconds
     if (leader.status === 'awaiting_approval' && leftSeconds > 0) {
-      const text = `its leader ${leader.incidentId} awaits approval; this one goes on without it in ${Math.ceil(leftSeconds)} s at the latest`
+      const text = `its leader ${leader.incidentId} awaits approval; this incident starts without the leader in ${Math.ceil(leftSeconds)} s at the latest`
       return { why: 'leader', over, text }
     }
   }
@@ -97,17 +100,21 @@ async function reasonInGroup(db: Db, own: Waiting, settings: SettingsReader): Pr
     return {
       why: 'followers',
       over,
-      text: `${state.investigating} of its type are investigated at once (agent.concurrency)`,
+      text: `${state.investigating} of its type are investigated at the same time (agent.concurrency)`,
     }
   const everywhere = settings.value<number>('agent.max_followers')
   if (state.followersEverywhere >= everywhere)
-    return { why: 'followers', over, text: `${everywhere} followers are investigated at once (agent.max_followers)` }
+    return {
+      why: 'followers',
+      over,
+      text: `${everywhere} followers are investigated at the same time (agent.max_followers)`,
+    }
   return null
 }
 
 /**
- * Incidents that the queue takes before it: more urgent, or as urgent and older. Questions take no
- * slot of theirs.
+ * Counts incidents that the queue takes before this one: those that are more urgent, or as urgent
+ * and older. Questions are not counted, because they use separate slots.
  */
 async function countAhead(db: Db, incidentId: string, type: string | null): Promise<number> {
   const { rows } = await sql<{ ahead: number }>`
@@ -119,15 +126,18 @@ async function countAhead(db: Db, incidentId: string, type: string | null): Prom
   return rows[0]?.ahead ?? 0
 }
 
-/** An incident that the queue should have taken up. */
+/** An incident that the queue should have taken. */
 export type Neglected = { incidentId: string; minutes: number }
 
-/** Two ticks and the settling of a group are over long before. */
+/**
+ * The minutes of waiting after which an incident counts as neglected. Two ticks and the settling of
+ * a group take far less.
+ */
 const neglectedMinutes = 5
 
-/** The most urgent incident that waits although nothing holds it up; null where there is none. */
+/** Finds the most urgent incident that waits without a reason; null if there is none. */
 export async function findNeglected(scope: Scope, environment: EnvironmentDefaults = {}): Promise<Neglected | null> {
-  // One that was investigated before waits since its last change.
+  // Counts from the last change for an incident that was investigated before.
   const { rows } = await sql<{ id: string; minutes: number }>`
     select id, floor(extract(epoch from (select nightshift_now()) - since) / 60)::int as minutes from (
       select id, severity, created_at, case attempt when 0 then created_at else updated_at end as since
@@ -143,8 +153,9 @@ export async function findNeglected(scope: Scope, environment: EnvironmentDefaul
 }
 
 /**
- * Time without anything it may have waited for: its own stamp, work on its type, and until it is
- * stamped all work. In a storm a long waiter is always next, and taken up a moment later.
+ * Returns the minutes in which nothing happened that the incident may have waited for: its own
+ * assignment, work on its type, and, until it is assigned, any work. Needed because in a storm some
+ * incident has always waited long but is taken soon.
  */
 async function minutesOfRest(db: Scope['db'], incidentId: string): Promise<number> {
   const { rows } = await sql<{ minutes: number | null }>`

@@ -21,29 +21,34 @@ import type { IncidentRow } from '../tables.ts'
 import { causeGrade } from '../trust/grade.ts'
 import { lockIncident } from './incidents.ts'
 
-/** Urgent ones come first. */
+/** Sorts by urgency, the most urgent first. */
 export const urgency = sql`case severity when 'critical' then 0 when 'warning' then 1 else 2 end`
 
-/** How many incidents one tick stamps, over all types. */
+/** The maximum number of incidents that one tick assigns, over all types. */
 const maxStamps = 20
-/** A type stamped this recently occupies its slot, though nothing of it is claimed yet. */
+/**
+ * Seconds for which an assigned type occupies its slot although none of its incidents is claimed
+ * yet.
+ */
 const settlingSeconds = 45
 
 /**
- * Slots of incidents: one leader a type. Critical incidents and people's questions have room beside
- * them.
+ * Slots of incidents: one leader for each type. Critical incidents and people's questions have
+ * additional slots.
  */
 type QueueSlots = { incidents: number; critical: number; questions: number }
 
 /**
- * One turn of the queue: stamps a group on up to 20 open incidents and answers the types to wake.
- * Questions come first and take no incident's slot: no storm delays them. A type at work goes on; a
- * free slot goes to the type with the most urgent, then oldest incident (`domain/admission.ts`).
- * Types take turns, so that a crowded one starves none. Waiting for a person occupies nothing.
+ * One tick of the queue. Assigns a group to up to 20 open incidents and returns the types to wake.
+ * Questions come first and use separate slots, so that no storm delays them. A type that is being
+ * investigated continues. A free slot goes to the type with the most urgent, then oldest, incident
+ * (`domain/admission.ts`). Types take turns, so that a large one does not block the others. An
+ * incident that waits for a person occupies no slot.
  */
 export async function stampQueue(db: Db, slots: QueueSlots): Promise<string[]> {
   return await db.transaction().execute(async (trx) => {
-    // The queue's lock: a triggered tick beside the scheduled one must not give a slot away twice.
+    // Locks the queue, so that a triggered tick and the scheduled one do not give the same slot
+    // away twice.
     await sql`select pg_advisory_xact_lock(hashtextextended('queue', 0))`.execute(trx)
     const questions = await stampQuestions(trx, slots.questions)
     const room = await criticalRoom(trx, slots.critical)
@@ -82,7 +87,9 @@ async function stamp(trx: Trx, type: string, ids: readonly string[]): Promise<vo
     .execute()
 }
 
-/** Takes as many questions as have slots, the oldest first. Answers a type that may begin. */
+/**
+ * Takes as many questions as there are slots, the oldest first. Returns the types that may begin.
+ */
 async function stampQuestions(trx: Trx, slots: number): Promise<string[]> {
   const free = slots - (await questionsAtWork(trx))
   if (free <= 0) return []
@@ -102,7 +109,7 @@ async function stampQuestions(trx: Trx, slots: number): Promise<string[]> {
   return waiting.length > 0 ? [questionType] : []
 }
 
-/** Questions that a run works on. One that waits for a person occupies nothing. */
+/** Counts questions that a run works on. A question that waits for a person occupies no slot. */
 export async function questionsAtWork(db: Db | Trx): Promise<number> {
   const { count } = await db
     .selectFrom('incident')
@@ -113,18 +120,18 @@ export async function questionsAtWork(db: Db | Trx): Promise<number> {
   return Number(count)
 }
 
-/** An incident that the queue is to have investigated. */
+/** Whether an incident waits to be investigated. */
 export const isWaiting = sql<boolean>`(
   type <> ${manualChangeType} and status = 'open' and assigned_to is null and kept_reason is null and look_wanted is distinct from 'expected')`
 
-/** Claimed and at work, or stamped and about to be. */
+/** Whether an incident is claimed and being investigated, or assigned and about to be. */
 const isAtWork = (
   incident: 'incident' | 'busy',
 ) => sql<boolean>`(${sql.ref(`${incident}.type`)} <> ${manualChangeType} and (${sql.ref(`${incident}.status`)} = 'investigating'
   or (${sql.ref(`${incident}.status`)} = 'open'
     and ${sql.ref(`${incident}.queuedAt`)} > (select nightshift_now()) - make_interval(secs => ${settlingSeconds}))))`
 
-/** Types to investigate, the one with the most urgent, then oldest incident first. */
+/** Lists types to investigate. The type with the most urgent, then oldest, incident comes first. */
 export async function waitingTypes(trx: Db | Trx): Promise<WaitingType[]> {
   const { rows } = await sql<WaitingType>`
     select type, bool_or(severity = 'critical') as is_critical, exists (
@@ -135,7 +142,9 @@ export async function waitingTypes(trx: Db | Trx): Promise<WaitingType[]> {
   return rows
 }
 
-/** Types whose leader is at work, and types that were stamped just now and have none yet. */
+/**
+ * Lists types whose leader is at work, and types that were just assigned and have no leader yet.
+ */
 export async function leadingTypes(trx: Db | Trx): Promise<LeadingType[]> {
   const { rows } = await sql<LeadingType>`
     select type, bool_or(severity = 'critical') as is_critical from incident
@@ -148,7 +157,7 @@ export async function leadingTypes(trx: Db | Trx): Promise<LeadingType[]> {
   return rows
 }
 
-/** How many critical incidents are at work, in any role. */
+/** Counts critical incidents that are being investigated, in any role. */
 export async function criticalRoom(trx: Db | Trx, max: number): Promise<CriticalRoom> {
   const { rows } = await sql<{ count: number }>`
     select count(*)::int as count from incident
@@ -157,8 +166,9 @@ export async function criticalRoom(trx: Db | Trx, max: number): Promise<Critical
 }
 
 /**
- * Leaves an incident to people where `agent.investigate` does not select it: it stays open, says
- * why, and a person can have it investigated. The caller just opened it, or opened it again.
+ * Leaves an incident to people if `agent.investigate` does not select it. The incident stays open
+ * with the reason, and a person can have it investigated. The caller has just opened or reopened
+ * it.
  */
 export async function keepIfNotInvestigated(
   trx: Trx,
@@ -172,7 +182,7 @@ export async function keepIfNotInvestigated(
   if (reason !== null) await keep(trx, incidentId, reason)
 }
 
-/** Leaves a waiting incident to people. The caller holds its lock. */
+/** Leaves a waiting incident to people. The caller holds the incident's lock. */
 export async function keep(trx: Trx, incidentId: string, reason: string): Promise<void> {
   await trx.updateTable('incident').set({ keptReason: reason }).where('id', '=', incidentId).execute()
   await append(trx, incidentId, null, notInvestigatedEvent(reason))
@@ -181,9 +191,9 @@ export async function keep(trx: Trx, incidentId: string, reason: string): Promis
 type Kept = Pick<IncidentRow, 'id' | 'type' | 'severity' | 'requestedBy'>
 
 /**
- * Says why today's `agent.investigate` leaves a waiting incident to people; null where it does not.
- * Investigated in any case: one that a person opened or asked for, one that an agent has begun, one
- * whose repair did not last.
+ * Explains why the current `agent.investigate` leaves a waiting incident to people; null if it does
+ * not. Incidents are always investigated if a person opened or requested them, if an agent has
+ * begun, or if their repair did not last.
  */
 export async function keptNow(db: Db | Trx, row: Kept, settings: SettingsReader): Promise<string | null> {
   const filter = settings.value<InvestigateFilter>('agent.investigate', row.type)
@@ -199,7 +209,10 @@ export async function keptNow(db: Db | Trx, row: Kept, settings: SettingsReader)
   return reason === null || (await goesOn(db, row.id)) ? null : reason
 }
 
-/** Whether the newest row about it says that a person asked for it, or that an agent goes on. */
+/**
+ * Whether the newest row shows that a person requested the investigation, or that an agent
+ * continues.
+ */
 async function goesOn(db: Db | Trx, incidentId: string): Promise<boolean> {
   const { rows } = await sql<{ goesOn: boolean }>`
     select kind <> 'noted' or metadata->>'text' = ${reopenText.did_not_last} as "goesOn"
@@ -215,7 +228,9 @@ export function notInvestigatedEvent(reason: string): NewEvent<'noted'> {
   return { kind: 'noted', actor: systemActor, detail: text, metadata: { code: 'kept', text } }
 }
 
-/** The group that late arrivals of a type join: one that still has something running or queued. */
+/**
+ * Finds the group that new incidents of a type join: one in which something is running or queued.
+ */
 async function currentGroup(db: Db | Trx, type: string): Promise<string | null> {
   const row = await db
     .selectFrom('incident')
@@ -235,25 +250,25 @@ export type Leader = {
   incidentId: string
   severity: Severity
   status: IncidentStatus
-  /** For a person. */
+  /** Seconds for which it has waited for a person. */
   waitingSeconds: number
-  /** Since it was queued: its claim follows within seconds. */
+  /** Seconds since it was queued, because it is claimed directly after that. */
   atWorkSeconds: number
 }
 
 type GroupState = {
   groupId: string
-  /** Open and unassigned, the most urgent and oldest first. */
+  /** Open, unassigned incidents, the most urgent and oldest first. */
   members: GroupMember[]
   investigating: number
   leader: Leader | null
-  /** Followers at work in all groups. */
+  /** How many followers are at work in all groups. */
   followersEverywhere: number
 }
 
 /**
- * A group's work, read again each time: members without a worker, how many are worked on, and the
- * leader's state. Null when nothing of this type is queued.
+ * Reads the current work of a group: the unclaimed incidents, how many are being investigated, and
+ * the state of the leader. Null if no incident of this type is queued.
  */
 export async function groupState(db: Db, type: string): Promise<GroupState | null> {
   const groupId = await currentGroup(db, type)
@@ -299,7 +314,10 @@ async function followersAtWork(db: Db): Promise<number> {
   return Number(count)
 }
 
-/** The leader that a follower may start from: resolved in this group, by a repair that held. */
+/**
+ * Finds the leader from whose result a follower may start: one whose incident was resolved by a
+ * repair that was verified.
+ */
 export async function hintLeader(db: Db, groupId: string): Promise<string | null> {
   const row = await db
     .selectFrom('incident')
@@ -308,7 +326,7 @@ export async function hintLeader(db: Db, groupId: string): Promise<string | null
     .where('role', '=', 'leader')
     .where('status', '=', 'resolved')
     .where('outcome', '=', 'repaired')
-    // A cause that a person called wrong is no start.
+    // Leaves out a leader whose cause a person graded as wrong.
     .where(sql<boolean>`${causeGrade('incident.id')} is distinct from 'wrong'`)
     .executeTakeFirst()
   return row?.id ?? null

@@ -6,12 +6,13 @@ import type { Trx } from '../connect.ts'
 import { stillOpen } from './close-incident.ts'
 import { lockIncident, NotAllowedError } from './incidents.ts'
 
-/** Opens a closed incident again for its next attempt; the queue takes it up like a new one. */
+/** Reopens a closed incident for its next attempt. The queue takes it like a new one. */
 export async function reopenIncident(trx: Trx, id: string): Promise<void> {
   const row = await lockIncident(trx, id)
   if (!row) return
   const isForPeople = row.type === manualChangeType || row.type === trustLostType
-  // A person did it, or it is about ourselves: nothing to investigate, and nothing done twice.
+  // Refuses a person's own write, and a problem of Nightshift itself: there is nothing to
+  // investigate, and nothing may be done twice.
   if (isForPeople || !(incidentActions.investigate as IncidentStatus[]).includes(row.status)) {
     throw new NotAllowedError(id, 'investigate', row.status)
   }

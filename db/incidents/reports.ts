@@ -6,12 +6,12 @@ import type { Db } from '../connect.ts'
 import type { Scope } from '../scope.ts'
 import { isClosed, isResolved, isResolvedByItself, isUnproven } from './figures.ts'
 
-/** Days of UTC as `2026-11-21`, both included. */
+/** Days in UTC such as `2026-11-21`, both included. */
 type ReportRange = { since: string; until: string }
 
 type ReportFilter = { type?: string | null; severity?: Severity | null }
 type Question = ReportRange & { type: string | null; severity: Severity | null }
-/** The line of a row: a type's, a week's, or the whole's where both are null. */
+/** Identifies the line of a row: that of a type, that of a week, or the total if both are null. */
 type ReportPlace = { type: string | null; week: string | null }
 type Seconds = [p50: number, p90: number] | null
 type Counted = ReportPlace &
@@ -28,9 +28,10 @@ const maxSpared = 100
 const dayMs = 86_400_000
 
 /**
- * Outcomes of incidents that began in a range of days: in all, by type (the hundred largest) and by
- * week. Seconds are null where nothing of the kind happened. Cost counts answers in the range,
- * whenever their incident began; it is kept by type, so for one severity it is unknown: null.
+ * Reports the outcomes of incidents that began in a range of days: in total, by type (the hundred
+ * largest) and by week. Seconds are null if there are no values. The cost covers the responses in
+ * the range, whenever their incident began. It is stored only by type, so it is null for a single
+ * severity.
  */
 export async function reportOf({ db }: Scope, range: ReportRange, filter: ReportFilter = {}): Promise<Report> {
   const question = { ...range, type: filter.type ?? null, severity: filter.severity ?? null }
@@ -96,7 +97,7 @@ function spread(seconds: Seconds): Spread {
   return seconds === null || seconds[0] === null ? null : { p50: seconds[0], p90: seconds[1] }
 }
 
-/** The Mondays of a range, from the week of its first day on. */
+/** Lists the Mondays of a range, beginning with the week of its first day. */
 function weeksOf({ since, until }: ReportRange): string[] {
   const first = Date.parse(since)
   const monday = first - ((new Date(first).getUTCDay() + 6) % 7) * dayMs
@@ -104,7 +105,7 @@ function weeksOf({ since, until }: ReportRange): string[] {
   return Array.from({ length: weeks }, (_, at) => new Date(monday + at * 7 * dayMs).toISOString().slice(0, 10))
 }
 
-/** The incidents of a range, each with the Monday of the week in which it began. */
+/** Selects the incidents of a range, each with the Monday of the week in which it began. */
 function begun({ since, until, type, severity }: Question): RawBuilder<unknown> {
   return sql`
     select id, type, date_trunc('week', created_at at time zone 'UTC')::date as week, status, outcome, category, closed_by, created_at,
@@ -116,7 +117,10 @@ function begun({ since, until, type, severity }: Question): RawBuilder<unknown> 
       ${severity === null ? sql`` : sql`and severity = ${severity}`}`
 }
 
-/** Facts that only the log has: a refusal by the judge, of an answer in words, a marked ending. */
+/**
+ * Rows about claims that no row shows: a call that the policy check refused, a refused response in
+ * prose, a marked ending.
+ */
 const isUnshown = sql.raw(`(
   kind = 'call_judged' and metadata->>'code' in ('CLAIM_NOT_SHOWN', 'PHANTOM_CLAIM')
   or kind = 'correction_sent' and metadata->>'code' in ('claim_not_shown', 'phantom_claim')
@@ -124,15 +128,15 @@ const isUnshown = sql.raw(`(
 const isRepair = sql.raw(`kind = 'resolved' and metadata->>'outcome' = 'repaired' and actor not like 'user:%'`)
 const isOfGate = sql.raw(`(
   kind = 'noted' and metadata->>'code' in ('page_held', 'page_spared', 'reopened') or kind = 'escalated')`)
-/** In an incident's rows: its page was not needed, and nothing after that woke anybody. */
+/** Whether, by the rows of an incident, its page was not needed and nothing woke anybody later. */
 const isSpared = sql.raw(`coalesce(max(seq) filter (where metadata->>'code' = 'page_spared') >= max(seq), false)`)
 const isHand = sql.raw(`kind = 'claimed' or actor like 'user:%'`)
 
 /**
- * The first row of a run or person acknowledges an incident. A person had a hand in it where one of
- * their rows stands before its end, the opening row aside. A repair is an ending as repaired that
- * no person wrote, and code wants a write that held; it did not last where the incident went on, or
- * its resource had another of the type within a day.
+ * Counts outcomes. The first row of a run or person acknowledges an incident. A person took part if
+ * one of their rows, other than the opening row, precedes the end. A repair is an ending as
+ * repaired by the agent, which code accepts only for a write that was verified. It did not last if
+ * the incident continued, or if the resource had another incident of the type within a day.
  */
 async function countedOf(db: Db, question: Question): Promise<Counted[]> {
   const { rows } = await sql<Counted>`
@@ -207,8 +211,8 @@ async function escalatedOf(db: Db, question: Question): Promise<Escalated[]> {
 }
 
 /**
- * A yes too soon after the question to have read it. The author of the arguments or the write knew
- * it before.
+ * Whether an approval came too soon after the question. Excludes the person who wrote the arguments
+ * or requested the write, who knew the action before.
  */
 const isHasty = sql.raw(`exists (
   select from approval_decision as vote where vote.approval_id = approval.id and vote.decision = 'approve'

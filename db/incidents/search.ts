@@ -11,10 +11,13 @@ const maxResources = 6
 
 const maxRows = 8
 
-/** Newest rows with the words that are ranked by time: a word may stand everywhere. */
+/**
+ * How many rows with the words are found at most and ranked by time. Limited, because a word may be
+ * in nearly every row.
+ */
 const rankedRows = 5_000
 
-/** What people wait for while they type. */
+/** The maximum time of a search in milliseconds, because people wait for it while they type. */
 const logWithinMs = 800
 
 const searchedKinds = sql.raw(
@@ -26,7 +29,10 @@ const searchedKinds = sql.raw(
     .join(', '),
 )
 
-/** Asks every part at once. Seeks one or two letters in names alone: a log has them everywhere. */
+/**
+ * Searches every part at the same time. For one or two letters searches only names, because every
+ * log contains such a text.
+ */
 export async function searchAll(scope: Scope, text: string): Promise<SearchAnswer> {
   const words = text.toLowerCase().match(/[\p{L}\p{N}._:/-]+/gu) ?? []
   const [incidents, resources, log] = await Promise.all([
@@ -61,7 +67,7 @@ async function findResources({ db }: Scope, text: string): Promise<SearchAnswer[
 
 type Found = { rows: SearchAnswer['log']; isPartial: boolean }
 
-/** Rows whose text has every word, or a word that begins so; the newest first. */
+/** Finds rows whose text has every word, or a word that begins with it. Newest first. */
 async function findRows({ db }: Scope, words: readonly string[]): Promise<Found> {
   const query = words.map((word) => `'${word.replaceAll("'", '')}':*`).join(' & ')
   const text = sql`to_tsvector('simple', left(detail, 2000))`
@@ -85,7 +91,7 @@ async function findRows({ db }: Scope, words: readonly string[]): Promise<Found>
       isPartial: (first?.found ?? 0) >= rankedRows,
     }
   } catch (error) {
-    // 57014 is PostgreSQL's query_canceled: the time was up.
+    // Returns a partial result after the time limit. 57014 is PostgreSQL's code for query_canceled.
     if ((error as { code?: string }).code === '57014') return { rows: [], isPartial: true }
     throw error
   }

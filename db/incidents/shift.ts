@@ -4,15 +4,15 @@ import { onceNow } from '../clock.ts'
 import type { Db, Trx } from '../connect.ts'
 import { type Scope, systemScope } from '../scope.ts'
 
-/** Rows of a kind that are listed; what is not listed is counted. */
+/** The number of rows of a kind that are listed. The others are only counted. */
 const listed = 20
 
 type Several<Each> = { count: number; first: Each[] }
 type Counted<Each> = Each & { all: number }
 
 /**
- * Events from `since` until `until`, and the state now. Morning card and hand-over say parts of it.
- * `heldSince`: the first question that woke nobody and that no card told.
+ * Reads what happened from `since` until `until`, and the current state, for the morning card and
+ * the hand-over. `heldSince`: the first question that woke nobody and that no card has shown.
  */
 export async function readShift(
   db: Db | Trx,
@@ -59,7 +59,7 @@ async function incidents<Each = ShiftIncident>(
   return toSeveral(rows)
 }
 
-/** Pages that were not needed in this time, and earlier ones of which no card has told. */
+/** Lists pages that were not needed in this time, and earlier ones that no card has shown. */
 async function sparedPages(db: Db | Trx, since: string, until: string): Promise<Shift['spared']> {
   const { rows } = await sql<Counted<Shift['spared']['first'][number]>>`
     select incident.id, title, severity, max(released_at) as at, coalesce(max(response), 'No page') as text, count(*) over ()::int as "all"
@@ -70,8 +70,8 @@ async function sparedPages(db: Db | Trx, since: string, until: string): Promise<
 }
 
 /**
- * Questions open now, asked before `until`; and those of this time that woke nobody, whatever
- * became of them.
+ * Lists questions that are open now and were asked before `until`, and questions of this time that
+ * woke nobody, whatever their outcome.
  */
 async function questionsOf(db: Db | Trx, since: string, until: string): Promise<Shift['questions']> {
   const { rows } = await sql<Counted<ShiftQuestion>>`
@@ -89,7 +89,7 @@ async function questionsOf(db: Db | Trx, since: string, until: string): Promise<
   return toSeveral(rows)
 }
 
-/** Open follow-ups, the longest due first; `isOverdue`: those whose day is over. */
+/** Lists open follow-ups, those due first at the top. `isOverdue`: only those past their day. */
 export async function listFollowUps(
   { db }: Scope,
   { isOverdue = false, incidentId = null }: { isOverdue?: boolean; incidentId?: string | null } = {},

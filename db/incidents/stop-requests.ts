@@ -2,7 +2,9 @@ import { sql } from 'kysely'
 import type { Db, Trx } from '../connect.ts'
 import type { Person } from './close-incident.ts'
 
-/** The person whose wish to take it ended this attempt; null when nobody asked. */
+/**
+ * Finds the person whose request to take the incident ended this attempt; null if there is none.
+ */
 export async function takeoverRequest(trx: Trx, id: string, attempt: number): Promise<Person | null> {
   const request = await trx
     .selectFrom('incidentEvent')
@@ -20,7 +22,10 @@ export async function takeoverRequest(trx: Trx, id: string, attempt: number): Pr
   return operator ? { operatorId: operator.id, actor: request.actor, name } : null
 }
 
-/** A person's request for this attempt: to stop it, or to have the incident. Null: none. */
+/**
+ * Finds a person's request during this attempt, to stop it or to take the incident. Null without
+ * such a request.
+ */
 export async function stopRequest(
   db: Db | Trx,
   id: string,

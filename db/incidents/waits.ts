@@ -2,15 +2,21 @@ import { sql } from 'kysely'
 import { now, onceNow } from '../clock.ts'
 import type { Db } from '../connect.ts'
 
-/** Longer than one try and the longest pause after it: an older note is a dead worker's. */
+/**
+ * Seconds for which a note about waiting is valid: longer than one attempt and the longest pause
+ * after it.
+ */
 const freshSeconds = 45
 
-/** What a step of a run can wait for because it does not answer. */
+/** Services that a step of a run can wait for. */
 export type WaitedFor = 'core_api' | 'database'
 
 type Run = { incidentId: string; attempt: number }
 
-/** Notes what a run waits for now, at each of its tries; null when it waits no more. */
+/**
+ * Records what a run waits for, at each of its attempts. `waitsFor` is null when it no longer
+ * waits.
+ */
 export async function noteWait(db: Db, { incidentId, attempt }: Run, waitsFor: WaitedFor | null): Promise<void> {
   if (waitsFor === null) {
     await db.deleteFrom('runWait').where('incidentId', '=', incidentId).where('attempt', '=', attempt).execute()
@@ -32,7 +38,7 @@ export async function noteWait(db: Db, { incidentId, attempt }: Run, waitsFor: W
     .execute()
 }
 
-/** What the incident's run waits for, and since when; null where it waits for nothing. */
+/** Reads what the run of an incident waits for, and since when; null if it does not wait. */
 export async function waitOf(db: Db, incidentId: string): Promise<{ for: WaitedFor; since: string } | null> {
   const row = await db
     .selectFrom('runWait')

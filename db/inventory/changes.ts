@@ -18,7 +18,10 @@ import type { Scope } from '../scope.ts'
 import { readSettings } from '../settings.ts'
 import { findByNames } from './registry.ts'
 
-/** The outcome of a change, an entry for each resource. Of a repeat, what was stored first. */
+/**
+ * The outcome of a change, with one entry for each resource. For a repeat, that of the first
+ * delivery.
+ */
 export type TakenChange = {
   outcome: 'stored' | 'repeated'
   title: string
@@ -26,8 +29,8 @@ export type TakenChange = {
 }
 
 /**
- * Takes changes in, all or none. A repeated delivery adds nothing. One about nothing known is
- * stored too, with what was tried.
+ * Stores changes, all or none. A repeated delivery adds nothing. A change about nothing that is
+ * known is also stored, with what was tried.
  */
 export async function takeChanges(db: Db, received: readonly Change[]): Promise<TakenChange[]> {
   if (received.length === 0) return []
@@ -43,7 +46,8 @@ export async function takeChanges(db: Db, received: readonly Change[]): Promise<
       changes.flatMap((change) => changeNamesToLookUp(change, rules)),
     )
     const taken = new Map<number, TakenChange>()
-    // Two bodies with the same changes wait for each other in one order.
+    // Stores in a fixed order, so that two requests with the same changes wait for each other
+    // instead of deadlocking.
     const inOrder = [...changes.entries()].sort(([, a], [, b]) => (a.delivery < b.delivery ? -1 : 1))
     for (const [at, change] of inOrder) {
       const about = chooseChangeResources(change, rules, known)
@@ -53,7 +57,7 @@ export async function takeChanges(db: Db, received: readonly Change[]): Promise<
   })
 }
 
-/** An identity stays as it came: it is a digest. */
+/** Removes secrets from a change. The identity stays as received, because it is a digest. */
 function cleanseChange(received: Change): Change {
   const change = cleanse(received)
   const title = change.title.trim() === '' ? '(nothing that can be read)' : change.title
@@ -112,7 +116,10 @@ const columns = sql`change.id, change.at, change.received_at as "receivedAt", ch
 type Filter = { resource: ResourceRef | null; source: string | null; isUnmatched: boolean; q: string | null }
 type ChangePlace = { at: string; id: string }
 
-/** By their moment, newest first. Of a resource: under all of its names, and nothing beside it. */
+/**
+ * Lists changes, newest first. If a resource is given, lists its changes under all of its names,
+ * without those of neighbours.
+ */
 export async function listChanges(
   { db }: Scope,
   { resource, source, isUnmatched, q }: Filter,
@@ -134,12 +141,13 @@ export async function listChanges(
   return rows
 }
 
-/** Steps along what it runs on and depends on. */
+/** The maximum number of steps along hosts and dependencies. */
 const maxSteps = 3
 
 /**
- * Changes of a resource and of what it runs on or depends on, newest first; each once, at the
- * nearest resource. Relations of every source count: they decide what is shown, and allow nothing.
+ * Lists changes of a resource and of what it runs on or depends on, newest first. Each is listed
+ * once, at the nearest resource. Uses the relations of every source, because they affect only what
+ * is shown.
  */
 export async function changesNear(
   { db }: Scope,
@@ -176,17 +184,17 @@ export async function changesNear(
 }
 
 /**
- * Whether any change ever came in. Without one, an empty answer of `recent_changes` proves nothing,
- * and the tool is not offered.
+ * Whether any change was ever received. If none was, an empty result of `recent_changes` proves
+ * nothing, so the tool is not offered.
  */
 export async function hasChanges({ db }: Scope): Promise<boolean> {
   return (await db.selectFrom('change').select('id').limit(1).executeTakeFirst()) !== undefined
 }
 
-/** Rows that one round drops, so that no round holds the table for long. */
+/** The number of rows that one round deletes, so that no round locks the table for long. */
 const maxDropped = 20_000
 
-/** Drops what came in more than 90 days ago. */
+/** Deletes changes received more than 90 days ago. */
 export async function dropOldChanges(db: Db): Promise<void> {
   await sql`
     delete from change where id in (
@@ -194,8 +202,8 @@ export async function dropOldChanges(db: Db): Promise<void> {
 }
 
 /**
- * The beginning of an incident's trouble, by its earliest alert, or its opening. Null: there is no
- * such incident.
+ * Finds when the problem of an incident began: with its earliest alert, or when it was opened. Null
+ * for an unknown incident.
  */
 export async function beganAt(db: Db, incidentId: string): Promise<string | null> {
   const { rows } = await sql<{ began: string }>`

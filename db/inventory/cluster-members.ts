@@ -5,15 +5,18 @@ import { cleanse } from '../../safety/redact.ts'
 import { onceNow } from '../clock.ts'
 import type { Trx } from '../connect.ts'
 
-/** Pods of clusters and their makers, by name: alerts name these, also after they are gone. */
+/**
+ * Stores pods of clusters and their owners by name, because alerts name them even after they are
+ * gone.
+ */
 
-/** How long pods that are gone are kept, and how many of them for each cluster. */
+/** How long removed pods are kept, and how many in each cluster. */
 const keptDays = sql`interval '7 days'`
 const maxGone = 50_000
 
 /**
- * Replaces what is kept of a cluster by what it lists now; the rest is gone. An unchanged list
- * costs one look.
+ * Replaces the stored members of a cluster by its current list. Members that are missing from the
+ * list are marked as gone. An unchanged list costs one query.
  */
 export async function mergeMembers(trx: Trx, source: string, members: readonly ClusterMember[]): Promise<void> {
   const digest = sha256(JSON.stringify(members))
@@ -51,7 +54,7 @@ export async function mergeMembers(trx: Trx, source: string, members: readonly C
   )
 }
 
-/** Nothing of it is known any more: the source is of another cluster now. */
+/** Deletes all members, because the source now belongs to another cluster. */
 export async function forgetMembers(trx: Trx, source: string): Promise<void> {
   await trx.deleteFrom('clusterMember').where('source', '=', source).execute()
   await trx.deleteFrom('clusterListing').where('source', '=', source).execute()

@@ -2,7 +2,7 @@ import { clusterSource } from '../../domain/listed-cluster.ts'
 import type { ResourceRef } from '../../domain/registry.ts'
 import type { Db } from '../connect.ts'
 
-/** The clusters that say something of a resource: their sources, and what each calls it. */
+/** Finds the sources of clusters that list a resource, and its name in each. */
 export async function clusterSourcesOf(db: Db, { kind, id }: ResourceRef): Promise<{ source: string; name: string }[]> {
   if (kind === 'incident' || kind === 'proposal') return []
   const prefix = clusterSource('').name
@@ -18,7 +18,7 @@ export async function clusterSourcesOf(db: Db, { kind, id }: ResourceRef): Promi
   return rows.map(({ source, name }) => ({ source: source.slice(prefix.length), name }))
 }
 
-/** The ids of a cluster's nodes by what the cluster calls them. */
+/** Maps the names that a cluster gives to its nodes to their ids. */
 export async function nodesOfCluster(db: Db, cluster: string, names: readonly string[]): Promise<Map<string, string>> {
   const rows = await db
     .selectFrom('resourceSource')

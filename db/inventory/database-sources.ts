@@ -5,8 +5,8 @@ import type { Db } from '../connect.ts'
 const maxSources = 3
 
 /**
- * Sources of database servers for a resource: the server itself, or those that run on it, then
- * their primaries and replicas. A server's resource has its source's name.
+ * Finds sources of database servers for a resource: of the server itself, or of those that run on
+ * it; then of their primaries and replicas. The resource of a server has the name of its source.
  */
 export async function databaseSourcesOf(db: Db, about: ResourceRef): Promise<string[]> {
   const { rows } = await sql<{ name: string }>`

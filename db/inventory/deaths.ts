@@ -8,10 +8,10 @@ import type { Db, Trx } from '../connect.ts'
 import type { ApprovalRow } from '../tables.ts'
 import { devicesOf } from './devices.ts'
 
-/** What starts a VM away from a host. */
+/** A step that starts a VM away from its host. */
 type Start = Pick<PlanStep, 'action' | 'vm' | 'from'>
 
-/** A host that is taken for dead, and those of its VMs that would start elsewhere. */
+/** A host that is considered dead, and its VMs that would start elsewhere. */
 export type Suspect = { host: string; vms: string[] }
 
 export function suspectsOf(steps: readonly Start[]): Suspect[] {
@@ -22,8 +22,8 @@ export function suspectsOf(steps: readonly Start[]): Suspect[] {
 }
 
 /**
- * Starts of a plan, less those of VMs that run elsewhere by now: a witness of such a VM says
- * nothing of its old host.
+ * Returns the starts in a plan. Leaves out VMs that now run elsewhere, because a witness of such a
+ * VM shows nothing about its old host.
  */
 export async function openStarts<T extends Start>(db: Db | Trx, steps: readonly T[]): Promise<T[]> {
   const starts = steps.filter(({ action }) => action === 'start')
@@ -38,13 +38,13 @@ export async function openStarts<T extends Start>(db: Db | Trx, steps: readonly 
   return starts.filter(({ vm, from }) => !up.some(({ id, host }) => id === vm && host !== from))
 }
 
-/** Witnesses by host that no row knows: they are asked for. */
+/** Witnesses by host that are not in rows, because they are queried for this decision. */
 export type AskedWitnesses = ReadonlyMap<string, readonly Witness[]>
 
 /**
- * Hosts whose VMs these steps start elsewhere, each with its witnesses as rows know them: the
- * platform, and the agents of host and VMs. Dead ones only, unless in `taken`: what was taken for
- * dead and is not any more.
+ * Lists hosts whose VMs these steps start elsewhere, with the witnesses that rows contain: the
+ * platform, and the agents of the host and its VMs. Lists only dead hosts, and those in `taken`,
+ * which were considered dead before.
  */
 export async function readDeaths(
   db: Db | Trx,
@@ -77,7 +77,8 @@ export async function readDeaths(
       witnesses: [
         toPlatformWitness(stateOf.get(host), said.find(({ id }) => id === host)?.attributes ?? {}, at),
         ...agents.filter(({ resource }) => resource.id === host).map(toAgentWitness),
-        // The agent of a VM that answers runs in it: it is at work, wherever its host is.
+        // Counts an agent in a VM that responds as a witness, because the VM then works, wherever
+        // its host is.
         ...guests.filter(({ resource }) => own.includes(resource.id)).map(toAgentWitness),
         ...(asked.get(host) ?? []),
       ],
@@ -100,7 +101,10 @@ function toPlatformWitness(
   return by(`the platform (${fencedBy})`, 'fenced', typeof fencedAt === 'string' ? fencedAt : null)
 }
 
-/** An agent that does not answer says nothing: it may be cut off as its host is. */
+/**
+ * Converts a device to a witness. An agent that does not respond is silent, because it may be cut
+ * off like its host.
+ */
 function toAgentWitness({
   resource: { kind, id },
   health,
@@ -111,7 +115,7 @@ function toAgentWitness({
   return { who: `the agent of ${kind} ${id}`, sees: 'agent', says: hasAnswered ? 'up' : 'silent', at: healthAt }
 }
 
-/** The same, judged by the database's clock. */
+/** Does the same, with a verdict for each by the database's clock. */
 export async function readJudgedDeaths(
   db: Db | Trx,
   steps: readonly Start[],
@@ -125,8 +129,8 @@ export async function readJudgedDeaths(
 }
 
 /**
- * Deaths in an approval's plan as they are now. Without `asked`, what no row knows is as it was at
- * the question, and ages.
+ * Reads the current state of the deaths in an approval's plan. Without `asked`, facts that are not
+ * in rows are those from when people were asked, and they expire.
  */
 export async function deathsOfApproval(
   db: Db | Trx,
@@ -142,7 +146,7 @@ export async function deathsOfApproval(
   return await readJudgedDeaths(db, planOfDryRun(dryRun.details)?.steps ?? [], asked ?? new Map(then), hosts)
 }
 
-/** Why an approval that says this much does not count; null where it does. */
+/** Explains why such an approval is not accepted; null if it is. */
 export async function whyDeathsBar(
   db: Db | Trx,
   approval: Pick<ApprovalRow, 'dryRun'>,
@@ -152,14 +156,14 @@ export async function whyDeathsBar(
   const deaths = await deathsOfApproval(db, approval, asked)
   const strange = said.find((host) => !deaths.some((each) => each.host === host))
   if (strange !== undefined) {
-    const reason = `${strange} is none of the dead hosts away from which this starts VMs${deaths.length > 0 ? ` (${deaths.map(({ host }) => host).join(', ')})` : ''}.`
+    const reason = `${strange} is not one of the dead hosts whose VMs this starts elsewhere${deaths.length > 0 ? ` (${deaths.map(({ host }) => host).join(', ')})` : ''}.`
     return { code: 'HOST_NOT_CONFIRMED', reason }
   }
   if (deaths.length === 0) return null
   return whyNotDead(deaths, said, Date.parse(await databaseTime(db as Trx)))
 }
 
-/** Those of these VMs that their platform starts elsewhere by itself, where their host dies. */
+/** Lists those of these VMs that the platform itself starts elsewhere when their host fails. */
 export async function vmsRestartedElsewhere(db: Db | Trx, vms: readonly string[]): Promise<Set<string>> {
   if (vms.length === 0) return new Set()
   const rows = await db
@@ -172,7 +176,7 @@ export async function vmsRestartedElsewhere(db: Db | Trx, vms: readonly string[]
   return new Set(rows.filter(({ attributes }) => attributes.restartsElsewhere === true).map(({ id }) => id))
 }
 
-/** Hosts of which those who approved this said that they are off. */
+/** Lists the hosts that the approvers of an approval stated to be off. */
 export async function hostsSaidOff(db: Db | Trx, approvalId: string): Promise<string[]> {
   const rows = await db
     .selectFrom('incidentEvent')

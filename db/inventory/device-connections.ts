@@ -3,23 +3,23 @@ import { now, onceNow } from '../clock.ts'
 import type { Db, Trx } from '../connect.ts'
 import { meshChannel, notify } from '../notices.ts'
 
-/** A process that was not seen for so long has ended, and no connection of it lives. */
+/** Seconds of silence after which a process and its connections count as ended. */
 const processSeconds = 20
 const seenLately = sql<boolean>`mesh_process.seen_at > ${onceNow} - make_interval(secs => ${processSeconds})`
 
-/** The connection of an agent that calls out, or the last one it had. */
+/** The connection of an agent that connects to the API. If there is none now, the last one. */
 export type DeviceConnection = {
   deviceId: string
   connection: string
   processId: string | null
-  /** The process that holds it, as people know it. */
+  /** The process that has the connection, by its name for people. */
   process: string
-  /** Where the agent called from. */
+  /** The address from which the agent connects. */
   address: string
   agentVersion: string
   connectedAt: string
   isConnected: boolean
-  /** Since when it is not connected; null while it is. */
+  /** The end of the connection; null while it exists. */
   endedAt: string | null
 }
 
@@ -47,8 +47,8 @@ type NewConnection = Pick<DeviceConnection, 'deviceId' | 'connection' | 'process
 }
 
 /**
- * Makes this the device's connection. The process with an earlier one hears of it as the
- * transaction ends.
+ * Makes this the connection of the device. When the transaction ends, the process with an earlier
+ * connection is notified.
  */
 export async function holdConnection(trx: Trx, held: NewConnection): Promise<void> {
   const begun = { ...held, connectedAt: now, endedAt: null }
@@ -61,8 +61,8 @@ export async function holdConnection(trx: Trx, held: NewConnection): Promise<voi
 }
 
 /**
- * Answers which of these connections their devices still have. One presumed ended, while this
- * process was silent, counts again.
+ * Returns which of these connections are still those of their devices. A connection that counted as
+ * ended while this process was silent is valid again.
  */
 export async function keepConnections(db: Db, processId: string, held: string[]): Promise<Set<string>> {
   if (held.length === 0) return new Set()
@@ -76,7 +76,7 @@ export async function keepConnections(db: Db, processId: string, held: string[])
   return new Set(rows.map(({ connection }) => connection))
 }
 
-/** It has ended, unless another one took its place. */
+/** Records the end of a connection, unless another connection has replaced it. */
 export async function endConnection(db: Db, { deviceId, connection }: { deviceId: string; connection: string }) {
   await db
     .updateTable('deviceConnection')
@@ -87,18 +87,21 @@ export async function endConnection(db: Db, { deviceId, connection }: { deviceId
   await tellOfDevice(db, deviceId)
 }
 
-/** The device may hold no connection any more: who holds one ends it at once. */
+/** Ends any connection of the device: the process that has it closes it at once. */
 export async function forbidConnection(trx: Trx, deviceId: string): Promise<void> {
   await trx.deleteFrom('deviceConnection').where('deviceId', '=', deviceId).execute()
   await tellOfDevice(trx, deviceId)
 }
 
-/** A change of a device: its connection, its manifest, or whether it may be asked. */
+/**
+ * Announces a change of a device: of its connection, of its manifest, or of whether it may be
+ * called.
+ */
 export async function tellOfDevice(db: Db | Trx, deviceId: string): Promise<void> {
   await notify(db, meshChannel, deviceId)
 }
 
-/** This process is there. */
+/** Records that this process runs. */
 export async function noteProcess(db: Db, { id, name }: { id: string; name: string }): Promise<void> {
   await db
     .insertInto('meshProcess')
@@ -107,7 +110,7 @@ export async function noteProcess(db: Db, { id, name }: { id: string; name: stri
     .execute()
 }
 
-/** This process ends: its connections ended now. */
+/** Ends this process and its connections. */
 export async function endProcess(db: Db, id: string): Promise<void> {
   const ended = await db
     .updateTable('deviceConnection')
@@ -120,7 +123,10 @@ export async function endProcess(db: Db, id: string): Promise<void> {
   await db.deleteFrom('meshProcess').where('id', '=', id).execute()
 }
 
-/** Ends long unseen processes with their connections, as of their last sight. */
+/**
+ * Ends processes that were silent for long, and their connections, with the time at which they were
+ * last seen.
+ */
 export async function endLostProcesses(db: Db): Promise<void> {
   const { rows } = await sql<{ deviceId: string }>`
     update device_connection set ended_at = mesh_process.seen_at, process_id = null

@@ -8,10 +8,10 @@ import type { Db, Trx } from '../connect.ts'
 import type { Scope } from '../scope.ts'
 import { forbidConnection } from './device-connections.ts'
 
-/** A device with the manifest that it was given last. */
+/** A device with its last manifest. */
 export type DeviceRow = Device & {
   manifest: Manifest | null
-  /** The public key of an agent that calls out. */
+  /** The public key of an agent that connects to the API. */
   agentKey: string | null
 }
 
@@ -31,7 +31,7 @@ function stored({ toolsAllowed, terms, ...rest }: DeviceSettings) {
   return { ...rest, toolsAllowed: JSON.stringify(toolsAllowed), terms: JSON.stringify(terms) }
 }
 
-/** Makes a device known. It is asked nothing before it has enrolled. */
+/** Adds a device. No requests are sent to it before it has enrolled. */
 export async function addDevice(
   trx: Trx,
   { id, resource, ...settings }: DeviceSettings & { id: string; resource: Executable },
@@ -51,7 +51,7 @@ export async function listDevices({ db }: Scope): Promise<DeviceRow[]> {
   return rows.map(toDevice)
 }
 
-/** Those that could be asked something now, as far as rows tell. */
+/** Lists devices to which a request could be sent now, as far as rows show. */
 export async function usableDevices(db: Db): Promise<DeviceRow[]> {
   const rows = await db
     .selectFrom('device')
@@ -70,13 +70,13 @@ export async function deviceById(db: Db | Trx, id: string): Promise<DeviceRow | 
   return row ? toDevice(row) : null
 }
 
-/** The device, kept as it is until the transaction ends. */
+/** Locks the device's row until the transaction ends. */
 export async function lockDevice(trx: Trx, id: string): Promise<DeviceRow | null> {
   const row = await trx.selectFrom('device').selectAll().where('id', '=', id).forUpdate().executeTakeFirst()
   return row ? toDevice(row) : null
 }
 
-/** The device that stands for a resource: not revoked, whether it can be asked or not. */
+/** Finds the device of a resource that is not revoked, whether or not it can be called. */
 export async function deviceOf(db: Db | Trx, { kind, id }: Executable): Promise<DeviceRow | null> {
   const row = await db
     .selectFrom('device')
@@ -88,7 +88,9 @@ export async function deviceOf(db: Db | Trx, { kind, id }: Executable): Promise<
   return row ? toDevice(row) : null
 }
 
-/** Devices for resources of a kind: not revoked, whether they can be asked or not. */
+/**
+ * Lists devices for resources of a kind that are not revoked, whether or not they can be called.
+ */
 export async function devicesOf(db: Db | Trx, kind: Executable['kind'], ids: string[]): Promise<DeviceRow[]> {
   if (ids.length === 0) return []
   const rows = await db
@@ -101,7 +103,7 @@ export async function devicesOf(db: Db | Trx, kind: Executable['kind'], ids: str
   return rows.map(toDevice)
 }
 
-/** Devices of the inventory that can execute for this id; for a VM with its host. */
+/** Finds the resource with this id on which commands can run, for a VM also its host. */
 export async function executableNamed(
   db: Db | Trx,
   id: string,
@@ -121,7 +123,7 @@ export async function setManifest(trx: Trx, manifest: Manifest): Promise<void> {
     .execute()
 }
 
-/** What the device said of itself, or why it said nothing. */
+/** Stores what the device reported about its health, or why it reported nothing. */
 export async function noteHealth(
   db: Db | Trx,
   id: string,
@@ -138,7 +140,7 @@ export async function noteHealth(
     .execute()
 }
 
-/** Ends a device for good, with every token that could bring it back. False when it had ended. */
+/** Revokes a device, and every token that could restore it. False if it was already revoked. */
 export async function revokeDevice(trx: Trx, id: string): Promise<boolean> {
   const revoked = await trx
     .updateTable('device')
@@ -157,10 +159,10 @@ export async function revokeDevice(trx: Trx, id: string): Promise<boolean> {
   return revoked !== undefined
 }
 
-/** Enrolment is done by hand, at once: a token that lies about is worth nothing. */
+/** Seconds for an enrolment. Short, because a person does it at once. */
 export const enrolmentSeconds = 900
 
-/** The holder of this refresh secret; a revoked device holds none. */
+/** Finds the device with this refresh secret. A revoked device has none. */
 export async function deviceByRefresh(db: Db | Trx, refresh: string): Promise<DeviceRow | null> {
   const row = await db
     .selectFrom('device')
@@ -171,7 +173,7 @@ export async function deviceByRefresh(db: Db | Trx, refresh: string): Promise<De
   return row ? toDevice(row) : null
 }
 
-/** Recognisable where it leaks, and redacted there. */
+/** Generates a secret with a prefix by which a leaked secret is recognised and redacted. */
 export function newSecret(): string {
   return `nst_${randomBytes(32).toString('base64url')}`
 }

@@ -4,7 +4,10 @@ import type { Trx } from '../connect.ts'
 import { forbidConnection } from './device-connections.ts'
 import { enrolmentSeconds, newSecret } from './devices.ts'
 
-/** Mints the one token that enrols this device, in plain, once; those minted before are void. */
+/**
+ * Creates the only token that can enrol this device, and returns it in plain text, only this once.
+ * Earlier tokens become invalid.
+ */
 export async function mintEnrolment(
   trx: Trx,
   deviceId: string,
@@ -30,7 +33,10 @@ export async function mintEnrolment(
   return { token, expiresAt }
 }
 
-/** Uses an enrolment token up: the device's id for exactly one caller, in time. */
+/**
+ * Uses up an enrolment token. Returns the id of the device to exactly one caller, if the token has
+ * not expired.
+ */
 export async function redeemEnrolment(trx: Trx, token: string): Promise<string | null> {
   const row = await trx
     .updateTable('deviceEnrolment')
@@ -44,8 +50,9 @@ export async function redeemEnrolment(trx: Trx, token: string): Promise<string |
 }
 
 /**
- * Lets the device in: answers the secret for its next manifest. An older secret ends, and so does a
- * connection under another key. `agentKey`: the public key of an agent that calls out.
+ * Enrols the device and returns the secret for its next manifest. An older secret becomes invalid,
+ * and a connection under another key ends. `agentKey`: the public key of an agent that connects to
+ * the API.
  */
 export async function markEnrolled(trx: Trx, id: string, agentKey: string | null): Promise<string> {
   const refresh = newSecret()

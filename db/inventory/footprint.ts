@@ -5,13 +5,13 @@ import type { OwnTarget } from '../../domain/refusal.ts'
 import { type ResourceRef, resourceKey } from '../../domain/registry.ts'
 import type { Trx } from '../connect.ts'
 
-/** Variables of the worker that say where parts of Nightshift stand. */
+/** Environment variables of the worker that contain the address of a part of Nightshift. */
 const places: Record<string, string> = { TEMPORAL_ADDRESS: 'its Temporal', LLM_BASE_URL: 'its model' }
 
 /**
- * Targets that Nightshift stands on, or that carry what it stands on: its database as the
- * connection is served, Temporal and model as the worker was started with, and what the site names
- * (`agent.footprint`: `host:gpu-*`). A target is found by all its names.
+ * Finds targets that Nightshift depends on, or on which its parts run: its database by the current
+ * connection, Temporal and model by the settings of the worker, and what an admin configured
+ * (`agent.footprint`: `host:gpu-*`). A target is found under all of its names.
  */
 export async function ownAmong(
   trx: Trx,
@@ -33,14 +33,18 @@ export async function ownAmong(
   return targets.flatMap((target) => {
     const row = rows.find(({ kind, id }) => kind === target.kind && id === target.id)
     const found = [target.id.toLowerCase(), ...(row?.names ?? [])].find((name) => hosts.has(name))
-    const why = found ? hosts.get(found) : coversResource(patterns, target) ? 'what the site calls its own' : undefined
+    const why = found
+      ? hosts.get(found)
+      : coversResource(patterns, target)
+        ? 'resources that agent.footprint names'
+        : undefined
     return why ? [{ target: resourceKey(target), why }] : []
   })
 }
 
 /**
- * Machines by names and addresses, each with the parts of Nightshift there. What this machine
- * reaches on itself has no name that others know.
+ * Maps names and addresses of machines to the part of Nightshift that they run. Leaves out
+ * addresses of this machine itself, because others do not know it by those.
  */
 async function ownHosts(trx: Trx): Promise<Map<string, string>> {
   const { rows } = await sql<{ name: string; value: string | null }>`
@@ -55,7 +59,7 @@ async function ownHosts(trx: Trx): Promise<Map<string, string>> {
   return found
 }
 
-/** The host of an address, `temporal.internal:7233` or a URL; null where it is this machine. */
+/** Returns the host in `temporal.internal:7233` or in a URL; null if it is this machine. */
 function hostOf(address: string): string | null {
   const isBareIp6 = isIP(address) === 6
   const url = URL.parse(address.includes('://') ? address : `tcp://${isBareIp6 ? `[${address}]` : address}`)

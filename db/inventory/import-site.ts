@@ -9,7 +9,7 @@ import { declareResources, type ImportProgress, touchSource } from './registry.t
 import { neighboursOf } from './resources.ts'
 import { readSite, writeSite } from './site.ts'
 
-/** A file that says what cannot be: every fault of it, in sentences. */
+/** The file contradicts itself. `faults`: every fault as a sentence. */
 export class ImportFaultsError extends Error {
   override name = 'ImportFaultsError' as const
   readonly faults: string[]
@@ -20,8 +20,8 @@ export class ImportFaultsError extends Error {
 }
 
 /**
- * The inventory as a file to import: what people imported, and without a platform hosts, nodes and
- * groups.
+ * Reads the inventory in the form of a file to import: imported resources and, if there is no
+ * platform, hosts, nodes and groups.
  */
 export async function readSiteFile(db: Db | Trx, { hasPlatform }: { hasPlatform: boolean }): Promise<SiteFile> {
   const { resources, relations } = await readImported(db)
@@ -46,7 +46,7 @@ type ImportSteps = {
   end?: (trx: Trx, change: SiteChange) => Promise<void>
 }
 
-/** Thrown to take an import back that was only to be shown. */
+/** Thrown to undo an import that was only a dry run. */
 class OnlyShown extends Error {
   readonly change: SiteChange
   constructor(change: SiteChange) {
@@ -56,8 +56,8 @@ class OnlyShown extends Error {
 }
 
 /**
- * Adds and changes the file's content; a pruning one removes the rest. All of it or nothing: throws
- * ImportFaultsError with every fault. `begin` comes first in the transaction, `end` last.
+ * Adds and changes the content of the file, and with `prune` removes the rest. All or nothing:
+ * throws ImportFaultsError with every fault. `begin` runs first in the transaction, `end` last.
  */
 export async function importSiteFile(
   db: Db,
@@ -84,7 +84,10 @@ export async function importSiteFile(
 
 const maxGroupsSaid = 3
 
-/** Groups of the file with the most neighbours: membership chooses what runs unasked. */
+/**
+ * Finds the groups of the file with the most neighbours, because membership determines what runs
+ * automatically.
+ */
 async function largestVicinities(trx: Trx, { groups, nodes, relations }: SiteFile): Promise<SiteChange['vicinity']> {
   const ends = relations.flatMap(({ to }) => (to.startsWith('shard:') ? [to.slice('shard:'.length)] : []))
   const ids = [...new Set([...groups.map(({ id }) => id), ...nodes.map(({ group }) => group), ...ends])]
@@ -104,7 +107,8 @@ async function writeFile(
   onProgress?: ImportProgress,
 ): Promise<SiteChange> {
   const { groups, nodes, hosts } = file
-  // Locks before it reads what was imported: of two imports at once the later adds to the earlier.
+  // Locks before reading earlier imports, so that of two simultaneous imports the later one adds to
+  // the earlier one.
   await sql`select pg_advisory_xact_lock(hashtextextended('inventory', 0))`.execute(trx)
   const change: SiteChange = !hasPlatform
     ? await writeSite(trx, { groups, nodes, hosts }, { prune })
@@ -163,7 +167,7 @@ function mergeSites(before: SourceDeclaration, wanted: SourceDeclaration): Sourc
   return { resources: [...resources.values()], relations: withNewValues(before.relations, wanted.relations) }
 }
 
-/** What the file and what was imported before make one together, though it is two. */
+/** Finds machines that the file and earlier imports would join only together. */
 function findTwoWithBefore(before: SourceDeclaration, after: SourceDeclaration): string[] {
   const look = ({ relations }: SourceDeclaration) =>
     findTwoInOne(relations.map((relation) => ({ relation, place: 'as imported before' })))
@@ -172,8 +176,8 @@ function findTwoWithBefore(before: SourceDeclaration, after: SourceDeclaration):
 }
 
 /**
- * Lists of other sources: a relation may lead there. With `prune` earlier imports leave and do not
- * count.
+ * Lists keys that a relation may refer to because other sources list them. With `prune`, leaves out
+ * earlier imports.
  */
 export async function knownKeys(db: Db | Trx, { prune }: { prune: boolean }): Promise<Set<string>> {
   const { rows } = await sql<{ key: string }>`
@@ -189,7 +193,7 @@ function changesOf(
   const flat = ({ resources, relations }: SourceDeclaration) =>
     new Map([
       ...resources.map(({ kind, id, name = id, aliases = [], attributes = {} }) => {
-        // The database sorts attributes its own way.
+        // Sorts the attributes, because the database returns them in a different order.
         const inOrder = Object.entries(attributes).sort(([a], [b]) => (a < b ? -1 : 1))
         return [`${kind}:${id}`, JSON.stringify([name, aliases, inOrder])] as const
       }),

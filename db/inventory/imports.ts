@@ -5,15 +5,15 @@ import { now, onceNow } from '../clock.ts'
 import type { Db, Trx } from '../connect.ts'
 import type { Scope } from '../scope.ts'
 
-/** Imports of large files: a row that says how far each is, and how it ended. */
+/** Rows about the import of large files: how far each has come, and how it ended. */
 
-/** The process that carries an import out says so every few seconds. */
+/** Seconds of silence after which the process that imports counts as dead. It reports often. */
 const silentSeconds = 30
 const keptDays = 30
 
 /**
- * One at a time over all processes: each takes a thread and up to a gigabyte. `known`: this one was
- * begun already.
+ * Begins an import. Only one runs at a time over all processes, because each takes a thread and up
+ * to a gigabyte. `known`: this import has already begun.
  */
 export async function beginImport(
   db: Db,
@@ -34,7 +34,7 @@ export async function beginImport(
   })
 }
 
-/** Says that the import is at work, and at what. */
+/** Records the progress of an import. */
 export async function noteImport(db: Db, id: string, at: { step: string; done: number; total: number }): Promise<void> {
   await db
     .updateTable('inventoryImport')
@@ -46,7 +46,7 @@ export async function noteImport(db: Db, id: string, at: { step: string; done: n
 
 type ImportEnd = { change: SiteChange } | { reason: string; faults: readonly SiteFault[] }
 
-/** In the transaction of what was done: the row says nothing else than what is stored. */
+/** Records the end in the transaction of the import, so that the row agrees with what is stored. */
 export async function endImport(db: Db | Trx, id: string, end: ImportEnd): Promise<void> {
   const said =
     'change' in end
@@ -76,7 +76,7 @@ export async function showImport({ db }: Scope, id: string): Promise<InventoryIm
     state: row.isLost ? 'lost' : row.state,
     ...{ entries, step, done, total, change, createdAt, endedAt },
     applied: row.state === 'done' && !row.isDryRun,
-    reason: row.isLost ? 'The process that carried it out ended. Nothing was stored: import the file again.' : reason,
+    reason: row.isLost ? 'The process of the import ended. Nothing was stored: import the file again.' : reason,
     faults: faults ?? [],
   }
 }

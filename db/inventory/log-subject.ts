@@ -6,8 +6,8 @@ import type { Scope } from '../scope.ts'
 import { relationsOf } from './show-resource.ts'
 
 /**
- * Names of an incident's resource in logs, with its newest alert's words; null where nothing writes
- * logs.
+ * Returns the names under which the incident's resource appears in logs, and the labels of its
+ * newest alert. Null if the resource writes no logs.
  */
 export async function logSubjectOf({ db }: Scope, incidentId: string): Promise<LogSubject | null> {
   const incident = await db
@@ -26,7 +26,7 @@ export async function logSubjectOf({ db }: Scope, incidentId: string): Promise<L
       .limit(1)
       .executeTakeFirst()) ?? {}
   const { names } = await namesOfThing(db, resourceKey(ref))
-  // Ids as they are written go first: labels tell small letters from capital ones.
+  // Puts the id as it is written first, because log labels are case-sensitive.
   const own = [...new Set([ref.id, ...names])].slice(0, maxNames)
   const subject = { machine: [], unit: [], workload: [], alertLabels: labels }
   if (isMachine(ref.kind)) return { ...subject, machine: own }

@@ -5,8 +5,8 @@ import { recordAudit } from '../log/audit.ts'
 import type { MeshKeyRow } from '../writes/device-calls.ts'
 
 /**
- * Stores the key that signs requests from now on, and the next one. Any other ends now, also one
- * named as next that never came: new manifests say so.
+ * Stores the key that signs requests from now on, and the next one. All other keys end now, even
+ * one that was the next key and was never used. New manifests contain this.
  */
 export async function noteMeshKeys(
   trx: Trx,
@@ -41,7 +41,10 @@ export async function noteMeshKeys(
   await recordAudit(trx, { who: 'start', what: 'device.keys_changed', subject: 'mesh', detail })
 }
 
-/** Keys for a manifest: those in use, and those ended in the last 30 days, with their end. */
+/**
+ * Lists the keys for a manifest: those in use, and those that ended in the last 30 days, with their
+ * end.
+ */
 export async function meshKeys(db: Db | Trx): Promise<MeshKeyRow[]> {
   return await db
     .selectFrom('meshKey')

@@ -33,10 +33,10 @@ export async function storeProposal(
   return { ...proposal, ...(triage && { triage }), ...row }
 }
 
-/** A step of an older release has no needs: it waits for every earlier step. */
+/** A step of an older release has no `needs`, so it waits for every earlier step. */
 const storedStep = planStep.extend({ needs: planStep.shape.needs.optional(), wave: planStep.shape.wave.optional() })
 
-/** A stored plan, of any release; null where no plan has this id. */
+/** Reads a stored plan of any release; null if the id is unknown. */
 export async function proposalById(
   db: Db | Trx,
   id: string,
@@ -55,12 +55,12 @@ export async function proposalById(
         wave: step.wave ?? index + 1,
       })),
     } as Proposal,
-    // Parsed, for what was stored by an older release knows fewer rules.
+    // Parses the problem, because plans of older releases lack some rules.
     problem: placementProblem.parse(problem),
   }
 }
 
-/** Hosts and VMs of the inventory as a placement problem sees them. */
+/** Reads the hosts and VMs of the inventory in the form of a placement problem. */
 export async function placementState(db: Db): Promise<Pick<PlacementProblem, 'hosts' | 'vms'>> {
   const hosts = await db.selectFrom('host').selectAll().orderBy('id').execute()
   const vms = await db.selectFrom('vm').selectAll().orderBy('id').execute()
@@ -90,7 +90,9 @@ export async function placementState(db: Db): Promise<Pick<PlacementProblem, 'ho
   }
 }
 
-/** Hosts on which a step of this incident failed, by VM: nobody is asked to try it there again. */
+/**
+ * Lists by VM the hosts on which a step of this incident failed, so that they are not tried again.
+ */
 export async function failedPlaces(db: Db, incidentId: string): Promise<AvoidedHost[]> {
   const rows = await db
     .selectFrom('incidentEvent')

@@ -9,19 +9,21 @@ import { cleanse } from '../../safety/redact.ts'
 import { databaseTime, now } from '../clock.ts'
 import type { Db, Trx } from '../connect.ts'
 
-/** How far a long list is: what it is at, and how many of how many are done. */
+/**
+ * Reports the progress of a long list: the current step, and how many entries of how many are done.
+ */
 export type ImportProgress = (step: string, done: number, total: number) => void
 
-/** As many as one statement takes. */
+/** The number of entries in one statement. */
 const sliceSize = 5_000
 
-/** Rows of a source whose list did not change are marked as seen this often at most. */
+/** Seconds between updates of the last-seen time of a list that does not change. */
 const touchAfterSeconds = 3_600
 
 /**
- * Makes the registry hold one source's whole list: what it no longer lists leaves, unless another
- * source lists it. Unchanged rows are not written; an unchanged list costs one look. Answers
- * whether anything changed.
+ * Stores one source's whole list in the registry. An entry that is missing from the list is
+ * removed, unless another source lists it. Unchanged rows are not written, and an unchanged list
+ * costs one query. Returns whether anything changed.
  */
 export async function declareResources(
   trx: Trx,
@@ -30,7 +32,8 @@ export async function declareResources(
   onProgress: ImportProgress = () => {},
 ): Promise<boolean> {
   refuseWithoutAuthority(source, received)
-  // Digest of what was received: cleansing a long list takes seconds, and most lists are unchanged.
+  // Computes the digest of the list as received, because removing secrets from a long list takes
+  // seconds and most lists are unchanged.
   const digest = sha256(JSON.stringify(received))
   await sql`select pg_advisory_xact_lock(hashtextextended('registry', 0))`.execute(trx)
   const before = await trx
@@ -52,14 +55,14 @@ export async function declareResources(
     .execute()
   const changed = await mergeResources(trx, source.name, declared.resources, onProgress)
   for (const keys of slicesOf(changed)) await foldResources(trx, keys)
-  // Attributes change all the time, relations seldom.
+  // Compares relations separately, because attributes change often but relations seldom.
   const isRelatedAsBefore = before?.relationsDigest === relationsDigest
   const isRenamed = !isRelatedAsBefore && (await mergeRelations(trx, source.name, declared.relations, onProgress))
   if (isRenamed || changed.length > 0) await unify(trx)
   return true
 }
 
-/** Notes that a source lists what it listed before. */
+/** Records that a source lists the same as before. */
 export async function touchSource(trx: Trx, { name }: RegistrySource): Promise<void> {
   const before = await trx.selectFrom('registrySource').select('seenAt').where('source', '=', name).executeTakeFirst()
   if (before) await touch(trx, name, before.seenAt)
@@ -81,7 +84,7 @@ function* slicesOf<T>(list: readonly T[], step = '', onProgress: ImportProgress 
   }
 }
 
-/** Answers what was written or removed. */
+/** Returns the keys of the rows that were written or removed. */
 async function mergeResources(
   trx: Trx,
   source: string,
@@ -124,7 +127,9 @@ async function writeResources(trx: Trx, source: string, rows: readonly object[])
   return written
 }
 
-/** Writes these resources as their sources say together; one that no source lists leaves. */
+/**
+ * Writes these resources as their sources together describe them. Removes those without a source.
+ */
 async function foldResources(trx: Trx, keys: readonly Key[]): Promise<void> {
   if (keys.length === 0) return
   const changed = JSON.stringify(keys)
@@ -147,7 +152,7 @@ async function foldResources(trx: Trx, keys: readonly Key[]): Promise<void> {
       select from resource_source said where said.kind = resource.kind and said.id = resource.id)`.execute(trx)
 }
 
-/** Answers whether the names of one thing changed. */
+/** Returns whether the names of a resource changed. */
 async function mergeRelations(
   trx: Trx,
   source: string,
@@ -183,9 +188,9 @@ async function mergeRelations(
 }
 
 /**
- * Gives all names of one thing one key. `canonical` follows sources with authority; `lease_key` any
- * source, since a shared key only takes one lease more and allows nothing. Where sources make two
- * machines one, only leases follow.
+ * Gives all names of a resource one key. `canonical` follows only sources with authority.
+ * `lease_key` follows any source, because a shared key only adds a lease and allows nothing. If
+ * sources join two machines, only leases treat them as one.
  */
 async function unify(trx: Trx): Promise<void> {
   const { rows } = await sql<{ left: string; right: string; hasAuthority: boolean }>`
@@ -211,16 +216,16 @@ async function unify(trx: Trx): Promise<void> {
 const exporterMark = JSON.stringify({ [runsExportersAttribute]: true })
 
 /**
- * `offset 0` keeps it a look-up a row: the planner misjudges rows by name and would read all
- * relations.
+ * Selects the parents of a row. `offset 0` makes it a look-up for each row, because the planner
+ * misjudges rows found by name and would read all relations.
  */
 const upwards = (row: RawBuilder<unknown>) => sql`(
   select to_kind, to_id from relation
   where from_kind = ${row}.kind and from_id = ${row}.id and kind in ('belongs_to', 'runs_on') offset 0)`
 
 /**
- * Whether an inventory, or its scraped targets, say that it measures others. Without `offset 0`
- * PostgreSQL reads every resource's attributes into a hash first.
+ * Whether an inventory or the targets scraped there show that a machine measures others. Without
+ * `offset 0` PostgreSQL first hashes the attributes of every resource.
  */
 const runsExporters = sql`(found.kind = any(${[...machineKinds]}::text[]) and (exists (
     select from resource_source said join registry_source using (source)
@@ -231,7 +236,7 @@ const runsExporters = sql`(found.kind = any(${[...machineKinds]}::text[]) and (e
     where relation.to_kind = found.kind and relation.to_id = found.id and relation.kind = 'same_as'
       and relation.from_kind = 'target' and target.attributes @> ${exporterMark}::jsonb offset 0)))`
 
-/** What goes by any of these names, with everything up to three steps above it. */
+/** Finds resources with any of these names, and everything up to three steps above them. */
 export async function findByNames(db: Db | Trx, names: readonly string[]): Promise<KnownResource[]> {
   if (names.length === 0) return []
   const wanted = [...new Set(names)]
@@ -262,12 +267,14 @@ export async function findByNames(db: Db | Trx, names: readonly string[]): Promi
   return rows
 }
 
-/** The keys by which leases know these targets: one for all names of a thing. */
+/** Returns the keys of these targets for leases: one for all names of a resource. */
 export async function leaseKeys(db: Db | Trx, targets: readonly ResourceRef[]): Promise<string[]> {
   return [...new Set((await leaseKeyByName(db, targets)).values())].sort()
 }
 
-/** The one key of each, by its own: for leases and denials. An unknown thing keeps its own. */
+/**
+ * Returns the one key of each resource, for leases and denials. An unknown resource keeps its own.
+ */
 export async function leaseKeyByName(
   db: Db | Trx,
   targets: readonly ResourceRef[],
@@ -282,7 +289,7 @@ export async function leaseKeyByName(
   return new Map(own.map((key) => [key, known.get(key) ?? key]))
 }
 
-/** The other names of these things, as sources with authority tell them. */
+/** Returns the other names of these resources, according to sources with authority. */
 export async function otherNames(db: Db | Trx, refs: readonly ResourceRef[]): Promise<Map<string, ResourceRef[]>> {
   const others = new Map<string, ResourceRef[]>()
   if (refs.length === 0) return others
@@ -296,7 +303,7 @@ export async function otherNames(db: Db | Trx, refs: readonly ResourceRef[]): Pr
   return others
 }
 
-/** A resource that some source lists; null for any other. */
+/** Finds a resource that at least one source lists; null for any other. */
 export async function registeredResource<K extends InventoryKind>(
   db: Db | Trx,
   { kind, id }: { kind: K; id: string },
@@ -313,7 +320,7 @@ export async function registeredResource<K extends InventoryKind>(
   return row ? { kind, id, name: row.name } : null
 }
 
-/** Targets that another incident writes to now. */
+/** Lists targets to which another incident is currently writing. */
 export async function leasesOfOthers(db: Db | Trx, incidentId: string, targets: ResourceRef[]) {
   if (targets.length === 0) return []
   return await db

@@ -4,8 +4,9 @@ import type { Db } from '../connect.ts'
 import { notify, processChannel } from '../notices.ts'
 
 /**
- * Requests of an API process to a device whose connection another one holds. Rows live until taken,
- * sealed under a key of the mesh, and hold no address or plain word of a device.
+ * A request of an API process to a device whose connection another process has. A row exists until
+ * it is taken. It is sealed with a key of the mesh, and contains no address or plain text of a
+ * device.
  */
 export type Relay = { id: string; deviceId: string; toProcess: string; fromProcess: string; sealed: Buffer }
 
@@ -17,7 +18,9 @@ export async function askRelay(db: Db, relay: Relay, seconds: number): Promise<v
   await notify(db, processChannel(relay.toProcess), 'ask')
 }
 
-/** What this process is to pass on: each to exactly one caller, and nothing whose time is over. */
+/**
+ * Takes the requests for this process. Each goes to exactly one caller, and expired ones to none.
+ */
 export async function takeRelays(db: Db, toProcess: string): Promise<Relay[]> {
   return await db
     .deleteFrom('meshRelay')
@@ -27,12 +30,12 @@ export async function takeRelays(db: Db, toProcess: string): Promise<Relay[]> {
     .execute()
 }
 
-/** Takes back what nobody has taken: true where it is certain that nothing was passed on. */
+/** Withdraws a request that nobody has taken. True if it was certainly not passed on. */
 export async function withdrawRelay(db: Db, id: string): Promise<boolean> {
   return (await db.deleteFrom('meshRelay').where('id', '=', id).returning('id').executeTakeFirst()) !== undefined
 }
 
-/** The caller has gone: the exchange may end. */
+/** Ends the exchange, because the caller has gone. */
 export async function dropRelay(db: Db, { id, toProcess }: Pick<Relay, 'id' | 'toProcess'>): Promise<void> {
   await notify(db, processChannel(toProcess), `drop ${id}`)
 }
@@ -49,7 +52,7 @@ export async function answerRelay(db: Db, piece: RelayPiece, toProcess: string, 
 
 const maxTaken = 32
 
-/** Pieces for this process, those of one answer in order; none when there are no more. */
+/** Takes the pieces for this process, in order within each response. Empty if there are no more. */
 export async function takePieces(db: Db, toProcess: string): Promise<RelayPiece[]> {
   const { rows } = await sql<RelayPiece>`
     delete from mesh_relay_piece where (relay_id, n) in
@@ -58,7 +61,7 @@ export async function takePieces(db: Db, toProcess: string): Promise<RelayPiece[
   return rows
 }
 
-/** Removes what nobody takes any more. */
+/** Deletes expired rows, which nobody takes any more. */
 export async function sweepRelays(db: Db): Promise<void> {
   await db.deleteFrom('meshRelay').where('expiresAt', '<=', onceNow).execute()
   await db.deleteFrom('meshRelayPiece').where('expiresAt', '<=', onceNow).execute()

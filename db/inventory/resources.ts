@@ -10,8 +10,8 @@ import type { Scope } from '../scope.ts'
 import { findByNames, otherNames } from './registry.ts'
 
 /**
- * The subject of each alert, as the registry knows it: a label alone makes nothing a target. One
- * look-up for all.
+ * Finds the subject of each alert in the registry, because a label alone makes nothing a target.
+ * Uses one query for all alerts.
  */
 export async function findAlertResources(
   db: Db | Trx,
@@ -23,7 +23,10 @@ export async function findAlertResources(
 }
 
 const typed = ['region', 'shard', 'node', 'tenant', 'host', 'vm'] as const
-/** The platform's own tables hold its state; of other kinds the registry is all there is. */
+/**
+ * Whether the platform's own tables contain the state of this kind. Other kinds are only in the
+ * registry.
+ */
 const isTyped = (kind: string): kind is (typeof typed)[number] => (typed as readonly string[]).includes(kind)
 
 export async function resourceById(db: Db | Trx, ref: ResourceRef): Promise<Record<string, unknown> | null> {
@@ -42,11 +45,11 @@ export async function resourceById(db: Db | Trx, ref: ResourceRef): Promise<Reco
 }
 
 /**
- * Neighbours of a resource, by its kind's paths, and its other names. Only relations of the
- * platform or an administrator count: reversible writes run unasked there.
+ * Lists the neighbours of a resource along the paths of its kind, and its other names. Uses only
+ * relations of the platform or an administrator, because reversible writes run automatically there.
  */
 export async function neighboursOf(db: Db | Trx, ref: ResourceRef): Promise<ResourceRef[]> {
-  // Paths from one resource begin with the same steps: each is asked once.
+  // Reads each step once, because paths from one resource share their first steps.
   const asked = new Map<string, Promise<ResourceRef[]>>()
   return await resourcesNear(ref, {
     otherNames: async (one) => (await otherNames(db, [one])).get(resourceKey(one)) ?? [],
@@ -63,7 +66,8 @@ async function stepFrom(db: Db | Trx, from: readonly ResourceRef[], step: Relati
   const [near, far] = step.go === 'out' ? (['from', 'to'] as const) : (['to', 'from'] as const)
   const ids = from.map(({ id }) => id)
   const [left, right] = (step.go === 'out' ? [from[0]?.kind, step.to] : [step.to, from[0]?.kind]) as InventoryKind[]
-  // Two values of what has one: nobody can tell which is so, and neither is near.
+  // Excludes contradictory relations: if there are two values and only one can be true, neither
+  // counts as near.
   const isOnce = left !== undefined && right !== undefined && onceAlong(left, step.along).includes(right)
   const isTheOne = isOnce
     ? sql`not exists (
@@ -81,13 +85,13 @@ async function stepFrom(db: Db | Trx, from: readonly ResourceRef[], step: Relati
   return rows
 }
 
-/** A part of its id or name, or a whole alias: each of the three has its index. */
+/** Whether a text is a part of the id or name, or a whole alias. Each of the three has an index. */
 export function hasText(text: string) {
   const pattern = `%${escapeLike(text.toLowerCase())}%`
   return sql<boolean>`(resource.id ilike ${pattern} or resource.name ilike ${pattern} or resource.names @> array[${text.toLowerCase()}::text])`
 }
 
-/** Resources whose id, name or alias holds the text, exact matches first. */
+/** Finds resources whose id, name or alias contains the text, exact matches first. */
 export async function findResources(
   { db }: Scope,
   search: { kind: ResourceKind | null; text: string; limit: number },
@@ -112,7 +116,9 @@ type InventoryFacts = {
   racks: number
 }
 
-/** Counts by kind, with what a platform lists and the racks: prompt and tools depend on them. */
+/**
+ * Counts resources by kind, with those of the platform and the racks, for the prompt and the tools.
+ */
 export async function readSiteFacts({ db }: Scope): Promise<InventoryFacts> {
   const { rows } = await sql<{ kind: InventoryKind; count: number }>`
     select kind, count(distinct id)::int as count from resource_source group by kind`.execute(db)

@@ -12,7 +12,7 @@ import type { Db, Trx } from '../connect.ts'
 import type { Scope } from '../scope.ts'
 import { hasText, neighboursOf } from './resources.ts'
 
-/** What the registry shows people: resources with who says so, and what they hang together with. */
+/** Reads the registry for people: resources with their sources and relations. */
 
 const staleAfter = sql`interval '1 day'`
 
@@ -20,12 +20,12 @@ type Filter = {
   kind: InventoryKind | null
   q: string | null
   isStale: boolean | null
-  /** Only what needs this one; only what this one needs. */
+  /** `needs`: only resources that need this one. `neededBy`: only those that this one needs. */
   needs?: ResourceRef | null
   neededBy?: ResourceRef | null
 }
 
-/** By kind and id, from the place after `after` on. */
+/** Lists by kind and id, beginning after `after`. */
 export async function listResources(
   { db }: Scope,
   filter: Filter,
@@ -33,7 +33,8 @@ export async function listResources(
 ): Promise<ListedResource[]> {
   const found = filter.q === null ? null : await findFewByText(db, filter.q)
   if (found?.length === 0) return []
-  // Each is looked up by its key, and then sorted: else the list is read by its order again.
+  // Reads each resource by its key and then sorts, because the planner would otherwise read the
+  // list in order again.
   const listed = found
     ? sql`(select one.* from jsonb_to_recordset(${JSON.stringify(found)}::jsonb) as found (kind text, id text)
         cross join lateral (select * from resource where kind = found.kind and id = found.id offset 0) one offset 0)`
@@ -60,13 +61,13 @@ export async function listResources(
 }
 
 const maxFew = 1_000
-/** The index of texts knows three letters and more. */
+/** The index of texts works only for three or more letters. */
 const minIndexedCharacters = 3
 
 /**
- * Resources with this text, where they are few: read by the index, since the planner reads a list
- * in order until the page is full, which for a rare text is all of it. Null: many have it, and the
- * first come soon.
+ * Finds resources with this text by the index, if there are only a few. The planner would read the
+ * list in order until the page is full, which for a rare text is the whole list. Null if there are
+ * many, because then the first ones are found soon.
  */
 async function findFewByText(db: Db, text: string): Promise<{ kind: string; id: string }[] | null> {
   if (text.length < minIndexedCharacters) return null
@@ -75,7 +76,10 @@ async function findFewByText(db: Db, text: string): Promise<{ kind: string; id: 
   return rows.length > maxFew ? null : rows
 }
 
-/** Whether the row's resource stands at this end of a need, with the other at the other end. */
+/**
+ * Whether the resource of the row is at this end of a dependency, and the other resource at the
+ * other end.
+ */
 function isRelated(end: 'from' | 'to', { kind, id }: ResourceRef) {
   const other = end === 'from' ? sql`(to_kind, to_id)` : sql`(from_kind, from_id)`
   return sql<boolean>`(resource.kind, resource.id) in (
@@ -83,7 +87,10 @@ function isRelated(end: 'from' | 'to', { kind, id }: ResourceRef) {
     where ${other} = (${kind}, ${id}) and kind = any(${[...needingKinds]}::text[]))`
 }
 
-/** One resource: its sources, relations, firing alerts and incidents. Null: no source lists it. */
+/**
+ * Reads a resource with its sources, relations, firing alerts and incidents. Null if it is not
+ * listed.
+ */
 export async function showResource(
   { db }: Scope,
   { kind, id }: ResourceRef,
@@ -116,7 +123,7 @@ export async function showResource(
 
 const maxRelations = 200
 
-/** Relations of a resource in both directions, with who told them. */
+/** Lists the relations of a resource in both directions, with their sources. */
 export async function relationsOf(db: Db | Trx, { kind, id }: ResourceRef): Promise<ListedRelation[]> {
   const { rows } = await sql<ListedRelation>`
     select from_kind || ':' || from_id as from, relation.kind, to_kind || ':' || to_id as to, source, has_authority as "hasAuthority"
@@ -129,8 +136,8 @@ export async function relationsOf(db: Db | Trx, { kind, id }: ResourceRef): Prom
 const maxValues = 200
 
 /**
- * The place where sources name several of what there is one of: what it is on, what it is in, and
- * which machine it is by any chain of names.
+ * Finds relations for which sources give several values although only one can be true: its host,
+ * its group, and the machine that it is, along any chain of names.
  */
 async function disagreementsOf(db: Db, { kind, id }: ResourceRef): Promise<Disagreement[]> {
   const once = needingKinds.flatMap((relation) =>
@@ -168,7 +175,10 @@ async function disagreementsOf(db: Db, { kind, id }: ResourceRef): Promise<Disag
 
 const maxNear = 12
 
-/** Resources it needs and that need it, a dozen each, firing ones first, with their number. */
+/**
+ * Lists the resources that it needs and those that need it, at most a dozen each, those with firing
+ * alerts first, with the total.
+ */
 export async function surroundingsOf({ db }: Scope, { kind, id }: ResourceRef): Promise<ResourceSurroundings> {
   const { rows } = await sql<{
     side: 'needs' | 'neededBy'
@@ -226,7 +236,10 @@ async function whatHappened(
   return { incidents, alerts, acts: await actsOf(db, { kind, id }) }
 }
 
-/** Acts of people on it: those of low risk from the audit, the rest from their incidents. */
+/**
+ * Lists people's actions on a resource: those of low risk from the audit log, the others from their
+ * incidents.
+ */
 async function actsOf(db: Db, ref: ResourceRef): Promise<ShownResource['acts']> {
   const { rows } = await sql<ShownResource['acts'][number]>`
     select * from (

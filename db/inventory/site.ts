@@ -4,9 +4,9 @@ import type { Site, SiteChange } from '../../domain/site.ts'
 import type { Db, Trx } from '../connect.ts'
 import { declareResources } from './registry.ts'
 
-/** The inventory as people and devices keep it, where no platform says what there is. */
+/** The inventory that people and devices maintain if there is no platform. */
 
-/** The stored list as a file to import. */
+/** Reads the stored inventory in the form of a file to import. */
 export async function readSite(db: Db | Trx): Promise<Site> {
   const [groups, nodes, hosts] = await Promise.all([
     db.selectFrom('shard').select(['id', 'region', 'role']).orderBy('id').execute(),
@@ -20,21 +20,21 @@ export async function readSite(db: Db | Trx): Promise<Site> {
   }
 }
 
-/** Words for groups of things: a tool with machine patterns would take one for all. */
+/** Lists the names of groups, which a tool with patterns for machines would read as all members. */
 export async function listGroups(db: Db | Trx): Promise<string[]> {
   const { rows } = await sql<{ word: string }>`
     select id as word from shard union select id from region union select role::text from shard`.execute(db)
   return rows.map(({ word }) => word)
 }
 
-/** Names a node, group or host with a device, not removed: a person ends the device first. */
+/** A node, group or host with a device cannot be removed. A person must revoke the device first. */
 export class HasDeviceError extends Error {
   override name = 'HasDeviceError' as const
 }
 
 /**
- * Adds and changes the file's content; with `prune` removes the rest. Nobody looked, so health
- * stays as it was, or unknown.
+ * Adds and changes the content of the file, and with `prune` removes the rest. A file contains no
+ * health, so health stays unchanged, or unknown.
  */
 export async function writeSite(trx: Trx, wanted: Site, { prune }: { prune: boolean }): Promise<SiteChange> {
   await sql`select pg_advisory_xact_lock(hashtextextended('inventory', 0))`.execute(trx)
@@ -58,7 +58,7 @@ export async function writeSite(trx: Trx, wanted: Site, { prune }: { prune: bool
   await upsert(
     trx,
     'node',
-    // A node has the region of its group.
+    // Gives a node the region of its group.
     wanted.nodes.filter(groups.some(differs) ? () => true : differs).map(({ id, group, hostname = id, ip }) => ({
       ...{ id, shard: group, region: regionOf.get(group) as string, hostname, ip },
       ...{ role: 'web', status: 'unknown', diskByDirectory: '{}' },
@@ -78,7 +78,7 @@ export async function writeSite(trx: Trx, wanted: Site, { prune }: { prune: bool
 
 const rowsAtOnce = 1_000
 
-/** Adds rows, and of those that are there changes the columns named. */
+/** Adds rows, and changes the given columns of existing rows. */
 async function upsert(
   trx: Trx,
   table: 'region' | 'shard' | 'node' | 'host',
@@ -101,17 +101,18 @@ async function upsert(
 }
 
 /**
- * Makes the registry hold the stored groups, nodes and hosts: after each change, and when an API
+ * Declares the stored groups, nodes and hosts to the registry: after each change, and when an API
  * starts on an older database.
  */
 export async function declareSite(trx: Trx): Promise<void> {
   await sql`select pg_advisory_xact_lock(hashtextextended('inventory', 0))`.execute(trx)
   await declareResources(trx, siteSource, siteToDeclared(await readSite(trx)))
-  // Nobody is asked any more: what a platform listed before can be asked to change nothing.
+  // Marks earlier inventories of a platform as old: no platform is queried any more, so what it
+  // listed cannot be changed.
   await sql`update inventory_sync set at = 'epoch' where at > 'epoch'`.execute(trx)
 }
 
-/** A node names its group, which need not be written out. */
+/** Adds the groups that nodes name, because these need not be listed. */
 function withGroupsOfNodes({ groups, nodes }: Site, before: Site): Site['groups'] {
   const known = new Set([...groups, ...before.groups].map(({ id }) => id))
   const named = new Set(nodes.map(({ group }) => group).filter((id) => !known.has(id)))
@@ -165,19 +166,25 @@ function changeOf(before: Site, after: Site, removed: readonly string[]): SiteCh
   }
 }
 
-/** Whether an entry is new or another one: what is as it was is not written. */
+/**
+ * Returns a function that tells whether an entry is new or changed, because unchanged ones are not
+ * written.
+ */
 function differing({ groups, nodes, hosts }: Site): (entry: Site[keyof Site][number]) => boolean {
   const known = new Set([...groups, ...nodes, ...hosts].map(textOf))
   return (entry) => !known.has(textOf(entry))
 }
 
-/** Groups, nodes and hosts have different fields: no entry of one kind equals one of another. */
+/**
+ * Serializes an entry for comparison. Groups, nodes and hosts have different fields, so entries of
+ * two kinds are never equal.
+ */
 const textOf = (entry: Site[keyof Site][number]): string =>
   JSON.stringify(Object.entries('ip' in entry ? { ...entry, hostname: entry.hostname ?? entry.id } : entry).sort())
 
 /**
- * A device on a site without a platform makes a node of its name, in the group `hosts`; its address
- * is where it listens.
+ * Adds a node for a device if there is no platform, in the group `hosts`. The node has the address
+ * of the device.
  */
 export async function addNodeOfDevice(trx: Trx, id: string, url: string | null): Promise<void> {
   const ip = url === null ? '' : new URL(url).hostname.replace(/^\[|\]$/g, '')
@@ -185,4 +192,4 @@ export async function addNodeOfDevice(trx: Trx, id: string, url: string | null):
   await writeSite(trx, { groups: [], nodes: [node], hosts: [] }, { prune: false })
 }
 
-/** The inventory as the last synchronisation left it. */
+/** The inventory as the last synchronization left it. */

@@ -18,11 +18,12 @@ import { forgetMembers, mergeMembers } from './cluster-members.ts'
 import { declareResources } from './registry.ts'
 
 /**
- * Makes the registry hold one source's targets, unless it was changed or removed meanwhile. Answers
- * whether anything changed.
+ * Declares the targets of one source to the registry, unless the source was changed or removed in
+ * the meantime. Returns whether anything changed.
  */
 export async function declareTargets(db: Db, source: Source, listed: readonly ListedTarget[]): Promise<boolean> {
-  // Before ids are made of it, so that two that differ in a secret alone are one.
+  // Removes secrets before ids are made, so that two targets that differ only in a secret become
+  // one.
   const targets = cleanse(listed)
   return await db.transaction().execute(async (trx) => {
     if (!(await isAsItWas(trx, source))) return false
@@ -37,8 +38,8 @@ export async function declareTargets(db: Db, source: Source, listed: readonly Li
 }
 
 /**
- * Makes the registry hold a source's server as it lists it, unless the source changed or left
- * meanwhile. Answers whether anything changed.
+ * Declares the server of a source to the registry, unless the source was changed or removed in the
+ * meantime. Returns whether anything changed.
  */
 export async function declareDatabase(db: Db, source: Source, listed: ListedDatabase): Promise<boolean> {
   return await db.transaction().execute(async (trx) => {
@@ -51,8 +52,8 @@ export async function declareDatabase(db: Db, source: Source, listed: ListedData
 }
 
 /**
- * Makes the registry hold a cluster as its source lists it, unless the source changed or left
- * meanwhile. Answers whether resources changed.
+ * Declares a cluster to the registry as its source lists it, unless the source was changed or
+ * removed in the meantime. Returns whether resources changed.
  */
 export async function declareCluster(db: Db, source: Source, listed: ListedCluster): Promise<boolean> {
   return await db.transaction().execute(async (trx) => {
@@ -71,7 +72,7 @@ export async function declareCluster(db: Db, source: Source, listed: ListedClust
   })
 }
 
-/** The source of the server that this one replicates from, by its address. */
+/** Finds by address the source of the server from which this one replicates. */
 async function findOrigin(trx: Trx, { name, url }: Source, { replicatesFrom }: ListedDatabase): Promise<string | null> {
   if (!replicatesFrom) return null
   const { protocol } = new URL(url)
@@ -80,7 +81,7 @@ async function findOrigin(trx: Trx, { name, url }: Source, { replicatesFrom }: L
   return others.find((each) => addressOf(each.url) === wanted)?.name ?? null
 }
 
-/** Keeps the source as it is until the transaction ends. */
+/** Locks the source until the transaction ends, and returns whether it is unchanged. */
 async function isAsItWas(trx: Trx, { name, kind, url }: Source): Promise<boolean> {
   const found = await trx
     .selectFrom('source')
@@ -93,7 +94,7 @@ async function isAsItWas(trx: Trx, { name, kind, url }: Source): Promise<boolean
   return found !== undefined
 }
 
-/** What the source listed leaves the registry. */
+/** Removes from the registry what the source listed. */
 export async function forgetTargets(trx: Trx, source: RegistrySource): Promise<void> {
   const known = await trx
     .selectFrom('registrySource')
@@ -108,8 +109,8 @@ export async function forgetTargets(trx: Trx, source: RegistrySource): Promise<v
 }
 
 /**
- * The one machine of each name; a name of several means none. `besides`: this source's own words
- * name nothing.
+ * Maps each name to the one machine that has it. An ambiguous name is left out. `besides`: a source
+ * whose names do not count.
  */
 async function findMachines(trx: Trx, names: readonly string[], besides = ''): Promise<Map<string, ResourceRef>> {
   if (names.length === 0) return new Map()

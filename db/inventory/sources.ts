@@ -13,7 +13,7 @@ import { recordAudit } from '../log/audit.ts'
 import { storeBody } from '../log/bodies.ts'
 import { forgetTargets } from './source-targets.ts'
 
-/** Sources by name. */
+/** Lists sources by name. */
 export async function listSources(db: Db | Trx): Promise<Source[]> {
   return await db.selectFrom('source').selectAll().orderBy('name').execute()
 }
@@ -22,11 +22,11 @@ export async function sourceByName(db: Db | Trx, name: string): Promise<Source |
   return (await db.selectFrom('source').selectAll().where('name', '=', name).executeTakeFirst()) ?? null
 }
 
-/** A credential would go to an address that nobody gave it for. */
+/** A credential would be sent to an address for which nobody gave it. */
 export class ForeignAddress extends Error {
   override name = 'ForeignAddress' as const
   readonly reference: string
-  /** Addresses that it was given for. */
+  /** Addresses for which the credential was given. */
   readonly known: string[]
   constructor(reference: string, known: string[]) {
     super('a credential would be sent to another address')
@@ -35,13 +35,14 @@ export class ForeignAddress extends Error {
   }
 }
 
-/** `known`: references whose credential somebody showed that they know. */
+/** `known`: references for which the caller has proved to know the credential. */
 type CredentialProof = { known: readonly string[]; isTrusted: boolean }
 
 /**
- * Adds a source, or changes the one of that name. A credential belongs to the addresses it was
- * given for, whatever source names it: another address takes somebody who knows it (`known`), and
- * so does its first where `isTrusted` is false; else throws ForeignAddress.
+ * Adds or changes the source with that name. A credential belongs to the addresses for which it was
+ * given, whatever source names it. For another address the caller must prove to know the credential
+ * (`known`), and also for its first address if `isTrusted` is false. Otherwise throws
+ * ForeignAddress.
  */
 export async function putSource(
   db: Db,
@@ -51,7 +52,7 @@ export async function putSource(
   proof: CredentialProof = { known: [], isTrusted: true },
 ): Promise<Source> {
   return await db.transaction().execute(async (trx) => {
-    // In one order: of two that put the same references neither waits for the other.
+    // Binds in a fixed order, so that two callers with the same references cannot deadlock.
     for (const reference of listReferences(input).sort())
       await bindCredential(trx, reference, addressOf(input.url), proof)
     const before = await trx
@@ -60,7 +61,8 @@ export async function putSource(
       .where('name', '=', name)
       .forUpdate()
       .executeTakeFirst()
-    // Another server has other targets; of the same one, the next list says what changed.
+    // Removes the targets only if the server changes. For the same server, the next list shows what
+    // changed.
     if (before && (before.kind !== input.kind || before.url !== input.url))
       await forgetTargets(trx, targetsSource(before))
     const row = { ...input, headers: JSON.stringify(input.headers), options: JSON.stringify(input.options) }
@@ -77,7 +79,7 @@ export async function putSource(
         who,
         what,
         subject: name,
-        detail: is ? 'a model may read rows of its tables' : 'it answers questions with a name alone',
+        detail: is ? 'a model may read rows of its tables' : 'the source only answers queries that name it',
       })
     }
     return (await sourceByName(trx, name)) as Source
@@ -85,7 +87,8 @@ export async function putSource(
 }
 
 async function bindCredential(trx: Trx, reference: string, address: string, proof: CredentialProof): Promise<void> {
-  // Two that are the first for one credential would see nothing of each other.
+  // Locks the reference, because two simultaneous first uses of one credential would not see each
+  // other.
   await sql`select pg_advisory_xact_lock(hashtextextended(${`credential ${reference}`}, 0))`.execute(trx)
   const rows = await trx
     .selectFrom('credentialAddress')
@@ -100,7 +103,7 @@ async function bindCredential(trx: Trx, reference: string, address: string, proo
   await trx.insertInto('credentialAddress').values({ reference, address }).execute()
 }
 
-/** False: there is none of that name. */
+/** Removes a source. False if no source has that name. */
 export async function removeSource(db: Db, name: string, who: string): Promise<boolean> {
   return await db.transaction().execute(async (trx) => {
     const removed = await trx.deleteFrom('source').where('name', '=', name).returning('kind').executeTakeFirst()
@@ -111,7 +114,7 @@ export async function removeSource(db: Db, name: string, who: string): Promise<b
   })
 }
 
-/** Keeps the whole answer of a read for its incident, and answers its digest. */
+/** Stores the whole response of a read for its incident, and returns its digest. */
 export async function storeReading(
   db: Db,
   reading: { incidentId: string; source: string; tool: string; whole: string },

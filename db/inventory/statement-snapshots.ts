@@ -9,7 +9,7 @@ import { cleanse } from '../../safety/redact.ts'
 import { onceNow } from '../clock.ts'
 import type { Db } from '../connect.ts'
 
-/** Snapshots of the statement counters of database servers: one a day (UTC) and source. */
+/** Snapshots of the statement counters of database servers: one for each day (UTC) and source. */
 
 const keptDays = sql`interval '8 days'`
 
@@ -24,7 +24,10 @@ export async function hasSnapshotOfToday(db: Db, source: string): Promise<boolea
   return row !== undefined
 }
 
-/** Keeps a snapshot, unless another process did so today. A removed source has none. */
+/**
+ * Stores a snapshot, unless another process has already stored one today, or the source was
+ * removed.
+ */
 export async function keepSnapshot(db: Db, source: string, counted: StatementCounts): Promise<void> {
   const { server, version, countedSince } = counted
   const counts = cleanse(counted.counts)
@@ -36,7 +39,7 @@ export async function keepSnapshot(db: Db, source: string, counted: StatementCou
     on conflict do nothing`.execute(db)
 }
 
-/** The oldest first. */
+/** Lists the snapshots of a source, the oldest first. */
 export async function listSnapshots(db: Db, source: string): Promise<StatementSnapshot[]> {
   const rows = await db
     .selectFrom('statementSnapshot')

@@ -5,8 +5,8 @@ import type { Db, Trx } from '../connect.ts'
 import { declareResources } from './registry.ts'
 
 /**
- * Makes the inventory what the platform says, in one transaction: a reader sees the old state or
- * the new. What the platform no longer names is dropped.
+ * Replaces the inventory by that of the platform in one transaction, so that a reader sees either
+ * the old state or the new one. Entries that the platform no longer lists are deleted.
  */
 export async function syncInventory(db: Db, state: Inventory): Promise<void> {
   await db.transaction().execute(async (trx) => {
@@ -62,7 +62,7 @@ export async function syncInventory(db: Db, state: Inventory): Promise<void> {
 
 type NotInTable = 'name' | 'aliases' | 'fenced' | 'restartsElsewhere'
 
-/** Names, and what is rarely said, are the registry's: a table of state has none. */
+/** Removes names and rare fields, which are in the registry and not in the table of states. */
 function onlyState<T extends { [key in NotInTable]?: unknown }>({
   name: _,
   aliases: __,

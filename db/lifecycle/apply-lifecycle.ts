@@ -26,18 +26,19 @@ import { loseRepair } from '../trust/lose.ts'
 import { attemptStories } from './attempts.ts'
 import { lifecycleRules, lifecycleView } from './read-lifecycle.ts'
 
-/** Work that is left outside the transaction. */
+/** Work that the caller must do after the transaction. */
 export type LifecycleEffect = {
   wakesQueue: boolean
-  /** The run whose alerts have all been over for long enough. */
+  /** The run of an incident whose alerts have all been over for long enough. */
   tellRun: { incidentId: string; attempt: number } | null
 }
 
 export const noEffect: LifecycleEffect = { wakesQueue: false, tellRun: null }
 
 /**
- * Decides about one incident because time passed, and carries it out, under the incident's lock.
- * Stores when the watchdog comes back. The caller wakes the queue and tells the run.
+ * Decides about one incident because time has passed, and executes the decision, under the lock of
+ * the incident. Stores the time of the next decision. The caller wakes the queue and informs the
+ * run.
  */
 export async function tickIncident(db: Db, incidentId: string): Promise<LifecycleEffect> {
   return await db.transaction().execute(async (trx) => {
@@ -47,27 +48,30 @@ export async function tickIncident(db: Db, incidentId: string): Promise<Lifecycl
     await settleUnknown(trx, incidentId, settings)
     if (await lapseOwner(trx, row, settings)) return await tickAgain(trx, incidentId)
     if (row.status === 'open' && row.lookWanted === 'expected') {
-      // Nobody took the look in time: what cannot be looked at is not expected.
-      const differs = 'it could not be looked at in time'
+      // Treats the state as not expected, because nobody read it in time.
+      const differs = 'it could not be read in time'
       return { wakesQueue: await settleExpected(trx, incidentId, { differs, seen: '' }), tellRun: null }
     }
     const view = await lifecycleView(trx, row, settings)
     const decision = decideLifecycle(view, 'tick', lifecycleRules(settings, row.type))
     const effect = await applyLifecycle(trx, row, decision)
-    // One signal each time the alerts go quiet: more would fill a waiting run's history.
+    // Sends one signal each time the alerts become quiet, because more signals would fill the
+    // history of a run that waits.
     if (effect.tellRun) await storeCheck(trx, incidentId, null)
     else await scheduleCheck(trx, incidentId, { isAsked: decision.do === 'look' })
     return effect
   })
 }
 
-/** The owner is gone since this tick began: decided again at the next round. */
+/**
+ * Makes the next round decide again, because the owner lost the incident after this tick had begun.
+ */
 async function tickAgain(trx: Trx, incidentId: string): Promise<LifecycleEffect> {
   await change(trx, incidentId, { checkAt: now })
   return noEffect
 }
 
-/** Incidents that are to be decided about now, the most overdue first. */
+/** Lists incidents for which a decision is due, the most overdue first. */
 export async function dueIncidents(db: Db): Promise<string[]> {
   const rows = await db
     .selectFrom('incident')
@@ -79,10 +83,10 @@ export async function dueIncidents(db: Db): Promise<string[]> {
   return rows.map(({ id }) => id)
 }
 
-/** An unanswered request is made again after this. */
+/** Milliseconds after which a request that got no response is repeated. */
 const askAgainMs = 15_000
 
-/** The run could not be told that its alerts are over: the watchdog tries again. */
+/** Schedules another attempt to inform a run that its alerts are over. */
 export async function tellAgainLater(db: Db, incidentId: string): Promise<void> {
   await db.transaction().execute(async (trx) => {
     const row = await lockIncident(trx, incidentId)
@@ -91,10 +95,10 @@ export async function tellAgainLater(db: Db, incidentId: string): Promise<void> 
   })
 }
 
-/** Stores when the watchdog has to decide again. The caller holds the incident's lock. */
+/** Stores when the watchdog decides again. The caller holds the incident's lock. */
 export async function scheduleCheck(trx: Trx, incidentId: string, { isAsked = false } = {}): Promise<void> {
   const row = await lockIncident(trx, incidentId)
-  // What waits to be looked at has its own deadline.
+  // Stops here, because a requested read has a separate deadline.
   if (!row || row.lookWanted === 'expected') return
   const settings = await readSettings(trx)
   const view = await lifecycleView(trx, row, settings)
@@ -103,12 +107,15 @@ export async function scheduleCheck(trx: Trx, incidentId: string, { isAsked = fa
   await storeCheck(trx, incidentId, checkMs)
 }
 
-/** The same where the time is known already. Null: nothing is due until something comes in. */
+/** Does the same with a known time. Null: nothing is due until something is received. */
 export async function storeCheck(trx: Trx, incidentId: string, atMs: number | null): Promise<void> {
   await change(trx, incidentId, { checkAt: atMs === null ? null : new Date(atMs).toISOString() })
 }
 
-/** Carries out a decision that needs no alert's body. The caller holds the incident's lock. */
+/**
+ * Executes a decision that does not need the body of an alert. The caller holds the incident's
+ * lock.
+ */
 export async function applyLifecycle(
   trx: Trx,
   row: IncidentRow,
@@ -162,7 +169,10 @@ async function change(trx: Trx, incidentId: string, set: UpdateObject<Database, 
   await trx.updateTable('incident').set(set).where('id', '=', incidentId).execute()
 }
 
-/** Puts a message about an incident into the outbox, with its state after the caller's writes. */
+/**
+ * Puts a message about an incident into the outbox, with the incident's state after the caller's
+ * writes.
+ */
 async function tell(trx: Trx, incidentId: string, trigger: Parameters<typeof enqueueNotification>[2], text: string) {
   const row = await lockIncident(trx, incidentId)
   if (row) await enqueueNotification(trx, row, trigger, text)
@@ -170,8 +180,8 @@ async function tell(trx: Trx, incidentId: string, trigger: Parameters<typeof enq
 
 const quietText: Record<QuietProof, string> = {
   ends: 'Every alert of this incident ended before an investigation began',
-  look: 'Its resource was read as nominal before an investigation began, and whether its alert ended is not known',
-  nothing: 'Quiet, unproven: nothing more was heard of its alert, and nothing shows that the trouble is over',
+  look: 'The resource was nominal before an investigation began, and it is not known whether the alert ended',
+  nothing: 'Quiet, unproven: the alert was not repeated, and nothing shows that the problem is over',
 }
 
 async function closeQuiet(trx: Trx, incidentId: string, by: QuietProof): Promise<void> {
@@ -190,7 +200,7 @@ async function closeQuiet(trx: Trx, incidentId: string, by: QuietProof): Promise
   )
 }
 
-/** An alert of a sender without ends came in again after the repair: from now on it is watched. */
+/** Starts the watch, because an alert of a sender without ends was repeated after the repair. */
 async function startWatch(trx: Trx, row: IncidentRow): Promise<void> {
   const settings = await readSettings(trx)
   const { settleSeconds } = lifecycleRules(settings, row.type)
@@ -198,24 +208,25 @@ async function startWatch(trx: Trx, row: IncidentRow): Promise<void> {
     watchUntil: sql`closed_at + make_interval(secs => ${settleSeconds})`,
     checkAt: sql`greatest(nightshift_now(), closed_at + make_interval(secs => ${settleSeconds}))`,
   })
-  await note(trx, row.id, 'watch_started', 'Its alert came in again after the repair: it is watched')
+  await note(trx, row.id, 'watch_started', 'The alert was repeated after the repair, so the incident is watched')
 }
 
 async function endWatch(trx: Trx, row: IncidentRow, word: 'over' | 'unknown'): Promise<void> {
   await change(trx, row.id, { watchUntil: null, lookWanted: null, lookWantedAt: null })
-  if (word === 'over') return await note(trx, row.id, 'watch_over', 'Its alert ended after the repair: it is over')
-  await note(trx, row.id, 'watch_unknown', 'Nothing was heard of its alert any more: whether it is over is unknown')
+  if (word === 'over')
+    return await note(trx, row.id, 'watch_over', 'The alert ended after the repair, so the problem is over')
+  await note(trx, row.id, 'watch_unknown', 'The alert was not repeated, so it is unknown whether the problem is over')
 }
 
 async function confirmRepair(trx: Trx, row: IncidentRow, next: 'watch' | 'escalate'): Promise<void> {
-  const text = 'The write held, the alert fires on: look at the alert rule, or at what else may raise it'
+  const text = 'The write was verified, the alert still fires: check the alert rule, and other reasons why it may fire'
   await change(trx, row.id, { repairConfirmedAt: now })
   await note(trx, row.id, 'repair_confirmed', text)
   if (next === 'watch') await tell(trx, row.id, 'watch', text)
   else await escalateByTable(trx, row, 'ALERT_GOES_ON')
 }
 
-/** Asks for a look at the world: a worker takes it without a lock and writes it down. */
+/** Requests a read. A worker makes it without a lock and stores the result. */
 async function requestLook(
   trx: Trx,
   incidentId: string,
@@ -237,7 +248,7 @@ async function remind(trx: Trx, row: IncidentRow): Promise<void> {
 }
 
 async function markQuiet(trx: Trx, row: IncidentRow): Promise<void> {
-  const text = 'Its alerts have ended; it stays with the people who have it'
+  const text = 'The alerts have ended; the incident stays with people'
   await note(trx, row.id, 'quiet', text)
   const settings = await readSettings(trx)
   const isDue = await trx
@@ -259,17 +270,18 @@ async function markQuiet(trx: Trx, row: IncidentRow): Promise<void> {
   if (isDue) await tell(trx, row.id, 'quiet', text)
 }
 
-/** Notifies people, who heard of its end, that it is not over. */
+/** Notifies people to whom the end was reported that the incident is not over. */
 export async function tellReopened(trx: Trx, incidentId: string, why: ReopenReason): Promise<void> {
   await tell(trx, incidentId, 'reopened', reopenText[why])
 }
 
-/** Back to the queue for the next attempt. The caller notifies people: `tellReopened`. */
+/** Returns an incident to the queue. The caller notifies people with `tellReopened`. */
 export async function reopenBecause(trx: Trx, row: IncidentRow, why: ReopenReason): Promise<void> {
   if (why === 'came_back' || why === 'did_not_last') await loseRepair(trx, row, reopenText[why])
   await reopenIncident(trx, row.id)
   await note(trx, row.id, 'reopened', reopenText[why])
-  // An agent at work stays at work; else coming back makes no uninvestigated kind investigated.
+  // Lets an agent that is at work continue. Otherwise a reopened incident is investigated only if
+  // `agent.investigate` selects it.
   if (why !== 'did_not_last') await keepIfNotInvestigated(trx, row.id, await newestLabels(trx, row.id))
 }
 
@@ -284,7 +296,7 @@ async function newestLabels(trx: Trx, incidentId: string): Promise<Record<string
   return alert?.labels ?? {}
 }
 
-/** Hands over what another attempt would not repair, quoting what was tried. */
+/** Escalates an incident that another attempt would not repair, and quotes what was tried. */
 export async function escalateByTable(
   trx: Trx,
   row: IncidentRow,
@@ -293,8 +305,8 @@ export async function escalateByTable(
   const stories = await attemptStories(trx, row.id)
   const reason =
     code === 'ALERT_GOES_ON'
-      ? 'The write held, the alert fires on: it is not about what was repaired, or its rule is wrong'
-      : `It came back after ${attemptsPerDay} attempts within a day: another one would hide the cause`
+      ? 'The write was verified, the alert still fires: the alert is about something else, or its rule is wrong'
+      : `The incident came back after ${attemptsPerDay} attempts within a day. Another attempt would hide the cause`
   await loseRepair(trx, row, reason)
   if (row.closedAt !== null) await reopenIncident(trx, row.id)
   await closeIncident(

@@ -4,7 +4,10 @@ import { truncate } from '../../domain/format.ts'
 import type { Db, Trx } from '../connect.ts'
 import type { IncidentEventRow } from '../tables.ts'
 
-/** Attempts of the last 24 hours at the same alerts, over every incident those belonged to. */
+/**
+ * Counts the attempts of the last 24 hours for the same alerts, over every incident with these
+ * alerts.
+ */
 export async function attemptsToday(db: Db | Trx, incidentId: string): Promise<number> {
   const { rows } = await sql<{ count: number }>`
     select count(*)::int as count from incident_event
@@ -13,7 +16,7 @@ export async function attemptsToday(db: Db | Trx, incidentId: string): Promise<n
   return rows[0]?.count ?? 0
 }
 
-/** An attempt's story: writes and verifications, people's denials, why it ended, its advice. */
+/** An attempt in short: its writes and verifications, denials, why it ended, and its advice. */
 export type AttemptStory = {
   writes: { tool: string; arguments: Record<string, unknown>; verified: string | null }[]
   denied: { tool: string; reason: string }[]
@@ -23,7 +26,7 @@ export type AttemptStory = {
   next: string | null
 }
 
-/** An earlier attempt at the same trouble. */
+/** An earlier attempt at the same problem. */
 type EarlierAttempt = AttemptStory & { incidentId: string; attempt: number; beganAt: string }
 
 const textCharacters = 500
@@ -33,8 +36,8 @@ const argumentCharacters = 200
 const limit = 10
 
 /**
- * The newest attempts at the same alerts, over linked incidents, oldest first. `before` leaves out
- * the asking one.
+ * Lists the newest attempts for the same alerts, over linked incidents, oldest first. `before`:
+ * leaves out the attempt that asks.
  */
 export async function earlierAttempts(
   db: Db | Trx,
@@ -53,8 +56,8 @@ export async function earlierAttempts(
 }
 
 /**
- * One attempt by its rows. Texts are cut: 500 characters of the ending, 300 of advice and of each
- * person's words.
+ * Reads one attempt from its rows. Texts are cut: the ending to 500 characters, the advice and each
+ * text of a person to 300.
  */
 export async function readAttempt(db: Db | Trx, began: { incidentId: string; attempt: number }): Promise<AttemptStory> {
   const rows = await db
@@ -98,7 +101,7 @@ export async function readAttempt(db: Db | Trx, began: { incidentId: string; att
   }
 }
 
-/** Arguments as a story tells them: a text of a file would drown it. */
+/** Shortens arguments, so that the text of a file does not hide the rest. */
 function shorten(args: Record<string, unknown>): Record<string, unknown> {
   const short = Object.fromEntries(
     Object.entries(args).map(([name, value]) => [
@@ -117,7 +120,7 @@ const adviceOf = ({ report }: EventMetadata['escalated']): string | null =>
 
 type StoryRow = Pick<IncidentEventRow, 'kind' | 'metadata'>
 
-/** What people said no to, with their words: each by the tool of its call. */
+/** Lists denials with the person's words, each with the tool of its call. */
 function deniedAmong(rows: readonly StoryRow[]): AttemptStory['denied'] {
   const toolOf = new Map<string, string>()
   return rows.flatMap(({ kind, metadata }) => {
@@ -139,17 +142,18 @@ function endingOf(kind: string, metadata: Record<string, unknown>): string {
   return typeof word === 'string' ? `${kind}, ${word}` : kind
 }
 
-/** The same as sentences, a line each, for people. */
+/** Returns the same as sentences for people, one per line. */
 export async function attemptStories(db: Db | Trx, incidentId: string): Promise<string[]> {
   return (await earlierAttempts(db, incidentId)).map(({ incidentId: id, attempt, writes, ending, text }) => {
     const done = writes.map(({ tool, verified }) => `${tool} (${(verified ?? 'not verified').replace('_', ' ')})`)
     const wrote = done.length > 0 ? done.join(', ') : 'nothing was written'
-    const end = ending === null ? 'it has not ended' : `${ending.replaceAll('_', ' ')}: ${(text ?? '').slice(0, 300)}`
+    const end =
+      ending === null ? 'the attempt has not ended' : `${ending.replaceAll('_', ' ')}: ${(text ?? '').slice(0, 300)}`
     return `Attempt ${attempt} of ${id}: ${wrote}; ${end}`
   })
 }
 
-/** Incidents of an alert with the same sender and fingerprint, this one among them. */
+/** Selects incidents whose alerts have the same sender and fingerprint, including this one. */
 function incidentsOfSameAlerts(incidentId: string) {
   return sql<{ id: string }>`
     select other.incident_id as id from alert own

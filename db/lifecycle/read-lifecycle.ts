@@ -6,7 +6,7 @@ import type { SettingsReader } from '../settings.ts'
 import type { IncidentRow } from '../tables.ts'
 import { attemptsToday } from './attempts.ts'
 
-/** The times in force for incidents of one type. */
+/** Reads the times that apply to incidents of one type. */
 export function lifecycleRules(settings: SettingsReader, type: string): LifecycleRules {
   return {
     settleSeconds: settings.value<number>('alert.settle', type),
@@ -16,14 +16,15 @@ export function lifecycleRules(settings: SettingsReader, type: string): Lifecycl
 }
 
 /**
- * Whether this sender says when an alert ends. All our dialects do, unless configuration says
- * otherwise.
+ * Whether this sender reports the ends of alerts. All our dialects do, unless configured otherwise.
  */
 export function sendsEnds(settings: SettingsReader, source: string): boolean {
   return settings.value<boolean | null>('alert.ends', source) ?? true
 }
 
-/** Facts for the table of `domain/lifecycle.ts`, of an incident whose lock the caller holds. */
+/**
+ * Reads the facts for the decisions of `domain/lifecycle.ts`. The caller holds the incident's lock.
+ */
 export async function lifecycleView(trx: Trx, row: IncidentRow, settings: SettingsReader): Promise<LifecycleView> {
   const { lastEnd, ...alerts } = await alertCounts(trx, row, settings)
   const isDoubted = alerts.unknown + alerts.unproven > 0
@@ -59,10 +60,13 @@ function isUnreadable(look: RepairCheck): boolean {
   return look.verification === 'open' || look.resource === 'unknown'
 }
 
-/** An alert that has ended by a word that proves nothing. */
+/** Whether an alert has an end that proves nothing. */
 const isUnproven = sql<boolean>`(status = 'resolved' and end_reason is not null)`
 
-/** Besides the counts: `endless` from senders without ends, and why some states are unknown. */
+/**
+ * Counts of alerts, with two additions: how many are from senders without ends (`endless`), and why
+ * some states are unknown.
+ */
 type CountedAlerts = AlertCounts & {
   endless: number
   lastEnd: string | null
@@ -71,8 +75,8 @@ type CountedAlerts = AlertCounts & {
 }
 
 /**
- * Alerts of an incident by their state. A sender without ends shows by a repeat after the closing
- * that the alert fires on.
+ * Counts the alerts of an incident by state. For a sender without ends, a repeat after the closing
+ * shows that the alert fires.
  */
 export async function alertCounts(
   trx: Trx,
@@ -119,7 +123,7 @@ async function lastAlertChange(trx: Trx, incidentId: string): Promise<number | n
   return millis(row?.at ?? null)
 }
 
-/** What code saw during this attempt and after it, newest first. */
+/** Lists reads that code made during and after this attempt, newest first. */
 async function looksAt(trx: Trx, row: IncidentRow): Promise<RepairCheck[]> {
   const rows = await trx
     .selectFrom('incidentEvent')

@@ -9,7 +9,10 @@ import { notifyDestinations } from '../outbox/destinations.ts'
 import { followPage } from '../outbox/page-hold.ts'
 import type { IncidentEventRow } from '../tables.ts'
 
-/** The caller's run was superseded: a newer attempt owns the incident. No retry can help. */
+/**
+ * The caller's run is no longer current, because a newer attempt has the incident. A retry cannot
+ * help.
+ */
 export class StaleRunError extends Error {
   override name = 'StaleRunError' as const
   readonly code = 'STALE_RUN'
@@ -28,16 +31,18 @@ export class IncidentNotFoundError extends Error {
 type Appended<K extends EventKind = EventKind> = { event: IncidentEvent<K>; inserted: boolean }
 
 /**
- * Adds one row to an incident's log: the only way a row gets there. Takes the next number under the
- * incident's row lock, so that numbers are dense under concurrent writers, and chains the hash to
- * the row before. With a step key that is already there, nothing is written and the stored row is
- * answered (`inserted: false`): a retry finds what it did.
+ * Adds one row to the log of an incident. There is no other way to do so. Takes the next number
+ * while it holds the lock on the incident's row, so that numbers have no gaps when several
+ * processes write. Chains the hash to that of the previous row. If the step key already exists,
+ * nothing is written and the stored row is returned (`inserted: false`), so that a retry finds what
+ * it did.
  *
- * `attempt` fences: a run that is no longer the incident's current one gets StaleRunError. People,
- * ingest and the watchdog speak for no run and pass null; their rows carry the current attempt.
+ * `attempt` excludes older runs: a run that is no longer the current one of the incident gets
+ * StaleRunError. People, ingest and the watchdog pass null; their rows have the number of the
+ * current attempt.
  *
- * Whatever an alert, a tool or a model said passes here: what could act on a terminal, hide text or
- * open a door is taken out before it is stored, so that nothing that reads rows has to.
+ * Texts of alerts, tools and models are cleaned here before they are stored: terminal controls,
+ * hidden text and secrets are removed, so that readers need not do it.
  *
  * Needs a transaction that does no network I/O. Lock order: incident, approval, append.
  */
@@ -94,9 +99,9 @@ function rowAfter(incidentId: string, head: Head, event: NewEvent): NewRow {
 }
 
 /**
- * The first rows of an incident opened in this transaction, numbered and chained: nobody else can
- * add to its log yet. The caller stores the incident with the next number and hash, then these rows
- * by `insertRows`.
+ * Builds the first rows of an incident that is opened in this transaction, numbered and chained.
+ * Nobody else can add to its log yet. The caller stores the incident with the next number and hash,
+ * and then these rows with `insertRows`.
  */
 export function firstRows(incidentId: string, now: string, events: readonly NewEvent[]): NewRow[] {
   const rows: NewRow[] = []
@@ -107,7 +112,9 @@ export function firstRows(incidentId: string, now: string, events: readonly NewE
   return rows
 }
 
-/** Stores rows as they are, and answers their ids. For `append()` and rows of `firstRows` only. */
+/**
+ * Stores rows unchanged, and returns their ids. Only for `append()` and for rows of `firstRows`.
+ */
 export async function insertRows(trx: Trx, rows: readonly NewRow[]): Promise<string[]> {
   const stored = await trx
     .insertInto('incidentEvent')
@@ -126,8 +133,7 @@ export async function insertRows(trx: Trx, rows: readonly NewRow[]): Promise<str
 type Head = { attempt: number; nextSeq: number; headHash: string; now: string }
 
 /**
- * Locks the incident's row until the transaction ends. Reads the time after the lock is held, never
- * before.
+ * Locks the incident's row until the transaction ends. Reads the time only once the lock is held.
  */
 async function lockHead(trx: Trx, incidentId: string): Promise<Head> {
   const { rows } = await sql<Head>`
@@ -146,7 +152,10 @@ type Hashed = Omit<IncidentEvent, 'id' | 'hash' | 'metadata' | 'kind' | 'action'
   metadata: unknown
 }
 
-/** A hash covers a row as exported, without the hash and the id, which only orders the stream. */
+/**
+ * Returns the fields that a hash covers: the row as exported, without the hash itself and without
+ * the id, which only orders the stream.
+ */
 function hashedFields(row: Hashed): Hashed {
   return {
     incidentId: row.incidentId,
@@ -164,17 +173,17 @@ function hashedFields(row: Hashed): Hashed {
   }
 }
 
-/** SHA-256 over the RFC 8785 form of a row. */
+/** Returns the SHA-256 of a row in the form of RFC 8785. */
 export function hashEvent(row: Hashed): string {
   return digestOf(hashedFields(row))
 }
 
-/** A stored row for the rest of the code. Only `append()` writes the log: shapes are trusted. */
+/** Converts a stored row. Trusts its shape, because only `append()` writes the log. */
 export function fromRow(row: IncidentEventRow): IncidentEvent {
   return { id: String(row.id), ...hashedFields(row), hash: row.hash } as unknown as IncidentEvent
 }
 
-/** The action of each kind of row; `actionOf` knows more of a write and a verification. */
+/** The action of each kind of row. `actionOf` refines it for a write and a verification. */
 const actionOfKind: Record<EventKind, EventAction> = {
   alert_received: 'commented',
   looked: 'investigated',
@@ -220,7 +229,7 @@ export function actionOf(
   return actionOfKind[kind]
 }
 
-/** An unproven one neither succeeded nor failed. */
+/** The action of a verification. An unproven write neither succeeded nor failed. */
 const actionOfOutcome: Record<VerificationOutcome, EventAction> = {
   held: 'fix_succeeded',
   not_held: 'fix_failed',

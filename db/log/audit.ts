@@ -10,7 +10,7 @@ import { append } from './append.ts'
 import { erasedAmong } from './erased.ts'
 
 type AuditEntry = {
-  /** A person's name, or what stands for one that is not known. */
+  /** The name of a person, or a placeholder for an unknown one. */
   who: string
   what: `${'token' | 'operator' | 'grant' | 'approval' | 'device' | 'sign_in' | 'security' | 'inventory' | 'source' | 'model' | 'push' | 'webhook' | 'destination' | 'postmortem' | 'platform' | 'change' | 'config' | 'expectation' | 'incident' | 'retention' | 'trust' | 'policy'}.${string}`
   subject: string
@@ -18,7 +18,10 @@ type AuditEntry = {
   address?: string | null
 }
 
-/** Writes an entry for what has no row yet, in its subject's transaction if there is one. */
+/**
+ * Writes an entry for an action that has no other row, in the transaction of the action if there is
+ * one.
+ */
 export async function recordAudit(db: Db, entry: AuditEntry): Promise<void> {
   const { who, what, subject, detail, address = null } = entry
   await db
@@ -27,12 +30,17 @@ export async function recordAudit(db: Db, entry: AuditEntry): Promise<void> {
     .execute()
 }
 
-/** The table of revisions has the changes of settings. */
+/**
+ * Rows of the audit table. Changes of settings are left out, because they are in the table of
+ * revisions.
+ */
 const own = sql`
   select at, 1 as source, id, who, what, subject, detail, case when what like 'postmortem.%' then subject end as incident_id, address
   from audit where what <> 'config.put'`
 
-/** Values are left out: who may read this may not read secrets. */
+/**
+ * Changes of settings. Values are left out, because readers of the audit log may not read secrets.
+ */
 const configuration = sql`
   select at, 2 as source, id,
     coalesce(regexp_replace(actor, '^user:', ''), 'sql') as who,
@@ -42,7 +50,7 @@ const configuration = sql`
     null::text as incident_id, null::text as address
   from platform_config_revision`
 
-/** Rows of the log that people did themselves, or that looked like an attack. */
+/** Rows of the log that people caused themselves, or that are about a suspected attack. */
 const incidents = sql`
   select at, 3 as source, id,
     case kind when 'security_event' then coalesce(metadata->>'by', metadata->>'subject', 'unknown') else substr(actor, 6) end as who,
@@ -65,8 +73,8 @@ const incidents = sql`
 type AuditFilter = { who?: string; what?: string; since?: string }
 
 /**
- * Acts and actors, newest first, from every table that knows. `what`: a word, or the part before
- * its dot.
+ * Lists actions and who did them, newest first, from all tables that contain them. `what`: an
+ * action such as `token.revoked`, or the part before its dot.
  */
 export async function listAudit(
   { db }: Scope,
@@ -82,7 +90,7 @@ export async function listAudit(
     wheres.push(sql`at <= ${at}::timestamptz`)
     wheres.push(sql`(at, source, id) < (${at}::timestamptz, ${Number(source)}::int, ${Number(id)}::bigint)`)
   }
-  // Each table gives its newest by its own index, and only those few are merged.
+  // Reads the newest rows of each table by its own index, and merges only those few.
   const newest = [own, configuration, incidents].map(
     (rows) => sql`(
       select * from (${rows}) as one where ${sql.join(wheres, sql` and `)}
@@ -94,11 +102,11 @@ export async function listAudit(
   return rows.map(({ source, id, ...row }) => ({ ...row, id: `${row.at}~${source}~${id}` }))
 }
 
-/** Newest rows of each table that are searched for choices. */
+/** How many of the newest rows of each table are searched for the choices of a filter. */
 const rowsForChoices = 5_000
 const maxChoices = 200
 
-/** Recent actors and acts: the choices of a filter, each in alphabetical order. */
+/** Lists recent people and actions as choices of a filter, alphabetically. */
 export async function auditChoices({ db }: Scope): Promise<{ who: string[]; what: string[] }> {
   const newest = [own, configuration, incidents].map(
     (rows) => sql`(select who, what from (${rows}) as one order by at desc, id desc limit ${rowsForChoices})`,
@@ -114,7 +122,10 @@ export async function auditChoices({ db }: Scope): Promise<{ who: string[]; what
 
 const securityRowsPerIncident = 100
 
-/** A forgery or a fenced run, on its incident. Capped, so that a flood cannot fill the log. */
+/**
+ * Records on an incident a forgery, or a run that is no longer current. The number is limited
+ * against floods.
+ */
 export async function recordSecurityEvent(
   trx: Trx,
   incidentId: string,
@@ -151,12 +162,13 @@ type Chained = {
 }
 
 /**
- * Recomputes the audit's chain: numbers dense from 1, each hash right and chained to the one
- * before, the head equal to the last. The database's owner can rewrite a tail and chain it again:
- * `expectedHead`, a hash noted elsewhere, must still be in it.
+ * Recomputes the chain of the audit log: numbers from 1 without gaps, each hash correct and chained
+ * to the previous one, and the head equal to the last. The owner of the database could rewrite the
+ * last rows and chain them again. Therefore `expectedHead`, a hash that was noted elsewhere, must
+ * still be in the chain.
  */
 export async function verifyAudit(db: Db, expectedHead?: string): Promise<AuditChain> {
-  // The head first: a row that comes after it is no missing one.
+  // Reads the head first, so that a row that is added later does not seem to be missing.
   const head = await db.selectFrom('auditHead').select(['seq', 'hash']).executeTakeFirst()
   if (!head) return { ok: false, rows: 0, headHash: '', problem: { seq: 0, what: 'the head of the audit is missing' } }
   const { last, seen, problem } = await followChain(db, expectedHead)
@@ -169,7 +181,7 @@ export async function verifyAudit(db: Db, expectedHead?: string): Promise<AuditC
   if (problem) return report(problem)
   if (last.seq < head.seq)
     return report({ seq: last.seq + 1, what: 'rows are missing at the end: the head names a newer one' })
-  if (!seen) return report({ seq: last.seq, what: `no row has the hash ${expectedHead} that was handed out` })
+  if (!seen) return report({ seq: last.seq, what: `no row has the earlier hash ${expectedHead}` })
   return report(null)
 }
 
@@ -201,12 +213,15 @@ function flawOf(
 ) {
   if (row.seq !== last.seq + 1) return `row ${last.seq + 1} is missing`
   if (row.prevHash !== last.hash) return 'it is not chained to the row before it'
-  if (gone) return gone.isAsErased && gone.hash === row.hash ? null : 'its content is not what was left by an erasure'
-  if (hashAudit(row) !== row.hash) return 'its content is not what was hashed'
+  if (gone) return gone.isAsErased && gone.hash === row.hash ? null : 'its content differs from what an erasure left'
+  if (hashAudit(row) !== row.hash) return 'its content differs from its hash'
   return null
 }
 
-/** SHA-256 over the fields, each after its length in bytes, as the database's `audit_hash`. */
+/**
+ * Returns the SHA-256 of the fields, each preceded by its length in bytes, like the database
+ * function `audit_hash`.
+ */
 function hashAudit(row: Omit<Chained, 'hash' | 'id'>): string {
   const { seq, at, who, what, subject, detail, address, prevHash } = row
   const fields = [String(seq), at, who, what, subject, detail, address, prevHash]

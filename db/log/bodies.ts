@@ -5,14 +5,17 @@ import { cleanse } from '../../safety/redact.ts'
 import type { Db, Trx } from '../connect.ts'
 import type { Scope } from '../scope.ts'
 
-/** Bodies above this live in `result_body`: small rows let a whole incident fold fast. */
+/**
+ * The size above which bodies are stored in `result_body`. Small rows make it fast to read a whole
+ * incident.
+ */
 export const inlineLimitBytes = 4096
 
 const headCharacters = 1200
 
 const tailCharacters = 600
 
-/** Stores text under its digest, once, and answers what a row keeps of it. */
+/** Stores a text once under its digest, and returns the reference for a row. */
 export async function storeBody(db: Db | Trx, text: string): Promise<BodyRef> {
   const clean = cleanse(text)
   const bytes = Buffer.from(clean, 'utf8')
@@ -26,11 +29,11 @@ export async function storeBody(db: Db | Trx, text: string): Promise<BodyRef> {
   }
 }
 
-/** Stores bytes of this process, such as a picture written out again, and answers their digest. */
+/** Stores bytes that this process made, such as a re-encoded picture, and returns their digest. */
 export async function storeBytes(db: Db | Trx, bytes: Buffer): Promise<string> {
   const digest = sha256(bytes)
-  // It is named again: it leaves the list of what may go, or waits for the sweep that has it and is
-  // stored again.
+  // Removes the body from the list for removal, because a row will name it. If removal is running,
+  // waits for it and stores the body again.
   await db.deleteFrom('bodyCandidate').where('digest', '=', digest).execute()
   await db
     .insertInto('resultBody')
@@ -40,21 +43,27 @@ export async function storeBytes(db: Db | Trx, bytes: Buffer): Promise<string> {
   return digest
 }
 
-/** The whole text of a body; throws when it is gone, since nothing may act on half of it. */
+/**
+ * Reads the whole text of a body. Throws if the body is gone, because nothing may act on a part of
+ * it.
+ */
 export async function bodyText(db: Db | Trx, digest: string): Promise<string> {
   const row = await db.selectFrom('resultBody').select('bytes').where('digest', '=', digest).executeTakeFirst()
   if (!row) throw new Error(`result body ${digest} is missing`)
   return row.bytes.toString('utf8')
 }
 
-/** Bodies that are still there; a lost one is left out, and what rests on it counts as cut. */
+/** Reads bodies. A missing body is left out, and what depends on it is treated as cut. */
 export async function bodiesByDigest(db: Db | Trx, digests: readonly string[]): Promise<Map<string, string>> {
   if (digests.length === 0) return new Map()
   const rows = await db.selectFrom('resultBody').select(['digest', 'bytes']).where('digest', 'in', digests).execute()
   return new Map(rows.map(({ digest, bytes }) => [digest, bytes.toString('utf8')]))
 }
 
-/** A body whose digest a row of this incident keeps; null where none does, or where it is gone. */
+/**
+ * Reads a body whose digest is in a row of this incident. Null if no row has it, or if the body is
+ * gone.
+ */
 export async function bodyOfIncident({ db }: Scope, incidentId: string, digest: string): Promise<string | null> {
   const row = await db
     .selectFrom('incidentEvent')
@@ -73,7 +82,23 @@ export async function bodyOfIncident({ db }: Scope, incidentId: string, digest: 
   return isRead ? ((await bodiesByDigest(db, [digest])).get(digest) ?? null) : null
 }
 
-/** A whole answer of a source that this incident asked. */
+/**
+ * Finds the full digest of the one response of a source in this incident whose digest begins with
+ * this text. Null if there is none, or if there are several.
+ */
+export async function wholeDigestOf({ db }: Scope, incidentId: string, start: string): Promise<string | null> {
+  const found = await db
+    .selectFrom('sourceReading')
+    .select('digest')
+    .distinct()
+    .where('incidentId', '=', incidentId)
+    .where((where) => where(where.fn<string>('left', ['digest', sql.lit(start.length)]), '=', start))
+    .limit(2)
+    .execute()
+  return found.length === 1 ? (found[0]?.digest ?? null) : null
+}
+
+/** Finds a whole response of a source that this incident requested. */
 async function readingOf(db: Db, incidentId: string, digest: string) {
   return await db
     .selectFrom('sourceReading')

@@ -9,8 +9,8 @@ import { eventByStepKey, eventsOf } from './events.ts'
 type CallEdit = NonNullable<Awaited<ReturnType<typeof editOf>>>
 
 /**
- * A call as model, person or code proposed it, with a person's edit where there is one; null where
- * nobody did.
+ * Reads a call as the model, a person or code proposed it, with a person's change of its arguments.
+ * Null if nobody proposed it.
  */
 export async function proposedCall(
   db: Db | Trx,
@@ -24,8 +24,8 @@ export async function proposedCall(
 }
 
 /**
- * A deciding look of a follower's leader (`activities/leader-looks.ts`), by its place: before the
- * first turn or after a write.
+ * Reads a call that repeats a deciding read of the follower's leader
+ * (`activities/leader-looks.ts`), by its place: before the first turn, or after a write.
  */
 async function callOfCode(db: Db | Trx, place: CallRef): Promise<{ call: ProposedCall; edit: null } | null> {
   const opening = await eventByStepKey(db, stepKey(place, 0, 'context_assembled', 0), 'context_assembled')
@@ -34,7 +34,7 @@ async function callOfCode(db: Db | Trx, place: CallRef): Promise<{ call: Propose
   return look ? { call: { id: callId(place.turn, place.call), ...look, problem: null }, edit: null } : null
 }
 
-/** The one call of a person's own write. */
+/** Reads the one call of a person's own write. */
 async function manualCall(db: Db | Trx, { incidentId, attempt, turn, call }: CallRef): Promise<ProposedCall | null> {
   if (turn !== 1 || call !== 0) return null
   const change = findManualChange(await eventsOf(db, incidentId), attempt)
@@ -42,8 +42,8 @@ async function manualCall(db: Db | Trx, { incidentId, attempt, turn, call }: Cal
 }
 
 /**
- * The `tool_started` row that announces this very action for the current attempt; null without
- * one.
+ * Finds the `tool_started` row that announces this action for the current attempt; null if there is
+ * none.
  */
 export async function judgedRow(
   db: Db | Trx,
@@ -55,8 +55,8 @@ export async function judgedRow(
 }
 
 /**
- * Whether this approval was given for exactly this action of this incident, and used up by the
- * announcing run.
+ * Whether this approval was for exactly this action of this incident, and was used up by the run
+ * that announced it.
  */
 export async function wasApprovalUsed(
   db: Db | Trx,
@@ -74,9 +74,9 @@ export async function wasApprovalUsed(
 }
 
 /**
- * The leave for an announced action: an approval of exactly this, used up by the run; a standing
- * grant of exactly this, of which the run took a use; else the site's policy, which an admin
- * accepted. Null where there is none.
+ * Finds the authority for an announced action: an approval of exactly this action that the run used
+ * up, a standing grant of exactly this action of which the run took one use, or the configured
+ * policy that an admin accepted. Null if there is none.
  */
 export async function authorityOf(db: Db | Trx, row: IncidentEvent<'tool_started'>): Promise<string | null> {
   const { approvalId: id, actionDigest } = row.metadata
@@ -95,7 +95,7 @@ export async function authorityOf(db: Db | Trx, row: IncidentEvent<'tool_started
   return granted?.id ?? null
 }
 
-/** The policy of the site whose rule let the call run, where that one was in force. */
+/** Finds the configured policy whose rule allowed the call, if the policy was in force. */
 async function siteAuthorityOf(db: Db | Trx, row: IncidentEvent<'tool_started'>): Promise<string | null> {
   if (row.metadata.approvalId !== null) return null
   const { site } = (await rulingDetailsOf(db, row)) as { site?: SiteDecision }
@@ -109,7 +109,7 @@ async function siteAuthorityOf(db: Db | Trx, row: IncidentEvent<'tool_started'>)
   return policy ? `policy_${policy.digest.slice(0, 24)}` : null
 }
 
-/** What the ruling on an announced call found: the details of its last `call_judged` row. */
+/** Reads the details of the last `call_judged` row of an announced call. */
 export async function rulingDetailsOf(
   db: Db | Trx,
   { incidentId, attempt, metadata }: IncidentEvent<'tool_started'>,
@@ -130,10 +130,7 @@ export async function rulingDetailsOf(
   >
 }
 
-/**
- * A person's last edit of this call's arguments, and who it was: the call is judged with them from
- * then on.
- */
+/** Finds a person's last change of this call's arguments, which apply from then on. */
 async function editOf(
   db: Db | Trx,
   call: { incidentId: string; attempt: number; callId: string },
@@ -152,9 +149,9 @@ async function editOf(
 }
 
 /**
- * Whether a run announced this very action and it was judged: true only with a `tool_started` row
- * of this step key and digest for the current attempt. Without it the core API does no agent's
- * write.
+ * Whether a run announced this action after a policy decision: there must be a `tool_started` row
+ * with this step key and digest for the current attempt. Otherwise the core API refuses any write
+ * of an agent.
  */
 async function wasJudged(db: Db | Trx, stepKey: string, actionDigest: string): Promise<boolean> {
   const row = await db

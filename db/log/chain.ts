@@ -6,10 +6,10 @@ import { erasedAmong } from './erased.ts'
 import { eventsOf } from './events.ts'
 
 /**
- * Recomputes an incident's chain: numbers dense from 1, each hash right and chained to the one
- * before, the head equal to the last. A row that no longer names an erased person is held by its
- * tombstone. `expectedHead` (from a webhook or a workflow's result) proves that no tail was cut
- * off.
+ * Recomputes the chain of an incident: numbers from 1 without gaps, each hash correct and chained
+ * to the previous one, and the head equal to the last. A row from which the name of an erased
+ * person was removed is verified by its tombstone. `expectedHead` (from a webhook or the result of
+ * a workflow) proves that no rows were cut off at the end.
  */
 export async function verifyChain(db: Db | Trx, incidentId: string, expectedHead?: string): Promise<LogChain | null> {
   const head = await db
@@ -33,14 +33,14 @@ export async function verifyChain(db: Db | Trx, incidentId: string, expectedHead
     const gone = erased.get(row.id)
     const isHeld = gone ? gone.isAsErased && gone.hash === row.hash : hashEvent(row) === row.hash
     if (!isHeld)
-      return report({ seq: row.seq, what: `its content is not what was ${gone ? 'left by an erasure' : 'hashed'}` })
+      return report({ seq: row.seq, what: `its content differs from ${gone ? 'what an erasure left' : 'its hash'}` })
     previous = row.hash
   }
   if (head.headHash !== previous || head.nextSeq !== rows.length + 1) {
     return report({ seq: rows.length + 1, what: 'rows are missing at the end: the incident names a newer one' })
   }
   if (expectedHead !== undefined && !rows.some((row) => row.hash === expectedHead)) {
-    return report({ seq: rows.length, what: `no row has the hash ${expectedHead} that was handed out` })
+    return report({ seq: rows.length, what: `no row has the earlier hash ${expectedHead}` })
   }
   return report(null)
 }

@@ -4,9 +4,9 @@ import type { Db, Trx } from '../connect.ts'
 type Chained = 'incident_event' | 'audit'
 
 /**
- * Finds the erased rows among these rows of a chain. Answers for each what its newest tombstone
- * says, as `<hash> <digest>`, and what stands there now in the same form. An erased row is verified
- * by its digest, since its words are no longer those that were hashed.
+ * Finds rows of a chain in which data was erased. Returns for each the newest tombstone, as `<hash>
+ * <digest>`, and the current content in the same form. Such a row is verified by its digest,
+ * because the text that the hash covers is gone.
  */
 export async function erasedAmong(
   db: Db | Trx,

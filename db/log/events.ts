@@ -5,7 +5,7 @@ import type { Db, Trx } from '../connect.ts'
 import type { Scope } from '../scope.ts'
 import { fromRow } from './append.ts'
 
-/** Rows of an incident after a number, oldest first. */
+/** Lists rows of an incident after a row number, oldest first. */
 export async function eventsOf(
   db: Db | Trx,
   incidentId: string,
@@ -22,7 +22,7 @@ export async function eventsOf(
   return (await query.execute()).map(fromRow)
 }
 
-/** The newest row of each incident, by incident. */
+/** Maps incidents to their newest rows. */
 export async function lastEventsOf({ db }: Scope, incidentIds: string[]): Promise<Map<string, IncidentEvent>> {
   if (incidentIds.length === 0) return new Map()
   const rows = await db
@@ -35,7 +35,7 @@ export async function lastEventsOf({ db }: Scope, incidentIds: string[]): Promis
   return new Map(rows.map((row) => [row.incidentId, fromRow(row)]))
 }
 
-/** Reads the row with this step key. Answers null if no row has it, or if its kind differs. */
+/** Reads the row with this step key; null if there is none or its kind differs. */
 export async function eventByStepKey<K extends EventKind>(
   db: Db | Trx,
   stepKey: string | null,
@@ -52,8 +52,8 @@ export async function eventByStepKey<K extends EventKind>(
 }
 
 /**
- * The row of one kind of a call. Rows of a turn or run are read by their key: a call's place holds
- * more.
+ * Finds the row of one kind for a call. Not for rows of a turn or run, which are read by their own
+ * key.
  */
 export async function eventOfCall<K extends EventKind>(
   db: Db | Trx,
@@ -63,7 +63,7 @@ export async function eventOfCall<K extends EventKind>(
   return await eventByStepKey(db, stepKey(place, place.turn, kind, place.call), kind)
 }
 
-/** How many rows of one kind this attempt has. */
+/** Counts rows of one kind in this attempt. */
 export async function countEvents(
   db: Db | Trx,
   { incidentId, attempt }: { incidentId: string; attempt: number },

@@ -5,36 +5,37 @@ import { type LiveAnswer, liveAnswer } from '../../domain/chat.ts'
 import { type Db, separateClient } from '../connect.ts'
 
 /**
- * Text that models write now, from the hearing worker to the API processes that show it. PostgreSQL
- * passes it on and keeps nothing.
+ * Sends the unfinished text of models from the worker to the API processes that show it. PostgreSQL
+ * passes the text on and stores nothing.
  */
 
 const channel = 'nightshift_live_answers'
-/** PostgreSQL passes on 8,000 bytes. */
+/** The maximum size of a message. PostgreSQL's limit is 8,000 bytes. */
 const maxBytes = 7_500
 const reopenMs = 1_000
 
 /**
- * A listener holds a lock of its subject, an incident or all: one that is gone holds none, and no
- * row has to say so.
+ * The namespace of the listeners' locks. A listener holds a lock on its subject, which is an
+ * incident or all of them. If the listener dies, its lock becomes free, and no row is left.
  */
 const lockSpace = 0x6c697665
 export const allIncidents = 'all'
 const lockOf = (watched: string) => sql`${sql.lit(lockSpace)}::int, hashtext(${watched})`
-/** A listener that comes or goes is known within this time. */
+/** Milliseconds until a new or ended listener is known. */
 const agreeEveryMs = 200
-/** A connection dropped in silence hears and says nothing: it is asked this often. */
+/** Milliseconds between checks of a connection, because it may be lost without an error. */
 const askEveryMs = 5_000
 
 /**
- * Tells all listeners of this incident; without one, writes nothing. Answers whether it told. Too
- * long a text is left out. Two calls at once may take each other for a listener, and write what
- * nobody hears.
+ * Sends a text to all listeners of this incident. If there is none, writes nothing. Returns whether
+ * it sent. Leaves out a text that is too long. Two simultaneous calls may each take the other for a
+ * listener and send although nobody listens.
  */
 export async function publishLiveAnswer(db: Db, live: LiveAnswer): Promise<boolean> {
   const whole = JSON.stringify(live)
   const payload = Buffer.byteLength(whole) > maxBytes ? JSON.stringify({ ...live, tail: '' }) : whole
-  // A lock that nobody holds can be had: it is let go of with the statement.
+  // Sends only if a lock is not free, because a free lock means that nobody listens. The lock is
+  // released at the end of the statement.
   const { rows } = await sql`
     select pg_notify(${channel}, ${payload})
     where not (pg_try_advisory_xact_lock(${lockOf(live.incidentId)}) and pg_try_advisory_xact_lock(${lockOf(allIncidents)}))`.execute(
@@ -44,9 +45,9 @@ export async function publishLiveAnswer(db: Db, live: LiveAnswer): Promise<boole
 }
 
 /**
- * Calls `hear` for every word until the signal ends it, on a connection that is opened again when
- * lost. `watched`: the current subjects, incidents by id or `allIncidents`; workers tell of nothing
- * else.
+ * Calls `hear` for every message until the signal ends it, on a connection that is reopened if it
+ * is lost. `watched`: the current subjects, which are ids of incidents or `allIncidents`. Workers
+ * send nothing about other subjects.
  */
 export async function listenForLiveAnswers(
   db: Db,
@@ -77,7 +78,7 @@ export async function listenForLiveAnswers(
         await sleep(agreeEveryMs, undefined, { signal: lost.signal }).catch(() => {})
       }
     } catch {
-      // The database is away: it is tried again.
+      // Ignores the error, because an unavailable database is tried again.
     }
     signal.removeEventListener('abort', end)
     await client.end().catch(() => {})
@@ -85,10 +86,10 @@ export async function listenForLiveAnswers(
   }
 }
 
-/** Takes the locks of what is listened to from now on, and lets go of the others. */
+/** Takes the locks of the current subjects, and releases the others. */
 async function agree(client: Client, held: Set<string>, watched: readonly string[]): Promise<void> {
   for (const each of watched.filter((one) => !held.has(one))) {
-    // A teller holds it for a moment: then it is taken the next time.
+    // Skips a lock that a sender holds for a moment. It is taken the next time.
     const { rows } = await client.query('select pg_try_advisory_lock_shared($1::int, hashtext($2)) as taken', [
       lockSpace,
       each,
@@ -101,7 +102,10 @@ async function agree(client: Client, held: Set<string>, watched: readonly string
   }
 }
 
-/** Anybody who may connect to the database can tell: what has not the form is passed over. */
+/**
+ * Parses a message. Ignores any other form, because everybody with a connection to the database can
+ * send.
+ */
 function read(payload: string | undefined): LiveAnswer | null {
   try {
     return liveAnswer.safeParse(JSON.parse(payload ?? '')).data ?? null

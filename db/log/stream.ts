@@ -3,14 +3,18 @@ import type { IncidentEvent } from '../../domain/event.ts'
 import type { Scope } from '../scope.ts'
 import { fromRow } from './append.ts'
 
-/** A place in the stream of all rows: transaction first, as identity values commit out of order. */
+/**
+ * A place in the stream of all rows. The transaction comes first, because ids are not committed in
+ * order.
+ */
 export type StreamPosition = { tx: string; id: number }
 
 export type StreamedEvent = IncidentEvent & { position: StreamPosition }
 
 /**
- * The next rows of the stream after a position. Only rows of transactions older than every running
- * one, so that none appears later before a position handed out: no gap, no overlap.
+ * Reads the next rows of the stream after a position. Returns only rows of transactions that are
+ * older than every running one, so that no row can later appear before a returned position. So
+ * there are no gaps and no repeats.
  */
 export async function streamAfter(
   { db }: Scope,
@@ -30,9 +34,10 @@ export async function streamAfter(
   return rows.map((row) => ({ ...fromRow(row), position: { tx: String(row.tx), id: row.id } }))
 }
 
-/** Where the stream ends now: what a new listener starts from. */
+/** Returns the end of the stream, at which a new listener begins. */
 export async function streamEnd({ db }: Scope): Promise<StreamPosition> {
   const { rows } = await sql<{ tx: string }>`select (pg_snapshot_xmin(pg_current_snapshot())::text) as tx`.execute(db)
-  // Rows of that transaction are not visible yet: a position before its first row misses nothing.
+  // Returns a position before the first row of that transaction, because its rows are not visible
+  // yet and would otherwise be missed.
   return { tx: String(BigInt(rows[0]?.tx ?? '1') - 1n), id: Number.MAX_SAFE_INTEGER }
 }

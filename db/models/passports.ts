@@ -6,8 +6,8 @@ import { recordAudit } from '../log/audit.ts'
 import { type ModelKey, storeLearned } from './profiles.ts'
 
 /**
- * Stores a measurement for an earlier one of the model, what was learned of its server, and its
- * author in the audit.
+ * Stores the result of a check in place of the earlier one, with the facts about its server, and
+ * records in the audit log who sent it.
  */
 export async function keepPassport(db: Db, sent: SentPassport, who: string): Promise<StoredPassport> {
   const { profile, ...clean } = cleanse(sent)
@@ -28,8 +28,8 @@ export async function keepPassport(db: Db, sent: SentPassport, who: string): Pro
 }
 
 /**
- * The model's last result at this server, and whether its grade still counts; null where nobody
- * measured it.
+ * Reads the last result of the model at this server, and whether its grade is still valid; null if
+ * there is none.
  */
 export async function passportOf(db: Db, { server, model }: ModelKey): Promise<StoredPassport | null> {
   const row = await db
@@ -42,7 +42,8 @@ export async function passportOf(db: Db, { server, model }: ModelKey): Promise<S
     .where('passport.model', '=', model)
     .executeTakeFirst()
   if (!row) return null
-  // A row of another version that cannot be read counts as none: the check is repeated.
+  // Treats a row of another version that cannot be parsed as no result, so that the check is
+  // repeated.
   const read = passport.safeParse(row.measured).data
   if (!read) return null
   const { identity, answeredAs, measuredAt } = row

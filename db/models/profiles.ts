@@ -13,33 +13,36 @@ import { now, onceNow } from '../clock.ts'
 import type { Db, Trx } from '../connect.ts'
 import { ahead } from './slots.ts'
 
-/** A model at a server's address, without credentials. */
+/** A model at the address of a server, without credentials. */
 export type ModelKey = { server: string; model: string }
 
 export type ModelProfile = {
   shape: RequestShape
   abilities: ModelAbilities
-  /** As the server says, or as a refusal said if that is less; null where neither did. */
+  /**
+   * The context window by the server's own report, or by an error response if that gives less; null
+   * if neither exists.
+   */
   windowTokens: number | null
   windowSource: string | null
-  /** As the server says, whatever it refused. */
+  /** The context window by the server's own report, whatever it refused. */
   statedWindow: number | null
   cutsSilently: boolean
-  /** The window may be another once the model is loaded. */
+  /** Whether the window may change once the model is loaded. */
   isProvisional: boolean
-  /** Whether the server has ever said who it is. */
+  /** Whether the server ever identified itself. */
   isRead: boolean
-  /** Whether it is time to ask the server again. */
+  /** Whether the server should be queried again. */
   isDue: boolean
 }
 
 /**
- * Learned facts are learned again after this: a server may change without a trace. One refused
- * request a week.
+ * Days after which facts are learned again, because a server may change without notice. Costs one
+ * refused request a week.
  */
 const learnedDays = 7
 const readEverySeconds = 600
-/** A window that the server has not decided yet. */
+/** Seconds after which the server is queried again if it has not decided its window yet. */
 const provisionalSeconds = 15
 
 const fresh = sql<boolean>`shape_at > ${onceNow} - make_interval(days => ${sql.lit(learnedDays)})`
@@ -47,7 +50,7 @@ const refusedLately = sql<boolean>`coalesce(refused_at > ${onceNow} - make_inter
 const due = sql<boolean>`(model_profile.read_at is null or model_profile.read_at < ${onceNow} - make_interval(
   secs => case when model_profile.is_provisional then ${sql.lit(provisionalSeconds)} else ${sql.lit(readEverySeconds)} end))`
 
-/** Everything known of a model, the same for every worker. */
+/** Reads everything that is known about a model. The same for every worker. */
 export async function modelProfile(db: Db | Trx, { server, model }: ModelKey): Promise<ModelProfile> {
   const row = await db
     .selectFrom('modelProfile')
@@ -87,7 +90,10 @@ export async function modelProfile(db: Db | Trx, { server, model }: ModelKey): P
   }
 }
 
-/** The server and model asked about themselves last: the ones in use. Null where none was. */
+/**
+ * Finds the server and model that were last queried about themselves, which are therefore in use;
+ * null if there are none.
+ */
 export async function lastProfile(db: Db): Promise<(ModelProfile & ModelKey) | null> {
   const row = await db
     .selectFrom('modelProfile')
@@ -99,7 +105,7 @@ export async function lastProfile(db: Db): Promise<(ModelProfile & ModelKey) | n
   return row ? { ...row, ...(await modelProfile(db, row)) } : null
 }
 
-/** Keeps how the server wants its requests. */
+/** Stores the form in which the server wants its requests. */
 export async function keepShape(db: Db | Trx, key: ModelKey, shape: RequestShape): Promise<void> {
   const kept = { shape: JSON.stringify(shape), shapeAt: now }
   await db
@@ -109,7 +115,10 @@ export async function keepShape(db: Db | Trx, key: ModelKey, shape: RequestShape
     .execute()
 }
 
-/** Takes on to ask the server about its model; false if not due, or another worker just did. */
+/**
+ * Takes the task of querying the server about its model. False if that is not due, or another
+ * worker has the task.
+ */
 export async function claimReading(db: Db, key: ModelKey): Promise<boolean> {
   const readAt = now
   const taken = await db
@@ -124,8 +133,8 @@ export async function claimReading(db: Db, key: ModelKey): Promise<boolean> {
 export type Served = ServedModel
 
 /**
- * Stores a server's word on its model. Another model than before drops all that was learned of the
- * earlier one.
+ * Stores what a server reports about its model. If it is a different model, everything that was
+ * learned about the earlier one is removed.
  */
 export async function storeServedModel(db: Db | Trx, key: ModelKey, served: Served): Promise<void> {
   const { windowTokens, source, identity, cutsSilently, isProvisional } = served
@@ -148,7 +157,7 @@ export async function storeServedModel(db: Db | Trx, key: ModelKey, served: Serv
     .execute()
 }
 
-/** Keeps what an answer showed that the server can do, beside what is known. */
+/** Adds abilities of the server that a response showed. */
 export async function keepAbilities(db: Db | Trx, key: ModelKey, seen: SeenAbilities): Promise<void> {
   const abilities = JSON.stringify(seen)
   await db
@@ -162,7 +171,7 @@ export async function keepAbilities(db: Db | Trx, key: ModelKey, seen: SeenAbili
     .execute()
 }
 
-/** Keeps the name that the model gave itself in an answer. */
+/** Stores the name that the model reports in its response. */
 export async function keepAnsweredAs(db: Db | Trx, key: ModelKey, answeredAs: string): Promise<void> {
   await db
     .insertInto('modelProfile')
@@ -172,8 +181,9 @@ export async function keepAnsweredAs(db: Db | Trx, key: ModelKey, answeredAs: st
 }
 
 /**
- * Stores what a check learned, beside what runs learned: a check has short conversations and asks
- * less. No reading of the worker: a model that was only checked is not the one in use.
+ * Stores what a check learned, in addition to what runs learned, because a check has short
+ * conversations and requests less. Does not count as a query by a worker, because a model that was
+ * only checked is not in use.
  */
 export async function storeLearned(
   trx: Trx,
@@ -188,7 +198,7 @@ export async function storeLearned(
   await keepShape(trx, key, { ...known, ...shape })
 }
 
-/** Keeps the window that a refusal named. */
+/** Stores the context window that an error response named. */
 export async function keepRefusedWindow(db: Db, key: ModelKey, tokens: number): Promise<void> {
   const refused = { refusedWindow: tokens, refusedAt: now }
   await db
@@ -198,7 +208,7 @@ export async function keepRefusedWindow(db: Db, key: ModelKey, tokens: number): 
     .execute()
 }
 
-/** Leaves a model alone for so long from now on: it did not answer. */
+/** Marks a model as unavailable for this many seconds, because it did not respond. */
 export async function restModel(db: Db, key: ModelKey, seconds: number): Promise<void> {
   const awayUntil = ahead(seconds)
   await db
@@ -208,7 +218,7 @@ export async function restModel(db: Db, key: ModelKey, seconds: number): Promise
     .execute()
 }
 
-/** Those that are left alone now. */
+/** Lists the models that are marked as unavailable. */
 export async function restingModels(db: Db): Promise<ModelKey[]> {
   return await db.selectFrom('modelProfile').select(['server', 'model']).where('awayUntil', '>', onceNow).execute()
 }

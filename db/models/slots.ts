@@ -5,8 +5,8 @@ import type { Db, Trx } from '../connect.ts'
 import type { Scope } from '../scope.ts'
 
 /**
- * An asker of a model's server: one run, with its incident's severity. A person waits for a
- * question's answer.
+ * A run that wants to use a model server, with the severity of its incident. `isQuestion`: a person
+ * waits for the response.
  */
 export type SlotHolder = {
   server: string
@@ -17,15 +17,17 @@ export type SlotHolder = {
 }
 
 /**
- * `held`: the slot is this try's until it lets go, or is silent for `heldSeconds`. `ahead`: how
- * many go first.
+ * `held`: whether the attempt has the slot. It keeps the slot until it releases it, or is silent
+ * for `heldSeconds`. `ahead`: how many wait before it.
  */
 export type Slot = { held: true; waitedMs: number } | { held: false; ahead: number }
 
-/** A holder shows life every few seconds; one silent this long has lost its slot to the next. */
+/** Seconds of silence after which a holder loses its slot. It reports every few seconds. */
 export const heldSeconds = 60
 
-/** The same for a waiter: shorter, since a dead one at the head blocks a free slot. */
+/**
+ * The same for one that waits. Shorter, because a dead one that is next would block a free slot.
+ */
 const waitingSeconds = 15
 
 const ranks: Record<Severity, number> = { critical: 0, warning: 1, info: 2 }
@@ -34,11 +36,11 @@ const rankOf = ({ severity, isQuestion }: SlotHolder): number => (isQuestion ? -
 export const ahead = (seconds: number) => sql<string>`nightshift_now() + make_interval(secs => ${sql.lit(seconds)})`
 
 /**
- * Takes a slot for a run's try, or a place in the line: people's questions, then the more severe,
- * then the earlier. One statement at a time a server decides, so that there are never more than
- * `limit` over all workers. The slot of an earlier try of the run passes on, and that try finds out
- * when it next shows life. Without a token the slot is kept for the run's next try, as long as a
- * place in the line.
+ * Takes a slot for an attempt of a run, or a place in the line: people's questions first, then the
+ * more severe incidents, then the earlier ones. For each server one statement at a time decides, so
+ * that all workers together never have more than `limit` slots. A slot of an earlier attempt of the
+ * same run passes to this attempt; the earlier one notices that at its next report. Without a token
+ * the slot is kept for the next attempt of the run, for as long as a place in the line.
  */
 export async function takeSlot(db: Db, asking: SlotHolder, limit: number, token: string | null): Promise<Slot> {
   const { server, holder, incidentId } = asking
@@ -78,18 +80,25 @@ export async function takeSlot(db: Db, asking: SlotHolder, limit: number, token:
 
 const isOver = sql<boolean>`until < nightshift_now()`
 
-/** How many must go before this one may: none where a slot is free for it. */
-async function lineBefore(trx: Trx, who: { server: string; holder: string }, limit: number): Promise<number> {
+/**
+ * Counts those that are before this one in the line; 0 if a slot is free for it. Takes no lock, so
+ * the number is only approximate.
+ */
+export async function lineBefore(
+  db: Db | Trx,
+  who: { server: string; holder: string },
+  limit: number,
+): Promise<number> {
   const { rows } = await sql<{ held: number; line: number }>`
     select count(*) filter (where held_at is not null)::int as held,
       count(*) filter (where held_at is null and (rank, asked_at, holder) <
         (select rank, asked_at, holder from model_slot where holder = ${who.holder}))::int as line
-    from model_slot where server = ${who.server}`.execute(trx)
+    from model_slot where server = ${who.server} and until >= ${onceNow}`.execute(db)
   const { held, line } = rows[0]!
   return Math.max(0, held + line + 1 - limit)
 }
 
-/** Says that this try still uses its slot; false where the slot is another's by now. */
+/** Reports that this attempt still uses its slot. False if another one has it. */
 export async function keepSlot(db: Db, holder: string, token: string): Promise<boolean> {
   const kept = await db
     .updateTable('modelSlot')
@@ -101,7 +110,10 @@ export async function keepSlot(db: Db, holder: string, token: string): Promise<b
   return kept !== undefined
 }
 
-/** Lets go of a slot or place in the line (`token` null); nothing for a slot that passed on. */
+/**
+ * Releases a slot, or a place in the line (`token` null). Does nothing if the slot has passed to
+ * another attempt.
+ */
 export async function leaveSlot(db: Db, holder: string, token: string | null): Promise<void> {
   await db
     .deleteFrom('modelSlot')
@@ -110,7 +122,7 @@ export async function leaveSlot(db: Db, holder: string, token: string | null): P
     .execute()
 }
 
-/** How many ask and how many wait, by server. */
+/** Counts slots in use and waiting runs by server. */
 export async function countSlots(db: Db): Promise<{ server: string; held: number; waiting: number }[]> {
   return await db
     .selectFrom('modelSlot')
@@ -125,7 +137,9 @@ export async function countSlots(db: Db): Promise<{ server: string; held: number
 
 type Thinking = { state: 'asked' | 'waiting'; since: string; ahead: number }
 
-/** What an incident's run has to do with the model now: null where it neither asks nor waits. */
+/**
+ * Reads whether the run of an incident is using the model or waiting for it now; null if neither.
+ */
 export async function thinkingOf({ db }: Scope, incidentId: string): Promise<Thinking | null> {
   const row = await db
     .selectFrom('modelSlot as own')

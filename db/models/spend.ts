@@ -15,7 +15,7 @@ import { readSettings, type SettingsReader } from '../settings.ts'
 
 type SpendPeriod = 'day' | 'month'
 
-/** Dollars of the day and the month (UTC), beside their caps. */
+/** Dollars spent in the current day and month (UTC), with their caps. */
 export type Spend = Record<SpendPeriod, { dollars: number; cap: number | null }>
 
 const noticePercents = [80, 100] as const
@@ -23,8 +23,8 @@ const noticePercents = [80, 100] as const
 const periodWords = { day: 'today (UTC)', month: 'this month (UTC)' } as const
 
 /**
- * An answer's price. A model without one costs nothing while no cap is set, and the dearest known
- * price under a cap: a cap that cannot count would be none.
+ * Computes the cost of a response. A model without a known price costs nothing while no cap is set.
+ * If there is a cap, the highest known price is used, so that the cap always has an effect.
  */
 export async function costOfAnswer(db: Db | Trx, models: readonly string[], usage: TokenUsage): Promise<AnswerCost> {
   const settings = await readSettings(db)
@@ -36,7 +36,7 @@ export async function costOfAnswer(db: Db | Trx, models: readonly string[], usag
 
 const capOf = (settings: SettingsReader, period: SpendPeriod) => settings.value<number | null>(`agent.budget_${period}`)
 
-/** The spending, and the caps in force. */
+/** Reads how much was spent, and the caps in force. */
 export async function spendNow(db: Db | Trx, given?: SettingsReader): Promise<Spend> {
   const settings = given ?? (await readSettings(db))
   const { rows } = await sql<{ day: number; month: number }>`
@@ -51,8 +51,8 @@ export async function spendNow(db: Db | Trx, given?: SettingsReader): Promise<Sp
 }
 
 /**
- * The cap that is used up, in words that name its setting; null while there is money. Without a cap
- * nothing is summed.
+ * Finds the cap that is used up, in words that name its setting; null while there is money left.
+ * Without a cap nothing is summed.
  */
 export async function spentCap(db: Db | Trx): Promise<{ period: SpendPeriod; text: string } | null> {
   const settings = await readSettings(db)
@@ -70,9 +70,9 @@ function spentText(period: SpendPeriod, dollars: number, cap: number): string {
 }
 
 /**
- * Counts an answer in its row's transaction. Says once for each cap that 80 and 100 % are spent: in
- * the log of the incident whose answer did it, and to those who hear notices. At 100 % somebody is
- * woken: nothing is investigated until the period ends.
+ * Counts a response in the transaction of its row. Reports once for each cap that 80 % and 100 %
+ * are spent: in the log of the incident whose response caused it, and to receivers of notices. At
+ * 100 % somebody is woken, because nothing is investigated until the period ends.
  */
 export async function recordSpend(
   trx: Trx,
@@ -111,7 +111,7 @@ type Notice = { period: SpendPeriod; percent: (typeof noticePercents)[number]; s
 async function announce(trx: Trx, incidentId: string, { period, percent, spent, cap }: Notice): Promise<void> {
   const consequence =
     percent < 100
-      ? `at ${formatDollars(cap)} nothing more is investigated until the ${period} ends`
+      ? `at ${formatDollars(cap)} no more investigations start until the ${period} ends`
       : `investigations under way are escalated, and new incidents wait until the ${period} ends or agent.budget_${period} is raised`
   const text = `${spentText(period, spent, cap)}: ${consequence}`
   await append(trx, incidentId, null, {
@@ -124,7 +124,7 @@ async function announce(trx: Trx, incidentId: string, { period, percent, spent, 
   if (row) await enqueueNotification(trx, row, 'notice', text, { page: percent >= 100 })
 }
 
-/** Dollars of one incident so far, over all its attempts: what its rows say. */
+/** Sums the dollars spent on one incident so far, over all its attempts, from its rows. */
 export async function costOfIncident({ db }: Scope, incidentId: string): Promise<number> {
   const { rows } = await sql<{ dollars: number | null }>`
     select sum((metadata->'cost'->>'dollars')::float8) as dollars from incident_event
@@ -133,8 +133,8 @@ export async function costOfIncident({ db }: Scope, incidentId: string): Promise
 }
 
 /**
- * Costs of the last days, by model, incident type and day (the newest first), beside today, this
- * month and their caps.
+ * Reports the costs of the last days by model, incident type and day (newest first), with those of
+ * today and this month and their caps.
  */
 export async function moneyOf({ db }: Scope, days: number): Promise<Usage['money']> {
   const spentBy = async (column: 'day' | 'model' | 'type', order: 'name desc' | 'dollars desc, name') => {

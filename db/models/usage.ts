@@ -9,9 +9,9 @@ type TokenUse = {
     failures: number
     promptTokens: number
     completionTokens: number
-    /** Tokens spent on reasoning, where the server counts them. */
+    /** Tokens of reasoning, if the server counts them. */
     reasoningTokens: number
-    /** Answers whose server stated no tokens, or what cannot be. */
+    /** How many responses had no token counts from the server, or impossible ones. */
     assumed: number
     seconds: number
   }[]
@@ -24,12 +24,12 @@ type ModelDay = TokenUse['models'][number] & { day: string }
 
 const shownModels = 20
 
-/** What the last days took of models and of people, counted from the rows themselves. */
+/** Counts how much models and people did in the last days, from the rows themselves. */
 export async function usageOf({ db }: Scope, days: number): Promise<TokenUse> {
   const since = sql<string>`(${onceNow} - make_interval(days => ${days}))`
   const today = sql`date_trunc('day', ${onceNow}, 'UTC')`
   const [answers, byDay, incidents, approvals] = await Promise.all([
-    // Rows of models are many and wide: read once, for what each took and what each day took.
+    // Reads the rows of models once for both counts, because they are many and wide.
     sql<ModelDay>`
       select to_char(date_trunc('day', at, 'UTC'), 'YYYY-MM-DD') as day, coalesce(metadata->>'model', 'unknown') as model,
         count(*) filter (where kind = 'model_answered')::int as answers,

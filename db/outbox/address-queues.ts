@@ -9,27 +9,33 @@ import type { DueDelivery } from './deliveries.ts'
 import { listDestinations } from './destination-rows.ts'
 
 /**
- * A queue for each address: the receiver's limit counts for all that goes there, whatever the
- * destination's name. One message at a time over all processes, the worst first and of these the
- * oldest.
+ * Queues messages by address, because the limit of a receiver applies to everything sent there,
+ * whatever the name of the destination. One message is sent at a time over all processes: the most
+ * severe first, then the oldest.
  */
 
-/** How long a worker may hold an address: the receiver's 30 s and room for the rows. */
+/** Seconds for which a worker may hold an address: the receiver's 30 s, and time for the rows. */
 const leaseSeconds = 45
-/** Messages that have waited longer go out together, in one. */
+/** Seconds after which waiting messages are sent together. */
 const maxAloneSeconds = 120
-/** As many as a digest lists. */
+/** The maximum number of messages in one digest. */
 const maxTogether = 50
 
-/** `address`: the digest of a message's place, perhaps a credential or a browser's subscription. */
+/** `address`: a digest, because an address may contain a credential or a subscription. */
 export type AddressQueue = { address: string; destinations: string[] }
 
-/** Messages about one incident follow on each other at these: they keep their order. */
+/** Whether messages to this address keep their order within an incident. */
 const isThreaded = (address: string) => /^(pagerduty|email)\./.test(address)
-/** There an event has a meaning for its incident alone. */
+/**
+ * Whether messages to this address are always sent alone, because an event at PagerDuty applies
+ * only to its own incident.
+ */
 const isAlwaysAlone = (address: string) => address.startsWith('pagerduty.')
 
-/** Queues with something due. A webhook without an address has one too, to be dropped from. */
+/**
+ * Lists queues in which something is due. A webhook without an address has one too, so that its
+ * messages can be dropped.
+ */
 export async function dueQueues(db: Db): Promise<AddressQueue[]> {
   const due = await db
     .selectFrom('delivery')
@@ -44,12 +50,12 @@ export async function dueQueues(db: Db): Promise<AddressQueue[]> {
   return [...queues].map(([address, rows]) => ({ address, destinations: rows.map(({ destination }) => destination) }))
 }
 
-/** Says which address a destination has just now. */
+/** Returns a function that gives the current address of each destination. */
 export async function readAddresses(db: Db | Trx): Promise<(destination: string) => string> {
   const settings = await readSettings(db)
   const routed = new Map(
     (await listDestinations(systemScope(db))).filter(isReadable).map((each) => {
-      // A webhook and Teams are URLs, under any name.
+      // Uses the URL for a webhook and for Teams, whatever their names.
       const kind = each.kind === 'pagerduty' || each.kind === 'email' ? each.kind : 'url'
       return [`${destinationPrefix}${each.name}`, `${kind}.${sha256(addressOf(each))}`]
     }),
@@ -62,12 +68,14 @@ export async function readAddresses(db: Db | Trx): Promise<(destination: string)
   }
 }
 
-/** One message, or all those that have waited too long to go out alone. */
+/**
+ * The messages to send now: one message, or all those that have waited too long to be sent alone.
+ */
 type LeasedQueue = { address: string; until: string; deliveries: DueDelivery[] }
 
 /**
- * Takes an address and its next message; null where none is due, the receiver asked for patience,
- * or another process is at it.
+ * Takes an address and its next message. Null if none is due, if the receiver asked to wait, or if
+ * another process holds the address.
  */
 export async function leaseQueue(db: Db, { address, destinations }: AddressQueue): Promise<LeasedQueue | null> {
   return await db.transaction().execute(async (trx) => {
@@ -138,14 +146,17 @@ async function dueFor(trx: Trx, destinations: readonly string[], inOrder: boolea
     .execute()
 }
 
-/** Earlier messages about the same incident are done, also their further attempts. */
+/** Whether no earlier message about the same incident, or a retry of one, is still waiting. */
 const isFirstOfIncident = sql<boolean>`not exists (
   select 1 from delivery as earlier
   where earlier.incident_id = delivery.incident_id and earlier.destination = delivery.destination
     and earlier.status in ('pending', 'sending') and earlier.id <> delivery.id
     and (earlier.created_at, earlier.message_id) < (delivery.created_at, delivery.message_id))`
 
-/** Questions and cards go alone: their readers need their own words and links. */
+/**
+ * Selects the messages to send now. Questions and cards are sent alone, because readers need their
+ * texts and links.
+ */
 function togetherOrAlone(due: readonly Waiting[]): number[] {
   const [first] = due
   if (!first) return []
@@ -159,8 +170,8 @@ function togetherOrAlone(due: readonly Waiting[]): number[] {
 }
 
 /**
- * Ends the lease, and leaves the address alone for that many seconds. Does nothing for a lease that
- * ran out.
+ * Ends the lease, and sends nothing to the address for that many seconds. Does nothing if the lease
+ * has expired.
  */
 export async function releaseQueue(trx: Trx, { address, until }: LeasedQueue, seconds: number): Promise<void> {
   await trx

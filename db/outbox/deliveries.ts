@@ -16,8 +16,8 @@ import { type WaitsForMorning, whyUntilMorning } from './wake-budget.ts'
 export const maxAttempts = 3
 
 /**
- * Puts a notification into the outbox if somebody wants it: the transaction that makes it true
- * makes it due.
+ * Puts a notification into the outbox if a destination accepts it, in the transaction of the event
+ * that it reports.
  */
 export async function enqueueNotification(
   trx: Trx,
@@ -29,14 +29,17 @@ export async function enqueueNotification(
     asked?: AskedOf
     page?: boolean
     incidents?: Notification['incidents']
-    /** Until when those wait whom it would wake; the others hear at once. */
+    /**
+     * The end of the delay for destinations that it would wake. The others are notified at once.
+     */
     holdUntil?: string | null
   } = {},
 ): Promise<void> {
   const page = more.page ?? isToPage(trigger, incident)
   const waits = page ? await whyUntilMorning(trx, incident, trigger, more.approval) : null
   if (waits?.note) await append(trx, incident.id, null, waits.note)
-  // What wakes people about an incident comes after its own page.
+  // Releases the incident's page first, because a message that wakes people about an incident comes
+  // after its page.
   if (page && !waits && trigger !== 'critical')
     await release(trx, incident.id, trigger === 'approval' ? 'approval' : 'message')
   const { id: incidentId, severity, type: incidentType } = incident
@@ -75,7 +78,10 @@ export async function enqueueNotification(
   if (others.length > 0) await insertEntries(trx, incident.id, atOnce, others)
 }
 
-/** The same for those who read it at once: nobody is woken, and nobody is called by name. */
+/**
+ * Changes a message for those who get it at once, so that it wakes nobody and addresses nobody by
+ * name.
+ */
 function untilMorning<Told extends Pick<Notification, 'reason' | 'approval' | 'page'>>(
   told: Told,
   { text }: WaitsForMorning,
@@ -98,9 +104,9 @@ async function insertReadOnes(trx: Trx, incidentId: string, told: object, entrie
 }
 
 /**
- * Puts a message about several, or about none, into the outbox, under the incident that carries it.
- * `told` decides who gets it, by default the message itself. `gone`: addresses that cannot be told.
- * False where no way is left.
+ * Puts a message about several incidents, or about none, into the outbox, as a message of the
+ * incident that carries it. `told`: determines who gets the message; by default the message itself.
+ * `gone`: addresses that cannot be reached. False if no destination gets it.
  */
 export async function enqueueJoined(
   trx: Trx,
@@ -115,7 +121,7 @@ export async function enqueueJoined(
   return entries.length > 0
 }
 
-/** What of a message decides whom it goes to. */
+/** Reads the parts of a message that determine its receivers. */
 export function entryOf({ incident, page }: Notification) {
   return { incidentId: incident.id, severity: incident.severity, incidentType: incident.type, page }
 }
@@ -127,8 +133,8 @@ type Wanted = {
 }
 
 /**
- * Entries of all destinations, each made ready for them: without a thread in Slack nobody there
- * would hear.
+ * Builds the entries of all destinations. Each is prepared for its destination; Slack, for example,
+ * needs a thread first.
  */
 async function preparedEntries(trx: Trx, incidentId: string, { trigger, told, gone }: Wanted): Promise<string[]> {
   const entries: string[] = []
@@ -162,7 +168,7 @@ async function insertEntries(
     .execute()
 }
 
-/** Whether somebody is woken: for what asks a person; what an alert did since is news. */
+/** Whether a message wakes somebody. Questions do; later events of an alert are only news. */
 function isToPage(trigger: Trigger, { severity }: IncidentRow): boolean {
   switch (trigger) {
     case 'resolved':
@@ -200,7 +206,7 @@ export type DueDelivery = {
   incidentId: string
   attempt: number
   notification: unknown
-  /** When there was this to tell: the same for every attempt. */
+  /** The time of the event. The same for every attempt. */
   createdAt: string
 }
 
@@ -208,13 +214,16 @@ export type DeliveryResult = {
   status: 'sent' | 'failed' | 'dropped'
   responseStatus: number | null
   response: string
-  /** For `failed`: the next attempt is not before this many seconds. */
+  /** For `failed`: the minimum number of seconds until the next attempt. */
   retryAfterSeconds: number
-  /** For `dropped`: its destination is configured no more, so that nobody waits for it. */
+  /**
+   * For `dropped`: whether its destination is no longer configured, so that nobody expects the
+   * message.
+   */
   isUnwanted?: boolean
 }
 
-/** Writes an attempt's outcome and, after a failure that a retry may fix, the next one's row. */
+/** Stores the outcome of an attempt and, after a failure that a retry may fix, the next row. */
 export async function finishDelivery(
   trx: Trx,
   delivery: DueDelivery,
@@ -247,7 +256,7 @@ export async function finishDelivery(
       notification: JSON.stringify(delivery.notification),
       attempt: delivery.attempt + 1,
       createdAt: delivery.createdAt,
-      // A held message is no older than its release.
+      // Counts the age of a delayed message from its release.
       releasedAt: sql`(select coalesce(released_at, hold_until) from delivery where id = ${delivery.id})`,
       nextAt: sql`nightshift_now() + make_interval(secs => ${result.retryAfterSeconds})`,
     })
@@ -255,7 +264,10 @@ export async function finishDelivery(
     .execute()
 }
 
-/** Puts back a delivery that was no attempt: it had to wait, or something had to go first. */
+/**
+ * Puts back a delivery that was not attempted, because it had to wait or another had to be sent
+ * first.
+ */
 export async function postponeDelivery(trx: Trx, delivery: DueDelivery, seconds: number): Promise<void> {
   await trx
     .updateTable('delivery')
@@ -269,7 +281,7 @@ export async function postponeDelivery(trx: Trx, delivery: DueDelivery, seconds:
     .execute()
 }
 
-/** Every attempt made for an incident, oldest first. */
+/** Lists every attempt to deliver a message of an incident, oldest first. */
 export async function deliveriesOf({ db }: Scope, incidentId: string) {
   return await db
     .selectFrom('delivery')

@@ -15,7 +15,7 @@ import type { Db, Trx } from '../connect.ts'
 import { recordAudit } from '../log/audit.ts'
 import { type Scope, systemScope } from '../scope.ts'
 
-/** Destinations by name. */
+/** Lists destinations by name. */
 export async function listDestinations({ db }: Scope): Promise<Destination[]> {
   return (await db.selectFrom('destination').selectAll().orderBy('name').execute()) as Destination[]
 }
@@ -25,7 +25,7 @@ export async function destinationByName({ db }: Scope, name: string): Promise<De
   return (row as Destination | undefined) ?? null
 }
 
-/** A secret that has to be said: none was given, or it was given for another place. */
+/** A required secret is missing: it was not given, or was given for another address. */
 export class SecretAsked extends Error {
   override name = 'SecretAsked' as const
   readonly secret: string
@@ -38,12 +38,12 @@ export class SecretAsked extends Error {
 }
 
 /**
- * Makes a destination, or changes the one of that name. Secrets that are not named stay, where they
- * go to the same place. Throws SecretAsked.
+ * Creates or changes the destination with that name. Absent secrets are kept if the address does
+ * not change. Throws SecretAsked.
  */
 export async function putDestination(db: Db, name: string, put: DestinationPut, who: string): Promise<Destination> {
   return await db.transaction().execute(async (trx) => {
-    // Two at once, of which the second would not see what the first made.
+    // Locks the name, so that the second of two callers sees the row of the first.
     await sql`select pg_advisory_xact_lock(hashtextextended(${`destination ${name}`}, 0))`.execute(trx)
     const before = await destinationByName(systemScope(trx), name)
     const row = {
@@ -79,13 +79,13 @@ function secretsAfter(before: Destination | null, put: DestinationPut): Destinat
   if (required && !secrets[required]) throw new SecretAsked(required, false)
   const isElsewhere = before !== null && secretPlaceOf(before) !== secretPlaceOf(put)
   const isGiven = (secret: string) => given.some(([each, value]) => each === secret && value)
-  // What checks that which comes in is sent nowhere.
+  // Excludes the secret that verifies incoming requests, because it is never sent.
   const moved = Object.keys(secrets).find((secret) => secret !== 'webhookSecret' && !isGiven(secret))
   if (isElsewhere && moved) throw new SecretAsked(moved, true)
   return secrets
 }
 
-/** For the audit. No credential is in it. */
+/** Describes a destination for the audit log, without credentials. */
 function describeDestination(destination: Destination): string {
   const { kind, options, route, enabled } = destination
   const where = shownAddressOf(destination)
@@ -95,7 +95,10 @@ function describeDestination(destination: Destination): string {
   return `${kind} to ${where}${enabled ? '' : ', switched off'}; ${words.join(', ') || 'everything'}; options ${digestOf(options).slice(0, 12)}`
 }
 
-/** False: there is none of that name. What waits for it is dropped when its turn comes. */
+/**
+ * Removes a destination; its waiting messages are dropped when their turn comes. False if no
+ * destination has that name.
+ */
 export async function removeDestination(db: Db, name: string, who: string): Promise<boolean> {
   return await db.transaction().execute(async (trx) => {
     const removed = await trx.deleteFrom('destination').where('name', '=', name).returning('kind').executeTakeFirst()
@@ -105,7 +108,7 @@ export async function removeDestination(db: Db, name: string, who: string): Prom
   })
 }
 
-/** Every attempt to tell it something, the newest first. */
+/** Lists every attempt to deliver a message to this destination, newest first. */
 export async function deliveriesTo(
   { db }: Scope,
   name: string,
@@ -125,12 +128,18 @@ export async function deliveriesTo(
   return await query.execute()
 }
 
-/** Was it told of this incident? Only then does what happens there concern the incident. */
+/**
+ * Whether a message about this incident was ever sent to the destination. Only then do actions
+ * there concern the incident.
+ */
 export async function hasHeard(db: Db | Trx, name: string, incidentId: string): Promise<boolean> {
   return (await firstMessage(db, `${destinationPrefix}${name}`, incidentId)) !== null
 }
 
-/** Whether the others of its incident follow on this message there. The same for every attempt. */
+/**
+ * Whether later messages of the incident refer to this one at the destination. The same for every
+ * attempt.
+ */
 export async function isFirstOfThread(
   db: Db,
   { destination, incidentId, messageId }: { destination: string; incidentId: string; messageId: string },
@@ -139,8 +148,9 @@ export async function isFirstOfThread(
 }
 
 /**
- * A message about several, or about Nightshift, stands under one incident and is not about it. A
- * page that was not needed never went.
+ * Whether a message is part of its incident's thread. A message about several incidents or about
+ * Nightshift belongs to one incident's rows but not to its thread. A page that was not needed was
+ * never sent.
  */
 export const isOfThread = sql<boolean>`coalesce(jsonb_array_length(notification->'incidents'), 0) = 0
   and notification->>'trigger' not in ('notice', 'duty', 'morning', 'hand_over') and released_why is distinct from 'repaired'`

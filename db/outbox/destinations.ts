@@ -10,36 +10,45 @@ import { routedDestination } from './routed-destinations.ts'
 import { slackDestination } from './slack-thread-updates.ts'
 
 /**
- * Channels that notify people of appended rows: webhooks here, Slack, browsers and destinations in
- * files beside it.
+ * Channels that notify people of new rows in the log: webhooks here; Slack, browsers and
+ * destinations in other files.
  */
 
-/** A question that says who may answer; `of`: the person whose turn it is, by the site's list. */
+/**
+ * Facts of a question that determine who may answer. `of`: the person who is next on the configured
+ * list.
+ */
 export type AskedOf = Pick<DecisionSubject, 'risk' | 'targets'> & {
   of?: string | undefined
   dryRun?: { details: Record<string, unknown> } | null
 }
 
-/** What there is to tell. */
+/** The event that is reported. */
 type ToldEntry = RoutedNews & { incidentId: string; asked?: AskedOf | undefined }
 
 /**
- * A channel that notifies people. Log and outbox know this type alone: a new destination is a file
- * with one of these and a line in `destinations`.
+ * A channel that notifies people. The log and the outbox know only this type. A new kind of
+ * destination needs a file with one of these, and a line in `destinations`.
  */
 export type OutboxDestination = {
   /**
-   * Names of its outbox entries for a trigger; none where it is off or not interested. Without
-   * `told`: those that may be. `gone`: addresses that cannot be told (`readAddresses`).
+   * Returns the names of its outbox entries for a trigger; none if the channel is off or does not
+   * want the trigger. Without `told`, returns all possible names. `gone`: addresses that cannot be
+   * reached (`readAddresses`).
    */
   entriesFor(trx: Trx, trigger: Trigger, told?: ToldEntry, gone?: ReadonlySet<string>): Promise<string[]>
   /** Called once before its entries are stored. */
   prepare?(trx: Trx, incidentId: string): Promise<void>
-  /** Called after each row of a log, in its transaction: makes due what the destination shows. */
+  /**
+   * Called after each row of a log, in its transaction. Makes those messages due that show the row.
+   */
   afterAppend?(trx: Trx, incidentId: string, event: NewEvent): Promise<void>
 }
 
-/** Places for each kind of message: the first with an address. Without a question it is news. */
+/**
+ * Webhooks for each kind of message, in order. The first one with an address is used. If none has
+ * an address, no webhook gets the message.
+ */
 const webhooks: Record<Trigger, string[]> = {
   critical: ['critical'],
   approval: ['approval'],
@@ -67,7 +76,8 @@ const webhookDestination: OutboxDestination = {
   async entriesFor(trx, trigger, told, gone = new Set()) {
     const settings = await readSettings(trx)
     const addressOf = gone.size > 0 ? await readAddresses(trx) : null
-    // Somebody is to be woken by an incident that is back: it is handed to people, and no news.
+    // Uses the webhook for escalations for the page of a reopened incident, because the page hands
+    // the incident to people.
     const isHandedOver = trigger === 'reopened' && told?.page
     const name = [...(isHandedOver ? ['escalated'] : []), ...webhooks[trigger]].find(
       (each) => settings.value<string | null>(`webhook.${each}.url`) && !gone.has(addressOf?.(`webhook.${each}`) ?? ''),
@@ -83,7 +93,7 @@ export const destinations: readonly OutboxDestination[] = [
   routedDestination,
 ]
 
-/** Does anybody want to hear of this? */
+/** Whether any destination may get messages of this kind. */
 export async function hasDestination(trx: Trx, trigger: Trigger): Promise<boolean> {
   for (const destination of destinations) if ((await destination.entriesFor(trx, trigger)).length > 0) return true
   return false

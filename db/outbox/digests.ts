@@ -8,9 +8,9 @@ import { enqueueNotification } from './deliveries.ts'
 const listed = 50
 
 /**
- * One message to each destination, every `escalation.remind` seconds, that lists what people have
- * and still fires: escalated incidents, and those a person closed and was reminded of once. Leaves
- * out what somebody took. Answers how many it lists.
+ * Sends one message to each destination every `escalation.remind` seconds. It lists incidents that
+ * are left to people and still fire: escalated ones, and those that a person closed and that
+ * already had one reminder. Leaves out incidents that have an owner. Returns how many are listed.
  */
 export async function sendDigests(db: Db): Promise<number> {
   return await db.transaction().execute(async (trx) => {
@@ -28,15 +28,15 @@ export async function sendDigests(db: Db): Promise<number> {
     if (!row) return 0
     const text =
       found.length === 1
-        ? 'One incident that people have still fires'
-        : `${found.length} incidents that people have still fire`
+        ? 'The alert of one incident that is left to people still fires'
+        : `The alerts of ${found.length} incidents that are left to people still fire`
     await enqueueNotification(trx, row, 'digest', text, { page: false, incidents: found })
     return found.length
   })
 }
 
 async function isDue(trx: Trx, remindSeconds: number): Promise<boolean> {
-  // Two watchdogs at once: the second waits here, and then finds that it is not due.
+  // Makes a second watchdog wait here. It then finds nothing due.
   await sql`select pg_advisory_xact_lock(hashtextextended('digest', 0))`.execute(trx)
   const row = await trx
     .selectFrom('digest')
@@ -47,7 +47,10 @@ async function isDue(trx: Trx, remindSeconds: number): Promise<boolean> {
   return row === undefined
 }
 
-/** Closed and told of for at least one interval: the closing itself was the first message. */
+/**
+ * Lists incidents that are left to people and still fire, if the last reminder is at least one
+ * interval ago. The closing counts as the first reminder.
+ */
 async function stillFiring(trx: Trx, remindSeconds: number) {
   return await trx
     .selectFrom('incident')

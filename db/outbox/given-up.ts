@@ -5,14 +5,14 @@ import type { Db, Trx } from '../connect.ts'
 import { readAddresses } from './address-queues.ts'
 import { enqueueJoined, entryOf } from './deliveries.ts'
 
-/** As many as one message lists. */
+/** The maximum number of messages that one message lists. */
 const maxListed = 50
 
 /**
- * Tells by another way what reached nobody: one message to each destination whose address did not
- * fail. It is never the subject of another, so that two receivers that are both gone do not report
- * each other for ever. All of it also stands on Home and in `doctor`. Answers how many messages it
- * was about.
+ * Reports undelivered messages in another way: one message to each destination whose address did
+ * not fail. Such a report is never the subject of another one, so that two
+ * unreachable receivers do not report each other for ever. Everything is also on Home and in
+ * `doctor`. Returns the number of messages that were reported.
  */
 export async function tellGivenUp(db: Db): Promise<number> {
   return await db.transaction().execute(async (trx) => {
@@ -22,7 +22,8 @@ export async function tellGivenUp(db: Db): Promise<number> {
       .where('givenUpAt', 'is not', null)
       .where('toldElsewhereAt', 'is', null)
       .where(sql<boolean>`given_up_at > nightshift_now() - interval '1 day'`)
-      // What only brings a message of Slack up to date has no trigger, and tells nobody anything.
+      // Leaves out reports themselves, and updates of Slack messages, which have no trigger and
+      // notify nobody.
       .where(sql<boolean>`notification->>'trigger' != 'undelivered'`)
       .orderBy('id')
       .limit(maxListed)
@@ -36,7 +37,7 @@ export async function tellGivenUp(db: Db): Promise<number> {
     if (!first || !lost[0]) return 0
     const failed = [...new Set(lost.map(({ destination }) => destination))]
     const names = failed.join(', ')
-    const text = `${told.length === 1 ? 'A message' : `${told.length} messages`} could not be delivered to ${names}. Health says what the receiver answered.`
+    const text = `${told.length === 1 ? 'A message' : `${told.length} messages`} could not be delivered to ${names}. The page Health shows the answer of the receiver.`
     const joined = joinNotifications(told, 'undelivered', text)
     if (
       !(await enqueueJoined(trx, lost[0].incidentId, joined, {
@@ -58,25 +59,30 @@ export async function tellGivenUp(db: Db): Promise<number> {
   })
 }
 
-/** The first is of the worst severity: it decides where several go. */
+/**
+ * Finds the most severe notification, which determines the destinations of a message about several.
+ */
 function worstOf(told: readonly Notification[]) {
   const worst = (told.find(({ incident }) => incident.severity === 'critical') ?? told[0]) as Notification
   return { ...entryOf(worst), page: told.some(({ page }) => page) }
 }
 
-/** Where what failed would fail again: destinations at other addresses still reach people. */
+/**
+ * Returns the addresses that would fail again. Destinations with other addresses can still reach
+ * people.
+ */
 async function goneAddresses(trx: Trx, failed: readonly string[]): Promise<Set<string>> {
   const addressOf = await readAddresses(trx)
   const gone = new Set(failed.map(addressOf))
-  // Slack has one channel for all messages.
+  // Adds all of Slack, because it has one channel for all messages.
   if (failed.some((destination) => destination.startsWith('slack.'))) gone.add('slack.tell')
   return gone
 }
 
-/** `response`: what the receiver answered last. */
+/** `response`: the last response of the receiver. */
 export type GivenUp = { destination: string; count: number; response: string }
 
-/** What reached nobody within a day, by destination. */
+/** Lists messages of the last day that reached nobody, by destination. */
 export async function givenUpLately(db: Db): Promise<GivenUp[]> {
   return await db
     .selectFrom('delivery')
@@ -89,7 +95,7 @@ export async function givenUpLately(db: Db): Promise<GivenUp[]> {
     .execute()
 }
 
-/** How many messages of the last hour reached nobody, also by no other way. */
+/** Counts messages of the last hour that reached nobody, not even through another destination. */
 export async function countUntold(db: Db): Promise<number> {
   const { count } = await db
     .selectFrom('delivery')

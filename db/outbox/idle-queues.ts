@@ -2,20 +2,23 @@ import { type RawBuilder, sql } from 'kysely'
 import type { Db } from '../connect.ts'
 import { readAddresses } from './address-queues.ts'
 
-/** A worker looks once a second; a receiver that takes its time has the queue under a lease. */
+/**
+ * Seconds after which a queue without activity counts as idle. A worker checks every second, and
+ * while a receiver is slow its queue has a lease.
+ */
 const idleSeconds = 180
-/** What waited before, and is due, is said sooner. */
+/** The same for a page. Shorter, because the page has already been delayed. */
 const idlePageSeconds = 60
 
 /**
- * Messages that nobody takes, with the time the first was due. `pages`: those that waited as a
- * page, and no longer do.
+ * Messages that no worker takes. `since`: when the first was due. `pages`: how many of them are
+ * delayed pages.
  */
 export type IdleQueues = { messages: number; pages: number; since: string }
 
 /**
- * Messages due for three minutes, a page for one, in queues that no worker touched meanwhile; null
- * where there are none.
+ * Finds messages that have been due for three minutes (a page for one), in queues that no worker
+ * touched in that time. Null if there are none.
  */
 export async function findIdleQueues(db: Db): Promise<IdleQueues | null> {
   const [messages, pages] = [

@@ -6,19 +6,22 @@ import type { Db, Trx } from '../connect.ts'
 import { enqueueJoined } from './deliveries.ts'
 import { releaseAllPages } from './release-pages.ts'
 
-/** People hear of a loss when a second look, a minute later, finds it too: a restart is no loss. */
+/**
+ * Seconds until people are notified. A check a minute later must fail too, because a restart is
+ * over by then.
+ */
 const toldAfterSeconds = 45
-/** No process has found it lost for so long: it is done again. */
+/** Seconds without a failed check after which the part counts as working again. */
 const doneAfterSeconds = 150
 
 /**
- * Tells by every way which duties are lost, once a loss, and when they are done again. Every API
- * process calls it once a minute with its findings: a loss holds while one of them sees it. Answers
- * what was told now.
+ * Reports failed vital parts to every destination, once for each failure, and when they work again.
+ * Every API process calls this once a minute with its findings. A failure lasts while at least one
+ * process finds it. Returns what was reported now.
  */
 export async function tellLostDuties(db: Db, lost: readonly StatusPart[]): Promise<string[]> {
   return await db.transaction().execute(async (trx) => {
-    // One process at a time, so that two do not tell the same.
+    // Locks, so that two processes do not report the same failure.
     await sql`select pg_advisory_xact_lock(hashtextextended('lost duties', 0))`.execute(trx)
     for (const { name } of lost)
       await trx
@@ -36,14 +39,14 @@ export async function tellLostDuties(db: Db, lost: readonly StatusPart[]): Promi
       told.push(title)
     }
     for (const name of await doneAgain(trx)) {
-      const title = await tell(trx, `${name} is back`, 'It does its job again.', false)
+      const title = await tell(trx, `${name} is back`, 'It works again.', false)
       if (title !== null) told.push(title)
     }
     return told
   })
 }
 
-/** Losses of now that were there a minute ago and not told. */
+/** Lists current failures that already existed a minute ago and were not reported. */
 async function newlyLost(trx: Trx, lost: readonly StatusPart[]): Promise<string[]> {
   if (lost.length === 0) return []
   const rows = await trx
@@ -60,7 +63,7 @@ async function newlyLost(trx: Trx, lost: readonly StatusPart[]): Promise<string[
   return rows.map(({ name }) => name)
 }
 
-/** Forgets what nobody finds lost any more. Answers those that people were told of. */
+/** Deletes failures that no process finds any more. Returns those that were reported to people. */
 async function doneAgain(trx: Trx): Promise<string[]> {
   const gone = await trx
     .deleteFrom('lostDuty')
@@ -71,9 +74,9 @@ async function doneAgain(trx: Trx): Promise<string[]> {
 }
 
 /**
- * Carried by the newest incident, since a message of the outbox belongs to one; its words are about
- * Nightshift alone. Null where it reaches nobody yet, without an incident or a destination: it goes
- * out later.
+ * Sends a message about Nightshift. The newest incident carries it, because every message of the
+ * outbox belongs to an incident. Null if it cannot reach anybody yet, because there is no incident
+ * or no destination. It is then sent later.
  */
 async function tell(trx: Trx, what: string, reason: string, page: boolean): Promise<string | null> {
   const title = `Nightshift: ${what}`

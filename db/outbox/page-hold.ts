@@ -19,20 +19,20 @@ import type { IncidentRow } from '../tables.ts'
 import { pushPrefix } from './push-subscriptions.ts'
 
 /**
- * The page of a new incident may wait while a run looks and repairs. Its outbox row has the end
- * from the beginning; this file only lets it go earlier, in the transaction of the fact that makes
- * it. Each function answers the row that the log gets.
+ * Delays the page of a new incident while a run reads and repairs. The outbox row of the page has
+ * the end of the delay from the beginning. This file only releases the page earlier, in the
+ * transaction of the event that decides it. Each function returns the row for the log.
  */
 
 type GateNote = NewEvent<'noted'>
 
-/** Until when the page of this incident waits, as it opens; null where it leaves at once. */
+/** Computes the end of the delay when the incident opens; null if the page is sent at once. */
 export async function holdUntilOf(trx: Trx, row: IncidentRow): Promise<string | null> {
   const settings = await readSettings(trx)
   const { severity, resourceKind, resourceId } = row
   const resource = resourceKind && resourceId ? { kind: resourceKind as ResourceKind, id: resourceId } : null
   const seconds = holdSecondsOf(settings.value<HoldRule[]>('page.hold', row.type), { severity, resource })
-  // Nobody will look: there is nothing to wait for.
+  // Sends the page at once if nobody will investigate, because there is nothing to wait for.
   if (seconds === 0 || row.keptReason !== null || settings.value<boolean>('agent.paused')) return null
   const { rows } = await sql<{ until: string }>`
     select ${row.createdAt}::timestamptz + make_interval(secs => ${seconds}) as until
@@ -44,8 +44,8 @@ export async function holdUntilOf(trx: Trx, row: IncidentRow): Promise<string | 
 }
 
 /**
- * Entries that wake somebody: destinations set to, browsers of people, and webhooks of the template
- * `generic`.
+ * Finds the entries that wake somebody: destinations that are set to do so, people's browsers, and
+ * webhooks with the template `generic`.
  */
 export async function wakingEntries(trx: Trx, entries: readonly string[]): Promise<string[]> {
   const settings = await readSettings(trx)
@@ -62,8 +62,8 @@ export function heldNote(until: string): GateNote {
 }
 
 /**
- * The effect of a log's new row on its incident's page. Called for every row; asks the database for
- * few.
+ * Applies a new log row to the page of its incident. Called for every row, but queries the database
+ * only for a few.
  */
 export async function followPage(trx: Trx, incidentId: string, event: NewEvent): Promise<GateNote | null> {
   const step = stepOfGate(event)
@@ -73,7 +73,7 @@ export async function followPage(trx: Trx, incidentId: string, event: NewEvent):
     : await settlePage(trx, incidentId, { isRepaired: true })
 }
 
-/** Lets a page go that waits. Null where none does. The caller holds the incident's lock. */
+/** Releases a page that waits. Null if there is none. The caller holds the incident's lock. */
 export async function releasePage(
   trx: Trx,
   incidentId: string,
@@ -90,7 +90,9 @@ export async function releasePage(
   return released.length === 0 ? null : gateNote('page_released', describeReleased(why))
 }
 
-/** Decides whether a repaired incident's page is needed. The caller holds the incident's lock. */
+/**
+ * Decides whether the page of a repaired incident is needed. The caller holds the incident's lock.
+ */
 export async function settlePage(
   trx: Trx,
   incidentId: string,
@@ -121,7 +123,10 @@ export async function settlePage(
   return await sparePage(trx, incidentId, facts.seconds)
 }
 
-/** The page is not needed: its row stays, and says so. One whose time is over is on its way. */
+/**
+ * Marks the page as not needed, and keeps its row. A page whose delay is over is not changed,
+ * because it is being sent.
+ */
 async function sparePage(trx: Trx, incidentId: string, seconds: number): Promise<GateNote | null> {
   const text = describeSpared(seconds)
   const spared = await trx
@@ -136,7 +141,7 @@ async function sparePage(trx: Trx, incidentId: string, seconds: number): Promise
   return spared.length === 0 ? null : gateNote('page_spared', text)
 }
 
-/** A page that waits. */
+/** Whether a page is waiting. */
 export const isHeld: RawBuilder<boolean> = sql<boolean>`(hold_until is not null and released_at is null)`
 
 function gateNote(code: 'page_held' | 'page_released' | 'page_spared', text: string): GateNote {

@@ -12,8 +12,8 @@ import type { AskedOf, OutboxDestination } from './destinations.ts'
 type PushKeys = { publicKey: string; privateKey: string }
 
 /**
- * The key pair of this installation; the first caller makes it with `generate`, and every process
- * has the same.
+ * Reads the key pair of this installation. The first caller creates it with `generate`, and every
+ * process uses the same.
  */
 export async function pushKeys(db: Db, generate: () => PushKeys): Promise<PushKeys> {
   const stored = () => db.selectFrom('pushKey').select(['publicKey', 'privateKey']).executeTakeFirst()
@@ -29,12 +29,12 @@ export async function pushKeys(db: Db, generate: () => PushKeys): Promise<PushKe
   return made
 }
 
-/** A person has this many browsers at most: the oldest goes. */
+/** The maximum number of browsers of one person. If there are more, the oldest is removed. */
 const maxDevices = 20
 
 /**
- * Subscribes a person's browser. One that subscribes again, or that another person now uses,
- * changes hands.
+ * Subscribes a person's browser. If the browser was already subscribed, even by another person, it
+ * now belongs to this person.
  */
 export async function subscribe(
   db: Db,
@@ -62,7 +62,7 @@ export async function subscribe(
   })
 }
 
-/** The reader's own browsers, the newest first. */
+/** Lists the reader's own browsers, newest first. */
 export async function ownDevices({ db, reader }: Scope): Promise<PushDevice[]> {
   if (reader === 'system' || reader.operatorId === null) return []
   return await db
@@ -73,7 +73,7 @@ export async function ownDevices({ db, reader }: Scope): Promise<PushDevice[]> {
     .execute()
 }
 
-/** Removes a browser of this person. False: this person has no browser with this id. */
+/** Removes a browser of this person. False if the person has no browser with this id. */
 export async function unsubscribe(db: Db, operatorId: string, id: string): Promise<boolean> {
   const row = await db
     .deleteFrom('pushSubscription')
@@ -84,7 +84,10 @@ export async function unsubscribe(db: Db, operatorId: string, id: string): Promi
   return row !== undefined
 }
 
-/** A browser's address and keys; null if unsubscribed, or its person may not sign in any more. */
+/**
+ * Reads the address and keys of a browser. Null if it is unsubscribed, or if its person may not
+ * sign in.
+ */
 export async function subscriptionById(db: Db, id: string) {
   const row = await db
     .selectFrom('pushSubscription')
@@ -96,7 +99,7 @@ export async function subscriptionById(db: Db, id: string) {
   return row ?? null
 }
 
-/** The push service took a message for it, or says that there is no such browser any more. */
+/** Records that the push service accepted a message for the browser. */
 export async function recordPush(db: Db, id: string): Promise<void> {
   await db.updateTable('pushSubscription').set({ lastSentAt: now }).where('id', '=', id).execute()
 }
@@ -107,7 +110,7 @@ export async function forgetDevice(db: Db, id: string): Promise<void> {
 
 export const pushPrefix = 'push.'
 
-/** Browsers of the people who may decide what is asked: an entry of the outbox each. */
+/** Puts one entry into the outbox for each browser of the people who may decide the question. */
 export const pushDestination: OutboxDestination = {
   async entriesFor(trx, trigger, told) {
     if (trigger !== 'approval') return []
@@ -122,7 +125,10 @@ export const pushDestination: OutboxDestination = {
   },
 }
 
-/** By a person's own rights, and by the group that the site's policy asks. */
+/**
+ * Explains why this person may not decide, by the person's own rights and by the group that the
+ * configured policy requires; null if they may.
+ */
 function whyNot(decider: Decider, asked: DecisionSubject & Pick<AskedOf, 'dryRun'>): string | null {
   return mayDecide(decider, asked) ?? whyNoMember(decider.name, asked.dryRun ?? null)
 }

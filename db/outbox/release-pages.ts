@@ -5,19 +5,19 @@ import type { Db, Trx } from '../connect.ts'
 import { append } from '../log/append.ts'
 import { isHeld, releasePage } from './page-hold.ts'
 
-/** Pages that leave by the clock, or because Nightshift itself cannot do its job. */
+/** Releases pages when their time is over, or because Nightshift itself does not work. */
 
 const perRound = 100
 
-/** No run took the incident up in time. */
+/** Whether no run took the incident in time. */
 const isNobodys = sql<boolean>`(incident.status = 'open'
   and incident.created_at <= (select nightshift_now()) - make_interval(secs => ${slotWithinSeconds}))`
 const isTimeOver = sql<boolean>`(hold_until <= ${onceNow})`
 
 /**
- * Lets pages go whose incident no run took up in time, and logs those that left when their time was
- * over. A round waits for no lock, and a fault of one incident delays no other. Answers how many it
- * let go.
+ * Releases pages whose incident no run took in time, and records those that were sent because their
+ * delay was over. A round waits for no lock, and an error in one incident delays no other. Returns
+ * how many were released.
  */
 export async function releaseDuePages(db: Db): Promise<number> {
   const due = await db
@@ -60,7 +60,7 @@ async function releaseByClock(trx: Trx, incidentId: string): Promise<void> {
   else if (row.isNobodys) await release(trx, incidentId, 'no_slot')
 }
 
-/** A duty is lost: nobody can say that somebody looks. The caller tells people of the loss. */
+/** Releases all pages, because a vital part failed. The caller notifies people of the failure. */
 export async function releaseAllPages(trx: Trx): Promise<void> {
   const held = await trx.selectFrom('delivery').select('incidentId').distinct().where(isHeld).execute()
   if (held.length === 0) return
@@ -69,7 +69,10 @@ export async function releaseAllPages(trx: Trx): Promise<void> {
   for (const id of ids) await release(trx, id, 'duty')
 }
 
-/** Lets an incident's page go, and logs it. The incident's lock comes before its messages'. */
+/**
+ * Releases the page of an incident and records it. Takes the incident's lock before that of its
+ * messages.
+ */
 export async function release(trx: Trx, incidentId: string, why: Parameters<typeof releasePage>[2]): Promise<void> {
   const held = await trx
     .selectFrom('delivery')

@@ -6,7 +6,7 @@ import { readAddresses } from './address-queues.ts'
 import { isOfThread } from './destination-rows.ts'
 import type { OutboxDestination } from './destinations.ts'
 
-/** What people set up by form: an entry for each whose route takes it. */
+/** Destinations that people configured. Each whose route accepts the message gets an entry. */
 export const routedDestination: OutboxDestination = {
   async entriesFor(trx, trigger, told, gone = new Set()) {
     const rows = await trx
@@ -17,7 +17,8 @@ export const routedDestination: OutboxDestination = {
       .execute()
     if (rows.length === 0) return []
     const entry = ({ name }: { name: string }) => `${destinationPrefix}${name}`
-    // The question is only whether anybody may want to know.
+    // Returns every destination that may ever get this kind of message, because no message is
+    // given.
     if (!told) return rows.filter((row) => mayTell(row, trigger)).map(entry)
     const addressOf = gone.size > 0 ? await readAddresses(trx) : null
     const heard = endings.includes(trigger) ? await entriesThatHeard(trx, told.incidentId) : new Set<string>()

@@ -22,16 +22,19 @@ import { enqueueJoined } from './deliveries.ts'
 import { hasDestination } from './destinations.ts'
 
 /**
- * The morning card and the hand-over: one message to each destination at its time, once over all
- * processes and restarts.
+ * Sends the morning card and the hand-over: one message to each destination at the set time, once
+ * over all processes and restarts.
  */
 
-/** A card that is so late tells nobody of a morning any more. */
+/** Milliseconds after which a late card is not sent any more. */
 const maxLateMs = 6 * 3_600_000
-/** An hour that a clock change repeats is one time. */
+/** Milliseconds within which two times count as one, because a clock change may repeat an hour. */
 const sameTimeMs = 90 * 60_000
 
-/** Sends the last night's card, if due. Answers its number of lines; 0 where none went out. */
+/**
+ * Sends the card of the last night if it is due. Returns the number of its lines, or 0 if none was
+ * sent.
+ */
 export async function sendMorning(db: Db): Promise<number> {
   return await db.transaction().execute(async (trx) => {
     const settings = await readSettings(trx)
@@ -51,7 +54,10 @@ export async function sendMorning(db: Db): Promise<number> {
   })
 }
 
-/** The time since which questions wait that woke nobody and no card told. Null: there are none. */
+/**
+ * Finds since when questions wait that woke nobody and that no card has shown. Null if there are
+ * none.
+ */
 async function heldSinceCard(trx: Trx, until: string): Promise<string | null> {
   const { since } = await trx
     .selectFrom('questionWake')
@@ -63,7 +69,10 @@ async function heldSinceCard(trx: Trx, until: string): Promise<string | null> {
   return since
 }
 
-/** Wakes people for questions whose card nobody takes. Answers how many incidents they are of. */
+/**
+ * Wakes people about questions, because no destination accepts the card that would show them.
+ * Returns the number of incidents.
+ */
 async function wakeInstead(trx: Trx, heldSince: string, until: string): Promise<number> {
   const incidents = await trx
     .selectFrom('questionWake')
@@ -79,13 +88,13 @@ async function wakeInstead(trx: Trx, heldSince: string, until: string): Promise<
   const [carrier] = incidents
   if (!carrier) return 0
   const reason =
-    'Questions about these woke nobody in the night and waited for the morning card, which no way out takes any more. "nightshift morning" says what each asks.'
+    'Approvals for these woke nobody in the night and waited for the morning card, which no destination gets now. "nightshift morning" lists them.'
   const more = { carrier: carrier.id, reason, page: true, incidents }
-  const isTold = await tell(trx, 'undelivered', 'Questions of the night', [], more)
+  const isTold = await tell(trx, 'undelivered', 'Approvals of the night', [], more)
   const then = isTold
     ? 'people were woken as the night ended'
-    : 'no way out was left to wake people by as the night ended'
-  const text = `Its question woke nobody in the night, and no card told of it: ${then}.`
+    : 'no destination was left to wake people as the night ended'
+  const text = `The approval woke nobody in the night, and no morning card showed it: ${then}.`
   for (const { id } of incidents)
     await append(trx, id, null, {
       kind: 'noted',
@@ -96,7 +105,7 @@ async function wakeInstead(trx: Trx, heldSince: string, until: string): Promise<
   return incidents.length
 }
 
-/** Sends the hand-over whose time has come. Answers how many lines it has. */
+/** Sends the hand-over if it is due. Returns the number of its lines. */
 export async function sendHandOver(db: Db): Promise<number> {
   return await db.transaction().execute(async (trx) => {
     const times = (await readSettings(trx)).value<DayTimes | null>('hand_over.at')
@@ -111,12 +120,12 @@ export async function sendHandOver(db: Db): Promise<number> {
   })
 }
 
-/** A shift of a site without set hours. */
+/** The length of a shift if no hand-over times are set. */
 const usualShiftMs = 8 * 3_600_000
 
 /**
- * Both cards as they would be now: of the night that goes on, or of the last. `lostDuties`: by a
- * look now.
+ * Builds both cards in their current state: for the current night, or by day for the last one.
+ * `lostDuties`: failed parts by a check that was just made.
  */
 export async function viewShift(scope: Scope, lostDuties: string[]): Promise<ShiftView> {
   const { db } = scope
@@ -136,15 +145,18 @@ export async function viewShift(scope: Scope, lostDuties: string[]): Promise<Shi
 }
 
 /**
- * Takes the card of this time, which another process may have sent: the second waits here and finds
- * it taken. An undelivered one is a row of the outbox like any other, so that no restart sends it
- * again.
+ * Claims the card of this time, which another process may have sent: a second process waits here
+ * and finds it claimed. A card that cannot be delivered is an ordinary row of the outbox, so no
+ * restart sends it again.
  */
 async function takeTurn(
   trx: Trx,
   card: 'morning' | 'hand_over',
   time: string,
-  /** Questions wait for it: sent however late it is, and told otherwise where nobody takes it. */
+  /**
+   * True if questions wait for the card, so that it is sent however late, or reported in another
+   * way.
+   */
   isOwed = false,
 ): Promise<boolean> {
   if (!isOwed && Date.parse(await databaseTime(trx)) - Date.parse(time) > maxLateMs) return false
@@ -154,7 +166,7 @@ async function takeTurn(
   if (isTaken(await taken())) return false
   await sql`select pg_advisory_xact_lock(hashtextextended('shift cards', 0))`.execute(trx)
   if (isTaken(await taken())) return false
-  // Where no way out takes it, or nothing could carry it, it is due until one does.
+  // Keeps the card due until a destination accepts it and an incident can carry it.
   if (!isOwed && !((await hasDestination(trx, card)) && (await findCarrier(trx)))) return false
   await trx
     .insertInto('digest')
@@ -164,7 +176,7 @@ async function takeTurn(
   return true
 }
 
-/** A message of the outbox belongs to an incident; the words of a card are about none. */
+/** Finds the incident that carries a card, because every message of the outbox belongs to one. */
 async function findCarrier(trx: Trx): Promise<string | null> {
   const row = await trx.selectFrom('incident').select('id').orderBy('createdAt', 'desc').limit(1).executeTakeFirst()
   return row?.id ?? null

@@ -3,12 +3,12 @@ import { now } from '../clock.ts'
 import type { Db, Trx } from '../connect.ts'
 import type { DueDelivery } from './deliveries.ts'
 
-/** How long one call may hold the channel: its own 10 s and room for the rows. */
+/** Seconds for which one call may hold the channel: its own 10 s, and time for the rows. */
 const leaseSeconds = 30
 
 /**
- * Sets where people are notified from now on; null: nowhere, and what is due for Slack never goes
- * out. The worker that starts last is right.
+ * Sets the channel from now on. Null: there is none, and messages that are due for Slack are never
+ * sent. The setting of the worker that started last applies.
  */
 export async function useSlackChannel(db: Db, channel: string | null): Promise<void> {
   await db.transaction().execute(async (trx) => {
@@ -30,7 +30,7 @@ export async function useSlackChannel(db: Db, channel: string | null): Promise<v
       .updateTable('delivery')
       .set({
         status: 'dropped',
-        response: 'Slack is configured no more',
+        response: 'Slack is no longer configured',
         leasedUntil: null,
         finishedAt: now,
       })
@@ -43,9 +43,9 @@ export async function useSlackChannel(db: Db, channel: string | null): Promise<v
 export type LeasedChannel = { channel: string; until: string; delivery: DueDelivery }
 
 /**
- * Takes the channel and what is due for it, oldest first; null when there is none or it is not
- * ready. One at a time over all processes: a thread has one first message, and Slack's one message
- * a second is kept.
+ * Takes the channel and the oldest message that is due for it. Null if there is none, or if the
+ * channel is not ready. One message is sent at a time over all processes, so that a thread has only
+ * one first message, and Slack's limit of one message per second is kept.
  */
 export async function leaseSlackChannel(db: Db): Promise<LeasedChannel | null> {
   return await db.transaction().execute(async (trx) => {
@@ -74,7 +74,8 @@ export async function leaseSlackChannel(db: Db): Promise<LeasedChannel | null> {
               where.and([where('status', '=', 'sending'), where('leasedUntil', '<=', now)]),
             ]),
           )
-          // In a storm of alerts a question does not wait behind news of what is known already.
+          // Puts questions first, so that they do not wait behind other messages in a storm of
+          // alerts.
           .orderBy(sql`array_position(array['slack.tell', 'slack.card'], destination)`)
           .orderBy('nextAt')
           .orderBy('id')
@@ -95,12 +96,14 @@ export async function leaseSlackChannel(db: Db): Promise<LeasedChannel | null> {
   })
 }
 
-/** What brings the same message up to date is done by one of them: it reads the rows after this. */
+/**
+ * Merges updates of the same message into one, because the update reads the rows when it is sent.
+ */
 async function joinSame(trx: Trx, { id, incidentId, destination, notification }: DueDelivery): Promise<void> {
   if (destination === 'slack.tell') return
   await trx
     .updateTable('delivery')
-    .set({ status: 'sent', response: 'told together with another', finishedAt: now })
+    .set({ status: 'sent', response: 'sent together with another message', finishedAt: now })
     .where('incidentId', '=', incidentId)
     .where('destination', '=', destination)
     .where('notification', '=', JSON.stringify(notification))
@@ -109,7 +112,10 @@ async function joinSame(trx: Trx, { id, incidentId, destination, notification }:
     .execute()
 }
 
-/** Lets the channel go, ready again after that many seconds; an expired lease holds nothing. */
+/**
+ * Releases the channel, which is ready again after that many seconds. Does nothing if the lease has
+ * expired.
+ */
 export async function releaseSlackChannel(
   trx: Trx,
   { channel, until }: { channel: string; until: string },

@@ -4,8 +4,8 @@ import type { Db } from '../connect.ts'
 import { recordAudit, recordSecurityEvent } from '../log/audit.ts'
 
 /**
- * Takes a request of Slack or PagerDuty once, whichever process it reaches: false for a known one.
- * Remembered for longer than its time is believed, whatever the clocks say.
+ * Accepts a request of Slack or PagerDuty only once over all processes: false if it is known. It is
+ * remembered for longer than a request with its time is accepted, even if clocks differ.
  */
 export async function takeRequest(db: Db, signature: string): Promise<boolean> {
   const taken = await db
@@ -24,8 +24,8 @@ export async function takeRequest(db: Db, signature: string): Promise<boolean> {
 }
 
 /**
- * Records a request that looks like an attack: on the incident whose approval it names, as at every
- * door, else in the audit. Both are capped, so that a flood fills neither.
+ * Records a suspicious request on the incident whose approval it names, otherwise in the audit log.
+ * The number of records is limited against floods.
  */
 export async function suspectSlackRequest(
   db: Db,

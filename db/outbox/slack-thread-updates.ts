@@ -6,27 +6,31 @@ import type { Trx } from '../connect.ts'
 import type { OutboxDestination } from './destinations.ts'
 
 /**
- * Slack's part of the outbox. `tell` posts a notification's words; `root` and `card` carry nothing:
- * they bring a message up to the rows when sent, so that several at once are one.
+ * Slack's entries in the outbox. `tell` posts the text of a notification. `root` and `card` contain
+ * no text: they update a message from the rows when they are sent, so that several updates become
+ * one.
  */
 type SlackDestination = 'slack.tell' | 'slack.root' | 'slack.card'
 
-/** Slack's channel: a thread an incident, whose first message and approval cards follow rows. */
+/**
+ * Posts to Slack: one thread for each incident. Its first message and its approval cards are
+ * updated from the rows.
+ */
 export const slackDestination: OutboxDestination = {
-  // The thread shows by itself who has it and how it ended.
+  // Skips messages about the owner and the ending, because the thread itself shows them.
   entriesFor: async (trx, trigger, _told, gone) =>
     !endings.includes(trigger) && !gone?.has('slack.tell') && (await isSlackOn(trx)) ? ['slack.tell'] : [],
   prepare: openThread,
   afterAppend: refreshThread,
 }
 
-/** Is there a worker that tells Slack? Asked in the transaction of what there is to tell. */
+/** Whether a worker sends to Slack. Read in the transaction of the event. */
 async function isSlackOn(trx: Trx): Promise<boolean> {
   const row = await trx.selectFrom('slackChannel').select('channel').where('active', '=', true).executeTakeFirst()
   return row !== undefined
 }
 
-/** From here on this incident has a thread, whether or not Slack has its first message yet. */
+/** Creates a thread for this incident, whether or not Slack already has its first message. */
 async function openThread(trx: Trx, incidentId: string): Promise<void> {
   await trx
     .insertInto('slackThread')
@@ -35,7 +39,7 @@ async function openThread(trx: Trx, incidentId: string): Promise<void> {
     .execute()
 }
 
-/** Rows that change what the thread's first message says. */
+/** Kinds of rows that change the thread's first message. */
 const shownAtRoot = new Set<EventKind>([
   'claimed',
   'approval_requested',
@@ -49,7 +53,10 @@ const shownAtRoot = new Set<EventKind>([
   'alert_received',
 ])
 
-/** Makes due what Slack shows of a new row, in the row's transaction, whichever door wrote it. */
+/**
+ * Makes the Slack messages due that show a new row, in the same transaction, for every writer of
+ * such a row.
+ */
 async function refreshThread(trx: Trx, incidentId: string, event: NewEvent): Promise<void> {
   if (!shownAtRoot.has(event.kind)) return
   const stale: { destination: SlackDestination; about: object }[] = [{ destination: 'slack.root', about: {} }]
@@ -57,7 +64,8 @@ async function refreshThread(trx: Trx, incidentId: string, event: NewEvent): Pro
     case 'approval_decided':
     case 'approval_expired':
     case 'approval_withdrawn':
-      // The card of a question that it joined is in the thread of the incident that asked.
+      // Skips the card of a joined question, because it is in the thread of the incident that
+      // asked.
       if (!('joined' in event.metadata))
         stale.push({ destination: 'slack.card', about: { approvalId: event.metadata.approvalId } })
   }

@@ -7,20 +7,20 @@ import type { Db, Trx } from '../connect.ts'
 import { incidentById } from '../incidents/incidents.ts'
 import { systemScope } from '../scope.ts'
 
-/** Where Slack keeps one of our messages. */
+/** The place of one of our messages in Slack. */
 type SlackPlace = { channel: string; ts: string }
 
 export type SlackView = {
   incident: Incident
-  /** What the person reads who is handed it; null unless it is escalated. */
+  /** The hand-over report; null unless the incident is escalated. */
   report: EscalationReport | null
-  /** The newest first. */
+  /** Newest first. */
   approvals: Approval[]
-  /** `posted`: it had a first message, even where Slack has lost that since. */
+  /** `posted`: whether the thread had a first message, even if Slack has lost it since. */
   thread: { posted: boolean; place: SlackPlace | null }
 }
 
-/** What the thread of an incident has to show now. */
+/** Reads what the thread of an incident must show now. */
 export async function slackView(db: Db, incidentId: string): Promise<SlackView | null> {
   const incident = await incidentById(db, incidentId)
   const thread = await db.selectFrom('slackThread').selectAll().where('incidentId', '=', incidentId).executeTakeFirst()
@@ -30,7 +30,7 @@ export async function slackView(db: Db, incidentId: string): Promise<SlackView |
   return { incident, report, approvals, thread: { posted: thread.posted, place: placeOf(thread) } }
 }
 
-/** The incident whose thread this is; null for every other thread. */
+/** Finds the incident of a thread; null for any other thread. */
 export async function incidentOfThread(db: Db, place: { channel: string; thread: string }): Promise<Incident | null> {
   const row = await db
     .selectFrom('slackThread')
@@ -53,9 +53,7 @@ async function newestReport(db: Db, incidentId: string): Promise<EscalationRepor
   return (row?.metadata as EventMetadata['escalated'] | undefined)?.report ?? null
 }
 
-/**
- * The message that asks for an approval: null if none was posted, `place` null if Slack lost it.
- */
+/** Finds the message of an approval. Null if there is none; `place` is null if Slack lost it. */
 export async function slackCard(db: Db, approvalId: string): Promise<{ place: SlackPlace | null } | null> {
   const row = await db.selectFrom('slackCard').selectAll().where('approvalId', '=', approvalId).executeTakeFirst()
   return row ? { place: placeOf(row) } : null

@@ -11,18 +11,18 @@ import type { IncidentRow } from '../tables.ts'
 import { hasDestination } from './destinations.ts'
 
 /**
- * The budget of a night (`page.wake_budget`): so many questions below critical wake somebody.
- * Channels get the others at once, and the morning card lists them. Nothing waits where no card
- * would go out.
+ * The budget of a night (`page.wake_budget`): how many questions in incidents below critical may
+ * wake somebody. The others are sent at once to channels that wake nobody, and the morning card
+ * lists them. Nothing is delayed if no card would be sent.
  */
 
-/** Why a message wakes nobody now. `note`: the row that the log gets of it, once a question. */
+/** Why a message wakes nobody now. `note`: the row for the log, only once for each question. */
 export type WaitsForMorning = { text: string; note: NewEvent<'noted'> | null }
 
-/** The reason why a set budget holds nothing back: no card would tell. */
+/** Why a budget that is set delays nothing: no card would report the questions. */
 export type IdleBudget = 'the card is off' | 'nobody takes the card'
 
-/** Null: it holds back, or none is set. */
+/** Explains why the budget delays nothing. Null if it does, or if none is set. */
 export async function whyBudgetIsIdle(db: Db): Promise<IdleBudget | null> {
   return await db.transaction().execute(async (trx) => {
     const settings = await readSettings(trx)
@@ -32,7 +32,10 @@ export async function whyBudgetIsIdle(db: Db): Promise<IdleBudget | null> {
   })
 }
 
-/** `askedAbout`: the question that the message is, with how often it was told before. */
+/**
+ * Explains why a message waits for the morning; null if it does not. `askedAbout`: the question of
+ * the message, with the number of its reminder.
+ */
 export async function whyUntilMorning(
   trx: Trx,
   incident: Pick<IncidentRow, 'id' | 'severity'>,
@@ -50,11 +53,11 @@ export async function whyUntilMorning(
   return await ofQuestion(trx, askedAbout, { ...night, budget })
 }
 
-/** What follows on a question that waits: its end by time above all. */
+/** Triggers that follow a delayed question, above all its expiry. */
 const handedOver: readonly Trigger[] = ['escalated', 'reminder']
 
 const afterQuestion: WaitsForMorning = {
-  text: 'It waits for the morning card: its question woke nobody, and below critical nothing of it does before the night is over.',
+  text: 'The approval waits for the morning card and woke nobody. Below critical, this incident wakes nobody before the night ends.',
   note: null,
 }
 
@@ -71,7 +74,7 @@ async function hasWaiting(trx: Trx, incidentId: string, since: string): Promise<
   return row !== undefined
 }
 
-/** Does this question wait, in a night that is not over? */
+/** Whether this question waits, in a night that has not ended. */
 export async function waitsForMorning(trx: Trx, approvalId: string): Promise<boolean> {
   const night = nightAt((await readSettings(trx)).value<Hours>('page.night'), await databaseTime(trx))
   if (!night) return false
@@ -93,11 +96,13 @@ async function ofQuestion(
   { since, budget }: { since: string; budget: number },
 ): Promise<WaitsForMorning | null> {
   const known = await trx.selectFrom('questionWake').select('wakes').where('approvalId', '=', id).executeTakeFirst()
-  const until = `It waits for the morning card, and ends at ${formatTimeOfDay(expiresAt, 'utc').slice(0, 5)} UTC if nobody answers.`
+  const until = `The approval waits for the morning card, and expires at ${formatTimeOfDay(expiresAt, 'utc').slice(0, 5)} UTC if nobody answers.`
   if (known) return known.wakes ? null : { text: until, note: null }
-  // Asked by day: it was told then, and its reminders use up nothing.
+  // Uses up no budget for reminders of a question that was asked by day, because people were
+  // notified then.
   if (reminder > 0) return { text: until, note: null }
-  // Two questions at once never exceed the budget: the second waits here, and counts the first.
+  // Locks, so that two simultaneous questions never exceed the budget: the second one waits here
+  // and then counts the first.
   await sql`select pg_advisory_xact_lock(hashtextextended('wake budget', 0))`.execute(trx)
   const { count } = await trx
     .selectFrom('questionWake')
@@ -108,7 +113,7 @@ async function ofQuestion(
   const wakes = Number(count) < budget
   await trx.insertInto('questionWake').values({ approvalId: id, wakes }).execute()
   if (wakes) return null
-  const text = `Wakes nobody: ${Number(count)} of ${budget} questions have woken somebody this night. ${until}`
+  const text = `Wakes nobody: ${Number(count)} of ${budget} approvals have woken somebody this night. ${until}`
   return {
     text,
     note: { kind: 'noted', actor: systemActor, detail: text, metadata: { code: 'wake_held', text, approvalId: id } },

@@ -9,8 +9,8 @@ import { recordAudit } from '../log/audit.ts'
 import type { Scope } from '../scope.ts'
 
 /**
- * The rows, by table, that a person's erasure would change, and why it cannot be done now. Changes
- * nothing.
+ * Counts by table the rows that erasing a person would change, and explains why the erasure is
+ * refused now. Changes nothing.
  */
 export async function previewErasure({ db }: Scope, operatorId: string): Promise<Erasure> {
   return await db.transaction().execute(async (trx) => {
@@ -21,7 +21,10 @@ export async function previewErasure({ db }: Scope, operatorId: string): Promise
   })
 }
 
-/** The whole log is gone through, which no statement of a request is otherwise allowed. */
+/**
+ * Raises the limit of a statement's time, because the whole log is read, which takes longer than
+ * usual statements may.
+ */
 const allowLong = (trx: Trx) => sql`set local statement_timeout = '15min'`.execute(trx)
 
 async function countRows(db: Trx, operatorId: string): Promise<Record<string, number>> {
@@ -30,7 +33,7 @@ async function countRows(db: Trx, operatorId: string): Promise<Record<string, nu
   return Object.fromEntries(rows.map(({ ofTable, rows: count }) => [ofTable, count]))
 }
 
-/** Thrown inside of the transaction, so that what was done to the person before it is undone. */
+/** Thrown inside the transaction to undo earlier changes to the person. */
 class Refused extends Error {
   readonly why: ErasureRefusal
   constructor(why: ErasureRefusal) {
@@ -40,15 +43,15 @@ class Refused extends Error {
 }
 
 /**
- * Replaces a person by a pseudonym, for good: signs them out, disables them, and leaves the rest to
- * the database's function, which alone may change rows of chains. All of it or nothing; a refusal
- * says why.
+ * Replaces a person by a pseudonym, permanently. Signs the person out and disables them. The
+ * database function then does the rest, because only it may change rows of chains. All or nothing;
+ * a refusal contains the reason.
  */
 export async function erasePerson(db: Db, person: OperatorRow, by: { name: string }): Promise<Erasure> {
   try {
     return await db.transaction().execute(async (trx) => {
       await allowLong(trx)
-      // Looked at before the person is disabled: a disabled one is no admin any more.
+      // Checked before the person is disabled, because a disabled person is no longer an admin.
       const isAdmin = person.role === 'admin' && person.disabledAt === null
       if (isAdmin && !(await leavesAnAdmin(trx, person.id))) throw new Refused('last admin')
       const rows = await countRows(trx, person.id)

@@ -8,8 +8,8 @@ import type { Scope } from '../scope.ts'
 type Person = { operatorId: string; name: string }
 
 /**
- * Keeps an incident at any age until somebody takes that back. Null where it is held; `gone` where
- * it was just removed.
+ * Keeps an incident, whatever its age, until the hold is withdrawn. Null if it is already held;
+ * `gone` if it was just removed.
  */
 export async function holdIncident(
   db: Db,
@@ -18,7 +18,8 @@ export async function holdIncident(
   by: Person,
 ): Promise<IncidentHold | 'gone' | null> {
   return await db.transaction().execute(async (trx) => {
-    // Retention may be removing it: then it is gone once that has committed.
+    // Locks the incident, because retention may be removing it. If it is, the row is gone once that
+    // transaction has committed.
     const kept = await trx.selectFrom('incident').select('id').where('id', '=', incidentId).forKeyShare().execute()
     if (kept.length === 0) return 'gone'
     const made = await trx
@@ -38,7 +39,7 @@ export async function holdIncident(
   })
 }
 
-/** Takes the hold of an incident back: it goes by its age again. Null where none holds it. */
+/** Withdraws the hold of an incident, so that its age matters again. Null if it is not held. */
 export async function releaseIncident(db: Db, incidentId: string, reason: string, by: Person) {
   return await db.transaction().execute(async (trx) => {
     const ended = await trx
@@ -55,7 +56,7 @@ export async function releaseIncident(db: Db, incidentId: string, reason: string
   })
 }
 
-/** Incidents that are held now, newest first. */
+/** Lists held incidents, newest first. */
 export async function listHolds({ db }: Scope): Promise<IncidentHold[]> {
   return await holdsWhere(db, null)
 }

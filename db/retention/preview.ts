@@ -13,12 +13,15 @@ import type { Db } from '../connect.ts'
 import type { Scope } from '../scope.ts'
 import { storedSettings } from '../settings.ts'
 
-/** More are not looked at one by one: a person wants to know about how many, within seconds. */
+/**
+ * The maximum number of rows that are checked one by one, so that a person gets the count within
+ * seconds.
+ */
 const maxLooked = 5_000
 
 /**
- * Days in force; null: kept for ever. Reads a stored value as the database's `retention_days` does,
- * which decides.
+ * Returns the days that apply; null if rows are kept for ever. Reads a stored value in the same way
+ * as the database function `retention_days`, which decides.
  */
 export function daysOf(kind: RetainedKind, stored: ReadonlyMap<string, string>): number | null {
   const { setting, days } = retainedKinds[kind]
@@ -28,7 +31,10 @@ export function daysOf(kind: RetainedKind, stored: ReadonlyMap<string, string>):
   return given >= minRetentionDays && given <= maxRetentionDays ? given : null
 }
 
-/** What would go now, by kind; `asked` takes the place of a setting before anybody sets it. */
+/**
+ * Counts what would be removed now, by kind. `asked`: values to use instead of a setting before it
+ * is changed.
+ */
 export async function previewRetention(
   { db }: Scope,
   asked: Partial<Record<RetainedKind, number | null>>,
@@ -47,13 +53,13 @@ export async function previewRetention(
   return { items, bodies, lastRound: await lastRound(db) }
 }
 
-/** The round that went through everything last. */
+/** Reads the last complete round. */
 async function lastRound(db: Db): Promise<Retention['lastRound']> {
   const row = await db.selectFrom('retentionRound').select(['endedAt', 'removed']).executeTakeFirst()
   return row?.endedAt ? { endedAt: row.endedAt, removed: row.removed } : null
 }
 
-/** Since when no round reached its end, also where none ever began; null where one did of late. */
+/** Returns since when no round was completed or begun; null if one was recently. */
 export async function retentionIsLate(db: Db, hours: number): Promise<string | null> {
   const row = await db
     .selectFrom('retentionRound')

@@ -4,27 +4,34 @@ import { now, onceNow } from '../clock.ts'
 import type { Db } from '../connect.ts'
 
 /**
- * A batch begins at this size and grows while one takes less than its time; a slow database shrinks
- * it.
+ * The size of the first batch. Batches grow while one takes less than its time, and shrink if the
+ * database is slow.
  */
 const firstBatch = 20
 const maxBatch = 200
 const minBatch = 5
 const batchMs = 60
-/** Rests this many times as long as a batch took: ingest has the database to itself meanwhile. */
+/**
+ * The pause after a batch, as a multiple of the batch's duration, so that the database has time for
+ * ingest.
+ */
 const restTimes = 3
 const minRestMs = 20
-/** Messages and lone alerts are small rows without a log. */
+/**
+ * How many messages or alerts without an incident count as one incident. They are small rows
+ * without a log.
+ */
 const passingPerIncident = 10
 
 type Removed = { incidents: number; deliveries: number; alerts: number; bodies: number }
 
-/** What paces a round: the sizes are learnt, so that one round hands them to its next batch. */
+/** The state of a round. Each batch passes its size to the next one. */
 type Pace = { size: number; signal: AbortSignal }
 
 /**
- * Goes through all that is old, in batches that rest in between, and notes the end. Stops between
- * two batches on `signal`; what was removed stays removed, and the next round begins at the start.
+ * Removes everything that is old enough, in batches with pauses, and records the end. On `signal`
+ * stops between two batches. Rows that were removed stay removed, and the next round begins from
+ * the start.
  */
 export async function removeOld(db: Db, signal: AbortSignal): Promise<Removed> {
   const removed: Removed = { incidents: 0, deliveries: 0, alerts: 0, bodies: 0 }
@@ -73,7 +80,7 @@ export async function removeOld(db: Db, signal: AbortSignal): Promise<Removed> {
   return removed
 }
 
-/** Removes batch after batch until one finds nothing. */
+/** Removes batches until one finds nothing. */
 async function inBatches(pace: Pace, remove: (size: number) => Promise<boolean>): Promise<void> {
   while (!pace.signal.aborted) {
     const began = performance.now()

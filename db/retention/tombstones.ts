@@ -1,6 +1,8 @@
 import type { Db, Trx } from '../connect.ts'
 
-/** The tombstone of an incident, with the rule under which it went; null where it has none. */
+/**
+ * Finds the tombstone of an incident, with the rule by which it was removed; null if there is none.
+ */
 export async function findTombstone(db: Db | Trx, incidentId: string) {
   const found = await db
     .selectFrom('removedIncident')

@@ -1,21 +1,21 @@
 import type { ColumnType, Generated } from 'kysely'
 import type { Deadline, Json, NullableTime, Time } from '../tables.ts'
 
-/** People and tokens: who may do what, how they show who they are, and what they did. */
+/** People and tokens: rights, credentials, and actions. */
 export type AccessTables = {
   operator: {
     id: string
     name: string
     role: 'viewer' | 'operator' | 'approver' | 'admin'
     createdAt: Time
-    /** The riskiest action this person decides about. */
+    /** The highest risk that this person may decide. */
     maxRisk: Generated<'none' | 'low' | 'medium' | 'high' | 'critical'>
     /** Null: incidents of all types. */
     incidentTypes: ColumnType<string[] | null, string | null | undefined, string | null>
-    /** Further rights in words, as `domain/decision-right.ts` reads them. */
+    /** Further rights as text, as `domain/decision-right.ts` reads them. */
     rights: ColumnType<string[], string | undefined, string>
     disabledAt: NullableTime
-    /** The provider's person; null for people made here. */
+    /** The person at the identity provider; null for people who were created here. */
     issuer: ColumnType<string | null, string | null | undefined, never>
     subject: ColumnType<string | null, string | null | undefined, never>
     slackUserId: string | null
@@ -25,7 +25,7 @@ export type AccessTables = {
     id: string
     name: string
     prefix: string
-    /** `sign_in`: made for sessions, held by nobody. */
+    /** `sign_in`: made for sessions, and never given to anybody. */
     kind: Generated<'token' | 'sign_in'>
     sha256: string
     role: 'viewer' | 'operator' | 'approver' | 'admin' | 'agent' | 'ingest'
@@ -50,7 +50,7 @@ export type AccessTables = {
     usedAt: NullableTime
   }
   pushKey: { publicKey: string; privateKey: string; createdAt: Time }
-  /** A browser that is reached at its push service, with the keys to encrypt for it. */
+  /** A browser with its push service, and the keys that encrypt messages for it. */
   pushSubscription: {
     id: string
     operatorId: string
@@ -70,7 +70,10 @@ export type AccessTables = {
     subject: string
     detail: string
     address: string | null
-    /** The database sets this and the two below at each insert; numbers are dense from 1. */
+    /**
+     * Set by the database at each insert, like the two columns below. Numbers begin at 1 and have
+     * no gaps.
+     */
     seq: ColumnType<number, never, never>
     prevHash: ColumnType<string, never, never>
     hash: ColumnType<string, never, never>

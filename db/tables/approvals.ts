@@ -24,20 +24,32 @@ type ApprovalTable = {
   expiresAt: Deadline
   decidedAt: NullableTime
   useBy: NullableTime
-  /** When the workflow last read a decision: one unread for a minute is woken again. */
+  /**
+   * The last time at which the workflow read a decision. If a decision is unread for a minute, the
+   * workflow is woken.
+   */
   readAt: NullableTime
-  /** A person's edit of the arguments before approving: the call is judged and asked with it. */
+  /**
+   * The arguments as a person changed them before approving. The policy check and the next question
+   * use them.
+   */
   edited: ColumnType<Record<string, unknown> | null, unknown, unknown>
   editedBy: string | null
-  /** Reminders that went out: at half its life, at nine tenths. */
+  /** How many reminders were sent: at half of the time to decide, and at nine tenths. */
   reminded: Generated<number>
-  /** The first approval of a shared card, its own id on that one; null where it was asked alone. */
+  /**
+   * The first approval of a card with several (that one has its own id). Null if the card has only
+   * this approval.
+   */
   askedWith: ColumnType<string | null, string | null | undefined, string>
-  /** False while an earlier call of its card is asked: then nobody is notified of this one. */
+  /**
+   * False while an earlier call of the same card is pending, so that nobody is notified of this one
+   * yet.
+   */
   announced: Generated<boolean>
 }
 
-/** What people are asked, what they said, and what they allowed beforehand. */
+/** Questions to people, their answers, and what they allowed beforehand. */
 export type ApprovalTables = {
   approval: ApprovalTable
   approvalDecision: {
@@ -48,10 +60,10 @@ export type ApprovalTables = {
     category: 'wrong_target' | 'too_risky' | 'wrong_time' | 'need_evidence' | 'other' | null
     via: string
     at: Time
-    /** For a denial: the time from which it bars nothing. */
+    /** The end of a denial that is only for some time. */
     askAgainAt: NullableTime
   }
-  /** People to whom the site's list put the question, in order. */
+  /** People who were asked in the order of the configured list. */
   approvalAsked: { approvalId: string; step: number; operatorId: string; at: Time }
   /** Questions of a night with a budget: whether each woke somebody, or waits for the card. */
   questionWake: { approvalId: string; wakes: boolean; at: Time }
@@ -69,7 +81,7 @@ export type ApprovalTables = {
     expiresAt: Deadline
     revokedAt: NullableTime
   }
-  /** Every level that a pair was given; the newest is in force. Never changed. */
+  /** Every level that a pair had. The newest is in force. Rows are never changed. */
   trustChange: {
     id: Generated<number>
     tx: Generated<string>
@@ -79,10 +91,12 @@ export type ApprovalTables = {
     level: TrustLevel
     cause: TrustCause
     setBy: string | null
-    /** The repair that lost it. */
+    /** The incident whose repair caused the loss of trust. */
     incidentId: string | null
   }
-  /** Kinds of write that people stopped. Why stands in the audit of the same transaction. */
+  /**
+   * Kinds of write that people stopped. The reason is in the audit entry of the same transaction.
+   */
   trustStop: {
     id: string
     tx: Generated<string>
@@ -104,16 +118,16 @@ export type ApprovalTables = {
     operatorId: string
     createdAt: Time
     expiresAt: Deadline
-    /** Null in those that version 0.1.0 minted: good for either. */
+    /** Null in tokens of version 0.1.0, which are valid for either decision. */
     decision: 'approve' | 'deny' | null
-    /** Null in those that version 0.2.0 or an older one minted. */
+    /** Null in tokens of version 0.2.0 or older. */
     purpose: TokenPurpose | null
-    /** Digest of the decision that it carries; null where it carries the verdict alone. */
+    /** The digest of the decision that the token contains. Null if it contains only yes or no. */
     binds: string | null
     usedAt: NullableTime
-    /** What it was spent for: a verdict, `edit`, or why it is void. */
+    /** The use that used up the token: a decision, `edit`, or why it became invalid. */
     usedFor: string | null
-    /** Digest of the request that spent it, and what that came to. */
+    /** The digest of the request that used up the token, and its outcome. */
     request: string | null
     outcome: ColumnType<{ status: ApprovalRow['status'] } | null, string | null, string | null>
   }

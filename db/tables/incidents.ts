@@ -8,7 +8,7 @@ type AlertTable = {
   id: string
   source: string
   fingerprint: string
-  /** `unknown`: nobody knows whether it goes on. */
+  /** `unknown`: it is not known whether the alert still fires. */
   status: 'firing' | 'resolved' | 'unknown'
   name: string
   labels: Json<Record<string, string>>
@@ -22,22 +22,22 @@ type AlertTable = {
   lastSeenAt: Time
   incidentId: string | null
   raw: Json<unknown>
-  /** The sender gave `startsAt`; else it is the time of receipt. */
+  /** Whether the sender gave `startsAt`. Otherwise it is the time of receipt. */
   startGiven: Generated<boolean>
-  /** Bodies that carried this very start. */
+  /** How many request bodies had this start. */
   startSeen: Generated<number>
   startReceivedAt: Time
-  /** When the body that ended it came in. */
+  /** The time at which the request with the end was received. */
   endReceivedAt: NullableTime
   unknownSince: NullableTime
   unknownWhy: 'crowd' | 'stale' | 'foreign' | 'unproven' | null
-  /** The opener's token name; null where unknown. */
+  /** The name of the token that opened the alert; null if unknown. */
   sender: string | null
-  /** The sender that ended it, where that is another one. */
+  /** The sender that ended the alert, if another one opened it. */
   endedBy: string | null
-  /** Its sender's word for an end that proves nothing. */
+  /** The sender's word for an end that proves nothing. */
   endReason: string | null
-  /** The newest word for its state that nobody knows. */
+  /** The newest word for the state that is unknown here. */
   stateWord: string | null
 }
 
@@ -65,27 +65,27 @@ type IncidentTable = {
   reopened: Generated<number>
   nextSeq: Generated<number>
   headHash: Generated<string>
-  /** How it was resolved; null while it is open, and for what version 0.1 closed. */
+  /** The outcome. Null while the incident is open, and for incidents that version 0.1 closed. */
   outcome: ResolveOutcome | null
-  /** Why it was escalated, in a closed word. */
+  /** Why the incident was escalated, as a fixed code. */
   category: EscalationCategory | null
   closedBy: ClosedBy | null
-  /** After a repair: until then its firing alert is given time to end. */
+  /** The end of the watch after a repair, until which the alert may still fire. */
   watchUntil: NullableTime
   repairConfirmedAt: NullableTime
   cancelledUntil: NullableTime
   remindedAt: NullableTime
   ownerId: string | null
   ownedAt: NullableTime
-  /** Why it is not investigated unless a person asks. */
+  /** Why the incident is investigated only if a person requests it. */
   keptReason: string | null
   previousId: string | null
   expectationId: string | null
   lookWanted: 'watch' | 'expected' | 'crowd' | null
   lookWantedAt: NullableTime
-  /** When the watchdog decides about it next. */
+  /** The time at which the watchdog next decides about the incident. */
   checkAt: NullableTime
-  /** Done by an admin alone, and nobody else has reviewed it yet. */
+  /** Since when a write that an admin did alone waits for a review. */
   reviewWantedAt: NullableTime
 }
 
@@ -136,40 +136,43 @@ type IncidentEventTable = {
   hash: string
 }
 
-/** A body with more alerts than one answer takes in. */
+/** A request body with too many alerts to process during its request. */
 type WaitingBodyTable = {
   id: Generated<number>
   dialect: string
   sender: string
   alerts: number
   parts: number
-  /** Tries of its next part that failed. */
+  /** How often processing its next part has failed. */
   failures: Generated<number>
-  /** Alerts of it that could not be stored. */
+  /** How many of its alerts could not be stored. */
   refused: Generated<number>
   nextAt: Deadline
   receivedAt: Time
-  /** When a part of it was taken up last. */
+  /** The time at which its last part was processed. */
   takenAt: NullableTime
-  /** Everything of it is taken up. */
+  /** The time at which all of it was processed. */
   endedAt: NullableTime
 }
 
 type SnsTopicTable = {
   id: Generated<number>
   arn: string
-  /** What asks SNS for the subscription; null: nothing waits. */
+  /** The address that confirms the subscription; null if no confirmation is needed. */
   subscribeUrl: string | null
   confirmedAt: NullableTime
   confirmedBy: string | null
   askedAt: Deadline
 }
 
-/** What came in, what is made of it, and the log of it. */
+/** Received alerts, their incidents, and the log. */
 export type IncidentTables = {
   alert: AlertTable
   waitingBody: WaitingBodyTable
-  /** Cleansed alerts in order, until they are taken up; `keys`: their senders and fingerprints. */
+  /**
+   * Alerts without secrets, in order, until they are processed. `keys`: their senders and
+   * fingerprints.
+   */
   waitingPart: { bodyId: number; part: number; alerts: Json<Alert[]>; keys: string[] }
   refusedBody: {
     sender: string
@@ -185,7 +188,7 @@ export type IncidentTables = {
   incident: IncidentTable
   incidentEvent: IncidentEventTable
   expectation: ExpectationTable
-  /** Work that is left after an incident ended as mitigated. */
+  /** Work that remains after an incident ended as mitigated. */
   followUp: {
     incidentId: string
     ownerId: string | null
@@ -196,7 +199,7 @@ export type IncidentTables = {
     closedBy: ColumnType<string | null, string | null | undefined, string | null>
   }
   digest: { destination: string; sentAt: ColumnType<string, string, string> }
-  /** What a person wrote of some sections, a row a version. */
+  /** Texts that people wrote for sections of a postmortem, one row for each version. */
   postmortemEdit: {
     incidentId: string
     version: number
@@ -205,9 +208,9 @@ export type IncidentTables = {
     at: Time
   }
   resultBody: { digest: string; bytes: Buffer; createdAt: Time }
-  /** Incidents of which Temporal had no open run when it was asked. */
+  /** Incidents for which Temporal had no open run when it was checked. */
   runMissed: { incidentId: string; attempt: number; missedAt: Time }
-  /** What a run waits for, noted at each of its tries. */
+  /** The service that a run waits for, recorded at each attempt. */
   runWait: { incidentId: string; attempt: number; waitsFor: 'core_api' | 'database'; since: Time; seenAt: Time }
 }
 

@@ -8,7 +8,10 @@ import type { SiteChange, SiteFault } from '../../domain/site.ts'
 import type { SourceInput } from '../../domain/source.ts'
 import type { Deadline, Json, JsonOrDefault, JsonOrNull, NullableTime, Time } from '../tables.ts'
 
-/** The running VMs and their hosts, as of the platform's last look. */
+/**
+ * Regions, shards, nodes, tenants, hosts, VMs and links, as the platform last reported them; and
+ * imports.
+ */
 export type InventoryTables = {
   region: { id: string }
   shard: { id: string; region: string; role: string; status: Generated<string>; config: Json<Record<string, unknown>> }
@@ -60,13 +63,13 @@ export type InventoryTables = {
     isDryRun: boolean
     entries: number
     state: Generated<'running' | 'done' | 'failed'>
-    /** What it is at, and how far: `done` of `total`. */
+    /** The current step, of which `done` of `total` entries are processed. */
     step: Generated<string>
     done: Generated<number>
     total: Generated<number>
     change: JsonOrNull<SiteChange>
     faults: JsonOrNull<SiteFault[]>
-    /** Why it failed. */
+    /** Why the import failed. */
     reason: string | null
     createdAt: Time
     seenAt: Time
@@ -74,7 +77,7 @@ export type InventoryTables = {
   }
 }
 
-/** What every source says there is. `resource` is folded from `resource_source`. */
+/** Resources of every source. `resource` is computed from `resource_source`. */
 export type RegistryTables = {
   registrySource: {
     source: string
@@ -89,7 +92,7 @@ export type RegistryTables = {
     source: string
     name: string
     aliases: Generated<string[]>
-    /** As alerts are matched with them. */
+    /** Names in normalized form, for matching alerts. */
     names: string[]
     attributes: JsonOrDefault<Attributes>
     seenAt: Time
@@ -98,7 +101,7 @@ export type RegistryTables = {
     kind: InventoryKind
     id: string
     name: string
-    /** As alerts are matched with them: lower case. */
+    /** Names in lower case, for matching alerts. */
     names: string[]
     canonical: string
     leaseKey: string
@@ -115,7 +118,7 @@ export type RegistryTables = {
   }
 }
 
-/** Where metrics, alerts, logs and pages are read. */
+/** Sources of metrics, alerts, logs and pages. */
 export type SourceTables = {
   source: {
     name: string
@@ -133,11 +136,11 @@ export type SourceTables = {
     createdBy: string
     createdAt: Time
   }
-  /** Servers that a credential may be sent to. */
+  /** Servers to which a credential may be sent. */
   credentialAddress: { reference: string; address: string; givenAt: Time }
-  /** A whole answer belongs to the incident that asked. */
+  /** Whole responses of sources, for the incident that requested them. */
   sourceReading: { incidentId: string; digest: string; source: string; tool: string; at: Time }
-  /** Pods of clusters, and what makes them, with the workload that they are of. */
+  /** Pods of clusters and their owners, each with its workload. */
   clusterMember: {
     source: string
     uid: string
@@ -146,9 +149,9 @@ export type SourceTables = {
     workload: string
     goneAt: string | null
   }
-  /** What each cluster listed of them last, as a digest: the same list is not merged again. */
+  /** The digest of each cluster's last list. An unchanged list is not merged again. */
   clusterListing: { source: string; digest: string }
-  /** What a server of databases counted of its statements, once a day. */
+  /** Counters of the statements of a database server, once a day. */
   statementSnapshot: {
     source: string
     day: string
@@ -159,10 +162,10 @@ export type SourceTables = {
     isWhole: boolean
     counts: string
   }
-  /** What each Alertmanager silences, as it said last: a row a source. */
+  /** The silences of each Alertmanager by its last response, one row for each source. */
   sourceSilences: {
     source: string
-    /** Where that was asked. */
+    /** The address that was queried. */
     url: string
     triedAt: Deadline
     readAt: NullableTime
@@ -172,7 +175,10 @@ export type SourceTables = {
   }
 }
 
-/** Deployments and changes: a row for each resource, one without where none was found. */
+/**
+ * Deployments and changes. There is one row for each resource, or one without a resource if none
+ * was found.
+ */
 export type ChangeTables = {
   change: {
     id: string
@@ -193,7 +199,7 @@ export type ChangeTables = {
   }
 }
 
-/** Plans of who runs where. */
+/** Placement plans. */
 export type PlacementTables = {
   proposal: {
     id: string
@@ -218,13 +224,13 @@ export type PlacementTables = {
   }
 }
 
-/** Devices with an agent, the keys they believe, and what they were called for. */
+/** Devices with an agent, the keys that they trust, and calls to them. */
 export type DeviceTables = {
   device: {
     id: string
     resourceKind: 'node' | 'host' | 'vm'
     resourceId: string
-    /** Null: its agent calls out. */
+    /** Null: the agent connects to the API. */
     url: string | null
     urlEnv: string | null
     mode: MeshMode
@@ -236,9 +242,9 @@ export type DeviceTables = {
     manifestDays: number
     manifest: ColumnType<Manifest | null, undefined, string>
     manifestExpiresAt: NullableTime
-    /** The hash of the secret by which the device fetches its next manifest. */
+    /** The hash of the secret with which the device fetches its next manifest. */
     refreshSha256: ColumnType<string | null, undefined, string | null>
-    /** Public half of the key that an agent which calls out proves itself with. */
+    /** The public key of an agent that connects to the API. */
     agentKey: ColumnType<string | null, undefined, string | null>
     health: ColumnType<MeshHealth | null, undefined, string | null>
     healthProblem: ColumnType<string | null, undefined, string | null>

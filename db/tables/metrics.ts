@@ -1,7 +1,7 @@
 import type { Generated } from 'kysely'
 import type { Json } from '../tables.ts'
 
-/** What `/metrics` counts, once over all processes. */
+/** Counters of `/metrics`, counted once over all processes. */
 export type MetricTables = {
   metricCounter: { name: string; labels: Json<Record<string, string>>; value: number }
   metricPosition: {
@@ -9,7 +9,7 @@ export type MetricTables = {
     tx: string
     rowId: number
     memory: Json<Record<string, unknown>>
-    /** The model's server by the worker's settings. */
+    /** The address of the model server, from the settings of the worker. */
     provider: string
   }
   metricLabel: { label: string; value: string }

@@ -2,31 +2,31 @@ import type { ColumnType, Generated } from 'kysely'
 import type { ModelProtocol } from '../../domain/model-list.ts'
 import type { Deadline, Json, JsonOrDefault, NullableTime, Time } from '../tables.ts'
 
-/** The servers of models: what was learned of each, and who asks them now. */
+/** Model servers: learned facts, and runs that use or wait for them. */
 export type ModelTables = {
   modelProfile: {
     server: string
     model: string
-    /** A `RequestShape`, as far as it differs from the plain one. */
+    /** The parts of a `RequestShape` that differ from the plain one. */
     shape: JsonOrDefault<Record<string, unknown>>
     shapeAt: NullableTime
     identity: string | null
-    /** The name that it gave itself in its last answer. */
+    /** The name that the model reported in its last response. */
     answeredAs: string | null
     windowTokens: number | null
     windowSource: string | null
-    /** The smallest window that a refusal named. */
+    /** The smallest context window that an error response named. */
     refusedWindow: number | null
     refusedAt: NullableTime
     cutsSilently: Generated<boolean>
     isProvisional: Generated<boolean>
     readAt: NullableTime
-    /** What the server was seen to be able to do. */
+    /** Abilities of the server that were observed. */
     abilities: JsonOrDefault<Record<string, unknown>>
-    /** It did not answer, and is left alone until then. */
+    /** The time until which the model counts as unavailable after an outage. */
     awayUntil: NullableTime
   }
-  /** As LLM_SERVERS_FILE declares them, without keys. */
+  /** Models as LLM_SERVERS_FILE declares them, without keys. */
   declaredModel: {
     name: string
     server: string
@@ -36,7 +36,7 @@ export type ModelTables = {
     place: number
     declaredAt: Generated<string>
   }
-  /** Dollars by day (UTC); `assumed`: of them, for models that have no price. */
+  /** Dollars by day (UTC). `assumed`: the part that is for models without a known price. */
   modelSpend: { day: string; model: string; type: string; answers: number; cost: string; assumed: string }
   spendNotice: { period: string; percent: number; cap: string; at: Time }
   modelPassport: {
@@ -49,16 +49,19 @@ export type ModelTables = {
     measuredAt: Time
   }
   modelSlot: {
-    /** The run that thinks: one incident's attempt, which asks for one answer at a time. */
+    /**
+     * The run that uses or waits for the slot: one attempt of an incident, which makes one request
+     * at a time.
+     */
     holder: string
     server: string
     incidentId: string
-    /** Smaller goes first. */
+    /** The smaller rank goes first. */
     rank: number
     askedAt: Time
-    /** Null while it waits. */
+    /** Null while the run waits. */
     heldAt: NullableTime
-    /** The try that uses it; null while it is kept for the run. */
+    /** The attempt that uses the slot; null while the slot is kept for the run. */
     token: ColumnType<string | null, string | null | undefined, string | null>
     until: Deadline
   }

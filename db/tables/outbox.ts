@@ -4,7 +4,7 @@ import type { ReleaseReason } from '../../domain/page-gate.ts'
 import type { DestinationKind, Route } from '../../domain/route.ts'
 import type { Deadline, Json, NullableTime, Time } from '../tables.ts'
 
-/** Notifications, a row per attempt. */
+/** Notifications, one row for each attempt. */
 export type DeliveryTables = {
   delivery: {
     id: Generated<number>
@@ -20,16 +20,16 @@ export type DeliveryTables = {
     leasedUntil: ColumnType<string | null, unknown, unknown>
     finishedAt: NullableTime
     createdAt: Time
-    /** Nobody was reached, and nothing more is tried. */
+    /** The time after which nothing more is tried, because nobody was reached. */
     givenUpAt: NullableTime
-    /** Another way has told of that. */
+    /** The time at which another destination was notified of the failure. */
     toldElsewhereAt: NullableTime
-    /** A page that waits leaves then at the latest; null for all else. Never written again. */
+    /** The latest time at which a delayed page is sent; null for other messages. Never changed. */
     holdUntil: ColumnType<string | null, string | null | undefined, never>
     releasedAt: ColumnType<string | null, unknown, unknown>
     releasedWhy: ReleaseReason | null
   }
-  /** Duties that some API process found lost. */
+  /** Vital parts that an API process found failed. */
   lostDuty: { name: string; since: Deadline; seenAt: Deadline; toldAt: NullableTime }
   outboxAddress: { address: string; readyAt: Generated<string> | Deadline }
   destination: {
@@ -45,7 +45,7 @@ export type DeliveryTables = {
   }
 }
 
-/** Where Slack has what it was told, and what it asked. */
+/** Places of messages in Slack, and requests from Slack. */
 export type SlackTables = {
   slackChannel: { channel: string; active: boolean; readyAt: Deadline }
   slackThread: { incidentId: string; channel: string | null; ts: string | null; posted: Generated<boolean> }

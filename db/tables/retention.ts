@@ -1,11 +1,11 @@
 import type { Generated } from 'kysely'
 import type { Json, NullableTime, Time } from '../tables.ts'
 
-/** Tombstones, holds, and when a round looked last. */
+/** Tombstones, holds, and the last rounds of removal. */
 export type RetentionTables = {
-  /** One transaction that removed incidents. Written by the database's own function alone. */
+  /** One transaction that removed incidents. Only a database function writes this table. */
   removal: { id: number; tx: string; at: string; rule: string; before: string }
-  /** What stays of an incident that is gone: its tombstone. */
+  /** The tombstone of a removed incident. */
   removedIncident: { incidentId: string; removalId: number; rows: number; headHash: string; closedAt: string }
   incidentHold: {
     id: string
@@ -16,14 +16,17 @@ export type RetentionTables = {
     endedAt: NullableTime
     endedBy: string | null
   }
-  /** Bodies of incidents that are gone, which other rows may still name. */
+  /** Bodies of removed incidents, which other rows may still use. */
   bodyCandidate: { digest: string; since: Time }
-  /** A person whose data went. Written by the database's own function alone. */
+  /** An erased person. Only a database function writes this table. */
   erasure: { id: number; tx: string; at: string; operatorId: string; pseudonym: string }
-  /** The rest of a chain's row that named them: its hash, and the digest of today's content. */
+  /**
+   * The remains of a chain's row that named an erased person: its hash, and the digest of its
+   * current content.
+   */
   erasedRow: { erasureId: number; ofTable: 'incident_event' | 'audit'; rowId: string; hash: string; digest: string }
   personalColumn: { ofTable: string; ofColumn: string; own: string }
-  /** Written by a restore, as the owner. */
+  /** Written in the role of the owner when a backup is restored. */
   restoration: { id: number; backupAt: string; restoredAt: string }
   retentionRound: {
     singleton: Generated<boolean>

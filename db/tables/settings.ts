@@ -2,7 +2,7 @@ import type { Generated } from 'kysely'
 import type { EnvironmentVariable } from '../../domain/setting-row.ts'
 import type { Deadline, Json, NullableTime, Time } from '../tables.ts'
 
-/** What the site's policy was and is: one in force, one that may wait for an admin. */
+/** Configured policies: one in force, and one that may wait for an admin. */
 type SitePolicyTables = {
   sitePolicy: {
     id: string
@@ -10,15 +10,15 @@ type SitePolicyTables = {
     place: string
     gitCommit: string | null
     text: string
-    /** What it allows that the one before did not; none: it held at once. */
+    /** The permissions that the previous policy did not give. If empty, it applied at once. */
     widens: Generated<string[]>
     readAt: Time
     status: 'waiting' | 'in_force' | 'past'
     inForceAt: NullableTime
-    /** The speaker, by id. */
+    /** The id of the person who accepted the policy. */
     acceptedBy: string | null
   }
-  /** The last finding: one row. */
+  /** The result of the last read, in one row. */
   sitePolicyReading: {
     onlyRow: Generated<boolean>
     readAt: Deadline
@@ -27,7 +27,7 @@ type SitePolicyTables = {
   }
 }
 
-/** Settings that people change while it runs, and every value they had. */
+/** Settings that people change while Nightshift runs, with every value that they had. */
 export type ConfigTables = SitePolicyTables & {
   platformConfig: {
     key: string
@@ -47,7 +47,7 @@ export type ConfigTables = SitePolicyTables & {
     reason: string | null
     at: Time
   }
-  /** What the worker that started last was started with: one row. */
+  /** The environment of the worker that started last, in one row. */
   workerEnvironment: {
     singleton: Generated<boolean>
     variables: Json<EnvironmentVariable[]>

@@ -2,7 +2,7 @@ import type { Generated } from 'kysely'
 import type { PlatformEffect, PlatformEffectEnding } from '../../domain/platform.ts'
 import type { Json, NullableTime, Time } from '../tables.ts'
 
-/** Writes that must happen once: under their key, and one at a time on a target. */
+/** Writes that must happen only once: one under each key, and one at a time for each target. */
 export type EffectTables = {
   effect: {
     key: string
@@ -29,7 +29,7 @@ export type EffectTables = {
   }
   targetLease: {
     target: string
-    /** Null where a person's own write of low risk holds it: then `effectKey` is set. */
+    /** Null if a person's own write of low risk has the lease. `effectKey` is then set. */
     incidentId: string | null
     attempt: number
     callId: string

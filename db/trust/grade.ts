@@ -22,26 +22,30 @@ type Grading =
 type GradeOutcome = { outcome: 'graded' } | { outcome: 'not_found' | 'conflict'; message: string }
 
 /**
- * A person's grade of the agent's cause, or of a write that was only recorded; the newest counts. A
- * wrong cause takes the trust of what was written for it, in this transaction.
+ * Stores a person's grade of the agent's cause, or of a write in shadow. Only the newest grade
+ * counts. A cause that is graded as wrong removes the trust in its writes, in this transaction.
  */
 export async function gradeIncident(db: Db, person: Person, id: string, given: Grading): Promise<GradeOutcome> {
   return await db.transaction().execute(async (trx) => {
     const row = await lockIncident(trx, id)
     if (!row) return { outcome: 'not_found', message: `there is no incident ${id}` }
     if (ungradedTypes.includes(row.type) || row.attempt === 0)
-      return { outcome: 'conflict', message: 'no agent said a cause of it' }
+      return { outcome: 'conflict', message: 'no agent named its cause' }
     if (given.callId === null && !closedStatuses.includes(row.status))
-      return { outcome: 'conflict', message: 'it is not closed yet: its cause may change' }
-    // The grade is about the cause that the person saw, and takes the trust of its writes.
+      return { outcome: 'conflict', message: 'it is not closed yet, so its cause may change' }
+    // Refuses a grade for an earlier attempt, because it is about the cause that the person saw,
+    // but would affect the current one.
     if (given.callId === null && (given.attempt ?? row.attempt) !== row.attempt)
-      return { outcome: 'conflict', message: `this was the cause of attempt ${given.attempt}: look at the newest` }
+      return {
+        outcome: 'conflict',
+        message: `this was the cause of attempt ${given.attempt}: read that of the newest attempt`,
+      }
     const card = given.callId === null ? null : await shadowCall(trx, id, given)
     if (given.callId !== null && !card)
       return { outcome: 'conflict', message: `nothing was recorded in shadow as ${given.callId}` }
     const { operatorId, name, actor } = person
     const { verdict, text } = given
-    const about = card ? `${card.tool}, had it been carried out` : 'the cause'
+    const about = card ? `${card.tool}, if it had run` : 'the cause'
     await append(trx, id, null, {
       kind: 'graded',
       actor,
@@ -56,7 +60,7 @@ export async function gradeIncident(db: Db, person: Person, id: string, given: G
       },
     })
     if (given.callId === null && verdict === 'wrong')
-      await loseTrust(trx, id, { callIds: 'all', why: `${name} said that its cause was wrong`, isSaid: true })
+      await loseTrust(trx, id, { callIds: 'all', why: `${name} graded its cause as wrong`, isSaid: true })
     return { outcome: 'graded' }
   })
 }
@@ -77,7 +81,7 @@ async function shadowCall(
   return row ? { callId, attempt, tool: row.tool } : null
 }
 
-/** People's grades of an incident's cause, and of its recorded writes, newest attempt first. */
+/** Lists the grades of an incident's cause, and of its writes in shadow, newest attempt first. */
 export async function incidentTrust({ db }: Scope, id: string): Promise<IncidentTrust> {
   const { rows } = await sql<ShadowCard>`
     select event.attempt, event.seq, event.at, event.metadata->>'callId' as "callId", event.metadata->>'tool' as tool,
@@ -96,7 +100,7 @@ export async function incidentTrust({ db }: Scope, id: string): Promise<Incident
   return { cause: await causeGradeOf(db, id), shadow: rows }
 }
 
-/** The newest word on the cause of the attempt that is current; null where nobody gave one. */
+/** Finds the newest grade of the current attempt's cause; null if there is none. */
 async function causeGradeOf(db: Db | Trx, id: string): Promise<IncidentTrust['cause']> {
   const { rows } = await sql<{ verdict: CauseGrade; by: string; at: string }>`
     select metadata->>'verdict' as verdict, metadata->>'name' as by, at from incident_event
@@ -107,8 +111,8 @@ async function causeGradeOf(db: Db | Trx, id: string): Promise<IncidentTrust['ca
 }
 
 /**
- * The newest grade of each incident's cause, as SQL over `incident_event` of the incident that `id`
- * names.
+ * Returns SQL for the newest grade of an incident's cause. `id`: the column with the id of the
+ * incident.
  */
 export const causeGrade = (id: string) =>
   sql<Grade | null>`(select metadata->>'verdict' from incident_event as grade

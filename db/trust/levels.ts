@@ -5,7 +5,10 @@ import type { Db, Trx } from '../connect.ts'
 import type { Scope } from '../scope.ts'
 import type { SettingsReader } from '../settings.ts'
 
-/** The level set last for a pair, whose type may have had another spelling; null where none was. */
+/**
+ * Finds the level of a pair that was set last, under any spelling of its type; null if none was
+ * set.
+ */
 export async function setTrustOf(
   db: Db | Trx,
   { type, tool }: TrustPair,
@@ -26,12 +29,15 @@ export async function setTrustOf(
 }
 
 /**
- * Sets a level under each spelling of a type: an old one gives back nothing that was lost under the
- * new.
+ * Whether two spellings are the same incident type, so that the old spelling restores nothing that
+ * was lost under the new one.
  */
 const isSameType = (a: string, b: string): boolean => isType(a, b) || isType(b, a)
 
-/** How far a tool goes by itself now: as it was set last, else as a new pair begins. */
+/**
+ * Returns the current level of trust of a tool: the one that was set last, otherwise that of new
+ * pairs.
+ */
 export async function trustOf(db: Db | Trx, pair: TrustPair, settings: SettingsReader): Promise<PairTrust> {
   const set = await setTrustOf(db, pair)
   if (set) return { level: set.level, since: set.at }
@@ -39,7 +45,8 @@ export async function trustOf(db: Db | Trx, pair: TrustPair, settings: SettingsR
 }
 
 /**
- * Holds a pair until the transaction ends: of two that set its level, the second sees the first.
+ * Locks a pair until the transaction ends, so that of two that set its level, the second sees the
+ * first.
  */
 export async function lockPair(trx: Trx, { type, tool }: TrustPair): Promise<void> {
   await sql`select pg_advisory_xact_lock(hashtextextended(${`trust ${type.replaceAll('_', '')} ${tool}`}, 0))`.execute(
@@ -47,7 +54,7 @@ export async function lockPair(trx: Trx, { type, tool }: TrustPair): Promise<voi
   )
 }
 
-/** Every pair whose level somebody set, with the newest under any spelling of its type. */
+/** Lists every pair whose level was set, with the newest level under any spelling of its type. */
 export async function setPairs({
   db,
 }: Scope): Promise<(TrustPair & { level: TrustLevel; cause: TrustCause; at: string })[]> {
@@ -66,13 +73,13 @@ export async function setPairs({
   })
 }
 
-/** Pairs that an older version ran unasked, and that no person has confirmed since. */
+/** Lists pairs that an older version ran automatically and that no person has confirmed since. */
 export async function unconfirmedPairs(scope: Scope): Promise<TrustPair[]> {
   const pairs = await setPairs(scope)
   return pairs.filter(({ cause }) => cause === 'upgrade').map(({ type, tool }) => ({ type, tool }))
 }
 
-/** Every level that a pair had, newest first. */
+/** Lists every level that a pair had, newest first. */
 export async function stepsOf({ db }: Scope, { type, tool }: TrustPair, limit: number): Promise<TrustStep[]> {
   const { rows } = await sql<TrustStep>`
     select change.level, change.cause, change.at, change.incident_id as "incidentId", said.who as by, said.detail as reason

@@ -11,20 +11,24 @@ import { recordAudit } from '../log/audit.ts'
 import type { IncidentRow } from '../tables.ts'
 import { lockPair, setTrustOf } from './levels.ts'
 
-/** A write of the agent, with the level that its ruling was judged at. */
+/** A write of the agent, with the level of trust when its policy decision was made. */
 type WriteAtLevel = { callId: string; tool: string; level: TrustLevel }
 
 type Loss = {
   callIds: readonly string[] | 'all'
   why: string
-  /** A person said so: then people hear of it also where the pair asks already. */
+  /**
+   * Set if a person graded the repair. People are then notified even if the pair already needs
+   * approval.
+   */
   isSaid?: true
 }
 
 /**
- * Takes trust: one repair was wrong or did not last. From this transaction its pair acts unasked no
- * more, and people get one incident about Nightshift itself. A pair that asks already loses
- * nothing: people then hear of what a person called wrong, once an attempt.
+ * Removes trust after one repair that was wrong or did not last. From this transaction on the pair
+ * needs approval, and people get one incident about Nightshift itself. A pair that already needs
+ * approval loses nothing; people are then notified only of what a person graded as wrong, once for
+ * each attempt.
  */
 export async function loseTrust(trx: Trx, incidentId: string, { callIds, why, isSaid }: Loss): Promise<TrustPair[]> {
   const row = await lockIncident(trx, incidentId)
@@ -44,7 +48,7 @@ export async function loseTrust(trx: Trx, incidentId: string, { callIds, why, is
   }
   if (pairs.length > 0) await openAboutOurselves(trx, row, whatWasLost(row, pairs, why))
   else if (isSaid && tools.length > 0 && !(await isToldOf(trx, row))) {
-    const text = `${formatList(tools)} wrote for a cause that was wrong: ${why}`
+    const text = `${formatList(tools)} wrote because of a wrong cause: ${why}`
     await append(trx, row.id, null, {
       kind: 'noted',
       actor: systemActor,
@@ -52,14 +56,14 @@ export async function loseTrust(trx: Trx, incidentId: string, { callIds, why, is
       metadata: { code: 'called_wrong', text },
     })
     await openAboutOurselves(trx, row, {
-      title: `Nightshift: a repair in ${row.type} was called wrong`,
-      text: `${formatList(tools)} in ${row.id}: ${why}. No level changed: these ask people already.`,
+      title: `Nightshift: a repair in ${row.type} was graded wrong`,
+      text: `${formatList(tools)} in ${row.id}: ${why}. No trust level changed, because these tools already need approval.`,
     })
   }
   return pairs
 }
 
-/** People have an incident about the repairs of this attempt already. */
+/** Whether people already have an incident about the repairs of this attempt. */
 async function isToldOf(trx: Trx, { id, attempt }: IncidentRow): Promise<boolean> {
   const told = await trx
     .selectFrom('incidentEvent')
@@ -74,8 +78,8 @@ async function isToldOf(trx: Trx, { id, attempt }: IncidentRow): Promise<boolean
 }
 
 /**
- * The agent's writes of the attempt, each once. Those judged by an older version count as trusted
- * to act.
+ * Lists the agent's writes in the attempt, each once. Writes from an older version count as those
+ * of a pair that is trusted to act.
  */
 async function writesOf(trx: Trx, { id, attempt }: IncidentRow): Promise<WriteAtLevel[]> {
   const { rows } = await sql<WriteAtLevel>`
@@ -105,7 +109,7 @@ async function demote(trx: Trx, row: IncidentRow, pair: TrustPair, why: string):
       incidentId: row.id,
     })
     .execute()
-  const text = `${pair.tool} acts unasked no more in incidents of type ${pair.type}: ${why}`
+  const text = `${pair.tool} no longer acts without approval in incidents of type ${pair.type}: ${why}`
   await append(trx, row.id, null, {
     kind: 'noted',
     actor: systemActor,
@@ -120,7 +124,7 @@ async function demote(trx: Trx, row: IncidentRow, pair: TrustPair, why: string):
   })
 }
 
-/** As the audit says it; `verify` looks for its beginning. */
+/** The text of the audit entry. `verify` compares its beginning. */
 const lostWords = (incidentId: string, why: string) => `To ${levelAfterLoss} after ${incidentId}: ${why}`
 
 type AboutOurselves = { title: string; text: string }
@@ -128,12 +132,12 @@ type AboutOurselves = { title: string; text: string }
 function whatWasLost(row: IncidentRow, pairs: readonly TrustPair[], why: string): AboutOurselves {
   const tools = formatList(pairs.map(({ tool }) => tool))
   return {
-    title: `Nightshift: ${tools} ${pairs.length > 1 ? 'are' : 'is'} trusted no more in ${row.type}`,
-    text: `${tools} in incidents of type ${row.type}, by ${row.id}: ${why}. Set to ${levelAfterLoss}: people are asked before a write.`,
+    title: `Nightshift: ${tools} ${pairs.length > 1 ? 'are' : 'is'} no longer trusted in ${row.type}`,
+    text: `${tools} in incidents of type ${row.type}, because of ${row.id}: ${why}. Set to ${levelAfterLoss}: each write needs approval.`,
   }
 }
 
-/** An incident with people from the first moment: no run takes it, and no alert belongs to it. */
+/** Opens an incident for people. No run takes it, and no alert belongs to it. */
 async function openAboutOurselves(trx: Trx, row: IncidentRow, { title, text }: AboutOurselves): Promise<void> {
   const incident = await openIncident(trx, {
     type: trustLostType,
@@ -159,12 +163,12 @@ async function openAboutOurselves(trx: Trx, row: IncidentRow, { title, text }: A
   )
 }
 
-/** After this long a repair has lasted, whatever fires then. */
+/** Seconds after which a repair counts as lasting, whatever fires later. */
 const lastedSeconds = 24 * 3600
 
 /**
- * The alert came back after an ending as repaired. The caller holds the incident's lock, before it
- * is opened again.
+ * Removes trust because the alert came back after an ending as repaired. The caller holds the
+ * incident's lock, and has not reopened it yet.
  */
 export async function loseRepair(trx: Trx, row: IncidentRow, why: string): Promise<void> {
   if (row.outcome !== 'repaired' || row.closedBy !== 'agent' || row.closedAt === null) return

@@ -15,20 +15,23 @@ import type { Scope } from '../scope.ts'
 import type { SettingsReader } from '../settings.ts'
 import { setPairs } from './levels.ts'
 
-/** Outcomes of the agent's proposed writes, counted from the log each time, kept nowhere else. */
+/**
+ * Counts the outcomes of the writes that the agent proposed. They are counted from the log each
+ * time and stored nowhere else.
+ */
 
-/** One pair, or all where it is null. */
+/** One pair; null stands for all. */
 type Question = TrustPair | null
 
 /**
- * A call that the kernel would have let run or asked, with its outcome in the log. People's direct
- * acts are not the agent's.
+ * Selects calls that the kernel would have allowed or asked about, with their outcomes in the log.
+ * Excludes people's own writes.
  */
 function calls(pair: Question): RawBuilder<unknown> {
   const isOfType = pair === null ? sql`` : sql`and incident.type = any(${[pair.type, ...formerTypes(pair.type)]})`
   const isOfTool = pair === null ? sql`` : sql`and tool = ${pair.tool}`
-  // Reads each row once, whatever an incident's length: rows without a call stand in one group,
-  // spread over its round.
+  // Reads each row once, however long an incident is. Rows that belong to no call form one group,
+  // which applies to all calls of their attempt.
   return sql`
     facts as (
       select incident_id, ${attemptOf} as attempt, ${callOf} as call_id,
@@ -60,14 +63,17 @@ function calls(pair: Question): RawBuilder<unknown> {
       from spread join incident on incident.id = spread.incident_id where call_id is not null and tool is not null ${isOfTool})`
 }
 
-/** The kernel would have let it run, or asked about it. */
+/** Whether the kernel would have allowed the call, or asked about it. */
 const isProposed = sql.raw(`kind = 'call_judged' and metadata->>'effect' = 'write'
   and (metadata->>'verdict' in ('run', 'ask') or metadata->>'code' = 'SHADOW')`)
 
-/** Rows about the whole round are about no call. */
+/** The id of the call. Rows about the whole attempt belong to no call. */
 const callOf = sql.raw(`case when kind not in ('resolved', 'noted', 'escalated') then metadata->>'callId' end`)
 
-/** A grade may be given while a later attempt is current. */
+/**
+ * The attempt of the row. A grade names the attempt that it is about, because a later one may be
+ * current.
+ */
 const attemptOf = sql.raw(`case kind when 'graded' then (metadata->>'attempt')::int else attempt end`)
 
 const isHeld = sql.raw(`verified = 'held'`)
@@ -95,7 +101,7 @@ async function countedOf(db: Db | Trx, pair: Question): Promise<(TrustPair & Tru
   return rows
 }
 
-/** The record of one pair, also where its type had another spelling. */
+/** Reads the record of one pair, including calls from when its type had another spelling. */
 export async function recordOf(db: Db | Trx, pair: TrustPair): Promise<TrustRecord> {
   const total = { ...emptyRecord }
   for (const row of await countedOf(db, pair))
@@ -103,10 +109,10 @@ export async function recordOf(db: Db | Trx, pair: TrustPair): Promise<TrustReco
   return total
 }
 
-/** The longest list of pairs. */
+/** The maximum number of pairs in the list. */
 const maxPairs = 500
 
-/** Every pair that was proposed or set. */
+/** Lists every pair that was proposed or set. */
 export async function standings(scope: Scope, settings: SettingsReader): Promise<PairStanding[]> {
   const [counted, set] = await Promise.all([countedOf(scope.db, null), setPairs(scope)])
   const names = new Map([...set, ...counted].map(({ type, tool }) => [`${type} ${tool}`, { type, tool }]))
@@ -120,7 +126,7 @@ export async function standings(scope: Scope, settings: SettingsReader): Promise
   return found.sort((a, b) => (`${a.type} ${a.tool}` < `${b.type} ${b.tool}` ? -1 : 1)).slice(0, maxPairs)
 }
 
-/** The newest calls of a pair, with what became of each. */
+/** Lists the newest calls of a pair, with their outcomes. */
 export async function callsOf({ db }: Scope, pair: TrustPair, limit: number): Promise<TrustCall[]> {
   const { rows } = await sql<TrustCall>`
     with ${calls(pair)}
@@ -130,7 +136,7 @@ export async function callsOf({ db }: Scope, pair: TrustPair, limit: number): Pr
   return rows
 }
 
-/** What people said of a pair, week by week (its Monday, UTC), newest first. */
+/** Counts people's grades for a pair by week (named by its Monday, UTC), newest first. */
 export async function gradedWeeksOf({ db }: Scope, pair: TrustPair, limit: number): Promise<GradedWeek[]> {
   const { rows } = await sql<GradedWeek>`
     with ${calls(pair)}

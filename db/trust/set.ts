@@ -21,21 +21,24 @@ type SetOutcome =
   | { outcome: 'set'; before: PairTrust }
   | { outcome: 'forbidden' | 'conflict' | 'moved_on'; message: string }
 
-/** What stands for a record that somebody saw: another one has another digest. */
+/** Computes the digest of a record that somebody saw, so that a change can be detected. */
 export const recordDigest = (record: TrustRecord): string => digestOf(record)
 
 type SetTrust = {
   to: TrustLevel
   reason: string
-  /** Digest of the record on the person's screen. */
+  /** The digest of the record on the person's screen. */
   seen: string
-  /** The risk of the tool by itself: who may not decide about that may not let it act. */
+  /**
+   * The risk of the tool itself. A person who may not decide about that risk may not let the tool
+   * act.
+   */
   risk: string
 }
 
 /**
- * A person sets a level. Giving more takes the right to decide about such a write now, and today's
- * record before them; taking away takes neither.
+ * Sets a level on behalf of a person. To raise it, the person needs the right to decide about such
+ * a write now, and must have seen the current record. To lower it, neither is needed.
  */
 export async function setTrust(
   db: Db,
@@ -46,15 +49,17 @@ export async function setTrust(
 ): Promise<SetOutcome> {
   return await db.transaction().execute(async (trx) => {
     await lockPair(trx, pair)
-    // Locked, so that nobody who is disabled meanwhile gives anything.
+    // Locks the person, so that somebody who is disabled in the meantime grants nothing.
     const operator = await lockOperator(trx, person.operatorId)
     if (!operator || operator.disabledAt !== null)
       return { outcome: 'forbidden', message: `${person.name} is disabled` }
     const before = await trustOf(trx, pair, settings)
     const set = await setTrustOf(trx, pair)
     const isConfirmation = set?.cause === 'upgrade' && before.level === to
-    if (set && before.level === to && !isConfirmation) return { outcome: 'conflict', message: `it is ${to} already` }
-    // A level equal to new pairs' stays when those are lowered: it gives as much as a higher one.
+    if (set && before.level === to && !isConfirmation)
+      return { outcome: 'conflict', message: `the level is ${to} already` }
+    // Treats a level that equals that of new pairs as a raise, because it stays when the level of
+    // new pairs is lowered.
     const isMore = to !== 'shadow' && trustLevels.indexOf(to) >= trustLevels.indexOf(before.level)
     if (isMore) {
       const refused = mayDecideEverywhere(deciderOf(operator), {
@@ -64,7 +69,7 @@ export async function setTrust(
       })
       if (refused) return { outcome: 'forbidden', message: refused }
       if (recordDigest(await recordOf(trx, pair)) !== seen)
-        return { outcome: 'moved_on', message: 'the record moved on since it was shown: look at it again' }
+        return { outcome: 'moved_on', message: 'the record changed since it was shown: read it again' }
     }
     await trx
       .insertInto('trustChange')

@@ -25,7 +25,7 @@ import { otherNames } from '../inventory/registry.ts'
 import { recordAudit } from '../log/audit.ts'
 
 /**
- * Stops that stand now, the oldest first. Their person's text stands in the audit alone, behind the
+ * Lists current stops, the oldest first. The reason of a person is only in the audit log, after the
  * terms.
  */
 export async function standingStops(db: Db | Trx): Promise<KindStop[]> {
@@ -44,16 +44,16 @@ export async function standingStops(db: Db | Trx): Promise<KindStop[]> {
 export type StoppableCall = { type: string; tool: string; targets: readonly ResourceRef[] }
 
 /**
- * The stop that holds a write back, read in the ruling's transaction. A person who stops waits for
- * rulings under way, and later ones see it: once it is stored nothing of its kind is asked or
- * begun.
+ * Finds the stop that blocks a write, in the transaction of the policy decision. A person who sets
+ * a stop waits for policy decisions in progress, and later ones see the stop. So once it is stored,
+ * no write of its kind is asked about or begun.
  */
 export async function stopOf(trx: Trx, call: StoppableCall): Promise<KindStop | null> {
   await sql`select pg_advisory_xact_lock_shared(hashtextextended('trust stops', 0))`.execute(trx)
   return await findStop(trx, await standingStops(trx), call)
 }
 
-/** The first that fits: a thing goes by all its names. */
+/** Finds the first stop that applies. A resource is compared by all its names. */
 async function findStop(
   db: Db | Trx,
   stops: readonly KindStop[],
@@ -73,7 +73,9 @@ type StopOutcome =
   | { outcome: 'stopped'; stop: KindStop }
   | { outcome: 'forbidden' | 'conflict' | 'late'; message: string }
 
-/** Stops a kind of write for the whole site. It takes away: everybody who decides may do it. */
+/**
+ * Stops a kind of write for the whole installation. Everybody who may decide approvals may do this.
+ */
 export async function setStop(
   db: Db,
   person: Person,
@@ -86,7 +88,10 @@ export async function setStop(
       return { outcome: 'forbidden', message: `${person.name} is disabled` }
     const at = await databaseTime(trx)
     if (until !== null && Date.parse(until) <= Date.parse(at))
-      return { outcome: 'late', message: `its end, ${formatMinute(until)}, is over: it is ${formatMinute(at)} now` }
+      return {
+        outcome: 'late',
+        message: `its end, ${formatMinute(until)}, is in the past: it is ${formatMinute(at)} now`,
+      }
     const same = (await standingStops(trx)).find(
       (stop) => nameScope(stop) === nameScope(scope) && isAsLong(stop, until),
     )
@@ -113,7 +118,10 @@ type ResumeOutcome =
   | { outcome: 'resumed'; stop: StopScope }
   | { outcome: 'not_found' | 'forbidden' | 'conflict'; message: string }
 
-/** Takes a stop back. It gives more: it takes the right to decide about such a write now. */
+/**
+ * Ends a stop. Needs the right to decide about such a write now, because more is allowed
+ * afterwards.
+ */
 export async function resumeStop(
   db: Db,
   person: Person,
@@ -128,7 +136,7 @@ export async function resumeStop(
     const over = row.endedAt ? `was resumed at ${formatMinute(row.endedAt)}` : row.until && row.until <= at && 'is over'
     if (over) return { outcome: 'conflict', message: `the stop of ${nameScope(scope)} ${over}` }
     const operator = await lockOperator(trx, person.operatorId)
-    if (!operator) return { outcome: 'forbidden', message: 'nobody has this name' }
+    if (!operator) return { outcome: 'forbidden', message: 'no user has this name' }
     const asked = { risk: risk(row.tool), incidentType: row.incidentType, at }
     const refused = scope.resource
       ? mayDecide(deciderOf(operator), { ...asked, targets: [scope.resource] })
@@ -142,8 +150,8 @@ export async function resumeStop(
 }
 
 /**
- * Withdraws the agent's questions that a stop holds back, and approvals not yet begun. Answers the
- * runs that waited.
+ * Withdraws the agent's questions that a stop blocks, and approvals whose call has not begun.
+ * Returns the runs that waited.
  */
 export async function withdrawStopped(db: Db): Promise<RunRef[]> {
   if ((await standingStops(db)).length === 0) return []
@@ -159,7 +167,7 @@ export async function withdrawStopped(db: Db): Promise<RunRef[]> {
   const runs: RunRef[] = []
   for (const { id, incidentId, type, tool, targets } of open) {
     const run = await db.transaction().execute(async (trx) => {
-      // A stop that was resumed meanwhile withdraws nothing.
+      // Withdraws nothing if the stop was resumed in the meantime.
       const stop = await findStop(trx, await standingStops(trx), { type, tool, targets: targets as ResourceRef[] })
       const row = stop && (await lockIncident(trx, incidentId))
       if (row) await withdrawPending(trx, incidentId, `${nameScope(stop)} is ${describeStop(stop)}`, id)
@@ -170,7 +178,7 @@ export async function withdrawStopped(db: Db): Promise<RunRef[]> {
   return runs
 }
 
-/** Types of this site's incidents, or with a level: those asked about, and the newest of all. */
+/** Lists types of incidents that exist here or have a level: those wanted, and the newest. */
 export async function typesSeen(db: Db, wanted: readonly string[]): Promise<{ isKnown: boolean; types: string[] }> {
   const known = await sql<{ known: boolean }>`
     select exists (select from incident where type = any(${[...wanted]}))

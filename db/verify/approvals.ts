@@ -5,7 +5,7 @@ import type { Trx } from '../connect.ts'
 import type { ApprovalRow } from '../tables.ts'
 import { differs, type Notes } from './findings.ts'
 
-/** A vote as its row says it; `at` and `operatorId` are undefined in rows of 0.2 and before. */
+/** A vote according to its row. `at` and `operatorId` are undefined in rows of 0.2 and before. */
 type SaidVote = {
   name: string
   decision: string
@@ -29,9 +29,9 @@ type SaidApproval = {
   decidedAt: string | null | undefined
   useBy: string | null | undefined
   edited: unknown
-  /** The speaker's id; undefined in rows up to 0.2. */
+  /** The id of the person. Undefined in rows up to 0.2. */
   editedBy: string | null | undefined
-  /** Digests of what its dry run brought along. */
+  /** The digests of the attachments of its dry run. */
   attachments: string
   shown: string | undefined
   votes: SaidVote[]
@@ -40,7 +40,7 @@ type SaidApproval = {
 const joinDigests = (attachments: readonly { digest: string }[] = []) =>
   attachments.map(({ digest }) => digest).join(' ')
 
-/** What the rows of an incident say of each approval, by its id. */
+/** Computes from the rows of an incident what they contain about each approval, by its id. */
 export function foldApprovals(events: readonly IncidentEvent[]): Map<string, SaidApproval> {
   const approvals = new Map<string, SaidApproval>()
   const settle = (id: string | null, change: Partial<SaidApproval>) => {
@@ -96,7 +96,7 @@ function voteOf({ actor, metadata }: IncidentEvent<'approval_decided'>): SaidVot
   return { name: nameOf(actor), decision, reason, category, via, operatorId, at, askAgainAt }
 }
 
-/** Rows of 0.2 say which and until when in their sentence alone. */
+/** Applies an extension. In rows of 0.2 the approval and the time are only in the sentence. */
 function extend(
   { text, ...said }: IncidentEvent<'noted'>['metadata'],
   settle: (id: string, change: Partial<SaidApproval>) => void,
@@ -107,8 +107,8 @@ function extend(
 }
 
 /**
- * Holds an incident's approvals against its rows: what was shown, until when, who decided, how and
- * why.
+ * Compares the approvals of an incident with its rows: what was shown, until when, who decided, how
+ * and why.
  */
 export async function verifyApprovals(
   trx: Trx,
@@ -127,7 +127,7 @@ export async function verifyApprovals(
     notes.check('approvals')
     const told = said.get(row.id)
     if (told) holdApproval(row, told, notes)
-    else notes.differ(row.id, 'no row asks for this approval')
+    else notes.differ(row.id, 'no row requests this approval')
     holdVotes(
       row.id,
       votes.filter(({ approvalId }) => approvalId === row.id),
@@ -136,7 +136,7 @@ export async function verifyApprovals(
     )
   }
   for (const id of said.keys()) {
-    if (!stored.some((row) => row.id === id)) notes.differ(id, 'it was asked for and is missing')
+    if (!stored.some((row) => row.id === id)) notes.differ(id, 'the approval was requested and is missing')
   }
 }
 
@@ -177,10 +177,13 @@ function holdApproval(row: ApprovalRow, told: SaidApproval, notes: Notes): void 
   if (!isDeepStrictEqual(row.edited, told.edited)) differ('edited', row.edited, told.edited)
   if (!isTold) notes.leave('approvals')
   if (told.shown !== undefined && shownDigest(row) !== told.shown)
-    notes.differ(row.id, 'what it holds (dry run, arguments, targets, state, reason or time) is not what was shown')
+    notes.differ(row.id, 'its content (dry run, arguments, targets, state, reason or time) differs from what was shown')
 }
 
-/** A vote before 0.3 is known by name, words and door; one of today also by person and moment. */
+/**
+ * Compares votes. A vote from before 0.3 is identified by name, words and origin; a newer one also
+ * by person and time.
+ */
 function holdVotes(approvalId: string, stored: readonly StoredVote[], said: readonly SaidVote[], notes: Notes): void {
   notes.check('votes', stored.length)
   const left = [...said]
@@ -207,7 +210,7 @@ function isSameVote(vote: StoredVote, told: SaidVote): boolean {
   )
 }
 
-/** The same moment is written in more than one way. */
+/** Converts a time, because the same time is written in several ways. */
 const toTime = (at: string | null) => at && Date.parse(at)
 
 function inWords(votes: readonly (StoredVote | SaidVote)[]): string {

@@ -3,8 +3,8 @@ import type { Trx } from '../connect.ts'
 import type { Notes } from './findings.ts'
 
 /**
- * Writes with a step key of this incident: each was announced with its action, and ended as its row
- * says.
+ * Compares writes that have a step key of this incident: each was announced with its action, and
+ * ended as its row reports.
  */
 export async function verifyEffects(
   trx: Trx,
@@ -38,12 +38,12 @@ function flawOf(
   outcomes: ReadonlyMap<string, string>,
 ): string | null {
   const { key, actionDigest, status } = effect
-  // Steps of a plan have the key of their plan in front.
+  // Recognizes steps of a plan, whose keys begin with the key of the plan.
   const isStep = !started.has(key)
   const event = started.get(key) ?? started.get(key.replace(/:\d+$/, ''))
   if (!event) return 'no row announces this write'
   if (isStep) return null
-  if (event.metadata.actionDigest !== actionDigest) return 'it is another action than the row announces'
+  if (event.metadata.actionDigest !== actionDigest) return 'the action differs from the row that announces it'
   const outcome = outcomes.get(`${event.attempt} ${event.metadata.callId}`)
   const isContrary = (outcome === 'done' && status === 'failed') || (outcome === 'failed' && status === 'done')
   return isContrary ? `status is ${status}, the rows say ${outcome}` : null

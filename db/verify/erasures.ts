@@ -9,8 +9,8 @@ type Erased = { ofTable: string; rowId: string; hash: string; digest: string }
 type StoredErasure = { id: number; operatorId: string; pseudonym: string; told: string[] }
 
 /**
- * Holds every erasure: an audit row of the same transaction has the digest of exactly its
- * tombstones. Each tombstone is held with its row's chain.
+ * Compares every erasure: an audit entry of the same transaction must have the digest of exactly
+ * its tombstones. Each tombstone is compared together with the chain of its row.
  */
 export async function verifyErasures(db: Db | Trx): Promise<Findings> {
   return await inSnapshot(db, async (trx) => {
@@ -30,13 +30,17 @@ export async function verifyErasures(db: Db | Trx): Promise<Findings> {
     const { rows: lost } = await sql<{ subject: string }>`
       select subject from audit where what = 'retention.erased'
         and not exists (select from erasure where erasure.id::text = audit.subject)`.execute(trx)
-    for (const { subject } of lost) notes.differ(`erasure ${subject}`, 'the audit tells of it, and it is missing')
+    for (const { subject } of lost)
+      notes.differ(`erasure ${subject}`, 'the audit has a row of this erasure, and the erasure is missing')
     const { differences, checked, untold } = notes
     return { differences, checked, untold }
   })
 }
 
-/** The audit row that the erasure has to have, as the database's `erase_person` writes it. */
+/**
+ * Returns the expected audit entry of an erasure, as the database function `erase_person` writes
+ * it.
+ */
 function wordsOf({ operatorId, pseudonym }: StoredErasure, rows: readonly Erased[]): string {
   const text = rows.map(({ ofTable, rowId, hash, digest }) => `${ofTable} ${rowId} ${hash} ${digest}`).join(',')
   return `${operatorId} became ${pseudonym} in ${rows.length} rows of chains: ${sha256(text)}`

@@ -1,12 +1,15 @@
 import type { Difference, Findings } from '../../domain/chain.ts'
 import { noFindings } from '../../domain/findings.ts'
 
-/** Notes what is held against rows: the subjects, the differences, and old rows' gaps. */
+/**
+ * Collects the results of comparisons: what was checked, the differences, and what old rows leave
+ * out.
+ */
 export type Notes = Findings & {
-  /** One more thing of this kind is looked at. */
+  /** Counts one more row of this kind as checked. */
   check(kind: string, count?: number): void
   differ(subject: string, what: string): void
-  /** Rows of an older version do not tell it of this thing. */
+  /** Counts one row that the rows of an older version do not describe. */
   leave(kind: string, count?: number): void
 }
 
@@ -23,7 +26,7 @@ export function takeNotes(): Notes {
   }
 }
 
-/** `expiresAt is "…", the rows say "…"`. */
+/** Formats `expiresAt is "…", the rows say "…"`. */
 export function differs(field: string, stored: unknown, said: unknown): string {
   const shown = (value: unknown) => (value === null ? 'empty' : JSON.stringify(value)).slice(0, 120)
   return `${field} is ${shown(stored)}, the rows say ${shown(said)}`

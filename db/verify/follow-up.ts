@@ -3,7 +3,7 @@ import type { IncidentEvent } from '../../domain/event.ts'
 import type { Trx } from '../connect.ts'
 import { differs, type Notes } from './findings.ts'
 
-/** Holds the follow-up of an incident against the newest row of its log that tells of it. */
+/** Compares the follow-up of an incident with the newest row of its log about it. */
 export async function verifyFollowUp(
   trx: Trx,
   incidentId: string,
@@ -22,7 +22,7 @@ export async function verifyFollowUp(
   notes.check('follow-ups')
   const said = told?.kind === 'noted' ? told.metadata.followUp : undefined
   if (!stored || !told || !said) {
-    notes.differ(incidentId, stored ? 'no row tells of its follow-up' : 'its follow-up is missing')
+    notes.differ(incidentId, stored ? 'no row records its follow-up' : 'its follow-up is missing')
     return
   }
   const { closedAt, closedBy, ...state } = stored

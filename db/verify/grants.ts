@@ -21,8 +21,9 @@ type Row = {
 }
 
 /**
- * Standing grants against log and audit: each was given for the action and state of an approved
- * approval, by one of its people, was used as often as rows say, and ended by a row.
+ * Compares standing grants with log and audit log: each was given for the action and state of an
+ * approved approval, by one of its approvers, was used as often as rows show, and was ended by a
+ * row.
  */
 export async function verifyGrants(db: Db | Trx): Promise<Findings> {
   return await inSnapshot(db, async (trx) => {
@@ -56,14 +57,14 @@ function flawsOf(row: Row): string[] {
   const { uses, usesLeft, tool, actionDigest, asked, used, approval } = row
   const found: string[] = []
   if (uses - usesLeft !== used) found.push(differs('uses left', usesLeft, uses - used))
-  if (!row.isGiven) found.push('no row of the audit gives it')
+  if (!row.isGiven) found.push('no row of the audit gives this grant')
   if ((row.revokedAt !== null) !== row.isRevoked)
-    found.push(row.isRevoked ? 'it was ended, and is there again' : 'no row of the audit ends it')
-  if (!asked || !approval) return [...found, 'no row asks for the approval that it came from']
+    found.push(row.isRevoked ? 'the grant was ended, and is in force again' : 'no row of the audit ends this grant')
+  if (!asked || !approval) return [...found, 'no row requests the approval of this grant']
   if (asked.tool !== tool) found.push(differs('tool', tool, asked.tool))
-  if (asked.digest !== actionDigest) found.push('it is for another action than the approval that it came from')
-  if (approval.fingerprint !== row.stateFingerprint) found.push('it is for another state than the approval')
-  if (!approval.isSameTargets) found.push('it is for other targets than the approval')
-  if (!approval.isGivenByVoter) found.push('it is of somebody who did not approve the approval that it came from')
+  if (asked.digest !== actionDigest) found.push('the grant is for another action than its approval')
+  if (approval.fingerprint !== row.stateFingerprint) found.push('the grant is for another state than its approval')
+  if (!approval.isSameTargets) found.push('the grant is for other targets than its approval')
+  if (!approval.isGivenByVoter) found.push('the person of the grant did not approve its approval')
   return found
 }

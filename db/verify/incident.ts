@@ -16,19 +16,19 @@ import { verifyFollowUp } from './follow-up.ts'
 import { verifyManualChange } from './manual-change.ts'
 
 type FoldedIncident = {
-  /** `running` stands for both words of a run: it works, or it waits for a person. */
+  /** `running`: the run works, or waits for a person. */
   status: 'open' | 'running' | 'resolved' | 'escalated' | 'cancelled'
   attempt: number
-  /** For a closed one: the text of the row that closed it. */
+  /** The text of the closing row, if the incident is closed. */
   resolution: string | null
-  /** Undefined where rows of an older version do not tell. */
+  /** Undefined if rows of an older version do not contain it. */
   outcome: string | null | undefined
   category: string | null | undefined
-  /** What the row that opened it says of it; null in rows of 0.2 and before. */
+  /** The subject according to the first row; null in rows of 0.2 and before. */
   about: OpenedIncident | null
 }
 
-/** What the rows of an incident say that its own row holds. */
+/** Computes the row of an incident from its log. */
 function foldIncident(events: readonly IncidentEvent[]): FoldedIncident {
   let folded: FoldedIncident = { ...opened, attempt: 0, about: null }
   for (const event of events) folded = { ...folded, ...changeBy(event, folded), attempt: event.attempt }
@@ -55,7 +55,8 @@ function changeBy(event: IncidentEvent, folded: FoldedIncident): Partial<FoldedI
       return event.metadata.action === 'investigate_requested' ? opened : {}
     case 'noted':
       if (event.metadata.code === 'reopened' || event.metadata.code === 'run_lost') return opened
-      // One that was resolved otherwise is expected from then on.
+      // Changes the outcome, because an incident that was resolved otherwise is expected from this
+      // row on.
       return event.metadata.code === 'expected_marked' && folded.status === 'resolved' ? { outcome: 'expected' } : {}
     default:
       return {}
@@ -63,8 +64,9 @@ function changeBy(event: IncidentEvent, folded: FoldedIncident): Partial<FoldedI
 }
 
 /**
- * Holds an incident against its log: the chain of its rows, then its row, approvals, alerts and
- * effects against what the rows fold to. One snapshot, so that writes meanwhile are no difference.
+ * Compares an incident with its log: first the chain of its rows, then its row, approvals, alerts
+ * and effects with what is computed from the rows. Reads one snapshot, so that concurrent writes
+ * cause no differences.
  */
 export async function verifyIncident(db: Db | Trx, id: string): Promise<Findings & { events: number }> {
   return await inSnapshot(db, async (trx) => {
@@ -90,13 +92,13 @@ export async function verifyIncident(db: Db | Trx, id: string): Promise<Findings
   })
 }
 
-/** An incident that is gone has a tombstone; `verifyRemovals` holds what that says. */
+/** Accepts a missing incident that has a tombstone, which `verifyRemovals` compares. */
 async function holdMissing(trx: Trx, id: string, notes: Notes): Promise<void> {
   if (await findTombstone(trx, id)) notes.check('tombstones')
   else notes.differ(id, 'the incident is missing')
 }
 
-/** All that is read here is of one moment, and written as this process writes it. */
+/** Reads everything in `act` at one moment, in the formats of this process. */
 export async function inSnapshot<T>(db: Db | Trx, act: (trx: Trx) => Promise<T>): Promise<T> {
   const inPlainStyle = async (trx: Trx) => {
     await sql`
@@ -126,7 +128,7 @@ function holdIncident(
   if (row.attempt !== folded.attempt) differ('attempt', row.attempt, folded.attempt)
   for (const field of ['resolution', 'outcome', 'category'] as const) {
     const said = folded[field]
-    // Version 0.1.0 wrote down no outcome, and not who closed it either.
+    // Skips fields that version 0.1.0 did not store: the outcome, and who closed the incident.
     if (field !== 'resolution' && row[field] === null && row.closedBy === null) continue
     if (fits && said !== undefined && row[field] !== said) differ(field, row[field], said)
   }
@@ -141,14 +143,14 @@ function holdIncident(
 }
 
 /**
- * Each alert came in by a row of this incident with these labels; the newest row of its sender and
- * name says if it fires.
+ * Compares alerts: each was received by a row of this incident with these labels. The newest row
+ * with its sender and fingerprint shows whether it fires.
  */
 async function verifyAlerts(trx: Trx, id: string, events: readonly IncidentEvent[], notes: Notes): Promise<void> {
   const stored = await trx
     .selectFrom('alert')
     .select(['id', 'source', 'fingerprint', 'labels', 'status'])
-    // Another occurrence ended it without a word.
+    // Accepts an alert that ended without a row, because another occurrence followed it.
     .select(
       sql<boolean>`exists (select from alert as later where later.source = alert.source
         and later.fingerprint = alert.fingerprint and later.id > alert.id)`.as('isFollowed'),
@@ -167,7 +169,7 @@ async function verifyAlerts(trx: Trx, id: string, events: readonly IncidentEvent
     const last = told?.at(-1)?.status
     if (!told) notes.differ(alert.id, 'no row received this alert')
     else if (!told.some(({ labels }) => isDeepStrictEqual(labels, alert.labels)))
-      notes.differ(alert.id, 'its labels are not those that were received')
+      notes.differ(alert.id, 'its labels differ from the received ones')
     else if (alert.status !== 'unknown' && alert.status !== last && !alert.isFollowed)
       notes.differ(alert.id, differs('status', alert.status, last))
   }

@@ -8,8 +8,8 @@ import { writeByKey } from '../writes/undo.ts'
 import { differs, type Notes } from './findings.ts'
 
 /**
- * Holds a person's own write against people and audit: its run acts in the name of the person on
- * its row. One done alone waits for its review until a row reviews it.
+ * Compares a person's own write with people and audit log: its run acts in the name of the person
+ * in its row. A write that was done alone waits for its review until a row reviews it.
  */
 export async function verifyManualChange(
   trx: Trx,
@@ -20,19 +20,20 @@ export async function verifyManualChange(
   if (row.type !== manualChangeType) return
   const [asked, ...others] = events.filter((event) => event.kind === 'change_requested')
   if (!asked || others.length > 0) {
-    notes.differ(row.id, asked ? 'more than one row asks for it' : 'no row asks for it')
+    notes.differ(row.id, asked ? 'more than one row requests this write' : 'no row requests this write')
     return
   }
   notes.check("people's own writes")
   const { operatorId, name, alone } = asked.metadata
   const person = await trx.selectFrom('operator').select('name').where('id', '=', operatorId).executeTakeFirst()
-  if (person?.name !== name) notes.differ(row.id, differs('who asked for it', person?.name ?? null, name))
+  if (person?.name !== name) notes.differ(row.id, differs('who requested it', person?.name ?? null, name))
   if (asked.actor !== `user:${name}`) notes.differ(row.id, differs('who wrote its row', asked.actor, `user:${name}`))
   const audited = await auditOf(trx, 'change.requested', row.id)
   const end = `, as ${row.id}: ${asked.metadata.reason}`
   const [{ who, detail } = { who: '', detail: '' }] = audited
   const isSaid = who === name && detail.endsWith(end) && detail.slice(0, -end.length).endsWith(', alone') === alone
-  if (audited.length !== 1 || !isSaid) notes.differ(row.id, 'no row of the audit says that this person asked for it so')
+  if (audited.length !== 1 || !isSaid)
+    notes.differ(row.id, 'no row of the audit says that this person requested exactly this write')
   holdWrites(row.id, asked.metadata, events, notes)
   await holdUndo(trx, row.id, asked.metadata, notes)
   const isReviewed = await holdReviews(trx, row.id, operatorId, events, notes)
@@ -40,7 +41,9 @@ export async function verifyManualChange(
   if (isForgotten !== (row.reviewWantedAt === null))
     notes.differ(
       row.id,
-      isForgotten ? 'it waits for a review that nobody owes' : 'it waits for no review, and nobody reviewed it',
+      isForgotten
+        ? 'it waits for a review that is not needed'
+        : 'nobody reviewed it, and it does not wait for a review',
     )
 }
 
@@ -53,7 +56,7 @@ async function auditOf(trx: Trx, what: string, subject: string) {
     .execute()
 }
 
-/** The carried-out write is the one that the person asked for, whatever its reason. */
+/** Checks that the write that was executed is the requested one, whatever its reason. */
 function holdWrites(
   id: string,
   asked: EventMetadata['change_requested'],
@@ -68,23 +71,23 @@ function holdWrites(
 }
 
 /**
- * An undo asks for the call on its write's row as the way back; a plan that goes back is another
- * one, for the present state.
+ * Checks that an undo requests the call that the row of its write recorded as its undo. To undo a
+ * plan, another plan is made for the current state.
  */
 async function holdUndo(trx: Trx, id: string, asked: EventMetadata['change_requested'], notes: Notes): Promise<void> {
   const write = asked.undoes && (await writeByKey(trx, asked.undoes.key))
   const recorded = write?.finished?.metadata.undo
-  // Retention removed the write, or an erasure its way back.
+  // Accepts a missing undo, because retention removed the write, or an erasure removed its undo.
   if (!recorded || 'none' in recorded) return
   notes.check('undos')
   const isPlan = 'moves' in recorded.arguments
   const [wanted, declared] = [asked, recorded].map(({ tool, arguments: { reason: _, ...args } }) =>
     isPlan ? [tool] : [tool, args],
   )
-  if (!isDeepStrictEqual(wanted, declared)) notes.differ(id, differs('what takes the write back', wanted, declared))
+  if (!isDeepStrictEqual(wanted, declared)) notes.differ(id, differs('what undoes the write', wanted, declared))
 }
 
-/** A review is another person's, who is there, and who says it in the audit as well. */
+/** Checks that a review is by another person who exists, and who also has an audit entry. */
 async function holdReviews(
   trx: Trx,
   id: string,
@@ -99,7 +102,7 @@ async function holdReviews(
     const person = await trx.selectFrom('operator').select('name').where('id', '=', operatorId).executeTakeFirst()
     const isTheirs = person?.name === name && actor === `user:${name}` && operatorId !== askedBy
     const isSaid = audited.some(({ who, detail }) => who === name && detail === `${verdict}: ${text}`)
-    if (!isTheirs || !isSaid) notes.differ(id, `no other person reviewed it, as its row of ${name} says`)
+    if (!isTheirs || !isSaid) notes.differ(id, `the review by ${name} is not confirmed by another person and the audit`)
   }
   return reviews.length > 0
 }

@@ -8,13 +8,13 @@ import { inSnapshot } from './incident.ts'
 type Tombstone = { incidentId: string; rows: number; headHash: string; closedAt: string; isThere: boolean }
 type Removal = { id: number; rule: string; before: string; told: string[]; tombstones: Tombstone[] }
 
-/** Removals a step: some ten thousand tombstones. */
+/** The number of removals in one step, which have about ten thousand tombstones. */
 const stepSize = 200
 
 /**
- * Holds the next removals after this one: an audit row of the same transaction has the digest of
- * exactly these tombstones, and what has a tombstone is gone. Answers the last one; null where
- * there are no more.
+ * Verifies the removals after this one: an audit entry of the same transaction must have the digest
+ * of exactly these tombstones, and everything with a tombstone must be gone. Returns the last one;
+ * null at the end.
  */
 export async function verifyRemovals(db: Db | Trx, after: number): Promise<Findings & { last: number | null }> {
   return await inSnapshot(db, async (trx) => {
@@ -28,11 +28,11 @@ export async function verifyRemovals(db: Db | Trx, after: number): Promise<Findi
         notes.differ(
           `removal ${removal.id}`,
           removal.told.length === 0
-            ? 'no row of the audit tells of it'
-            : 'its tombstones are not those of which the audit has the digest',
+            ? 'no row of the audit has this removal'
+            : 'its tombstones differ from the digest in the audit',
         )
       for (const { incidentId, isThere } of removal.tombstones)
-        if (isThere) notes.differ(incidentId, `it has a tombstone of removal ${removal.id}, and is there`)
+        if (isThere) notes.differ(incidentId, `it has a tombstone of removal ${removal.id}, and still exists`)
     }
     const last = removals.length < stepSize ? null : (removals.at(-1)?.id ?? null)
     const { differences, checked, untold } = notes
@@ -40,7 +40,9 @@ export async function verifyRemovals(db: Db | Trx, after: number): Promise<Findi
   })
 }
 
-/** Incidents that the audit tells of and nothing is left of; and those gone without a tombstone. */
+/**
+ * Finds incidents that only the audit log names, and incidents that are gone without a tombstone.
+ */
 export async function verifyGone(db: Db | Trx): Promise<Findings> {
   return await inSnapshot(db, async (trx) => {
     const notes = takeNotes()
@@ -48,12 +50,12 @@ export async function verifyGone(db: Db | Trx): Promise<Findings> {
       select subject from audit where what = 'retention.removed'
         and not exists (select from removal where removal.id::text = audit.subject)`.execute(trx)
     for (const { subject } of untold)
-      notes.differ(`removal ${subject}`, 'the audit tells of it, and its tombstones are missing')
+      notes.differ(`removal ${subject}`, 'the audit has a row of this removal, and its tombstones are missing')
     const { rows: missing } = await sql<{ rowKey: string }>`
       select distinct row_key from row_change
       where of_table = 'incident' and not exists (select from incident where id = row_key)`.execute(trx)
     for (const { rowKey } of missing)
-      notes.differ(rowKey, 'the incident is missing: nothing says that retention removed it')
+      notes.differ(rowKey, 'the incident is missing, and no record says that retention removed it')
     const { differences, checked } = notes
     return { differences, checked, untold: {} }
   })
@@ -74,7 +76,9 @@ async function removalsAfter(trx: Trx, after: number): Promise<Removal[]> {
   return removals.map((removal) => ({ ...removal, tombstones: of.get(removal.id) ?? [] }))
 }
 
-/** The audit row of a removal, as the database's `remove_closed_incidents` writes it. */
+/**
+ * Returns the audit entry that the database function `remove_closed_incidents` must have written.
+ */
 function wordsOf({ rule, before, tombstones }: Removal): string {
   const text = tombstones.map((each) => `${each.incidentId} ${each.rows} ${each.headHash} ${each.closedAt}`).join(',')
   return `${tombstones.length} incidents that closed before ${before}, by ${rule}: ${sha256(text)}`

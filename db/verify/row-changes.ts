@@ -5,7 +5,10 @@ import { type Notes, takeNotes } from './findings.ts'
 import { inSnapshot } from './incident.ts'
 import { type PersonNames, type RowChange, type Rule, rules, type TransactionRows } from './row-rules.ts'
 
-/** A change, the row before it, and whether its role is one of the services' and not the owner. */
+/**
+ * Selects a change, the row before it, and whether it was made in a role of the services and not of
+ * the owner.
+ */
 const changes = sql`
   select change.id, change.tx::text, change.at::text, change.role, change.of_table, change.row_key, change.op, change.kept,
     (select earlier.kept from row_change as earlier
@@ -16,12 +19,12 @@ const changes = sql`
         and not pg_has_role(made.oid, held.relowner, 'usage')) as is_services
   from row_change as change`
 
-/** Changes in a step: a second's work. */
+/** The number of changes in one step, which takes about a second. */
 const stepSize = 2_000
 
 /**
- * Holds the next changes after this one against audit and logs. Answers the last one; null where
- * there are no more.
+ * Compares the changes after this one with audit log and incident logs. Returns the last one; null
+ * at the end.
  */
 export async function verifyChanges(db: Db | Trx, after: number): Promise<Findings & { last: number | null }> {
   return await inSnapshot(db, async (trx) => {
@@ -32,7 +35,10 @@ export async function verifyChanges(db: Db | Trx, after: number): Promise<Findin
   })
 }
 
-/** The same for rows of one incident: its own, its alerts, decision tokens and standing grants. */
+/**
+ * Does the same for the rows of one incident: its own, its alerts, decision tokens and standing
+ * grants.
+ */
 export async function verifyChangesOf(db: Db | Trx, incidentId: string): Promise<Findings> {
   return await inSnapshot(db, async (trx) => {
     const { rows } = await sql<RowChange>`
@@ -66,7 +72,9 @@ async function holdChanges(trx: Trx, changes: readonly RowChange[]): Promise<Fin
   return { differences, checked, untold }
 }
 
-/** A row that nothing of the product could have written has no words: nobody told of it. */
+/**
+ * Whether the change has its entry. A row that Nightshift itself could not have written has none.
+ */
 function isTold(rule: Rule, change: RowChange, told: TransactionRows, names: PersonNames): boolean {
   try {
     return rule.isTold(change, told, names)
@@ -78,7 +86,9 @@ function isTold(rule: Rule, change: RowChange, told: TransactionRows, names: Per
 
 async function toldIn(trx: Trx, txs: string[]): Promise<Map<string, TransactionRows>> {
   const { rows: audit } = await sql<TransactionRows['audit'][number]>`
-    select tx::text, what, subject, who, detail from audit where tx = any(${txs}::xid8[])`.execute(trx)
+    select tx::text, what, subject, who, detail,
+      exists (select from erased_row where of_table = 'audit' and row_id = audit.id) as is_erased
+    from audit where tx = any(${txs}::xid8[])`.execute(trx)
   const { rows: events } = await sql<TransactionRows['events'][number]>`
     select tx::text, kind, incident_id, metadata->>'approvalId' as approval_id, metadata->>'grantId' as grant_id
     from incident_event where tx = any(${txs}::xid8[])`.execute(trx)
@@ -105,7 +115,7 @@ async function namesOf(trx: Trx): Promise<PersonNames> {
   }
 }
 
-/** A hash of a credential says nothing to people; what it is for does. */
+/** Returns what a credential is for, because its hash tells people nothing. */
 function subjectOf(
   { ofTable, rowKey, kept }: Pick<RowChange, 'ofTable' | 'rowKey' | 'kept'>,
   { key, inPart }: Rule,
@@ -123,7 +133,7 @@ function whatOf({ op, role, id }: RowChange): string {
   return `it was ${done[op]} by ${role} without a row of the audit or of a log in the same transaction (change ${id})`
 }
 
-/** Holds the rows as they are now against what the database wrote down of them last. */
+/** Compares the current rows with the last change that the database recorded. */
 export async function verifyKept(db: Db | Trx): Promise<Findings> {
   return await inSnapshot(db, async (trx) => {
     const notes = takeNotes()
@@ -169,11 +179,14 @@ async function holdTable(trx: Trx, table: string, rule: Rule, notes: Notes): Pro
   }
 }
 
-/** A column that is newer than the change stands in no row of it yet, and is no flaw. */
+/**
+ * Describes what is wrong with a row; null if nothing is. A column that was added after the change
+ * is in no recorded row and is ignored.
+ */
 function flawOf({ stored, op, kept }: Held, { passes, secret = [] }: Rule): string | null {
-  if (!op) return 'nothing was written down when it was made'
-  if (!stored) return op === 'delete' || passes ? null : 'it was removed, and nothing was written down'
-  if (!kept) return 'it was removed, and is there again'
+  if (!op) return 'its creation was not recorded'
+  if (!stored) return op === 'delete' || passes ? null : 'it was removed, and the removal was not recorded'
+  if (!kept) return 'it was removed, and exists again'
   const changed = Object.keys(stored).filter(
     (column) => column in kept && JSON.stringify(stored[column]) !== JSON.stringify(kept[column]),
   )
@@ -181,14 +194,14 @@ function flawOf({ stored, op, kept }: Held, { passes, secret = [] }: Rule): stri
   const said = changed.map((column) =>
     secret.includes(column)
       ? `${column} is another`
-      : `${column} is ${shorten(stored[column])}, ${shorten(kept[column])} was written down`,
+      : `${column} is ${shorten(stored[column])}, and ${shorten(kept[column])} was recorded`,
   )
   return said.join('; ')
 }
 
 const shorten = (value: unknown) => (value === null ? 'empty' : JSON.stringify(value)).slice(0, 120)
 
-/** A firing alert belongs to an incident: its repeats would be counted and never open any. */
+/** Finds firing alerts without an incident, because their repeats would only be counted. */
 async function holdOrphans(trx: Trx, notes: Notes): Promise<void> {
   const orphans = await trx
     .selectFrom('alert')
@@ -196,5 +209,5 @@ async function holdOrphans(trx: Trx, notes: Notes): Promise<void> {
     .where('incidentId', 'is', null)
     .where('status', 'in', ['firing', 'unknown'])
     .execute()
-  for (const { id } of orphans) notes.differ(id, 'it fires and belongs to no incident')
+  for (const { id } of orphans) notes.differ(id, 'the alert fires and belongs to no incident')
 }

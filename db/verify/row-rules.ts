@@ -13,13 +13,13 @@ import { describeStopTerms, nameScope, scopeOfRow, stopName } from '../../domain
 import { pairName, trustLevels } from '../../domain/trust.ts'
 import { cleanse } from '../../safety/redact.ts'
 
-/** A change as the database wrote it (migration 0040): the row before and after it. */
+/** A change as the database recorded it (migration 0040), with the row before and after it. */
 export type RowChange = {
   id: number
   tx: string
   at: string
   role: string
-  /** The role is one that the services run as, and not the owner. */
+  /** Whether the role is one of the services', not that of the owner. */
   isServices: boolean
   ofTable: string
   rowKey: string
@@ -28,51 +28,65 @@ export type RowChange = {
   kept: Record<string, unknown> | null
 }
 
-/** What the same transaction wrote into the audit, and into logs of incidents. */
+/** Rows of the same transaction in the audit log, and in the logs of incidents. */
 export type TransactionRows = {
-  audit: { tx: string; what: string; subject: string; who: string; detail: string }[]
+  audit: { tx: string; what: string; subject: string; who: string; detail: string; isErased: boolean }[]
   events: { tx: string; kind: string; incidentId: string; approvalId: string | null; grantId: string | null }[]
 }
 
-/** PersonNames behind ids: a row of the audit names people by name. */
+/** Finds the names of people by ids, because the audit log contains names. */
 export type PersonNames = { person(operatorId: unknown): string | null; ofToken(tokenId: unknown): string | null }
 
 export type Rule = {
   kind: string
   key: string
-  /** Columns that pass and are no authority; as in the trigger. */
+  /** Columns that give no authority and change freely, as in the trigger. */
   without?: string[]
-  /** Columns that are named as changed and never shown. */
+  /** Columns that are reported as changed but whose values are never shown. */
   secret?: string[]
-  /** Rows that are removed when they are over, without a word. */
+  /** Set if rows are removed at their end without an entry. */
   passes?: true
-  /** Only changes of some columns are written: there is no whole row to hold. */
+  /** Set if only changes of some columns are recorded, so that there is no whole row to compare. */
   inPart?: true
-  /** Is the change told of? */
+  /** Whether the change has its entry. */
   isTold(change: RowChange, told: TransactionRows, names: PersonNames): boolean
 }
 
-/** What may follow the words of an entry: a reason or a name, which a colon begins. */
-const beginsWith = (detail: string, words: string): boolean =>
-  detail === words || detail.startsWith(`${words}: `) || detail.startsWith(`${words}, by a start`)
+/**
+ * The placeholders that an erasure left in a sentence. The name of a person may have been the same
+ * as one of our words.
+ */
+const gap = /\[erased\]|erased-[0-9a-z]{8,40}/
 
 /**
- * `words`: the beginning of the entry, up to its reason. An entry about another change of the
- * subject tells nothing of this one.
+ * Whether an entry begins with these words. After them may follow a reason or a name, which a colon
+ * begins.
+ */
+function beginsWith({ detail, isErased }: TransactionRows['audit'][number], words: string): boolean {
+  if (detail === words || detail.startsWith(`${words}: `) || detail.startsWith(`${words}, by a start`)) return true
+  if (!isErased) return false
+  const [said = ''] = detail.split(/: |, by a start/)
+  const parts = said.split(gap).map((part) => part.replaceAll(/[^\w\s]/g, '\\$&'))
+  return new RegExp(`^${parts.join('.+')}$`).test(words)
+}
+
+/**
+ * Whether an entry exists. `words`: the beginning of the entry, up to its reason, so that an entry
+ * about another change of the subject does not match.
  */
 const says = (told: TransactionRows, what: RegExp, subject: unknown, ...words: string[]) =>
   told.audit.some(
     (entry) =>
       what.test(entry.what) &&
       entry.subject === subject &&
-      (words.length === 0 || words.some((each) => beginsWith(entry.detail, cleanse(each)))),
+      (words.length === 0 || words.some((each) => beginsWith(entry, cleanse(each)))),
   )
 const signedIn = (told: TransactionRows, who: string | null, words = '') =>
   told.audit.some((entry) => entry.what === 'sign_in.done' && entry.who === who && entry.detail.startsWith(words))
 
 /**
- * A row's JSON, under the product's names of its columns. The database wrote it: nothing is checked
- * here.
+ * Converts the JSON of a row to the column names of the code. Checks nothing, because the database
+ * wrote it.
  */
 // biome-ignore lint/suspicious/noExplicitAny: each rule knows its own table.
 const inCamelCase = (kept: RowChange['kept']): any =>
@@ -83,7 +97,10 @@ const inCamelCase = (kept: RowChange['kept']): any =>
     ]),
   )
 
-/** Whether the change left every other column. One newer than the last change is in no row. */
+/**
+ * Whether the change left all other columns unchanged. A column that was added after the last
+ * change is in no row.
+ */
 function changesOnly({ before, kept }: RowChange, columns: readonly string[]): boolean {
   if (!before || !kept) return false
   return Object.keys(kept).every(
@@ -99,7 +116,10 @@ function grantWords(kept: RowChange['kept']): string {
   return `${kept?.tool} as in ${kept?.approval_id} ${describeGrant({ uses: Number(kept?.uses), hours })}`
 }
 
-/** A sign-in by a provider lasts a week, which its words do not say. */
+/**
+ * The maximum length of a sign-in through an identity provider: a week, which its words do not
+ * contain.
+ */
 const maxSignInMs = 7 * 24 * 3_600_000 + 60_000
 
 function isTokenTold(change: RowChange, told: TransactionRows, names: PersonNames): boolean {
@@ -116,7 +136,10 @@ function isTokenTold(change: RowChange, told: TransactionRows, names: PersonName
   return op === 'insert' && says(told, /^token\.minted$/, rowKey, `Minted ${words}`)
 }
 
-/** An entry speaks for one token: it is taken away, so that none is left for another. */
+/**
+ * Whether a decision token has its entry. Each entry is removed after use, so that it covers only
+ * one token.
+ */
 function isDecisionTokenTold({ op, kept }: RowChange, told: TransactionRows, names: PersonNames): boolean {
   if (op !== 'insert')
     return (
@@ -138,7 +161,10 @@ function isDecisionTokenTold({ op, kept }: RowChange, told: TransactionRows, nam
   return at >= 0
 }
 
-/** What a device does by itself changes these columns; all else is an admin's, in words. */
+/**
+ * Columns that a device itself changes. All others are changed by an admin, with words in the audit
+ * log.
+ */
 const ownWays: [what: RegExp, columns: string[]][] = [
   [/^device\.enrolled$/, ['enrolled_at', 'refresh_sha256', 'agent_key', 'manifest', 'manifest_expires_at']],
   [/^device\.manifest_renewed$/, ['manifest', 'manifest_expires_at']],
@@ -156,7 +182,10 @@ function isDeviceTold(change: RowChange, told: TransactionRows): boolean {
   return isOpenOnlyByEnrolment && says(told, /^device\.(added|changed)$/, rowKey, words)
 }
 
-/** A key counts for devices from then on where it has no end: it has to be named. */
+/**
+ * Whether a key change has its entry. A key without an end is valid for devices from then on, so
+ * the entry must name it.
+ */
 function isMeshKeyTold({ rowKey, before, kept }: RowChange, told: TransactionRows): boolean {
   const isEndOnly = before !== null && kept !== null && before.not_after === null && kept.not_after !== null
   return told.audit.some(
@@ -169,7 +198,7 @@ function isMeshKeyTold({ rowKey, before, kept }: RowChange, told: TransactionRow
 const isPolicyTaken = (told: TransactionRows): boolean =>
   told.audit.some(({ what }) => what === 'policy.in_force' || what === 'policy.accepted')
 
-/** Tables on which authority rests: which row of audit or log has to stand beside each change. */
+/** Tables with authority, and which row of audit log or log each change needs. */
 export const rules: Record<string, Rule> = {
   operator: {
     kind: 'people',
@@ -252,7 +281,7 @@ export const rules: Record<string, Rule> = {
     kind: 'addresses of credentials',
     key: 'reference',
     inPart: true,
-    // Both stand in the words of the source that was put.
+    // Looks for the reference and the address in the audit text of the source that was set.
     isTold: ({ rowKey, kept }, told) =>
       told.audit.some(({ what, detail }) => {
         const { url, isGiven } = readSourceWords(detail, cleanse(rowKey))
@@ -263,7 +292,8 @@ export const rules: Record<string, Rule> = {
     kind: 'settings',
     key: 'key',
     secret: ['value'],
-    // By hand in SQL is a way that is described; the trigger's revision stands for it in the audit.
+    // Accepts a manual SQL statement, which is an allowed way. The revision that the trigger writes
+    // is its entry in the audit log.
     isTold: ({ isServices, rowKey, kept }, told) =>
       !isServices ||
       told.audit.some(
@@ -289,7 +319,7 @@ export const rules: Record<string, Rule> = {
     isTold: ({ op, kept, before }, told, names) => {
       const { digest, status, accepted_by: id } = kept ?? {}
       const who = names.person(id)
-      // What ends does so by what takes its place, in the same transaction.
+      // Accepts the end of a policy if another one takes its place in the same transaction.
       if (status === 'past') return before?.status === 'waiting' ? says(told, /^policy\./, digest) : isPolicyTaken(told)
       if (op === 'insert') return says(told, status === 'waiting' ? /^policy\.waits$/ : /^policy\.in_force$/, digest)
       return told.audit.some(
@@ -343,8 +373,8 @@ export const rules: Record<string, Rule> = {
     kind: 'changes of alerts',
     key: 'id',
     inPart: true,
-    // An end without an incident is counted and read by nothing; a firing alert without one is a
-    // difference itself.
+    // Requires only that the transaction has a row about an alert. An end without an incident is
+    // only counted, and a firing alert without one is itself a difference.
     isTold: (_change, told) => told.events.some(({ kind }) => kind === 'alert_received' || kind === 'noted'),
   },
 }

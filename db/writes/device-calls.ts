@@ -14,7 +14,7 @@ type CallSubject = {
   capability: string
   argsDigest: string
   rehearse: boolean
-  /** The approval or standing grant behind a device grant; null where none is needed. */
+  /** The approval or standing grant on which a device grant is based; null if none is needed. */
   authority: string | null
 }
 
@@ -23,8 +23,9 @@ type OpenedCall = CallSubject & { requestId: string; grantId: string | null; beg
 const hex = () => randomBytes(12).toString('hex')
 
 /**
- * Writes a call down before it is sent. Chooses request id and grant id once a key: a retry sends
- * the same request under the same grant. Answers the stored row, also another process's.
+ * Records a call before it is sent. Chooses the request id and grant id once for each key, so that
+ * a retry sends the same request under the same grant. Returns the stored row, even if another
+ * process stored it.
  */
 export async function openCall(db: Db, subject: CallSubject): Promise<OpenedCall> {
   await db
@@ -49,7 +50,10 @@ export async function callByKey(db: Db, key: string): Promise<OpenedCall | null>
   return row ?? null
 }
 
-/** What the device answered, and what was wrong with it; null: nothing. The first ending stays. */
+/**
+ * Records the response of the device, and its error code; null if there is no error. Only the first
+ * ending is kept.
+ */
 export async function closeCall(
   db: Db,
   key: string,
@@ -72,14 +76,14 @@ export async function closeCall(
     .execute()
 }
 
-/** A call in the order of lists. */
+/** The place of a call in lists. */
 type DeviceCallPosition = Pick<DeviceCall, 'begunAt' | 'key'>
 type CallPage = { before?: DeviceCallPosition | null; limit: number }
 
 const isBefore = ({ begunAt, key }: DeviceCallPosition) =>
   sql<boolean>`(device_call.begun_at, device_call.key) < (${begunAt}::timestamptz, ${key}::text)`
 
-/** Calls to a device, newest first. */
+/** Lists calls to a device, newest first. */
 export async function callsOf({ db }: Scope, deviceId: string, { before, limit }: CallPage): Promise<DeviceCall[]> {
   let query = db
     .selectFrom('deviceCall')
@@ -93,7 +97,7 @@ export async function callsOf({ db }: Scope, deviceId: string, { before, limit }
   return rows.map(({ argsDigest: _, grantId: __, ...row }) => row as DeviceCall)
 }
 
-/** Calls to a device with both hashes, newest first. */
+/** Lists calls to a device with both hashes, newest first. */
 export async function auditedCalls(
   { db }: Scope,
   deviceId: string,

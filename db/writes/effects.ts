@@ -11,13 +11,13 @@ export type WriteRecord = {
   status: 'running' | 'done' | 'failed' | 'indeterminate'
   detail: string
   result: Record<string, unknown>
-  /** How long it has been running; null once it has ended. */
+  /** Seconds for which it has been running; null once it has ended. */
   runningSeconds: number | null
 }
 
 /**
  * Accepts a write under its idempotency key. True for exactly one caller, who alone may start it.
- * False: it is known, and `effectByKey` tells its outcome.
+ * False if the key is known; `effectByKey` then returns the outcome.
  */
 export async function acceptEffect(
   db: Db | Trx,
@@ -32,7 +32,10 @@ export async function acceptEffect(
   return row !== undefined
 }
 
-/** Writes its ending. The first stays: a late answer changes nothing. The noted job stays. */
+/**
+ * Records the ending of an effect. Only the first one is kept, so a late response changes nothing.
+ * The recorded job is kept too.
+ */
 export async function finishEffect(
   db: Db | Trx,
   key: string,
@@ -71,7 +74,9 @@ export async function effectByKey(
   return row ?? null
 }
 
-/** The plan behind an effect, as `result` names it while it runs. Null for a single write. */
+/**
+ * Finds the plan of an effect, which `result` names while the effect runs. Null for a single write.
+ */
 export async function planOfEffect(db: Db, key: string): Promise<string | null> {
   const row = await db.selectFrom('effect').select(['result', 'tool']).where('key', '=', key).executeTakeFirst()
   const proposalId = row?.result.proposalId
@@ -88,19 +93,19 @@ async function noteOfEffect(db: Db, key: string, note: Record<string, unknown>):
 }
 
 /**
- * Notes the plan that a running effect carries out: a later reconciliation finds the steps' keys by
- * it.
+ * Records the plan of a running effect, from which a later reconciliation finds the keys of the
+ * steps.
  */
 export async function notePlanOfEffect(db: Db, key: string, proposalId: string): Promise<void> {
   await noteOfEffect(db, key, { proposalId })
 }
 
-/** Notes a running effect's job and its progress: a lost one is asked for by that. */
+/** Records the job of a running effect and its progress, so that a lost job can be queried. */
 export async function noteJobOfEffect(db: Db, key: string, job: JobNote): Promise<void> {
   await noteOfEffect(db, key, { job })
 }
 
-/** The last runs of a job, the newest first. */
+/** Lists the last runs of a job, newest first. */
 export async function runsOfJob(db: Db, name: string, limit: number): Promise<JobRun[]> {
   return await db
     .selectFrom('effect')
@@ -113,17 +118,17 @@ export async function runsOfJob(db: Db, name: string, limit: number): Promise<Jo
     .execute()
 }
 
-/** Notes the VM before a running effect: the look afterwards compares with it. */
+/** Records the VM as it was before a running effect, for the later comparison. */
 export async function noteVmOfEffect(db: Db, key: string, before: VmBefore): Promise<void> {
   await noteOfEffect(db, key, { before })
 }
 
-/** What a write to a database compared, for those who look afterwards. */
+/** Records what a write to a database compared, for the later read. */
 export async function noteCompared(db: Db, key: string, compared: Record<string, unknown>): Promise<void> {
   await noteOfEffect(db, key, { compared })
 }
 
-/** The plan that is being carried out now and starts or moves this VM; null where none is. */
+/** Finds the running plan that starts or moves this VM; null if there is none. */
 export async function planUnderWay(db: Db, vmId: string): Promise<string | null> {
   const { rows } = await sql<{ id: string }>`
     select proposal.id from effect join proposal on proposal.id = effect.result->>'proposalId'
@@ -133,7 +138,7 @@ export async function planUnderWay(db: Db, vmId: string): Promise<string | null>
   return rows[0]?.id ?? null
 }
 
-/** Has somebody stopped the run that announced this call, or closed its incident? */
+/** Whether somebody stopped the run that announced this call, or closed its incident. */
 export async function cancelAsked(db: Db, { incidentId, attempt }: IncidentEvent<'tool_started'>): Promise<boolean> {
   const closed = await db
     .selectFrom('incident')

@@ -4,9 +4,9 @@ import type { Db, Trx } from '../connect.ts'
 import { leaseKeys, leasesOfOthers } from '../inventory/registry.ts'
 
 /**
- * Takes every target for one call, or none: false when another incident holds one. The same
- * incident may take it again. A thing under two names is one target. Sorted, so that two callers
- * cannot wait for each other.
+ * Takes the leases of all targets for one call, or none: false if another incident has one of them.
+ * The same incident may take a lease again. A resource with two names is one target. Keys are
+ * sorted, so that two callers cannot deadlock.
  */
 export async function takeLeases(
   trx: Trx,
@@ -36,7 +36,10 @@ export async function takeLeases(
   return false
 }
 
-/** The same for a person's own write without an incident: its key holds its targets to its end. */
+/**
+ * Does the same for a person's own write without an incident. Its key holds the targets until it
+ * ends.
+ */
 export async function takeLeasesOfEffect(trx: Trx, effectKey: string, targets: ResourceRef[]): Promise<string | null> {
   const keys = await leaseKeys(trx, targets)
   await dropStale(trx)
@@ -53,8 +56,8 @@ export async function takeLeasesOfEffect(trx: Trx, effectKey: string, targets: R
 }
 
 /**
- * Drops leases of effects that nobody ended, as a dead process leaves them. A running effect is
- * waited for ten minutes.
+ * Deletes leases of effects that nobody ended, for example because a process died. Waits 15
+ * minutes, because a running effect is followed for ten.
  */
 async function dropStale(trx: Trx): Promise<void> {
   await trx
@@ -65,8 +68,8 @@ async function dropStale(trx: Trx): Promise<void> {
 }
 
 /**
- * Lets go of all that an incident held. Targets stay taken while one of its writes runs at the
- * platform, even without its run: that effect's end releases them (`releaseAfterEffect`).
+ * Releases all leases of an incident. Targets stay leased while one of its writes is running at the
+ * platform, even without its run. When that effect ends, `releaseAfterEffect` releases them.
  */
 export async function releaseLeases(trx: Db | Trx, incidentId: string): Promise<void> {
   await trx
@@ -80,7 +83,7 @@ export async function releaseLeases(trx: Db | Trx, incidentId: string): Promise<
     .execute()
 }
 
-/** A write ended whose incident was closed meanwhile: nobody else will let go of what it held. */
+/** Releases the leases of a write that ended after its incident was closed. */
 export async function releaseAfterEffect(db: Db | Trx, effectKey: string): Promise<void> {
   await db.deleteFrom('targetLease').where('effectKey', '=', effectKey).execute()
   const closed = await db

@@ -9,20 +9,20 @@ import { append } from '../log/append.ts'
 import { eventByStepKey, eventsOf } from '../log/events.ts'
 import { loseTrust } from '../trust/lose.ts'
 
-/** A write of an incident, with what its rows say that became of it. */
+/** A write of an incident, with its outcome according to its rows. */
 export type LoggedWrite = {
   started: IncidentEvent<'tool_started'>
   finished: IncidentEvent<'tool_finished'> | null
 }
 
-/** The write that this step key began; null where no row says so. */
+/** Finds the write that this step key began; null if there is none. */
 export async function writeByKey(db: Db | Trx, key: string): Promise<LoggedWrite | null> {
   const started = await eventByStepKey(db, key, 'tool_started')
   if (started?.metadata.effect !== 'write') return null
   return { started, finished: await eventByStepKey(db, siblingKey(key, 'tool_finished'), 'tool_finished') }
 }
 
-/** All writes of an incident, the oldest first. */
+/** Lists all writes of an incident, the oldest first. */
 export async function writesOf(db: Db | Trx, incidentId: string): Promise<LoggedWrite[]> {
   const events = await eventsOf(db, incidentId)
   return events.flatMap((event) => {
@@ -34,10 +34,12 @@ export async function writesOf(db: Db | Trx, incidentId: string): Promise<Logged
   })
 }
 
-/** An undo that somebody asked for, and its progress. `unclear`: its outcome is unknown. */
+/** A requested undo, and how far it is. `unclear`: its outcome is unknown. */
 export type UndoStanding = { incidentId: string; standing: 'under_way' | 'undone' | 'not_done' | 'unclear' }
 
-/** Every undo asked for a write, by the rows of the write's incident, the oldest first. */
+/**
+ * Lists every requested undo of a write, from the rows of the write's incident, the oldest first.
+ */
 export async function undosOf(db: Db | Trx, key: string): Promise<UndoStanding[]> {
   const { incidentId = '' } = parseStepKey(key) ?? {}
   const { rows } = await sql<{ by: string; isUndone: boolean; status: IncidentStatus | null; outcome: string | null }>`
@@ -65,14 +67,15 @@ function standingOf(
 ): UndoStanding['standing'] {
   if (isUndone) return 'undone'
   if (status === 'open' || status === 'investigating' || status === 'awaiting_approval') return 'under_way'
-  // Refused, denied or not begun. Retention removes only ended ones, and deeds left their row.
+  // Treats a missing incident or outcome as not done: the undo was refused, denied or not begun,
+  // and retention removes only incidents that have ended.
   if (status === null || outcome === null) return 'not_done'
-  // People end an incident by hand, also while its write is under way: the write's outcome counts.
+  // Uses the outcome of the write, because people may end an incident while its write runs.
   if (outcome === 'done' && status !== 'escalated') return 'undone'
   return outcome === 'failed' && status === 'cancelled' ? 'not_done' : 'unclear'
 }
 
-/** What the run of a person's own write takes back; null where it takes back nothing. */
+/** Finds what the run of a person's own write undoes; null if it undoes nothing. */
 export async function undoOfRun(db: Db | Trx, incidentId: string): Promise<Undoes | null> {
   const row = await db
     .selectFrom('incidentEvent')
@@ -88,11 +91,11 @@ type UndoNote = {
   actor: string
   text: string
   write: string
-  /** The incident that takes it back; absent where none was opened. */
+  /** The incident that undoes the write; absent if none was opened. */
   by?: string
 }
 
-/** A row in the log of the incident whose write it is about. */
+/** Adds a row to the log of the incident in which the write was made. */
 export async function noteUndo(trx: Trx, { code, actor, text, write, by }: UndoNote): Promise<void> {
   const { incidentId } = parseStepKey(write) ?? {}
   if (incidentId === undefined) return
@@ -115,17 +118,17 @@ type Ended = {
 }
 
 /**
- * The outcome of an undo, in the log of its write's incident. A write that this person called wrong
- * is so in its tool's record, and loses its trust.
+ * Records the outcome of an undo in the log of its write's incident. If the person graded the write
+ * as wrong, the tool's record shows that, and the tool loses its trust.
  */
 export async function endUndo(trx: Trx, ended: Ended): Promise<void> {
   const { undoes, by, actor, name, said, isDone } = ended
-  // Retention may have removed it meanwhile: then there is no log to write to.
+  // Stops if retention has removed the incident and its log in the meantime.
   const there = await trx.selectFrom('incident').select('id').where('id', '=', undoes.incidentId).executeTakeFirst()
   if (!there) return
   const text = isDone
     ? `${name} undid ${undoes.tool} (${by}): ${said}`
-    : `The undo of ${undoes.tool} (${by}) was not done: ${said}`
+    : `The undo of ${undoes.tool} (${by}) did not run: ${said}`
   await noteUndo(trx, { code: isDone ? 'undone' : 'undo_refused', actor, text, write: undoes.key, by })
   if (isDone && undoes.isWrong) await gradeWrong(trx, ended)
 }
@@ -139,7 +142,7 @@ async function gradeWrong(trx: Trx, { undoes, actor, name, operatorId }: Ended):
   await loseTrust(trx, incidentId, { callIds: [callId], why: `${name} undid it and said that it was wrong` })
 }
 
-/** What of a write stands in a sentence about it. */
+/** Describes a write, for use within a sentence. */
 export function describeWrite({ started, finished }: LoggedWrite): string {
   const { tool, targets } = started.metadata
   return finished?.metadata.said ?? `${tool} on ${targets.map(resourceKey).join(', ')}`

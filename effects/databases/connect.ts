@@ -7,23 +7,29 @@ import { redact } from '../../safety/redact.ts'
 import { readLogin } from '../../sources/credentials.ts'
 import { type EffectDeps, EffectRefused, refuseMissing } from '../effect.ts'
 
-/** Sessions with a server by its writes' credential: opened for one look or write, and ended. */
+/**
+ * Sessions with a database server by its credential for writes. A session is opened for one read or
+ * write, and then ended.
+ */
 
 export type DatabaseDeps = Pick<EffectDeps, 'db' | 'locks'> & { sources: { directory: string } }
 
 /**
- * Finds the source of a writable server. Refuses a server without a source or without the second
- * credential.
+ * Returns the source of a server that may be written to. Refuses a server that is not a source, or
+ * a source without a credential for writes.
  */
 export async function requireWritable({ db }: Pick<DatabaseDeps, 'db'>, name: string): Promise<Source> {
   const source = await sourceByName(db, name)
   if (!source || !isDatabaseKind(source.kind)) throw refuseMissing(`database server ${name} among the sources`)
   if (source.writeCredential !== null) return source
-  const detail = `${name} is read alone: no credential for writes is set. An administrator makes a login by "nightshift sources rights ${name} --write" and gives it with --write-credential.`
+  const detail = `${name} has no credential for writes. An administrator creates a login with the output of "nightshift sources rights ${name} --write", and sets it with --write-credential.`
   throw new EffectRefused('conflict', 'NO_WRITE_CREDENTIAL', detail)
 }
 
-/** Works in a session of the writing login, and ends it. A server's refusal is one in words. */
+/**
+ * Does the work in a session of the login for writes, and ends the session. Converts a server's
+ * refusal.
+ */
 export async function withWriter<T>(
   deps: DatabaseDeps,
   source: Source,
@@ -40,7 +46,7 @@ export async function withWriter<T>(
   }
 }
 
-/** The user by whom a source reads; null where its credential cannot be read now. */
+/** Returns the user with which a source reads; null if its credential cannot be read now. */
 export function findReader({ sources }: DatabaseDeps, source: Source): string | null {
   try {
     return readLogin(source, sources.directory).login.user
@@ -65,7 +71,8 @@ function toRefusal(
   session: DatabaseSession | null,
 ): EffectRefused {
   const said = `${redact(message)}${state === null ? '' : ` (${state})`}`
-  // A function or its schema that is not there was not made by the statements of the rights.
+  // Explains the rights if a function or schema is missing, because then the statements that grant
+  // them were not run.
   if (code === 'not_allowed' || (state !== null && isLacking.test(state))) {
     const products = session ? [session.server.product] : isDatabaseKind(kind) ? productsOf(kind) : []
     const rights = products
@@ -77,16 +84,16 @@ function toRefusal(
     return new EffectRefused(
       'conflict',
       'RIGHT_MISSING',
-      `${name} does not let its login do that: ${said}. It needs: ${rights}${made}`,
+      `${name} does not allow this to its login: ${said}. The login needs: ${rights}${made}`,
     )
   }
   if (code === 'refused_login')
-    return new EffectRefused('unavailable', 'UNAUTHORIZED', `${name} refused the login of its writes: ${said}`)
+    return new EffectRefused('unavailable', 'UNAUTHORIZED', `${name} refused the login for writes: ${said}`)
   if (code === 'rejected') return new EffectRefused('conflict', 'SERVER_REFUSED', `${name} refused it: ${said}`)
-  // Before it was open nothing was sent.
+  // Tells a lost session from one that was never open, in which nothing was sent.
   return new EffectRefused(
     'unavailable',
     session ? 'DATABASE_LOST' : 'DATABASE_AWAY',
-    `${name} gave no answer: ${said}`,
+    `${name} did not answer: ${said}`,
   )
 }

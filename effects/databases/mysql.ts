@@ -10,9 +10,9 @@ import { sayCluster } from './owner.ts'
 import type { DatabaseWriter, FoundTarget } from './write.ts'
 
 /**
- * Three of the four writes at MySQL and MariaDB. MariaDB compares and acts in one block; MySQL has
- * none outside of a procedure: there the comparison stands right before the act, and no session's
- * number is given twice.
+ * Three of the four writes, at MySQL and MariaDB. MariaDB compares and acts in one block. MySQL has
+ * no blocks outside of a procedure, so there the comparison comes directly before the act; no
+ * session's number is given twice.
  */
 
 type Row = Record<string, SqlValue>
@@ -20,10 +20,10 @@ type Row = Record<string, SqlValue>
 const maxBlocked = 6
 
 /**
- * A session's present or last query: anything since has another number. MariaDB counts them over
- * the server, MySQL over a session. InnoDB's list of transactions is no measure: it is as old as
- * anybody's last look, and renewed after 0.1 s without one
- * (https://dev.mysql.com/doc/refman/8.0/en/innodb-information-schema-internal-data.html).
+ * SQL that identifies a session's current or last query: any later query has another number.
+ * MariaDB counts queries over the server, MySQL over a session. InnoDB's list of transactions is
+ * unsuitable: a read of that list gets a cached copy, which MySQL renews only after 0.1 s without a
+ * read (https://dev.mysql.com/doc/refman/8.0/en/innodb-information-schema-internal-data.html).
  */
 const queryIdSql = ({ product }: ServerFacts): string =>
   product === 'MariaDB'
@@ -31,7 +31,7 @@ const queryIdSql = ({ product }: ServerFacts): string =>
     : `(select e.event_id from performance_schema.threads h join performance_schema.events_statements_current e on e.thread_id = h.thread_id
         where h.processlist_id = p.id and e.nesting_event_level = 0 order by e.event_id desc limit 1)`
 
-/** What a session is compared by. */
+/** Columns by which a session is compared. */
 const comparedSql = (server: ServerFacts): string => `p.id as pid, ${beganSql(server)} as began, p.user, p.host,
   coalesce(p.command = 'Sleep', false) as idle, ${queryIdSql(server)} as query_id`
 
@@ -44,25 +44,29 @@ const sessionSql = (server: ServerFacts): string => `
   from ${processlistOf(server)} p left join information_schema.innodb_trx t on t.trx_mysql_thread_id = p.id
   where p.id = ? and ${beganSql(server)} = ?`
 
-/** The server's own threads, and those that read its binary log. */
+/** Matches the server's own threads, and threads that read its binary log. */
 const ownThreads = /^(?:Binlog Dump|Daemon|Slave_|Connect$)/
 
 function refuseUntouchable({ pid, command, user, is_superuser, is_own }: Row): void {
-  const refuse = (why: string) => new EffectRefused('conflict', 'NOT_TOUCHED', `Session ${pid} is not touched: ${why}.`)
+  const refuse = (why: string) =>
+    new EffectRefused('conflict', 'NOT_TOUCHED', `Nightshift does not act on session ${pid}: ${why}.`)
   if (user === 'system user' || user === 'event_scheduler' || ownThreads.test(String(command)))
     throw refuse(`it is a ${String(command).toLowerCase()}, which replication or the server runs itself`)
   if (Number(is_superuser) === 1) throw refuse(`${user} is a superuser`)
-  if (Number(is_own) === 1) throw refuse('it is ours')
+  if (Number(is_own) === 1) throw refuse('it belongs to Nightshift')
 }
 
 const gone = (act: SessionAct): EffectRefused =>
   new EffectRefused(
     'conflict',
     'NOTHING_TO_CHANGE',
-    `There is no session ${act.pid} of the server as it runs ${act.began}: it has ended.`,
+    `There is no session ${act.pid} that began at ${act.began}: it has ended.`,
   )
 
-/** A session as the server shows it now. Throws EffectRefused where it may not be touched. */
+/**
+ * Reads a session as the server shows it now. Throws EffectRefused if Nightshift may not touch the
+ * session.
+ */
 async function findSession(session: DatabaseSession, act: SessionAct, reader: string | null): Promise<FoundTarget> {
   const { server } = session
   const [row] = (await session.read({ sql: sessionSql(server), values: [reader ?? '', act.pid, act.began] })).rows
@@ -73,7 +77,7 @@ async function findSession(session: DatabaseSession, act: SessionAct, reader: st
     throw new EffectRefused(
       'conflict',
       'CANNOT_COMPARE',
-      `What session ${pid} does cannot be told from what it does next: ${server.product} needs performance_schema for that.`,
+      `Nightshift cannot tell the query of session ${pid} from its next one: ${server.product} needs performance_schema for that.`,
     )
   const isCancel = act.write === 'cancel_query'
   const isIdle = Number(idle) === 1
@@ -97,29 +101,32 @@ async function findSession(session: DatabaseSession, act: SessionAct, reader: st
     },
     summary: `${isCancel ? 'Cancel the query of' : 'End'} session ${pid} of ${who}`,
     told: [
-      `session ${pid} of ${who}, of the server that runs since ${sayBegan(began)}`,
+      `session ${pid} of ${who}, on the server that has run since ${sayBegan(began)}`,
       `it is ${isIdle ? 'idle' : 'at work'} for ${formatSpan(Number(row.state_seconds) * 1_000)}${isOpen ? `, its transaction is open for ${formatSpan(Number(row.transaction_seconds) * 1_000)} and changed ${formatCount(Number(row.changed_rows), 'row')}` : ''}`,
       sayBlocked(below.map(({ waiting, wants }) => `${waiting} for ${wants}`)),
       isCancel
         ? 'its query ends with an error; the session and its transaction stay'
         : 'its transaction is rolled back, and its client sees the connection end',
-      isCancel ? 'undo: none' : 'undo: none; what it did in that transaction is lost',
+      isCancel ? 'undo: none' : 'undo: none; the changes of that transaction are lost',
     ],
     untried: [
       isCancel
-        ? 'Whether the application sends the query again shows only then.'
-        : 'Whether the application connects again shows only then.',
+        ? 'It is not known whether the application sends the query again.'
+        : 'It is not known whether the application connects again.',
     ],
   }
 }
 
 function sayBlocked(names: readonly string[]): string {
-  if (names.length === 0) return 'nobody is seen to wait for it'
+  if (names.length === 0) return 'no session that waits for it is visible'
   const more = names.length > maxBlocked ? `; ${names.length - maxBlocked} more` : ''
   return `${formatCount(names.length, 'session')} waiting for it: ${names.slice(0, maxBlocked).join('; ')}${more}`
 }
 
-/** Errors that go away by trying again: the applier meets all others at the same place again. */
+/**
+ * Numbers of errors that a retry may fix. After any other error the applier fails again at the same
+ * place.
+ */
 const passing = new Set([0, 1040, 1158, 1159, 1160, 1161, 1205, 1213, 2003, 2006, 2013])
 
 async function findReplica(session: DatabaseSession): Promise<FoundTarget> {
@@ -127,9 +134,12 @@ async function findReplica(session: DatabaseSession): Promise<FoundTarget> {
   const began = await readBegan(session)
   const refuse = (code: string, detail: string) => new EffectRefused('conflict', code, detail)
   const [channel] = channels
-  if (!channel) throw refuse('NOTHING_TO_CHANGE', 'The server replicates from nobody: it is a primary.')
+  if (!channel) throw refuse('NOTHING_TO_CHANGE', 'The server replicates from no other server: it is a primary.')
   if (channels.length > 1)
-    throw refuse('SEVERAL_CHANNELS', `The server replicates by ${channels.length} connections: a person chooses.`)
+    throw refuse(
+      'SEVERAL_CHANNELS',
+      `The server has ${channels.length} replication connections. A person must choose one.`,
+    )
   const { receiver, applier, receiverError, applierError, from, position, waitsBytes } = channel
   if (receiver !== 'No' && applier === 'Yes')
     throw refuse('NOTHING_TO_CHANGE', 'The replica runs: its receiver and its applier were not stopped.')
@@ -137,28 +147,28 @@ async function findReplica(session: DatabaseSession): Promise<FoundTarget> {
   if (lasting)
     throw refuse(
       'NOT_CURED_BY_START',
-      `The replica stopped at ${position} with ${lasting.text}: started again it stops there again. A person puts its data right first.`,
+      `The replica stopped at ${position} with ${lasting.text}and would stop there again. A person must repair its data first.`,
     )
   return {
     compared: toCompared(channel, began),
     summary: 'Start the replica',
     told: [
       `the replica of ${from}: its receiver ${receiver === 'No' ? 'is stopped' : 'runs'}, its applier ${applier === 'No' ? 'is stopped' : 'runs'}, ${applierError ? applierError.text : 'without an error'}`,
-      `it stands at ${position}; ${waitsBytes === 0 ? 'nothing' : formatSize(waitsBytes)} is received and not applied`,
-      'it would go on from there, and read from its primary what it missed',
-      'undo: none; STOP REPLICA stops it where it stands then',
+      `it is at ${position}; ${waitsBytes === 0 ? 'nothing' : formatSize(waitsBytes)} is received but not applied`,
+      'it would continue from there, and read the missing events from its primary',
+      'undo: none; STOP REPLICA stops it at its position at that time',
     ],
-    untried: ['Who stopped it, and why, is not known to the server.'],
+    untried: ['The server does not know who stopped it, or why.'],
   }
 }
 
-/** `after 2026-11-21T01:46:02Z` as people read it; what is no such time as it was given. */
+/** Formats `after 2026-11-21T01:46:02Z` for people; leaves any other text unchanged. */
 function sayBegan(began: SqlValue): string {
   const time = String(began).replace(/^after /, '')
   return Number.isNaN(Date.parse(time)) ? time : formatMoment(time, 'utc')
 }
 
-/** Which start of which server it is: another one at its address shows another time. */
+/** Reads when the server started. Another server at the same address has another time. */
 const readBegan = async ({ read, server }: DatabaseSession): Promise<SqlValue> =>
   (await read({ sql: `select ${beganSql(server)} as began` })).rows[0]?.began ?? null
 
@@ -180,7 +190,7 @@ async function find(session: DatabaseSession, act: DatabaseAct, reader: string |
   return owner === null ? found : { ...found, told: [owner, ...found.told] }
 }
 
-/** The session of the decision. Its columns are compared by `compared`'s names. */
+/** Builds a query that counts the session only if it is still as `compared` records. */
 function sameSql(server: ServerFacts, compared: FoundTarget['compared']): { sql: string; values: SqlValue[] } {
   const sql = `select count(*) from (select ${comparedSql(server)} from ${processlistOf(server)} p where p.id = ?) s
     where s.began = ? and concat(s.user, '@', s.host) = ? and s.idle = ? and s.query_id = ?`
@@ -190,7 +200,8 @@ function sameSql(server: ServerFacts, compared: FoundTarget['compared']): { sql:
 
 const killSql = ({ product }: ServerFacts, { write, pid }: SessionAct, compared: FoundTarget['compared']): string => {
   if (write === 'terminate_session') return `kill connection ${Number(pid)}`
-  // The number of a query is its own at MariaDB: another query of that session is never met.
+  // Kills the query by number at MariaDB, where the number is unique, so that another query of the
+  // session is never hit.
   return product === 'MariaDB' ? `kill query id ${Number(compared.of)}` : `kill query ${Number(pid)}`
 }
 
@@ -229,7 +240,7 @@ async function observe(
   if (decided !== null && began !== decided)
     return {
       holds: null,
-      observed: `the server that answers began at ${sayBegan(began)}, the one of the write at ${sayBegan(decided)}: it was restarted, or it is another one`,
+      observed: `the server that answers started at ${sayBegan(began)}, the one of the write started at ${sayBegan(decided)}: it was restarted, or is another server`,
     }
   if (act.write === 'start_replica') {
     const [channel] = await readChannels(session.read, session.server)

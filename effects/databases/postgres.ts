@@ -11,20 +11,22 @@ import { sayOwner } from './owner.ts'
 import type { DatabaseWriter, FoundTarget } from './write.ts'
 
 /**
- * The four writes at PostgreSQL: each compares and acts in one statement, so that nothing comes
- * between.
+ * The four writes at PostgreSQL. Each compares and acts in one statement, so that nothing can
+ * change in between.
  */
 
 type Row = Record<string, SqlValue>
 
 const time = (column: string): string => toTimeSql(column, '.US')
 
-/** Which start of which server it is: another one at its address shows another time. */
+/**
+ * SQL for the time when the server started. Another server at the same address has another time.
+ */
 const startedSql = time('pg_postmaster_start_time()')
 
 const maxBlocked = 6
 
-/** Sessions that wait for it, through however many others. */
+/** Reads a session and the sessions that wait for it, directly or through others. */
 const sessionSql = `
   with recursive edges as materialized (
     select pid, unnest(pg_blocking_pids(pid)) as by from pg_stat_activity where wait_event_type = 'Lock'),
@@ -40,7 +42,10 @@ const sessionSql = `
   from pg_stat_activity a left join pg_roles r on r.oid = a.usesysid
   where a.pid = $1 and ${time('a.backend_start')} = $2`
 
-/** A session as the server shows it now. Throws EffectRefused where it may not be touched. */
+/**
+ * Reads a session as the server shows it now. Throws EffectRefused if Nightshift may not touch the
+ * session.
+ */
 async function findSession(session: DatabaseSession, act: SessionAct): Promise<FoundTarget> {
   const { rows } = await session.read({ sql: sessionSql, values: [act.pid, act.began] })
   const [row] = rows
@@ -69,7 +74,8 @@ async function findSession(session: DatabaseSession, act: SessionAct): Promise<F
     `${usename ?? '?'}${datname ? `@${datname}` : ''}${application_name ? `, ${application_name}` : ''}${client ? ` from ${client}` : ''}`,
   )
   return {
-    // A later query is another one; an idle session in a transaction is the same while that lasts.
+    // Compares when the query began, because a later query is another one. To end a session, its
+    // transaction counts, so that an idle session in it stays the same.
     compared: {
       started,
       pid,
@@ -85,19 +91,22 @@ async function findSession(session: DatabaseSession, act: SessionAct): Promise<F
       isCancel
         ? 'its query ends with an error; the session stays, and a transaction that it is in fails'
         : 'its transaction is rolled back, and its client sees the connection end',
-      'undo: none; what it did in that transaction is lost',
+      'undo: none; the changes of that transaction are lost',
     ],
     untried: [
       isCancel
-        ? 'Whether the application sends the query again shows only then.'
-        : 'Whether the application connects again shows only then.',
+        ? 'It is not known whether the application sends the query again.'
+        : 'It is not known whether the application connects again.',
     ],
   }
 }
 
-/** Waiting sessions, each below the one it waits for, as far as named. */
+/**
+ * Lists the sessions that wait, each below the one for which it waits, as far as their names are
+ * known.
+ */
 function sayBlocked(root: number, count: number, blocked: string): string[] {
-  if (count === 0) return ['nobody waits for it']
+  if (count === 0) return ['no session waits for it']
   const waiting = JSON.parse(blocked) as { pid: number; who: string; by: number[] }[]
   const lines: string[] = []
   const seen = new Set<number>()
@@ -110,17 +119,18 @@ function sayBlocked(root: number, count: number, blocked: string): string[] {
     }
   }
   add(root, 1)
-  // Those that wait for somebody who is not named stand at the first step.
+  // Lists the sessions that wait for one without a name at the first level.
   for (const { pid, who } of waiting) if (!seen.has(pid)) lines.push(`· ${pid} ${redact(who)}`)
   const more = count > waiting.length ? [`· ${count - waiting.length} more`] : []
   return [`${formatCount(count, 'session')} waiting for it:`, ...lines, ...more]
 }
 
 function refuseUntouchable({ pid, backend_type, is_superuser, is_own, usename }: Row): void {
-  const refuse = (why: string) => new EffectRefused('conflict', 'NOT_TOUCHED', `Session ${pid} is not touched: ${why}.`)
+  const refuse = (why: string) =>
+    new EffectRefused('conflict', 'NOT_TOUCHED', `Nightshift does not act on session ${pid}: ${why}.`)
   if (backend_type !== 'client backend') throw refuse(`it is a ${backend_type}, which the server runs itself`)
   if (is_superuser === true) throw refuse(`${usename} is a superuser`)
-  if (is_own === true) throw refuse('it is ours')
+  if (is_own === true) throw refuse('it belongs to Nightshift')
 }
 
 const gone = (act: SessionAct): EffectRefused =>
@@ -130,7 +140,7 @@ const gone = (act: SessionAct): EffectRefused =>
     `There is no session ${act.pid} that began at ${act.began}: it has ended.`,
   )
 
-/** As near to the signal as a server compares: a view would join names in between. */
+/** Compares as close to the signal as possible: a view would first join names. */
 const actSql = (call: string, moment: string): string => `
   select ${call}(a.pid) as done from pg_stat_get_activity($1) a
   where ${time('a.backend_start')} = $2 and a.state is not distinct from $3 and ${time(moment)} is not distinct from $4
@@ -147,7 +157,7 @@ async function findSlot(session: DatabaseSession, { slot }: SlotAct): Promise<Fo
   const [row] = (await session.read({ sql: slotSql, values: [slot] })).rows
   if (!row) throw new EffectRefused('conflict', 'NOTHING_TO_CHANGE', `There is no replication slot ${slot}.`)
   if (row.active === true) {
-    const detail = `The slot ${slot} is in use by session ${row.active_pid}: what reads it would lose its place. Only an inactive one is dropped.`
+    const detail = `The slot ${slot} is in use by session ${row.active_pid}, which would lose its position. Only an inactive slot is dropped.`
     throw new EffectRefused('conflict', 'SLOT_ACTIVE', detail)
   }
   const { started = null, seen = null, type = null, plugin, database, kept_from, keeps_bytes, keeps_transactions } = row
@@ -156,11 +166,11 @@ async function findSlot(session: DatabaseSession, { slot }: SlotAct): Promise<Fo
     summary: `Drop the inactive ${type} replication slot ${slot}`,
     told: [
       `${type} slot ${slot}${plugin ? ` (${plugin}, database ${database})` : ''}, inactive`,
-      `it keeps ${formatSize(Number(keeps_bytes ?? 0))} of WAL from ${kept_from ?? 'nowhere'}${keeps_transactions === null ? '' : `, and ${keeps_transactions} transactions from being cleared`}`,
+      `it keeps ${formatSize(Number(keeps_bytes ?? 0))} of WAL from ${kept_from ?? 'nowhere'}${keeps_transactions === null ? '' : `, and prevents vacuum from cleaning up ${keeps_transactions} transactions`}`,
       'the replica or consumer that used it must be rebuilt once the server removes WAL that it has not read',
-      'undo: none; a new slot begins where the server is then',
+      'undo: none; a new slot begins at the current position of the server',
     ],
-    untried: ['Who used it, and whether it comes back, is not known to the server.'],
+    untried: ['The server does not know who used it, or whether it comes back.'],
   }
 }
 
@@ -177,7 +187,7 @@ async function findReplay(session: DatabaseSession): Promise<FoundTarget> {
     throw new EffectRefused(
       'conflict',
       'NOTHING_TO_CHANGE',
-      'Replay is not paused. A replica that receives nothing is repaired at its primary or its files.',
+      'Replay is not paused. If the replica receives nothing, the fault is at its primary or in its files.',
     )
   if (row.target !== null)
     throw new EffectRefused(
@@ -186,24 +196,27 @@ async function findReplay(session: DatabaseSession): Promise<FoundTarget> {
       `Replay is not resumed: the server recovers to a target (${row.target}), and resuming may make it a primary.`,
     )
   return {
-    // Replay that went on and was paused again stands elsewhere.
+    // Compares the position, because a replay that was resumed and paused again is at another one.
     compared: { started: row.started ?? null, paused: true, replayed: row.replayed ?? null },
     summary: 'Resume the replay of the replica',
     told: [
-      `the replica's replay is paused; ${formatSize(Number(row.behind_bytes ?? 0))} are received and not replayed`,
-      'replay would go on from there; queries on the replica may be cancelled by it',
-      'undo: none; pg_wal_replay_pause() stops it where it stands then',
+      `the replica's replay is paused; ${formatSize(Number(row.behind_bytes ?? 0))} are received but not replayed`,
+      'replay would continue from there, and may cancel queries on the replica',
+      'undo: none; pg_wal_replay_pause() pauses it at its position at that time',
     ],
     untried: [
-      'Who paused it, and why, is not known to the server.',
-      'Where the server paused it itself, since a setting is lower than at its primary, resuming stops the server: its log says so.',
+      'The server does not know who paused it, or why.',
+      'If the server paused it because a setting is lower than on its primary, resuming stops the server. Its log says so.',
     ],
   }
 }
 
 const dropSql = `select nightshift.drop_inactive_slot($1, $2) as done where ${startedSql} = $3`
 
-/** Where the server is no replica any more, none of the three is asked. */
+/**
+ * Resumes the replay. The `case` calls none of the three functions if the server is no longer a
+ * replica.
+ */
 const resumeSql = `
   select pg_wal_replay_resume()::text is not null as done
   where case when pg_is_in_recovery() then pg_is_wal_replay_paused() and pg_last_wal_replay_lsn() = $1::pg_lsn else false end
@@ -220,7 +233,10 @@ async function find(session: DatabaseSession, act: DatabaseAct): Promise<FoundTa
   return owner === null ? found : { ...found, told: [owner, ...found.told] }
 }
 
-/** One statement, true where it did something, that compares the decision's state once more. */
+/**
+ * Sends one statement that first compares the state of the decision. Returns true if the statement
+ * did something.
+ */
 async function send(session: DatabaseSession, act: DatabaseAct, { compared }: FoundTarget): Promise<boolean> {
   const ask = async (sql: string, values: SqlValue[]) => (await session.write({ sql, values })).rows[0]?.done === true
   const { started = null, state = null, of = null, seen = null, replayed = null } = compared
@@ -245,7 +261,7 @@ async function observe(
   if (compared?.started && compared.started !== started)
     return {
       holds: null,
-      observed: `the server that answers began at ${formatMoment(String(started), 'utc')}, the one of the write at ${formatMoment(String(compared.started), 'utc')}: it was restarted, or it is another one`,
+      observed: `the server that answers started at ${formatMoment(String(started), 'utc')}, the one of the write started at ${formatMoment(String(compared.started), 'utc')}: it was restarted, or is another server`,
     }
   if (act.write === 'drop_replication_slot') {
     const there = (await session.read({ sql: slotSql, values: [act.slot] })).rows.length > 0

@@ -12,9 +12,12 @@ import { type DatabaseDeps, findReader, requireWritable, withWriter } from './co
 import { mysqlWriter } from './mysql.ts'
 import { postgresWriter } from './postgres.ts'
 
-/** What a write would be about, as the server shows it now. */
+/** The target of a write, as the server shows it now. */
 export type FoundTarget = {
-  /** The decision's state: the write compares exactly this, and is refused where it differs. */
+  /**
+   * The state at the decision. The write compares exactly this, and is refused if the state
+   * differs.
+   */
   compared: Record<string, SqlValue>
   summary: string
   told: string[]
@@ -22,13 +25,13 @@ export type FoundTarget = {
 }
 
 /**
- * A product's way to carry out the writes. Its refusals are EffectRefused; the server's are
- * DatabaseError.
+ * Carries out the writes at one product. Throws EffectRefused for its refusals, and DatabaseError
+ * for those of the server.
  */
 export type DatabaseWriter = {
-  /** `reader`: the user by whom the source reads, whose sessions are ours. */
+  /** `reader`: the user with which the source reads; that user's sessions are Nightshift's own. */
   find(session: DatabaseSession, act: DatabaseAct, reader: string | null): Promise<FoundTarget>
-  /** False: what was decided about was not there any more, and nothing was done. */
+  /** Returns false if the target of the decision no longer existed, and nothing was done. */
   send(session: DatabaseSession, act: DatabaseAct, found: FoundTarget): Promise<boolean>
   observe(session: DatabaseSession, act: DatabaseAct, compared: FoundTarget['compared'] | null): Promise<Observation>
 }
@@ -45,11 +48,14 @@ const risks: Record<DatabaseAct['write'], Risk> = {
 
 type Named = { name: string; act: DatabaseAct }
 
-/** The decision's state, on this server: a source's name may lead to another meanwhile. */
+/**
+ * Fingerprint of the state at the decision. Includes the server's address, because a source's name
+ * may lead to another server later.
+ */
 const fingerprintOf = ({ url }: Source, { compared }: FoundTarget): string =>
   digestOf({ server: addressOf(url), ...compared })
 
-/** What a write would do, for its card. Changes nothing. */
+/** Describes what a write would do, for its approval card. Changes nothing. */
 export async function prepareDatabaseWrite(deps: DatabaseDeps, { name, act }: Named): Promise<Preparation> {
   const source = await requireWritable(deps, name)
   const found = await withWriter(deps, source, (session) =>
@@ -60,7 +66,7 @@ export async function prepareDatabaseWrite(deps: DatabaseDeps, { name, act }: Na
     targets: [ref('database', name)],
     identity: { database: name, ...about },
     stateFingerprint: fingerprintOf(source, found),
-    asks: { risk: risks[write], why: 'what changes a database is asked every time' },
+    asks: { risk: risks[write], why: 'every write to a database requires approval' },
     dryRun: {
       possible: true,
       summary: `${found.summary} on ${name}`,
@@ -70,8 +76,8 @@ export async function prepareDatabaseWrite(deps: DatabaseDeps, { name, act }: Na
 }
 
 /**
- * Compares the decision's state with the present; the write compares once more. Answers what it
- * compares.
+ * Requires that the current state is that of the decision. Returns the state that the write will
+ * compare once more.
  */
 export async function requireSameTarget(
   deps: DatabaseDeps,
@@ -87,17 +93,19 @@ export async function requireSameTarget(
     writerOf(session).find(session, act, findReader(deps, source)),
   ).catch(asChanged)
   if (isSameFingerprint(ifMatch, fingerprintOf(source, found))) return found
-  const detail = `${found.summary}: it is not as it was when this was decided. Nothing was done.`
+  const detail = `${found.summary}: the state changed since the approval. Nothing was done.`
   throw new EffectRefused('state_changed', 'STATE_CHANGED', detail)
 }
 
-/** Possible when it was decided, and not now: what was decided about is gone. */
+/**
+ * Reports a changed state if the target is gone, because the write was possible at the decision.
+ */
 function asChanged(error: unknown): never {
   if (!(error instanceof EffectRefused) || error.code !== 'NOTHING_TO_CHANGE') throw error
   throw new EffectRefused('state_changed', 'STATE_CHANGED', `${error.message} Nothing was done.`)
 }
 
-/** One write at a time at a server, over all processes. */
+/** Carries out a write. Only one write at a time runs on a server, over all processes. */
 export async function performDatabaseWrite(
   deps: DatabaseDeps,
   { name, act }: Named,
@@ -113,7 +121,11 @@ export async function performDatabaseWrite(
     return { status: 'failed', detail: `nothing was done: another write to ${name} is under way`, result: {} }
   if (typeof done === 'object') return done
   if (!done)
-    return { status: 'failed', detail: `nothing was done: ${lower(found.summary)} found it changed`, result: {} }
+    return {
+      status: 'failed',
+      detail: `nothing was done, because the state changed first: ${lower(found.summary)}`,
+      result: {},
+    }
   return {
     status: 'done',
     detail: `${found.summary} on ${name}: done`,
@@ -123,13 +135,16 @@ export async function performDatabaseWrite(
 
 const lower = (text: string) => text.charAt(0).toLowerCase() + text.slice(1)
 
-/** What the server refused did not happen; of a connection that broke nobody can say it. */
+/**
+ * Converts an error to an ending. A server's refusal means that nothing happened; after a broken
+ * connection the outcome is unknown.
+ */
 function toEnding(error: unknown): EffectEnding {
   if (!(error instanceof EffectRefused)) throw error
   return { status: error.code === 'DATABASE_LOST' ? 'indeterminate' : 'failed', detail: error.message, result: {} }
 }
 
-/** Whether a write did what it promised, as the server shows it now. */
+/** Reads whether a write had its effect, as the server shows it now. */
 export async function observeDatabaseWrite(
   deps: DatabaseDeps,
   { name, act }: Named,

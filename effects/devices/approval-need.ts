@@ -8,20 +8,22 @@ import { askDevice } from './ask-device.ts'
 import { buildReadKey, type Executor, type MappedCall } from './executor.ts'
 import { judgeOnDevice } from './vouch.ts'
 
-/** Why a person has to approve a call that the judge takes for a read. */
+/** The reason why a person has to approve a call that the judge takes for a read. */
 type ApprovalNeed = { risk: Risk; why: string }
 
 /**
- * A device guard's wish for approval, predicted from rows. Null for a call without approval, for
- * one it refuses under any grant, and for one that the judge takes for a write too. The device
- * decides: where the prediction is wrong, it answers `approval_required` and does nothing.
+ * Predicts from rows whether a device's guard will demand approval. Null for a call that needs
+ * none, for one that the guard refuses under any grant, and for one that the judge also takes for a
+ * write. The device decides: if the prediction is wrong, the device answers `approval_required` and
+ * does nothing.
  */
 export function findApprovalNeed(
   { id, mode, terms, health }: Pick<DeviceRow, 'id' | 'mode' | 'terms' | 'health'>,
   { spec, input, capability, args }: MappedCall,
   names: readonly string[] = [],
 ): ApprovalNeed | null {
-  if (mode === 'sudo') return { risk: 'critical', why: `${id} does everything as root, so everything is asked` }
+  if (mode === 'sudo')
+    return { risk: 'critical', why: `${id} does everything as root, so everything requires approval` }
   const knownNames = new Set(names)
   const verdict = judgeOnDevice(
     { capability, args },
@@ -29,13 +31,14 @@ export function findApprovalNeed(
   )
   if (verdict?.verdict === 'refuse') return null
   if (verdict?.verdict === 'ask') {
-    // The judge knows the hosts of the inventory and how a guest is reached; the device does not.
+    // Takes the call for a read if only missing knowledge of the device speaks against it: the
+    // judge knows the hosts of the inventory and how a guest is reached, and the device does not.
     const own = judgeOnDevice({ capability: spec.capability, args: spec.toArgs(input) }, { canLook: true })
     const isRead =
       own?.verdict === 'run' ||
       verdict.code === 'EXFILTRATION' ||
       (verdict.code === 'UNKNOWN_NAME' && verdict.effect === 'read')
-    return isRead ? { risk: 'medium', why: `${id} takes no proven look in it: ${verdict.reason}` } : null
+    return isRead ? { risk: 'medium', why: `${id} does not know this call as read-only: ${verdict.reason}` } : null
   }
   if (verdict === null && spec.effect !== 'read') return null
   const path = typeof args.path === 'string' ? args.path : null
@@ -45,29 +48,32 @@ export function findApprovalNeed(
     kindOfSystemPath(path) === 'secret' &&
     terms.roots.some((root) => isInside(path, plainRoot(root.path)))
   ) {
-    // The device refuses a part of a secret file under any grant.
+    // Returns null, because the device refuses a part of a secret file under any grant.
     if (Number(args.offset ?? 0) > 0) return null
-    return { risk: 'high', why: `${id} holds ${path} for secret; what is not recognised as a secret is read` }
+    return { risk: 'high', why: `${path} counts as secret on ${id}; secrets that are not recognised are read` }
   }
   const lack = findSandboxLack(health)
   if (lack !== null)
-    return { risk: 'medium', why: `${id} cannot confine what it reads (${lack}), so each look asks: ${sandboxRemedy}` }
-  // With this sandbox, another user is the only confinement.
+    return {
+      risk: 'medium',
+      why: `${id} cannot confine what it reads (${lack}), so each read requires approval: ${sandboxRemedy}`,
+    }
+  // Demands approval if the sandbox confines a read only by running it as another user.
   const obeying = health?.sandbox === 'user' ? verdict?.obeys[0] : undefined
   if (obeying !== undefined) {
-    const why = `${obeying} obeys files of the place, and ${id} confines reads as another user alone`
+    const why = `${obeying} reads settings from its directory, and ${id} confines reads only by running them as another user`
     return { risk: 'medium', why }
   }
   const unlisted = verdict?.commands.find((name) => terms.auto_approve.length > 0 && !terms.auto_approve.includes(name))
   return unlisted === undefined
     ? null
-    : { risk: 'medium', why: `the manifest of ${id} lets no ${unlisted} run unasked` }
+    : { risk: 'medium', why: `the manifest of ${id} lets no ${unlisted} run without approval` }
 }
 
 /**
- * A device's wish for approval now, against the rows' prediction: a read whose program obeys files
- * there. The device is asked, since its files are unknown here. Null where there is nothing to ask,
- * and from a device that does not know the question.
+ * Asks a device whether it demands approval now, beyond the prediction: for a read whose program
+ * obeys files on the device, which are unknown here. Null if there is nothing to ask, or the device
+ * does not know the question.
  */
 export async function askApprovalNeed(
   deps: EffectDeps,
@@ -85,18 +91,22 @@ export async function askApprovalNeed(
   const reply = await askDevice(deps, device, { ...at, key, capability, args, rehearse: true })
   const result = reply.kind === 'answer' && reply.answer.ok ? reply.answer.result : null
   const unmet = result?.unmet
-  // A device that rehearses it takes it for a write: it holds no such manifest yet.
+  // Treats the call as not allowed if the device made a dry run of it: the device took the call for
+  // a write, so it does not have such a manifest yet.
   if (verdict.rootRead && (unmet === undefined || result?.told !== undefined)) {
-    return { risk: 'critical', why: `the manifest that ${device.id} holds does not allow it as root` }
+    return { risk: 'critical', why: `the manifest that ${device.id} holds does not allow this command as root` }
   }
   return typeof unmet === 'string'
-    ? { risk: verdict.rootRead ? 'critical' : 'medium', why: `${device.id} does not do it unasked: ${unmet}` }
+    ? {
+        risk: verdict.rootRead ? 'critical' : 'medium',
+        why: `${device.id} does not run this call without approval: ${unmet}`,
+      }
     : null
 }
 
 /**
- * Whether the device proves the command a read, also where it wants approval: such a call has no
- * rehearsal.
+ * Whether the device proves that the command is a read, even if it demands approval. Such a call
+ * has no dry run.
  */
 export function isProvenRead(
   { device }: Pick<Executor, 'device'>,
@@ -107,7 +117,7 @@ export function isProvenRead(
   return judgeOnDevice(look, known)?.verdict === 'run'
 }
 
-/** The commands that may read as root here: on the device itself, and not in a container. */
+/** Lists the commands that may read as root on the device itself, but not in a container. */
 export function getRootReads({ mode, terms }: Pick<DeviceRow, 'mode' | 'terms'>, capability: Capability): RootReads {
   return mode !== 'sudo' && /^shell\./.test(capability) ? terms.root_reads : undefined
 }

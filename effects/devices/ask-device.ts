@@ -18,7 +18,7 @@ import { cleanse } from '../../safety/redact.ts'
 import { type EffectDeps, EffectRefused, type RefusalKind } from '../effect.ts'
 import { type Executor, type MappedCall, requireMesh, wayTo } from './executor.ts'
 
-/** The device refused these before anything happened. */
+/** Codes of errors with which a device refuses a call before anything happens. */
 const refused: ReadonlySet<MeshErrorCode> = new Set([
   'blocked',
   'approval_required',
@@ -31,7 +31,7 @@ const refused: ReadonlySet<MeshErrorCode> = new Set([
   'grant_altered',
 ])
 
-/** How a device's error is refused; the device's own word stays the refusal's `code`. */
+/** Maps a device's error to a kind of refusal. The device's own code stays the refusal's `code`. */
 export function toRefusalKind(code: MeshErrorCode): RefusalKind {
   if (refused.has(code)) return 'not_allowed'
   if (code === 'invalid_arguments' || code === 'malformed') return 'invalid'
@@ -40,10 +40,11 @@ export function toRefusalKind(code: MeshErrorCode): RefusalKind {
   return 'device_failed'
 }
 
-/** `device_mesh: shell.exec: approval_required: …`: the model reads the device's own word. */
+/** Formats `device_mesh: shell.exec: approval_required: …`, with the code of the device. */
 export function describeError(capability: string, { error }: Pick<CapabilityAnswer, 'error'>): string {
   const message = error?.message ? `: ${error.message}` : ''
-  // The control plane let the argument through, so it is the agent that does not know it.
+  // Suggests an update of the agent, which is too old for an argument that the control plane
+  // accepted.
   const isOlder = error?.code === 'invalid_arguments' && /Unrecognized key|not known here/.test(error.message)
   const remedy = isOlder ? ". The device's agent is older than this argument: leave it out, or update the agent" : ''
   return `device_mesh: ${capability}: ${error?.code ?? 'failed'}${message}${remedy}`
@@ -64,7 +65,7 @@ export function refuseUnreachable(device: string, capability: string, reason: st
   return new EffectRefused('device_failed', 'device_unreachable', detail)
 }
 
-/** What the model and the timeline read of a finished call. */
+/** Builds what the model and the timeline show of a finished call. */
 export function buildOutput(
   { resource, device }: Executor,
   answer: CapabilityAnswer,
@@ -79,7 +80,7 @@ export function buildOutput(
   return {
     on: resource,
     device: device.id,
-    // How a command ended stands before what it printed, which may be cut.
+    // Puts the exit code before the output, which may be cut.
     ...(exit_code !== undefined && { exit_code }),
     ...(signal !== undefined && { signal }),
     ...rest,
@@ -88,7 +89,7 @@ export function buildOutput(
   }
 }
 
-/** The fields by which rows of the incident and the device's journal are compared. */
+/** Returns the fields by which the incident's rows and the device's journal can be compared. */
 export function getAuditFields(answer: CapabilityAnswer): Record<string, unknown> {
   const { request_id, cmd_executed, approval_status, audit_hash, truncated, duration_ms } = answer
   return { request_id, cmd_executed, approval_status, audit_hash, truncated, duration_ms }
@@ -97,8 +98,8 @@ export function getAuditFields(answer: CapabilityAnswer): Record<string, unknown
 const maxLineCharacters = 200
 
 /**
- * The reason why a changing command failed, by its exit code: `exit code 128: fatal: …`. Null for
- * success, and for a read: there the exit code is part of the answer.
+ * Returns why a changing command failed, with its exit code: `exit code 128: fatal: …`. Null for
+ * success, and for a read, whose exit code is part of the answer.
  */
 export function whyEndedBadly(
   { spec, input }: Pick<MappedCall, 'spec' | 'input'>,
@@ -107,17 +108,17 @@ export function whyEndedBadly(
   if (isReadOnly({ spec, input }) || !spec.command) return null
   const { exit_code: exitCode, signal } = result
   if (typeof signal === 'string') return withLastLine(`ended by ${signal}`, result)
-  if (typeof exitCode !== 'number') return withLastLine('it was stopped, or how it ended is not known', result)
+  if (typeof exitCode !== 'number') return withLastLine('the command was stopped, or how it ended is not known', result)
   return isGoodExit(spec.command, input, exitCode) ? null : withLastLine(`exit code ${exitCode}`, result)
 }
 
-/** Does the call only read, though a person had to allow it? */
+/** Whether the call only reads, even if a person had to allow it. */
 export function isReadOnly({ spec, input }: Pick<MappedCall, 'spec' | 'input'>): boolean {
   if (!spec.command) return spec.effect === 'read'
   return judgeField(spec.command, input, { knownHosts: new Set() }).effect === 'read'
 }
 
-/** Adds the last line of stderr: programs print their error last. */
+/** Adds the last line of stderr, because programs print their error last. */
 function withLastLine(text: string, { stderr }: Readonly<Record<string, unknown>>): string {
   const lines = typeof stderr === 'string' ? stderr.trim().split('\n') : []
   const last = String(cleanse(lines.at(-1)?.trim() ?? ''))
@@ -126,28 +127,29 @@ function withLastLine(text: string, { stderr }: Readonly<Record<string, unknown>
 }
 
 export type DeviceRequest = {
-  /** `Idempotency-Key` of the call: the device does it once. */
+  /** `Idempotency-Key` of the call: the device carries out the call only once. */
   key: string
   capability: Capability
   args: Record<string, unknown>
   rehearse?: boolean
-  /** Names that the command enters and that its run has looked up there. */
+  /** Names that the command uses and that its run has looked up on this device. */
   names?: readonly string[]
-  /** The consumed approval or the used grant of exactly this action; null for a read. */
+  /** The approval or grant that was used for exactly this action; null for a read. */
   authority?: string | null
   incidentId?: string | null
   callId?: string | null
   deadlineMs: number
-  /** True where the device carried a write out and its result says that the work failed. */
+  /** Returns true if the device carried out a write but the result is a failure. */
   endedBadly?: (result: Record<string, unknown>) => boolean
-  /** Lines of its output, as they come. */
+  /** Called with each line of the operation's output. */
   onLine?: (line: string) => void
   signal?: AbortSignal
 }
 
 /**
- * `answer`: the device's, cleansed. `not_sent`: it never arrived. `unknown`: it may have; the key
- * tells once the device can be asked.
+ * `answer`: the device's answer, cleansed of secrets. `not_sent`: the request never arrived.
+ * `unknown`: the request may have arrived; once the device can be reached, its journal can tell by
+ * the key.
  */
 export type DeviceReply =
   | { kind: 'answer'; answer: CapabilityAnswer }
@@ -158,8 +160,9 @@ const maxTries = 4
 const firstWaitMs = 150
 
 /**
- * Makes one call to a device under one key, however often sent: its journal does it once. The call
- * is a row before it is sent, with the request id and grant of every repeat.
+ * Makes one call to a device under one key: however often it is sent, the device's journal lets it
+ * run once. The call is a row before it is sent; every repetition has the same request id and
+ * grant.
  */
 export async function askDevice(deps: EffectDeps, device: DeviceRow, request: DeviceRequest): Promise<DeviceReply> {
   const { db, metrics } = deps
@@ -234,23 +237,24 @@ async function send(
   for (let attempt = 0; attempt < maxTries && (attempt === 0 || performance.now() < untilMs); attempt++) {
     if (attempt > 0) await sleep(firstWaitMs * 2 ** attempt)
     try {
-      // Before it is signed: from then on its deadline runs.
+      // Waits for the connection before signing, because the deadline starts with the signature.
       await way.ready(signal)
       const request = issue()
       const answer = await callDevice(way, request, signal)
-      // A busy device began and journalled nothing: it may have room in a moment.
+      // Sends the call again if the device is busy: it began and journalled nothing, and may have
+      // room soon.
       if (answer.error?.code === 'busy' && attempt < maxTries - 1) continue
       if (answer.status !== 'running') return { kind: 'answer', answer: cleanse(answer) }
       everSent = true
       const ended = await followToEnd(way, request.request_id, { deadlineMs, onLine, signal, keys })
       if (ended) return { kind: 'answer', answer: cleanse(ended) }
-      reason = `${device.id} has not said how it ended`
+      reason = `${device.id} has not reported how the call ended`
       return { kind: 'unknown', reason }
     } catch (error) {
       if (!(error instanceof HttpError) && !(error instanceof InvalidDeviceResponseError)) throw error
       everSent ||= !wasNotSent(error)
       reason = error.message
-      // An invalid response is not retried; what the device did cannot be read from it.
+      // Does not retry after an invalid response, which does not tell what the device did.
       if (error instanceof InvalidDeviceResponseError) break
       if (error.code === 'aborted') break
     }
@@ -258,7 +262,10 @@ async function send(
   return { kind: everSent ? 'unknown' : 'not_sent', reason }
 }
 
-/** Follows a long operation to its end, by its lines or by asking; null when its time is over. */
+/**
+ * Follows a long operation to its end, by its lines of output or by polling. Null if the time is
+ * over.
+ */
 async function followToEnd(
   way: DeviceWay,
   requestId: string,
@@ -271,7 +278,7 @@ async function followToEnd(
       const answer = await followOperation(way, requestId, keys.signing, onLine, options)
       if (answer && answer.status !== 'running') return answer
     } catch (error) {
-      // The lines are lost; the loop below asks how it ends.
+      // Continues without the lines of output; the loop below polls for the end.
       if (!(error instanceof HttpError)) throw error
     }
   }

@@ -25,30 +25,37 @@ import { sealUnder } from '../../mesh/seal.ts'
 import type { MeshKeys } from '../../mesh/sign.ts'
 import { openRelays } from './relay.ts'
 
-/** The connections of agents that call out, as one process of the API sees them. */
+/** The connections of agents that connect to the API, as one process of the API sees them. */
 export type DeviceConnections = {
   processId: string
-  /** The way to a device that calls out, whichever process it is connected to. */
+  /**
+   * Returns the way to a device whose agent connects here, whichever process holds the connection.
+   */
   way(deviceId: string): DeviceWay
-  /** Takes and welcomes the connection of a proved agent; its earlier one ends. */
+  /**
+   * Takes over and welcomes the connection of an agent that proved its identity; its earlier
+   * connection ends.
+   */
   hold(
     link: DeviceLink,
     from: { address: string; run: string; version: string; manifest: Manifest | null },
   ): Promise<void>
-  /** Devices that are connected to this process. */
+  /** Lists the devices that are connected to this process. */
   held(): string[]
-  /** Sends all agents elsewhere and waits, some seconds at most, for answers under way. */
+  /**
+   * Tells all agents to connect elsewhere, and waits a few seconds at most for answers under way.
+   */
   stop(): Promise<void>
 }
 
 type Held = { link: DeviceLink; connection: string; run: string; manifestId: string | null }
 
 const tickMs = 5_000
-/** A call waits so long for a device that is between two connections. */
+/** Milliseconds that a call waits for a device that is between two connections. */
 const readyMs = 10_000
 /**
- * A device is between two connections if its last one ended within this, or while nobody could take
- * it.
+ * Milliseconds for which a device counts as between two connections, from the end of its last
+ * connection or the start of this process.
  */
 const betweenMs = 60_000
 const stopWithinMs = 3_000
@@ -57,12 +64,12 @@ type Options = { db: Db; log: Logger; keys: MeshKeys; name: string }
 
 export function openConnections({ db, log, keys, name }: Options): DeviceConnections {
   const processId = randomUUID()
-  const startedMs = performance.now()
   const held = new Map<string, Held>()
   let isStopping = false
   const changes = waitersByName()
-  const report = (error: unknown) => log.error({ err: error }, 'connections of agents: the database did not do it')
+  const report = (error: unknown) => log.error({ err: error }, 'the database did not record connections of agents')
   const begin = (id: string, ask: DeviceAsk): Promise<BegunAnswer> | null => held.get(id)?.link.begin(ask) ?? null
+  const world: World = { db, log, name, processId, startedMs: performance.now(), held, changes, report }
   const relays = openRelays({ db, seal: sealUnder(keys.root.key), processId, begin, report })
 
   async function beginAnywhere(id: string, ask: DeviceAsk): Promise<BegunAnswer> {
@@ -74,22 +81,6 @@ export function openConnections({ db, log, keys, name }: Options): DeviceConnect
     throw new HttpError('connect', describeAbsence(id, row), true)
   }
 
-  async function ready(id: string, signal?: AbortSignal): Promise<void> {
-    const untilMs = performance.now() + readyMs
-    while (!held.has(id) && !signal?.aborted) {
-      const row = await connectionOf(db, id)
-      const isHere = row?.isConnected && row.processId !== processId
-      if (isHere || !isBetween(row) || performance.now() > untilMs) return
-      await changes.wait(id, 250)
-    }
-  }
-
-  function isBetween(row: DeviceConnection | null): boolean {
-    if (row === null) return false
-    if (performance.now() - startedMs < betweenMs) return true
-    return row.endedAt === null || Date.now() - Date.parse(row.endedAt) < betweenMs
-  }
-
   async function onDevice(id: string): Promise<void> {
     const own = held.get(id)
     const isAsked = relays.asked().includes(id)
@@ -98,26 +89,12 @@ export function openConnections({ db, log, keys, name }: Options): DeviceConnect
     const row = await connectionOf(db, id)
     relays.onConnection(id, row?.isConnected ? row.connection : null)
     if (!own || isStopping || held.get(id) !== own) return
-    if (row?.connection !== own.connection) {
-      const reason = row ? 'another connection of this device took its place' : 'this device may not connect any more'
-      own.link.end(row ? closeCodes.replaced : closeCodes.refused, reason)
-      return
-    }
-    const device = await deviceById(db, id)
-    if (!device?.manifest || device.manifest.id === own.manifestId) return
-    own.manifestId = device.manifest.id
-    own.link.tell({ kind: 'manifest', manifest: device.manifest })
+    if (row?.connection !== own.connection) return endReplaced(own, row !== null)
+    await tellManifest(db, own)
   }
 
   async function tick(): Promise<void> {
-    await noteProcess(db, { id: processId, name })
-    await endLostProcesses(db)
-    const kept = await keepConnections(
-      db,
-      processId,
-      [...held.values()].map(({ connection }) => connection),
-    )
-    for (const [id, { connection }] of held) if (!kept.has(connection)) await onDevice(id)
+    for (const id of await keepRows(world)) await onDevice(id)
     for (const id of relays.asked()) await onDevice(id)
     relays.onNotice('')
     await sweepRelays(db)
@@ -132,7 +109,7 @@ export function openConnections({ db, log, keys, name }: Options): DeviceConnect
   })
   const timers = [
     every(tickMs, () => tick().catch(report)),
-    // Only while nobody can tell us.
+    // Polls only while database notifications cannot be received.
     every(250, async () => {
       if (!notices.isListening() && relays.asked().length > 0) relays.onNotice('')
     }),
@@ -142,52 +119,136 @@ export function openConnections({ db, log, keys, name }: Options): DeviceConnect
     processId,
     way: (id) => ({
       id,
-      ready: (signal) => ready(id, signal),
+      ready: (signal) => ready(world, id, signal),
       ...askingOver(id, (ask) => beginAnywhere(id, ask)),
     }),
-    async hold(link, { address, run, version, manifest }) {
-      const id = link.device
-      const connection = randomUUID()
-      await noteProcess(db, { id: processId, name })
-      const own = { link, connection, run, manifestId: manifest?.id ?? null }
-      const before = held.get(id)
-      await db.transaction().execute(async (trx) => {
-        await lockDevice(trx, id)
-        const last = await connectionOf(trx, id)
-        const at = { deviceId: id, connection, processId, process: name, address, agentVersion: version }
-        await holdConnection(trx, at)
-        if (!last?.isConnected) return
-        const who = before?.run === run ? 'the same run of its agent' : 'another run of its agent'
-        const detail = `Connected from ${address} to ${name} in place of its connection from ${last.address} to ${last.process}: ${who}, with the same key`
-        await recordAudit(trx, { who: id, what: 'device.connection_replaced', subject: id, detail, address })
-      })
-      // Its row is there: from the welcome on any process can ask it.
-      link.tell({ kind: 'welcome', manifest })
-      held.set(id, own)
-      before?.link.end(closeCodes.replaced, 'another connection of this device took its place')
-      changes.wake(id)
-      void link.closed.then(async ({ code, reason }) => {
-        if (held.get(id) === own) held.delete(id)
-        log.info({ device: id, code, reason }, 'the connection of an agent ended')
-        await endConnection(db, { deviceId: id, connection }).catch(report)
-      })
-    },
+    hold: (link, from) => holdLink(world, link, from),
     held: () => [...held.keys()],
     async stop() {
       isStopping = true
       for (const timer of timers) clearInterval(timer)
-      for (const { link } of held.values()) link.tell({ kind: 'move' })
-      await endProcess(db, processId).catch(report)
-      const untilMs = performance.now() + stopWithinMs
-      const isBusy = () => [...held.values()].some(({ link }) => link.underWay() > 0)
-      while (isBusy() && performance.now() < untilMs) await sleep(50)
-      for (const { link } of held.values()) link.end(closeCodes.move, 'this process of the API ends')
+      await moveAll(world)
       await notices.stop()
     },
   }
 }
 
-/** Why a device that calls out cannot be asked. */
+/** State of this process about its connections. */
+type World = Omit<Options, 'keys'> & {
+  processId: string
+  startedMs: number
+  held: Map<string, Held>
+  changes: ReturnType<typeof waitersByName>
+  report(error: unknown): void
+}
+
+/**
+ * Renews this process' rows in the database. Returns the devices whose connection this process no
+ * longer holds.
+ */
+async function keepRows({ db, processId, name, held }: World): Promise<string[]> {
+  await noteProcess(db, { id: processId, name })
+  await endLostProcesses(db)
+  const own = [...held].map(([id, { connection }]) => [id, connection] as const)
+  const kept = await keepConnections(
+    db,
+    processId,
+    own.map(([, connection]) => connection),
+  )
+  return own.flatMap(([id, connection]) => (kept.has(connection) ? [] : [id]))
+}
+
+/**
+ * Tells all agents to connect to another process, and ends the connections once nothing is under
+ * way.
+ */
+async function moveAll({ db, processId, held, report }: World): Promise<void> {
+  const links = () => [...held.values()].map(({ link }) => link)
+  for (const link of links()) link.tell({ kind: 'move' })
+  await endProcess(db, processId).catch(report)
+  const untilMs = performance.now() + stopWithinMs
+  while (links().some((link) => link.underWay() > 0) && performance.now() < untilMs) await sleep(50)
+  for (const link of links()) link.end(closeCodes.move, 'this API process is stopping')
+}
+
+/** Waits, at most `readyMs`, for a device that is between two connections. */
+async function ready(world: World, id: string, signal?: AbortSignal): Promise<void> {
+  const { db, processId, startedMs, held, changes } = world
+  const untilMs = performance.now() + readyMs
+  while (!held.has(id) && !signal?.aborted) {
+    const row = await connectionOf(db, id)
+    const isHere = row?.isConnected && row.processId !== processId
+    if (isHere || !isBetween(row, startedMs) || performance.now() > untilMs) return
+    await changes.wait(id, 250)
+  }
+}
+
+/**
+ * Takes over the connection of an agent that proved its identity, in place of its earlier one, and
+ * welcomes the agent.
+ */
+async function holdLink(world: World, link: DeviceLink, from: Parameters<DeviceConnections['hold']>[1]): Promise<void> {
+  const { db, log, name, processId, held, changes, report } = world
+  const { address, run, version, manifest } = from
+  const id = link.device
+  const connection = randomUUID()
+  await noteProcess(db, { id: processId, name })
+  const own = { link, connection, run, manifestId: manifest?.id ?? null }
+  const before = held.get(id)
+  const at = { deviceId: id, connection, processId, process: name, address, agentVersion: version }
+  await recordConnection(db, at, before?.run === run)
+  // Welcomes the agent only after the row is written, because any process may call the device from
+  // the welcome on.
+  link.tell({ kind: 'welcome', manifest })
+  held.set(id, own)
+  if (before) endReplaced(before, true)
+  changes.wake(id)
+  void link.closed.then(async ({ code, reason }) => {
+    if (held.get(id) === own) held.delete(id)
+    log.info({ device: id, code, reason }, 'the connection of an agent ended')
+    await endConnection(db, { deviceId: id, connection }).catch(report)
+  })
+}
+
+/** Whether the device may be between two connections, in which case a call waits for it. */
+function isBetween(row: DeviceConnection | null, startedMs: number): boolean {
+  if (row === null) return false
+  if (performance.now() - startedMs < betweenMs) return true
+  return row.endedAt === null || Date.now() - Date.parse(row.endedAt) < betweenMs
+}
+
+function endReplaced({ link }: Held, isReplaced: boolean): void {
+  if (isReplaced) link.end(closeCodes.replaced, 'another connection of this device replaced this one')
+  else link.end(closeCodes.refused, 'this device may no longer connect')
+}
+
+/** Sends an agent its manifest if it has another one. */
+async function tellManifest(db: Db, own: Held): Promise<void> {
+  const device = await deviceById(db, own.link.device)
+  if (!device?.manifest || device.manifest.id === own.manifestId) return
+  own.manifestId = device.manifest.id
+  own.link.tell({ kind: 'manifest', manifest: device.manifest })
+}
+
+/**
+ * Records which process holds the device's connection. A replaced connection is also recorded in
+ * the audit log.
+ */
+async function recordConnection(db: Db, at: Connection, isSameRun: boolean): Promise<void> {
+  const { deviceId: id, address } = at
+  await db.transaction().execute(async (trx) => {
+    await lockDevice(trx, id)
+    const last = await connectionOf(trx, id)
+    await holdConnection(trx, at)
+    if (!last?.isConnected) return
+    const who = isSameRun ? 'the same run of its agent' : 'another run of its agent'
+    const detail = `Connected from ${address} to ${at.process} in place of its connection from ${last.address} to ${last.process}: ${who}, with the same key`
+    await recordAudit(trx, { who: id, what: 'device.connection_replaced', subject: id, detail, address })
+  })
+}
+type Connection = Parameters<typeof holdConnection>[1]
+
+/** Returns why a device whose agent connects here cannot be reached. */
 export function describeAbsence(id: string, row: DeviceConnection | null): string {
   if (row === null) return `${id} calls out, and has not connected yet`
   return `${id} calls out, and is not connected${row.endedAt === null ? '' : ` since ${row.endedAt}`}`
@@ -197,7 +258,7 @@ function every(ms: number, act: () => Promise<unknown>): NodeJS.Timeout {
   return setInterval(act, ms).unref()
 }
 
-/** Wakes those who wait for a change of a name, at once or when their time is over. */
+/** Wakes those who wait for a change of a name, at once or after their time is over. */
 function waitersByName() {
   const waiting = new Map<string, Set<() => void>>()
   return {

@@ -16,28 +16,31 @@ import { issueManifest, type MeshKeys, publicHalf, readSigningKey, type SigningK
 import { type EffectDeps, EffectRefused, refuseMissing } from '../effect.ts'
 import type { DeviceConnections } from './connections.ts'
 
-/** The mesh as this process holds it. */
+/** The device mesh, as this process uses it. */
 export type Mesh = {
   keys: MeshKeys
-  /** PEM of the authorities that sign devices' certificates; the system's when absent. */
+  /** PEM of the authorities that sign devices' certificates; by default the system's. */
   ca?: string
-  /** PEM of the authority behind the certificate of this API; agents that call out pin it. */
+  /**
+   * PEM of the authority that signed this API's certificate. Agents that connect to the API pin
+   * this authority.
+   */
   authority?: string
-  /** A variable of this process's environment, for devices whose address is there. */
+  /** Reads a variable of this process' environment, for devices whose address is in a variable. */
   variable(name: string): string | undefined
-  /** Agents that call out; absent where this process takes no connections. */
+  /** Agents that connect to this process; absent if the process takes no connections. */
   connections?: DeviceConnections
 }
 
-/** The device that acts on a resource, and how it gets there. */
+/** The device that acts on a resource, and the way from that device to the resource. */
 export type Executor = {
   resource: Executable
   device: DeviceRow
-  /** Null: the resource's own agent. Otherwise its host's, which reaches into the guest so. */
+  /** The way into the guest through its host's agent; null if the resource has its own agent. */
   through: Guests | null
 }
 
-/** A tool call's request to a device: to the resource's agent, or its host's. */
+/** The request of a tool call to a device: to the resource's own agent, or to its host's. */
 export type MappedCall = {
   spec: MeshSpec
   input: Record<string, unknown>
@@ -45,7 +48,9 @@ export type MappedCall = {
   args: Record<string, unknown>
 }
 
-/** No device can do it; the message says why and what a person may do. */
+/**
+ * Thrown if no device can carry out the call. The message has the reason and what a person may do.
+ */
 class CapabilityUnavailable extends EffectRefused {
   constructor(detail: string, code = 'capability_unavailable') {
     super('device_failed', code, detail)
@@ -58,7 +63,7 @@ export function requireMesh({ mesh }: Pick<EffectDeps, 'mesh'>): Mesh {
   throw new EffectRefused('invalid', 'NO_MESH', detail)
 }
 
-/** The device of that name, whether it can be called or not. */
+/** Returns the device with that name, whether or not it can be called. */
 export async function requireDevice({ db }: Pick<EffectDeps, 'db'>, id: string): Promise<DeviceRow> {
   const found = await deviceById(db, id)
   if (!found) throw refuseMissing(`device ${id}`)
@@ -66,8 +71,9 @@ export async function requireDevice({ db }: Pick<EffectDeps, 'db'>, id: string):
 }
 
 /**
- * The device of a name: a node, host or VM by its own agent, a VM else by its host's. A name
- * outside of the inventory may be a device's. Refused with the reason where none can be called.
+ * Finds the device that acts for a name: the own agent of a node, host or VM, or the host's agent
+ * for a VM without one. A name outside of the inventory may be a device's. Refuses with the reason
+ * if no device can be called.
  */
 export async function requireExecutor(db: Db, id: string): Promise<Executor> {
   const named = await executableNamed(db, id)
@@ -81,7 +87,7 @@ export async function requireExecutor(db: Db, id: string): Promise<Executor> {
   if (own) return requireUsable({ resource: { kind, id }, device: own, through: null })
   const around = host === null ? null : await deviceOf(db, { kind: 'host', id: host })
   if (around?.guests) return requireUsable({ resource: { kind, id }, device: around, through: around.guests })
-  const why = host === null ? '' : `, nor does the one of its host ${host} reach into it`
+  const why = host === null ? '' : `, and the agent of its host ${host} cannot reach into it`
   throw new CapabilityUnavailable(`capability unavailable: ${kind} ${id} has no agent${why}. ${remedy(id)}`)
 }
 
@@ -91,7 +97,7 @@ function requireUsable(executor: Executor): Executor {
   return executor
 }
 
-/** Why a device cannot be called now, as far as rows tell; null when it can. */
+/** Returns why a device cannot be called now, as far as rows show; null if it can. */
 export function whyUnusable({ id, enabled, enrolledAt, revokedAt, manifest }: DeviceRow): EffectRefused | null {
   if (revokedAt) {
     const detail = `capability unavailable: device ${id} was revoked at ${revokedAt}.`
@@ -105,26 +111,29 @@ export function whyUnusable({ id, enabled, enrolledAt, revokedAt, manifest }: De
     return new CapabilityUnavailable(detail, 'device_not_enrolled')
   }
   if (Date.parse(manifest.expires_at) > Date.now()) return null
-  const detail = `The manifest of ${id} expired at ${manifest.expires_at}: it has to fetch a new one.`
+  const detail = `The manifest of ${id} expired at ${manifest.expires_at}: its agent must fetch a new one.`
   return new CapabilityUnavailable(detail, 'manifest_invalid')
 }
 
 function remedy(id: string): string {
-  return `A person may enrol an agent on it: nightshift mesh enroll ${id}`
+  return `A person may enrol an agent: nightshift mesh enroll ${id}`
 }
 
-/** The way to a device: to where its agent listens, or over the connection that it made. */
+/**
+ * Returns the way to a device: to an agent that listens, or over the connection that the agent
+ * made.
+ */
 export function wayTo({ ca, variable, connections }: Mesh, { id, url, urlEnv }: DeviceRow): DeviceWay {
   const address = (urlEnv && variable(urlEnv)) || url
   if (address !== null) return overHttp({ id, url: address, ...(ca !== undefined && { ca }) })
   if (connections) return connections.way(id)
   const nowhere = async () => {
-    throw new HttpError('connect', `${id} calls out, and this process takes no connections`, false)
+    throw new HttpError('connect', `${id} calls out, and this process accepts no connections`, false)
   }
   return { id, async ready() {}, ...askingOver(id, nowhere) }
 }
 
-/** Reads arguments by the tool's own schema; the refusal names the field. */
+/** Reads arguments by the tool's schema. A refusal names the field. */
 export function readInput(spec: MeshSpec, args: unknown): Record<string, unknown> {
   const parsed = spec.input.safeParse(args)
   if (parsed.success) return parsed.data
@@ -132,7 +141,10 @@ export function readInput(spec: MeshSpec, args: unknown): Record<string, unknown
   throw new EffectRefused('invalid', 'invalid_arguments', detail)
 }
 
-/** A call's question to the executor's device. Refused with the reason where it is not offered. */
+/**
+ * Builds the request of a call to the executor's device. Refuses a call that the device does not
+ * offer.
+ */
 export function mapCall(
   { device, resource, through }: Executor,
   spec: MeshSpec,
@@ -140,9 +152,9 @@ export function mapCall(
 ): MappedCall {
   const own = { spec, input, capability: spec.capability, args: spec.toArgs(input) }
   if (through === null) return requireOffered(device.id, own, missingPrerequisite(spec, device))
-  const asked = spec.throughHost?.(resource.id, through, input) ?? 'that takes an agent on the guest itself'
+  const asked = spec.throughHost?.(resource.id, through, input) ?? 'this tool needs an agent on the guest itself'
   if (typeof asked === 'string') {
-    const what = `${resource.kind} ${resource.id} has no agent of its own, and through the one of its host (${device.id})`
+    const what = `${resource.kind} ${resource.id} has no agent of its own, and through the agent of its host (${device.id})`
     throw new CapabilityUnavailable(
       `capability unavailable: ${what} ${spec.name} does not work: ${asked}. ${remedy(resource.id)}`,
     )
@@ -156,21 +168,24 @@ function requireOffered(device: string, mapped: MappedCall, lacks: string | null
   throw new CapabilityUnavailable(`capability unavailable: ${mapped.spec.name} on ${device}: ${lacks}.`)
 }
 
-/** Reads are answered before the caller gives up. */
+/** Milliseconds within which a read must be answered, before the caller gives up. */
 const readDeadlineMs = 20_000
 
-/** How long a device has for a call: a write all of the device's own time. */
+/** Returns the milliseconds that a device has for a call; a write has the device's whole limit. */
 export function getDeadlineMs({ device }: Executor, isRead: boolean): number {
   const ownMs = device.timeoutSeconds * 1000
   return isRead ? Math.min(ownMs, readDeadlineMs) : ownMs
 }
 
-/** A new key for a read that belongs to a write: reads may repeat. */
+/**
+ * Makes a new key for a read that belongs to a write. The key need not be the same each time,
+ * because reads may repeat.
+ */
 export function buildReadKey(base: string, what: string): string {
   return `${base}:${what}:${randomUUID()}`
 }
 
-/** Reads the keys; throws MeshKeyError for a file that holds none. Null: this API has no mesh. */
+/** Reads the keys. Throws MeshKeyError for a file without any. Null if this API has no mesh. */
 export function openMesh(settings: MeshSettings | null): Mesh | null {
   if (!settings) return null
   const { rootKeyFile, signingKeyFile, nextKeyFile, ca, authority } = settings
@@ -186,7 +201,10 @@ export function openMesh(settings: MeshSettings | null): Mesh | null {
   }
 }
 
-/** Stores which keys are in use: manifests name them, and the use of the previous key ends now. */
+/**
+ * Stores which keys are in use: manifests name these keys, and the previous key is no longer valid
+ * from now on.
+ */
 export async function noteKeys(deps: Pick<EffectDeps, 'db'>, mesh: Mesh): Promise<void> {
   await deps.db.transaction().execute((trx) => storeKeys(trx, mesh))
 }
@@ -197,8 +215,8 @@ async function storeKeys(trx: Trx, { keys }: Mesh): Promise<void> {
 }
 
 /**
- * Issues and stores a device's new manifest, by its settings and today's keys. An agent that calls
- * out is sent it; one that listens fetches it.
+ * Issues and stores a new manifest for a device, from its settings and the current keys. A
+ * connected agent gets the manifest sent; an agent that listens fetches it.
  */
 export async function renewManifest(trx: Trx, mesh: Mesh, device: DeviceRow): Promise<Manifest> {
   const { keys } = mesh
@@ -210,7 +228,10 @@ export async function renewManifest(trx: Trx, mesh: Mesh, device: DeviceRow): Pr
   return manifest
 }
 
-/** Whether the device needs a manifest: none yet, past half its life, or without today's keys. */
+/**
+ * Whether the device needs a new manifest: it has none, has one past half its life, or has one
+ * without the current keys.
+ */
 async function isManifestStale(db: Db | Trx, device: DeviceRow): Promise<boolean> {
   const { manifest } = device
   if (!manifest) return true
@@ -221,7 +242,7 @@ async function isManifestStale(db: Db | Trx, device: DeviceRow): Promise<boolean
   return known.length !== named.length || known.some((each) => !named.includes(each))
 }
 
-/** The manifest that a device that asks gets: the one it has, or a new one where that is stale. */
+/** Returns the manifest for a device: the stored one, or a new one if the stored one is stale. */
 export async function currentManifest(
   { db }: Pick<EffectDeps, 'db'>,
   mesh: Mesh,

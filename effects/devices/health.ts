@@ -10,7 +10,10 @@ import type { EffectDeps } from '../effect.ts'
 import { describeAbsence } from './connections.ts'
 import { currentManifest, type Mesh, noteKeys, requireMesh, wayTo } from './executor.ts'
 
-/** Asks a device's health and stores the answer; null without one, with the reason stored. */
+/**
+ * Reads a device's health and stores it. If the device does not answer, stores the reason and
+ * returns null.
+ */
 export async function askHealth(deps: EffectDeps, device: DeviceRow): Promise<MeshHealth | null> {
   try {
     const health = await readHealth(wayTo(requireMesh(deps), device))
@@ -26,7 +29,10 @@ export async function askHealth(deps: EffectDeps, device: DeviceRow): Promise<Me
   }
 }
 
-/** Writes into the audit that a device lost or regained its sandbox: once over both processes. */
+/**
+ * Records in the audit log that a device lost or regained its sandbox: once, although both
+ * processes see it.
+ */
 async function noteSandbox(trx: Trx, subject: string, health: MeshHealth): Promise<void> {
   const before = await lockDevice(trx, subject)
   await noteHealth(trx, subject, { health })
@@ -34,16 +40,16 @@ async function noteSandbox(trx: Trx, subject: string, health: MeshHealth): Promi
   if (!before?.health || (findSandboxLack(before.health) === null) === (lack === null)) return
   const [what, detail] =
     lack === null
-      ? (['device.sandbox_back', `What it reads is confined again, by ${health.sandbox}`] as const)
-      : (['device.sandbox_lost', `What it reads is not confined: ${lack}`] as const)
+      ? (['device.sandbox_back', `Its reads are confined again, by ${health.sandbox}`] as const)
+      : (['device.sandbox_lost', `Its reads are not confined: ${lack}`] as const)
   await recordAudit(trx, { who: subject, what, subject, detail })
 }
 
 const healthEveryMs = 30_000
 
 /**
- * Stores the keys, and asks devices for health every 30 s: listening ones, and those connected
- * here. Answers how to stop.
+ * Stores the keys, and every 30 s reads the health of devices: of agents that listen, and of agents
+ * connected to this process. Returns a function that stops the reads.
  */
 export function watchMesh(deps: EffectDeps): () => void {
   const { mesh, log } = deps
@@ -59,7 +65,7 @@ export function watchMesh(deps: EffectDeps): () => void {
     if (isAsking) return
     isAsking = true
     look(mesh)
-      .catch((error) => log.error({ err: error }, 'the devices could not be looked at'))
+      .catch((error) => log.error({ err: error }, 'the devices could not be checked'))
       .finally(() => {
         isAsking = false
       })
@@ -76,7 +82,8 @@ async function lookAtDevices(deps: EffectDeps, mesh: Mesh): Promise<void> {
     const { id, url } = device
     if (url !== null) await askHealth(deps, device)
     else if (held.has(id)) {
-      // One that listens fetches it; this one is sent it.
+      // Renews a manifest past half its life. An agent that listens fetches it; an agent connected
+      // here gets it sent.
       if (isPastHalf(device)) await currentManifest(deps, mesh, device)
       await askHealth(deps, device)
     } else if (!connections.get(id)?.isConnected)

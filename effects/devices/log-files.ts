@@ -16,15 +16,15 @@ const maxFiles = 6
 const listLimit = 500
 const deadlineMs = 3_000
 
-/** Directories of logs, by the Filesystem Hierarchy Standard and most programs. */
+/** Directories of logs, as the Filesystem Hierarchy Standard and most programs name them. */
 const logDirectory = /(^|\/)logs?(\/|$)/
-/** What a rotation left behind and packed: no line of it is read in place. */
+/** Rotated and packed files, whose lines cannot be read without unpacking. */
 const packed = /\.(gz|xz|zst|bz2|zip)$/
 
 /**
- * Log files that the machine's agent may read, the newest first, six at most: in its directories
- * called `log` or `logs`, and such a directory right below another. Reads no log. Without an agent
- * that lists, none.
+ * Lists at most six log files that the machine's agent may read, the newest first. They are in the
+ * agent's directories with the name `log` or `logs`, or in such a directory directly below another.
+ * Reads no log. Empty if no agent can list files.
  */
 export async function listLogFiles(deps: EffectDeps, resource: ResourceRef): Promise<LogFile[]> {
   const executor = await executorOf(deps.db, resource)
@@ -35,14 +35,15 @@ export async function listLogFiles(deps: EffectDeps, resource: ResourceRef): Pro
     .filter((path) => !logDirectory.test(path))
     .flatMap((path) => ['logs', 'log'].map((name) => `${path === '/' ? '' : path}/${name}`))
   const directories = [...named, ...below].slice(0, maxDirectories)
-  // All at once: a silent agent delays the context by one deadline, not by one a directory.
+  // Queries all directories at once, so that an agent that does not respond delays the context by
+  // one deadline, not by one for each directory.
   const files = (await Promise.all(directories.map((path) => filesIn(deps, executor, path)))).flat()
   return files.sort((a, b) => Date.parse(b.changed) - Date.parse(a.changed)).slice(0, maxFiles)
 }
 
 const list = specOf('fs.list')
 
-/** The machine's own agent; null where none can be called now, or it does not list. */
+/** Finds the machine's own agent; null if it cannot be called now or does not list files. */
 async function executorOf(db: Db, resource: ResourceRef): Promise<Executor | null> {
   const own = executable.safeParse({ kind: resource.kind, id: resource.id }).data
   if (!own) return null
@@ -56,7 +57,7 @@ async function executorOf(db: Db, resource: ResourceRef): Promise<Executor | nul
   }
 }
 
-/** The files of one directory; none where it is not there, or may not be listed. */
+/** Lists the files of one directory; none if the directory does not exist or may not be listed. */
 async function filesIn(deps: EffectDeps, executor: Executor, path: string): Promise<LogFile[]> {
   const mapped = mapCall(executor, list, { path, limit: listLimit })
   const { capability, args } = mapped

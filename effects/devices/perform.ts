@@ -25,14 +25,14 @@ type AnnouncedCall = {
   executor: Executor
   mapped: MappedCall
   key: string
-  /** The row that announced it. */
+  /** The row that announced the call. */
   judged: IncidentEvent<'tool_started'>
 }
 
 /**
- * Does one judged write on a device and answers how it ended; null while unknown. The device is
- * asked exactly what the person agreed to, under a grant that only this path issues. `authority`:
- * the consumed approval or used standing grant.
+ * Carries out one judged write on a device and returns its ending; null while the ending is
+ * unknown. The request to the device is exactly what the person approved, under a grant that only
+ * this path issues. `authority`: the approval or standing grant that was used.
  */
 export async function performWrite(
   deps: EffectDeps,
@@ -53,11 +53,14 @@ export async function performWrite(
   return toDeviceEnding(call, reply)
 }
 
-/** Makes a run's call: its output becomes the incident's rows, and the run's end cancels it. */
+/**
+ * Makes a run's call. Its output becomes rows of the incident, and the end of the run cancels the
+ * call.
+ */
 export async function askFollowed(deps: EffectDeps, call: AnnouncedCall, request: DeviceRequest): Promise<DeviceReply> {
   const { executor, mapped, judged, key } = call
   const rows = mapped.spec.streams
-    ? createLineRows(deps.db, judged, (err) => deps.log.error({ err, key }, 'lines were lost'))
+    ? createLineRows(deps.db, judged, (err) => deps.log.error({ err, key }, 'output lines of a call were not stored'))
     : null
   const stopWatching = watchForCancel(deps, call)
   try {
@@ -74,8 +77,8 @@ export async function askFollowed(deps: EffectDeps, call: AnnouncedCall, request
 }
 
 /**
- * A write's end, by the device's journal; null when it cannot be asked. A command that ran and
- * failed is `failed` and keeps its output.
+ * Reads a write's ending from the device's answer; null if it is unknown. A command that ran and
+ * failed is `failed`, and its output is kept.
  */
 export function toDeviceEnding(
   { executor, mapped }: Pick<AnnouncedCall, 'executor' | 'mapped'>,
@@ -98,7 +101,7 @@ export function toDeviceEnding(
   return { status: answer.error?.code === 'indeterminate' ? 'indeterminate' : 'failed', detail, result }
 }
 
-/** A write's changes, by the device's answer; a reading command changes and says nothing. */
+/** Reads a write's changes from the device's answer. A command that only reads changes nothing. */
 function changedBy({ spec, input }: MappedCall, result: Record<string, unknown>): { changed?: Changed } {
   return isReadOnly({ spec, input }) ? {} : { changed: spec.changes?.(result, input) ?? null }
 }
@@ -107,7 +110,10 @@ function buildFailure(detail: string, error: string): EffectEnding {
   return { status: 'failed', detail, result: { error } }
 }
 
-/** Judges the command again before its grant: a forbidden one gets none, whatever the approval. */
+/**
+ * Judges the command again before the grant is issued. A forbidden command gets no grant, whatever
+ * the approval.
+ */
 function whyForbidden({ spec, input }: MappedCall): string | null {
   if (!spec.command) return null
   const verdict = judgeField(spec.command, input, { knownHosts: new Set() })
@@ -116,12 +122,17 @@ function whyForbidden({ spec, input }: MappedCall): string | null {
 
 const lookEveryMs = 1_000
 
-/** Cancels the device's operation once the investigation stops. Answers how to stop watching. */
+/**
+ * Cancels the device's operation when the investigation stops. Returns a function that stops
+ * watching.
+ */
 function watchForCancel(deps: EffectDeps, { executor, judged, key }: AnnouncedCall): () => void {
   const mesh = requireMesh(deps)
   let isCancelled = false
   const timer = setInterval(() => {
-    void look().catch((error) => deps.log.error({ err: error, key }, 'a cancelled operation could not be stopped'))
+    void look().catch((error) =>
+      deps.log.error({ err: error, key }, 'the operation of a cancelled call could not be stopped'),
+    )
   }, lookEveryMs)
   async function look() {
     if (isCancelled || !(await cancelAsked(deps.db, judged))) return
@@ -139,7 +150,10 @@ function watchForCancel(deps: EffectDeps, { executor, judged, key }: AnnouncedCa
   return () => clearInterval(timer)
 }
 
-/** At most two rows a second, and only so many: the result holds the whole output. */
+/**
+ * Limits of the rows with output: at most two rows a second, and a limited number, because the
+ * result holds the whole output.
+ */
 const flushEveryMs = 500
 const maxRowCharacters = 4_000
 const maxRows = 40
@@ -148,15 +162,15 @@ const maxLineCharacters = 500
 type LineRows = {
   add(line: string): void
   /**
-   * Writes the remaining lines. An operation that ends before its first row writes none: its result
-   * holds them.
+   * Writes the remaining lines. Writes none if the operation ended before its first row, because
+   * its result holds them.
    */
   end(): Promise<void>
 }
 
 /**
- * Writes a long operation's lines as rows while they come. `append` cleanses them. Leaves out lines
- * that come too fast or are too long, and the row says how many.
+ * Writes the lines of a long operation as rows while it runs. `append` cleanses them of secrets.
+ * Leaves out lines beyond the limits; the row has the number of these lines.
  */
 function createLineRows(db: Db, started: IncidentEvent<'tool_started'>, onFault: (error: unknown) => void): LineRows {
   const { incidentId, turn, metadata } = started

@@ -30,25 +30,28 @@ type DevicePreparation = Pick<Preparation, 'stateFingerprint' | 'asks' | 'rootRe
   dryRun: Preparation['dryRun'] & { proof: PostconditionProof }
   resource: Executor['resource']
   device: string
-  /** Another touched resource: a guest of the inventory that the call names by its container. */
+  /**
+   * Another resource that the call touches: a guest of the inventory that the call names by its
+   * container.
+   */
   touches?: ResourceRef[]
 }
 
-/** A mapped call on its device, and the step key and incident that it belongs to. */
+/** A call on the device that carries it out, with its step key and incident. */
 type CallOnDevice = {
   executor: Executor
   mapped: MappedCall
   key: string
   incidentId: string
-  /** What the run has looked up there, as far as the command enters it. */
+  /** Names that the command uses and that the run has looked up on this device. */
   names?: readonly string[]
 }
 
 type CallToPrepare = { tool: string; arguments: Record<string, unknown>; incidentId: string; attempt: number }
 
 /**
- * The proposed call of a run, read from rows: its arguments, or a person's edit. The caller only
- * names its place in the log.
+ * Reads a run's proposed call from rows: the model's arguments, or those of a person who edited
+ * them. The caller only gives the call's place in the log.
  */
 async function requireProposedCall(db: Db, stepKey: string): Promise<CallToPrepare> {
   const place = parseStepKey(stepKey)
@@ -63,7 +66,7 @@ async function requireProposedCall(db: Db, stepKey: string): Promise<CallToPrepa
   return { tool: proposed.call.tool, arguments: args, incidentId: place.incidentId, attempt: place.attempt }
 }
 
-/** A proposed call's effect on the resource: rehearsed on a copy if possible, else described. */
+/** Describes the effect of a proposed call on the resource, tried on a copy if possible. */
 export async function prepareCall(deps: EffectDeps, id: string, stepKey: string): Promise<DevicePreparation> {
   const { incidentId, attempt, ...proposed } = await requireProposedCall(deps.db, stepKey)
   const call = toDeviceCall(proposed.tool, proposed.arguments)
@@ -71,7 +74,10 @@ export async function prepareCall(deps: EffectDeps, id: string, stepKey: string)
   return await prepareDeviceCall(deps, id, call, { incidentId, attempt, key: stepKey })
 }
 
-/** The same for a call without a row: `at` is its run, and the key of its looks. */
+/**
+ * Describes the effect of a call without a row. `at`: the run of the call, and the key for its
+ * reads.
+ */
 export async function prepareDeviceCall(
   deps: EffectDeps,
   id: string,
@@ -91,7 +97,8 @@ export async function prepareDeviceCall(
     asks || spec.effect === 'write'
       ? await rehearse(deps, { executor, mapped, key: stepKey, incidentId, names })
       : { fingerprint: '', rehearsal: null, why: null }
-  // Through a host the call becomes another command, run by something other than the device.
+  // Leaves out reads as root if the call goes through a host, because there it becomes another
+  // command, which the device does not run itself.
   const rootReads = through === null ? getRootReads(device, mapped.capability) : undefined
   const guest = await findGuest(deps.db, executor, rehearsal?.container ?? input.container)
   return {
@@ -124,36 +131,41 @@ function aboutOf(rehearsal: Record<string, unknown> | null): string | null {
 }
 
 /**
- * The guest that runs as this container on this host: a call that names it must not run at the same
- * time. Other containers are no resources; their device's lease covers them.
+ * Finds the guest that runs as this container on this host, because two calls that name the same
+ * guest must not run at once. Other containers are not resources; the lease of their device covers
+ * them.
  */
 async function findGuest(db: Db, { resource }: Executor, container: unknown): Promise<ResourceRef | null> {
   const named = typeof container === 'string' ? await executableNamed(db, container) : null
   return named?.kind === 'vm' && named.host === resource.id ? { kind: 'vm', id: String(container) } : null
 }
 
-/** `why`: the reason why there is no rehearsal, for the person who decides. */
+/** `why`: the reason why there is no dry run, for the person who decides. */
 type Rehearsal = { fingerprint: string; rehearsal: Record<string, unknown> | null; why: string | null }
 
-const notAsRoot = 'This device does everything as root, and each look would need a leave of a person.'
-const notThroughHost = 'It is reached through the agent of its host, which tries nothing out inside a guest.'
+const notAsRoot = 'This device does everything as root, so each read would require approval.'
+const notThroughHost = 'The guest is reached through the agent of its host, which has no dry run inside a guest.'
 
-/** The fingerprint of the action's state, and its rehearsal; both read from the device now. */
+/**
+ * Reads the fingerprint of the state that the action depends on, and makes the dry run, both on the
+ * device now.
+ */
 async function rehearse(deps: EffectDeps, call: CallOnDevice): Promise<Rehearsal> {
   const { executor, mapped, key, incidentId } = call
   const { spec, input, capability, args } = mapped
   const { device, through } = executor
-  // Which device does it, and as which user, is a part of what a person agrees to.
+  // Includes the device and the user, because they are part of what a person approves.
   const by = { device: device.id, mode: device.mode, through }
   const withoutRehearsal = (state: object, why: string | null): Rehearsal => ({
     fingerprint: digestOf(state),
     rehearsal: null,
     why,
   })
-  // As root every read needs its own approval, so nothing can be found out beforehand.
+  // Reads nothing beforehand on a device that acts as root, because there every read needs its own
+  // approval.
   if (device.mode === 'sudo') return withoutRehearsal(by, notAsRoot)
-  // A container guest is read from outside, like any container; the host knows nothing of a guest
-  // behind `pct`.
+  // Makes no dry run for a guest behind `pct`, of which the host knows nothing. A container guest
+  // is read from outside, like any container.
   if (through === 'pct') return withoutRehearsal(by, notThroughHost)
   const state = spec.state ? await readIfAllowed(deps, call, spec.state(input)) : null
   if (!spec.rehearses || isProvenRead(executor, mapped, call.names ?? []))
@@ -177,14 +189,17 @@ async function rehearse(deps: EffectDeps, call: CallOnDevice): Promise<Rehearsal
   }
 }
 
-/** The device cannot rehearse the call, or wants approval: the call may still be proposed. */
+/**
+ * Whether the device cannot make a dry run of the call, or demands approval. The call may still be
+ * proposed.
+ */
 function isWithoutRehearsal(code: string | undefined): boolean {
   return code === 'capability_unavailable' || code === 'approval_required'
 }
 
 /**
- * A device's read: `result` null where the thing does not exist. Null where the device wants
- * approval, as for a sensitive file. Refused where it cannot be read now.
+ * Reads from a device; `result` is null if the object does not exist. Returns null if the device
+ * demands approval, such as for a sensitive file. Refuses if the read is not possible now.
  */
 export async function readIfAllowed(
   deps: EffectDeps,
@@ -205,7 +220,7 @@ export async function readIfAllowed(
   return { result: answer.result ?? {} }
 }
 
-/** The state is the one that the person saw: read once more, just before the write. */
+/** Requires the state that the person saw, by reading it once more just before the write. */
 export async function requireSameState(
   deps: EffectDeps,
   call: CallOnDevice,
@@ -214,6 +229,6 @@ export async function requireSameState(
   if (ifMatch === undefined) return
   const { fingerprint } = await rehearse(deps, call)
   if (isSameFingerprint(ifMatch, fingerprint)) return
-  const detail = `${call.executor.resource.id} is not as it was when this was decided. Nothing was done.`
+  const detail = `${call.executor.resource.id} changed since the approval. Nothing was done.`
   throw new EffectRefused('state_changed', 'STATE_CHANGED', detail, { fields: { currentFingerprint: fingerprint } })
 }

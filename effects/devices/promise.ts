@@ -5,8 +5,9 @@ import { findApprovalNeed } from './approval-need.ts'
 import type { Executor, MappedCall } from './executor.ts'
 
 /**
- * A write's promise that the device can show afterwards. Null without one: its arguments promise
- * nothing, it goes through a host, or the device wants approval for the read.
+ * Returns the condition by which the device can show afterwards that a write had its effect. Null
+ * if there is none: the arguments give no condition, the call goes through a host, or the device
+ * demands approval for the read.
  */
 export function findPromise(
   executor: Executor,
@@ -20,7 +21,7 @@ export function findPromise(
   return findApprovalNeed(executor.device, look) === null ? promised : null
 }
 
-/** What will prove that this call worked, for the person who decides about it. */
+/** Describes how this call will be verified, for the person who decides. */
 export function describeProof(executor: Executor, mapped: Pick<MappedCall, 'spec' | 'input'>): PostconditionProof {
   const { promised, otherwise } = mapped.spec.proof
   return promised !== null && findPromise(executor, mapped) !== null

@@ -16,9 +16,12 @@ import { type AnswerReceiver, type BegunAnswer, type DeviceAsk, receiver } from 
 import { packFrame, readFrame } from '../../mesh/frames.ts'
 import type { Seal } from '../../mesh/seal.ts'
 
-/** Rows for another process are taken within this, or are taken back. */
+/**
+ * Milliseconds in which the other process must take a request; after these the request is
+ * withdrawn.
+ */
 const takenWithinMs = 5_000
-/** Rows are swept after this, where the process that they are for has ended. */
+/** Seconds after which rows of a process that has ended are deleted. */
 const keptSeconds = 60
 const maxRowBytes = 1_000_000
 
@@ -26,26 +29,35 @@ type RelayWorld = {
   db: Db
   seal: Seal
   processId: string
-  /** Begins an exchange over a connection of this process; null: it has none of that device. */
+  /**
+   * Begins an exchange over a connection of this process; null if this process has no connection of
+   * that device.
+   */
   begin(deviceId: string, ask: DeviceAsk): Promise<BegunAnswer> | null
   report(error: unknown): void
 }
 
 type Relays = {
-  /** Asks through the process that holds this connection. */
+  /** Makes an exchange through the process that holds this connection. */
   ask(at: DeviceConnection & { processId: string }, ask: DeviceAsk): Promise<BegunAnswer>
-  /** Ends what is under way over any other connection of this device: no answer comes any more. */
+  /**
+   * Ends the exchanges over any other connection of this device, because their answers cannot come
+   * any more.
+   */
   onConnection(deviceId: string, connection: string | null): void
-  /** A word of another process; an empty one: look at everything. */
+  /** Handles a notification of another process. An empty one means: check everything. */
   onNotice(text: string): void
-  /** Devices that are asked through others just now. */
+  /** Lists the devices to which exchanges through other processes are under way. */
   asked(): string[]
 }
 
 type Asked = { deviceId: string; connection: string; one: AnswerReceiver; isTaken: boolean }
 type SentAsk = Omit<DeviceAsk, 'signal'>
 
-/** Passes exchanges between processes of the API by rows of the database, and a notice for each. */
+/**
+ * Passes exchanges between processes of the API by rows of the database, with a notification for
+ * each.
+ */
 export function openRelays(world: RelayWorld): Relays {
   const { db, processId, report } = world
   const asked = new Map<string, Asked>()
@@ -72,18 +84,22 @@ export function openRelays(world: RelayWorld): Relays {
       await askRelay(db, { ...relay, sealed }, Math.ceil(takenWithinMs / 1_000))
     } catch (error) {
       report(error)
-      // It may be there: its taker finds nobody to answer, and the device's journal knows it.
-      fail(id, new HttpError('protocol', `${at.deviceId} could not be asked through ${at.process}`, true))
+      // Fails the exchange, although the row may have been written. A process that takes it then
+      // finds nobody who waits, and the device's journal has the call.
+      fail(id, new HttpError('protocol', `${at.deviceId} could not be reached through ${at.process}`, true))
     }
     const timer = setTimeout(() => void takeBack(id, at).catch(report), takenWithinMs)
     return await own.answer.finally(() => clearTimeout(timer))
   }
 
-  /** Nobody took it: then it is certain that nothing was sent. */
+  /** Withdraws a request that no other process took, so that certainly nothing was sent. */
   async function takeBack(id: string, { deviceId, process }: DeviceConnection): Promise<void> {
     if (!asked.has(id) || asked.get(id)?.isTaken) return
     if (await withdrawRelay(db, id))
-      fail(id, new HttpError('connect', `${deviceId}: ${process}, which holds its connection, does not pass on`, true))
+      fail(
+        id,
+        new HttpError('connect', `${deviceId}: ${process} has its connection, but does not forward requests`, true),
+      )
   }
 
   async function takeAll(): Promise<void> {
@@ -92,25 +108,7 @@ export function openRelays(world: RelayWorld): Relays {
 
   async function readAll(): Promise<void> {
     for (let pieces = await takePieces(db, processId); pieces.length > 0; pieces = await takePieces(db, processId)) {
-      for (const piece of pieces.sort((a, b) => a.n - b.n)) take(piece)
-    }
-  }
-
-  function take({ relayId, n, sealed }: RelayPiece): void {
-    const found = asked.get(relayId)
-    const plain = found && world.seal.open(sealed, `answer ${relayId} ${n}`)
-    const frame = plain ? readFrame(plain) : null
-    if (!found) return
-    found.isTaken = true
-    if (frame?.kind === 'head') found.one.head(frame.piece.readUInt16BE(0))
-    else if (frame?.kind === 'data') found.one.data(frame.piece)
-    else {
-      asked.delete(relayId)
-      if (frame?.kind === 'end') found.one.end()
-      else
-        found.one.fail(
-          frame ? readError(frame.piece) : new HttpError('protocol', 'a relayed answer was altered', false),
-        )
+      for (const piece of pieces.sort((a, b) => a.n - b.n)) takePiece(asked, world.seal, piece)
     }
   }
 
@@ -119,7 +117,7 @@ export function openRelays(world: RelayWorld): Relays {
     onConnection(deviceId, connection) {
       for (const [id, each] of asked) {
         if (each.deviceId !== deviceId || each.connection === connection) continue
-        fail(id, new HttpError('protocol', `the connection of ${deviceId} ended before its answer came`, true))
+        fail(id, new HttpError('protocol', `the connection of ${deviceId} ended before its response came`, true))
       }
     },
     onNotice(text) {
@@ -131,7 +129,29 @@ export function openRelays(world: RelayWorld): Relays {
   }
 }
 
-/** Does what another process asks for, and leaves the answer for it as it comes. */
+/**
+ * Gives one piece of an answer to the request that waits for it; the last piece ends the exchange.
+ */
+function takePiece(asked: Map<string, Asked>, seal: Seal, { relayId, n, sealed }: RelayPiece): void {
+  const found = asked.get(relayId)
+  const plain = found && seal.open(sealed, `answer ${relayId} ${n}`)
+  const frame = plain ? readFrame(plain) : null
+  if (!found) return
+  found.isTaken = true
+  const { one } = found
+  if (frame?.kind === 'head') one.head(frame.piece.readUInt16BE(0))
+  else if (frame?.kind === 'data') one.data(frame.piece)
+  else {
+    asked.delete(relayId)
+    if (frame?.kind === 'end') one.end()
+    else one.fail(frame ? readError(frame.piece) : new HttpError('protocol', 'a relayed response was altered', false))
+  }
+}
+
+/**
+ * Makes an exchange that another process requested, and writes each piece of the answer for that
+ * process as it comes.
+ */
 async function pass(world: RelayWorld, passing: Map<string, AbortController>, relay: Relay): Promise<void> {
   const { id, deviceId } = relay
   const stop = new AbortController()
@@ -139,9 +159,9 @@ async function pass(world: RelayWorld, passing: Map<string, AbortController>, re
   const write = rowsFor(world, relay)
   try {
     const sent = world.seal.open(relay.sealed, `ask ${id}`)
-    if (!sent) throw new HttpError('connect', 'what was to be passed on is not of this control plane', false)
+    if (!sent) throw new HttpError('connect', 'the request to pass on is not from this control plane', false)
     const begun = world.begin(deviceId, { ...(JSON.parse(sent.toString('utf8')) as SentAsk), signal: stop.signal })
-    if (!begun) throw new HttpError('connect', `${deviceId} has just gone to another process`, true)
+    if (!begun) throw new HttpError('connect', `${deviceId} has just connected to another process`, true)
     const { status, pieces } = await begun
     const head = Buffer.alloc(2)
     head.writeUInt16BE(status, 0)
@@ -157,7 +177,10 @@ async function pass(world: RelayWorld, passing: Map<string, AbortController>, re
   }
 }
 
-/** Writes frames as rows in order. Frames that come during a row go together into the next. */
+/**
+ * Writes frames as rows in order. Frames that come while a row is written go together into the next
+ * row.
+ */
 function rowsFor({ db, seal }: RelayWorld, { id, fromProcess }: Relay) {
   let n = 0
   let waiting: Buffer[] = []
@@ -178,7 +201,7 @@ function rowsFor({ db, seal }: RelayWorld, { id, fromProcess }: Relay) {
     add(frame: Buffer) {
       waiting.push(frame)
       writing ??= writeAll()
-      // `done` hears of it.
+      // Ignores the error here, because `done` gets it.
       writing.catch(() => {})
     },
     async done() {
@@ -187,7 +210,7 @@ function rowsFor({ db, seal }: RelayWorld, { id, fromProcess }: Relay) {
   }
 }
 
-/** Data that stands side by side, as one frame up to the size of a row. */
+/** Joins adjacent frames of data into one, up to the size of a row. */
 function joinData(frames: readonly Buffer[]): Buffer[] {
   const joined: Buffer[][] = []
   let bytes = 0
@@ -218,7 +241,7 @@ function readError(piece: Buffer): HttpError {
   return new HttpError(code, message, retryable)
 }
 
-/** Runs each kind of work once at a time; what is wished for meanwhile is done once more. */
+/** Runs each kind of work once at a time. Requests during a run cause one more run. */
 function oneAfterTheOther(report: (error: unknown) => void): (kind: string, work: () => Promise<void>) => void {
   const running = new Map<string, { again: boolean }>()
   return function run(kind, work) {

@@ -8,13 +8,13 @@ import { namesKnownOn } from '../../safety/resolved.ts'
 import type { EffectDeps } from '../effect.ts'
 import type { Executor } from './executor.ts'
 
-/** The run that a call belongs to. */
+/** The run to which a call belongs. */
 type RunOfCall = { incidentId: string; attempt: number }
 
 /**
- * Names of containers and the like under a call's command, looked up by its run on this resource.
- * Read from rows here, and sent under the control plane's signature: a device knows no such names,
- * and takes no worker's word.
+ * Lists the names in a call's command, of containers and the like, that the call's run has looked
+ * up on this resource. They are read from rows here and sent under the control plane's signature,
+ * because a device knows no such names and trusts no worker.
  */
 export async function namesVouched(
   { db }: Pick<EffectDeps, 'db'>,
@@ -28,7 +28,9 @@ export async function namesVouched(
   return namesRestedOn(look, namesKnownOn(state.resolved, [resource], Date.now()))
 }
 
-/** Those of the names that the command enters; none where it does not run unasked with them. */
+/**
+ * Lists the names that the command uses; none if the command needs approval even with these names.
+ */
 function namesRestedOn(look: DeviceProbe, known: ReadonlySet<string>): string[] {
   const verdict = judgeOnDevice(look, { knownNames: known })
   return verdict?.verdict === 'run' ? verdict.names : []
@@ -37,8 +39,8 @@ function namesRestedOn(look: DeviceProbe, known: ReadonlySet<string>): string[] 
 type KnownOnDevice = Pick<CommandContext, 'knownNames' | 'rootReads' | 'canLook'>
 
 /**
- * The device's verdict, which knows no hosts and sees no containers; null for a call without a
- * command.
+ * Returns the verdict that the device would reach, which knows no hosts and sees no containers.
+ * Null for a call without a command.
  */
 export function judgeOnDevice({ capability, args }: DeviceProbe, known: KnownOnDevice = {}): CommandVerdict | null {
   const directory = typeof args.cwd === 'string' ? args.cwd : '/'

@@ -25,13 +25,13 @@ type WriteRequest = {
 }
 
 /**
- * Runs one device write of a run. It happens only if every gate passes it, in this order
+ * Runs one device write of a run, only if it passes each of these gates, in order
  * (docs/reference/mesh.md has the reasons):
  *
- * 1. `safety/judge.ts`: in the activity, the judge lets it run or asks a person, before
+ * 1. `safety/judge.ts`: in the activity, the judge lets it run or asks people, before
  * `tool_started` is written.
  * 2. `api/http/guards.ts`: the log announced exactly this action, for the attempt that is current.
- * 3. Here: a used approval or standing grant stands behind it; without one nothing is signed.
+ * 3. Here: an approval or standing grant was used for the write; without one nothing is signed.
  * 4. `effects/devices/prepare.ts`: the device is in the state that the person saw.
  * 5. `effects/run-effect.ts`: the key is accepted, and only once.
  * 6. `effects/devices/perform.ts`: the command is judged once more, before a grant is issued for
@@ -48,7 +48,7 @@ export async function runDeviceWrite(deps: EffectDeps, request: WriteRequest): P
   const { incidentId } = judged
   const authority = await authorityOf(deps.db, judged)
   if (authority === null) {
-    const detail = 'No approval stands behind this request. Nothing was done.'
+    const detail = 'This request has no approval. Nothing was done.'
     throw new EffectRefused('not_allowed', 'UNJUDGED', detail)
   }
   const { tool, actionDigest } = judged.metadata
@@ -63,9 +63,9 @@ export async function runDeviceWrite(deps: EffectDeps, request: WriteRequest): P
 }
 
 /**
- * Whether an announced write's promise is true now. Read on the device, where it promised something
- * readable without approval. `holds` null otherwise: the device's "done" proves nothing. A failed
- * write never holds. Refused where the device cannot be read now.
+ * Reads on the device whether an announced write's condition is true now, if the read needs no
+ * approval. Otherwise `holds` is null, because the device's "done" proves nothing. A failed write
+ * never holds. Refuses if the device cannot be read now.
  */
 export async function observeCall(deps: EffectDeps, id: string, stepKey: string): Promise<Observation> {
   const started = await eventByStepKey(deps.db, stepKey, 'tool_started')
@@ -93,18 +93,23 @@ export async function observeCall(deps: EffectDeps, id: string, stepKey: string)
   const observation = promised && seen ? promised.holds(seen, known?.result ?? null) : null
   if (observation) return observation
   if (known?.status !== 'done') throw refuseMissing(`ending of ${stepKey} yet`)
-  return { holds: null, observed: `it ran, and nothing proves that it worked: ${spec.proof.otherwise}` }
+  return { holds: null, observed: `the call ran, and nothing proves that it worked: ${spec.proof.otherwise}` }
 }
 
-/** Null for a write that was done, and for one whose ending is unknown. */
+/**
+ * Returns why a write failed; null for a write that was done, and for one whose ending is unknown.
+ */
 function whyFailed({ status, detail, result }: WriteRecord, mapped: Pick<MappedCall, 'spec' | 'input'>): string | null {
-  // Earlier versions stored `done` without reading the exit code.
+  // Checks the exit code after `done` too, because earlier versions did not read it.
   if (status === 'done') return whyEndedBadly(mapped, result)
   if (status !== 'failed') return null
   return result.error === 'exit_code' ? (whyEndedBadly(mapped, result) ?? detail) : detail
 }
 
-/** The run was refused before anything was accepted; null where the run does not know yet. */
+/**
+ * Returns why the run's write was refused before it was accepted; null if the run does not know
+ * that yet.
+ */
 async function whyNeverStarted({ db }: Pick<EffectDeps, 'db'>, stepKey: string): Promise<string | null> {
   const finished = await eventByStepKey(db, siblingKey(stepKey, 'tool_finished'), 'tool_finished')
   if (finished?.metadata.outcome !== 'failed') return null

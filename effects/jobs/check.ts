@@ -15,24 +15,24 @@ import { type Credentials, openCredentials, readCa, runCommand } from './command
 import { type Jobs, type ResourceJob, requireJob } from './jobs.ts'
 
 type StepRun = {
-  /** With the words of its resource filled in. */
+  /** The step, with the words of its resource filled in. */
   step: JobStep
   isCheck: boolean
   key: string
   timeoutSeconds: number
-  /** Called with the number by which its system knows it, before it is waited for. */
+  /** Called with the job's id in its system, before the wait for the job's end. */
   note?: (ref: string) => Promise<void>
 }
 
 /**
- * A step's end. `lost`: it may have begun, and nobody knows its end; `isAskable` where its system
- * can be asked later.
+ * The end of a step. `lost`: the step may have begun, and its end is unknown. `isAskable`: the
+ * step's system can be queried later.
  */
 type StepEnd =
   | { kind: 'ended'; outcome: JobOutcome }
   | { kind: 'lost'; detail: string; isAskable: boolean; isOtherwise?: boolean }
 
-/** Runs one step to its end. Its output is without secrets. */
+/** Runs one step to its end. Secrets are removed from its output. */
 export async function runStep(run: StepRun): Promise<StepEnd> {
   const { step, isCheck, timeoutSeconds } = run
   const credentials = openCredentials()
@@ -49,7 +49,7 @@ export async function runStep(run: StepRun): Promise<StepEnd> {
     if ('outcome' in launched) return ended(launched.outcome)
     await run.note?.(launched.ref)
     const outcome = await followRemote(remote, launched.ref, timeoutMs)
-    const detail = `it was still at work after ${timeoutSeconds} s, or gave no answer`
+    const detail = `the run had not ended after ${timeoutSeconds} s, or did not answer`
     return outcome ? ended(outcome) : { kind: 'lost', detail, isAskable: true }
   } catch (error) {
     if (error instanceof NoCredential) return ended(notBegun(error.message))
@@ -60,7 +60,10 @@ export async function runStep(run: StepRun): Promise<StepEnd> {
   }
 }
 
-/** A sent job's outcome. Null while it runs, and where its system gives no answer. */
+/**
+ * Reads the outcome of a job that was sent. Null while the job runs, or if its system does not
+ * answer.
+ */
 export async function lookAtStep(step: JobStep, ref: string): Promise<JobOutcome | null> {
   const credentials = openCredentials()
   try {
@@ -94,24 +97,24 @@ function hideSecrets(outcome: JobOutcome, credentials: Credentials): JobOutcome 
   return { ...outcome, output: credentials.cleanse(outcome.output), detail: credentials.cleanse(outcome.detail) }
 }
 
-/** What the check mode of a job said. */
+/** The result of a job's check mode. */
 export type CheckFound = {
   worked: boolean
-  /** Null where the job does not declare what says so. */
+  /** Whether the job would change something; null if the job declares no sign of that. */
   wouldChange: boolean | null
   outcome: JobOutcome
   fingerprint: string
-  /** Its system did something else than it was asked to. */
+  /** The job's system did something else than requested. */
   isOtherwise: boolean
 }
 
-/** Checks at once in this process: they begin unasked. */
+/** Most parallel checks in this process, because checks begin without approval. */
 const maxChecks = 4
-/** A caller waits this long, and asks again while the check runs. */
+/** Milliseconds that a caller waits; while the check runs, the caller asks again. */
 const answerWithinMs = 20_000
-/** A check that nobody takes any more is forgotten. */
+/** Milliseconds after which the result of a check that nobody took is dropped. */
 const keptMs = 10 * 60_000
-/** A check is as good as now for this long: until the approved job begins. */
+/** Milliseconds for which a check counts as current when the approved job begins. */
 export const recentMs = 60_000
 
 type Named = Parameters<typeof requireJob>[1]
@@ -123,7 +126,13 @@ export async function runCheck(job: ResourceJob, check: JobCheck, key: string): 
   const outcome: JobOutcome =
     end.kind === 'ended'
       ? end.outcome
-      : { isOk: false, exitCode: null, output: '', isCut: false, detail: `its check gave no answer: ${end.detail}` }
+      : {
+          isOk: false,
+          exitCode: null,
+          output: '',
+          isCut: false,
+          detail: `the check of the job did not answer: ${end.detail}`,
+        }
   const worked = check.okExitCodes.includes(outcome.exitCode ?? -1)
   return {
     worked,
@@ -134,7 +143,10 @@ export async function runCheck(job: ResourceJob, check: JobCheck, key: string): 
   }
 }
 
-/** Absence proves nothing: a cut output does not say that it changes nothing. */
+/**
+ * Whether the check's output lacks the declared signs of no change. A cut output proves nothing
+ * about a missing text.
+ */
 function wouldChange({ noChanges }: JobCheck, { exitCode, output, isCut }: JobOutcome): boolean | null {
   if (!noChanges) return null
   const { exitCode: code, pattern, unless } = noChanges
@@ -146,21 +158,26 @@ function wouldChange({ noChanges }: JobCheck, { exitCode, output, isCut }: JobOu
   return !saysSo
 }
 
-/** Times, and Ansible's run directories, as whole words: what is below them was changed. */
+/**
+ * Parts of an output that differ in each run, as whole words: times, and Ansible's run directories.
+ */
 const volatile = [
   /\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}:\d{2}(?:[.,]\d+)?(?:Z|[+-]\d{2}:?\d{2})?/g,
   /\b\d{1,2}:\d{2}:\d{2}(?:[.,]\d+)?\b/g,
   /(?<![\w./~-])(?:~|\/tmp|\/var\/tmp|\/root|\/home\/[\w.-]+)(?:\/\.ansible\/tmp)?\/ansible-(?:tmp-\d+(?:\.\d+)?(?:-\d+)*|local-\d+[a-z0-9_]{0,12})(?:\/tmp[a-z0-9_]{8})?(?![\w.-])/g,
 ]
 
-/** The declaration with its check mode's words. Without a check the declaration alone. */
+/**
+ * Fingerprints the declaration and the output of its check mode; without a check, the declaration
+ * alone.
+ */
 function fingerprintOf({ definition, resource }: ResourceJob, check: JobCheck | null, outcome: JobOutcome | null) {
   const ignored = [...volatile, ...(check?.ignore ?? []).map((each) => new RegExp(each, 'gm'))]
   const output = ignored.reduce((text, each) => text.replace(each, ''), outcome?.output ?? '').replace(/[ \t]+$/gm, '')
   return `${definition}.${digestOf({ resource: { ...resource }, exitCode: outcome?.exitCode ?? null, output })}`
 }
 
-/** Was it the declaration of now that this fingerprint is about? */
+/** Whether this fingerprint is about the current declaration. */
 export function matchesDefinition(fingerprint: string, { definition }: ResourceJob): boolean {
   return fingerprint.startsWith(`${definition}.`)
 }
@@ -168,9 +185,9 @@ export function matchesDefinition(fingerprint: string, { definition }: ResourceJ
 export const jobSlot = ({ job, resource: { kind, id } }: ResourceJob): string => `${job.name} ${kind}:${id}`
 
 /**
- * A job's effect for its card: the output of its check mode, run now. Null while that runs: the
- * same question later takes its answer. Refused where the check fails, or says that nothing would
- * change.
+ * Describes a job's effect for its approval card, by the output of its check mode, run now. Returns
+ * null while the check runs: a later call with the same key takes the result. Refuses if the check
+ * fails, or reports that nothing would change.
  */
 export async function prepareJob(deps: Deps, named: Named, key: string): Promise<Preparation | null> {
   const job = await requireJob(deps, named)
@@ -198,25 +215,30 @@ export async function prepareJob(deps: Deps, named: Named, key: string): Promise
 
 type Deps = Pick<EffectDeps, 'db' | 'jobs'>
 
-/** Whether a job did what it promised: its check mode again. Null while that still runs. */
+/**
+ * Reads whether a job had its effect, by running its check mode again. Null while the check runs.
+ */
 export async function observeJob(deps: Deps, named: Named, key: string): Promise<Observation | null> {
   const job = await requireJob(deps, named)
   if (!job.check?.noChanges) {
     return {
       holds: null,
-      observed: `${job.job.name} declares nothing by which its check mode says that nothing would change`,
+      observed: `${job.job.name} does not declare the output of its check mode when nothing would change`,
     }
   }
   const found = await takeCheck(deps.jobs, job, job.check, `observation ${key}`)
   if (!found) return null
   await noteOtherwise(deps, job, found)
   const said = lastLine(found.outcome.output)
-  if (!found.worked) return { holds: false, observed: `its check mode failed (${found.outcome.detail}) ${said}`.trim() }
-  if (found.wouldChange) return { holds: false, observed: `its check mode would still change something: ${said}` }
+  if (!found.worked) return { holds: false, observed: `the check mode failed (${found.outcome.detail}) ${said}`.trim() }
+  if (found.wouldChange) return { holds: false, observed: `the check mode still reports changes: ${said}` }
   return { holds: true, observed: `the check mode of ${job.job.name} says that nothing would change` }
 }
 
-/** A check that was none may have changed something, and somebody made it so. */
+/**
+ * Records that the system of a job did not run the check mode that was requested. A person has to
+ * know, because that system may have changed something.
+ */
 export async function noteOtherwise(
   { db }: Pick<EffectDeps, 'db'>,
   job: ResourceJob,
@@ -228,8 +250,8 @@ export async function noteOtherwise(
 }
 
 /**
- * Begins a check, or joins the same question's; its answer is taken once, so that the next looks
- * again.
+ * Begins a check, or joins a running one for the same question. A result is taken only once, so
+ * that the next question checks again.
  */
 async function takeCheck(jobs: Jobs, job: ResourceJob, check: JobCheck, question: string): Promise<CheckFound | null> {
   const slot = `${jobSlot(job)} ${job.definition} ${question}`
@@ -244,7 +266,7 @@ async function takeCheck(jobs: Jobs, job: ResourceJob, check: JobCheck, question
 
 function begin(jobs: Jobs, slot: string, work: () => Promise<CheckFound>) {
   if ([...jobs.checks.values()].filter(({ found }) => found === null).length >= maxChecks) {
-    const detail = `${maxChecks} checks of jobs run already: ask again later.`
+    const detail = `${maxChecks} checks of jobs are already running: try again later.`
     throw new EffectRefused('too_many', 'CHECKS_BUSY', detail, { retryAfterSeconds: 5 })
   }
   const running = { found: null as CheckFound | null, atMs: performance.now(), promise: Promise.resolve() }
@@ -255,7 +277,7 @@ function begin(jobs: Jobs, slot: string, work: () => Promise<CheckFound>) {
       throw error
     },
   )
-  // The asker may be gone by then: a second ask finds out.
+  // Ignores the failure here, because the caller may be gone; a later request reads the result.
   running.promise.catch(() => {})
   jobs.checks.set(slot, running)
   return running
@@ -264,7 +286,7 @@ function begin(jobs: Jobs, slot: string, work: () => Promise<CheckFound>) {
 const maxLines = 80
 const maxLineCharacters = 300
 
-/** The output as lines of a card: its beginning and its end. */
+/** Shortens the output for an approval card to its beginning and its end. */
 function linesOf({ output, isCut }: JobOutcome): { told: string[]; truncated: boolean } {
   const lines = output.split('\n').map((line) => line.trimEnd().slice(0, maxLineCharacters))
   const told = lines.filter((line) => line !== '')
@@ -272,7 +294,7 @@ function linesOf({ output, isCut }: JobOutcome): { told: string[]; truncated: bo
   return { told: [...told.slice(0, maxLines / 2), '…', ...told.slice(-maxLines / 2)], truncated: true }
 }
 
-/** The check mode's whole output, a text beside the card, where its lines leave something out. */
+/** Attaches the whole output of the check mode if the card's lines leave something out. */
 async function attachOutput({ db }: Deps, { job }: ResourceJob, outcome: JobOutcome): Promise<Attachments> {
   const { told } = linesOf(outcome)
   const isWhole = outcome.output.split('\n').every((line) => line.trimEnd() === '' || told.includes(line.trimEnd()))
@@ -301,10 +323,11 @@ function describe(job: ResourceJob, found: CheckFound | null): Preparation {
     targets: [{ kind, id }],
     identity: { job: declared.name, kind, id },
     stateFingerprint: found?.fingerprint ?? fingerprintOf(job, null, null),
-    // A job is the operator's, with unknown effects: asked each time, and no grant covers one.
+    // Demands approval each time, because a job is the operator's own, with unknown effects. No
+    // grant covers a job.
     asks: found
-      ? { risk: 'medium', why: 'a declared job is asked every time' }
-      : { risk: 'high', why: 'a declared job without a check mode: what it would change is not known' },
+      ? { risk: 'medium', why: 'a declared job requires approval every time' }
+      : { risk: 'high', why: 'a declared job without a check mode: its changes are not known beforehand' },
     dryRun: {
       possible: found !== null,
       summary: `Run the job ${declared.name} on ${kind} ${id}: ${declared.about}`,
@@ -313,7 +336,7 @@ function describe(job: ResourceJob, found: CheckFound | null): Preparation {
         : { ...details, notRehearsed: 'The job declares no check mode.' },
       proof: declared.check?.noChanges
         ? { by: 'state', text }
-        : { by: 'nothing', text: `the job declares no way to see it; look at ${kind} ${id} afterwards` },
+        : { by: 'nothing', text: `the job declares no verification; check ${kind} ${id} afterwards` },
     },
   }
 }

@@ -10,29 +10,35 @@ import { cleanse } from '../../safety/redact.ts'
 type Command = {
   argv: readonly string[]
   cwd: string | undefined
-  /** Besides what every program needs. */
+  /** Variables in addition to those of `passedOn`. */
   env: Record<string, string>
   timeoutMs: number
 }
 
-/** A long output keeps its beginning and end. */
+/** Bytes that are kept of a long output, at its beginning and its end. */
 const headBytes = 16_000
 const tailBytes = 48_000
-/** Time from being asked to end until it is killed. */
+/** Milliseconds between the signal that asks a program to end and the one that kills it. */
 const graceMs = 3_000
-/** What a program leaves in its pipes is there right after it ended. */
+/** Milliseconds in which the rest of a program's output is read from its pipes. */
 const drainMs = 250
 
-/** What any program needs. Nothing else of this process goes along: it knows secrets. */
+/**
+ * Variables that any program gets. No other is passed on, because this process' variables hold
+ * secrets.
+ */
 const passedOn = ['PATH', 'HOME', 'USER', 'LANG', 'LC_ALL', 'TZ', 'TMPDIR']
 
-/** Groups that run now, so that none outlives this process: nobody would watch its deadline. */
+/**
+ * Process groups that run now. They are killed when this process, which watches their deadlines,
+ * exits.
+ */
 const groups = new Set<number>()
 let watching = false
 
 /**
- * Runs a program without a shell, in a process group, within its time. The deadline ends the whole
- * group; what the program leaves goes too. Never throws: a failed start is an outcome.
+ * Runs a program without a shell, in a process group, with a time limit. The deadline ends the
+ * whole group, and so does the end of the program. Never throws: a failed start is an outcome.
  */
 export async function runCommand({ argv, cwd, env, timeoutMs }: Command): Promise<JobOutcome> {
   const [program = '', ...args] = argv
@@ -72,7 +78,7 @@ export async function runCommand({ argv, cwd, env, timeoutMs }: Command): Promis
   function say(): string {
     const seconds = Math.round(timeoutMs / 1000)
     if (ended.error) return `${program} could not be started (${ended.error.code ?? 'unknown'})`
-    if (isLate) return `${program} was stopped at its deadline of ${seconds} s: what it had done by then stays`
+    if (isLate) return `${program} was stopped at its deadline of ${seconds} s: changes that it made before remain`
     return ended.code === null ? `${program} was ended by ${ended.signal}` : `${program} ended with code ${ended.code}`
   }
 }
@@ -103,7 +109,7 @@ function signalGroup(pid: number | undefined, signal: NodeJS.Signals): void {
   try {
     process.kill(-pid, signal)
   } catch {
-    // None of it is left.
+    // Ignores the error, because nothing of the group is left.
   }
 }
 
@@ -118,13 +124,16 @@ function keepWatch(pid: number): void {
 
 type Value = string | { from: string; prefix: string }
 
-/** Credentials of a job's step, read as it begins. They leave only to where they belong. */
+/**
+ * Credentials of a job's step, read when the step begins. They are sent only to the systems to
+ * which they belong.
+ */
 export type Credentials = {
   read(ref: string): string
   fill(values: Record<string, Value>): Record<string, string>
-  /** What a system answered, without any of them. */
+  /** Hides the credentials in a system's answer. */
   hide: CredentialHider
-  /** A text without any of them, and without whatever else looks like a secret. */
+  /** Removes the credentials from a text, and everything else that looks like a secret. */
   cleanse(text: string): string
 }
 
@@ -136,7 +145,7 @@ export function openCredentials(): Credentials {
     hider = hideCredentials([...known.add(secret)])
     return secret
   }
-  // More may be read after this was handed on.
+  // Calls the current hider, because more credentials may be read after this object was passed on.
   const hide: CredentialHider = { text: (text) => hider.text(text), value: (value) => hider.value(value) }
   return {
     hide,
@@ -152,7 +161,7 @@ export function openCredentials(): Credentials {
   }
 }
 
-/** PEM of authorities; it is no secret. */
+/** Reads the PEM of authorities, which is not secret. */
 export function readCa(file: string | undefined): { ca: string } | null {
   return file === undefined ? null : { ca: readAuthorities(file) }
 }

@@ -22,13 +22,13 @@ import { kindOfName } from '../../safety/redact-names.ts'
 import { type EffectDeps, EffectRefused, refuseMissing } from '../effect.ts'
 import type { CheckFound } from './check.ts'
 
-/** The declared jobs, and what their check modes found lately, in this process alone. */
+/** The declared jobs, and recent results of their check modes, in this process only. */
 export type Jobs = {
   declared: readonly DeclaredJob[]
   checks: Map<string, RunningCheck>
-  /** By job and resource: the last one that somebody took. */
+  /** The last check of each job and resource whose result was taken. */
   recent: Map<string, { fingerprint: string; atMs: number }>
-  /** Jobs that run now. */
+  /** Keys of the jobs that run now. */
   atWork: Set<string>
 }
 
@@ -38,24 +38,24 @@ export function openJobs(declared: readonly DeclaredJob[]): Jobs {
   return { declared, checks: new Map(), recent: new Map(), atWork: new Set() }
 }
 
-/** A declared job for one resource of the registry, with its words filled in. */
+/** A declared job for one resource of the registry, with the resource's words filled in. */
 export type ResourceJob = {
   job: DeclaredJob
   resource: { kind: InventoryKind; id: string; name: string }
   run: JobStep
   check: DeclaredJob['check']
-  /** For the declaration: an approval is for what was declared then. */
+  /** Identifies the declaration, because an approval is for that declaration only. */
   definition: string
 }
 
-/** Jobs that fit a resource; all of them where none is named. */
+/** Lists the jobs that fit a resource, or all jobs if no resource is given. */
 export function listJobs({ declared }: Jobs, resource: { kind: string; id: string } | null): ListedJob[] {
   return declared.filter((job) => resource === null || fitsJob(job, resource)).map(toListedJob)
 }
 
 const maxRuns = 10
 
-/** All that is known of a job. Refused where none of that name is declared. */
+/** Returns everything that is known of a job. Refuses a name that no job has. */
 export async function showJob({ db, jobs }: Pick<EffectDeps, 'db' | 'jobs'>, name: string): Promise<ShownJob> {
   return toShownJob(requireDeclared(jobs, name), await runsOfJob(db, name, maxRuns))
 }
@@ -68,8 +68,8 @@ function requireDeclared(jobs: Jobs, name: string): DeclaredJob {
 }
 
 /**
- * The job for a resource. Refused where either does not exist, they do not fit, or a name could
- * mean more.
+ * Returns the job for a resource. Refuses if the job or the resource does not exist, they do not
+ * fit together, or a name has several meanings.
  */
 export async function requireJob(
   { db, jobs }: Pick<EffectDeps, 'db' | 'jobs'>,
@@ -80,7 +80,10 @@ export async function requireJob(
   if (!resource) throw refuseMissing(`${named.kind} ${named.id} in the inventory`)
   if (!fitsJob(job, resource)) {
     const fitting = listJobs(jobs, resource).map(({ name }) => name)
-    const others = fitting.length === 0 ? 'No job is declared for it.' : `Declared for it: ${fitting.join(', ')}.`
+    const others =
+      fitting.length === 0
+        ? 'No job is declared for this resource.'
+        : `Declared for this resource: ${fitting.join(', ')}.`
     throw new EffectRefused(
       'invalid',
       'JOB_NOT_FOR_THIS',
@@ -98,7 +101,7 @@ export async function requireJob(
   }
 }
 
-/** Only what is run takes words: a pattern of the declaration stays as it is. */
+/** Fills words only into what is run. The declaration's patterns stay as they are. */
 function fillCheck(check: NonNullable<DeclaredJob['check']>, words: ResourceJob['resource']) {
   const { timeoutSeconds, okExitCodes, noChanges, ignore, ...step } = check
   return { ...fillStep(step, words), timeoutSeconds, okExitCodes, noChanges, ignore }
@@ -110,7 +113,7 @@ const namesOf = ({ declared }: Jobs) =>
     .map(({ name }) => name)
     .join(', ')
 
-/** The file of jobs cannot be used: every fault with its line, to be put right in one go. */
+/** Thrown for a file of jobs that cannot be used. Lists every fault with its line. */
 export class JobsFileError extends Error {
   override name = 'JobsFileError' as const
   readonly faults: string[]
@@ -123,14 +126,14 @@ export class JobsFileError extends Error {
 type Path = readonly PropertyKey[]
 type Fault = { path: Path; message: string }
 
-/** The jobs that a file declares (YAML, or JSON, which is YAML too). Throws JobsFileError. */
+/** Reads the jobs that a file declares (YAML, or JSON, which is YAML too). Throws JobsFileError. */
 export function readJobsFile(file: string): DeclaredJob[] {
   let text: string
   try {
     text = new TextDecoder('utf-8', { fatal: true }).decode(readFileSync(file))
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException
-    throw new JobsFileError(file, [code?.startsWith('E') ? `it cannot be read (${code})` : 'it is not UTF-8'])
+    throw new JobsFileError(file, [code?.startsWith('E') ? `it cannot be read (${code})` : 'the file is not UTF-8'])
   }
   return parseJobs(text, file)
 }
@@ -160,7 +163,10 @@ export function parseJobs(text: string, file = 'jobs.yaml'): DeclaredJob[] {
   )
 }
 
-/** The line of the nearest place in the document: for a missing field, of what lacks it. */
+/**
+ * Returns the line of a place in the document. For a missing field it is the line of the nearest
+ * parent.
+ */
 function lineOf(document: Document, lines: LineCounter, path: Path): number {
   for (let length = path.length; length >= 0; length -= 1) {
     const at = path.slice(0, length)
@@ -173,11 +179,11 @@ function lineOf(document: Document, lines: LineCounter, path: Path): number {
 function findTwins(jobs: readonly DeclaredJob[]): Fault[] {
   const names = jobs.map(({ name }) => name)
   return names.flatMap((name, at) =>
-    names.indexOf(name) < at ? [{ path: ['jobs', at, 'name'], message: `${name} is there twice` }] : [],
+    names.indexOf(name) < at ? [{ path: ['jobs', at, 'name'], message: `${name} is listed twice` }] : [],
   )
 }
 
-/** A job that is to take another back has to be there, and for such things. */
+/** Finds jobs whose undo is not a declared job, or is one for another kind of resource. */
 function findLostUndos(jobs: readonly DeclaredJob[]): Fault[] {
   return jobs.flatMap(({ name, undo, resources }, at) => {
     if (undo === undefined) return []
@@ -188,7 +194,10 @@ function findLostUndos(jobs: readonly DeclaredJob[]): Fault[] {
   })
 }
 
-/** Values under secret names, and secrets in addresses: the file is no place for them. */
+/**
+ * Finds secrets that the file must not hold: values under names of secrets, and secrets in
+ * addresses.
+ */
 function findSecrets(value: unknown, path: PropertyKey[] = []): Fault[] {
   if (Array.isArray(value)) return value.flatMap((each, at) => findSecrets(each, [...path, at]))
   if (value !== null && typeof value === 'object')
@@ -196,9 +205,9 @@ function findSecrets(value: unknown, path: PropertyKey[] = []): Fault[] {
   if (typeof value !== 'string' || /^(file:|env:)/.test(value)) return []
   const name = String(path.at(-1))
   const remedy = 'write { from: file:/path } or { from: env:NIGHTSHIFT_JOB_NAME }'
-  if (kindOfName(name) !== null) return [{ path, message: `holds a secret: ${remedy}` }]
+  if (kindOfName(name) !== null) return [{ path, message: `contains a secret: ${remedy}` }]
   const url = URL.parse(value)
   if (!url || !/^https?:$/.test(url.protocol)) return []
   const isSecret = url.password !== '' || [...url.searchParams.keys()].some((key) => kindOfName(key) !== null)
-  return isSecret ? [{ path, message: 'holds a secret in the address: send it in a header by reference' }] : []
+  return isSecret ? [{ path, message: 'contains a secret in the address: send it in a header by reference' }] : []
 }

@@ -9,17 +9,20 @@ import { isSameFingerprint } from '../plan-state.ts'
 import { jobSlot, lookAtStep, matchesDefinition, noteOtherwise, recentMs, runCheck, runStep } from './check.ts'
 import { type ResourceJob, requireJob } from './jobs.ts'
 
-/** Jobs at once in this process: each holds two connections that hold locks. */
+/** Most parallel jobs in this process, because each holds two database connections with locks. */
 const maxJobs = 3
 
-/** Known before the key is accepted: the declaration is the decided one, and there is room. */
+/**
+ * Checks, before the key is accepted, that the declaration is the one of the decision and that
+ * another job may run.
+ */
 export function requireReady(deps: Pick<EffectDeps, 'jobs'>, job: ResourceJob, ifMatch: string | undefined): void {
   if (!ifMatch) {
-    const detail = 'If-Match: name the fingerprint of the preparation that this was decided on.'
+    const detail = 'If-Match: send the stateFingerprint of the approved dry run.'
     throw new EffectRefused('precondition_required', 'IF_MATCH_REQUIRED', detail)
   }
   if (!matchesDefinition(ifMatch.replace(/^(?:W\/)?"?/, ''), job)) {
-    const detail = `The declaration of ${job.job.name} is another one than when this was decided. Nothing was started.`
+    const detail = `The declaration of ${job.job.name} changed since the approval. Nothing was started.`
     throw new EffectRefused('state_changed', 'STATE_CHANGED', detail)
   }
   if (deps.jobs.atWork.size >= maxJobs) {
@@ -36,8 +39,9 @@ type Performing = {
 }
 
 /**
- * Checks again, if the last check is old, and runs the job. One job at a time on a resource, over
- * all processes. Null: its system still works, or gives no answer, and is asked by its number.
+ * Checks again if the last check is old, and runs the job. Only one job at a time runs on a
+ * resource, over all processes. Returns null if the job's system still works or does not answer;
+ * that system is then queried by the job's id.
  */
 export async function performJob(deps: EffectDeps, job: ResourceJob, by: Performing): Promise<EffectEnding | null> {
   const { atWork } = deps.jobs
@@ -71,7 +75,7 @@ async function checkAndRun(deps: EffectDeps, job: ResourceJob, by: Performing): 
   return { status: 'indeterminate', detail: `${job.job.name} may have begun: ${end.detail}`, result: {} }
 }
 
-/** Null where the check mode still says what was approved. */
+/** Returns why the job may not run; null if the check mode still reports what was approved. */
 async function whyChanged(
   { db, jobs }: EffectDeps,
   job: ResourceJob,
@@ -87,7 +91,7 @@ async function whyChanged(
   if (!found.worked) return `its check mode failed (${found.outcome.detail})`
   return isSameFingerprint(ifMatch, found.fingerprint)
     ? null
-    : 'its check mode says something else than when this was decided'
+    : 'the output of its check mode changed since the approval'
 }
 
 const refused = (job: ResourceJob, why: string): EffectEnding => ({
@@ -104,7 +108,7 @@ function toNote(
   return { name: job.name, system: systemOf(run), phase, ref, resource: { kind, id } }
 }
 
-/** Most of an output that goes to the log of the incident. */
+/** Most characters of an output that the incident's log keeps. */
 const maxOutputCharacters = 8_000
 
 function toEnding({ job }: ResourceJob, outcome: JobOutcome): EffectEnding {
@@ -125,9 +129,9 @@ function toEnding({ job }: ResourceJob, outcome: JobOutcome): EffectEnding {
 }
 
 /**
- * A run begins only where its check mode just said that something would change. Only words that the
- * run prints too say that it changed nothing: missing words tell nothing, since a run may speak
- * otherwise.
+ * Returns what a job changed. A job begins only if its check mode has just reported a change. Only
+ * words that the run prints too show that it changed nothing; their absence shows nothing, because
+ * a run may print others.
  */
 function changedBy({ name, check }: ResourceJob['job'], { isOk, output, isCut }: JobOutcome): Changed {
   if (!isOk || !check?.noChanges) return null
@@ -138,8 +142,9 @@ function changedBy({ name, check }: ResourceJob['job'], { isOk, output, isCut }:
 }
 
 /**
- * The outcome of a job with an ended process or lost answer. Where nothing began it failed; a
- * number at its system is asked; anything else is unknown. Null: not known yet.
+ * Finds the outcome of a job whose process ended or whose answer was lost. The job failed if
+ * nothing began. If its id is known, its system is queried. Otherwise the outcome is unknown. Null
+ * if the outcome is not known yet.
  */
 export async function reconcileJob(
   deps: EffectDeps,
@@ -149,7 +154,7 @@ export async function reconcileJob(
   const note = jobNote.safeParse(result.job).data
   if (!note || note.phase === 'checking') {
     return isLost || note
-      ? { status: 'failed', detail: 'it was never started: its process ended before', result: {} }
+      ? { status: 'failed', detail: 'the job was never started, because its process ended first', result: {} }
       : null
   }
   const unknown = (why: string): EffectEnding => ({
@@ -162,10 +167,10 @@ export async function reconcileJob(
   try {
     job = await requireJob(deps, { name: note.name, ...note.resource })
   } catch (error) {
-    if (error instanceof EffectRefused) return unknown('it is not declared any more')
+    if (error instanceof EffectRefused) return unknown('the job is not declared any more')
     throw error
   }
-  if (systemOf(job.run) !== note.system) return unknown('it is declared for another system now')
+  if (systemOf(job.run) !== note.system) return unknown('the job is declared for another system now')
   const outcome = await lookAtStep(job.run, note.ref)
   return outcome && toEnding(job, outcome)
 }

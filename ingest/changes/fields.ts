@@ -14,22 +14,22 @@ import {
   type RawFields,
 } from '../fields.ts'
 
-/** What came in: the bytes as they came, and what the headers say about them. */
+/** A delivery: the raw bytes of the request, and facts from its headers. */
 export type ChangeDelivery = {
   bytes: Uint8Array
-  /** Which event it is, by its sender's header. */
+  /** The event, from the sender's header. */
   event: string | null
-  /** The sender's own name of this delivery, where one is the same for every repeat. */
+  /** The sender's id of this delivery, if all repeats of a delivery have the same id. */
   key: string | null
 }
 
-/** An own field that is an object, or an empty one: nothing that a prototype lends is ever read. */
+/** Returns an own property that is an object, or an empty object. */
 export function objectIn(fields: RawFields, name: string): RawFields {
   const value = Object.hasOwn(fields, name) ? fields[name] : undefined
   return isFields(value) ? value : {}
 }
 
-/** An own field that is text with something in it, on one line; else null. */
+/** Returns an own property that is a non-empty text, on one line; otherwise null. */
 export function wordIn(fields: RawFields, name: string): string | null {
   const value = Object.hasOwn(fields, name) ? fields[name] : undefined
   if (typeof value !== 'string') return null
@@ -37,14 +37,14 @@ export function wordIn(fields: RawFields, name: string): string | null {
   return text === '' ? null : capChars(text, maxNameChars)
 }
 
-/** The first line of a text that may have many, as a commit's message has. */
+/** Returns the first line of a text, such as of a commit message. */
 export function firstLineIn(fields: RawFields, name: string): string | null {
   const value = Object.hasOwn(fields, name) ? fields[name] : undefined
   const line = typeof value === 'string' ? cleanText(value).trim().split(/\r?\n/, 1)[0] : undefined
   return line ? capChars(line.trim(), maxTitleChars) : null
 }
 
-/** The sender's moment, unless it is unreadable or ahead: then that of receipt. */
+/** Returns the sender's time. If it is unreadable or in the future, returns the time of receipt. */
 export function pastMoment(value: unknown, nowIso: string): string {
   const given = typeof value === 'number' ? new Date(value * 1000) : null
   const moment = given && !Number.isNaN(given.getTime()) ? momentOf(given.toISOString()) : momentOf(value)
@@ -61,7 +61,7 @@ type Given = Pick<Change, 'source' | 'at'> & {
   labels: Record<string, unknown>
 }
 
-/** A change within its bounds. */
+/** Builds a change, with its texts cut to their limits. */
 export function toChange(given: Given, delivery: string): Change {
   const cap = (text: string | null | undefined): string | null => (text ? capChars(text, maxNameChars) : null)
   return {
@@ -79,8 +79,8 @@ export function toChange(given: Given, delivery: string): Change {
 }
 
 /**
- * A delivery's identity: its sender's own key where the sender proves itself by it; else its
- * content, so that a repeat under another key is a repeat.
+ * Identifies a delivery by the sender's id if that id is authenticated. Otherwise identifies it by
+ * content, so that the same content under another id is a repeat.
  */
 export function deliveryOf({ bytes, event, key }: ChangeDelivery): string {
   if (key !== null) return `key:${sha256(key)}`

@@ -3,7 +3,7 @@ import { formatCount } from '../../domain/format.ts'
 import { isFields, nameOfShape, type RawFields, readBody } from '../fields.ts'
 import { type ChangeDelivery, deliveryOf, firstLineIn, objectIn, pastMoment, toChange, wordIn } from './fields.ts'
 
-/** A change, or a sentence that says why this delivery holds no change. */
+/** A change, or why this delivery contains none. */
 type GithubRead = Parameters<typeof toChange>[0] | string
 
 type GithubReader = (body: RawFields, repository: Repository, nowIso: string) => GithubRead
@@ -11,23 +11,25 @@ type GithubReader = (body: RawFields, repository: Repository, nowIso: string) =>
 type Repository = { name: string; branch: string | null; fields: RawFields }
 
 /**
- * GitHub's webhooks (https://docs.github.com/en/webhooks/webhook-events-and-payloads): deployments,
- * releases, runs, and pushes to the default branch. Never throws.
+ * Reads GitHub's webhooks (https://docs.github.com/en/webhooks/webhook-events-and-payloads):
+ * deployments, releases, workflow runs, and pushes to the default branch. Never throws.
  */
 export function parseGithub(delivery: ChangeDelivery, nowIso: string): ParsedChanges {
   const body = readBody(delivery.bytes)
   if (!body.ok) return body
-  if (!isFields(body.value)) return { ok: false, reason: `the body is ${nameOfShape(body.value)}, not an object` }
+  if (!isFields(body.value))
+    return { ok: false, reason: `the request body is ${nameOfShape(body.value)}, not an object` }
   const { event } = delivery
   const reader = event !== null && Object.hasOwn(githubReaders, event) ? githubReaders[event] : undefined
   if (!reader)
-    return ignoreGithub(`the event ${event ?? ''} tells of no change: ${Object.keys(githubReaders).join(', ')} do`)
+    return ignoreGithub(`the event ${event ?? ''} reports no change: send ${Object.keys(githubReaders).join(', ')}`)
   const fields = objectIn(body.value, 'repository')
   const name = wordIn(fields, 'full_name')
   if (name === null) return { ok: false, reason: 'repository.full_name is missing' }
   const read = reader(body.value, { name, branch: wordIn(fields, 'default_branch'), fields }, nowIso)
   if (typeof read === 'string') return ignoreGithub(read)
-  // The header with the delivery's name is unsigned. The body is signed, and alike when sent again.
+  // Ignores the header with the delivery's id, because it is not signed. The body is signed, and a
+  // repeat has the same body.
   return { ok: true, changes: [toChange(read, deliveryOf({ ...delivery, key: null }))], ignored: null }
 }
 
@@ -42,7 +44,7 @@ const githubReaders: Readonly<Record<string, GithubReader>> = {
   workflow_run: readWorkflowRun,
 }
 
-/** States in which something else runs than before. A replaced deployment is `inactive`. */
+/** States in which another version runs than before. A replaced deployment is `inactive`. */
 const githubStates = ['in_progress', 'success', 'failure', 'error']
 
 function readDeploymentStatus(body: RawFields, { name }: Repository, nowIso: string): GithubRead {
@@ -79,7 +81,7 @@ function readGithubPush(body: RawFields, { name, branch, fields }: Repository, n
   const forced = body.forced === true ? ', forced' : ''
   return {
     source: githubSource,
-    // The times of commits are those of their authors' clocks.
+    // Ignores the times of commits, because they come from the clocks of their authors.
     at: pastMoment(fields.pushed_at, nowIso),
     title: `Push to ${branch} of ${name}${words ? `: ${words}` : ''} (${formatCount(count, 'commit')}${forced})`,
     author: wordIn(objectIn(body, 'pusher'), 'name') ?? wordIn(objectIn(body, 'sender'), 'login'),
@@ -91,8 +93,9 @@ function readGithubPush(body: RawFields, { name, branch, fields }: Repository, n
 
 function readRelease(body: RawFields, { name }: Repository, nowIso: string): GithubRead {
   const action = wordIn(body, 'action') ?? 'unknown'
-  // One release sends `created`, `released` and `published`: the last is sent of every one.
-  if (action !== 'published') return `a release that is ${action} is not the one that was published`
+  // Accepts only `published`: one release may send `created`, `released` and `published`, and every
+  // release sends `published`.
+  if (action !== 'published') return `a release that is ${action} is not a published one`
   const release = objectIn(body, 'release')
   const tag = wordIn(release, 'tag_name') ?? ''
   const words = firstLineIn(release, 'name')

@@ -3,23 +3,25 @@ import { formatCount } from '../../domain/format.ts'
 import { isFields, nameOfShape, type RawFields, readBody } from '../fields.ts'
 import { type ChangeDelivery, deliveryOf, firstLineIn, objectIn, pastMoment, toChange, wordIn } from './fields.ts'
 
-/** A change, or a sentence that says why this delivery holds no change. */
+/** A change, or why this delivery contains none. */
 type GitlabRead = Parameters<typeof toChange>[0] | string
 type GitlabReader = (body: RawFields, project: Project, nowIso: string) => GitlabRead
 type Project = { name: string; branch: string | null; url: string | null }
 
 /**
- * GitLab's webhooks (https://docs.gitlab.com/user/project/integrations/webhook_events/):
- * deployments, ends of pipelines of the default branch or a tag, and pushes to the default branch.
+ * Reads GitLab's webhooks (https://docs.gitlab.com/user/project/integrations/webhook_events/):
+ * deployments, ended pipelines of the default branch or of a tag, and pushes to the default branch.
  * Never throws.
  */
 export function parseGitlab(delivery: ChangeDelivery, nowIso: string): ParsedChanges {
   const body = readBody(delivery.bytes)
   if (!body.ok) return body
-  if (!isFields(body.value)) return { ok: false, reason: `the body is ${nameOfShape(body.value)}, not an object` }
+  if (!isFields(body.value))
+    return { ok: false, reason: `the request body is ${nameOfShape(body.value)}, not an object` }
   const { event } = delivery
   const reader = event !== null && Object.hasOwn(gitlabReaders, event) ? gitlabReaders[event] : undefined
-  if (!reader) return ignoreGitlab(`${event ?? 'this'} tells of no change: ${Object.keys(gitlabReaders).join(', ')} do`)
+  if (!reader)
+    return ignoreGitlab(`${event ?? 'this event'} reports no change: send ${Object.keys(gitlabReaders).join(', ')}`)
   const fields = objectIn(body.value, 'project')
   const name = wordIn(fields, 'path_with_namespace')
   if (name === null) return { ok: false, reason: 'project.path_with_namespace is missing' }
@@ -51,7 +53,8 @@ function readGitlabPush(body: RawFields, { name, branch, url }: Project, nowIso:
   const count = typeof total === 'number' && Number.isSafeInteger(total) && total >= 0 ? total : commits.length
   return {
     source: gitlabSource,
-    // A push has no time, and those of its commits are of their authors' clocks.
+    // Uses the time of receipt, because a push has no time and the times of commits come from the
+    // clocks of their authors.
     at: nowIso,
     title: `Push to ${branch} of ${name}${words ? `: ${words}` : ''} (${formatCount(count, 'commit')})`,
     author: wordIn(body, 'user_username') ?? wordIn(body, 'user_name'),
@@ -61,7 +64,7 @@ function readGitlabPush(body: RawFields, { name, branch, url }: Project, nowIso:
   }
 }
 
-/** `created` and `blocked` run nothing yet. */
+/** States in which a deployment changes something. In `created` and `blocked` nothing runs yet. */
 const gitlabStates = ['running', 'success', 'failed', 'canceled']
 
 function readDeployment(body: RawFields, { name }: Project, nowIso: string): GitlabRead {

@@ -20,22 +20,22 @@ import { parseGitlab } from './gitlab.ts'
 
 const maxChanges = 100
 const maxResources = 20
-/** With its offset: a time without one is another moment on each clock. */
+/** A time with its offset, because a time without one depends on the clock of the reader. */
 const rfc3339 = /^\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d:\d\d(\.\d{1,9})?([Zz]|[+-]\d\d:\d\d)$/
 
 /**
- * Changes that people post from a script or pipeline, one object or a list:
+ * Reads changes that people post from a script or pipeline, one object or a list:
  *
  *   { title, at, resources?: "node:web-1" | ["node:web-1", …], labels?, author?, url?, revision?, environment? }
  *
- * Never throws. A repeat is a change with the same words: each has its moment.
+ * Never throws. A change with the same content, including its time, is a repeat.
  */
 export function parseGenericChanges({ bytes }: ChangeDelivery, nowIso: string): ParsedChanges {
   const body = readBody(bytes)
   if (!body.ok) return body
   const items = Array.isArray(body.value) ? body.value : [body.value]
   if (items.length > maxChanges)
-    return { ok: false, reason: `it holds ${items.length} changes and at most ${maxChanges} are taken` }
+    return { ok: false, reason: `the request has ${items.length} changes, and at most ${maxChanges} are accepted` }
   const changes: Change[] = []
   for (const [index, item] of items.entries()) {
     const where = Array.isArray(body.value) ? `item ${index}` : 'the body'
@@ -47,7 +47,7 @@ export function parseGenericChanges({ bytes }: ChangeDelivery, nowIso: string): 
   return { ok: true, changes, ignored: changes.length === 0 ? 'the list is empty' : null }
 }
 
-/** The change, or what is wrong with it. */
+/** Returns the change, or what is wrong with it. */
 function readChange(item: RawFields, nowIso: string): Change | string {
   for (const name of ['title', 'at', 'author', 'url', 'revision', 'environment'])
     if (Object.hasOwn(item, name) && item[name] !== null && typeof item[name] !== 'string')
@@ -57,15 +57,15 @@ function readChange(item: RawFields, nowIso: string): Change | string {
     return typeof value === 'string' && value.trim() !== '' ? cleanText(value).trim() : null
   }
   const title = text('title')
-  if (title === null) return '"title" is missing: say in a sentence what was changed'
+  if (title === null) return '"title" is missing: say in one sentence what changed'
   const givenAt = text('at') ?? ''
   const at = rfc3339.test(givenAt) ? momentOf(givenAt) : null
-  if (at === null && rfc3339.test(givenAt)) return `"at" is no moment that a calendar has (${givenAt}): look at its day`
-  if (at === null) return '"at" has to be the moment of the change, in RFC 3339, as 2026-11-22T03:04:05Z'
+  if (at === null && rfc3339.test(givenAt)) return `"at" is not a valid time (${givenAt}): check its day`
+  if (at === null) return '"at" must be the time of the change, in RFC 3339, such as 2026-11-22T03:04:05Z'
   if (isInFuture(Date.parse(at), Date.parse(nowIso)))
-    return `"at" lies in the future (${at}): post a change when it is made`
+    return `"at" is in the future (${at}): report a change when it is made`
   const url = text('url')
-  if (url !== null && linkOf(url) === null) return '"url" is no http or https address without credentials'
+  if (url !== null && linkOf(url) === null) return '"url" is not an http or https address, or has credentials'
   const resources = readResources(item)
   if (typeof resources === 'string') return resources
   const labels = Object.hasOwn(item, 'labels') && item.labels !== null ? item.labels : {}
@@ -81,46 +81,50 @@ function readChange(item: RawFields, nowIso: string): Change | string {
     revision: text('revision'),
     environment: text('environment'),
   }
-  // Labels as texts: a value may be nested deeper than what can be written out again.
+  // Compares labels as texts, because a value may be nested too deeply to be serialized again.
   const said = Object.entries(labels).map(([name, value]) => [name, textOf(value)])
   return toChange(given, sha256(JSON.stringify({ ...given, labels: said })))
 }
 
-/** Names of resources, or what is wrong with them. */
+/** Returns the names of resources, or what is wrong with them. */
 function readResources(item: RawFields): string[] | string {
   for (const name of ['resource', 'resources']) {
     const given = Object.hasOwn(item, name) ? item[name] : null
     if (given === null || given === undefined) continue
     const names: unknown[] = Array.isArray(given) ? given : [given]
-    if (names.length > maxResources) return `"${name}" has ${names.length} names and at most ${maxResources} are taken`
+    if (names.length > maxResources)
+      return `"${name}" has ${names.length} names, and at most ${maxResources} are accepted`
     const bad = names.findIndex((each) => typeof each !== 'string' || each.trim() === '')
-    if (bad >= 0) return `"${name}" holds ${nameOfShape(names[bad])} where the name or kind:id of a resource belongs`
+    if (bad >= 0) return `"${name}" has ${nameOfShape(names[bad])} in place of the name or kind:id of a resource`
     return names.map((each) => capChars(cleanText((each as string).trim()), maxNameChars))
   }
   return []
 }
 
-/** Headers of a request, by name in small letters. */
+/** Returns a header of the request by its name in lower case. */
 type ReadHeader = (name: string) => string | undefined
 
-/** Senders of changes, and how each proves itself. A new one is a file and an entry here. */
+/**
+ * A sender of changes, and how its deliveries are authenticated. A new sender needs a file and an
+ * entry here.
+ */
 export type ChangeSender = {
   name: Change['source']
-  /** The header that names the event. One that has it is this sender's delivery. */
+  /** The header that names the event. Its presence identifies this sender. */
   eventHeader: string | null
-  /** The header with a name that every repeat of a delivery has. */
+  /** The header with an id that all repeats of a delivery share. */
   keyHeader: string | null
   /**
-   * The setting with the secret that proves a delivery; without one its deliveries need a token, as
-   * alerts do.
+   * The setting with the secret that authenticates a delivery. If it is not set, the sender's
+   * deliveries need a token, like alerts.
    */
   secretSetting: string | null
   /**
-   * Whether this delivery was made with the secret. In constant time, before anything in the body
-   * is read.
+   * Whether the sender of this delivery has the secret. Compares in constant time, before the body
+   * is parsed.
    */
   isProven(secret: string, header: ReadHeader, bytes: Uint8Array): boolean
-  /** Pure and total: any bytes give changes or a reason. */
+  /** Parses any bytes into changes or a reason. Has no side effect and never throws. */
   parse(delivery: ChangeDelivery, nowIso: string): ParsedChanges
 }
 
@@ -153,14 +157,17 @@ const senders: readonly ChangeSender[] = [
   },
 ]
 
-/** A delivery's sender by its headers; else `generic`. Null: two senders claim it. */
+/**
+ * Finds the sender of a delivery by the headers; `generic` if none matches. Null if two senders
+ * match.
+ */
 export function senderOf(header: ReadHeader): ChangeSender | null {
   const claiming = senders.filter(({ eventHeader }) => eventHeader !== null && header(eventHeader) !== undefined)
   if (claiming.length > 1) return null
   return claiming[0] ?? generic
 }
 
-/** Compares digests, so that neither content nor length shows in the time it takes. */
+/** Compares digests, so that the duration reveals neither content nor length. */
 function isSame(given: string, expected: string): boolean {
   return timingSafeEqual(Buffer.from(sha256(given)), Buffer.from(sha256(expected)))
 }

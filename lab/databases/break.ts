@@ -8,12 +8,12 @@ import type { ShopSession } from './session.ts'
 import { isSameSession } from './session.ts'
 import { readMariadbSessions, readSessions } from './sessions.ts'
 
-/** How long a fault may take to show on its server. */
+/** The most milliseconds until a fault shows on its server. */
 const visibleMs = 25_000
 
 /**
- * Breaks one in and answers when its server shows it. Throws WrongTarget where that is impossible,
- * and takes back what it began.
+ * Breaks one fault in and returns when its server shows the fault. If the fault is impossible,
+ * undoes the partial changes and throws WrongTarget.
  */
 export async function breakDatabase(
   lab: Lab,
@@ -23,21 +23,25 @@ export async function breakDatabase(
   const { on } = databaseFaultRows[name]
   const { drawer } = lab
   if (!drawer) {
-    throw new WrongTarget(`there is no database to break ${name} in: "nightshift lab --databases" starts them`)
+    throw new WrongTarget(
+      `${name} needs the lab's databases, which do not run: start them with "nightshift lab --databases"`,
+    )
   }
-  if (target !== on) throw new WrongTarget(`${name} is broken on ${on}, not on ${target}`)
+  if (target !== on) throw new WrongTarget(`${name} can be broken on ${on} only, not on ${target}`)
   const work = faultWork[name]
   const before = await work.see(drawer)
-  if (before !== null) throw new WrongTarget(`it is so already: ${before}`)
+  if (before !== null) throw new WrongTarget(`the fault is there already: ${before}`)
   try {
     await work.breakIn(lab, drawer)
     await untilSeen(drawer, name)
   } catch (error) {
     await lab.children.kill(clientsOf(name))
     await withoutPrograms(drawer, work.applications)
-    // What kept it out may keep this out as well; then nothing was done that is to be undone.
+    // The obstacle that prevented the fault may also block its undo. In that case nothing was
+    // changed.
     await work.heal?.(drawer, { root: '', rootSession: null, sessions: [], facts: {} }).catch(() => undefined)
-    if (isLockTimeout(error)) throw new WrongTarget(`what holds a lock on ${on} keeps ${name} out: heal it first`)
+    if (isLockTimeout(error))
+      throw new WrongTarget(`another fault holds a lock on ${on}, which ${name} would wait for: heal that fault first`)
     throw error
   }
   const rootSession = (await work.findRoot?.(drawer)) ?? null
@@ -58,7 +62,7 @@ async function untilSeen(drawer: DatabaseDrawer, name: DatabaseFault): Promise<v
   const until = Date.now() + visibleMs
   while ((await faultWork[name].see(drawer)) === null) {
     if (Date.now() > until)
-      throw new WrongTarget(`${name} does not show on ${databaseFaultRows[name].on} after ${visibleMs / 1_000} s`)
+      throw new WrongTarget(`${name} cannot be seen on ${databaseFaultRows[name].on} after ${visibleMs / 1_000} s`)
     await sleep(200)
   }
 }
@@ -68,7 +72,7 @@ const describeRoot = (name: DatabaseFault, session: ShopSession | null): string 
     ? `process ${session.pid} of ${session.server}, begun ${session.startedAt}: ${databaseFaultRows[name].root}`
     : databaseFaultRows[name].root
 
-/** All that must live through a good end, but the root. */
+/** Lists all sessions that must still exist after a good end, that is all except the root cause. */
 async function livingSessions(drawer: DatabaseDrawer, root: ShopSession | null): Promise<ShopSession[]> {
   const all = [...(await readSessions(drawer)), ...(await readMariadbSessions(drawer))]
   return all

@@ -11,17 +11,19 @@ import { rowsOn } from './waits.ts'
 
 type Check = { name: string; ok: boolean; detail: string }
 
-/** A replica that was started, and replay that was let go, take a moment. */
+/** Milliseconds in which a started replica, or a released replay, has to catch up. */
 const patienceMs = 8_000
 
 /**
- * Whether it ended well, by what the servers show: where a write repairs it the cause is gone, else
- * the fault stands unchanged, for a person; and no session of the shop was ended but the root.
+ * Checks for a good end by reading the servers. If a write can repair the fault, its cause must be
+ * gone; otherwise the fault must be unchanged, for a person to repair. No session of the shop may
+ * have ended except the root cause.
  */
 export async function checkDatabase(lab: Lab, fault: Fault & { fault: DatabaseFault }): Promise<Check[]> {
   const drawer = drawerOf(lab)
   const facts = fault.database
-  if (!facts) return [{ name: 'the fault was broken in whole', ok: false, detail: 'it has no facts' }]
+  if (!facts)
+    return [{ name: 'the fault was broken in completely', ok: false, detail: 'its first state was not recorded' }]
   const work = faultWork[fault.fault]
   const isRepairable = databaseFaultRows[fault.fault].repairedBy.length > 0
   const own = isRepairable ? [await isGone(drawer, fault.fault)] : await standsAsItWas(drawer, fault.fault, facts)
@@ -37,13 +39,13 @@ async function isGone(drawer: DatabaseDrawer, name: DatabaseFault): Promise<Chec
     seen = await faultWork[name].see(drawer)
   }
   return {
-    name: `${databaseFaultRows[name].on} shows the cause no more`,
+    name: `the cause is gone from ${databaseFaultRows[name].on}`,
     ok: seen === null,
-    detail: seen ?? 'it is gone',
+    detail: seen ?? 'gone',
   }
 }
 
-/** Causes whose end takes a moment to show. */
+/** Tells whether the end of the fault takes a moment to show. */
 const isPassing = (name: DatabaseFault): boolean => name === 'db_replica_stopped' || name === 'db_replay_held'
 
 async function standsAsItWas(drawer: DatabaseDrawer, name: DatabaseFault, { facts }: BrokenDatabase): Promise<Check[]> {
@@ -52,9 +54,9 @@ async function standsAsItWas(drawer: DatabaseDrawer, name: DatabaseFault, { fact
   const now = (await work.readFacts?.(drawer)) ?? {}
   return [
     {
-      name: `${databaseFaultRows[name].on} shows the fault, which a person repairs`,
+      name: `${databaseFaultRows[name].on} still has the fault, which only a person may repair`,
       ok: seen !== null,
-      detail: seen ?? 'somebody changed it',
+      detail: seen ?? 'the fault is gone: somebody changed it',
     },
     ...Object.entries(facts).map(([what, before]) => ({
       name: `nobody changed: ${what}`,
@@ -64,7 +66,10 @@ async function standsAsItWas(drawer: DatabaseDrawer, name: DatabaseFault, { fact
   ]
 }
 
-/** Sessions of faults that were healed since may be gone, and so may the root of another fault. */
+/**
+ * Requires the recorded sessions to exist. Sessions of healed faults may be gone, and so may the
+ * root session of another fault.
+ */
 async function sessionsLive(lab: Lab, drawer: DatabaseDrawer, { sessions }: BrokenDatabase): Promise<Check> {
   const standing = lab.faults.map(({ fault }) => fault as string)
   const healed = databaseFaults
@@ -77,7 +82,7 @@ async function sessionsLive(lab: Lab, drawer: DatabaseDrawer, { sessions }: Brok
   )
   const gone = mustLive.filter((each) => !now.some((other) => isSameSession(other, each)))
   return {
-    name: 'every other session of the shop lives',
+    name: 'every other session of the shop is still connected',
     ok: gone.length === 0,
     detail:
       gone
@@ -87,20 +92,23 @@ async function sessionsLive(lab: Lab, drawer: DatabaseDrawer, { sessions }: Brok
   }
 }
 
-/** Whether the lab's databases are well without a fault; nothing where they do not run. */
+/**
+ * Checks that the lab's databases have no fault that the lab did not break in. Empty if they do not
+ * run.
+ */
 export async function checkDrawer(lab: Lab): Promise<Check[]> {
   const { drawer } = lab
   if (!drawer) return []
   const standing = lab.faults.map(({ fault }) => fault as string)
   const others: string[] = []
-  // One after the other: a server whose connections are taken has few left.
+  // Checks one fault after the other, because a server whose connections are used up has few left.
   for (const name of databaseFaults) {
     const seen = standing.includes(name) ? null : await faultWork[name].see(drawer)
     if (seen !== null) others.push(seen)
   }
   const isStopped = standing.some((name) => name.startsWith('db_replica_'))
   return [
-    { name: 'nothing else is wrong with a database', ok: others.length === 0, detail: others.join('; ') || 'so it is' },
+    { name: 'the databases have no other fault', ok: others.length === 0, detail: others.join('; ') || 'none' },
     await streams(drawer),
     ...(isStopped ? [] : [await mariadbReplicates(drawer)]),
   ]
@@ -114,7 +122,7 @@ async function streams(drawer: DatabaseDrawer): Promise<Check> {
      where s.slot_name = '${replicaSlot}'`,
   )
   return {
-    name: `pg-2 streams from pg-1 by its slot ${replicaSlot}`,
+    name: `pg-2 streams from pg-1 through the slot ${replicaSlot}`,
     ok: row?.active === true && row.state === 'streaming',
     detail: row ? `${row.active ? 'active' : 'inactive'}, ${row.state}` : 'there is no such slot',
   }

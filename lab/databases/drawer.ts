@@ -11,14 +11,13 @@ import { shopWork } from './schema.ts'
 import { adminName, type DrawerPlace, drawerPlace, type LabServer, type Secrets, serverUrl } from './server.ts'
 import { watchDatabases } from './watch.ts'
 
-/** The databases of the lab that run, and what their admin needs. */
 export type DatabaseDrawer = { place: DrawerPlace; secrets: Secrets; servers: LabServer[] }
 
 const opening = new WeakMap<Lab, Promise<DatabaseDrawer>>()
 
 /**
- * Starts PostgreSQL and MariaDB, a primary and a replica each, with a working shop; once a lab.
- * Rejects when one does not come up.
+ * Starts PostgreSQL and MariaDB, a primary and a replica each, with a working shop. A lab starts
+ * them once. Rejects when one does not start.
  */
 export function openDrawer(lab: Lab): Promise<DatabaseDrawer> {
   const begun = opening.get(lab) ?? open(lab)
@@ -64,8 +63,8 @@ export function serverNamed({ servers }: Pick<DatabaseDrawer, 'servers'>, name: 
 }
 
 /**
- * Starts a program of the shop. Its knowledge is in a file of its user alone: everybody reads
- * command lines.
+ * Starts a program of the shop. Its data is in a file that only its user can read, because every
+ * user of the machine can read command lines.
  */
 export async function startClients(
   lab: Lab,
@@ -94,21 +93,21 @@ function writeCredentials(lab: Lab, { read, write }: Secrets): void {
 }
 
 /**
- * Removes what a lab's servers kept, once they ended, and the memory that a killed one could not
- * give back.
+ * Removes a lab's database files after their servers ended, and the shared memory of killed
+ * servers.
  */
 export function removeDrawer(dir: string): void {
   const directory = join(dir, 'databases')
   for (const name of ['pg-1', 'pg-2']) {
     try {
-      // The seventh line has the key and the id of the segment.
+      // The seventh line of the file contains the key and the id of the shared memory segment.
       const id = readFileSync(join(directory, name, 'postmaster.pid'), 'utf8')
         .split('\n')[6]
         ?.trim()
         .split(/\s+/)[1]
       if (id) execFileSync('ipcrm', ['-m', id], { stdio: 'ignore' })
     } catch {
-      // It ended by itself, or there was none.
+      // The server ended by itself, or never existed.
     }
   }
   for (const path of [directory, credentialFiles(dir).directory]) {
@@ -116,7 +115,7 @@ export function removeDrawer(dir: string): void {
   }
 }
 
-/** The drawer as those who break, judge or read it see it. */
+/** Describes the databases for the code that breaks, judges or reads them. */
 export function describeDrawer(lab: Lab, { servers }: DatabaseDrawer): object {
   const { read, write } = credentialFiles(lab.dir)
   const all = servers.map(({ name, kind, role, replicatesFrom, url, instance }) => ({
@@ -131,7 +130,10 @@ export function describeDrawer(lab: Lab, { servers }: DatabaseDrawer): object {
   return { servers: all, credentials: { read, write } }
 }
 
-/** Runs a text of GRANTs as the admin. On a replica it goes to its primary, from which it comes. */
+/**
+ * Runs GRANT statements as the admin. The rights of a replica are granted on its primary, because
+ * the replica copies them.
+ */
 export async function applyGrants(drawer: DatabaseDrawer, name: DatabaseName, sql: string): Promise<void> {
   const named = serverNamed(drawer, name)
   const server = named.replicatesFrom ? serverNamed(drawer, named.replicatesFrom) : named

@@ -5,13 +5,16 @@ import { faultWork } from './fault-work.ts'
 import { type DatabaseFault, isDatabaseFault } from './faults.ts'
 import { rowsOn } from './waits.ts'
 
-/** What holds locks first: the rest would wait for it. */
+/** Sorts faults that hold locks first, because healing the others would wait for the locks. */
 export const inOrderOfHealing = (faults: readonly Fault[]): Fault[] => {
   const holdsLocks = ({ fault }: Fault) => isDatabaseFault(fault) && faultWork[fault].applications.length > 0
   return [...faults.filter(holdsLocks), ...faults.filter((each) => !holdsLocks(each))]
 }
 
-/** Takes one back: its programs end, and their sessions, which would not notice at work. */
+/**
+ * Undoes a fault. Ends its programs, and also their sessions, because a session that is working
+ * does not notice the end of its program.
+ */
 export async function healDatabase(lab: Lab, { fault, database }: Fault): Promise<void> {
   const { drawer } = lab
   if (!drawer || !database || !isDatabaseFault(fault)) return
@@ -22,13 +25,16 @@ export async function healDatabase(lab: Lab, { fault, database }: Fault): Promis
   await untilGone(drawer, fault)
 }
 
-/** Replay that was let go catches up, and files of a sort are removed, a moment later. */
+/**
+ * Waits until the fault is gone, because a released replay needs a moment to catch up, and the
+ * server needs a moment to remove a sort's files.
+ */
 async function untilGone(drawer: DatabaseDrawer, name: DatabaseFault): Promise<void> {
   const until = Date.now() + 10_000
   for (;;) {
     const seen = await faultWork[name].see(drawer)
     if (seen === null) return
-    if (Date.now() > until) throw new Error(`${name} was healed and shows still: ${seen}`)
+    if (Date.now() > until) throw new Error(`${name} was healed, but its fault is still there: ${seen}`)
     await sleep(200)
   }
 }

@@ -8,7 +8,7 @@ import { programPath } from './programs.ts'
 import { mariadbSchema, mariadbWork } from './schema.ts'
 import { adminName, type DrawerPlace, type LabServer, runAsNode, type Secrets } from './server.ts'
 
-/** Starts the primary with the shop in it, and a replica that begins with the first GTID. */
+/** Starts the primary with the shop in it, and a replica that replicates from the first GTID. */
 export async function startMariadb(lab: Lab, place: DrawerPlace, secrets: Secrets): Promise<LabServer[]> {
   const [port, replicaPort] = [await freePort(), await freePort()]
   const { directory } = place
@@ -18,7 +18,7 @@ export async function startMariadb(lab: Lab, place: DrawerPlace, secrets: Secret
     '--auth-root-authentication-method=normal',
   ]
   await runAsNode(place, programPath('mariadb-install-db'), [...install, '--skip-test-db'])
-  // The copy keeps its owner where root copies; both begin without a binary log.
+  // A copy by root keeps its owner. Both servers begin without a binary log.
   await runAsNode(place, '/bin/cp', ['-a', 'maria-1', 'maria-2'])
   const first = join(directory, 'maria-init.sql')
   const admin = `'${adminName}'@'127.0.0.1'`
@@ -94,7 +94,9 @@ async function startServer(lab: Lab, { directory }: DrawerPlace, server: LabServ
 const run = promisify(execFile)
 const decode: Record<string, string> = { t: '\t', n: '\n', '\\': '\\', '0': '\0' }
 
-/** Runs statements as the admin by MariaDB's own client, and answers the rows of all of them. */
+/**
+ * Runs statements as the admin with MariaDB's own client, and returns the rows of all statements.
+ */
 export async function askMariadb(
   { port }: LabServer,
   { admin }: Secrets,
@@ -113,7 +115,7 @@ export async function askMariadb(
   })
 }
 
-/** Waits until the replica has applied all that its primary has written so far. */
+/** Waits until the replica has applied all writes that its primary has made so far. */
 export async function untilApplied(
   replica: LabServer,
   primary: LabServer,
@@ -127,7 +129,7 @@ export async function untilApplied(
   return waited?.result === '0'
 }
 
-/** A program of the shop that writes to the primary. */
+/** Starts a program of the shop that writes to the primary. */
 export async function startMariadbWork(lab: Lab, place: DrawerPlace, server: LabServer, secrets: Secrets) {
   const file = join(place.directory, 'maria-app.cnf')
   writeFileSync(file, `[client]\nuser=shop_app\npassword=${secrets.app}\nhost=127.0.0.1\nport=${server.port}\n`, {

@@ -8,17 +8,20 @@ import { programPath } from './programs.ts'
 import { postgresqlSchema } from './schema.ts'
 import { adminName, type DrawerPlace, type LabServer, runAsNode, type Secrets, serverUrl } from './server.ts'
 
-/** Slot of the replica on its primary. */
+/** The name of the replica's slot on its primary. */
 export const replicaSlot = 'pg_2'
-/** How long the admin waits for a lock. */
+/** Milliseconds that the admin waits for a lock. */
 const maxLockMs = 2_000
 
-/** A low limit, for a pool to use up. A replica needs at least its primary's, so both have it. */
+/**
+ * A low limit, so that a pool can use it up. The replica has the same limit, because it needs at
+ * least its primary's.
+ */
 export const maxConnections = 40
 
 /**
- * Small and without sync: a machine's crash may lose it. Limits of age and replay are low, so that
- * a fault shows within a scenario.
+ * Settings for small servers that do not sync, so a crash of the machine may lose data. The limits
+ * of age and replay are low, so that a fault shows within a scenario.
  */
 const settings = {
   listen_addresses: '127.0.0.1',
@@ -48,7 +51,7 @@ const settings = {
   'pg_stat_statements.max': '500',
 }
 
-/** Starts the primary with the shop in it, then its replica on its slot. */
+/** Starts the primary with the shop in it, then the replica on its slot. */
 export async function startPostgresql(lab: Lab, place: DrawerPlace, secrets: Secrets): Promise<LabServer[]> {
   const [port, replicaPort] = [await freePort(), await freePort()]
   const secret = join(place.directory, 'pg-password')
@@ -82,7 +85,7 @@ const serverOf = (name: 'pg-1' | 'pg-2', role: LabServer['role'], port: number):
 async function startServer(lab: Lab, { directory }: DrawerPlace, name: string, port: number): Promise<void> {
   const options = Object.entries({ ...settings, port: String(port), cluster_name: name })
   const args = ['-D', name, ...options.flatMap(([key, value]) => ['-c', `${key}=${value}`])]
-  // At once, and yet it removes the shared memory.
+  // SIGQUIT ends the server immediately, and the server still removes its shared memory.
   await lab.children.start(name, 'database.ts', directory, {
     program: programPath('postgres'),
     args,
@@ -91,7 +94,10 @@ async function startServer(lab: Lab, { directory }: DrawerPlace, name: string, p
   })
 }
 
-/** Roles and the shop. Nightshift's rights are granted later, by somebody else's text. */
+/**
+ * Creates roles and the shop. Nightshift's rights are granted later, by Nightshift's own
+ * statements.
+ */
 async function prepare(server: LabServer, secrets: Secrets): Promise<void> {
   const roles = [
     `create role shop_app login password '${secrets.app}'`,
@@ -106,7 +112,9 @@ async function prepare(server: LabServer, secrets: Secrets): Promise<void> {
   await runSql(server, secrets, [...postgresqlSchema, `select pg_create_physical_replication_slot('${replicaSlot}')`])
 }
 
-/** Runs statements as the admin, one after the other, and answers the rows of the last one. */
+/**
+ * Runs statements as the admin, one after the other, and returns the rows of the last statement.
+ */
 export async function runSql<Row extends pg.QueryResultRow>(
   server: LabServer,
   secrets: Secrets,
@@ -114,7 +122,8 @@ export async function runSql<Row extends pg.QueryResultRow>(
   database = 'shop',
 ): Promise<Row[]> {
   const url = serverUrl(server, adminName, secrets.admin, database)
-  // Does not wait for another fault's lock: a waiter for a table stops all who come after.
+  // Limits the wait for a lock of another fault, because a session that waits for a table blocks
+  // all later ones.
   const options = `-c lock_timeout=${maxLockMs}`
   const client = new pg.Client({
     connectionString: url,

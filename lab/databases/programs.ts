@@ -3,7 +3,7 @@ import { delimiter, join } from 'node:path'
 import { readVariables } from '../../config/variables.ts'
 import { isProgram } from '../monitoring.ts'
 
-/** Programs of the drawer, and the packages of Debian that bring them. */
+/** Programs that the lab's databases need, and the Debian packages that contain them. */
 const packageOf = {
   initdb: 'postgresql',
   postgres: 'postgresql',
@@ -16,14 +16,14 @@ const packageOf = {
 } as const
 type DatabaseProgram = keyof typeof packageOf
 
-/** The path of a program. Throws where the machine has none. */
+/** Throws if the machine does not have the program. */
 export function programPath(name: DatabaseProgram): string {
   const path = findDatabaseProgram(name)
   if (path === null) throw new Error(`this machine has no ${name}`)
   return path
 }
 
-/** Packages that are missing here, each once. */
+/** Lists the packages that are missing on this machine, each once. */
 export function missingDatabasePackages(): string[] {
   const names = Object.keys(packageOf) as DatabaseProgram[]
   return [...new Set(names.filter((name) => findDatabaseProgram(name) === null).map((name) => packageOf[name]))]
@@ -35,7 +35,7 @@ function findDatabaseProgram(name: DatabaseProgram): string | null {
   return folders.map((folder) => join(folder, name)).find(isProgram) ?? null
 }
 
-/** Debian keeps the servers of PostgreSQL by version, the newest first here. */
+/** Lists Debian's PostgreSQL folders by version, the newest first. */
 function postgresqlFolders(): string[] {
   const root = '/usr/lib/postgresql'
   try {

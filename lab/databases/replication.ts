@@ -5,11 +5,11 @@ import { askMariadb, untilApplied } from './mariadb.ts'
 import { appUrl, rowsOn, sessionOf } from './waits.ts'
 import type { DatabaseFaultWork } from './work.ts'
 
-/** Faults of replication: an unread slot, a held replay, a stopped replica, one at its own row. */
+/** Defines faults of replication: an unread slot, a held replay, a stopped or diverged replica. */
 
-/** The slot of a replica that was taken away. */
+/** The slot of a removed replica. */
 const lostSlot = 'pg_3'
-/** Kept beyond this it is a fault. */
+/** The most bytes of kept log; more is a fault. */
 const maxKeptBytes = 16_000_000
 
 export const slotKeepsWal: DatabaseFaultWork = {
@@ -48,12 +48,12 @@ export const slotKeepsWal: DatabaseFaultWork = {
 export const replayHeld: DatabaseFaultWork = {
   applications: ['shop-report'],
   async breakIn(lab, drawer) {
-    // A pause for each row stands for a large report: it is active, and keeps one snapshot.
+    // A pause for each row imitates a large report that stays active and keeps one snapshot.
     const report = `select c.region, sum(o.cents), max(pg_sleep(30)::text) from orders o join customers c on c.id = o.customer_id group by c.region`
     await startClients(lab, drawer, 'db_replay_held', [
       { url: appUrl(drawer, 'pg-2'), application: 'shop-report', steps: [report] },
     ])
-    // Rows that the report may still see are cleared away.
+    // Vacuum removes rows that the report may still see.
     await rowsOn(drawer, 'pg-1', 'update stock set pieces = pieces where id > 40', 'vacuum stock')
   },
   async see(drawer) {
@@ -66,7 +66,7 @@ export const replayHeld: DatabaseFaultWork = {
           where backend_type = 'client backend' and state <> 'idle' and pid <> pg_backend_pid() order by query_start limit 1) as holder`,
     )
     if (!row || row.seconds < 2 || Number(row.behind) === 0) return null
-    return `replay is ${row.seconds.toFixed(1)} s and ${row.behind} bytes behind; the longest query is of ${row.holder ?? 'nobody'}`
+    return `replay is ${row.seconds.toFixed(1)} s and ${row.behind} bytes behind; the longest query runs in ${row.holder ?? 'no session'}`
   },
   findRoot: (drawer) => sessionOf(drawer, 'pg-2', 'shop-report'),
 }
@@ -116,7 +116,7 @@ export const replicaStopped: DatabaseFaultWork = {
     const isEqual = isApplied && JSON.stringify(here) === JSON.stringify(there)
     return [
       {
-        name: 'maria-2 has what maria-1 has',
+        name: 'maria-2 has the same rows as maria-1',
         ok: isEqual,
         detail: `${there?.count} of ${here?.count} orders, ${isApplied ? 'caught up' : 'behind'}`,
       },
@@ -127,7 +127,7 @@ export const replicaStopped: DatabaseFaultWork = {
   },
 }
 
-/** The row that somebody wrote on the replica. */
+/** The row that somebody wrote directly on the replica. */
 const localOrder = `customer_id = 399 and state = 'by hand'`
 
 export const replicaDuplicateKey: DatabaseFaultWork = {
@@ -140,12 +140,12 @@ export const replicaDuplicateKey: DatabaseFaultWork = {
   },
   async see(drawer) {
     const { sql, sqlErrno, position } = await replicaStatus(drawer)
-    return sqlErrno === '1062' ? `the applier of maria-2: SQL ${sql}, error 1062 at ${position}` : null
+    return sqlErrno === '1062' ? `the SQL thread of maria-2: ${sql}, error 1062 at ${position}` : null
   },
   async readFacts(drawer) {
     const [row] = await onMariadb(drawer, 'maria-2', `select id, cents from shop.orders where ${localOrder}`)
     const { position } = await replicaStatus(drawer)
-    return { 'position of the applier': position, 'row on maria-2': `${row?.id} ${row?.cents}` }
+    return { 'position of the SQL thread': position, 'row on maria-2': `${row?.id} ${row?.cents}` }
   },
   async heal(drawer) {
     await onMariadb(

@@ -10,8 +10,8 @@ import { missingDatabasePackages } from './programs.ts'
 const grantsBody = z.strictObject({ server: z.enum(databaseNames), sql: z.string().min(1) })
 
 /**
- * For those who break databases and judge the end: starts the lab's databases, tells what is in
- * them, and grants.
+ * Adds routes that start the databases, describe them and grant rights. The code that breaks
+ * databases and judges the end uses them.
  */
 export function addDatabaseRoutes(app: Hono, lab: Lab, receiver: Receiver): void {
   app.post('/control/databases', async (c) => {
@@ -23,12 +23,12 @@ export function addDatabaseRoutes(app: Hono, lab: Lab, receiver: Receiver): void
     return c.json(describeDrawer(lab, drawer), 201)
   })
   app.get('/control/databases', (c) =>
-    lab.drawer ? c.json(describeDrawer(lab, lab.drawer)) : problem(c, 404, 'the drawer of databases is closed'),
+    lab.drawer ? c.json(describeDrawer(lab, lab.drawer)) : problem(c, 404, 'the databases of the lab do not run'),
   )
   app.post('/control/databases/grants', async (c) => {
     const body = await bodyOf(c, grantsBody)
     if (body instanceof Response) return body
-    if (!lab.drawer) return problem(c, 404, 'the drawer of databases is closed')
+    if (!lab.drawer) return problem(c, 404, 'the databases of the lab do not run')
     const refused = await applyGrants(lab.drawer, body.server, body.sql).then(() => null, String)
     return refused === null ? c.json({ applied: true }) : problem(c, 422, refused)
   })

@@ -1,6 +1,7 @@
 /**
- * Rules for the lab's databases, by the names and manner of public collections: an alert says which
- * series crossed which line. Short windows fire within half a minute. Limits fit small servers.
+ * Alert rules for the lab's databases, with the names and the form of public rule collections: an
+ * alert names the series and the crossed limit. Short windows make an alert fire within half a
+ * minute. The limits fit small servers.
  */
 
 const databaseRule = (alert: string, severity: string, expr: string, summary: string, description: string) => ({
@@ -12,7 +13,7 @@ const databaseRule = (alert: string, severity: string, expr: string, summary: st
   annotations: { summary, description },
 })
 
-/** The value of each series as it was last known: a scrape that comes too late ends no alert. */
+/** Selects the last known value of each series, so that a late scrape does not end an alert. */
 const last = (selector: string) => `last_over_time(${selector}[15s])`
 
 const postgresql = [
@@ -21,7 +22,7 @@ const postgresql = [
     'critical',
     'pg_up{job="postgres"} == 0',
     'PostgreSQL is down',
-    'Its exporter reaches no server.',
+    'Its exporter cannot reach the server.',
   ),
   databaseRule(
     'PostgresqlSessionsBlocked',
@@ -63,7 +64,7 @@ const postgresql = [
     'critical',
     `${last('pg_frozen_age{datname="shop"}')} / on (instance) group_left () ${last('pg_settings_autovacuum_freeze_max_age')} > 1.2 unless on (instance) ${last('pg_replay_is_replica')} == 1`,
     'Transaction ids of a database run out',
-    'Its oldest is {{ $value | humanizePercentage }} of autovacuum_freeze_max_age old.',
+    'The age of its oldest id is {{ $value | humanizePercentage }} of autovacuum_freeze_max_age.',
   ),
   databaseRule(
     'PostgresqlTooManyDeadTuples',
@@ -83,15 +84,15 @@ const postgresql = [
     'PostgresqlHighSequentialReads',
     'warning',
     'rate(pg_table_sequential_rows[12s]) > 20000',
-    'A table is read in whole, again and again',
-    '{{ $value | humanize }} rows a second are read by sequential scans.',
+    'A table is read by sequential scans',
+    'Sequential scans read {{ $value | humanize }} rows a second.',
   ),
   databaseRule(
     'PostgresqlDeadLocks',
     'warning',
     'increase(pg_stat_database_deadlocks{datname="shop"}[20s]) > 1',
     'PostgreSQL resolves deadlocks',
-    '{{ $value | humanize }} in the last 20 s.',
+    '{{ $value | humanize }} deadlocks in the last 20 s.',
   ),
 ]
 
@@ -101,12 +102,12 @@ const mysql = [
     'critical',
     'mysql_up{job="mysql"} == 0',
     'MySQL is down',
-    'Its exporter reaches no server.',
+    'Its exporter cannot reach the server.',
   ),
   databaseRule(
     'MysqlSlaveIoThreadNotRunning',
     'critical',
-    // Where both threads stand still, the other alert says it.
+    // Excludes replicas on which both threads have stopped, because the other alert reports them.
     `${last('mysql_slave_status_slave_io_running')} == 0 unless ${last('mysql_slave_status_slave_sql_running')} == 0`,
     'A replica reads nothing from its primary',
     'Its IO thread does not run.',
@@ -139,11 +140,11 @@ const label = { usage: 'LABEL', description: 'its name' } as const
 const gauge = (description: string) => ({ usage: 'GAUGE', description }) as const
 const counter = (description: string) => ({ usage: 'COUNTER', description }) as const
 
-/** What the exporter of PostgreSQL asks beside its own: queries as sites add them. */
+/** Custom queries of the PostgreSQL exporter, as real installations add them. */
 export const exporterQueries: Record<string, { query: string; metrics: ExporterMetric[] }> = {
   pg_blocked: {
     query: 'select count(*) as sessions from pg_stat_activity where cardinality(pg_blocking_pids(pid)) > 0',
-    metrics: [{ sessions: gauge('sessions that wait for a lock of another') }],
+    metrics: [{ sessions: gauge('sessions that wait for a lock of another session') }],
   },
   pg_slot: {
     query: `select slot_name, active::text as active,
@@ -156,9 +157,9 @@ export const exporterQueries: Record<string, { query: string; metrics: ExporterM
       coalesce(pg_wal_lsn_diff(pg_last_wal_receive_lsn(), pg_last_wal_replay_lsn()), 0)::float8 as lag_bytes,
       pg_is_in_recovery()::int as is_replica`,
     metrics: [
-      { lag_seconds: gauge('age of what was replayed last') },
-      { lag_bytes: gauge('received and not replayed') },
-      { is_replica: gauge('1 on a replica') },
+      { lag_seconds: gauge('seconds since the last replayed transaction') },
+      { lag_bytes: gauge('WAL that was received and not yet replayed') },
+      { is_replica: gauge('1 on a replica, 0 on a primary') },
     ],
   },
   pg_temporary: {
@@ -167,7 +168,7 @@ export const exporterQueries: Record<string, { query: string; metrics: ExporterM
   },
   pg_frozen: {
     query: 'select datname, age(datfrozenxid)::float8 as age from pg_database where datallowconn',
-    metrics: [{ datname: label }, { age: gauge('transactions since its oldest one') }],
+    metrics: [{ datname: label }, { age: gauge('age of the oldest transaction id, in transactions') }],
   },
   pg_table: {
     query: `select schemaname, relname, n_dead_tup::float8 as dead_rows, n_live_tup::float8 as live_rows, seq_tup_read::float8 as sequential_rows
@@ -187,7 +188,7 @@ export const exporterQueries: Record<string, { query: string; metrics: ExporterM
     metrics: [
       { queryid: label },
       { usename: label },
-      { seconds: counter('time of a statement') },
+      { seconds: counter('total execution time of a statement') },
       { calls: counter('its calls') },
     ],
   },

@@ -1,9 +1,12 @@
 /**
- * A small shop, in PostgreSQL and MariaDB. Its size shows a lost index or another plan, and starts
- * in seconds.
+ * Defines a small shop in PostgreSQL and MariaDB. The data is large enough to show a lost index or
+ * another plan, and small enough to start in seconds.
  */
 
-/** Pages of order_events hold few rows: a vacuum that pauses a page outlasts a scenario. */
+/**
+ * The pages of order_events contain few rows, so that a vacuum that pauses per page takes longer
+ * than a scenario.
+ */
 export const postgresqlSchema = [
   'create extension pg_stat_statements',
   `create table customers (id int primary key, name text not null, email text not null, region text not null, tier int not null)`,
@@ -36,9 +39,12 @@ export const postgresqlSchema = [
   'analyze',
 ]
 
-/** What reads the orders of a customer: an index makes it cheap. */
+/** Reads the orders of a customer, cheaply by an index. */
 export const customerStatement = 'select id, state, cents from orders where customer_id = 1234'
-/** A join of the ready jobs: a hash join, while the planner knows their number. */
+/**
+ * Joins the ready jobs. The planner uses a hash join while its statistics of their number are
+ * right.
+ */
 export const jobsStatement = `select count(*) from jobs j join customers c on c.region = j.region and c.tier = j.tier where j.state = 'ready'`
 
 /** The steady work of the shop. */

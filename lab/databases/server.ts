@@ -4,7 +4,6 @@ import { promisify } from 'node:util'
 import type { LabAccount } from '../children.ts'
 import type { DatabaseName } from './faults.ts'
 
-/** A database server of the drawer. */
 export type LabServer = {
   name: DatabaseName
   kind: 'postgresql' | 'mysql'
@@ -12,16 +11,16 @@ export type LabServer = {
   replicatesFrom: DatabaseName | null
   port: number
   url: string
-  /** How monitoring calls it. */
+  /** The value of the label `instance` in monitoring. */
   instance: string
 }
 
 export const adminName = 'lab_admin'
 
-/** Passwords of the drawer, made up at each opening. */
+/** Passwords of the databases, generated at each start. */
 export type Secrets = Record<'admin' | 'app' | 'replicator' | 'exporter' | 'read' | 'write', string>
 
-/** Where the servers keep what they have, and the user they run as. */
+/** The directory of the servers, and the user that runs them. */
 export type DrawerPlace = { directory: string; account: LabAccount | null; giveAway(file: string): void }
 
 export const drawerPlace = (directory: string, account: LabAccount | null): DrawerPlace => ({
@@ -36,7 +35,7 @@ export function serverUrl({ port }: LabServer, user: string, password: string, d
 
 const run = promisify(execFile)
 
-/** Runs a program as the servers run, in their directory. Its error says what it said last. */
+/** Runs a program as the servers' user, in their directory. Its error contains the last output. */
 export async function runAsNode(
   { directory, account }: DrawerPlace,
   program: string,

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 
-/** A session for ever: no other has its process and its beginning. */
+/** Identifies a session. No two sessions have the same process and the same start. */
 export const shopSession = z.object({
   server: z.string(),
   pid: z.number().int(),

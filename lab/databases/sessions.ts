@@ -11,7 +11,7 @@ const query = `select pid, backend_start::text as started, application_name as a
 
 type SessionNow = ShopSession & { state: string | null; queryStartedAt: string }
 
-/** Sessions of the shop on both PostgreSQL servers, as the servers tell. */
+/** Reads the shop's sessions on both PostgreSQL servers. */
 export async function readSessions(
   drawer: DatabaseDrawer,
   names: DatabaseName[] = ['pg-1', 'pg-2'],
@@ -33,7 +33,10 @@ export async function readSessions(
 }
 type Row = { pid: number; started: string; application: string; state: string | null; query_started: string }
 
-/** The connection of the shop to MariaDB; the server never gives a number twice. */
+/**
+ * Reads the shop's connection to MariaDB. Its id alone identifies it, because the server never
+ * reuses an id.
+ */
 export async function readMariadbSessions(drawer: DatabaseDrawer): Promise<ShopSession[]> {
   const rows = await askMariadb(serverNamed(drawer, 'maria-1'), drawer.secrets, [
     `select id from information_schema.processlist where user = 'shop_app'`,
@@ -41,8 +44,8 @@ export async function readMariadbSessions(drawer: DatabaseDrawer): Promise<ShopS
   return rows.map(({ id }) => ({ server: 'maria-1', pid: Number(id), startedAt: '', application: 'shop-maria' }))
 }
 
-/** Drawer of a lab; throws where it is closed. */
+/** Returns the databases of a lab; throws if they do not run. */
 export function drawerOf({ drawer }: Lab): DatabaseDrawer {
-  if (!drawer) throw new Error('the drawer of databases is closed')
+  if (!drawer) throw new Error('the databases of the lab do not run')
   return drawer
 }

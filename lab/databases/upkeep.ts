@@ -6,10 +6,13 @@ import { serverUrl } from './server.ts'
 import { rowsOn } from './waits.ts'
 import type { DatabaseFaultWork } from './work.ts'
 
-/** Faults of upkeep: a blocked vacuum, a stale ANALYZE, a migration. A person repairs them all. */
+/**
+ * Defines faults of maintenance that only a person may repair: a blocked vacuum, a stale ANALYZE, a
+ * migration.
+ */
 
 const table = 'order_events'
-/** More than autovacuum_freeze_max_age, by half. */
+/** Transaction ids to use up: half more than autovacuum_freeze_max_age. */
 const burntIds = 150_000
 
 export const wraparound: DatabaseFaultWork = {
@@ -18,7 +21,8 @@ export const wraparound: DatabaseFaultWork = {
     await rowsOn(
       drawer,
       'pg-1',
-      // What an earlier play froze a vacuum passes over, and ends at once.
+      // Rewrites the rows, because a vacuum skips rows that an earlier run froze, and would end at
+      // once.
       `update ${table} set what = what`,
       `alter table ${table} set (autovacuum_vacuum_cost_delay = 100, autovacuum_vacuum_cost_limit = 1)`,
       'set synchronous_commit = off',
@@ -33,7 +37,7 @@ export const wraparound: DatabaseFaultWork = {
          exists (select 1 from pg_stat_progress_vacuum v where v.relid = c.oid) as works from pg_class c where relname = '${table}'`,
     )
     if (!row || row.age <= row.max || !row.options?.includes('autovacuum_vacuum_cost_limit=1')) return null
-    return `${table} is ${row.age} transactions old, of ${row.max}; its vacuum ${row.works ? 'works, slowly' : 'waits'}`
+    return `the oldest transaction id of ${table} has age ${row.age}, the maximum is ${row.max}; its vacuum ${row.works ? 'runs slowly' : 'waits'}`
   },
   async readFacts(drawer) {
     const [row] = await rowsOn<{ options: string[]; frozen: string }>(
@@ -41,10 +45,14 @@ export const wraparound: DatabaseFaultWork = {
       'pg-1',
       `select reloptions as options, relfrozenxid::text as frozen from pg_class where relname = '${table}'`,
     )
-    return { [`settings of ${table}`]: String(row?.options), [`oldest transaction of ${table}`]: String(row?.frozen) }
+    return {
+      [`settings of ${table}`]: String(row?.options),
+      [`oldest transaction id of ${table}`]: String(row?.frozen),
+    }
   },
   async heal(drawer) {
-    // The settings wait for the vacuum they slow, which lets nobody pass and begins again.
+    // Resetting the settings waits for the slowed vacuum, which blocks every change and starts
+    // again. So the vacuum is ended first.
     const until = Date.now() + 20_000
     const end = `select pg_terminate_backend(pid, 2000) from pg_stat_activity where backend_type = 'autovacuum worker' and query like '%${table}%'`
     const release = `alter table ${table} reset (autovacuum_vacuum_cost_delay, autovacuum_vacuum_cost_limit)`
@@ -82,7 +90,7 @@ export const bloatPrepared: DatabaseFaultWork = {
        where t.relname = 'carts'`,
     )
     if (!row?.gid || Number(row.dead) < 10_000) return null
-    return `${gid} is prepared (${row.transaction}); carts has ${row.dead} dead rows that vacuum keeps`
+    return `${gid} is prepared (${row.transaction}); vacuum cannot remove the ${row.dead} dead rows of carts`
   },
   async readFacts(drawer) {
     const rows = await rowsOn<{ gid: string; at: string }>(
@@ -127,7 +135,7 @@ export const planFlip: DatabaseFaultWork = {
       `select (select most_common_vals::text from pg_stats where tablename = 'jobs' and attname = 'state') as common,
          greatest(last_analyze, last_autoanalyze)::text as at from pg_stat_user_tables where relname = 'jobs'`,
     )
-    return { 'states that the statistics of jobs know': String(row?.common), 'last ANALYZE of jobs': String(row?.at) }
+    return { 'states in the statistics of jobs': String(row?.common), 'last ANALYZE of jobs': String(row?.at) }
   },
   async heal(drawer) {
     await rowsOn(drawer, 'pg-1', 'vacuum (analyze) jobs')

@@ -7,12 +7,15 @@ import type { ShopSession } from './session.ts'
 import { readSessions } from './sessions.ts'
 import type { DatabaseFaultWork } from './work.ts'
 
-/** Faults of sessions: waits for each other, too many connections, a query that takes the disk. */
+/**
+ * Defines faults of sessions: sessions that block others, too many connections, a query that fills
+ * the disk.
+ */
 
 export const appUrl = (drawer: DatabaseDrawer, name: DatabaseName): string =>
   serverUrl(serverNamed(drawer, name), 'shop_app', drawer.secrets.app)
 
-/** Rows that an admin reads on a server. */
+/** Reads rows on a server as the admin. */
 export const rowsOn = async <Row extends Record<string, unknown>>(
   drawer: DatabaseDrawer,
   name: DatabaseName,
@@ -35,7 +38,8 @@ export const idleBlocker: DatabaseFaultWork = {
   applications: ['shop-backoffice', 'shop-billing', 'shop-mailer', 'shop-stock'],
   async breakIn(lab, drawer) {
     const url = appUrl(drawer, 'pg-1')
-    // Each pair has a row to itself: two who wait for one row would wait for each other's turn.
+    // Each pair of sessions has its own row, because two sessions that wait for one row would also
+    // wait for each other.
     await startClients(lab, drawer, 'db_idle_blocker', [
       { url, application: 'shop-backoffice', steps: ['begin', setNote(1), setNote(3), 'select count(*) from stock'] },
       { url, application: 'shop-billing', steps: ['begin', setNote(2), setNote(4), setNote(1)], after: ['commit'] },
@@ -91,11 +95,13 @@ export const deadlocks: DatabaseFaultWork = {
          deadlocks from pg_stat_database where datname = 'shop'`,
     )
     if (!row?.both || Number(row.deadlocks) === 0) return null
-    return `${row.deadlocks} deadlocks counted; shop-checkout and shop-stock-sync go on`
+    return `${row.deadlocks} deadlocks counted; shop-checkout and shop-stock-sync still run`
   },
 }
 
-/** What the pool leaves for others, beside the three that the server keeps for superusers. */
+/**
+ * Connections that the pool leaves free, in addition to the three that are reserved for superusers.
+ */
 const leftFree = 3
 const reserved = 3
 
@@ -125,13 +131,14 @@ export const connectionsExhausted: DatabaseFaultWork = {
   },
 }
 
-/** Temporary files above this fill the disk that the drawer is meant to have. */
+/** Bytes of temporary files that are assumed to fill the disk. */
 const maxTemporaryBytes = 100_000_000
 
 export const temporaryFiles: DatabaseFaultWork = {
   applications: ['shop-yearly'],
   async breakIn(lab, drawer) {
-    // A sort keeps its files until its last row is fetched; a pause a row stands for slow work.
+    // A sort keeps its files until its last row is fetched. A pause for each row imitates slow
+    // work.
     const report = `select line.customer_id, pg_sleep(60) from
       (select o.customer_id, repeat(md5(o.id::text || y), 40) as text from orders o cross join generate_series(1, 2) y order by 2) line`
     await startClients(lab, drawer, 'db_temp_files', [

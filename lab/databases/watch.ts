@@ -9,7 +9,7 @@ import { programPath } from './programs.ts'
 import { exporterQueries } from './rules.ts'
 import type { LabServer } from './server.ts'
 
-/** Starts an exporter for each database, and names them to the lab's running Prometheus. */
+/** Starts an exporter for each database, and adds the exporters to the lab's running Prometheus. */
 export async function watchDatabases(lab: Lab, drawer: DatabaseDrawer): Promise<void> {
   const { directory, giveAway } = drawer.place
   const secret = join(directory, 'exporter-password')

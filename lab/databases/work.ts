@@ -5,22 +5,22 @@ import type { ShopSession } from './session.ts'
 type DatabaseCheck = { name: string; ok: boolean; detail: string }
 
 /**
- * A fault's effect on the servers, and how they show it: each function asks the servers, none
- * remembers.
+ * The effect of one fault on the servers, and its symptoms. Each function queries the servers and
+ * caches nothing.
  */
 export type DatabaseFaultWork = {
-  /** Programs whose sessions belong to this fault alone. */
+  /** Programs whose sessions belong only to this fault. */
   applications: string[]
-  /** Breaks it in, and waits for nothing but its own steps. */
+  /** Breaks the fault in, and waits only for its own steps. */
   breakIn(lab: Lab, drawer: DatabaseDrawer): Promise<void>
-  /** The fault as the servers show it, in one line; null where it is not there. */
+  /** Describes the visible fault in one line; null if the fault is absent. */
   see(drawer: DatabaseDrawer): Promise<string | null>
-  /** The session that is its root, where a session is. */
+  /** Finds the session that is the root cause, if a session is. */
   findRoot?(drawer: DatabaseDrawer): Promise<ShopSession | null>
-  /** What must be as it was after a good end. */
+  /** Reads facts that must be unchanged after a good end. */
   readFacts?(drawer: DatabaseDrawer): Promise<Record<string, string>>
-  /** What must hold in addition once the cause is gone. */
+  /** Checks further conditions after the cause is gone. */
   check?(drawer: DatabaseDrawer, facts: BrokenDatabase): Promise<DatabaseCheck[]>
-  /** Takes back what ending its programs does not. */
+  /** Undoes changes that remain after the fault's programs end. */
   heal?(drawer: DatabaseDrawer, facts: BrokenDatabase): Promise<void>
 }

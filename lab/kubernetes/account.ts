@@ -6,7 +6,7 @@ import type { Lab } from '../state.ts'
 import type { ApiObject, ClusterApi } from './api.ts'
 import type { LabCluster } from './drawer.ts'
 
-/** What a manifest of rights may hold, and where each kind is made. */
+/** Kinds of objects that a manifest of rights may contain, with the API path of each kind. */
 const places: Record<string, (namespace: string) => string> = {
   Namespace: () => '/api/v1/namespaces',
   ServiceAccount: (namespace) => `/api/v1/namespaces/${namespace}/serviceaccounts`,
@@ -17,8 +17,8 @@ const places: Record<string, (namespace: string) => string> = {
 }
 
 /**
- * Applies a manifest as an administrator, and makes its account's token. Answers the files that a
- * source names.
+ * Applies a manifest as an administrator, and creates a token of its account. Returns the paths of
+ * the token and of the CA certificate, for the settings of a source.
  */
 export async function giveRights(
   lab: Lab,
@@ -28,7 +28,7 @@ export async function giveRights(
   const objects = parseAllDocuments(manifest).map((document) => document.toJS() as ApiObject)
   for (const object of objects) await apply(api, object)
   const account = objects.find(({ kind }) => kind === 'ServiceAccount')
-  if (!account) throw new Error('the manifest makes no ServiceAccount')
+  if (!account) throw new Error('the manifest has no ServiceAccount')
   const { name, namespace } = account.metadata
   const asked = { spec: { expirationSeconds: 24 * 3_600 } }
   const { status } = await api.create(`${places.ServiceAccount?.(namespace)}/${name}/token`, asked)
@@ -40,10 +40,10 @@ export async function giveRights(
   return files
 }
 
-/** Makes an object, or puts a new one in its place. */
+/** Creates or replaces an object. */
 async function apply(api: ClusterApi, object: ApiObject): Promise<void> {
   const path = places[object.kind]?.(object.metadata.namespace ?? '')
-  if (!path) throw new Error(`a manifest of rights makes no ${object.kind}`)
+  if (!path) throw new Error(`a manifest of rights must not contain a ${object.kind}`)
   const there = await api.find(`${path}/${object.metadata.name}`)
   if (!there) return void (await api.create(path, object))
   if (object.kind.endsWith('Role'))

@@ -6,18 +6,21 @@ import { parse } from 'yaml'
 // biome-ignore lint/suspicious/noExplicitAny: objects of the API have the shape of their kind, and the lab reads its own
 export type ApiObject = any
 
-/** The lab cluster's API, as its admin. All but `find` throws the API's words for no success. */
+/**
+ * The API of the lab's cluster, used as its admin. All functions except `find` throw the API's
+ * error.
+ */
 export type ClusterApi = {
   get(path: string): Promise<ApiObject>
-  /** Null where it is not there. */
+  /** Returns null if the object is absent. */
   find(path: string): Promise<ApiObject | null>
   list(path: string): Promise<ApiObject[]>
   create(path: string, object: object): Promise<ApiObject>
-  /** A merge patch: what is null goes. `manager` stands as the one who changed it. */
+  /** Sends a merge patch, in which null removes a field. `manager` is recorded as the author. */
   patch(path: string, change: object, manager?: string): Promise<ApiObject>
-  /** Reads an object, changes it, and writes it back. `manager`: the author of the change. */
+  /** Reads an object, changes it, and writes it back. `manager` is recorded as the author. */
   change(path: string, change: (object: ApiObject) => void, manager?: string): Promise<ApiObject>
-  /** Does nothing where the object is gone already. */
+  /** Does nothing if the object is already gone. */
   remove(path: string): Promise<void>
   text(path: string): Promise<string>
 }
@@ -33,7 +36,6 @@ class ClusterRefusal extends Error {
 
 type Access = { server: string; ca: string; cert: string; key: string }
 
-/** A client of the cluster that a kubeconfig of the lab names. */
 export function connectCluster(kubeconfig: string): ClusterApi {
   const access = readAccess(kubeconfig)
   const ask = async (method: string, path: string, body?: object, type = 'application/json') => {
@@ -64,7 +66,8 @@ export function connectCluster(kubeconfig: string): ClusterApi {
         try {
           return await send('PUT', `${path}?fieldManager=${manager}`, object)
         } catch (error) {
-          // A controller wrote its status in between.
+          // The API responds 409 if a controller wrote the object's status in between. Reads the
+          // object again.
           if (!(error instanceof ClusterRefusal && error.status === 409)) throw error
         }
       }
@@ -96,7 +99,7 @@ function exchange(
   type: string,
 ): Promise<{ status: number; body: string }> {
   return new Promise((resolve, reject) => {
-    // Without a length the body of a DELETE is read as the next request.
+    // Without a length, the API server would read the body of a DELETE as the next request.
     const about = body !== undefined && { 'content-type': type, 'content-length': Buffer.byteLength(body) }
     const headers = { accept: 'application/json', ...about }
     const asked = request(new URL(path, server), { method, headers, ...credentials, timeout: 30_000 }, (answer) =>

@@ -6,12 +6,12 @@ import { type ClusterFault, clusterFaultRows, isClusterFault } from './faults.ts
 import { unwellIn } from './shop.ts'
 import { type ClusterFacts, renew, until } from './work.ts'
 
-/** How long a fault may take to show in the API. */
+/** The most milliseconds until a fault shows in the API. */
 const visibleMs = 120_000
 
 /**
- * Breaks one in and answers once the API shows it. Throws WrongTarget where that is impossible, and
- * takes back what it began.
+ * Breaks one fault in and returns when the API shows the fault. If the fault is impossible, undoes
+ * the partial changes and throws WrongTarget.
  */
 export async function breakCluster(
   lab: Lab,
@@ -21,12 +21,12 @@ export async function breakCluster(
   const { on } = clusterFaultRows[name]
   const { cluster } = lab
   if (!cluster)
-    throw new WrongTarget(`there is no cluster to break ${name} in: "nightshift lab --kubernetes" starts one`)
-  if (target !== on) throw new WrongTarget(`${name} is broken on ${on}, not on ${target}`)
+    throw new WrongTarget(`${name} needs a cluster, and none runs: start one with "nightshift lab --kubernetes"`)
+  if (target !== on) throw new WrongTarget(`${name} can be broken on ${on} only, not on ${target}`)
   const work = clusterFaultWork[name]
   const unwell = await unwellIn(cluster.api)
   const hit = unwell.find((each) => work.hits.some((workload) => each.includes(`/${workload} `)))
-  if (hit || (await work.see(cluster.api))) throw new WrongTarget(`it is not well already: ${hit ?? on}`)
+  if (hit || (await work.see(cluster.api))) throw new WrongTarget(`this object is unhealthy already: ${hit ?? on}`)
   try {
     await work.breakIn(lab, cluster)
     return { on, cluster: await untilSeen(cluster, name) }
@@ -40,11 +40,11 @@ async function untilSeen({ api }: LabCluster, name: ClusterFault): Promise<Clust
   for (const end = Date.now() + visibleMs; ; await sleep(300)) {
     const seen = await clusterFaultWork[name].see(api)
     if (seen) return seen
-    if (Date.now() > end) throw new WrongTarget(`${name} does not show in the API after ${visibleMs / 1_000} s`)
+    if (Date.now() > end) throw new WrongTarget(`${name} cannot be seen in the API after ${visibleMs / 1_000} s`)
   }
 }
 
-/** Takes one back: the workloads that it hit are removed and made in their first revision. */
+/** Undoes a fault: removes its workloads and creates their first revision again. */
 export async function healCluster(lab: Lab, { fault }: Fault): Promise<void> {
   if (lab.cluster && isClusterFault(fault)) await undo(lab, lab.cluster, fault)
 }

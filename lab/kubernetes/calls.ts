@@ -46,7 +46,10 @@ const webhookName = 'pods.policy.example'
 const serverName = 'pod-policy.payments.svc'
 const webhookPort = 9443
 
-/** A service without a selector, at the lab's address: the webhook runs beside the API server. */
+/**
+ * A service without a selector that points to the lab's address, because the webhook runs beside
+ * the API server.
+ */
 const webhookObjects: [string, object][] = [
   [
     '/api/v1/namespaces/payments/services',
@@ -90,7 +93,8 @@ export const webhookExpired: ClusterFaultWork = {
         },
       ],
     })
-    // As "kubectl rollout restart" does: nothing of it is wrong.
+    // Restarts the deployment as "kubectl rollout restart" does. Nothing is wrong with the
+    // deployment.
     await api.change(
       deploymentPath('billing'),
       ({ spec }) => {

@@ -1,11 +1,11 @@
 import { webcrypto } from 'node:crypto'
 
-/** A certificate with its key, both PEM. */
+/** A certificate with its key, both in PEM. */
 export type ClusterCertificate = { certificate: string; key: string }
 
 /** The authority that signs the certificates of one cluster. */
 export type ClusterAuthority = {
-  /** PEM, for those who trust it. */
+  /** In PEM, for clients that trust the authority. */
   certificate: string
   issue(subject: string, to: { names?: string[]; addresses?: string[]; endsAt?: Date }): Promise<ClusterCertificate>
 }
@@ -13,9 +13,9 @@ export type ClusterAuthority = {
 const algorithm = { name: 'ECDSA', namedCurve: 'P-256', hash: 'SHA-256' }
 const dayMs = 24 * 3_600_000
 
-/** An authority that ends with the cluster: its key is kept nowhere. */
+/** Creates an authority that ends with the cluster, because its key is stored nowhere. */
 export async function makeAuthority(name: string): Promise<ClusterAuthority> {
-  // Loaded here, for few labs ever have a cluster; x509 needs the first to be there.
+  // Loaded here, because few labs have a cluster. x509 needs `reflect-metadata` to be loaded first.
   await import('reflect-metadata')
   const x509 = await import('@peculiar/x509')
   x509.cryptoProvider.set(webcrypto as never)
@@ -47,7 +47,7 @@ export async function makeAuthority(name: string): Promise<ClusterAuthority> {
       {
         subject,
         issuer: own.subject,
-        // One that has ended already began before that.
+        // A certificate that has already expired must begin before its end.
         notBefore: new Date(Math.min(notBefore.getTime(), notAfter.getTime() - 90 * dayMs)),
         notAfter,
         signingAlgorithm: algorithm,

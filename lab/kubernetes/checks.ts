@@ -6,52 +6,56 @@ import type { ClusterFacts } from './work.ts'
 
 type Check = { name: string; ok: boolean; detail: string }
 
-/** What stays as it was until a person acts; pods come and go. */
+/** Facts that do not change until a person acts. Pods come and go, so they are not included. */
 const lasting = ['object', 'revision', 'set', 'change', 'changedAt', 'since', 'claim', 'webhook', 'manager']
-/** Times that change while the fault lasts: pressure goes and comes. */
+/** Times that change while the fault lasts. Disk pressure, for example, ends and returns. */
 const renewed: Partial<Record<ClusterFault, string[]>> = { k8s_disk_pressure: ['since'] }
 
 /**
- * Whether it ended well: no tool repairs it, so the fault stands as the API showed it, for a
- * person, and nobody changed its objects.
+ * Checks for a good end. No tool repairs a cluster fault, so the API must still show the fault as
+ * before, and nobody may have changed its objects.
  */
 export async function checkClusterFault(lab: Lab, { fault, cluster: before }: Fault): Promise<Check[]> {
   if (!lab.cluster || !before || !isClusterFault(fault))
-    return [{ name: 'the fault was broken in whole', ok: false, detail: 'it has no facts' }]
+    return [{ name: 'the fault was broken in completely', ok: false, detail: 'its first state was not recorded' }]
   const { on } = clusterFaultRows[fault]
   const now = await clusterFaultWork[fault].see(lab.cluster.api)
   if (now === null) {
-    // Pressure ends between two evictions; the change that makes it stands.
+    // Pressure ends between two evictions, but the change that causes it remains.
     if (fault === 'k8s_disk_pressure') return []
-    return [{ name: `${on} shows the fault, which a person ends`, ok: false, detail: 'it does not show any more' }]
+    return [
+      { name: `${on} still has the fault, which only a person may repair`, ok: false, detail: 'the fault is gone' },
+    ]
   }
   const differing = lasting.filter((key) => !renewed[fault]?.includes(key) && now[key] !== before[key])
   return [
-    { name: `${on} shows the fault, which a person ends`, ok: true, detail: describe(now) },
+    { name: `${on} still has the fault, which only a person may repair`, ok: true, detail: describe(now) },
     {
-      name: `nobody changed what ${on} is`,
+      name: `nobody changed ${on}`,
       ok: differing.length === 0,
-      detail: differing.map((key) => `${key} is ${now[key]}, was ${before[key]}`).join('; ') || 'so it is',
+      detail: differing.map((key) => `${key} is ${now[key]}, was ${before[key]}`).join('; ') || 'unchanged',
     },
   ]
 }
 
-/** What the API says of a fault: what, since when, by which change, and why. */
+/** Describes a fault as the API shows it: the object, its start, the change, and the reason. */
 function describe({ object, since, change, set, why }: ClusterFacts): string {
   const by = change ? `, by ${change}${set ? ` in ${set}` : ''}` : ''
   return `${object} since ${since}${by}: ${why}`
 }
 
-/** Checks that the cluster is well where no fault stands; empty where there is no cluster. */
+/**
+ * Checks that all workloads without a broken-in fault are healthy. Empty if the lab has no cluster.
+ */
 export async function checkCluster(lab: Lab): Promise<Check[]> {
   if (!lab.cluster) return []
   const hit = lab.faults.flatMap(({ fault }) => (isClusterFault(fault) ? clusterFaultWork[fault].hits : []))
   const unwell = (await unwellIn(lab.cluster.api)).filter((each) => !hit.some((name) => each.includes(`/${name} `)))
   return [
     {
-      name: 'every other workload of the cluster is well',
+      name: 'every other workload of the cluster is healthy',
       ok: unwell.length === 0,
-      detail: unwell.join('; ') || 'so it is',
+      detail: unwell.join('; ') || 'all healthy',
     },
   ]
 }

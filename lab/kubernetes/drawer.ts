@@ -10,16 +10,15 @@ import { apiServerNames, clusterPlan, kubeconfig, nodeFiles, nodeNames } from '.
 import { clusterProgram, describeLack, whatClusterLacks } from './programs.ts'
 import { openShop } from './shop.ts'
 
-/** The cluster of the lab that runs. */
 export type LabCluster = {
   url: string
-  /** A file with all rights, for who started the lab alone. */
+  /** The path of a kubeconfig with all rights, readable only by the user who started the lab. */
   kubeconfig: string
   api: ClusterApi
   authority: ClusterAuthority
 }
 
-/** What the lab tells the programs of the cluster. */
+/** An order that the lab sends to the programs of the cluster. */
 export type ClusterOrder =
   | { kind: 'signal'; process: string; signal: 'SIGSTOP' | 'SIGCONT' }
   | { kind: 'images' }
@@ -35,8 +34,8 @@ export function orderCluster(lab: Lab, order: ClusterOrder): void {
 const opening = new WeakMap<Lab, Promise<LabCluster>>()
 
 /**
- * Starts a Kubernetes of two nodes with a shop; once a lab. Rejects with its programs' words when
- * it does not come up.
+ * Starts a Kubernetes cluster of two nodes with a shop. A lab has one cluster, so a second call
+ * returns the same one. If it does not start, the promise rejects with the output of its programs.
  */
 export function openCluster(lab: Lab): Promise<LabCluster> {
   const begun = opening.get(lab) ?? open(lab)
@@ -48,7 +47,7 @@ export function openCluster(lab: Lab): Promise<LabCluster> {
   return begun
 }
 
-/** How long its start may take on a busy machine. */
+/** The most milliseconds that its start takes on a busy machine. */
 const startMs = 180_000
 
 async function open(lab: Lab): Promise<LabCluster> {
@@ -101,7 +100,7 @@ async function writeFiles(
   const accounts = generateKeyPairSync('rsa', { modulusLength: 2048 })
   write('pki/accounts.key', accounts.privateKey.export({ type: 'pkcs8', format: 'pem' }).toString())
   write('pki/ca.crt', authority.certificate)
-  // The API server shows the same certificate to its clients and to kubelets.
+  // The API server presents the same certificate to its clients and to kubelets.
   const server = await authority.issue('CN=kube-apiserver,O=system:masters', apiServerNames)
   write('pki/apiserver.crt', server.certificate)
   write('pki/apiserver.key', server.key)
@@ -118,12 +117,15 @@ async function writeFiles(
   write('plan.json', JSON.stringify(clusterPlan()))
 }
 
-/** Waits for a fact of the cluster. Throws when it ended, or the last question at `startMs`. */
+/**
+ * Waits for a condition of the cluster. Throws if the cluster ended, or if the time is over, with
+ * the last error.
+ */
 async function untilSo(lab: Lab, what: string, check: () => Promise<boolean>, withinMs = startMs): Promise<void> {
   let said = ''
   for (const until = Date.now() + withinMs; Date.now() < until; await sleep(200)) {
     if (!lab.children.get(clusterChild))
-      throw new Error(`the cluster ended while it was waited for ${what}; log/cluster.log of the lab says why`)
+      throw new Error(`the cluster ended while the lab waited for ${what}; log/cluster.log of the lab has the reason`)
     try {
       if (await check()) return
     } catch (error) {
@@ -135,11 +137,11 @@ async function untilSo(lab: Lab, what: string, check: () => Promise<boolean>, wi
 
 const clusterDirectory = (dir: string): string => join(dir, 'kubernetes')
 
-/** The group of processes of a lab's cluster, by its directory. */
+/** Returns the name of the cgroup of a lab's cluster, derived from the lab's directory. */
 export const cgroupOf = (dir: string): string =>
   `nightshift-lab-${createHash('sha256').update(dir).digest('hex').slice(0, 8)}`
 
-/** Where groups of processes are: one place, or one for each controller. */
+/** Lists the roots of cgroups: one root, or one for each controller. */
 export function cgroupRoots(): string[] {
   const root = '/sys/fs/cgroup'
   if (existsSync(join(root, 'cgroup.controllers'))) return [root]
@@ -148,7 +150,9 @@ export function cgroupRoots(): string[] {
     .map(({ name }) => join(root, name))
 }
 
-/** Removes the rest of a lab's cluster after its processes: their groups, and its files. */
+/**
+ * Removes what remains of a lab's cluster after its processes ended: their cgroups, and its files.
+ */
 export function removeCluster(dir: string): void {
   const directory = clusterDirectory(dir)
   rmSync(join(dir, 'cluster-credentials'), { recursive: true, force: true })
@@ -157,7 +161,10 @@ export function removeCluster(dir: string): void {
   rmSync(directory, { recursive: true, force: true, maxRetries: 5, retryDelay: 50 })
 }
 
-/** A group can be removed once its last process is gone for good, which takes a moment. */
+/**
+ * Removes a cgroup and those inside it. Retries, because its last process needs a moment to be
+ * fully gone.
+ */
 function removeGroups(path: string): void {
   if (!existsSync(path)) return
   for (const each of readdirSync(path, { withFileTypes: true }))
@@ -172,7 +179,7 @@ function removeGroups(path: string): void {
   }
 }
 
-/** The cluster as those who break, judge or read it see it. */
+/** Describes the cluster for the code that breaks, judges or reads it. */
 export const describeCluster = ({ url, kubeconfig: file }: LabCluster) => ({
   url,
   kubeconfig: file,

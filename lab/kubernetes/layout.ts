@@ -6,10 +6,10 @@ import { clusterProgram, networkPlugins } from './programs.ts'
 export const nodeNames = ['node-1', 'node-2'] as const
 type NodeName = (typeof nodeNames)[number]
 
-/** Where the cluster's directory lies for its own programs. */
+/** The cluster's directory as its own programs see it. */
 const place = '/run/cluster'
 
-/** Small, so that it can really be filled. */
+/** The size of a node's disk, small enough to be really filled. */
 const nodeDiskMib = 192
 
 const networkOf = (node: NodeName) => {
@@ -17,26 +17,26 @@ const networkOf = (node: NodeName) => {
   return { bridge: `lab${n}`, address: `10.88.${n}.1`, subnet: `10.88.${n}.0/24`, firstPod: `10.88.${n}.10` }
 }
 const apiPort = 6443
-/** An address of the first node, where the API server and webhooks of the lab listen. */
+/** An address of the first node, where the lab's API server and webhooks listen. */
 export const controlAddress = networkOf('node-1').address
 export const serviceNetwork = '10.96.0.0/16'
-/** The name server of pods; nothing answers there. */
+/** The address that pods use as their name server. Nothing listens there. */
 const nameServer = '10.96.0.10'
 export const apiServerNames = {
   names: ['localhost', 'kubernetes', 'kubernetes.default', 'kubernetes.default.svc'],
   addresses: ['127.0.0.1', controlAddress, '10.96.0.1'],
 }
 
-/** A program of the cluster; `socket`: it is there once that exists. */
+/** A program of the cluster. If it has a `socket`, it is ready when the socket exists. */
 type ClusterProcess = { name: string; program: string; args: string[]; socket?: string }
 
-/** What `lab/node/cluster-inside.ts` does, in this order: networks, disks, then the programs. */
+/** The work of `lab/node/cluster-inside.ts`, in this order: networks, disks, then the programs. */
 export type ClusterPlan = {
   place: string
   networks: { bridge: string; address: string }[]
   disks: { path: string; mib: number }[]
   processes: ClusterProcess[]
-  /** Sockets of containerd, into which images go. */
+  /** Sockets of the containerd processes into which images are imported. */
   sockets: string[]
   images: string[]
   tools: { ip: string; ctr: string }
@@ -45,7 +45,7 @@ export type ClusterPlan = {
 
 const socketOf = (node: NodeName): string => `/run/${node}-containerd.sock`
 
-/** Archives of images, made before the cluster starts. */
+/** Archives of images, which are made before the cluster starts. */
 export const imageFiles = ['pause-1.tar', 'shop-1.tar', 'shop-2.tar']
 
 export function clusterPlan(): ClusterPlan {
@@ -123,11 +123,12 @@ const apiServerArgs = [
   '--service-account-issuer=https://kubernetes.default.svc',
   '--service-account-key-file=pki/accounts.key',
   '--service-account-signing-key-file=pki/accounts.key',
-  // No proxy gives services their addresses here: a webhook's service is reached by its endpoints.
+  // Calls a webhook's service at its endpoints, because no proxy here makes the services' addresses
+  // work.
   '--enable-aggregator-routing=true',
 ]
 
-/** The files that a node's programs read, by their path in the cluster's directory. */
+/** Returns the files that a node's programs read, by their path in the cluster's directory. */
 export function nodeFiles(node: NodeName, cgroup: string): Record<string, string> {
   const { bridge, subnet, firstPod } = networkOf(node)
   const network = {
@@ -157,7 +158,8 @@ export function nodeFiles(node: NodeName, cgroup: string): Record<string, string
 }
 
 /**
- * Snapshots are copies, which every file system holds; plugins with outside places are left out.
+ * Settings of a node's containerd. Snapshots are copies, which work on every file system. Plugins
+ * that use directories outside the cluster are disabled.
  */
 const containerdSettings = (node: NodeName): string => `version = 2
 root = "${place}/${node}/disk/containerd"
@@ -207,14 +209,14 @@ function kubeletSettings(node: NodeName, cgroup: string): object {
     nodeLeaseDurationSeconds: 10,
     evictionHard: { 'memory.available': '50Mi', 'nodefs.available': '15%', 'imagefs.available': '5%' },
     evictionPressureTransitionPeriod: '20s',
-    // Restarts come by twos up to half a minute, so that a scenario takes minutes and not an hour.
+    // Limits the delay between restarts, so that a scenario takes minutes and not an hour.
     crashLoopBackOff: { maxContainerRestartPeriod: '20s' },
     featureGates: { KubeletCrashLoopBackOffMax: true },
     syncFrequency: '5s',
   }
 }
 
-/** A kubeconfig that carries its certificates, so that the file is all that a client needs. */
+/** Builds a kubeconfig that contains its certificates, so that a client needs only this file. */
 export function kubeconfig(
   server: string,
   authority: string,

@@ -3,7 +3,10 @@ import { delimiter, join } from 'node:path'
 import { readVariables } from '../../config/variables.ts'
 import { isProgram } from '../monitoring.ts'
 
-/** Programs of the cluster: which package of Debian brings one, or `built`. */
+/**
+ * Programs of the cluster, with the Debian package of each; `built` means that `buildScript` builds
+ * it.
+ */
 const origins = {
   'kube-apiserver': 'built',
   'kube-controller-manager': 'built',
@@ -22,13 +25,13 @@ const origins = {
 } as const
 type ClusterProgram = keyof typeof origins
 
-/** Where Debian puts the plugins that give pods their addresses. */
+/** The directory of Debian's network plugins, which give pods their addresses. */
 export const networkPlugins = '/usr/lib/cni'
 
 const root = join(import.meta.dirname, '../..')
 export const buildScript = join(import.meta.dirname, 'build')
 
-/** A program's path, or null: from KUBE_BIN, those built here, or where programs are. */
+/** Returns a program's path, or null. Searches KUBE_BIN, the programs built here, and the PATH. */
 function findClusterProgram(name: ClusterProgram | 'go'): string | null {
   const { KUBE_BIN: named, PATH: path } = readVariables('KUBE_BIN', 'PATH')
   const places = (path || '/usr/bin').split(delimiter)
@@ -49,7 +52,7 @@ export function clusterProgram(name: ClusterProgram): string {
   return path
 }
 
-/** The newest version first. */
+/** Lists the folders of built programs, the newest version first. */
 function builtFolders(): string[] {
   const folder = join(root, '.cache', 'kubernetes')
   try {
@@ -60,7 +63,10 @@ function builtFolders(): string[] {
   }
 }
 
-/** Obstacles to a cluster here, with remedies. `toBuild`: programs of the build script. */
+/**
+ * Reasons why a cluster cannot start on this machine. `toBuild`: programs that the build script has
+ * to build. `problems`: other obstacles, with their remedies.
+ */
 type ClusterLack = { toBuild: string[]; problems: string[] }
 
 export function whatClusterLacks(): ClusterLack {
@@ -69,30 +75,31 @@ export function whatClusterLacks(): ClusterLack {
   const packages = new Set<string>(missing.map((name) => origins[name]).filter((origin) => origin !== 'built'))
   if (!isProgram(join(networkPlugins, 'bridge'))) packages.add('containernetworking-plugins')
   const busybox = findClusterProgram('busybox')
-  // What containers run has nothing beside it.
+  // Containers contain no shared libraries, so their programs must be static.
   if (busybox !== null && isLinked(busybox)) packages.add('busybox-static')
   const problems: string[] = []
-  if (process.platform !== 'linux') problems.push('a kubelet needs Linux')
+  if (process.platform !== 'linux') problems.push('the Kubernetes of the lab needs Linux')
   else if (process.getuid?.() !== 0)
     problems.push('containers and namespaces need root: start Nightshift as root ("sudo npm start")')
-  if (packages.size > 0) problems.push(`missing here: apt-get install ${[...packages].join(' ')}`)
+  if (packages.size > 0)
+    problems.push(`programs are missing on this machine: apt-get install ${[...packages].join(' ')}`)
   if (toBuild.length > 0 && findClusterProgram('go') === null) {
     problems.push(
-      `no ${toBuild.join(', no ')}: install Go 1.24 or later and run lab/kubernetes/build (minutes), or name a folder that has them by KUBE_BIN`,
+      `no ${toBuild.join(', no ')}: install Go 1.24 or later and run lab/kubernetes/build (takes minutes), or set KUBE_BIN to a folder that has them`,
     )
   }
   return { toBuild, problems }
 }
 
-/** The same as sentences; empty where a cluster can start. */
+/** Describes the obstacles as sentences. Empty if a cluster can start. */
 export const describeLack = ({ toBuild, problems }: ClusterLack): string[] =>
   problems.length > 0 || toBuild.length === 0
     ? problems
     : [
-        `no ${toBuild.join(', no ')}: lab/kubernetes/build makes them (minutes), or KUBE_BIN names a folder that has them`,
+        `no ${toBuild.join(', no ')}: run lab/kubernetes/build (takes minutes), or set KUBE_BIN to a folder that has them`,
       ]
 
-/** Whether a program asks for a loader, that is, for libraries that a container does not have. */
+/** Returns whether a program needs a loader and shared libraries, which a container lacks. */
 function isLinked(path: string): boolean {
   const head = Buffer.alloc(4096)
   const fd = openSync(path, 'r')

@@ -14,7 +14,10 @@ import {
   sinceOf,
 } from './work.ts'
 
-/** A rollout whose pods never get well: the older revision goes on beside it. */
+/**
+ * Builds a fault whose rollout has pods that never become ready. The older revision continues
+ * beside them.
+ */
 function wrongRollout(
   name: WorkloadName,
   breakIn: ClusterFaultWork['breakIn'],
@@ -36,7 +39,10 @@ function wrongRollout(
 }
 
 const containerOf = (pod: ApiObject): ApiObject => pod.status.containerStatuses?.[0] ?? {}
-/** The container's end that was last: while it waits for its next start, and while that runs. */
+/**
+ * Returns the container's last end, both while the container waits for its next start and while it
+ * runs again.
+ */
 const endOf = (pod: ApiObject): ApiObject | undefined =>
   containerOf(pod).state?.terminated ?? containerOf(pod).lastState?.terminated
 
@@ -101,7 +107,10 @@ const pricing = wrongRollout(
   },
 )
 
-/** The noise comes first and is louder: it restarts for as long as somebody lets it. */
+/**
+ * A fault with a distraction. The distraction, log-shipper, comes first and is more visible,
+ * because its container keeps restarting until somebody stops it.
+ */
 export const redHerring: ClusterFaultWork = {
   hits: ['pricing', 'log-shipper'],
   async breakIn(lab, cluster) {

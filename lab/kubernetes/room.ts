@@ -18,7 +18,7 @@ export const noRoom: ClusterFaultWork = {
   hits: ['recommender'],
   breakIn: (_, { api }) =>
     rollOut(api, 'recommender', (_pod, container) => {
-      // The unit of 640m was lost.
+      // Imitates a mistake: the unit of 640m was lost.
       container.resources.requests.cpu = '640'
     }),
   async see(api) {
@@ -126,7 +126,7 @@ export const quota: ClusterFaultWork = {
   },
 }
 
-/** More than the disk of a node has left before its kubelet evicts. */
+/** More megabytes than a node's disk has free before its kubelet evicts pods. */
 const previewsMb = 176
 
 export const diskPressure: ClusterFaultWork = {
@@ -152,7 +152,7 @@ export const diskPressure: ClusterFaultWork = {
   async heal(lab, { api }) {
     await api.patch(deploymentPath('thumbnails'), { spec: { replicas: 0 } })
     await untilNode(api, 'DiskPressure', 'False')
-    // Its kubelet cleared the disk of what nothing ran.
+    // Imports the images again, because the kubelet removed unused images from the disk.
     orderCluster(lab, { kind: 'images' })
   },
 }

@@ -15,7 +15,10 @@ const rightsBody = z.strictObject({
     .max(32 * 1024),
 })
 
-/** For those who break the cluster and judge the end: starts it, and tells where it is. */
+/**
+ * Adds the route that starts the cluster and returns its address, for the code that breaks the
+ * cluster and judges the end.
+ */
 export function addClusterRoutes(app: Hono, lab: Lab, receiver: Receiver): void {
   app.post('/control/kubernetes', async (c) => {
     const servers = missingServers()

@@ -1,7 +1,7 @@
 import type { ApiObject, ClusterApi } from './api.ts'
 
 /**
- * The program of the shop's containers: it reads its settings, says what it does with them, and
+ * The program in the shop's containers. It reads its settings, logs that it uses them, and then
  * serves, ships or waits.
  */
 export const shopProgram = `#!/bin/sh
@@ -45,7 +45,7 @@ exec httpd -f -p "$port" -h /www
 type Workload = {
   namespace: string
   replicas?: number
-  /** Lines of its settings, a ConfigMap that its revision names. */
+  /** The lines of its settings. They are stored in a ConfigMap that the revision names. */
   settings?: string
   args?: string[]
   memory?: string
@@ -54,7 +54,10 @@ type Workload = {
   volumes?: { name: string; at: string; source: object }[]
 }
 
-/** The workloads of the shop: each is well, and one fault is made for each. */
+/**
+ * The workloads of the shop. All are healthy at first, and most have a fault that was made for
+ * them.
+ */
 export const workloads = {
   storefront: { namespace: 'shop', replicas: 2 },
   cart: { namespace: 'shop' },
@@ -71,7 +74,7 @@ export const workloads = {
   thumbnails: {
     namespace: 'shop',
     settings: 'previews_mb=8',
-    // The disk of its node is memory, which counts as its own.
+    // The node's disk is in memory, and the files that this pod writes count as the pod's memory.
     memory: '256Mi',
     pod: { nodeSelector: { 'shop.example/disk': 'scratch' } },
     volumes: [{ name: 'cache', at: '/cache', source: { emptyDir: {} } }],
@@ -89,7 +92,7 @@ export const podsPath = (name: WorkloadName): string =>
   `/api/v1/namespaces/${workloads[name].namespace}/pods?labelSelector=app%3D${name}`
 const isServing = (name: WorkloadName): boolean => name !== 'log-shipper'
 
-/** Writes the settings of one revision, and says what they are called. */
+/** Writes the settings of one revision, and returns the name of their ConfigMap. */
 export async function writeSettings(api: ClusterApi, name: WorkloadName, n: number, settings: string): Promise<string> {
   const { namespace } = workloads[name]
   const settingsName = `${name}-settings-${n}`
@@ -126,7 +129,7 @@ function deployment(name: WorkloadName): object {
     metadata: { name, labels: { app: name } },
     spec: {
       replicas,
-      // Ten minutes at a site.
+      // Real clusters usually have ten minutes.
       progressDeadlineSeconds: 12,
       selector: { matchLabels: { app: name } },
       ...(strategy && { strategy: { type: strategy } }),
@@ -144,18 +147,18 @@ function deployment(name: WorkloadName): object {
   }
 }
 
-/** Makes a workload in its first revision; its settings are there. */
+/** Creates a workload in its first revision. Its settings must already exist. */
 export const createWorkload = (api: ClusterApi, name: WorkloadName): Promise<ApiObject> =>
   api.create(`/apis/apps/v1/namespaces/${workloads[name].namespace}/deployments`, deployment(name))
 
-/** Fills the cluster with the shop, and waits until all of it is well. */
+/** Fills the cluster with the shop, and waits until every workload is healthy. */
 export async function openShop(
   api: ClusterApi,
   until: (what: string, check: () => Promise<boolean>) => Promise<void>,
 ): Promise<void> {
   for (const name of namespaces) await api.create('/api/v1/namespaces', { metadata: { name } })
   await api.patch('/api/v1/nodes/node-2', { metadata: { labels: { 'shop.example/disk': 'scratch' } } })
-  // What may run anywhere runs on the other node.
+  // Makes workloads without a fixed place prefer the other node.
   const taints = [{ key: 'shop.example/disk', value: 'scratch', effect: 'PreferNoSchedule' }]
   await api.patch('/api/v1/nodes/node-2', { spec: { taints } })
   await openLedgerDisk(api)
@@ -181,7 +184,7 @@ export async function openShop(
   await until('the shop to be well', async () => (await unwellIn(api)).length === 0)
 }
 
-/** Workloads that do not have what they should have, each with what it has. */
+/** Lists the workloads below their wanted state, with the present state of each. */
 export async function unwellIn(api: ClusterApi): Promise<string[]> {
   const all = (
     await Promise.all(namespaces.map((name) => api.list(`/apis/apps/v1/namespaces/${name}/deployments`)))
@@ -193,7 +196,7 @@ export async function unwellIn(api: ClusterApi): Promise<string[]> {
     })
 }
 
-/** The newest revision is out in whole, and nothing of an older one is left. */
+/** Returns whether the newest revision is complete and nothing of an older revision remains. */
 export function isWell({ metadata, spec, status }: ApiObject): boolean {
   const wanted = spec.replicas
   return (

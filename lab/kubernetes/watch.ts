@@ -6,7 +6,7 @@ import type { LabCluster } from './drawer.ts'
 import { clusterSource } from './faults.ts'
 import { clusterProgram } from './programs.ts'
 
-/** Starts kube-state-metrics for the cluster, and names it to the lab's running Prometheus. */
+/** Starts kube-state-metrics for the cluster, and adds it to the lab's running Prometheus. */
 export async function watchCluster(lab: Lab, { kubeconfig }: LabCluster): Promise<void> {
   const [port, telemetry] = [await freePort(), await freePort()]
   await lab.children.start('kube-state-metrics', 'server.ts', lab.dir, {
@@ -22,7 +22,8 @@ export async function watchCluster(lab: Lab, { kubeconfig }: LabCluster): Promis
     port,
     ready: '/metrics',
   })
-  // As it is called where it runs in its cluster; the cluster by the name of its source.
+  // Gives the series the labels that they have inside a cluster. The label `cluster` is the name of
+  // the cluster's source.
   const labels = { job: 'kube-state-metrics', instance: '10.88.1.7:8080', cluster: clusterSource }
   writeWhole(
     join(lab.dir, 'monitoring', clusterTargetsFile),

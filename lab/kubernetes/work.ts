@@ -12,21 +12,23 @@ import {
   writeSettings,
 } from './shop.ts'
 
-/** A fault in the API's own words: names, times, revisions, and the texts that say why. */
+/**
+ * A fault as the API describes it: names, times, revisions, and the texts that contain the reason.
+ */
 export type ClusterFacts = Record<string, string>
 
-/** A fault's effect on the cluster, and how it shows: each function asks the API. */
+/** The effect of one fault on the cluster, and its symptoms. Each function queries the API. */
 export type ClusterFaultWork = {
-  /** Workloads that are not well while it lasts. */
+  /** Workloads that are unhealthy while the fault lasts. */
   hits: WorkloadName[]
   breakIn(lab: Lab, cluster: LabCluster): Promise<void>
-  /** The fault as the API shows it now; null where it is not there, or not there in whole. */
+  /** Reads the fault from the API. Null if the fault is absent or not yet complete. */
   see(api: ClusterApi): Promise<ClusterFacts | null>
-  /** Takes back what lies outside of its workloads, before these are renewed. */
+  /** Undoes changes outside the fault's workloads, before the workloads are renewed. */
   heal?(lab: Lab, cluster: LabCluster): Promise<void>
 }
 
-/** A workload's newest revision: its replica set and the pods of that. */
+/** A workload's newest revision: its replica set and the pods of the set. */
 export type Revision = { deployment: ApiObject; set: ApiObject; number: string; pods: ApiObject[] }
 
 export async function newestRevision(api: ClusterApi, name: WorkloadName): Promise<Revision | null> {
@@ -37,8 +39,8 @@ export async function newestRevision(api: ClusterApi, name: WorkloadName): Promi
   const sets = await api.list(`/apis/apps/v1/namespaces/${namespace}/replicasets?labelSelector=app%3D${name}`)
   const own = sets.filter((set) => set.metadata.ownerReferences?.[0]?.uid === deployment.metadata.uid)
   const set = own.find((each) => revisionOf(each) === number)
-  // A sole revision was there before, and so was one that a newer set overtook: its deployment says
-  // so a moment later.
+  // Ignores a revision that existed before the fault. It is the only revision, or a newer replica
+  // set has replaced it and the deployment does not report this yet.
   const isOvertaken = own.some((each) => Number(revisionOf(each)) > Number(number))
   if (!set || own.length < 2 || isOvertaken) return null
   const pods = await api.list(podsPath(name))
@@ -50,7 +52,7 @@ const revisionOf = ({ metadata }: ApiObject): string =>
   metadata.annotations?.['deployment.kubernetes.io/revision'] ?? ''
 const createdAt = ({ metadata }: ApiObject): number => Date.parse(metadata.creationTimestamp)
 
-/** What every rollout that went wrong shows. */
+/** Returns the facts that every failed rollout shows. */
 export const revisionFacts = (name: WorkloadName, { set, number }: Revision): ClusterFacts => ({
   object: name,
   revision: number,
@@ -61,23 +63,25 @@ export const revisionFacts = (name: WorkloadName, { set, number }: Revision): Cl
 export const conditionOf = (object: ApiObject, type: string): ApiObject | undefined =>
   object?.status?.conditions?.find((each: ApiObject) => each.type === type)
 
-/** A time as the API writes it, in whole seconds. */
+/** Returns the time of a condition's last transition as the API writes it, in whole seconds. */
 export const sinceOf = (object: ApiObject, type: string): string => conditionOf(object, type)?.lastTransitionTime ?? ''
 
-/** What events tell of an object, in one text. */
 export async function eventsOf(api: ClusterApi, { metadata }: ApiObject): Promise<string> {
   const query = `fieldSelector=involvedObject.uid%3D${metadata.uid}`
   const events = await api.list(`/api/v1/namespaces/${metadata.namespace}/events?${query}`)
   return events.map(({ reason, message }) => `${reason}: ${message}`).join('\n')
 }
 
-/** The log of a pod's container; `previous`: of the one before. Empty where there is none. */
+/**
+ * Reads the log of a pod's container; with `previous`, of the container before a restart. Empty if
+ * there is no log.
+ */
 export async function logOf(api: ClusterApi, { metadata }: ApiObject, previous = false): Promise<string> {
   const path = `/api/v1/namespaces/${metadata.namespace}/pods/${metadata.name}/log?previous=${previous}`
   return await api.text(path).catch(() => '')
 }
 
-/** When this manager changed an object last. */
+/** Returns the time of the manager's last change to an object. */
 export const changedBy = ({ metadata }: ApiObject, manager: string): string =>
   metadata.managedFields?.findLast((each: ApiObject) => each.manager === manager)?.time ?? ''
 
@@ -97,7 +101,7 @@ export async function rollOut(
   )
 }
 
-/** Rolls out other settings of a workload: a new ConfigMap, and a revision that names it. */
+/** Rolls out other settings of a workload: creates a ConfigMap, and a revision that names it. */
 export async function rollOutSettings(api: ClusterApi, name: WorkloadName, settings: string): Promise<void> {
   const settingsName = await writeSettings(api, name, 2, settings)
   await rollOut(api, name, (pod) => {
@@ -105,7 +109,7 @@ export async function rollOutSettings(api: ClusterApi, name: WorkloadName, setti
   })
 }
 
-/** Removes a workload with its revisions and events, and makes it as it was at the start. */
+/** Removes a workload with its revisions and events, and creates it in its first state. */
 export async function renew(api: ClusterApi, name: WorkloadName): Promise<void> {
   const { namespace } = workloads[name]
   await api.remove(deploymentPath(name))
@@ -119,7 +123,7 @@ export async function renew(api: ClusterApi, name: WorkloadName): Promise<void> 
   await until(async () => isWell(await api.get(deploymentPath(name))), `${name} to be well`)
 }
 
-/** Waits for a fact that follows from what was done. */
+/** Waits until a condition is true. Throws if it is not true in time. */
 export async function until(check: () => Promise<boolean>, what: string, withinMs = 60_000): Promise<void> {
   for (const end = Date.now() + withinMs; !(await check()); ) {
     if (Date.now() > end) throw new Error(`waited ${withinMs / 1000} s for ${what}`)

@@ -8,7 +8,9 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { ClusterOrder } from '../kubernetes/drawer.ts'
 import type { ClusterPlan } from '../kubernetes/layout.ts'
 
-/** The first process in a cluster's namespaces: makes them a machine, and starts programs. */
+/**
+ * Runs inside the namespaces of a cluster: prepares mounts and networks, and starts the programs.
+ */
 const plan = JSON.parse(readFileSync('plan.json', 'utf8')) as ClusterPlan
 const { place, tools, api } = plan
 const run = (program: string, ...args: string[]) =>
@@ -24,7 +26,10 @@ for (const each of plan.processes) await start(each)
 importImages(plan.sockets)
 relayApi()
 
-/** Writes of programs outside of the cluster's directory go to memory that ends with them. */
+/**
+ * Mounts memory over directories outside the cluster's, so that what programs write there ends with
+ * them.
+ */
 function makeMounts(): void {
   run('mount', '--bind', '.', '/mnt')
   run('mount', '-t', 'tmpfs', 'cluster', '/run')
@@ -37,11 +42,14 @@ function makeMounts(): void {
     run('mount', '-t', 'tmpfs', '-o', `size=${mib}m`, 'disk', path)
   }
   keepKernel()
-  // What a kubelet mounts is seen by containerd, and the other way round.
+  // Shares mounts, so that containerd sees a kubelet's mounts and the kubelet sees containerd's.
   run('mount', '--make-rshared', '/')
 }
 
-/** A kubelet sets these for the whole machine where they differ: it finds them, sets nothing. */
+/**
+ * Mounts copies over these kernel settings, with the values that a kubelet wants. Otherwise the
+ * kubelet would change them for the whole machine.
+ */
 function keepKernel(): void {
   const wanted = {
     'vm/overcommit_memory': '1',
@@ -65,7 +73,7 @@ function makeNetworks(): void {
     run(tools.ip, 'address', 'add', `${address}/24`, 'dev', bridge)
     run(tools.ip, 'link', 'set', bridge, 'up')
   }
-  // A kubelet wants one; it leads nowhere.
+  // Adds a default route that leads nowhere, because a kubelet requires one.
   const [first] = plan.networks
   run(tools.ip, 'route', 'add', 'default', 'via', first!.address, 'dev', first!.bridge)
   writeFileSync('/proc/sys/net/ipv4/ip_forward', '1')
@@ -90,7 +98,10 @@ function importImages(sockets: string[]): void {
   }
 }
 
-/** From a socket in the cluster's directory, which is reached from outside, to the API server. */
+/**
+ * Relays to the API server from a socket in the cluster's directory, which is reachable from
+ * outside.
+ */
 function relayApi(): void {
   const relay = createServer({ allowHalfOpen: true }, (from) => {
     const to = connect({ ...api, allowHalfOpen: true })
@@ -101,7 +112,7 @@ function relayApi(): void {
   relay.listen('api.sock')
 }
 
-/** Orders of the lab, a line each. */
+/** Reads orders of the lab, one per line. */
 function readOrders(): void {
   createInterface({ input: process.stdin }).on('line', (line) => {
     const order = JSON.parse(line) as ClusterOrder
@@ -112,7 +123,7 @@ function readOrders(): void {
   })
 }
 
-/** An admission webhook that would allow everything, if anybody trusted its certificate. */
+/** Serves an admission webhook that would allow everything, if its certificate were trusted. */
 function serveWebhook({ certificate, key, host, port }: Extract<ClusterOrder, { kind: 'webhook' }>): void {
   webhook = createSecureServer({ cert: certificate, key }, (request, response) => {
     let text = ''

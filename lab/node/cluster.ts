@@ -5,8 +5,8 @@ import { join } from 'node:path'
 import { announce, readSpecAndSettle } from './program.ts'
 
 /**
- * Runs a cluster in its own mount, network and process namespaces, and brings loopback connections
- * to its API server. Its inside ends with this process, however it ends.
+ * Runs a cluster in separate mount, network and process namespaces, and relays loopback connections
+ * to its API server. The cluster ends with this process, however this process ends.
  */
 const { unshare } = readSpecAndSettle<{ unshare: string; order: object }>(({ order }) => {
   if (order) inside.stdin.write(`${JSON.stringify(order)}\n`)
@@ -15,7 +15,7 @@ const { unshare } = readSpecAndSettle<{ unshare: string; order: object }>(({ ord
 const socket = 'api.sock'
 rmSync(socket, { force: true })
 
-// A shell is the first process inside: it reaps orphans, which Node does not.
+// The first process inside is a shell, because a shell reaps orphans and Node does not.
 const first = 'exec 3<&0; "$@" <&3 & wait $!'
 const inside = spawn(
   unshare,

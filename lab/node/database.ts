@@ -4,12 +4,15 @@ import { connect } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { readSpecAndSettle } from './program.ts'
 
-/** Runs a database server and says when its port is open; both end together. */
+/**
+ * Runs a database server and reports when its port is open. The server ends with this process, and
+ * the reverse.
+ */
 const { program, args, port, signal } = readSpecAndSettle<{
   program: string
   args: string[]
   port: number
-  /** Ends the server at once, yet so that it removes its shared memory. */
+  /** The signal that ends the server at once but lets it remove its shared memory. */
   signal: NodeJS.Signals
 }>()
 
@@ -34,7 +37,10 @@ function isOpen(): Promise<boolean> {
   })
 }
 
-/** Waits 0.4 s at most: after half a second the controller kills the whole group. */
+/**
+ * Ends the server and waits at most 0.4 s, because the controller kills the whole group after 0.5
+ * s.
+ */
 function end(): void {
   child.kill(signal)
   const until = Date.now() + 400
@@ -43,7 +49,10 @@ function end(): void {
   child.kill('SIGKILL')
 }
 
-/** A zombie has ended: this process is busy and cannot collect it. */
+/**
+ * Returns whether the server runs. Treats a zombie as ended, because this process is busy and
+ * cannot reap it yet.
+ */
 function isAlive(): boolean {
   try {
     const text = readFileSync(`/proc/${child.pid}/stat`, 'utf8')

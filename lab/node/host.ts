@@ -6,26 +6,29 @@ import { join } from 'node:path'
 import { announce, readSpecAndSettle } from './program.ts'
 
 /**
- * A host: runs VMs as child processes in its process group, so that they die with it.
+ * Runs a host: its VMs are child processes in its process group, so that they die with it.
  *
  *   GET    /vms                → [{ id, pid }]
- *   POST   /vms/{id}  { from } → starts it here; with `from`, as a copy that waits for that host to let go
- *   DELETE /vms/{id}           → ends it and lets go of its storage
+ *   POST   /vms/{id}  { from } → starts it here; with `from`, as a copy that waits for that host's release
+ *   DELETE /vms/{id}           → ends it and releases its storage
  */
-// Read before the privileges go: afterwards this file may be out of reach.
+// Reads the program before privileges are dropped, because the file may be unreadable afterwards.
 const program = readFileSync(join(import.meta.dirname, 'vm.sh'), 'utf8')
 const spec = readSpecAndSettle<{ storage: string }>()
 
 const vms = new Map<string, ChildProcess>()
 
-// After a hard stop there are beats of VMs that ended with the last process of this host.
+// Removes beats that a hard stop left of VMs that ended together with this host.
 for (const vm of readdirSync(spec.storage)) letGo(vm)
 
 function beatOf(vm: string): string {
   return join(spec.storage, vm, `running.${spec.id}`)
 }
 
-/** Without a write on the storage the beat stays: nobody else may believe that this host let go. */
+/**
+ * Removes a VM's beat. Without write access to the storage the beat remains, so that nobody assumes
+ * that this host has released the VM.
+ */
 function letGo(vm: string): void {
   try {
     rmSync(beatOf(vm), { force: true })
@@ -35,7 +38,8 @@ function letGo(vm: string): void {
 }
 
 function start(id: string, from: string): void {
-  // By stdin, so that a list of processes shows a VM and its host, not a program's text.
+  // Passes the program on stdin, so that a list of processes shows a VM and its host and not the
+  // program's text.
   const vm = spawn('/bin/sh', ['-s', id, spec.id, from, spec.storage], {
     stdio: ['pipe', 'ignore', 'ignore'],
     env: { PATH: '/usr/bin:/bin' },

@@ -3,8 +3,8 @@ import { setPriority } from 'node:os'
 import { announce, readSpecAndSettle } from './program.ts'
 
 /**
- * A forgotten start by hand on a node: with a port a debug server that holds it, without one an
- * endless report.
+ * Runs a process that somebody started by hand and forgot. With a port it is a debug server that
+ * holds the port; without a port it is an endless report.
  */
 const { port } = readSpecAndSettle<{ port?: number }>()
 if (port === undefined) exportReport()
@@ -18,7 +18,7 @@ function holdPort(held: number): void {
   )
 }
 
-/** It uses all the CPU it gets, at the lowest priority there is. */
+/** Uses all available CPU, at the lowest priority. */
 function exportReport(): void {
   setPriority(19)
   process.title = 'report-export'
@@ -29,6 +29,6 @@ function exportReport(): void {
 function work(): void {
   const until = performance.now() + 50
   for (let sum = 0; performance.now() < until; ) sum += Math.sqrt(sum + 1)
-  // Back to the loop, which sees when the controller is gone.
+  // Returns to the event loop, so that the process notices the controller's end.
   setImmediate(work)
 }

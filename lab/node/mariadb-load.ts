@@ -2,8 +2,8 @@ import { spawn } from 'node:child_process'
 import { readSpecAndSettle } from './program.ts'
 
 /**
- * A program of the shop that writes to a MariaDB by its command line client, statement after
- * statement.
+ * Runs a program of the shop. It writes to a MariaDB with the command line client, one statement
+ * after another.
  */
 const { program, args, statements, everyMs } = readSpecAndSettle<{
   program: string
@@ -15,7 +15,7 @@ const { program, args, statements, everyMs } = readSpecAndSettle<{
 begin()
 process.stdout.write(`${JSON.stringify({ listening: 0 })}\n`)
 
-/** Begins again where its session was ended. */
+/** Opens a session. Opens the next one after a session was ended. */
 function begin(): void {
   const client = spawn(program, args, { stdio: ['pipe', 'ignore', 'inherit'] })
   let n = 0

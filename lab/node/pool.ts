@@ -3,8 +3,8 @@ import pg from 'pg'
 import { announce, readSpecAndSettle } from './program.ts'
 
 /**
- * A web node's report worker: holds connections to the database, each in a transaction it does not
- * end.
+ * Runs a web node's report worker. It holds connections to the database, each in an open
+ * transaction.
  */
 const { url, size, name } = readSpecAndSettle<{ url: string; size: number; name: string }>()
 

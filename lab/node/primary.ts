@@ -2,7 +2,7 @@ import { closeSync, fstatSync, mkdirSync, openSync, readFileSync, readSync, writ
 import { createServer } from 'node:http'
 import { announce, logFile, newestRecordAt, readSpecAndSettle } from './program.ts'
 
-/** A database primary: appends a record to its log at an interval, and serves the log by offset. */
+/** Runs a database primary: appends records to its log, and serves the log by offset. */
 readSpecAndSettle()
 
 const chunkBytes = 1024 * 1024
@@ -33,7 +33,7 @@ const server = createServer((request, response) => {
     response.writeHead(404).end()
     return
   }
-  // A copy that is longer than its original is not a copy: the replica must not go on.
+  // The replica's file is longer than the log, so it is not a copy. The replica must stop.
   if (from > size) {
     response.writeHead(416).end()
     return

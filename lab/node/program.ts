@@ -4,15 +4,16 @@ import type { AddressInfo, Server } from 'node:net'
 import { createInterface } from 'node:readline'
 
 /**
- * A node's first act: gives up the controller's privileges for good, and ends when the controller
- * is gone. Drops them itself, rather than being started without, so that its program may lie where
- * that user cannot look. Uses only paths relative to its directory from here on.
+ * Starts a node's program: drops the controller's privileges permanently, and ends the program when
+ * the controller is gone. The program drops the privileges itself, so its file may be unreadable to
+ * the node's user. After this call the program uses only paths relative to its directory.
  */
 export function readSpecAndSettle<Spec extends object>(
   onMessage: (message: Partial<Spec>) => void = () => {},
 ): Spec & { id: string } {
   const spec = JSON.parse(process.argv[2]!) as Spec & { id: string; account: { uid: number; gid: number } | null }
-  // A killed node keeps nothing, and may not write below where compiled programs are kept.
+  // Writes the compile cache now, because a killed node writes nothing, and the node's user may not
+  // write there.
   flushCompileCache()
   if (spec.account) {
     process.setgroups!([spec.account.gid])
@@ -23,12 +24,15 @@ export function readSpecAndSettle<Spec extends object>(
   const lines = createInterface({ input: process.stdin })
   lines.on('line', (line) => onMessage(JSON.parse(line) as Partial<Spec>))
   lines.on('close', () => process.exit(0))
-  // Nobody reads what comes after the first line.
+  // Ignores errors, because nobody reads output after the first line.
   process.stdout.on('error', () => {})
   return spec
 }
 
-/** Listens on loopback, on any port unless one is named, and tells the controller which. */
+/**
+ * Listens on loopback and reports the port to the controller. Uses any free port unless `port` is
+ * given.
+ */
 export function announce(server: Server, port = 0): void {
   server.listen(port, '127.0.0.1', () => {
     process.stdout.write(`${JSON.stringify({ listening: (server.address() as AddressInfo).port })}\n`)
@@ -36,18 +40,17 @@ export function announce(server: Server, port = 0): void {
 }
 
 export const logFile = 'data/log'
-/** How far a web node's clock is off, and its certificate. */
+/** The file with the error of a web node's clock. */
 export const clockFile = 'etc/clock.json'
-/** Held by a reindex while it works: search waits for it. */
+/** The lock of a running reindex. While it exists, search fails. */
 export const lockFile = 'var/search.lock'
-/** What the search of a web node says. */
 export const searchLog = 'logs/search.log'
 export const certificateFile = 'etc/certificate.pem'
 
-/** More than one record, so that the end of the file always holds a whole one. */
+/** The number of bytes read at the end of a log. They always contain a whole record. */
 const tailBytes = 256
 
-/** The write time of a log's newest whole record, in milliseconds; null for a log without one. */
+/** Returns the time of a log's newest whole record, in milliseconds; null if the log has none. */
 export function newestRecordAt(file: string): number | null {
   let fd: number
   try {
@@ -67,7 +70,10 @@ export function newestRecordAt(file: string): number | null {
   }
 }
 
-/** The same for a piece of a log, which may begin and end in the middle of a record. */
+/**
+ * Returns the time of the newest whole record in a piece of a log. The piece may begin and end in
+ * the middle of a record.
+ */
 export function newestRecordIn(text: string): number | null {
   const whole = text.slice(0, text.lastIndexOf('\n') + 1)
   return Number(/"at":(\d+),"n":\d+\}\n$/.exec(whole)?.[1] ?? 0) || null

@@ -3,11 +3,11 @@ import { Agent, createServer, get } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { announce, logFile, newestRecordAt, newestRecordIn, readSpecAndSettle } from './program.ts'
 
-/** A database replica: copies the primary's log into its file and tells how far it is behind. */
+/** Runs a database replica: copies the primary's log into its file and reports its lag. */
 type Spec = { primaryPort: number }
 
 const spec = readSpecAndSettle<Spec>((message) => {
-  // The primary listens elsewhere after it was restarted.
+  // Updates the port, because a restarted primary has another one.
   if (message.primaryPort) spec.primaryPort = message.primaryPort
 })
 
@@ -20,7 +20,7 @@ let ownNewestAt = newestRecordAt(logFile)
 let primaryNewestAt: number | null = null
 let trouble: string | null = null
 
-/** Copies what is new and tells whether there may be more at once. */
+/** Copies new records. Returns whether the primary probably has more records now. */
 function copy(): Promise<boolean> {
   const { size } = fstatSync(log)
   return new Promise((resolve, reject) => {

@@ -2,13 +2,19 @@ import { spawn } from 'node:child_process'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { readSpecAndSettle } from './program.ts'
 
-/** Runs a foreign server, such as Prometheus, and says when it answers; both end together. */
+/**
+ * Runs a server such as Prometheus, and reports when it responds. The server ends with this
+ * process, and the reverse.
+ */
 const { program, args, port, ready, env } = readSpecAndSettle<{
   program: string
   args: string[]
   port: number
   ready: string
-  /** Beside the PATH; nothing that is secret, for everybody reads it. */
+  /**
+   * Variables besides the PATH. They must not contain a secret, because every user of the machine
+   * can read them.
+   */
   env?: Record<string, string>
 }>()
 

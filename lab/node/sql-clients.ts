@@ -4,21 +4,21 @@ import pg from 'pg'
 import { readSpecAndSettle } from './program.ts'
 
 /**
- * The shop's programs with sessions at a PostgreSQL, by a list in a file with the password. An
- * ended session does not come back, unless `isLasting`.
+ * Runs the shop's programs, whose sessions on PostgreSQL are listed in a file that also contains
+ * the password. A session that was ended stays ended, unless `isLasting`.
  */
 const { file } = readSpecAndSettle<{ file: string }>()
 
 type SessionPlan = {
   url: string
   application: string
-  /** Run in this order; the last one may wait for a lock, or take for ever. */
+  /** Statements to run in this order. The last one may wait for a lock, or never end. */
   steps: string[]
-  /** Run once the last step has ended. */
+  /** Statements to run after the last step has ended. */
   after?: string[]
-  /** Repeats the statements at each whole multiple of so many milliseconds. An error rolls back. */
+  /** Repeats the statements at this interval in milliseconds. An error rolls back. */
   everyMs?: number
-  /** Between two steps of a round. */
+  /** Milliseconds between two steps of a round. */
   pauseMs?: number
   isLasting?: boolean
 }

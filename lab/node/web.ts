@@ -5,8 +5,9 @@ import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom
 import { announce, certificateFile, clockFile, lockFile, readSpecAndSettle, searchLog } from './program.ts'
 
 /**
- * A web node's metrics in Prometheus' text format: requests, times, memory, clock, its
- * certificate's end. Names are the common exporters' where they have the same.
+ * Serves a web node's metrics in Prometheus' text format: requests, durations, memory, clock, and
+ * the end of its certificate. Metrics have the names that common exporters use, if those have the
+ * metric.
  */
 const registry = new Registry()
 collectDefaultMetrics({ register: registry })
@@ -20,20 +21,23 @@ const requests = new Counter({
 })
 const durations = new Histogram({
   name: 'http_request_duration_seconds',
-  help: 'Time to the end of the answer.',
+  help: 'Time until the answer was complete.',
   labelNames: ['path'],
   buckets: [0.005, 0.02, 0.1, 0.5, 2],
   registers,
 })
 
-/** Counts one answered request. Paths are a closed list, so that nobody makes series by asking. */
+/** Counts one request. The paths are a fixed list, so that requests cannot create series. */
 function countRequest(tenant: string, url: string, code: number, seconds: number): void {
   const path = url.startsWith('/search') ? '/search' : '/'
   requests.inc({ tenant, path, code: String(code) })
   durations.observe({ path }, seconds)
 }
 
-/** A gauge whose value is looked up at each scrape; none where it cannot be read. */
+/**
+ * Adds a gauge whose value is read at each scrape. The series is absent if the value cannot be
+ * read.
+ */
 function gauge(name: string, help: string, read: () => number | null): void {
   new Gauge({
     name,
@@ -47,7 +51,10 @@ function gauge(name: string, help: string, read: () => number | null): void {
   })
 }
 
-/** The node's clock error in seconds: no process has a kernel clock to itself, so it is added. */
+/**
+ * Returns the error of the node's clock in seconds. All nodes share one kernel clock, so this
+ * program adds the error to the times that it writes.
+ */
 function clockOffsetSeconds(): number {
   try {
     return Number((JSON.parse(readFileSync(clockFile, 'utf8')) as { offsetSeconds: number }).offsetSeconds)
@@ -64,34 +71,34 @@ function certificateEndSeconds(): number | null {
   }
 }
 
-gauge('node_timex_offset_seconds', 'How far the clock is off.', clockOffsetSeconds)
+gauge('node_timex_offset_seconds', 'Offset of the clock.', clockOffsetSeconds)
 gauge(
   'web_certificate_not_after_seconds',
-  'When the certificate of the site ends (seconds since 1970).',
+  'Expiry of the certificate of the site (seconds since 1970).',
   certificateEndSeconds,
 )
 
-/** What the controller tells the process to do badly. */
+/** Orders by which the controller makes the node behave badly. */
 type Orders = { leakBytesPerSecond?: number; reportShare?: number; isMute?: boolean }
 
 const orders: Orders = {}
 const leaked: Buffer[] = []
 
-gauge('report_jobs_running', 'Reports that are being made now.', () => (orders.reportShare ? 1 : 0))
+gauge('report_jobs_running', 'Reports that are being generated now.', () => (orders.reportShare ? 1 : 0))
 
-/** What the report wants of a core, in milliseconds of its time. */
+/** Milliseconds of CPU time that the report still needs. */
 let wantedMs = 0
 const pieceMs = 5
 
 /**
- * Uses time on a core, not on the clock: a busy machine gives it late, and the process is as loud.
- * Answers requests between pieces, so that a loud one is not taken for dead.
+ * Uses CPU time. A busy machine takes longer, but the amount is the same. Handles requests between
+ * pieces of the work, so that the node does not look dead.
  */
 function makeReport(): void {
   const begun = process.cpuUsage()
   let used = 0
   while (used < Math.min(pieceMs, wantedMs)) {
-    // One look at what it used takes memory, so there is one in many turns.
+    // Reading the used time allocates memory, so it is read only once per many iterations.
     for (let turn = 0; turn < 100_000; turn += 1) Math.sqrt(turn)
     const { user, system } = process.cpuUsage(begun)
     used = (user + system) / 1_000
@@ -102,7 +109,7 @@ function makeReport(): void {
 
 setInterval(() => {
   const { leakBytesPerSecond = 0, reportShare = 0 } = orders
-  // Filled, so that the memory is truly taken.
+  // Fills the buffer, so that its memory is really used.
   if (leakBytesPerSecond > 0) leaked.push(Buffer.alloc(Math.round(leakBytesPerSecond / 10), 1))
   const isIdle = wantedMs <= 0
   wantedMs = 100 * reportShare
@@ -110,8 +117,8 @@ setInterval(() => {
 }, 100)
 
 /**
- * A web node: serves `/` for each tenant of its shard, chosen by the Host header, and writes an
- * access log. `/healthz` tells whether it has what its release needs.
+ * Runs a web node. It serves `/` for each tenant of its shard, chosen by the Host header, and
+ * writes an access log. `/healthz` reports whether the node has the package that its release needs.
  */
 const spec = readSpecAndSettle<{ tenants: string[]; port: number }>((told) => void Object.assign(orders, told))
 
@@ -130,13 +137,13 @@ function rotate(): void {
     try {
       renameSync(`${accessLog}.${n}`, `${accessLog}.${n + 1}`)
     } catch {
-      // There are not yet so many.
+      // The node does not have so many rotated files yet.
     }
   }
   renameSync(accessLog, `${accessLog}.1`)
 }
 
-/** The time by the clock of this node. */
+/** Returns the time of this node's clock. */
 const now = () => new Date(Date.now() + clockOffsetSeconds() * 1_000)
 
 function record(tenant: string, status: number, path: string): void {
@@ -144,7 +151,7 @@ function record(tenant: string, status: number, path: string): void {
   if (statSync(accessLog).size > rotateBytes) rotate()
 }
 
-/** With tracing on, each request is logged there; it ends when the log is taken away. */
+/** Logs each request while the trace log exists. Removing the log turns tracing off. */
 function trace(text: string): void {
   let fd: number
   try {
@@ -156,7 +163,10 @@ function trace(text: string): void {
   closeSync(fd)
 }
 
-/** The package that the release needs and whose file is unreadable; null: nothing missing. */
+/**
+ * Returns the package that the release needs and whose file is unreadable; null if nothing is
+ * missing.
+ */
 function missingPackage(): string | null {
   let needs: { package: string; file: string }
   try {
@@ -173,8 +183,8 @@ function missingPackage(): string | null {
 }
 
 /**
- * Throws where a reindex left its lock, and where the release turned on a broken search. Its log
- * says which.
+ * Throws if a reindex left its lock, or if the release turned on a search whose index is missing.
+ * The node's log names the cause.
  */
 function search(): void {
   const lock = readLock()
@@ -187,7 +197,7 @@ function search(): void {
   try {
     features = JSON.parse(readFileSync('site/features.json', 'utf8')) as typeof features
   } catch {
-    // A checkout without it has none of them.
+    // Without the file the checkout has no features.
   }
   if (features.searchV2) {
     complain('the index of search v2 is not there')
@@ -195,7 +205,7 @@ function search(): void {
   }
 }
 
-/** The lock's owner, by the lock; null without one. */
+/** Reads the lock's owner; null if there is no lock. */
 function readLock(): string | null {
   try {
     const { by, pid, signal } = JSON.parse(readFileSync(lockFile, 'utf8')) as {
@@ -211,7 +221,7 @@ function readLock(): string | null {
 
 let complainedAtMs = 0
 
-/** Once a second: a log that repeats itself tells no more. */
+/** Logs at most once per second, because more repetitions add nothing. */
 function complain(why: string): void {
   if (Date.now() - complainedAtMs < 1_000) return
   complainedAtMs = Date.now()
@@ -248,7 +258,7 @@ const server = createServer((request, response) => {
   }
   try {
     if (url.startsWith('/search')) search()
-    // Read at each request, so that a drifted file shows in what is served.
+    // Reads the file at each request, so that a drifted file changes the responses.
     const config = JSON.parse(readFileSync('etc/config.json', 'utf8')) as Record<string, unknown>
     const page = readFileSync(`tenants/${tenant}/index.html`)
     response.writeHead(200, {
@@ -272,7 +282,8 @@ limitLifetime()
 announce(server, spec.port)
 
 /**
- * Something in the service ends it some time after its start, if the file says so; its log tells.
+ * Ends the service some time after its start, if the lifetime file exists. The service's log shows
+ * both.
  */
 function limitLifetime(): void {
   const seconds = lifetimeSeconds()

@@ -5,7 +5,9 @@ import type { OperatorTurn } from './facts.ts'
 import type { Mood } from './moods.ts'
 import { writeCalls } from './written-calls.ts'
 
-/** The part of a chat-completions request that a rule table reads. Ignores the unknown. */
+/**
+ * The part of a chat-completions request that the decision table reads. Unknown fields are ignored.
+ */
 const toolCall = z.object({ id: z.string(), function: z.object({ name: z.string(), arguments: z.string() }) })
 const message = z.object({
   role: z.enum(['system', 'developer', 'user', 'assistant', 'tool']),
@@ -52,7 +54,7 @@ const incidentContext = z.object({
     .array(z.object({ kind: z.string(), id: z.string() }))
     .default([])
     .catch([]),
-  /** Jobs that the operator declared for its resource. */
+  /** Jobs that the operator declared for the incident's resource. */
   jobs: z
     .array(z.object({ name: z.string(), about: z.string() }))
     .default([])
@@ -62,7 +64,7 @@ const incidentContext = z.object({
 type IncidentContext = z.infer<typeof incidentContext>
 
 const envelope = z.object({
-  ok: z.boolean(),
+  ok: z.boolean().default(true),
   data: z.unknown().optional(),
   error: z
     .object({
@@ -84,29 +86,38 @@ const envelope = z.object({
 })
 export type ToolResult = z.infer<typeof envelope>
 
-/** The finer word of an error where it has one: nine codes tell the kind, the rule tells which. */
+/**
+ * Returns the `rule` of an error, or its code if it has no `rule`. The nine codes name only the
+ * kind of error.
+ */
 export function ruleOf(result: ToolResult | null): string | null {
   const rule = result?.error?.details?.rule
   return typeof rule === 'string' ? rule : (result?.error?.code ?? null)
 }
 
-/** A call with its result; `turn` counts the model's answers, and several calls may share one. */
+/**
+ * A tool call with its result. `turn` counts the model's responses; several calls may be in one
+ * response.
+ */
 export type RunbookStep = { turn: number; tool: string; args: Record<string, unknown>; result: ToolResult | null }
 
 export type Conversation = {
   protocol: 'native' | 'json'
-  /** Logs are read in a source that collects them, or else on the device that writes them. */
+  /** Whether a source collects logs. If not, logs are read on the device that writes them. */
   hasLogSource?: boolean
   context: IncidentContext | null
   hint: string | null
   steps: RunbookStep[]
-  /** What people wrote to the run. */
+  /** Messages that people sent to the run. */
   messages?: string[]
-  /** Corrections since the last tool result. */
+  /** The number of corrections since the last tool result. */
   corrections: number
 }
 
-/** Reads a request into what the decision table looks at. Never throws on what the messages say. */
+/**
+ * Reads a request into the input of the decision table. Never throws because of the messages'
+ * content.
+ */
 export function conversationOf(request: ChatRequest): Conversation {
   const conversation: Conversation = {
     protocol: request.tools && request.tools.length > 0 ? 'native' : 'json',
@@ -154,7 +165,10 @@ export function conversationOf(request: ChatRequest): Conversation {
   return conversation
 }
 
-/** The fenced blocks of a message: between a line `<<<DATA name` and a line `DATA>>>`. */
+/**
+ * Lists the fenced blocks of a message. A block is between a line `<<<DATA name` and a line
+ * `DATA>>>`.
+ */
 function dataBlocks(content: string): { name: string; text: string }[] {
   return [...content.matchAll(/^<<<DATA ([a-z_]+)[^\n]*\n([\s\S]*?)\n?^DATA>>>/gm)].map(([, name, text]) => ({
     name: name!,
@@ -176,7 +190,10 @@ function jsonCalls(content: string) {
   return [{ id: null, tool: name, args: parameters }]
 }
 
-/** Gives a result to its call: by id where there is one, else to the oldest call without. */
+/**
+ * Assigns a result to its call. A result with an id belongs to the call with this id, and a result
+ * without an id to the oldest call that waits.
+ */
 function answer(
   waiting: (RunbookStep & { id: string | null })[],
   known: Known,
@@ -192,7 +209,10 @@ function answer(
   remember(known, `seq ${result.meta.seq}`, step!.result.data)
 }
 
-/** What each message told of each thing: a later one says `rest` where it repeats nothing. */
+/**
+ * The known facts of each resource. A later message may write `rest` instead of the fields that it
+ * does not repeat.
+ */
 type Known = Map<string, Record<string, unknown>>
 
 const nameIn = ({ id, vm, name, startsAt, pid, start_time: started }: Record<string, unknown>): unknown =>
@@ -201,8 +221,8 @@ const nameIn = ({ id, vm, name, startsAt, pid, start_time: started }: Record<str
 function remember(known: Known, where: string, value: unknown): void {
   if (value === null || typeof value !== 'object') return
   if (!Array.isArray(value)) {
-    // A thing may stand in a message several times: as itself, a reference, its device's name. The
-    // first with a field counts.
+    // A resource may occur in a message several times: as itself, as a reference, or as its
+    // device's name. The first occurrence that has a field counts.
     const key = `${where} ${nameIn(value as Record<string, unknown>)}`
     known.set(key, { ...value, ...known.get(key) })
   }
@@ -228,7 +248,7 @@ function parse(text: string): unknown {
 }
 
 export const modelName = 'runbook-rules'
-/** Wherever an answer is kept, this is kept with it. */
+/** The fingerprint that every response contains and Nightshift stores. */
 export const systemFingerprint = 'rule-table, not a language model'
 
 type ToolCall = { id: string; type: 'function'; function: { name: string; arguments: string } }
@@ -244,7 +264,7 @@ export type Completion = {
   usage: TokenCount
 }
 
-/** A decision as the message of its protocol, with the two moods that only concern its form. */
+/** Formats a decision as a message of its protocol. Two moods change the form of the message. */
 export function messageOf(decision: OperatorTurn, { protocol, steps }: Conversation, mood: Mood | null): ModelMessage {
   const content = protocol === 'json' ? jsonContent(decision, mood) : nativeContent(decision, mood)
   if (protocol === 'json' || !('calls' in decision)) return { role: 'assistant', content }
@@ -252,7 +272,7 @@ export function messageOf(decision: OperatorTurn, { protocol, steps }: Conversat
   if (mood === 'writes_calls') return { role: 'assistant', content: `I go on.\n${writeCalls(decision.calls, turn)}` }
   const tool_calls = decision.calls.map(({ tool, args }, i): ToolCall => {
     const json = JSON.stringify(args)
-    // Ids need only be unique in a conversation.
+    // The ids need to be unique only within a conversation.
     const id = `call_${createHash('sha256').update(`${turn}:${i}:${tool}:${json}`).digest('hex').slice(0, 24)}`
     return {
       id,
@@ -277,7 +297,9 @@ export function completionOf(message: ModelMessage, model: string, requestText: 
   }
 }
 
-/** The same answer as stream events, texts and arguments in pieces, without `[DONE]`. */
+/**
+ * Splits a response into stream events, with texts and arguments in pieces. Does not add `[DONE]`.
+ */
 export function chunksOf(completion: Completion, includeUsage: boolean): object[] {
   const { choices, usage, object: _, ...head } = completion
   const [{ message, finish_reason }] = choices
@@ -309,7 +331,7 @@ function jsonContent(decision: OperatorTurn, mood: Mood | null): string {
     'calls' in decision
       ? { tool_call: { name: decision.calls[0]!.tool, parameters: decision.calls[0]!.args } }
       : { final_answer: decision.answer }
-  // A model that misbehaves so does not keep the protocol either.
+  // A model in one of these moods does not keep the JSON protocol either.
   if (mood && withoutProtocol.includes(mood)) return decision.say
   if (mood === 'both_blocks') return `${JSON.stringify(block)}\n${JSON.stringify({ final_answer: claim })}`
   return mood === 'malformed_json' ? JSON.stringify(block).slice(0, -2) : JSON.stringify(block)
@@ -322,7 +344,10 @@ function tokens(chars: number): number {
   return Math.ceil(chars / 4)
 }
 
-/** About sixteen pieces: a reader has to join them, and a huge answer has few events. */
+/**
+ * Splits a text into about sixteen pieces, so that the reader has to join them and a huge response
+ * still has few events.
+ */
 function pieces(text: string): string[] {
   const size = Math.max(12, Math.ceil(text.length / 16))
   return Array.from({ length: Math.ceil(text.length / size) }, (_, i) => text.slice(i * size, (i + 1) * size))

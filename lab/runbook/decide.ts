@@ -32,11 +32,11 @@ import { diskPressure, repairShard } from './playbooks/shard.ts'
 
 const resourceId = /\b(?:node-)?(?:db|web)-[a-z]+-\d+[a-z]?\b|\bhost-[a-z]+-\d+\b|\bvm-\d+\b|\btenant-\d+\b/
 
-/** A question: find what it is about, read it, and answer in prose. */
+/** Answers a question of a person: finds the resource, reads it, and responds in prose. */
 function answerQuestion(conversation: Conversation): OperatorTurn {
   const { incident } = conversation.context!
   const id = incident.resource?.id ?? resourceId.exec(incident.title)?.[0] ?? null
-  if (!id) return prose('The question names nothing that I could look up.', 'low')
+  if (!id) return prose('The question names no resource that I can look up.', 'low')
   const found = done(conversation.steps, 'find_resource', id).at(-1)
   if (!found) return { say: `I look up ${id}.`, calls: [call('find_resource', { text: id })] }
   const look = lookAt(id)
@@ -44,22 +44,28 @@ function answerQuestion(conversation: Conversation): OperatorTurn {
   if (look && !read) return { say: `I read ${id}.`, calls: [look] }
   const data = read ? read.result.data : rows(found.result.data)[0]
   const facts = object(data)
-  const state = healthIn(data) ?? text(facts, 'state', 'host') ?? 'known, but its state is not told'
+  const state = healthIn(data) ?? text(facts, 'state', 'host') ?? 'known, but its state is not reported'
   const reason = text(facts, 'reason')
   const evidence = seqs(read ? [read] : [found]).join(', ')
   return prose(`${id}: ${state}${reason ? `, ${reason}` : ''} (evidence: ${evidence}).`, 'high')
 }
 
-/** A thing that a person named comes first: the table reads names in a message, no more. */
+/**
+ * Reads a resource that a person named before anything else. The table understands nothing in a
+ * message except resource names.
+ */
 function lookWhereTold({ messages = [], steps }: Conversation): OperatorTurn | null {
   const named = messages.flatMap((text) => [...text.matchAll(new RegExp(resourceId, 'g'))].map(([id]) => id))
   const unseen = named.find((id) => !steps.some(({ args }) => Object.values(args).includes(id)))
   if (unseen === undefined) return null
   const look = lookAt(unseen) ?? call('find_resource', { text: unseen })
-  return { say: `A person named ${unseen}: I look at it first.`, calls: [look] }
+  return { say: `A person named ${unseen}: I read ${unseen} first.`, calls: [look] }
 }
 
-/** A type without a playbook: finds what it can, reads the incident, and hands it over. */
+/**
+ * Handles an incident type without a playbook: finds the resource if possible, reads the incident,
+ * and escalates.
+ */
 function lookAndEscalate(conversation: Conversation): OperatorTurn {
   const { incident } = conversation.context!
   const id = incident.resource?.id
@@ -71,7 +77,7 @@ function lookAndEscalate(conversation: Conversation): OperatorTurn {
   }
   return escalate(
     conversation,
-    `There is no runbook for incidents of type ${incident.type}; a person must look at "${incident.title}".`,
+    `There is no runbook for incidents of type ${incident.type}; a person must take over "${incident.title}".`,
     { category: 'no_tool' },
   )
 }
@@ -98,7 +104,7 @@ const playbooks: Record<string, (conversation: Conversation) => OperatorTurn> = 
   runaway_process: endRunaway,
   bad_deploy: undoDeploy,
   missing_package: installMissing,
-  // A notice: whatever it announces, what it is about is looked at like any other.
+  // A notice is handled like any other alert: the resource is read.
   backup_running: repairShard,
   service_memory_high: repairDeclared,
   node_clock_skew_detected: repairDeclared,
@@ -112,45 +118,52 @@ const playbooks: Record<string, (conversation: Conversation) => OperatorTurn> = 
   ...Object.fromEntries(clusterTypes.map((type) => [type, lookAtCluster])),
 }
 
-/** Error codes that tell the next step. Any other is unexpected; a second is for a person. */
+/** Limits after which a person takes over. */
 const maxBusyAnswers = 3
 const maxUnexpected = 2
 const maxCorrections = 2
 const maxRefusedEndings = 1
 
-/** A careful operator's next turn. Pure: the same conversation, the same decision. */
+/**
+ * Returns the next turn of a careful operator. The function is pure, so the same conversation
+ * always leads to the same decision.
+ */
 export function decide(whole: Conversation): OperatorTurn {
   const { context, protocol, corrections } = whole
   if (!context) {
-    return { say: '', answer: { summary: 'There is no incident context that I can read.', confidence: 'low' } }
+    return { say: '', answer: { summary: 'The incident context is missing or unreadable.', confidence: 'low' } }
   }
   const refusals = refusedEndings(whole)
   if (refusals.length > maxRefusedEndings) {
-    return escalate(whole, 'Every look finds it nominal, and its alert comes and goes.', { category: 'no_fault_found' })
+    return escalate(whole, 'Every check finds the resource nominal, and its alert comes and goes.', {
+      category: 'no_fault_found',
+    })
   }
   const conversation = sinceRefused(whole, refusals)
   const { steps } = conversation
   const decision =
     corrections >= maxCorrections
-      ? escalate(conversation, 'My answers were corrected twice; a person must look.')
+      ? escalate(conversation, 'My answers were corrected twice; a person must take over.')
       : (trouble(conversation) ??
         lookWhereTold(whole) ??
         (playbooks[context.incident.type] ?? lookAndEscalate)(conversation))
   if (!('calls' in decision)) return decision
-  // The JSON protocol has one call an answer; the table proposes the others while missing.
+  // The JSON protocol has one call per response. The table proposes the other calls in later
+  // responses, while their results are missing.
   const calls = protocol === 'json' ? decision.calls.slice(0, 1) : decision.calls
   if (calls.length === 1 && same(calls[0]!, steps.at(-1))) {
     return calls[0]!.tool === 'escalate_incident'
       ? giveUp(decision.say)
-      : escalate(conversation, 'The same step again would tell nothing new; a person must look.')
+      : escalate(conversation, 'The next step would repeat the last one; a person must take over.')
   }
   return { say: decision.say, calls: protocol === 'json' ? calls : [...causeOf(whole, calls), ...calls] }
 }
 
 /**
- * The supposed cause, recorded in the answer that acts on it: proposed with the first write,
- * supported with the ending that this write repaired it, refuted where it did not hold. A protocol
- * of one call an answer has no room for it.
+ * Records the assumed cause together with the calls that act on it. The cause is proposed with the
+ * first write, supported when the incident is resolved as repaired by this write, and refuted if
+ * the repair did not hold. The JSON protocol has one call per response, so it has no room for the
+ * record.
  */
 function causeOf({ context, steps }: Conversation, calls: readonly RunbookCall[]): RunbookCall[] {
   const said = steps.flatMap(({ tool, args, result }) =>
@@ -170,7 +183,7 @@ function causeOf({ context, steps }: Conversation, calls: readonly RunbookCall[]
     const write = calls.find(({ tool, args }) => tool !== 'escalate_incident' && typeof args.reason === 'string')
     if (!write) return []
     const reason = String(write.args.reason)
-    // The reason of a plan says where each VM goes, after its colon.
+    // Cuts the reason of a plan at its colon, because the targets of all VMs follow.
     return [record('proposed', write.tool === 'execute_migration' ? reason.replace(/:.*$/s, '.') : reason)]
   }
   if (said.length > 1) return []
@@ -187,7 +200,7 @@ function causeOf({ context, steps }: Conversation, calls: readonly RunbookCall[]
 
 const maxQuotes = 5
 
-/** Endings that said it is over, and were refused because it is not. */
+/** Lists attempts to end the incident that were refused because the fault was not over. */
 function refusedEndings({ steps }: Conversation): RunbookStep[] {
   return steps.filter(
     ({ tool, args, result }) =>
@@ -197,7 +210,7 @@ function refusedEndings({ steps }: Conversation): RunbookStep[] {
 
 const notOver = new Set(['STILL_FIRING', 'STILL_DEGRADED'])
 
-/** A state that is not over is looked at from the beginning: earlier reads are no longer so. */
+/** Drops the steps before the last refused ending, because everything must be read again. */
 function sinceRefused(conversation: Conversation, refusals: RunbookStep[]): Conversation {
   const { context, steps } = conversation
   const last = refusals.at(-1)
@@ -206,7 +219,7 @@ function sinceRefused(conversation: Conversation, refusals: RunbookStep[]): Conv
   return { ...conversation, context: { ...context, alerts }, steps: steps.slice(steps.indexOf(last) + 1) }
 }
 
-/** What the last results' errors ask for, before any playbook goes on. Null when there is none. */
+/** Returns the reaction to errors in the last results; a playbook decides only if there is none. */
 function trouble(conversation: Conversation): OperatorTurn | null {
   const { steps } = conversation
   const turn = steps.at(-1)?.turn
@@ -219,43 +232,50 @@ function trouble(conversation: Conversation): OperatorTurn | null {
   if (failed.tool === 'escalate_incident') {
     return before >= 2
       ? giveUp(String(failed.args.reason))
-      : readIncident(conversation, 'I look once more before I hand over.')
+      : readIncident(conversation, 'I read the incident once more before I hand over.')
   }
   switch (rule) {
     case 'DENIED':
-      // The host's playbook knows how to make another plan; nothing else has a second way.
+      // The host's playbook can make another plan. Other calls have no alternative.
       if (failed.tool === 'execute_migration') return null
       return escalate(conversation, `${describeCall(failed)} was denied: "${error.message}"`, denied)
     case 'PAUSED':
       return escalate(conversation, `Writes are paused: ${error.message}`, { category: 'needs_approval' })
     case 'STRICT_RESOLUTION':
       if (before >= 2) return escalate(conversation, `${failed.tool} stays refused: ${error.message}`)
-      return { say: 'It must be looked up first.', calls: [lookUp(failed)] }
+      return { say: 'The target must be looked up first.', calls: [lookUp(failed)] }
     case 'FSM_BLOCKED':
       if (before >= 3) return escalate(conversation, `${failed.tool} stays blocked: ${error.message}`)
       return {
-        say: 'A write waits for its verification; I read its target.',
+        say: 'An earlier write is not verified yet; I read its target.',
         calls: verifyingReads(conversation, failed),
       }
     case 'TARGET_BUSY':
-      if (before >= maxBusyAnswers) return escalate(conversation, `${error.message}, three times; a person must look.`)
-      // Two calls in turns, twice, would be a loop.
-      if (before > 1) return readIncident(conversation, 'Somebody else is still writing there; I look at the incident.')
-      return { say: 'Somebody else is writing there; I look again first.', calls: verifyingReads(conversation, failed) }
+      if (before >= maxBusyAnswers)
+        return escalate(conversation, `${error.message}, three times; a person must take over.`)
+      // Reads something else the second time, because two calls that alternate twice would count as
+      // a loop.
+      if (before > 1)
+        return readIncident(conversation, 'Somebody else is still writing to this target; I read the incident.')
+      return {
+        say: 'Somebody else is writing to this target; I read it again first.',
+        calls: verifyingReads(conversation, failed),
+      }
   }
   const unexpected = steps.filter(({ result }) => result?.error && !expected.has(ruleOf(result) ?? '')).length
   if (unexpected >= maxUnexpected) {
     return escalate(conversation, `${failed.tool} failed: ${rule}, ${error.message}`)
   }
-  return readIncident(conversation, `${failed.tool} failed (${rule}); I look again before I try once more.`)
+  return readIncident(conversation, `${failed.tool} failed (${rule}); I read the incident before I try again.`)
 }
 
 const denied: Handover = {
   category: 'needs_approval',
-  nextStep: 'Decide what is done instead, or have it investigated again when the reason of the denial is over.',
+  nextStep:
+    'Decide what to do instead, or have the incident investigated again when the reason for the denial no longer holds.',
 }
 
-/** `converge_shard db-osl-1`, `proc_kill node-web-osl-1a`. */
+/** Describes a call, for example as `converge_shard db-osl-1` or `proc_kill node-web-osl-1a`. */
 function describeCall({ tool, args }: RunbookStep): string {
   const about = args.on ?? args.id ?? args.node ?? args.vm
   return typeof about === 'string' ? `${tool} ${about}` : tool
@@ -269,7 +289,10 @@ function lookUp({ tool, args }: RunbookStep): RunbookCall {
   return call('find_resource', { ...(kind && { kind }), text: String(id ?? args.proposal_id ?? '') })
 }
 
-/** Reads what a blocked call waits for: what the error names, else the target of this incident. */
+/**
+ * Reads the targets that the error of a blocked call names. If it names none, reads the incident's
+ * own resource.
+ */
 function verifyingReads(conversation: Conversation, failed: RunbookStep): RunbookCall[] {
   const details = object(failed.result?.error?.details)
   const named = [details.target, ...(Array.isArray(details.targets) ? details.targets : [])]
@@ -309,7 +332,10 @@ function readIncident({ context }: Conversation, say: string): OperatorTurn {
 }
 
 function giveUp(reason: string): OperatorTurn {
-  return { say: reason, answer: { summary: `This could not be handed over by a call: ${reason}`, confidence: 'low' } }
+  return {
+    say: reason,
+    answer: { summary: `The call that hands the incident over failed: ${reason}`, confidence: 'low' },
+  }
 }
 
 function same({ tool, args }: RunbookCall, last: RunbookStep | undefined): boolean {
@@ -319,9 +345,9 @@ function same({ tool, args }: RunbookCall, last: RunbookStep | undefined): boole
 const lastLines = '50'
 
 /**
- * A service with a log: its end is read on the node first. Its untrusted text decides nothing, nor
- * does an absent device, since the log only explains. Where it says its address was taken, that is
- * looked at.
+ * Repairs a service that has a log. First reads the end of the log on the node. The log only
+ * explains and is untrusted, so its text decides nothing, and a missing device does not matter. If
+ * it reports that the service's address was taken, this is checked.
  */
 function repairService(conversation: Conversation): OperatorTurn {
   const { steps, context } = conversation
@@ -336,5 +362,5 @@ function repairService(conversation: Conversation): OperatorTurn {
   if (done(steps, 'get_node', node).length === 0)
     return { say: `I look up ${node}.`, calls: [call('get_node', { id: node })] }
   const argv = ['tail', '-n', lastLines, log]
-  return { say: `I read what the service of ${node} said last.`, calls: [call('exec', { on: node, argv })] }
+  return { say: `I read the last log lines of the service of ${node}.`, calls: [call('exec', { on: node, argv })] }
 }

@@ -2,10 +2,13 @@ import type { VerificationOutcome } from '../../domain/envelope.ts'
 import type { EscalationCategory } from '../../domain/incident.ts'
 import type { Conversation, RunbookStep, ToolResult } from './conversation.ts'
 
-/** What tool results say, read with tolerance: a fact that is missing is null, never a guess. */
+/** Facts in a tool result. They are read tolerantly: a missing fact is null, never a guess. */
 export type Facts = Record<string, unknown>
 
-/** Successful calls of a tool, oldest first; with `id`, those whose arguments name it. */
+/**
+ * Lists the successful calls of a tool, oldest first. With `id`, lists only calls that have the id
+ * as an argument.
+ */
 export function done(steps: RunbookStep[], tool: string, id?: string): (RunbookStep & { result: ToolResult })[] {
   return steps.filter(
     (step): step is RunbookStep & { result: ToolResult } =>
@@ -13,7 +16,7 @@ export function done(steps: RunbookStep[], tool: string, id?: string): (RunbookS
   )
 }
 
-/** The steps of later turns than the last successful call of a tool. */
+/** Lists the steps after the last successful call of a tool. */
 export function stepsAfter(steps: RunbookStep[], tool: string): RunbookStep[] {
   const last = steps.findLastIndex((step) => step.tool === tool && step.result?.ok)
   return last < 0 ? [] : steps.slice(last + 1)
@@ -23,7 +26,7 @@ export function object(data: unknown): Facts {
   return data !== null && typeof data === 'object' && !Array.isArray(data) ? (data as Facts) : {}
 }
 
-/** An answer's rows: an array, or the one array in an object such as `{ items, nextCursor }`. */
+/** Returns the rows of a result: the result itself if it is an array, or the first array in it. */
 export function rows(data: unknown): Facts[] {
   const { items, nodes, resources, ...rest } = object(data)
   const list = [data, items, nodes, resources, ...Object.values(rest)].find(Array.isArray)
@@ -40,7 +43,7 @@ export function number(facts: Facts, ...names: string[]): number | null {
   return (value as number | undefined) ?? null
 }
 
-/** Nominal, degraded, critical or unknown, as a read of a shard or node says it. */
+/** Returns the health in a result about a shard or node: nominal, degraded, critical or unknown. */
 export function healthIn(data: unknown): string | null {
   return typeof data === 'string' ? data : text(object(data), 'health', 'status')
 }
@@ -50,12 +53,15 @@ export function seqs(steps: { result: ToolResult | null }[]): number[] {
   return [...new Set(all.filter((seq) => seq !== undefined))]
 }
 
-/** The last thing that any result in these steps said about a verification. */
+/** Returns the outcome of the last verification that a result in these steps mentions. */
 export function lastVerification(steps: RunbookStep[]): VerificationOutcome | null {
   return steps.findLast(({ result }) => result?.meta.verification)?.result?.meta.verification?.outcome ?? null
 }
 
-/** The id of the incident's resource of a kind: its own, else by the alerts' labels. */
+/**
+ * Returns the id of the resource of this kind: the incident's own resource, or the one in the
+ * alerts' labels.
+ */
 export function subject({ context }: Conversation, kind: string): string | null {
   const resource = context!.incident.resource
   if (resource?.kind === kind) return resource.id
@@ -67,12 +73,12 @@ export type RunbookClaim = { kind: 'did' | 'is' | 'was' | 'absent'; text: string
 
 type Answered = RunbookStep & { result: ToolResult }
 
-/** Fields of an answer as in its JSON, each a quote; an absent field quotes nothing. */
+/** Quotes fields of a result as its JSON writes them. A field that is absent gives no quote. */
 export function quoted(step: RunbookStep, ...fields: string[]): RunbookQuote[] {
   return quotedOf(step, object(step.result?.data), ...fields)
 }
 
-/** The same of an element of an answer's list. */
+/** Quotes fields of one element of a list in a result. */
 export function quotedOf(step: RunbookStep, facts: Facts, ...fields: string[]): RunbookQuote[] {
   return fields.flatMap((field) =>
     facts[field] == null
@@ -81,12 +87,12 @@ export function quotedOf(step: RunbookStep, facts: Facts, ...fields: string[]): 
   )
 }
 
-/** A piece of an answer's text; words beyond a quote's length are cut. */
+/** Quotes a piece of a result's text, cut to the length of a quote. */
 export function words(step: RunbookStep, text: string): RunbookQuote[] {
   return [{ seq: seqOf(step), text: text.slice(0, 400) }]
 }
 
-/** Facts absent from these steps' answers. */
+/** Claims that a text is absent from the results of these steps. */
 export function claimAbsent(text: string, steps: readonly Answered[], missing: string): RunbookClaim {
   return { kind: 'absent', text, quotes: steps.map((step) => ({ seq: seqOf(step), text: missing })) }
 }
@@ -97,7 +103,7 @@ function seqOf(step: RunbookStep): number {
 
 export type RunbookCall = { tool: string; args: Record<string, unknown> }
 
-/** One turn of the operator: what it says, and the calls it proposes or the answer it ends with. */
+/** One turn of the operator: its text, and the proposed calls or the final answer. */
 export type OperatorTurn = { say: string } & (
   | { calls: RunbookCall[] }
   | { answer: { summary: string; confidence: 'high' | 'medium' | 'low' } }
@@ -122,10 +128,16 @@ export function resolve(
   return { say: resolution, calls: [call('resolve_incident', args)] }
 }
 
-/** The reason for a person, and their first step: advice is no finding and needs no row. */
+/**
+ * The category of an escalation, and advice for a person's first step. Advice is not a finding, so
+ * it needs no evidence.
+ */
 export type Handover = { category?: EscalationCategory; nextStep?: string }
 
-/** A reason of `escalate_incident`'s length, since a plan may say much of who stays down. */
+/**
+ * Escalates with a reason cut to the length that `escalate_incident` allows, because a plan may
+ * list many VMs.
+ */
 export function escalate(
   { context }: Conversation,
   text: string,
@@ -145,8 +157,9 @@ function cut(text: string, characters: number): string {
 }
 
 /**
- * Everything is nominal at the first look. Its alerts decide: all over, it ended by itself; a
- * firing one is no fault that was found, for a person; without an alert there was no fault.
+ * Handles a resource that is nominal when it is first read. If all alerts have ended, the fault
+ * ended by itself. If an alert fires, the fault is unexplained and a person takes over. If there
+ * was no alert, there was no fault.
  */
 export function nothingWrong(
   conversation: Conversation,
@@ -161,17 +174,21 @@ export function nothingWrong(
   }
   const firing = firingNow(conversation)
   if (firing === null) {
-    return { say: `${what}. I look whether its alert still fires.`, calls: [call('get_incident', { id: incident.id })] }
+    return {
+      say: `${what}. I check whether its alert still fires.`,
+      calls: [call('get_incident', { id: incident.id })],
+    }
   }
   if (firing === 0) return resolve(conversation, 'self_resolved', `${what}; the alert has ended by itself.`, claims)
   return escalate(conversation, `${what}, and its alert fires.`, {
     category: 'no_fault_found',
-    nextStep: 'Look at the rule of this alert; mark it as expected if it is, or say what it should have found.',
+    nextStep: 'Check the rule of this alert. Mark the alert as expected if it is, or say what I should have found.',
   })
 }
 
 /**
- * Firing alerts of the incident, by its last read, or the context if all had ended. Null: unread.
+ * Counts the alerts that fire, as the last read of the incident shows; 0 if all had ended in the
+ * context. Null if the incident has not been read.
  */
 function firingNow({ context, steps }: Conversation): number | null {
   if (context!.alerts.every(({ status }) => status === 'resolved')) return 0

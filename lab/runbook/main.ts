@@ -5,7 +5,10 @@ import { nonceSetting } from '../../domain/start-nonce.ts'
 import { systemFingerprint } from './conversation.ts'
 import { runbookServer } from './server.ts'
 
-/** The runbook model on loopback. It is a decision table, and says so in every answer. */
+/**
+ * Serves the runbook model on loopback. The model is a decision table, and states so in every
+ * response.
+ */
 const { RUNBOOK_PORT, RUNBOOK_DELAY_MS } = z
   .object({
     RUNBOOK_PORT: z.coerce.number().int().min(0).max(65_535).default(0),
@@ -26,7 +29,7 @@ server.listen(RUNBOOK_PORT, '127.0.0.1', () => {
 
 function stop(): void {
   server.close(() => process.exit(0))
-  // A bad mood that hangs, hangs for ever.
+  // Closes the connections, because a response in the mood that hangs never ends by itself.
   server.closeAllConnections()
 }
 process.on('SIGTERM', stop)

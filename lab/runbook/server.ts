@@ -22,32 +22,37 @@ const bodyBytes = 32 * 1024 * 1024
 const rememberedRequests = 1000
 const dripMs = 200
 
-/** Requests in `GET /control/requests`: they prove that no committed answer was asked again. */
+/**
+ * One request in `GET /control/requests`. The list proves that no committed response was requested
+ * again.
+ */
 type ServedRequest = {
   at: string
   model: string
   mood: Mood | null
   protocol: 'native' | 'json'
   stream: boolean
-  /** Names the request by its bytes: the same prompt sent twice shows twice. */
+  /** Identifies the request by its bytes, so that a prompt that was sent twice is visible. */
   digest: string
   status: number
   promptTokens: number
   completionTokens: number
-  /** Characters of the last five messages. */
+  /** The number of characters of each of the last five messages. */
   messageSizes: number[]
 }
 
 type ServerState = {
   delayMs: number
-  /** The last requests, and how many there were in all. */
+  /** The last requests. `total` counts all requests. */
   served: ServedRequest[]
   total: number
-  /** A mood that was ordered, and for how many answers it stays. */
+  /** A mood that was ordered, and the number of responses for which it still applies. */
   ordered: { mood: Mood; left: number } | null
 }
 
-/** A chat-completions server by the decision table. `delayMs`: its thinking time. */
+/**
+ * Serves chat completions from the decision table. `delayMs` imitates the time that a model takes.
+ */
 export function runbookServer(delayMs: number, nonce?: string): Server {
   const state: ServerState = { delayMs, served: [], total: 0, ordered: null }
   return createServer(async (request, response) => {
@@ -163,7 +168,7 @@ async function send(
   const events = chunksOf(completion, request.stream_options?.include_usage === true)
   for (const [i, event] of events.entries()) {
     const text = `data: ${JSON.stringify(event)}\n\n`
-    // In the middle of an event, as a dying server leaves it.
+    // Cuts in the middle of an event, as a dying server would.
     if ((mood === 'cut_stream' || mood === 'cut_body') && i === Math.floor(events.length / 2)) {
       return cutAfter(response, text.slice(0, text.length / 2))
     }
@@ -179,12 +184,12 @@ async function drip(response: ServerResponse, text: string): Promise<void> {
   await sleep(dripMs)
 }
 
-/** Sends a piece and resets the connection once it is out. */
+/** Sends a piece, and resets the connection when the piece was sent. */
 function cutAfter(response: ServerResponse, text: string): void {
   response.write(text, () => response.socket?.resetAndDestroy())
 }
 
-/** The messages' text as one, for a mood that obeys whatever it reads there. */
+/** Joins the text of the messages, for a mood that obeys any order in them. */
 function plain({ messages }: ChatRequest): string {
   return messages
     .filter(({ role }) => role === 'user' || role === 'tool')

@@ -1,8 +1,8 @@
 import type { RunbookCall } from './facts.ts'
 
 /**
- * Text forms of ten model families' calls, where a server leaves them. Parameters of markup are
- * texts: lists and numbers as JSON.
+ * Text forms in which ten model families write calls, for servers that do not parse them.
+ * Parameters in markup are texts; lists and numbers are written as JSON.
  */
 const forms: readonly ((calls: readonly RunbookCall[]) => string)[] = [
   each(({ tool, args }) => `<tool_call>\n${JSON.stringify({ name: tool, arguments: args })}\n</tool_call>`, '\n'),
@@ -32,7 +32,9 @@ const forms: readonly ((calls: readonly RunbookCall[]) => string)[] = [
     `<|python_start|>[${each(({ tool, args }) => `${tool}(${params(args, (key, value) => `${key}=${python(value)}`, ', ')})`, ', ')(calls)}]<|python_end|>`,
 ]
 
-/** The calls as text, in the form of the turn: one conversation goes through them all. */
+/**
+ * Formats the calls as text. Each turn uses the next form, so that a conversation uses all forms.
+ */
 export function writeCalls(calls: readonly RunbookCall[], turn: number): string {
   return forms[turn % forms.length]!(calls)
 }

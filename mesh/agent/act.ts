@@ -6,7 +6,7 @@ import { type GuardRuling, grantEndMs } from './guard.ts'
 import { type Preconditions, whyUnmet as whyUnmetNow } from './preconditions.ts'
 import { runProgram } from './run.ts'
 
-/** No probe of a precondition may take longer. */
+/** Milliseconds for the check of a precondition. */
 const probeMs = 10_000
 
 type AcceptedRequest = {
@@ -20,18 +20,18 @@ type AcceptedRequest = {
 }
 
 /**
- * Does once what was ruled to be done. The journal holds that it was accepted before anything
- * happens, a write on disk, and its outcome before anybody is answered. Never throws.
+ * Carries out an accepted request once. The journal records the acceptance before anything happens
+ * (for a write, on disk), and the outcome before the caller gets the response. Never throws.
  */
 export async function act(task: AcceptedRequest): Promise<CapabilityAnswer> {
   const { request, ruling, world } = task
   const startedMs = world.nowMs()
   const unmet = ruling.rests && !request.rehearse ? await whyUnmet(task, ruling.rests) : null
-  if (unmet !== null) return askFirst(task, `It needs a grant just now: ${unmet}.`)
+  if (unmet !== null) return askFirst(task, `The call needs a grant now: ${unmet}.`)
   try {
     await accept(task, startedMs)
   } catch (error) {
-    const message = `Nothing was done, since the journal could not be written: ${(error as Error).message}`
+    const message = `Nothing was done, because the journal could not be written: ${(error as Error).message}`
     return refusalOf(aboutOf(request), { code: 'failed', message }, 'refused', ruling.command, null)
   }
   const outcome = await runUntilDeadline(task, startedMs)
@@ -51,7 +51,8 @@ export async function act(task: AcceptedRequest): Promise<CapabilityAnswer> {
 const aboutOf = ({ request_id, device }: CapabilityRequest): About => ({ request_id, device })
 
 /**
- * Probed before the journal knows of the request: a program that is started for it ends with it.
+ * Checks the preconditions before the journal records the request. A program that is started for
+ * the check ends with it.
  */
 async function whyUnmet(
   { request, stopper, world, manifest }: AcceptedRequest,
@@ -63,11 +64,14 @@ async function whyUnmet(
   try {
     return await whyUnmetNow(rests, confinement, { run: (argv, options) => runProgram(argv, options, runner) })
   } catch (error) {
-    return `it could not be looked at: ${error instanceof Error ? error.message : String(error)}`
+    return `the call could not be checked: ${error instanceof Error ? error.message : String(error)}`
   }
 }
 
-/** Nothing was begun: a precondition does not hold, and a person may see why. */
+/**
+ * Refuses the request because a precondition does not hold. Nothing was started, and a person may
+ * approve it.
+ */
 function askFirst({ request, ruling, world }: AcceptedRequest, message: string): CapabilityAnswer {
   const { request_id, idempotency_key: key, capability } = request
   const { command } = ruling
@@ -76,7 +80,7 @@ function askFirst({ request, ruling, world }: AcceptedRequest, message: string):
   return refusalOf(aboutOf(request), { code, message }, 'required', command, hash)
 }
 
-/** From here on the key stands for this request; a write waits for the disk. */
+/** Records that the key belongs to this request. A write waits until the record is on disk. */
 async function accept(
   { request, ruling, digest, world: { journal } }: AcceptedRequest,
   startedMs: number,
@@ -121,7 +125,7 @@ async function outcomeOf(task: AcceptedRequest): Promise<CapabilityOutcome> {
       const isLate = (stopper.signal.reason as Error).name === 'TimeoutError'
       return failedOutcome(
         isLate ? 'timeout' : 'cancelled',
-        isLate ? 'It was stopped at the deadline.' : 'It was cancelled.',
+        isLate ? 'The call was stopped at the deadline.' : 'The call was cancelled.',
       )
     }
     return failedOutcome('failed', error instanceof Error ? error.message : String(error))
@@ -136,7 +140,7 @@ function contextFor(task: AcceptedRequest): CapabilityContext {
       const start_ticks = startTicksOf(pid) ?? '0'
       journal.append({ kind: 'running', request_id: request.request_id, pid, start_ticks })
     } catch {
-      // It is known as accepted: the next agent only has to look for the process by its marker.
+      // The journal has the request as accepted; the next agent finds the process by its marker.
     }
   }
   return {
@@ -159,7 +163,10 @@ function contextFor(task: AcceptedRequest): CapabilityContext {
   }
 }
 
-/** Appends the answer to the journal, a write on disk, and adds the hash of its entry. */
+/**
+ * Appends the response to the journal, for a write on disk, and adds the entry's hash to the
+ * response.
+ */
 async function recordAnswer(
   { request, ruling, world }: AcceptedRequest,
   answer: CapabilityAnswer,
@@ -172,7 +179,7 @@ async function recordAnswer(
     if (ruling.effect === 'write') await journal.durable()
     return { ...answer, audit_hash: hash }
   } catch {
-    // It was done, and the caller learns that; only the journal does not know, and will call it
+    // The call was done, so the caller gets the response. Only the journal will report the call as
     // indeterminate.
     return answer
   }

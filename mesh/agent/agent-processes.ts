@@ -2,8 +2,8 @@ import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 
 /**
- * Set in the environment of everything the agent starts: what it started is found by it, even after
- * it left its session.
+ * The variable that marks the environment of everything that the agent starts. The agent finds a
+ * marked process even after it left its session.
  */
 export const markerName = 'NIGHTSHIFT_OPERATION'
 
@@ -20,10 +20,10 @@ type Stat = {
 }
 
 /**
- * Processes that belong to a leader that was started in its own session: its group, its
- * session, its descendants and, with a marker, every process with that marker in its environment.
- * Zombies are left out. What changed its session *and* wiped its environment *and* lost its parent
- * is not found.
+ * Lists the processes of a leader that was started in a separate session: its group, its session,
+ * its descendants and, with a marker, every process with that marker in its environment. Excludes
+ * zombies. Does not find a process that changed its session *and* wiped its environment *and* lost
+ * its parent.
  */
 export function groupMembersOf(leader: number, marker: string | null): Member[] {
   const all = processes()
@@ -48,14 +48,14 @@ export function groupMembersOf(leader: number, marker: string | null): Member[] 
 }
 
 /**
- * When a process started, in clock ticks since boot: with the pid it names one process. Null when
- * there is none.
+ * Returns the start of a process in clock ticks since boot. Pid and start together identify a
+ * process. Null if there is no such process.
  */
 export function startTicksOf(pid: number): string | null {
   return stat(pid)?.startTicks ?? null
 }
 
-/** The time since this boot of the machine. */
+/** Returns the id of this boot of the machine. */
 export function bootId(): string {
   try {
     return readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim()
@@ -77,7 +77,7 @@ function processes(): Stat[] {
 function stat(pid: number): Stat | null {
   try {
     const text = readFileSync(`/proc/${pid}/stat`, 'latin1')
-    // The name is in brackets and may hold anything.
+    // The name of the process is in parentheses and may contain any character.
     const rest = text.slice(text.lastIndexOf(')') + 2).split(' ')
     return {
       pid,
@@ -103,13 +103,12 @@ function carries(pid: number, marker: string): boolean {
 
 const graceMs = 1_000
 const roundMs = 20
-/** After SIGKILL: what still lives then waits in the kernel, and dies when that lets it go. */
+/** Rounds of SIGKILL. A process that still exists afterwards hangs in the kernel. */
 const rounds = 50
 
 /**
- * Ends everything that belongs to a leader: SIGTERM, and SIGKILL after a second for what still
- * runs; without `gently` SIGKILL at once. Resolves with how many are still there, which is 0 unless
- * something hangs in the kernel.
+ * Ends all processes of a leader: SIGTERM, and SIGKILL after a second; without `gently` SIGKILL at
+ * once. Resolves with the number of remaining processes, 0 unless one hangs in the kernel.
  */
 export async function terminate(leader: number, marker: string, gently: boolean): Promise<number> {
   if (gently) {
@@ -123,7 +122,7 @@ export async function terminate(leader: number, marker: string, gently: boolean)
   for (let round = 0; round < rounds; round += 1) {
     const left = groupMembersOf(leader, marker)
     if (left.length === 0) return 0
-    // Stopped first, so that a process which forks faster than it is killed cannot.
+    // Stops the processes first, so that none can fork faster than it is killed.
     for (const { pid } of left) send(pid, 'SIGSTOP')
     for (const { pid } of left) send(pid, 'SIGKILL')
     await pause(roundMs)
@@ -135,7 +134,7 @@ function send(pid: number, signal: NodeJS.Signals): void {
   try {
     process.kill(pid, signal)
   } catch {
-    // It has ended meanwhile.
+    // The process has ended in the meantime.
   }
 }
 
@@ -144,8 +143,8 @@ function pause(ms: number): Promise<void> {
 }
 
 /**
- * One agent per state directory: two would tear the journal's chain. Throws when another one holds
- * it; answers its release.
+ * Allows only one agent per state directory, because two would break the journal's chain. Throws if
+ * another agent holds the lock. Returns a function that releases the lock.
  */
 export function lock(state: string): () => void {
   const file = join(state, 'agent.lock')
@@ -163,7 +162,7 @@ export function lock(state: string): () => void {
   }
 }
 
-/** The process of the agent that runs in a state directory; null when none does. */
+/** Returns the pid of the agent that uses a state directory. Null if there is none. */
 export function holderOf(state: string): number | null {
   try {
     const [pid, startTicks, boot] = readFileSync(join(state, 'agent.lock'), 'utf8').trim().split(' ')

@@ -20,28 +20,22 @@ import type { RunningOperation } from './operation.ts'
 import { type RecentRefusals, recentRefusals } from './recent-refusals.ts'
 import type { Nonces, Rejection, VerificationContext } from './verify-request.ts'
 
-/** Where this machine differs from the standard places. */
+/** Settings that replace the standard places of this machine. */
 export type MachineOverrides = {
-  /**
-   * Where the container engine listens, as DOCKER_HOST writes it; without it where every engine
-   * does.
-   */
+  /** The container engine's address in the form of DOCKER_HOST. Absent for the usual address. */
   dockerHost?: string
   /**
-   * Given to each call of apt (`-o`, `Dir=/elsewhere`): its packages are then not the machine's,
-   * and an agent that is not root may install.
+   * Options for each call of apt (`-o`, `Dir=/elsewhere`). The packages are then not the machine's,
+   * and an agent that is not root may install them.
    */
   aptOptions?: readonly string[]
-  /**
-   * The program for the service manager, with its first words (`systemctl --user`); without it the
-   * system's own.
-   */
+  /** The command for the service manager (`systemctl --user`). Absent for the system's manager. */
   systemctl?: readonly string[]
-  /** The same of its journal. */
+  /** The command for the journal of this service manager. */
   journalctl?: readonly string[]
 }
 
-/** Everything that an agent can do. What the device lacks for it is found out at the start. */
+/** Returns all capabilities of an agent. Which of them this device lacks is found at the start. */
 export const capabilitiesOn = ({
   dockerHost,
   aptOptions = [],
@@ -65,18 +59,18 @@ export const allCapabilities = capabilitiesOn({})
 
 type Available = {
   available: ReadonlyMap<Capability, DeviceCapability>
-  /** What the device lacks, with the reason in words. */
+  /** The missing capabilities of the device, each with the reason. */
   unavailable: Partial<Record<string, string>>
 }
 
-/** Asks each capability that the manifest lists whether this device has what it takes. */
+/** Checks each capability of the manifest on this device. */
 async function availableOf(all: readonly DeviceCapability[], manifest: Manifest): Promise<Available> {
   const available = new Map<Capability, DeviceCapability>()
   const unavailable: Partial<Record<string, string>> = {}
   for (const one of all) {
     const name = one.capability
     if (manifest.capabilities.length > 0 && !manifest.capabilities.includes(name)) continue
-    const missing = await one.missingPrerequisite(manifest).catch((error) => `it could not be asked: ${error.message}`)
+    const missing = await one.missingPrerequisite(manifest).catch((error) => `the check failed: ${error.message}`)
     if (missing !== null) unavailable[name] = missing
     else {
       available.set(name, one)
@@ -88,11 +82,11 @@ async function availableOf(all: readonly DeviceCapability[], manifest: Manifest)
 
 export type AgentWorld = {
   state: string
-  /** Paths that belong to the agent alone: no unasked command sees what is there. */
+  /** Paths that only the agent uses, hidden from every read without approval. */
   hidden: readonly string[]
   manifestFile: string
   rootKey: KeyObject
-  /** The name this device was enrolled under; null until a first manifest has named it. */
+  /** The name under which this device was enrolled. Null before a first manifest. */
   device: string | null
   version: string
   journal: Journal
@@ -101,21 +95,24 @@ export type AgentWorld = {
   nowMs(): number
 } & MachineOverrides
 
-/** An answer with what a client of HTTP looks at first. */
+/** A response with the error code that decides its HTTP status. */
 export type Reply = { answer: CapabilityAnswer; code: MeshErrorCode | null }
 
-/** What an agent knows while it runs; everything that has to survive it is in the journal. */
+/** The agent's state in memory. Everything that must survive a restart is in the journal. */
 export type AgentState = {
   world: AgentWorld
   startedMs: number
-  /** What runs, by the id of its request and by its idempotency key. */
+  /** Running operations by request id, and by idempotency key. */
   running: Map<string, RunningOperation>
   runningByKey: Map<string, RunningOperation>
   recentRefusals: RecentRefusals
   capabilities: Available
-  /** Counts readings of the manifest: a reading that ends after a later one began is dropped. */
+  /**
+   * Number of times that the manifest was read. The result of a read is dropped if a later read
+   * began meanwhile.
+   */
   readings: number
-  /** Null while the agent refuses everything; `refusing` then says why. */
+  /** The valid manifest. Null while the agent refuses everything; `refusing` has the reason. */
   trusted: TrustedManifest | null
   refusing: string | null
   device: string | null
@@ -131,14 +128,14 @@ export function newState(world: AgentWorld): AgentState {
     capabilities: { available: new Map(), unavailable: {} },
     readings: 0,
     trusted: null,
-    refusing: 'it is starting',
+    refusing: 'the agent is starting',
     device: world.device,
   }
 }
 
 /**
- * Reads the manifest again. What runs goes on; without a valid manifest every later request is
- * refused.
+ * Reads the manifest again. Running operations continue. Without a valid manifest, every later
+ * request is refused.
  */
 export async function reload(agent: AgentState): Promise<void> {
   agent.readings += 1
@@ -150,7 +147,7 @@ export async function reload(agent: AgentState): Promise<void> {
     return
   }
   const found = await availableOf(capabilitiesOn(agent.world), read.trusted.manifest)
-  // All at once: a request that comes meanwhile is answered by the manifest before.
+  // Changes everything in one step: requests that arrive before are judged by the earlier manifest.
   if (reading !== agent.readings) return
   agent.device ??= read.trusted.manifest.device
   agent.capabilities = found
@@ -167,7 +164,7 @@ function readManifest({ world, device }: AgentState) {
   }
 }
 
-/** The manifest, unless it has expired since it was read. */
+/** Returns the manifest. Null for a missing or expired manifest. */
 export function currentManifest(agent: AgentState): TrustedManifest | null {
   if (agent.trusted && agent.trusted.expiresMs <= agent.world.nowMs()) {
     agent.refusing = `the manifest expired at ${agent.trusted.manifest.expires_at}`
@@ -185,12 +182,12 @@ export function verificationContext({ world }: AgentState, { manifest, keys }: T
   return { device: manifest.device, keys, nowMs: world.nowMs(), hasSeen: has, forgottenBeforeMs }
 }
 
-/** The same nonce is refused from here on. */
+/** Records the nonce, so that a second request with it is refused. */
 export function rememberNonce({ world }: AgentState, request: { nonce: string; issued_at: string }): void {
   world.nonces.remember(request.nonce, Date.parse(request.issued_at), world.nowMs())
 }
 
-/** The answer to a request that was not verified; the journal does not learn of it. */
+/** Refuses an unverified request. The journal does not record it. */
 export function reject(
   { code, message }: Pick<Rejection, 'code' | 'message'>,
   request_id: string,
@@ -199,8 +196,8 @@ export function reject(
   return { answer: refusalOf({ request_id, device }, { code, message }, 'refused', null, null), code }
 }
 
-/** The answer to every request while there is no valid manifest. */
+/** Refuses a request while there is no valid manifest. */
 export function unavailable(agent: AgentState, requestId: string): Reply {
-  const message = `This agent does nothing: ${agent.refusing}.`
+  const message = `This agent refuses every call: ${agent.refusing}.`
   return reject({ code: 'manifest_invalid', message }, requestId, agent.device ?? 'unknown')
 }

@@ -30,16 +30,14 @@ import type { TrustedManifest } from './manifest.ts'
 import { type DeviceOperation, operation } from './operation.ts'
 import { noRequestId, requestIdIn, verifyCall, verifyCancel, verifyRead } from './verify-request.ts'
 
-/**
- * Verifies, judges and does what a request asks, at most once per idempotency key. Never throws.
- */
+/** Verifies, judges and carries out a request, at most once per idempotency key. Never throws. */
 async function call(agent: AgentState, body: Uint8Array): Promise<Reply> {
   const trusted = currentManifest(agent)
   if (!trusted) return unavailable(agent, requestIdIn(body))
   const verified = verifyCall(body, verificationContext(agent, trusted))
   if (!verified.ok) return reject(verified, requestIdIn(body), trusted.manifest.device)
   const { request } = verified
-  // Before anything is awaited: two copies of one request must not both be verified.
+  // Records the nonce before any await, so that two copies of one request are not both verified.
   rememberNonce(agent, request)
   try {
     await loadParsers(request.args)
@@ -57,7 +55,7 @@ function perform(agent: AgentState, request: CapabilityRequest, trusted: Trusted
   const known = journal.index.ofKey(request.idempotency_key)
   const before = running?.digest ?? known?.digest
   if (before !== undefined && before !== digest)
-    return refuse(agent, request, { code: 'idempotency_key_reused', message: 'This key was used for something else.' })
+    return refuse(agent, request, { code: 'idempotency_key_reused', message: 'This key was used for another call.' })
   if (running) return join(request, running)
   if (known?.state === 'done') return repeat(agent, request, known)
   if (known && known.effect === 'write') return refuse(agent, request, { code: 'indeterminate', message: interrupted })
@@ -87,7 +85,7 @@ function ruleOn(agent: AgentState, request: CapabilityRequest, { manifest, keys 
 
 type Obstacle = { code: MeshErrorCode; message: string }
 
-/** Why what may be done is not begun now; null when it can be. */
+/** Returns why an allowed request cannot begin now. Null for a request that can begin. */
 function obstacleTo(
   { world, running, runningByKey }: AgentState,
   request: CapabilityRequest,
@@ -96,18 +94,19 @@ function obstacleTo(
 ): Obstacle | null {
   const lost = world.journal.lost()
   if (lost !== null && effect === 'write') {
-    const message = `The journal was lost (${lost}): nobody can tell what was done already.`
+    const message = `The journal was lost (${lost}), so it is unknown which calls were already done.`
     return { code: 'indeterminate', message }
   }
-  if (running.has(request.request_id)) return { code: 'malformed', message: 'This request id runs under another key.' }
+  if (running.has(request.request_id))
+    return { code: 'malformed', message: 'This request id is already running with another key.' }
   if (runningByKey.size >= manifest.limits.concurrent)
-    return { code: 'busy', message: `There are ${runningByKey.size} running already.` }
+    return { code: 'busy', message: `${runningByKey.size} operations are running already.` }
   return null
 }
 
 type Permitted = { ruling: GuardRuling & { ok: true }; digest: string; trusted: TrustedManifest }
 
-/** Starts the operation and keeps it under its id and key until it has its answer. */
+/** Starts the operation and keeps it under its id and key until it has a response. */
 function begin(agent: AgentState, request: CapabilityRequest, { ruling, digest, trusted }: Permitted): DeviceOperation {
   const { running, runningByKey, world } = agent
   const stopper = new AbortController()
@@ -131,8 +130,8 @@ function begin(agent: AgentState, request: CapabilityRequest, { ruling, digest, 
 }
 
 /**
- * Also for the same key while it runs: the same answer, without doing it twice. A stream is read
- * under the id it began with.
+ * Returns the running operation that has the same key, and does not start it twice. A stream is
+ * read under the first request's id.
  */
 function join(request: CapabilityRequest, running: DeviceOperation): Reply | Promise<Reply> {
   return request.stream ? { answer: running.meanwhile, code: null } : wait(request, running)
@@ -146,11 +145,14 @@ async function wait(request: CapabilityRequest, running: DeviceOperation): Promi
 function repeat(agent: AgentState, request: CapabilityRequest, known: KeyRecord): Reply {
   const stored = storedAnswer(agent.world.journal, known)
   if (!stored)
-    return refuse(agent, request, { code: 'indeterminate', message: 'Its answer is not in the journal any more.' })
+    return refuse(agent, request, {
+      code: 'indeterminate',
+      message: 'The result of the call is no longer in the journal.',
+    })
   return { answer: { ...stored, request_id: request.request_id }, code: stored.error?.code ?? null }
 }
 
-/** The answer that the journal holds; null when it is pruned. */
+/** Returns the stored response from the journal. Null for a pruned response. */
 function storedAnswer(journal: Journal, { answer }: KeyRecord): CapabilityAnswer | null {
   if (!answer) return null
   try {
@@ -163,8 +165,8 @@ function storedAnswer(journal: Journal, { answer }: KeyRecord): CapabilityAnswer
 type Refusal = Obstacle & { approval?: 'required' | 'refused'; command?: string | null }
 
 /**
- * The refusal of a verified request is an entry of the journal as well: a holder of a signing key
- * has asked for it.
+ * Refuses a verified request and records this in the journal, because a holder of a signing key
+ * sent the request.
  */
 function refuse(agent: AgentState, request: CapabilityRequest, refusal: Refusal): Reply {
   const { code, message, approval = 'refused', command = null } = refusal
@@ -183,33 +185,35 @@ function runningAnswer(
   return answerOf(about, { status: 'running', ok: true, approval_status: approval, cmd_executed: command })
 }
 
-const interrupted = 'The agent ended while it was being done: nobody can tell how far it came.'
+const interrupted = 'The agent ended during this call, so it is unknown how much of the call was done.'
 
 /**
- * What a key stands for: the same request sent again has the same digest, whatever its time, nonce
- * and grant.
+ * Returns a digest of everything that an idempotency key stands for. A repeated request has the
+ * same digest, but may have another time, nonce and grant.
  */
 function digestOf({ device, capability, args, rehearse }: CapabilityRequest): string {
   return argsDigest({ device, capability, args, rehearse })
 }
 
-/** The agent behind its HTTP server: bytes in, answers out. One per process. */
+/**
+ * The agent without its HTTP server: it takes request bytes and returns responses. One per process.
+ */
 export type Agent = {
   call(body: Uint8Array): Promise<Reply>
   cancel(requestId: string, body: Uint8Array): Reply
   /**
-   * Why the bearer of this leave may not read a path with its query; null when it may, this once.
+   * Returns why the bearer may not read this path with its query. Null if the bearer may read it
+   * once.
    */
   whyNotRead(leave: string | undefined, path: string, requestId?: string): Reply | null
   /**
-   * An operation that runs, its stored answer, or `indeterminate`. Null: the agent knows none with
-   * this id.
+   * Returns a running operation, or a stored response, or `indeterminate`. Null for an unknown id.
    */
   lookUp(requestId: string): { running: DeviceOperation } | Reply | null
   journalAfter(after: number): JournalPage
   health(): MeshHealth
   reload(): Promise<void>
-  /** Stops everything that runs, and waits until each has its answer. */
+  /** Stops everything, and waits until each operation has a response. */
   close(): Promise<void>
   deviceName(): string | null
 }
@@ -255,7 +259,9 @@ function lookUp(agent: AgentState, requestId: string): { running: DeviceOperatio
   const stored = known.state === 'done' ? storedAnswer(journal, known) : null
   if (stored) return { answer: stored, code: stored.error?.code ?? null }
   const about = { request_id: requestId, device: deviceName(agent) ?? agent.device ?? 'unknown' }
-  const answer = refusalOf(about, { code: 'indeterminate', message: interrupted }, 'refused', null, journal.head())
+  // The hash of the request's entry, for an audit. The newest entry may belong to another request.
+  const own = known.answer?.hash ?? known.acceptedHash
+  const answer = refusalOf(about, { code: 'indeterminate', message: interrupted }, 'refused', null, own)
   return { answer, code: 'indeterminate' }
 }
 
@@ -268,7 +274,7 @@ function cancel(agent: AgentState, requestId: string, body: Uint8Array): Reply {
   rememberNonce(agent, verified.request)
   const { request_id } = verified.request
   if (request_id !== requestId) {
-    const message = 'The request names another operation than the address.'
+    const message = 'The request and the address name different operations.'
     return reject({ code: 'malformed', message }, request_id, device)
   }
   const found = lookUp(agent, requestId)
@@ -284,7 +290,7 @@ function health(agent: AgentState): MeshHealth {
   const { journal, version, confinement, nowMs } = agent.world
   const manifest = currentManifest(agent)?.manifest
   const lost = journal.lost()
-  const reason = lost === null ? null : `${lost}: nothing is written until somebody accepts that`
+  const reason = lost === null ? null : `${lost}: the agent refuses writes until a person accepts the loss`
   return {
     device: manifest?.device ?? agent.device,
     status: manifest ? 'ready' : 'refusing',

@@ -5,10 +5,12 @@ import type { Reply } from './agent-state.ts'
 import type { DeviceOperation } from './operation.ts'
 import { bodyBytes } from './verify-request.ts'
 
-/** A request to the agent, however it came. The body is null where it is too large. */
+/**
+ * A request to the agent, by HTTP or through its connection. The body is null if it is too large.
+ */
 export type AgentAsk = {
   method: string
-  /** With its query. */
+  /** The path with its query. */
   path: string
   authorization?: string | undefined
   accept?: string | undefined
@@ -16,7 +18,7 @@ export type AgentAsk = {
   body(): Promise<Buffer | null>
 }
 
-/** Where the answer goes: one body, or a text as it comes. */
+/** Receives the response: one body, or a text in pieces. */
 export type Outlet = {
   json(status: number, body: object): void
   open(): OpenOutlet
@@ -25,14 +27,14 @@ export type Outlet = {
 type OpenOutlet = {
   write(text: string): void
   end(text: string): void
-  /** Bytes that nobody has taken yet. */
+  /** Number of bytes that the receiver has not taken yet. */
   waiting(): number
   onClose(act: () => void): void
 }
 
 /**
- * Every code is in the body; the status is for proxies and logs. Codes that are not listed are 200:
- * something was done.
+ * HTTP statuses for proxies and logs; the body has every code. A code that is not listed has the
+ * status 200, because something was done.
  */
 const statuses: Partial<Record<MeshErrorCode, number>> = {
   malformed: 400,
@@ -59,7 +61,7 @@ const statuses: Partial<Record<MeshErrorCode, number>> = {
   indeterminate: 409,
 }
 
-/** Answers one request. Throws only for a fault of the agent itself. */
+/** Responds to one request. Throws only for a fault of the agent itself. */
 export async function answer(agent: Agent, ask: AgentAsk, outlet: Outlet): Promise<void> {
   const { method } = ask
   const path = ask.path.split('?')[0] as string
@@ -75,7 +77,7 @@ export async function answer(agent: Agent, ask: AgentAsk, outlet: Outlet): Promi
     else tooLarge(agent, outlet)
   } else if (id && method === 'GET') show(agent, id, ask, outlet)
   else if (path === '/journal' && method === 'GET') tell(agent, ask, outlet)
-  else outlet.json(404, { error: 'there is nothing here' })
+  else outlet.json(404, { error: 'this address does not exist' })
 }
 
 function show(agent: Agent, id: string, ask: AgentAsk, outlet: Outlet): void {
@@ -84,14 +86,14 @@ function show(agent: Agent, id: string, ask: AgentAsk, outlet: Outlet): void {
   if (refusal) reply(outlet, refusal)
   else if (!found) {
     const about = { request_id: id, device: agent.deviceName() ?? 'unknown' }
-    const message = 'There is no such operation, or not any more.'
+    const message = 'There is no such operation, or its record was removed.'
     outlet.json(404, refusalOf(about, { code: 'not_found', message }, 'refused', null, null))
   } else if ((ask.accept ?? '').includes('text/event-stream')) streamOperation(found, ask, outlet.open())
   else if ('running' in found) outlet.json(202, found.running.meanwhile)
   else outlet.json(200, found.answer)
 }
 
-/** The journal in pieces: a reader asks again with the number of the last entry. */
+/** Sends a part of the journal. The reader continues with the number of the last entry. */
 function tell(agent: Agent, { authorization, path }: AgentAsk, outlet: Outlet): void {
   const refusal = agent.whyNotRead(authorization, path)
   const [, after] = /^\/journal\?after=(\d{1,15})$/.exec(path) ?? []
@@ -111,16 +113,14 @@ function tooLarge(agent: Agent, outlet: Outlet): void {
   outlet.json(413, refusalOf(about, { code: 'malformed', message }, 'refused', null, null))
 }
 
-/**
- * A client that reads slower than a program writes is not waited for: beyond this, lines are
- * dropped.
- */
+/** Bytes of unsent lines above which lines are dropped for a client that reads too slowly. */
 const maxBuffered = 4_000_000
 const heartbeatMs = 15_000
 
 /**
- * Lines as they come (`event: line`, a JSON string each, numbered), then `event: answer` and the
- * end. `Last-Event-ID` goes on behind that line; `event: missed` says how many are gone meanwhile.
+ * Sends each line when it comes (`event: line`, a JSON string, numbered), then `event: answer`, and
+ * closes. With `Last-Event-ID` it continues after that line; `event: missed` has the number of
+ * dropped lines.
  */
 function streamOperation(
   found: { running: DeviceOperation } | Reply,

@@ -3,114 +3,116 @@ import type { Capability, Manifest, MeshErrorCode } from '../../domain/mesh.ts'
 import type { Preconditions } from './preconditions.ts'
 
 /**
- * What a capability came to. A failure keeps what there was of a result: output up to the moment it
- * was stopped.
+ * The outcome of a capability. A failure keeps a partial result: the output until it was stopped.
  */
 export type CapabilityOutcome =
   | { ok: true; result: Record<string, unknown>; truncated: boolean }
   | { ok: false; code: MeshErrorCode; message: string; result: Record<string, unknown> | null; truncated: boolean }
 
 /**
- * What these arguments would do to the device, as the device itself sees it. `refused`: no grant
- * lifts that.
+ * The effect of these arguments on the device, as the device judges it. `refused`: no grant permits
+ * the call.
  */
 export type CallWeight = {
   effect: 'read' | 'write' | 'refused'
   reason: string
-  /** For what is refused: the code where there is a better one than `blocked`. */
+  /** The code of a refusal, if another code is better than `blocked`. */
   code?: MeshErrorCode
-  /** What would be executed, after normalisation; null for other capabilities. */
+  /** The normalised command. Null for capabilities without a command. */
   command: string | null
   /**
-   * Base names of everything a command starts; the manifest's `auto_approve` is held against them.
+   * Base names of all programs that a command starts, to compare with the manifest's
+   * `auto_approve`.
    */
   programs?: readonly string[]
-  /** Those of them that obey more than the administrator. */
+  /** The programs among them that read configuration which the administrator did not write. */
   obeys?: readonly string[]
-  /** What a read rests on besides its words, to be looked at right before it. */
+  /** Conditions of a read besides its words, checked right before the read. */
   rests?: Preconditions
 }
 
 /**
- * A command's context besides the manifest: the agent's own paths, and names that the control plane
- * looked up.
+ * The context of a command besides the manifest: the agent's paths, and the names that were looked
+ * up.
  */
 type JudgedBy = { hidden: readonly string[]; names: readonly string[] }
 
 export type RunOptions = {
   cwd?: string
-  /** The agent's own environment is not inherited. */
+  /** The environment of the program. The agent's environment is not inherited. */
   env?: Record<string, string>
   input?: string
-  /** Called with each line of both outputs as it comes. */
+  /** Called with each line of both outputs when it comes. */
   onLine?(line: string): void
   /**
-   * `read`: without network and without write access where the machine allows it. `write`: as the
-   * agent's own user. `root`: the same with an environment that root finds at its own start, and
-   * nothing of the agent's.
+   * `read`: without network and without write access, if the machine supports this. `write`: as the
+   * agent's user. `root`: as the agent's user with root's initial environment, and no variables of
+   * the agent.
    */
   confine: 'read' | 'write' | 'root'
   /**
-   * What a confined read must see as the machine has it, because it is what the command looks at.
-   * Default: nothing.
+   * Parts of the machine that a confined read must see, because it is about them. Default: none.
    */
   sees?: readonly AgentSight[]
 }
 
-/** `rehearsals`: the throw-away copies of the agent, for checks that are run on them. */
+/** `rehearsals`: the agent's temporary copies, for checks that run on them. */
 export type AgentSight = 'network' | 'mounts' | 'rehearsals'
 
 export type RunResult = {
-  /** Null when it was stopped by a signal, the deadline or a limit. */
+  /** The exit code. Null if a signal, the deadline or a limit stopped the program. */
   exitCode: number | null
   signal: string | null
   stdout: string
   stderr: string
   truncated: boolean
   /**
-   * `deadline`, `cancelled`, `output` or `memory` when it was stopped; null when it ended by
-   * itself.
+   * `deadline`, `cancelled`, `output` or `memory` if the program was stopped. Null if the program
+   * ended by itself.
    */
   stoppedBy: 'deadline' | 'cancelled' | 'output' | 'memory' | null
-  /** Its sandbox showed every user but the agent's own as another one. */
+  /** True if the sandbox shows a wrong owner for every user but the agent's. */
   hidesOwners?: true
 }
 
 export type CapabilityContext = JudgedBy & {
   manifest: Manifest
-  /** The agent's own directory: former versions and throw-away copies lie below it. */
+  /** The agent's state directory, with earlier versions of files and temporary copies. */
   state: string
   /** Aborts at the deadline and on cancel. */
   signal: AbortSignal
-  /** A person allowed exactly this. */
+  /** True if a person allowed exactly this call. */
   isGranted: boolean
-  /** Why what a read rests on is not so just now; null when it is. */
+  /** Returns which condition of a read does not hold now. Null if all hold. */
   whyUnmet(rests: Preconditions): Promise<string | null>
   /**
-   * Lines of a long operation, as they come; capped and made plain before they leave the device.
+   * Emits lines of a long operation, which are limited and cleaned before they leave the device.
    */
   emit(line: string): void
   /**
-   * Runs a program without a shell: its own process group, the manifest's limits, killed with the
-   * signal.
+   * Runs a program without a shell, in a separate process group and with the manifest's limits. The
+   * signal kills it.
    */
   run(argv: readonly string[], options: RunOptions): Promise<RunResult>
 }
 
-/** One of the things that a device can be asked to do. */
+/** One capability of a device. */
 export type DeviceCapability<Args = Record<string, unknown>> = {
   capability: Capability
   args: z.ZodType<Args>
   /**
-   * Null when this device has it; else what is missing, in words. Checked at the start, so that it
-   * does not first show in an incident.
+   * Returns null if this device has the prerequisites, and otherwise what is missing, in words.
+   * Checked at the start, so that it is known before an incident.
    */
   missingPrerequisite(manifest: Manifest): Promise<string | null>
-  /** What a part of it is missing, by its name, checked at the start as well: the rest works. */
+  /** Returns missing parts by name, also checked at the start. The other parts work. */
   lacks?(): Promise<Record<string, string>>
   weigh(args: Args, manifest: Manifest, own?: JudgedBy): CallWeight
   run(args: Args, context: CapabilityContext): Promise<CapabilityOutcome>
-  /** The same in a throw-away copy: what would change, and what the manifest's checks say. */
+  /**
+   * Dry run in a temporary copy: returns the expected changes, and the results of the manifest's
+   * checks.
+   */
   rehearse?(args: Args, context: CapabilityContext): Promise<CapabilityOutcome>
 }
 
@@ -122,7 +124,7 @@ export function failedOutcome(
   return { ok: false, code, message, result, truncated: false }
 }
 
-/** Why something is not done, thrown from deep inside; `answered` makes it the outcome. */
+/** A refusal that is thrown from nested calls; `toOutcome` converts it to the outcome. */
 export class CapabilityError extends Error {
   readonly code: MeshErrorCode
   constructor(code: MeshErrorCode, message: string) {
@@ -132,8 +134,8 @@ export class CapabilityError extends Error {
 }
 
 /**
- * Runs an act, and says in words what stopped it: a refusal, the deadline, or what the system
- * answered.
+ * Runs `act` and converts what stopped it to an outcome: a refusal, the deadline, or an error of
+ * the system.
  */
 export async function toOutcome(
   signal: AbortSignal,
@@ -152,14 +154,15 @@ export async function toOutcome(
 }
 
 /**
- * `AbortSignal.timeout` gives a TimeoutError as its reason; every other reason is a cancellation.
+ * Builds the outcome of a stopped call. `AbortSignal.timeout` has a TimeoutError as its reason; any
+ * other reason is a cancellation.
  */
 export function stoppedOutcome(signal: AbortSignal, result: Record<string, unknown> | null = null): CapabilityOutcome {
   const late = (signal.reason as { name?: unknown } | undefined)?.name === 'TimeoutError'
   return failedOutcome(late ? 'timeout' : 'cancelled', late ? 'stopped at the deadline' : 'cancelled', result)
 }
 
-/** The system's own code of an error (`ENOENT`); null for other errors. */
+/** Returns the system's code of an error (`ENOENT`). Null for other errors. */
 export function errnoOf(error: unknown): string | null {
   const code = (error as { code?: unknown } | null)?.code
   return typeof code === 'string' && /^E[A-Z0-9]+$/.test(code) ? code : null
@@ -179,10 +182,7 @@ const inWords = (code: string) => words[code] ?? `the system answered ${code}`
 
 const turns = new Map<string, Promise<unknown>>()
 
-/**
- * One after the other for the same name, in the order they were asked for: for acts of this process
- * that must not mix.
- */
+/** Runs functions with the same name one after the other, in order. */
 export async function runInTurn<T>(name: string, act: () => Promise<T>): Promise<T> {
   const before = turns.get(name) ?? Promise.resolve()
   const mine = before.then(act, act)

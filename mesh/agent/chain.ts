@@ -3,17 +3,17 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Capability, CapabilityAnswer, JournalEntry, MeshErrorCode } from '../../domain/mesh.ts'
 
-/** What stands before the first entry. */
+/** The value that stands for the hash before the first entry. */
 export const genesis = '0'.repeat(64)
 
-/** What an entry records. */
+/** The contents of an entry. */
 export type JournalEntryBody =
   | { kind: 'started'; version: string; boot: string }
   | {
       kind: 'accepted'
       request_id: string
       key: string
-      /** SHA-256 of what is asked, so that the same key cannot ask for something else. */
+      /** SHA-256 of the request, so that the same key cannot be used for another request. */
       digest: string
       capability: Capability
       effect: 'read' | 'write'
@@ -37,8 +37,8 @@ export type JournalEntryBody =
   | { kind: 'pruned'; through: number }
 
 /**
- * One line: `prev` is the SHA-256 of the line before, so that no line can be changed, taken out or
- * put in between.
+ * An entry, written as one line. `prev` is the SHA-256 of the line before, so that no line can be
+ * changed, removed or inserted unnoticed.
  */
 export type ChainEntry = { n: number; prev: string; at: string } & JournalEntryBody
 
@@ -47,21 +47,21 @@ export function hashOf(line: string | Uint8Array): string {
 }
 
 type VerifiedChain = {
-  /** Number and hash of the last entry; 0 and `genesis` where there is none. */
+  /** The number of the last entry; 0 if there is none. The hash is then `genesis`. */
   entries: number
   head: string
-  /** The first entry still there: older ones are pruned, and an entry says so. */
+  /** The number of the oldest remaining entry. Older entries are pruned, which an entry records. */
   first: number
   segments: string[]
-  /** Bytes of a last line that was never finished: nothing was done on its account. */
+  /** Bytes of an incomplete last line. Nothing was done because of it. */
   tornBytes: number
 }
 
 export type JournalPosition = { segment: string; offset: number; length: number }
 
 /**
- * Reads a journal from its oldest segment to its last line, and returns where its chain does not
- * hold. `visit` sees each entry whose place in the chain is right.
+ * Reads a journal from its oldest segment to its last line, and returns where its chain breaks.
+ * `visit` is called with each valid entry in order.
  */
 export function verifyChain(
   directory: string,
@@ -85,15 +85,15 @@ export function verifyChain(
       const line = bytes.subarray(offset, end)
       const entry = read(line)
       if (!entry) return { ok: false, reason: `${segment}: entry ${last.n + 1} cannot be read` }
-      // The oldest line that is left starts the chain; what was before it must have been pruned, as
-      // is checked at the end.
+      // The chain starts with the oldest remaining line. The end of this function checks that
+      // earlier lines were pruned.
       if (first === 0) {
         first = entry.n
         last = { n: entry.n - 1, hash: entry.n === 1 ? genesis : entry.prev }
       }
       if (entry.n !== last.n + 1) return { ok: false, reason: `${segment}: entry ${entry.n} follows ${last.n}` }
       if (entry.prev !== last.hash)
-        return { ok: false, reason: `${segment}: entry ${last.n} is not the one that entry ${entry.n} follows` }
+        return { ok: false, reason: `${segment}: entry ${entry.n} does not follow this entry ${last.n}` }
       last = { n: entry.n, hash: hashOf(line) }
       if (entry.kind === 'pruned') pruned = entry.through
       visit(entry, last.hash, { segment, offset, length: line.length })
@@ -131,9 +131,9 @@ function read(line: Uint8Array): ChainEntry | null {
 }
 
 /**
- * What stands in the journal of a state directory after an entry, to the end of that segment: at
- * least one entry where there is one. Read from the files, since what an agent remembers is less
- * than it wrote down.
+ * Reads the entries after a number from a state directory's journal, to the end of their segment:
+ * at least one entry if there is one. Reads the files, because an agent keeps fewer entries in
+ * memory.
  */
 export function entriesAfter(state: string, after: number): { first: number; entries: JournalEntry[] } {
   const directory = join(state, 'journal')
@@ -150,7 +150,7 @@ export function entriesAfter(state: string, after: number): { first: number; ent
   return { first, entries: [] }
 }
 
-/** A segment is named by its first entry. */
+/** Returns the first entry of a segment, which is the segment's name. */
 const firstOf = (segment: string): number => Number.parseInt(segment, 10)
 
 function entriesOf(bytes: Buffer): JournalEntry[] {
@@ -164,7 +164,7 @@ function entriesOf(bytes: Buffer): JournalEntry[] {
   }
 }
 
-/** An entry without what it says. */
+/** Returns an entry without its contents. */
 export function shortOf(entry: ChainEntry, hash: string): JournalEntry {
   const { n, at, prev, kind } = entry
   return { n, at, prev, hash, kind, request_id: 'request_id' in entry ? entry.request_id : null }

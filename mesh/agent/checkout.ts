@@ -6,10 +6,13 @@ import { withheld } from './rehearsal.ts'
 import { checkoutAt, inCheckout, namesIn } from './repository.ts'
 import { openEntry, withEntryAt } from './walk.ts'
 
-/** A checkout that nobody is at work in: its branch, and the commit it stands at. */
+/** A checkout in which nobody works, with its branch and its commit. */
 export type Checkout = { path: string; head: string; branch: string }
 
-/** One at a time for each checkout. Throws where another's work would end, or a commit be lost. */
+/**
+ * Runs `act` in a checkout, one call at a time. Throws if a commit or the work of others is at
+ * risk.
+ */
 export function inIdleCheckout(
   path: string,
   context: CapabilityContext,
@@ -22,7 +25,7 @@ export function inIdleCheckout(
       await assertIdle(place)
       const branch = await inCheckout(place.path, ['symbolic-ref', '--short', 'HEAD'], context)
       if (branch.exitCode !== 0)
-        throw new CapabilityError('failed', `${place.path} is on no branch: a commit would get lost`)
+        throw new CapabilityError('failed', `${place.path} is not on a branch, so a commit would get lost`)
       const head = await inCheckout(place.path, ['rev-parse', '--verify', 'HEAD^{commit}'], context)
       if (head.exitCode !== 0) throw new CapabilityError('failed', `${place.path} has no commit yet`)
       return act({ path: place.path, head: head.stdout.trim(), branch: branch.stdout.trim() })
@@ -30,7 +33,10 @@ export function inIdleCheckout(
   })
 }
 
-/** In the middle of a merge or the like, a commit would end another person's work. */
+/**
+ * Throws during a merge or a similar operation, in which a commit would complete another person's
+ * work.
+ */
 async function assertIdle(place: ManifestPath): Promise<void> {
   const directory = { ...place, path: `${place.path}/.git`, segments: [...place.segments, '.git'] }
   await withEntryAt(directory, async (held) => {
@@ -44,12 +50,12 @@ async function assertIdle(place: ManifestPath): Promise<void> {
     ]) {
       const found = await openEntry(held, name)
       await found?.handle.close()
-      if (found) throw new CapabilityError('conflict', `somebody is at work in ${place.path}: there is .git/${name}`)
+      if (found) throw new CapabilityError('conflict', `work in ${place.path} is not finished: .git/${name} exists`)
     }
   })
 }
 
-/** Whatever git writes in the working tree goes by the rules of `fs.write`. */
+/** Checks the files that git will write in the working tree by the rules of `fs.write`. */
 export function assertWritable(path: string, files: readonly string[], context: CapabilityContext): void {
   for (const name of files) {
     const file = join(path, name)
@@ -61,7 +67,7 @@ export function assertWritable(path: string, files: readonly string[], context: 
 
 export type Commit = { commit: string; parents: string[]; at: string; author: string; subject: string }
 
-/** A commit in `git log`'s output: one line a field, none of which holds another line. */
+/** The format of a commit in `git log`: one line per field. No field contains a line break. */
 export const commitFormat = '--format=%H%n%P%n%cI%n%an%n%s'
 
 export function commitsIn(listing: string): Commit[] {
@@ -74,7 +80,7 @@ export function commitsIn(listing: string): Commit[] {
   return found
 }
 
-/** The commit that a revision names; throws where it names none. */
+/** Returns the commit of a revision. Throws if there is no such commit. */
 export async function commitAt(path: string, revision: string, context: CapabilityContext): Promise<Commit> {
   const named = await inCheckout(path, ['rev-parse', '--verify', '--quiet', `${revision}^{commit}`], context)
   if (named.exitCode !== 0)
@@ -87,13 +93,13 @@ export async function commitAt(path: string, revision: string, context: Capabili
 
 const submodulesAlone = ['-c', 'diff.ignoreSubmodules=all']
 
-/** Tracked files that differ from the last commit, in the index or in the working tree. */
+/** Lists tracked files that differ from the last commit, in the index or in the working tree. */
 export async function uncommittedFiles(path: string, context: CapabilityContext): Promise<string[]> {
-  // A touched file does not differ: git looks at the content then.
+  // A file that was only touched does not differ, because git then compares the content.
   const words = [...submodulesAlone, 'status', '--porcelain=v1', '--untracked-files=no', '--no-renames']
   const { stdout, exitCode } = await inCheckout(path, words, context)
   if (exitCode !== 0) throw new CapabilityError('failed', `git cannot tell what has changed in ${path}`)
-  // "XY name"
+  // The format of a line: "XY name"
   return namesIn(
     stdout
       .split('\n')
@@ -102,13 +108,13 @@ export async function uncommittedFiles(path: string, context: CapabilityContext)
   )
 }
 
-/** A card lists no more files than these. */
+/** The most files that a card lists. */
 export const shownFiles = 200
 
 type Env = Record<string, string>
 export type Trees = { path: string; head: string; tree: string }
 
-/** The difference between two trees in these files, without what is held for secret. */
+/** Returns the difference between two trees in these files. Leaves out secret files. */
 export async function diffOf(
   { path, head, tree }: Trees,
   files: readonly string[],
@@ -118,7 +124,7 @@ export async function diffOf(
   const secret = files.filter((name) => isSecret(join(path, name)))
   const open = files.filter((name) => !secret.includes(name))
   const notes = secret.map((name) => `${name}: ${withheld}`)
-  if (open.length > shownFiles) notes.push(`${open.length - shownFiles} files more are changed\n`)
+  if (open.length > shownFiles) notes.push(`${open.length - shownFiles} more files are changed\n`)
   const truncated = open.length > shownFiles
   if (open.length === 0) return { diff: notes.join(''), truncated }
   const words = ['diff-tree', '-r', '-p', '--no-renames', '--no-ext-diff', '--no-textconv', head, tree, '--']
@@ -126,7 +132,10 @@ export async function diffOf(
   return { diff: shown.stdout + notes.join(''), truncated: truncated || shown.truncated }
 }
 
-/** The tree without a file in it, for the first commit: its name depends on the kind of digest. */
+/**
+ * Returns the id of the empty tree, for the first commit. The id depends on the repository's hash
+ * algorithm.
+ */
 export async function emptyTree(path: string, context: CapabilityContext): Promise<string> {
   const { stdout, exitCode } = await inCheckout(path, ['hash-object', '-t', 'tree', '--stdin'], context)
   if (exitCode !== 0) throw new CapabilityError('failed', `git cannot compare anything in ${path}`)
@@ -134,8 +143,8 @@ export async function emptyTree(path: string, context: CapabilityContext): Promi
 }
 
 /**
- * Where a repository is: on a host that the manifest lists, or a path inside the roots. `shown`
- * never holds a password.
+ * The place of a repository: on a host that the manifest lists, or a path inside the roots. `shown`
+ * never contains a password.
  */
 export type Remote = { kind: 'host' | 'path'; url: string; shown: string }
 
@@ -143,8 +152,8 @@ const host = /^[A-Za-z0-9](?:[A-Za-z0-9.-]*[A-Za-z0-9])?$/
 const scp = /^([A-Za-z_][A-Za-z0-9_.-]*)@([^:/@]+):([^-:][^\0\n]*)$/
 
 /**
- * Reads the address of a repository; why it may not be spoken to, where that is so. No other
- * transport, and no helper programs.
+ * Reads the address of a repository, or returns why it is refused. Other transports and helper
+ * programs are refused.
  */
 export function remoteOf(text: string, manifest: Manifest): Remote | PathRejection {
   if (text.startsWith('/')) {
@@ -152,30 +161,33 @@ export function remoteOf(text: string, manifest: Manifest): Remote | PathRejecti
     return 'code' in place ? place : { kind: 'path', url: place.path, shown: place.path }
   }
   const named = scp.exec(text)
-  // `user@host:path` is how ssh is mostly written, and says the same as ssh://user@host/path.
+  // `user@host:path` is the usual form for ssh, and means ssh://user@host/path.
   const [name, written] = named ? [named[2]!, text] : hostOf(text)
   if (name === null) return { code: 'blocked', message: written }
-  if (!host.test(name.split(':')[0]!)) return { code: 'blocked', message: `${name} is no host` }
+  if (!host.test(name.split(':')[0]!)) return { code: 'blocked', message: `${name} is not a host` }
   if (!manifest.git_hosts.some((listed) => listed.toLowerCase() === name.toLowerCase()))
-    return { code: 'blocked', message: `${name} is not one of the git hosts of this device${listOf(manifest)}` }
+    return {
+      code: 'blocked',
+      message: `${name} is not one of the git hosts that this device may use${listOf(manifest)}`,
+    }
   return { kind: 'host', url: text, shown: named ? text : withoutPassword(text) }
 }
 
 const listOf = ({ git_hosts }: Manifest) => (git_hosts.length === 0 ? ', which has none' : `: ${git_hosts.join(', ')}`)
 
-/** The host (with its port, where one is written), or null and what is wrong. */
+/** Returns the host, with its port if given, or null and the error. */
 function hostOf(text: string): [string, string] | [null, string] {
   let url: URL
   try {
     url = new URL(text)
   } catch {
-    return [null, 'this is no address of a repository']
+    return [null, 'this is not the address of a repository']
   }
   if (url.protocol !== 'https:' && url.protocol !== 'ssh:')
-    return [null, `${url.protocol} is not spoken: https and ssh are`]
-  // What the parser drops or rewrites, git would still see.
+    return [null, `${url.protocol} is not supported: use https or ssh`]
+  // Checks the text itself, because git would still see what the URL parser drops or rewrites.
   if (/[\s\\\0#?]/.test(text)) return [null, 'the address holds white space, a backslash, # or ?']
-  if (!/^(?:[A-Za-z_][A-Za-z0-9_.-]*)?$/.test(url.username)) return [null, 'the address names no plain user']
+  if (!/^(?:[A-Za-z_][A-Za-z0-9_.-]*)?$/.test(url.username)) return [null, 'the address has no plain user name']
   return [url.host, text]
 }
 

@@ -10,17 +10,17 @@ import { homeOf } from './programs.ts'
 import { fileFacts, patiently, programFacts, treeFacts, whyNotLooked } from './rehearsal.ts'
 import { type RehearsalReport, reportOutcome, restsOnLines } from './rehearsal-report.ts'
 
-/** A card shows no more commands, files and lines of output than these. */
+/** Limits of a card: commands, files, and lines of output. */
 const maxCommands = 8
 const maxFiles = 12
 const maxLines = 25
-/** After this no further probe starts, since the run waits for the card. */
+/** Milliseconds after which no further check starts, because the run waits for the card. */
 const budgetMs = 8_000
 
-/** One command whose words are known before it runs. */
+/** One command whose words are known. */
 type PlannedCommand = { words: string[]; targets: string[] }
 
-/** A program with its words. */
+/** Makes a dry run of a program with its arguments. */
 export function rehearseArgv(
   argv: readonly string[],
   cwd: string,
@@ -29,38 +29,37 @@ export function rehearseArgv(
   return rehearse([{ words: [...argv], targets: [] }], [], cwd, context)
 }
 
-/** A text for bash: each command that stands in it plainly. */
+/** Makes a dry run of a text for bash: of each command with plain words. */
 export function rehearseText(text: string, cwd: string, context: CapabilityContext): Promise<CapabilityOutcome> {
   const tree = parse(text)
   if (!tree || tree.error !== null)
-    return rehearse([], ['The text cannot be read beforehand: nothing of it was tried.'], cwd, context)
+    return rehearse([], ['The text cannot be parsed, so no command was tried.'], cwd, context)
   if (renames(tree))
-    return rehearse([], ['The text changes which program a name means: nothing of it was tried.'], cwd, context)
+    return rehearse([], ['The text changes which program a name means, so no command was tried.'], cwd, context)
   const untried: string[] = []
   if (tree.nested.length > 0 || tree.pipelines.flat().some(({ isInside }) => isInside))
-    untried.push('What stands in loops, groups, functions and substitutions was not tried.')
+    untried.push('Commands in loops, groups, functions and substitutions were not tried.')
   const plain = tree.pipelines
     .flat()
     .filter((each) => !each.isInside && (each.words.length > 0 || each.redirections.length > 0))
-  // Where a text goes elsewhere, its relative names mean something else than here.
+  // After a change of directory, relative names are unknown.
   const moves = plain.some(({ words }) =>
     /^(?:cd|pushd|popd|source|\.|eval|exec|set|shopt)$/.test(words[0]?.text ?? ''),
   )
   const planned = plain.flatMap((each) => {
     const found = plannedOf(each)
     if (typeof found === 'string') untried.push(found)
-    else if (moves && isRelative(found)) untried.push(notTried(found, 'the text changes where it runs'))
+    else if (moves && isRelative(found))
+      untried.push(notTried(found, 'the text may change the directory of the command'))
     else return [found]
     return []
   })
   if (planned.length > maxCommands)
-    untried.push(`Of ${planned.length} commands, the first ${maxCommands} were looked at.`)
+    untried.push(`Of ${planned.length} commands, the first ${maxCommands} were checked.`)
   return rehearse(planned.slice(0, maxCommands), untried, cwd, context)
 }
 
-/**
- * A function, an alias or another path of commands: its own names mean something else than here.
- */
+/** Whether a function, an alias or another PATH changes the meaning of names. */
 const renames = ({ shapes, pipelines, nested }: Tree): boolean =>
   shapes.some(({ shape }) => shape === 'function') ||
   [...pipelines, ...nested]
@@ -74,10 +73,10 @@ const renames = ({ shapes, pipelines, nested }: Tree): boolean =>
 function plannedOf({ words, redirections, assignments }: Simple): PlannedCommand | string {
   const unknown = words.find((word) => !word.literal)
   const shown = quote(words[0]?.text ?? '').slice(0, 80)
-  if (assignments.length > 0) return `${shown} was not tried: it is given variables of the text.`
+  if (assignments.length > 0) return `${shown} was not tried: it uses variables of the text.`
   if (redirections.some(({ operator, target }) => operator.includes('>') && !target.literal))
-    return `${shown} was not tried: where its output goes is known only when it runs.`
-  if (unknown) return `${shown} was not tried: what ${unknown.text.slice(0, 80)} stands for is known only when it runs.`
+    return `${shown} was not tried: the target of its output is known only when it runs.`
+  if (unknown) return `${shown} was not tried: the value of ${unknown.text.slice(0, 80)} is known only when it runs.`
   const targets = redirections
     .filter(
       ({ operator, target }) =>
@@ -95,7 +94,7 @@ const isRelative = ({ words, targets }: PlannedCommand): boolean =>
 const notTried = ({ words }: PlannedCommand, why: string): string =>
   `${quote(words[0] ?? '').slice(0, 80)} was not tried: ${why}.`
 
-/** What bash does itself, and nothing lasts of it. */
+/** Builtins of bash that have no lasting effect. */
 const builtins = new Set(
   'cd pushd popd echo printf true false test [ unset read wait exit : umask ulimit shift return local declare type'.split(
     ' ',
@@ -117,7 +116,7 @@ async function rehearse(
     rests.push(fact.rests)
   }
   const left = [...untried]
-  // Anything left out below keeps all of it from counting as tried.
+  // Every part that is left out below makes the dry run incomplete.
   let isWhole = untried.length === 0
   let tried = false
   const untilMs = performance.now() + budgetMs
@@ -125,7 +124,8 @@ async function rehearse(
     for (const target of each.targets) left.push(`What is written to ${target.slice(0, 200)} was not tried.`)
     isWhole &&= each.targets.length === 0
     if (each.words.length === 0) continue
-    const found = performance.now() < untilMs ? await tryOrSay(each, cwd, context) : notTried(each, 'the time was over')
+    const found =
+      performance.now() < untilMs ? await tryOrSay(each, cwd, context) : notTried(each, 'the time limit was reached')
     if (typeof found === 'string') {
       left.push(found)
       isWhole = false
@@ -137,7 +137,7 @@ async function rehearse(
       isWhole &&= found.tried || found.untried.length === 0
     }
   }
-  if (planned.length > 1) left.push('Each command was looked at by itself, with everything as it is before the first.')
+  if (planned.length > 1) left.push('Each command was checked alone, on the state before the first one.')
   return reportOutcome({ told, untried: left, rests: rests.join('\n'), tried: tried && isWhole }, { unmet: null })
 }
 
@@ -146,7 +146,10 @@ function userOf(): string {
   return `user ${process.getuid?.() ?? '?'} (home ${home})`
 }
 
-/** Behind a link, the directory above is another one than the words say. */
+/**
+ * Whether a path contains `..`, which leads to another place than the text says if it follows a
+ * symbolic link.
+ */
 const climbs = (word: string): boolean => word.split('/').includes('..')
 
 const takesFiles = new Set(
@@ -163,7 +166,7 @@ function namedFiles({ words: [first = '', ...rest], targets }: PlannedCommand, c
   return [...named, ...targets].map((word) => resolve(cwd, word))
 }
 
-/** A probe that fails does not keep the command from being asked about. */
+/** Tries one command. A failed try does not prevent the request for approval. */
 async function tryOrSay(
   planned: PlannedCommand,
   cwd: string,
@@ -175,12 +178,12 @@ async function tryOrSay(
     if (context.signal.aborted) throw error
     return notTried(
       planned,
-      error instanceof CapabilityError ? error.message.replace(/\.$/, '') : 'it could not be looked at',
+      error instanceof CapabilityError ? error.message.replace(/\.$/, '') : 'the command could not be checked',
     )
   }
 }
 
-/** What one command would do, as far as that can be seen beforehand; why not, in a sentence. */
+/** Tries one command if its effect can be seen beforehand. Otherwise returns why not. */
 async function tryOne(
   planned: PlannedCommand,
   cwd: string,
@@ -196,8 +199,8 @@ async function tryOne(
   const found = dryRunOf(name, words, cwd, context.hidden)
   if (!found) {
     const known = dryRuns.has(name)
-      ? 'these words have no form that is known to change nothing'
-      : `no way is known to try ${quote(name).slice(0, 80)} that changes nothing`
+      ? 'this call has no known form that changes nothing'
+      : `no way is known to try ${quote(name).slice(0, 80)} without changes`
     return notTried(planned, known)
   }
   const { row, argv } = found
@@ -205,10 +208,10 @@ async function tryOne(
     .slice(1)
     .map((word) => resolve(cwd, word))
     .find((path) => whyNotLooked(path, context.hidden) !== null)
-  if (secret !== undefined) return notTried(planned, `${secret} is not shown unasked`)
+  if (secret !== undefined) return notTried(planned, `${secret} is not shown without approval`)
   const { auto_approve } = context.manifest
   if (auto_approve.length > 0 && !auto_approve.includes(argv[0]!))
-    return notTried(planned, `the manifest does not let ${argv[0]} run unasked`)
+    return notTried(planned, `the manifest does not let ${argv[0]} run without approval`)
   const looked = argvVerdict(argv, cwd, { secrets: context.hidden })
   const unmet = row.kind !== 'tries' ? await context.whyUnmet(toPreconditions(looked, cwd)) : null
   if (unmet !== null) return notTried(planned, unmet)
@@ -216,20 +219,20 @@ async function tryOne(
   const ran = await context.run(patiently(argv), { cwd, ...read })
   const shown = argv.map(quote).join(' ')
   if (ran.stoppedBy !== null || ran.exitCode === 124)
-    return notTried(planned, `${shown} did not end in time or said too much`)
+    return notTried(planned, `${shown} did not end in time, or printed too much`)
   const lines = redact(ran.stdout + ran.stderr)
     .split('\n')
     .map((line) => line.trimEnd())
     .filter((line) => line !== '')
-  const more = lines.length > maxLines ? [`  … and ${lines.length - maxLines} lines more`] : []
+  const more = lines.length > maxLines ? [`  … and ${lines.length - maxLines} more lines`] : []
   const said = ran.exitCode === 0 ? '' : `, which ended with ${ran.exitCode ?? ran.signal}`
   const told = [
-    `${shown}${said}${lines.length === 0 ? ' says nothing' : ' says:'}`,
+    `${shown}${said}${lines.length === 0 ? ' prints nothing' : ' prints:'}`,
     ...lines.slice(0, maxLines).map((line) => `  ${line}`),
     ...more,
   ]
   const kept = lines.flatMap((line) => (row.rests ? (row.rests(line) ?? []) : line))
-  const untried = row.kind === 'shows' ? [notTried(planned, 'what is shown is how it is now')] : []
+  const untried = row.kind === 'shows' ? [notTried(planned, 'only the present state is shown')] : []
   return {
     told,
     untried,
@@ -249,7 +252,7 @@ async function tryRemoval(
   if (names.some(climbs)) return notTried(planned, 'it names a file through a directory above')
   const paths = names.map((word) => resolve(cwd, word))
   const found = paths.length === 0 ? null : await treeFacts(paths, context)
-  if (!found) return notTried(planned, 'what it names is not shown unasked')
+  if (!found) return notTried(planned, 'the target is not shown without approval')
   return { told: found.told, untried: [], rests: restsOnLines(found.rests), tried: true }
 }
 
@@ -258,7 +261,7 @@ async function tryKill(planned: PlannedCommand): Promise<RehearsalReport | strin
     .slice(1)
     .filter((word) => /^\d{1,7}$/.test(word))
     .slice(0, 4)
-  if (pids.length === 0) return notTried(planned, 'it names no process by its number')
+  if (pids.length === 0) return notTried(planned, 'the command names no process id')
   const told: string[] = []
   const rests: string[] = []
   for (const pid of pids.map(Number)) {
@@ -272,7 +275,7 @@ async function tryKill(planned: PlannedCommand): Promise<RehearsalReport | strin
   }
   return {
     told,
-    untried: [notTried(planned, 'what a signal does shows only when it is sent')],
+    untried: [notTried(planned, 'the effect of a signal is known only after the signal')],
     rests: restsOnLines(rests),
     tried: false,
   }

@@ -7,36 +7,43 @@ import { byUnshare } from './namespaces.ts'
 import { search } from './programs.ts'
 import { byBwrap, byUser, type HiddenPaths, nothingHidden } from './sandboxes.ts'
 
-/** How reads are confined on this machine. */
+/** The confinement of reads on this machine. */
 export type Confinement = {
   readonly sandbox: Sandbox
   /**
-   * The program with what goes before it so that it can neither write files nor see what is the
-   * agent's, nor, unless it must see it, reach the network.
+   * Returns words that run a program so that it can neither write files nor see the agent's files.
+   * The program can reach the network only if `sees` lists the network, or if it is only confined
+   * by another user.
    */
   wrap(argv: readonly string[], at: { cwd: string; sees?: readonly AgentSight[] }): Promise<string[]>
-  /** A program's own namespace of processes ends with it, so that nothing it started is left. */
+  /** Whether all processes that a program started end with its process namespace. */
   endsWhole(sees: readonly AgentSight[]): boolean
-  /** Can a command in here see this as the machine has it? */
+  /** Whether a command in this confinement can see these parts of the machine. */
   canShow(sees: readonly AgentSight[]): boolean
-  /** Is every user but the agent's own and root shown as another one in here? */
+  /**
+   * Whether a command in this confinement sees a wrong owner for every user but root and the
+   * agent's.
+   */
   hidesOwners(sees: readonly AgentSight[]): boolean
-  /** For programs that need room for a moment: nothing else can be written. */
+  /** Variables for programs that need temporary space, because they can write nowhere else. */
   readonly environment: Record<string, string>
-  /** How its own programs complain when it is not made, and nothing ran in it. */
+  /**
+   * Matches the error messages of the confinement's programs if the confinement could not be made,
+   * so that nothing ran in it.
+   */
   readonly complaint?: RegExp
-  /** Finds out again what works here. */
+  /** Tests again which confinement works on this machine. */
   lookAgain?(): Promise<void>
   close(): void
 }
 
-/** `lack`: why reads are not confined, or only as another user; null where they are. */
+/** `lack`: why reads are not confined, or only by another user. Null if they are confined. */
 type FoundConfinement = Confinement & { lack: string | null }
 
 /**
- * Finds out which confinement works here, by trying: a write that succeeds, a file of the agent
- * that is seen, or a sandbox that does not start, is not taken. From the strongest: bubblewrap,
- * namespaces by `unshare`, another user.
+ * Finds a working confinement by trying, the strongest first: bubblewrap, namespaces by `unshare`,
+ * another user. Refuses a confinement in which a write succeeds, a file of the agent is visible, or
+ * no program starts.
  */
 export async function findConfinement(
   order: readonly Kind[] = ['bwrap', 'unshare', 'user'],
@@ -61,7 +68,7 @@ const kinds = { bwrap: byBwrap, unshare: byUnshare, user: byUser }
 const missing = {
   bwrap: 'bubblewrap is not installed',
   unshare: 'unshare, nsenter or setpriv is not installed',
-  user: 'only an agent of root can become another user',
+  user: 'only an agent that runs as root can become another user',
 }
 
 const unconfined: Confinement = {
@@ -75,7 +82,7 @@ const unconfined: Confinement = {
 }
 
 /**
- * What looks at the mounts goes by namespaces, where these work as well: bubblewrap marks every
+ * Uses namespaces for reads of the mounts if namespaces work too, because bubblewrap marks every
  * mount.
  */
 async function withMounts(found: Confinement, hidden: HiddenPaths): Promise<Confinement> {
@@ -99,7 +106,9 @@ async function withMounts(found: Confinement, hidden: HiddenPaths): Promise<Conf
   }
 }
 
-/** A directory that can be listed and has something in it, or a file with a byte in it. */
+/**
+ * A script that tests each path: whether a directory can be listed, or a file has a readable byte.
+ */
 const probe = `echo works
 : > "/tmp/nightshift-probe-$$" && echo wrote
 for path; do
@@ -108,18 +117,18 @@ for path; do
 done`
 
 /**
- * Tries it: why it is not taken, unless it runs programs, keeps them from writing where the agent
- * itself could, and shows them nothing of what is hidden. Null where it holds.
+ * Tries a confinement. Returns why it is refused, unless it runs programs, prevents writes where
+ * the agent could write, and hides the hidden paths. Null for a confinement that does all this.
  */
 async function whyNotHeld(confinement: Confinement, { paths }: HiddenPaths): Promise<string | null> {
   try {
     const works = await confinement.wrap(['/bin/sh', '-c', probe, 'sh', ...paths], { cwd: '/' })
     const { stdout, stderr } = await tryOut(works as [string, ...string[]])
     const said = stdout.trim().split('\n')
-    if (!said.includes('works')) return lastLine(stderr) || 'a program did not start in it'
-    if (said.includes('seen')) return 'it shows what is the agent’s own'
-    // Another user may write in /tmp: that is what makes it the weakest.
-    return said.includes('wrote') && confinement.sandbox !== 'user' ? 'a file can be written in it' : null
+    if (!said.includes('works')) return lastLine(stderr) || 'a program did not start in the sandbox'
+    if (said.includes('seen')) return 'the sandbox shows files of the agent'
+    // Another user may write in /tmp, which is why this confinement is the weakest.
+    return said.includes('wrote') && confinement.sandbox !== 'user' ? 'the sandbox allows a write to a file' : null
   } catch (error) {
     return error instanceof Error ? error.message : String(error)
   }
@@ -134,16 +143,16 @@ function tryOut([program, ...args]: [string, ...string[]]): Promise<{ stdout: st
 
 const lastLine = (text: string) => stripText(text.trim().split('\n').at(-1) ?? '', { keepNewlines: false })
 
-/** A confinement that is sought again where it is lost, and where a stronger one may have come. */
+/** A confinement that is searched again if it is lost, or if a stronger one may work. */
 export type KeptConfinement = FoundConfinement
 
 const lookEveryMs = 60_000
 const triedAgainMs = 3_600_000
 
 /**
- * Keeps the working confinement. A failed or missing one is sought again: at once where a read
- * needs it, every hour, and within a minute of a change of mounts. `onChange` hears each change in
- * words.
+ * Keeps the working confinement. If it failed or is missing, it is searched again: at once if a
+ * read needs it, every hour, and within a minute of a change of mounts. `onChange` gets each change
+ * in words.
  */
 export async function keepConfinement(
   hidden: HiddenPaths,
@@ -158,7 +167,7 @@ export async function keepConfinement(
     const before = found
     tried = { atMs: Date.now(), mounts: mountTable() }
     found = await findConfinement(order, hidden)
-    // A call about to enter the former one still may.
+    // Keeps the former confinement for a while, because a call may be about to enter it.
     setTimeout(() => before.close(), 10_000).unref()
     if (before.sandbox !== found.sandbox) onChange(describeConfinement(found))
   }
@@ -209,20 +218,23 @@ export async function keepConfinement(
 }
 
 const lost = (why: string | null) =>
-  new CapabilityError('approval_required', `It needs a grant just now: its sandbox was lost (${why}).`)
+  new CapabilityError('approval_required', `The call needs a grant now: the sandbox was lost (${why}).`)
 
-/** How reads are confined, and what follows where they are not. */
+/** Describes the confinement, or what follows if there is no confinement. */
 export function describeConfinement({ sandbox, lack }: Pick<FoundConfinement, 'sandbox' | 'lack'>): string {
   if (sandbox === 'none')
-    return `reads are not confined, so each needs a grant (${lack}); this is tried again every hour, and when mounts change`
-  return `reads are confined by ${sandbox}${lack === null ? '' : `, as another user alone (${lack})`}`
+    return `reads are not confined, so each read needs a grant (${lack}); the agent retries every hour, and when mounts change`
+  return `reads are confined by ${sandbox}${lack === null ? '' : `, only by another user (${lack})`}`
 }
 
 function mountTable(): string {
   return readFileSync('/proc/self/mountinfo', 'utf8')
 }
 
-/** Its complaint, where no sandbox was made and nothing ran: a mount or its holder went. */
+/**
+ * Returns the error message if no sandbox was made and nothing ran, for example after an unmount.
+ * Null otherwise.
+ */
 export function whyNotStarted(
   { complaint }: Pick<Confinement, 'complaint'>,
   { exitCode, stdout, stderr }: Pick<RunResult, 'exitCode' | 'stdout' | 'stderr'>,

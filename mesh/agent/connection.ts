@@ -16,14 +16,14 @@ import { authoritiesOf } from './enrolment.ts'
 import { serveFrames } from './serve-frames.ts'
 import { describeUnreached } from './unreached.ts'
 
-/** What an agent that calls out was given when it enrolled, and what it proves itself with. */
+/** The data of an agent that connects to the API: its enrolment and its key. */
 type ConnectionTerms = {
   api: string
-  /** PEM of the authority that is believed, instead of those of the system. */
+  /** PEM of the trusted authority, which replaces those of the system. */
   ca: string | null
   key: SigningKey
   device: string
-  /** Names the control plane that it enrolled at: SHA-256 of the root key that it pinned. */
+  /** Identifies the control plane: SHA-256 of the root key that the agent pinned. */
   audience: string
   version: string
 }
@@ -32,29 +32,36 @@ type Say = (words: string) => void
 
 type OnManifest = (manifest: Record<string, unknown>) => Promise<void>
 
-/** A connection that held for so long was a good one: the next try begins without waiting long. */
+/**
+ * Milliseconds after which a connection counts as good. After a good connection, the next attempt
+ * begins soon.
+ */
 const goodMs = 5_000
-/** One that was welcome and broke at once is tried again sooner than one that never came about. */
+/**
+ * Number of attempts without a long wait after a connection that was accepted and broke at once.
+ */
 const triesOnceWelcome = 3
 const firstWaitMs = 500
 const longestWaitMs = 30_000
-/** A refused agent, or two under one name, wait longer: nothing changes soon. */
+/**
+ * Milliseconds of waiting after a refusal, or if two agents have one name, because this does not
+ * change soon.
+ */
 const refusedWaitMs = 300_000
 /**
- * Time for work under way when the control plane sends us elsewhere: answers go over the old
- * connection.
+ * Milliseconds for running work when the control plane sends this agent to another process.
+ * Responses of this work use the old connection.
  */
 const leaveWithinMs = 10_000
 /**
- * A control plane welcomes an agent in milliseconds. A slower peer is another program, or hangs
- * behind a proxy.
+ * Milliseconds for a welcome, for which a control plane needs only a few. A slower peer is another
+ * program, or hangs behind a proxy.
  */
 const welcomeWithinMs = 30_000
 
 /**
- * Keeps one connection to the control plane, which carries requests as HTTP would. Connects again
- * after each end, later and later, and never at others' moments. `say` hears each change in a
- * sentence.
+ * Keeps one connection to the control plane, which carries requests like HTTP. After each end it
+ * connects again, with random waits that grow. `say` gets each change in a sentence.
  */
 export function keepConnected(
   agent: Agent,
@@ -68,7 +75,7 @@ export function keepConnected(
   let tries = 0
   let said = ''
   let isStopped = false
-  // Says the same trouble once, not at every try.
+  // Reports the same trouble once, not at every attempt.
   const sayOnce = (words: string) => {
     if (words !== said) on.say(words)
     said = words
@@ -87,7 +94,7 @@ export function keepConnected(
         },
         manifest: on.manifest,
         move() {
-          // The old connection answers what is under way; the next one is another process's.
+          // The old connection completes running work. The new connection goes to another process.
           if (current === attempt) again(1_000, 0)
         },
         end(why, isRefused) {
@@ -105,7 +112,10 @@ export function keepConnected(
     current = attempt
   }
 
-  /** Full jitter: agents that lost one server together do not come back together. */
+  /**
+   * Connects again after a random wait (full jitter), so that agents that lost one server together
+   * do not return together.
+   */
   function again(mostMs: number, leastMs: number): void {
     clearTimeout(timer)
     current = null
@@ -123,7 +133,7 @@ export function keepConnected(
   }
 }
 
-/** Made once: the authorities of a machine are a hundred and more. */
+/** Made once, because a machine has a hundred authorities or more. */
 let made: { ca: string | null; context: SecureContext } | null = null
 function secureContextOf(ca: string | null): SecureContext {
   made = made?.ca === ca ? made : { ca, context: createSecureContext(authoritiesOf(ca)) }
@@ -142,28 +152,21 @@ type AttemptTerms = ConnectionTerms & { run: string; welcomeMs: number }
 
 function attemptOnce(agent: Agent, terms: AttemptTerms, on: OnAttempt): Attempt {
   const { api, ca, welcomeMs } = terms
-  const url = new URL(connectionPath, api)
-  url.protocol = url.protocol === 'https:' ? 'wss:' : 'ws:'
-  const socket = new WebSocket(url, connectionProtocol, {
-    perMessageDeflate: false,
-    maxPayload: maxAskFrameBytes,
-    handshakeTimeout: 15_000,
-    followRedirects: false,
-    ...(url.protocol === 'wss:' && { secureContext: secureContextOf(ca) }),
-  })
+  const socket = openSocket(api, ca)
   let isWelcome = false
   let trouble: string | null = null
   let frames: ReturnType<typeof serveFrames> | null = null
-  // One after the other: no request is read before the welcome's manifest.
+  // Handles messages one after the other, so that no request is read before the manifest of the
+  // welcome.
   let before: Promise<unknown> = Promise.resolve()
   const giveUp = (why: string) => {
     trouble ??= why
     socket.terminate()
   }
-  // One limit for all of it: a peer that sends a byte now and then, or only answers pings, would
-  // hold the agent for ever.
+  // Uses one limit for the complete welcome, because a peer that sends a byte now and then, or only
+  // responds to pings, would hold the agent for ever.
   const deadline = setTimeout(
-    () => giveUp(`${api} did not welcome this agent within ${welcomeMs / 1000} s: look whether the API runs there`),
+    () => giveUp(`${api} did not accept this agent within ${welcomeMs / 1000} s: check that the API runs there`),
     welcomeMs,
   )
 
@@ -180,7 +183,7 @@ function attemptOnce(agent: Agent, terms: AttemptTerms, on: OnAttempt): Attempt 
     before = before
       .then(() => (isBinary ? frames?.take(bytes) : hear(bytes.toString('utf8'))))
       .catch((error: unknown) =>
-        giveUp(`What ${api} said could not be taken: ${error instanceof Error ? error.message : String(error)}`),
+        giveUp(`A message of ${api} was not understood: ${error instanceof Error ? error.message : String(error)}`),
       )
   })
   socket.on('close', (code, reason) => {
@@ -196,7 +199,7 @@ function attemptOnce(agent: Agent, terms: AttemptTerms, on: OnAttempt): Attempt 
       if (challenge.success) return socket.send(hello(terms, challenge.data))
     }
     const word = controlWord.safeParse(value)
-    // A newer control plane may say more.
+    // Ignores unknown messages, because a newer control plane may send more kinds.
     if (!word.success) return
     if (word.data.kind === 'welcome') {
       clearTimeout(deadline)
@@ -210,16 +213,30 @@ function attemptOnce(agent: Agent, terms: AttemptTerms, on: OnAttempt): Attempt 
     }
   }
 
-  return { isWelcome: () => isWelcome, close: () => socket.close(1000, 'the agent ends') }
+  return { isWelcome: () => isWelcome, close: () => socket.close(1000, 'the agent is stopping') }
 }
 
-/** Signs for the control plane that this agent enrolled at; another one that asks gets nothing. */
+function openSocket(api: AttemptTerms['api'], ca: AttemptTerms['ca']): WebSocket {
+  const url = new URL(connectionPath, api)
+  url.protocol = url.protocol === 'https:' ? 'wss:' : 'ws:'
+  return new WebSocket(url, connectionProtocol, {
+    perMessageDeflate: false,
+    maxPayload: maxAskFrameBytes,
+    handshakeTimeout: 15_000,
+    followRedirects: false,
+    ...(url.protocol === 'wss:' && { secureContext: secureContextOf(ca) }),
+  })
+}
+
+/**
+ * Signs for the control plane at which this agent enrolled. Another control plane that asks gets no
+ * signature.
+ */
 function hello(
   { device, key, audience, version, run, api }: AttemptTerms,
   challenge: { nonce: string; audience: string },
 ): string {
-  if (challenge.audience !== audience)
-    throw new Error(`${api} is another control plane than the one that this device enrolled at`)
+  if (challenge.audience !== audience) throw new Error(`${api} is not the control plane of this device's enrolment`)
   const { nonce } = challenge
   return JSON.stringify(
     signed({ kind: 'hello', purpose: connectionPurpose, device, nonce, audience, run, version }, key),
@@ -234,7 +251,7 @@ async function whyNotUpgraded(response: NodeJS.ReadableStream & { statusCode?: n
       if (text.length > 10_000) break
     }
   } catch {
-    // An answer that breaks off has its status all the same.
+    // A response that breaks off still has its status.
   }
   const status = response.statusCode
   let detail: unknown = null
@@ -243,18 +260,18 @@ async function whyNotUpgraded(response: NodeJS.ReadableStream & { statusCode?: n
   } catch {}
   if (status === 426 && typeof detail === 'string') return detail
   if (status === 404)
-    return 'it takes no connections of agents: it is older than agents that call out (upgrade it), or a proxy before it does not pass /mesh/connection on'
-  if (status === 503 || status === 502) return `it takes no connection just now (${status})`
-  return `it answered ${status}${typeof detail === 'string' ? `: ${detail.slice(0, 300)}` : ''}. A proxy has to let WebSocket pass`
+    return 'the control plane accepts no connections of agents: it is too old (upgrade it), or a proxy in front of it does not forward /mesh/connection'
+  if (status === 503 || status === 502) return `the control plane accepts no connection now (${status})`
+  return `the control plane answered ${status}${typeof detail === 'string' ? `: ${detail.slice(0, 300)}` : ''}. A proxy must let WebSocket pass`
 }
 
 const isRefusal = (code: number) => code === closeCodes.refused || code === closeCodes.replaced
 
 function describeEnd(api: string, code: number, reason: string): string {
   if (code === closeCodes.refused)
-    return `${api} refuses this device (${reason}): enrol it again with a new token, or stop this agent`
+    return `${api} refuses this device (${reason}): enrol this host again with a new token, or stop this agent`
   if (code === closeCodes.replaced)
-    return `Another agent connected with the key of this device (${reason}): stop one of the two. A copied host has to enrol under a name of its own`
-  if (code === closeCodes.move) return `${api} sent this agent elsewhere`
+    return `Another agent connected with the key of this device (${reason}): stop one of the two. A copied host must enrol under its own name`
+  if (code === closeCodes.move) return `${api} redirected this agent`
   return `The connection to ${api} ended (${code}${reason ? `: ${reason}` : ''})`
 }

@@ -39,14 +39,14 @@ type Inspected = z.infer<typeof inspected>
 
 type ExecRequest = { container: string; argv: readonly string[]; user?: string }
 
-/** A card shows no more files than these. */
+/** The most files that a card shows. */
 const maxFiles = 8
 const usualPath = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin'
 
 /**
- * Facts of a program in a container, without running anything there: the container, the program's
+ * Describes a program in a container without running anything there: the container, the program's
  * user, and its files, which the engine describes from outside. The container is looked up by name
- * once, and the decision rests on its id.
+ * once, and the approval is valid only for its id.
  */
 export async function rehearseInContainer(
   engine: ContainerEngine,
@@ -77,7 +77,7 @@ export async function rehearseInContainer(
   told.push(
     program
       ? `program ${asked.argv[0]}: ${program.told}`
-      : `program ${asked.argv[0]}: is not there, so it would not start`,
+      : `program ${asked.argv[0]}: does not exist, so it would not start`,
   )
   rests.push(program?.rests ?? 'absent')
   const files = asked.argv
@@ -85,10 +85,10 @@ export async function rehearseInContainer(
     .filter((word) => /^(?:\/|\.\.?\/)/.test(word) && kindOfSystemPath(posix.resolve(directory, word)) === null)
   for (const word of files.slice(0, maxFiles)) {
     const fact = await fileIn(engine, found.Id, posix.resolve(directory, word), signal)
-    told.push(fact?.told ?? `${word}: is not there`)
+    told.push(fact?.told ?? `${word}: does not exist`)
     rests.push(fact?.rests ?? `${word} absent`)
   }
-  const untried = ['Nothing was run in the container: what the program would do there was not tried.']
+  const untried = ['Nothing was run in the container, so the program was not tried.']
   const container = found.Name.replace(/^\//, '')
   return reportOutcome(
     { told, untried, rests: restsOnLines(rests), tried: false },
@@ -99,11 +99,11 @@ export async function rehearseInContainer(
 const since = ({ StartedAt }: Inspected['State']): string =>
   StartedAt ? ` since ${StartedAt.slice(0, 19).replace('T', ' ')} UTC` : ''
 
-/** How what runs in it gets out of it: a person agrees to that, too. */
+/** Describes how a program can get out of its container. The approval covers these ways. */
 function reachOf({ HostConfig: host, Mounts: mounts }: Inspected): string[] {
   const ways = [
-    ...(host.Privileged ? ['it is privileged'] : []),
-    ...(host.PidMode === 'host' ? ["it sees the device's processes"] : []),
+    ...(host.Privileged ? ['the container is privileged'] : []),
+    ...(host.PidMode === 'host' ? ["it can see the device's processes"] : []),
     ...(host.NetworkMode === 'host' ? ["it has the device's network"] : []),
     ...mounts
       .filter(
@@ -112,7 +112,7 @@ function reachOf({ HostConfig: host, Mounts: mounts }: Inspected): string[] {
       )
       .map(({ Source, Destination }) => `it may write ${Source} of the device as ${Destination}`),
   ]
-  return ways.length === 0 ? [] : [`reaches out of the container: ${ways.join(', ')}`]
+  return ways.length === 0 ? [] : [`has access outside the container: ${ways.join(', ')}`]
 }
 
 async function programIn(
@@ -140,7 +140,7 @@ const pathStat = z.looseObject({
   linkTarget: word().default(''),
 })
 
-/** The engine describes a path in a header, without copying it. Null where nothing is there. */
+/** Reads a path's description from a header of the engine. Null if the path does not exist. */
 async function fileIn(engine: ContainerEngine, id: string, path: string, signal: AbortSignal) {
   try {
     const answer = await open(engine, 'HEAD', `/containers/${id}/archive?path=${encodeURIComponent(path)}`, signal)
@@ -161,12 +161,17 @@ async function fileIn(engine: ContainerEngine, id: string, path: string, signal:
   }
 }
 
-/** A check may need what lies beside a file; a tree of more than this is not copied for it. */
+/**
+ * The most bytes of a tree that is copied completely for checks, which may need its other files.
+ */
 const laidBytes = 64 * 1024 * 1024
 
 type Env = Record<string, string>
 
-/** The place to try a commit: index and objects beside the checkout's, which stay unwritten. */
+/**
+ * Prepares a separate index and object store for a trial commit. The checkout's index and object
+ * store stay unchanged.
+ */
 export async function environmentIn(directory: string, path: string): Promise<Env> {
   const objects = join(directory, 'objects')
   await mkdir(objects)
@@ -177,7 +182,7 @@ export async function environmentIn(directory: string, path: string): Promise<En
   }
 }
 
-/** Runs git in a checkout and answers what it printed; throws where it did not do it. */
+/** Runs git in a checkout and returns its output. Throws if git failed. */
 export async function output(path: string, words: readonly string[], context: CapabilityContext, env: Env = {}) {
   const ran = await inCheckout(path, words, context, { env })
   const why = whyNotDone(`git ${words[0]}`, ran)
@@ -186,8 +191,8 @@ export async function output(path: string, words: readonly string[], context: Ca
 }
 
 /**
- * A commit's changes by this tree, with its files laid out for checks: `{ diff, checks,
- * would_change, path, files }`.
+ * Reports the changes of a commit with this tree, and copies its files for the checks: `{ diff,
+ * checks, would_change, path, files }`.
  */
 export async function reportTree(
   trees: Trees,
@@ -214,10 +219,13 @@ export async function reportTree(
   return { ok: true, result, truncated }
 }
 
-/** All files where they are few and small, else those that the commit changes and leaves there. */
+/**
+ * Chooses all files if they are small enough together, and otherwise the files that the commit
+ * changes and does not remove.
+ */
 async function overlayEntries({ path, head, tree }: Trees, context: CapabilityContext, env: Env): Promise<string[]> {
   const { stdout, exitCode } = await inCheckout(path, ['ls-tree', '-r', '-l', tree], context, { env })
-  // "100644 blob <id> <size>\t<name>"
+  // The format of a line: "100644 blob <id> <size>\t<name>"
   const sizes = stdout.split('\n').map((line) => Number(/^\d+ blob \w+ +(\d+)\t/.exec(line)?.[1] ?? 0))
   if (exitCode === 0 && sizes.reduce((sum, size) => sum + size, 0) <= laidBytes) return ['--all']
   const left = await changed(path, head, tree, context, { env, removed: false })
@@ -225,8 +233,8 @@ async function overlayEntries({ path, head, tree }: Trees, context: CapabilityCo
 }
 
 /**
- * Its copy, where the commit leaves a regular file: what it removes cannot be checked, and a link
- * would lead out of the copy.
+ * Returns the copy of a file if the commit has a regular file there. A removed file cannot be
+ * checked, and a symbolic link would lead out of the copy.
  */
 async function copyOf(path: string, laid: string, name: string): Promise<Copy | null> {
   const copy = join(laid, name)

@@ -1,27 +1,30 @@
 import { argvVerdict } from './guard.ts'
 
 /**
- * Looks and tries before a writing command. Data, one row a program. A `shows` row runs only where
- * the judge proves its words a look, as does one that `lists` exactly what the command would hit; a
- * `tries` row only with the options and operands it names, since the judge knows no switch that
- * others could undo. Left out, though they have such a switch, is what runs a user's program or
- * asks the network: `make -n` runs lines with a plus, `ansible --check` and `terraform plan` start
- * modules and providers, `git push --dry-run` asks the remote and starts hooks, `helm --dry-run`
- * and `kubectl --dry-run=server` ask the cluster, `patch --dry-run` writes backup files.
+ * Reads and dry runs before a command that writes, as data: one row per program. A `shows` row runs
+ * only if the judge proves that its words only read, and so does a row that `lists` exactly what
+ * the command would change. A `tries` row runs only with the options and operands that it names,
+ * because the judge knows no switch that other options could undo. Commands that run a user's
+ * program or use the network are excluded, even with such a switch: `make -n` runs lines with a
+ * plus, `ansible --check` and `terraform plan` start modules and providers, `git push --dry-run`
+ * contacts the remote and starts hooks, `helm --dry-run` and `kubectl --dry-run=server` contact the
+ * cluster, `patch --dry-run` writes backup files.
  */
 type DryRun = {
   kind: 'shows' | 'lists' | 'tries'
-  /** The words that are run instead; null where these words have none. */
+  /** Returns the words to run instead. Null if these words have no dry run. */
   argv(words: readonly string[]): string[] | null
-  /** Lines of its output that the decision rests on; default: all. */
+  /**
+   * Returns the part of an output line on which the approval depends. Default: the complete line.
+   */
   rests?(line: string): string | null
 }
 
 type Split = { options: string[]; operands: string[] }
 
 /**
- * Options and operands, where each option is one of these; null with any other. Values of options
- * are joined to them.
+ * Splits options and operands. Null if an option is not among the allowed ones. Values of options
+ * are joined to their options.
  */
 function split(words: readonly string[], allowed: RegExp): Split | null {
   const at = words.indexOf('--')
@@ -39,7 +42,10 @@ const unitFields =
 const showUnits = (units: readonly string[]): string[] | null =>
   units.length === 0 ? null : ['systemctl', 'show', '--no-pager', `--property=${unitFields}`, '--', ...units]
 
-/** A unit that crashes and restarts counts as running here; that is why a person is asked. */
+/**
+ * Treats a unit that crashes and restarts as running, because its crashes are the reason why a
+ * person is asked to approve the command.
+ */
 function unitRests(line: string): string | null {
   const [, field, value = ''] = /^(\w+)=(.*)$/.exec(line) ?? []
   if (field === undefined || field === 'MainPID' || field === 'SubState' || field === 'ActiveEnterTimestamp')
@@ -99,7 +105,7 @@ const dpkg: DryRun = {
   },
 }
 
-/** A path of this machine: with a colon before the first slash it is another host's. */
+/** Whether a path is on this machine. A colon before the first slash names another host. */
 const isLocal = (path: string): boolean => !/^[^/]*:/.test(path)
 
 const rsync: DryRun = {
@@ -202,7 +208,7 @@ const kubectl: DryRun = {
     const [verb, ...things] = read?.operands ?? []
     return read && verb === 'delete' && things.length > 0 ? ['kubectl', 'get', ...read.options, '--', ...things] : null
   },
-  // Its age changes with every look.
+  // Leaves out the age, which changes with every read.
   rests: (line) => line.split(/\s+/)[0] ?? null,
 }
 
@@ -239,8 +245,8 @@ export const dryRuns: ReadonlyMap<string, DryRun> = new Map<string, DryRun>([
 ])
 
 /**
- * The look before these words run; null where there is none, and where the judge does not prove it
- * one.
+ * Returns the read before these words run. Null if there is none, or the judge does not prove that
+ * it only reads.
  */
 export function dryRunOf(
   name: string,

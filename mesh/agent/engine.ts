@@ -5,26 +5,26 @@ import { stripText } from '../../safety/redact.ts'
 import { CapabilityError, errnoOf } from './capability.ts'
 
 /**
- * The container engine's HTTP API over its Unix socket. Paths carry no version: the engine then
- * speaks its own newest.
+ * The container engine's HTTP API over its Unix socket. Paths have no version, so the engine uses
+ * its newest.
  */
 export type ContainerEngine = { socket: string; host: string }
 
 const standard = 'unix:///var/run/docker.sock'
 const patienceMs = 3_000
-/** Bounds an answer about a few hundred containers. */
+/** The most bytes of a response. One about a few hundred containers fits. */
 const maxBytes = 4 << 20
 const maxErrorBytes = 64 << 10
 
-/** `host` as DOCKER_HOST writes it; without it where every engine listens. */
+/** `host` has the form of DOCKER_HOST. Absent for the usual place. */
 export function engineAt(host: string | undefined): ContainerEngine {
   const written = host || standard
   return { host: written, socket: written.startsWith('unix://') ? written.slice('unix://'.length) : '' }
 }
 
-/** Null when an engine answers; else what is missing, in words. */
+/** Returns null if an engine responds, and otherwise what is missing, in words. */
 export async function missingEngine(engine: ContainerEngine): Promise<string | null> {
-  if (engine.socket === '') return `${engine.host} is no Unix socket, and others are not spoken to`
+  if (engine.socket === '') return `${engine.host} is not a Unix socket, and other addresses are not supported`
   try {
     const answer = await send(engine, 'GET', '/_ping', undefined, AbortSignal.timeout(patienceMs))
     answer.resume()
@@ -44,8 +44,8 @@ function notThere({ socket }: ContainerEngine, error: unknown): string {
 type EngineRequest = { method: 'GET' | 'POST'; path: string; body?: unknown }
 
 /**
- * Requests JSON of this shape. Throws CapabilityError with the engine's words when it refuses, and
- * for another shape.
+ * Requests JSON of this shape. Throws CapabilityError with the engine's message if it refuses, and
+ * for JSON of another shape.
  */
 export async function requestJson<T>(
   engine: ContainerEngine,
@@ -54,13 +54,14 @@ export async function requestJson<T>(
   signal: AbortSignal,
 ): Promise<T> {
   const text = await readUpTo(maxBytes, await open(engine, method, path, signal, body))
-  if (text === null) throw new CapabilityError('failed', `the engine answered with more than ${maxBytes >> 20} MiB`)
+  if (text === null)
+    throw new CapabilityError('failed', `the response of the engine has more than ${maxBytes >> 20} MiB`)
   const parsed = shape.safeParse(jsonIn(text))
   if (parsed.success) return parsed.data
-  throw new CapabilityError('failed', `the engine answered what no engine answers, at ${placeOfFault(parsed.error)}`)
+  throw new CapabilityError('failed', `the engine sent an unexpected response, at ${placeOfFault(parsed.error)}`)
 }
 
-/** Null once there is more: the rest is not taken. */
+/** Reads a response up to a limit. Null if there is more, which is then not read. */
 async function readUpTo(max: number, answer: IncomingMessage): Promise<string | null> {
   const chunks: Buffer[] = []
   let bytes = 0
@@ -83,7 +84,7 @@ function jsonIn(text: string): unknown {
   }
 }
 
-/** Asks for a stream; the caller reads or destroys it. */
+/** Requests a stream, which the caller reads or destroys. */
 export async function open(
   engine: ContainerEngine,
   method: 'GET' | 'POST' | 'HEAD',
@@ -100,14 +101,14 @@ export async function open(
   }
   const status = answer.statusCode ?? 0
   if (status >= 200 && status < 300) return answer
-  const why = wordsOf((await readUpTo(maxErrorBytes, answer)) ?? 'more than anybody reads')
+  const why = wordsOf((await readUpTo(maxErrorBytes, answer)) ?? 'too much text')
   throw new CapabilityError(
     status === 404 ? 'not_found' : status === 409 ? 'conflict' : 'failed',
-    `the engine says: ${why}`,
+    `the engine reports: ${why}`,
   )
 }
 
-/** Errors come as `{ "message": "…" }`. */
+/** Returns the message of an error, which comes as `{ "message": "…" }`. */
 function wordsOf(text: string): string {
   let said = text
   try {
@@ -136,9 +137,9 @@ function send(
 type Piece = { stream: 'stdout' | 'stderr'; bytes: Buffer }
 
 /**
- * Takes the two outputs of a container apart. Without a terminal each piece has a header of eight
- * bytes: the output (1 and 0: standard, 2: error), three zeros, and the length, big-endian. Pieces
- * are handed on as they come, however the network cut them.
+ * Separates the two outputs of a container. Without a terminal, each piece has a header of eight
+ * bytes: the output (1 and 0: standard, 2: error), three zeros, and the length, big-endian. Bytes
+ * are passed on as they come, even if the network split a piece.
  */
 export async function* demultiplex(body: AsyncIterable<Buffer>, terminal: boolean): AsyncGenerator<Piece> {
   if (terminal) {
@@ -159,7 +160,7 @@ export async function* demultiplex(body: AsyncIterable<Buffer>, terminal: boolea
       }
       if (left > 0 || rest.length < 8) break
       if (rest[0]! > 2 || rest.readUIntBE(1, 3) !== 0)
-        throw new CapabilityError('failed', 'the engine sent no stream of output')
+        throw new CapabilityError('failed', 'the engine did not send a stream of output')
       stream = rest[0] === 2 ? 'stderr' : 'stdout'
       left = rest.readUInt32BE(4)
       rest = rest.subarray(8)
@@ -167,11 +168,11 @@ export async function* demultiplex(body: AsyncIterable<Buffer>, terminal: boolea
   }
 }
 
-/** An engine's own id, which goes into paths of its API and is looked for in control groups. */
+/** An id that the engine made, used in paths of its API and searched for in control groups. */
 export const engineId = z.string().regex(/^[0-9a-f]{64}$/, 'is no id')
 
 /**
- * A word of an engine on one line: what others may write there neither acts on a terminal nor looks
+ * A text of the engine on one line, so that untrusted text can neither control a terminal nor look
  * like another line.
  */
 export const word = (longest = 200) =>
@@ -185,11 +186,11 @@ const inspected = z.looseObject({
 
 export type Container = { id: string; name: string; terminal: boolean }
 
-/** Looks a container up: its whole id, and whether its output comes in one stream. */
+/** Looks up a container: its full id, and whether its output is one stream. */
 export async function containerOf(engine: ContainerEngine, name: string, signal: AbortSignal): Promise<Container> {
   const found = await requestJson(engine, { method: 'GET', path: pathOf(name) }, inspected, signal)
   return { id: found.Id, name: found.Name.replace(/^\//, ''), terminal: found.Config.Tty }
 }
 
-/** The API path that describes a container. */
+/** Returns the API path that describes a container. */
 export const pathOf = (name: string): string => `/containers/${encodeURIComponent(name)}/json`

@@ -1,29 +1,31 @@
 import { createHash, generateKeyPairSync } from 'node:crypto'
-import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
+import { readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { request as overHttp } from 'node:http'
 import { request as overHttps } from 'node:https'
-import { join } from 'node:path'
+import { isIP } from 'node:net'
+import { dirname, join } from 'node:path'
 import { getCACertificates } from 'node:tls'
 import { z } from 'zod'
 import { isThisMachine } from '../../domain/mesh-connection.ts'
 import { version } from '../../domain/version.ts'
 import { readPublicKey, writePublicKey } from '../sign.ts'
 import { trustManifest } from './manifest.ts'
+import { pinName, whyNotOurs } from './state-folder.ts'
 import { describeUnreached } from './unreached.ts'
 
 /**
- * Where an enrolled device keeps what it was given; the last two stand in the state directory
- * unless they are named.
+ * Places of an enrolled device's files. Manifest and root key are in the state directory unless
+ * they are named.
  */
 export type Places = { state: string; manifest?: string; rootKey?: string }
 
 /**
- * Nothing was changed. `refused` is the control plane's answer to the token: asking again does not
- * help.
+ * The enrolment failed and nothing was changed. `refused`: the control plane refused the token, and
+ * a retry does not help.
  */
 export class NotEnrolled extends Error {
   override name = 'NotEnrolled' as const
-  readonly why: 'refused' | 'unreachable' | 'unbelievable' | 'not enrolled' | 'bad address'
+  readonly why: 'refused' | 'unreachable' | 'unbelievable' | 'not enrolled' | 'bad address' | 'not ours'
   constructor(why: NotEnrolled['why'], message: string) {
     super(message)
     this.why = why
@@ -45,7 +47,7 @@ const connection = z.looseObject({
   isPlainAllowed: z.boolean(),
 })
 
-/** Shows the one-time token, pins the root key and keeps the first manifest. Throws NotEnrolled. */
+/** Sends the one-time token, pins the root key, stores the manifest. Throws NotEnrolled. */
 export async function enrol(places: Places, api: string, token: string): Promise<Enrolled> {
   return await keepEnrolment(places, { api, ca: null }, { token })
 }
@@ -55,16 +57,21 @@ type Enrolled = { device: string; manifest: string }
 type ConnectOptions = {
   api: string
   token: string
-  /** SHA-256 of the token's authority (PEM), where the site signs its own certificates. */
+  /**
+   * SHA-256 of the certificate authority in the token (PEM), if the site signs its certificates
+   * itself.
+   */
   caSha256: string | null
-  /** Over http to another machine: who is on the way can be the control plane. */
+  /**
+   * Allows http to another machine, where an attacker on the network can pose as the control plane.
+   */
   isPlainAllowed: boolean
 }
 
 /**
- * The same for an agent that calls out: it makes a key, tells the control plane the public half,
- * and keeps where to call. The authority is believed by the token's digest; nothing else of an
- * unproven connection is.
+ * Enrols an agent that connects to the API: makes a key, sends its public half, and stores the
+ * address. The authority is trusted because of its digest in the token. Nothing else that comes
+ * over an unproven connection is trusted.
  */
 export async function enrolToConnect(places: Places, options: ConnectOptions): Promise<Enrolled> {
   const { token, caSha256, isPlainAllowed } = options
@@ -72,7 +79,7 @@ export async function enrolToConnect(places: Places, options: ConnectOptions): P
   if (caSha256 !== null && !/^[0-9a-f]{64}$/i.test(caSha256))
     throw new NotEnrolled(
       'bad address',
-      `--ca-sha256 takes 64 hexadecimal digits, and this has ${caSha256.length} characters: copy the line of "nightshift mesh enroll" whole. The token is still good.`,
+      `--ca-sha256 needs 64 hexadecimal digits, and this has ${caSha256.length} characters: copy the whole line of "nightshift mesh enroll". The token is still valid.`,
     )
   const ca = caSha256 === null ? null : await fetchAuthority(api, caSha256)
   const { privateKey, publicKey } = generateKeyPairSync('ed25519')
@@ -87,16 +94,20 @@ async function keepEnrolment(
   { api, ca }: { api: string; ca: string | null },
   shown: { token: string; agent_key?: string },
 ): Promise<Enrolled> {
-  const answer = parsed(enrolment, await ask({ api, ca }, 'enrolments', shown))
   const files = filesOf(places)
+  // Checks the files before it sends the token, because the token is valid for one response, which
+  // has to be stored.
+  requireOurs([files.refresh, files.rootKey, files.manifest])
+  const answer = parsed(enrolment, await ask({ api, ca }, 'enrolments', shown))
   const id = believed(answer.manifest, answer.root_public_key, answer.device)
+  pinName(places.state, answer.device)
   replace(files.rootKey, `${answer.root_public_key}\n`)
   keepManifest(places, answer.manifest)
   replace(files.refresh, `${JSON.stringify({ api, ca, token: answer.refresh_token })}\n`)
   return { device: answer.device, manifest: id }
 }
 
-/** Keeps a manifest that came over the connection, where the root key signed it for this device. */
+/** Stores a manifest that came over the connection, if the root key signed it for this device. */
 export function keepIfBelieved(places: Places, manifest: Record<string, unknown>, device: string): void {
   believed(manifest, readOr(filesOf(places).rootKey).trim(), device)
   keepManifest(places, manifest)
@@ -106,33 +117,38 @@ function keepManifest(places: Places, manifest: Record<string, unknown>): void {
   replace(filesOf(places).manifest, `${JSON.stringify(manifest, null, 2)}\n`)
 }
 
-/** The address and proof of an agent that calls out. Throws NotEnrolled for one not enrolled so. */
+/** Reads the address and key of an agent that connects to the API, or throws NotEnrolled. */
 export function readConnection(places: Places): z.infer<typeof connection> {
   const { connection: file } = filesOf(places)
-  if (!existsSync(file)) {
-    const words = `This host has not enrolled to call out (${file} is not there): run "nightshift mesh enroll NAME --mode user" on the control plane, and here the line that it prints`
-    throw new NotEnrolled('not enrolled', `${words}.`)
-  }
-  return readKept(connection, file)
+  const remedy =
+    'run "nightshift mesh enroll NAME --mode user" on the control plane, then run the line that it prints on this host'
+  return readKept(connection, file, `This host is not enrolled to call out (${file} does not exist): ${remedy}.`)
 }
 
-/** What an enrolment kept. A file that was cut off or changed by hand has to be made again. */
-function readKept<T>(schema: z.ZodType<T>, file: string): T {
-  const found = schema.safeParse(readObject(readOr(file)))
+/**
+ * Reads a file of the enrolment. If the file is incomplete or was changed by hand, the device has
+ * to be enrolled again.
+ */
+function readKept<T>(schema: z.ZodType<T>, file: string, absent?: string): T {
+  const found = schema.safeParse(readObject(readOr(file, absent)))
   if (found.success) return found.data
   throw new NotEnrolled('unbelievable', `${file} is damaged: enrol this host again with a new token.`)
 }
 
-/** The control plane is somewhere else now; it is still the one whose root key is pinned. */
+/**
+ * Changes the address of the control plane, which must still be the one whose root key is pinned.
+ */
 export function moveConnection(places: Places, api: string, isPlainAllowed: boolean): void {
+  requireOurs([filesOf(places).connection])
   const kept = readConnection(places)
   const moved = { ...kept, api: requireApi(api, isPlainAllowed), isPlainAllowed }
   replace(filesOf(places).connection, `${JSON.stringify(moved)}\n`)
 }
 
-/** Fetches the manifest as it is now and answers its id. Throws NotEnrolled. */
+/** Fetches the present manifest and returns its id. Throws NotEnrolled. */
 export async function renew(places: Places): Promise<string> {
   const files = filesOf(places)
+  requireOurs([files.manifest])
   const { api, ca, token } = readKept(kept, files.refresh)
   const { manifest } = parsed(refreshed, await ask({ api, ca }, 'manifests', { token }))
   const id = believed(manifest, readOr(files.rootKey).trim(), null)
@@ -149,7 +165,9 @@ export function filesOf({ state, manifest, rootKey }: Places) {
   }
 }
 
-/** The manifest's id, when the root key signed it; nothing is kept before that. */
+/**
+ * Returns the id of the manifest if the root key signed it. Nothing is stored before this check.
+ */
 function believed(manifest: Record<string, unknown>, rootKey: string, device: string | null): string {
   const key = readPublicKey(rootKey)
   if (!key) throw new NotEnrolled('unbelievable', 'The control plane gave no ed25519 root key.')
@@ -164,7 +182,7 @@ async function ask(
   shown: { token: string; agent_key?: string },
 ): Promise<unknown> {
   const url = URL.parse(`/mesh/${resource}`, api)
-  if (!url) throw new NotEnrolled('bad address', `${api} is no address of a control plane.`)
+  if (!url) throw new NotEnrolled('bad address', `${api} is not the address of a control plane.`)
   if (
     url.protocol !== 'https:' &&
     !isThisMachine(url.hostname) &&
@@ -173,7 +191,7 @@ async function ask(
   ) {
     throw new NotEnrolled(
       'bad address',
-      'The root key comes over https, or over a private network: anybody on the way could be it.',
+      'The root key must come over https or a private network, because anybody on the network path could replace it.',
     )
   }
   const { status, text } = await exchange(url, { ca, body: JSON.stringify(shown) })
@@ -183,7 +201,7 @@ async function ask(
   if (status === 422 && shown.agent_key !== undefined)
     throw new NotEnrolled(
       'unbelievable',
-      `${url.origin} does not take agents that call out (${detail}): bring the control plane to version ${version}. The token is still good.`,
+      `${url.origin} does not accept agents that call out (${detail}): upgrade the control plane to version ${version}. The token is still valid.`,
     )
   throw new NotEnrolled(status === 403 ? 'refused' : status === 409 ? 'bad address' : 'unreachable', detail)
 }
@@ -196,37 +214,46 @@ function readObject(text: string): { detail?: unknown } {
   }
 }
 
-/** Plain http is for this machine: anybody on the way to another could give us their root key. */
+/**
+ * Checks the address. Allows plain http only to this machine, because elsewhere an attacker could
+ * send a false root key.
+ */
 function requireApi(text: string, isPlainAllowed: boolean): string {
   const url = URL.parse(text)
   if (!url || (url.protocol !== 'https:' && url.protocol !== 'http:'))
-    throw new NotEnrolled('bad address', `${text} is no address of a control plane: write https://….`)
+    throw new NotEnrolled('bad address', `${text} is not the address of a control plane: write https://….`)
   if (url.protocol === 'https:' || isThisMachine(url.hostname) || isPlainAllowed) return url.origin
   throw new NotEnrolled(
     'bad address',
-    `${url.origin} is plain http to another machine: anybody on the network path could pose as the control plane. Use https (docs/how-to/production.md), or --insecure-http where you know every machine on that path.`,
+    `${url.origin} is plain http to another machine: anybody on the network path could pose as the control plane. Use https (docs/how-to/production.md), or --insecure-http if you know every machine on that path.`,
   )
 }
 
 const maxAnswerBytes = 200_000
-/** The whole exchange, also with one who sends a byte now and then. */
+/** Milliseconds for the complete exchange, also if the peer sends a byte now and then. */
 const maxExchangeMs = 30_000
 
-/** Fetches the authority over an unproven connection, and believes it by its digest alone. */
+/**
+ * Fetches the certificate authority over an unproven connection, and trusts it only because of its
+ * digest.
+ */
 async function fetchAuthority(api: string, sha256: string): Promise<string> {
   const { status, text } = await exchange(new URL('/mesh/authority', api), { ca: null, isUnproven: true })
   const found = createHash('sha256').update(text).digest('hex')
   if (status === 200 && found === sha256.toLowerCase()) return text
-  const why = status === 200 ? `its authority has the digest ${found}` : `it answered ${status}`
+  const why = status === 200 ? `its certificate authority has the digest ${found}` : `it answered ${status}`
   throw new NotEnrolled(
     'unbelievable',
-    `${api} did not give the authority with the digest ${sha256} (${why}): somebody may be in between, or the token was printed by another control plane.`,
+    `${api} did not show the certificate authority with the digest ${sha256} (${why}): an attacker may intercept the connection, or another control plane printed the token.`,
   )
 }
 
 type Exchange = { ca: string | null; body?: string; isUnproven?: boolean }
 
-/** One request, any status. By `node:https`: a fetch keeps its client in the caller's memory. */
+/**
+ * Sends one request and accepts any status. Uses `node:https`, because a fetch keeps its client in
+ * memory.
+ */
 function exchange(url: URL, { ca, body, isUnproven = false }: Exchange): Promise<{ status: number; text: string }> {
   const { promise, resolve, reject } = Promise.withResolvers<{ status: number; text: string }>()
   const headers = { ...(body !== undefined && { 'content-type': 'application/json' }), connection: 'close' }
@@ -237,7 +264,7 @@ function exchange(url: URL, { ca, body, isUnproven = false }: Exchange): Promise
       ? overHttps(url, { ...options, ...authoritiesOf(ca), rejectUnauthorized: !isUnproven })
       : overHttp(url, options)
   const fail = (error: Error) => {
-    const why = ends.aborted ? new Error(`no whole answer within ${maxExchangeMs / 1000} s`) : error
+    const why = ends.aborted ? new Error(`no complete response within ${maxExchangeMs / 1000} s`) : error
     reject(new NotEnrolled('unreachable', `${describeUnreached(url.origin, why, ca !== null)}.`))
   }
   sent.once('error', fail)
@@ -246,7 +273,7 @@ function exchange(url: URL, { ca, body, isUnproven = false }: Exchange): Promise
     response.setEncoding('utf8')
     response.on('data', (chunk: string) => {
       text += chunk
-      if (text.length > maxAnswerBytes) sent.destroy(new Error('its answer is too large'))
+      if (text.length > maxAnswerBytes) sent.destroy(new Error('the response is too large'))
     })
     response.once('end', () => resolve({ status: response.statusCode ?? 0, text }))
     response.once('error', fail)
@@ -255,7 +282,10 @@ function exchange(url: URL, { ca, body, isUnproven = false }: Exchange): Promise
   return promise
 }
 
-/** TLS' authorities: the pinned one, else the machine's, else Node's. */
+/**
+ * Returns the certificate authorities for TLS: the pinned one, or else the machine's, or else
+ * Node's.
+ */
 export function authoritiesOf(ca: string | null): { ca?: string | string[] } {
   if (ca !== null) return { ca }
   const system = getCACertificates('system')
@@ -265,17 +295,28 @@ export function authoritiesOf(ca: string | null): { ca?: string | string[] } {
 function parsed<T>(schema: z.ZodType<T>, value: unknown): T {
   const found = schema.safeParse(value)
   if (found.success) return found.data
-  throw new NotEnrolled('unbelievable', 'What was answered is no enrolment: is this the address of the control plane?')
+  throw new NotEnrolled('unbelievable', 'The response is not from a control plane. Is the address right?')
 }
 
 /**
- * A name without dots resolves on a private network alone, as that of a service beside this one.
+ * Whether a host is private. A name without dots, such as that of a service, is on a private
+ * network.
  */
 function isPrivate(host: string): boolean {
-  return (
-    /^(10\.|192\.168\.|172\.(1[6-9]|2\d|3[01])\.|100\.(6[4-9]|[7-9]\d|1[01]\d|12[0-7])\.|\[f[cd])/.test(host) ||
-    !host.includes('.')
-  )
+  const address = host.replaceAll(/[[\]]/g, '')
+  // Checks first whether it is an address: a name may begin like an address, and an IPv6 address
+  // has no dots.
+  if (isIP(address) === 0) return !host.includes('.')
+  return /^(10\.|192\.168\.|172\.(1[6-9]|2\d|3[01])\.|100\.(6[4-9]|[7-9]\d|1[01]\d|12[0-7])\.|f[cd])/.test(address)
+}
+
+function requireOurs(files: readonly string[]): void {
+  const why = [...new Set(files.map(dirname))].map(whyNotOurs).find((found) => found !== null)
+  if (why)
+    throw new NotEnrolled(
+      'not ours',
+      `${why}: run this as the user that runs the agent (sudo -u nightshift-agent …), or name another folder with --state. Nothing was changed, and the token stays valid.`,
+    )
 }
 
 function replace(file: string, text: string): void {
@@ -283,17 +324,22 @@ function replace(file: string, text: string): void {
   renameSync(`${file}.new`, file)
 }
 
-function readOr(file: string): string {
+function readOr(file: string, absent = `${file} does not exist: is this device enrolled?`): string {
   try {
     return readFileSync(file, 'utf8')
-  } catch {
-    throw new NotEnrolled('not enrolled', `${file} cannot be read: is this device enrolled?`)
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException
+    if (code === 'ENOENT') throw new NotEnrolled('not enrolled', absent)
+    throw new NotEnrolled(
+      'not ours',
+      `${file} cannot be read (${code}): run this as the user that enrolled this host, or give that user's files to the agent's (chown).`,
+    )
   }
 }
 
 /**
- * `enrolment.ts '<Places as JSON>'`: fetches the manifest. Ends with 0 and its id, or with 1
- * (ask later) or 2 (refused), and why.
+ * Runs as a child process, `enrolment.ts '<Places as JSON>'`: fetches the manifest. Exits with 0
+ * and prints its id, or with 1 (try later) or 2 (refused) and prints why.
  */
 if (import.meta.main) {
   try {

@@ -28,31 +28,31 @@ export type GuardRuling =
       command: string | null
       args: Record<string, unknown>
       capability: DeviceCapability
-      /** What has to be checked right before it, where no person was asked. */
+      /** Conditions to check right before the call. Null if a person approved the call. */
       rests: Preconditions | null
     }
 
 export type GuardContext = {
   manifest: Manifest
   keys: TrustedKeys
-  /** What this device has. */
+  /** The capabilities of this device. */
   available: ReadonlyMap<Capability, DeviceCapability>
-  /** What it lacks, with the reason. */
+  /** The missing capabilities, each with the reason. */
   unavailable: Partial<Record<string, string>>
   sandbox: Sandbox
-  /** Why it is no better one. */
+  /** Why there is no stronger confinement. */
   lack?: string | null
   hidden: readonly string[]
-  /** What the control plane has looked up here, for this request. */
+  /** Names that the control plane has looked up on this device for this request. */
   names: readonly string[]
   nowMs: number
   isUsedGrant(id: string): boolean
 }
 
 /**
- * May a verified request be done? The device decides by itself, whatever the control plane thinks:
- * what is forbidden stays so with any grant, a proven read may run unasked, and everything else
- * needs a grant for exactly this.
+ * Decides whether a verified request may run, independently of the control plane. A forbidden
+ * request is refused with any grant, a proven read may run without approval, and everything else
+ * needs a grant for exactly this request.
  */
 export function rule(request: CapabilityRequest, at: GuardContext): GuardRuling {
   const { manifest } = at
@@ -60,7 +60,7 @@ export function rule(request: CapabilityRequest, at: GuardContext): GuardRuling 
   if (!isListed) return no('capability_unavailable', `The manifest does not list ${request.capability}.`)
   const capability = at.available.get(request.capability)
   if (!capability) {
-    const reason = at.unavailable[request.capability] ?? 'this agent does not know it'
+    const reason = at.unavailable[request.capability] ?? 'this agent does not know this capability'
     return no('capability_unavailable', `${request.capability} is not available here: ${reason}`)
   }
   const parsed = capability.args.safeParse(request.args)
@@ -69,16 +69,15 @@ export function rule(request: CapabilityRequest, at: GuardContext): GuardRuling 
   }
   const args = parsed.data
   if (request.rehearse && !capability.rehearse)
-    return no('capability_unavailable', `${request.capability} cannot be rehearsed.`)
+    return no('capability_unavailable', `${request.capability} has no dry run.`)
 
   const weight = capability.weigh(args, manifest, at)
   const { command } = weight
   if (weight.effect === 'refused') return no(weight.code ?? 'blocked', weight.reason, command)
-  // A rehearsal happens in a copy that is thrown away: there is nothing yet that a person could
-  // approve.
+  // A dry run uses a temporary copy, so nothing needs approval yet.
   const effect = request.rehearse ? 'read' : weight.effect
-  // Nor does it start the programs of a write: what it starts instead is held against the manifest
-  // where it does.
+  // Does not check the programs of a write in a dry run, because it does not start them. The
+  // programs that it starts instead are compared with the manifest there.
   const needed = whyGrant(
     request.rehearse && weight.effect === 'write' ? { ...weight, programs: [] } : weight,
     effect,
@@ -94,21 +93,21 @@ export function rule(request: CapabilityRequest, at: GuardContext): GuardRuling 
   return { ok: true, approval: 'granted', effect, command, args, capability, rests: null }
 }
 
-/** Why a person must be asked; null when that is not necessary. */
+/** Returns why the call needs an approval. Null if no approval is needed. */
 function whyGrant(
   { reason, programs = [], obeys = [] }: CallWeight,
   effect: 'read' | 'write',
   at: GuardContext,
 ): string | null {
   const { mode, auto_approve } = at.manifest
-  if (mode === 'sudo') return 'This device runs as root: everything needs a grant.'
-  if (effect === 'write') return `It needs a grant: ${reason}`
+  if (mode === 'sudo') return 'The agent of this device runs as root: everything needs a grant.'
+  if (effect === 'write') return `The call needs a grant: ${reason}`
   if (at.sandbox === 'none')
-    return `Reads cannot be confined on this device, so each needs a grant${at.lack ? `: ${at.lack}` : '.'}`
+    return `Reads cannot be confined on this device, so each read needs a grant${at.lack ? `: ${at.lack}` : '.'}`
   if (at.sandbox === 'user' && obeys.length > 0)
-    return `${obeys[0]} obeys files of the place, and reads are only confined as another user here.`
+    return `${obeys[0]} reads settings from its directory, and this device confines reads only by running them as another user.`
   const unlisted = auto_approve.length > 0 ? programs.find((program) => !auto_approve.includes(program)) : undefined
-  return unlisted === undefined ? null : `The manifest does not let ${unlisted} run unasked.`
+  return unlisted === undefined ? null : `The manifest does not let ${unlisted} run without approval.`
 }
 
 function no(code: Rejection['code'], message: string, command: string | null = null) {
@@ -116,8 +115,9 @@ function no(code: Rejection['code'], message: string, command: string | null = n
 }
 
 /**
- * Does this grant allow exactly this request, here, now and for the first time? Null when it does.
- * It lives two minutes from its issue, whatever it claims.
+ * Checks that this grant allows exactly this request, on this device, now and for the first time.
+ * Null for a valid grant. A grant is valid for at most two minutes from its issue, even if it names
+ * a later end.
  */
 function refuseGrant(
   grant: Grant,
@@ -130,7 +130,8 @@ function refuseGrant(
   if (grant.device !== at.device)
     return noGrant('grant_wrong_device', `The grant is for ${grant.device}, not ${at.device}.`)
   if (grant.request_id !== request.request_id) return noGrant('grant_altered', 'The grant is for another request.')
-  if (grant.capability !== request.capability) return noGrant('grant_altered', `The grant is for ${grant.capability}.`)
+  if (grant.capability !== request.capability)
+    return noGrant('grant_altered', `The grant is for ${grant.capability}, not ${request.capability}.`)
   if (grant.args_digest !== argsDigest(request.args))
     return noGrant('grant_altered', 'The grant is for other arguments.')
   const issuedMs = Date.parse(grant.issued_at)
@@ -140,7 +141,7 @@ function refuseGrant(
   return null
 }
 
-/** After this moment the grant is expired, so its id need not be remembered. */
+/** Returns the expiry of a grant, after which its id need not be remembered. */
 export function grantEndMs(grant: Grant): number {
   return Math.min(Date.parse(grant.expires_at), Date.parse(grant.issued_at) + grantSeconds * 1000)
 }
@@ -150,17 +151,17 @@ function noGrant(code: Rejection['code'], message: string): Rejection {
 }
 
 /**
- * A device knows no other hosts and no containers by name; the control plane looks them up and
- * vouches for hosts with a grant, and for containers with its signature under the request.
+ * A device knows no other hosts and no containers by name. The control plane looks up these names,
+ * and vouches for hosts with a grant, and for containers with its signature under the request.
  */
 const nothingKnown = { knownHosts: new Set<string>() }
 
-/** Where a command runs by default. */
+/** The directory in which a command runs by default. */
 export const defaultDirectory = '/'
 
 /**
- * `secrets`: the agent's own. `canLook`: false in a container, whose files are not checked before.
- * `rootReads`: what the manifest lets root look with.
+ * `secrets`: the agent's paths. `canLook`: false in a container, whose files are not checked
+ * beforehand. `rootReads`: commands that the manifest lets root run to read.
  */
 type JudgeContext = Pick<CommandContext, 'secrets' | 'canLook' | 'rootReads' | 'knownNames'>
 
@@ -182,7 +183,9 @@ export function textVerdict(text: string, cwd: string, here: JudgeContext = {}):
 
 const settings = fileURLToPath(new URL('./settings', import.meta.url))
 
-/** The settings that bound what clients ask a server lie beside this code. */
+/**
+ * Replaces the directory of the files that limit clients' queries; the files are beside this code.
+ */
 function withSettings(environment: Record<string, string>): Record<string, string> {
   return Object.fromEntries(
     Object.entries(environment).map(([name, value]) => [name, value.replaceAll(settingsDirectory, settings)]),
@@ -192,8 +195,8 @@ function withSettings(environment: Record<string, string>): Record<string, strin
 let isSqlLoaded = false
 
 /**
- * PostgreSQL's parser takes memory that most devices never need: it is loaded when a command first
- * names its client.
+ * Loads PostgreSQL's parser when a command first names its client, because most devices never need
+ * it in memory.
  */
 export async function loadParsers(args: Record<string, unknown>): Promise<void> {
   if (
@@ -208,7 +211,8 @@ export async function loadParsers(args: Record<string, unknown>): Promise<void> 
 }
 
 /**
- * The kernel's verdict as the guard weighs it. `cwd`: where it runs on this device, when it does.
+ * Converts the verdict of the judge for the guard. `cwd`: the directory on this device in which the
+ * command runs, if it runs there.
  */
 export function weightOf(verdict: CommandVerdict, command: string, cwd: string | null = null): CallWeight {
   const { code, reason, rewrite, commands: programs, obeys } = verdict
@@ -223,7 +227,8 @@ export function weightOf(verdict: CommandVerdict, command: string, cwd: string |
       ...(cwd !== null && { rests: toPreconditions(verdict, cwd) }),
     }
   if (verdict.verdict === 'refuse') return { effect: 'refused', reason: said, command, programs }
-  // No approval helps an endless read: the deadline would kill it without an answer.
+  // Refuses an endless read, because approval does not help: the deadline would kill it without a
+  // result.
   if (code === 'UNBOUNDED')
     return { effect: 'refused', reason: rewrite ? `${said}. Instead: ${rewrite}` : said, command, programs }
   return { effect: 'write', reason: said, command, programs }
@@ -236,7 +241,7 @@ export function toPreconditions(
   return { conditions, sees, environment, rootRead, cwd }
 }
 
-/** How a proven read is run. */
+/** Returns the options with which a proven read runs. */
 export function asRead({ environment, sees }: CommandVerdict): Pick<RunOptions, 'confine' | 'env' | 'sees'> {
   return { confine: 'read', env: withSettings(environment), sees }
 }

@@ -1,27 +1,29 @@
 import { clockSkewSeconds } from '../../domain/mesh.ts'
 import type { ChainEntry, JournalPosition } from './chain.ts'
 
-/** What the journal holds about one idempotency key. */
+/** The journal's record of one idempotency key. */
 export type KeyRecord = {
   key: string
   requestId: string
   digest: string
   effect: 'read' | 'write'
-  /** `accepted` in a journal that was just opened means: it is unknown how far it came. */
+  /** The hash of the entry that accepted the request. */
+  acceptedHash: string
+  /** `accepted` in a reopened journal means that the call's progress is unknown. */
   state: 'accepted' | 'done'
-  /** The answer's line, when it is done. */
+  /** The place of the response in the journal, if the call is done. */
   answer: { place: JournalPosition; hash: string } | null
-  /** The process that was started for it, as long as it is not done. */
+  /** The process that was started for the call. Null when the call is done. */
   process: { pid: number; startTicks: string; boot: string } | null
 }
 
 /**
- * Reads can be done again, so only the newest are kept; a write is known as long as the journal
- * holds it.
+ * The most reads that are kept, the newest, because reads can be repeated. A write is known as long
+ * as the journal has it.
  */
 const maxReads = 5_000
 
-/** Folds the entries of a journal into what is known of idempotency keys and grants. */
+/** Builds the state of idempotency keys and grants from a journal's entries. */
 export function journalIndex() {
   const byKey = new Map<string, KeyRecord>()
   const keyOfRequest = new Map<string, string>()
@@ -45,7 +47,8 @@ export function journalIndex() {
       else if (entry.kind === 'accepted') {
         forget(entry.key)
         const { request_id, key, digest, effect, grant } = entry
-        byKey.set(key, { key, requestId: request_id, digest, effect, state: 'accepted', answer: null, process: null })
+        const begun = { state: 'accepted' as const, acceptedHash: hash, answer: null, process: null }
+        byKey.set(key, { key, requestId: request_id, digest, effect, ...begun })
         keyOfRequest.set(request_id, key)
         if (grant) grants.set(grant.id, grant.ends_ms)
         if (effect === 'read') reads.add(key)
@@ -64,21 +67,19 @@ export function journalIndex() {
     ofKey: (key: string): KeyRecord | null => byKey.get(key) ?? null,
     ofRequest: (requestId: string): KeyRecord | null => byKey.get(keyOfRequest.get(requestId) ?? '') ?? null,
     isUsedGrant: (id: string): boolean => grants.has(id),
-    /**
-     * One that has ended is refused for that. It is kept for as long as a clock may be set back.
-     */
+    /** Drops expired grants, after an additional time by which a clock may be set back. */
     forgetGrants(nowMs: number): void {
       for (const [id, endsMs] of grants) if (endsMs + clockSkewSeconds * 1000 < nowMs) grants.delete(id)
     },
-    /** Their answers are gone. A write that is asked for again then needs a new grant anyway. */
+    /** Drops responses that were pruned. A repeated write then needs a new grant anyway. */
     forgetSegments(segments: ReadonlySet<string>): void {
       for (const { key, answer } of byKey.values()) if (answer && segments.has(answer.place.segment)) forget(key)
     },
-    /** Keys that were accepted and have no answer. */
+    /** Lists the accepted keys that have no response. */
     open: (): KeyRecord[] => [...byKey.values()].filter(({ state }) => state === 'accepted'),
     /**
-     * What happened to the journal before this one; null when nothing did, or a person has accepted
-     * it.
+     * Returns what happened to the journal before this one. Null if nothing happened, or if a
+     * person accepted the loss.
      */
     lost: () => lost,
   }

@@ -37,16 +37,16 @@ export type Journal = {
   entries(): number
   head(): string
   /**
-   * Why no write is done: the journal before this one is gone, and with it what has been done
-   * already. Null when all is well.
+   * Returns why no write is done: the journal before this one is lost, and so is the record of
+   * earlier writes. Null if no journal was lost.
    */
   lost(): string | null
   /**
-   * Appends an entry and answers its hash. It survives the end of this process from then on, and
-   * the machine's with `durable`.
+   * Appends an entry and returns its hash. The entry survives the end of this process, and after
+   * `durable` also a crash of the machine.
    */
   append(body: JournalEntryBody): string
-  /** Resolves when everything appended so far is on the disk. */
+  /** Resolves when all entries up to now are on the disk. */
   durable(): Promise<void>
   answerAt(place: JournalPosition): Omit<CapabilityAnswer, 'audit_hash'>
   close(): void
@@ -65,7 +65,7 @@ type Head = { n: number; hash: string }
 
 const beforeFirst: Head = { n: 0, hash: genesis }
 
-/** Where a journal is kept, and its limits. */
+/** The place of a journal, and its limits. */
 type Store = { state: string; directory: string; headFile: string } & Required<JournalOptions>
 
 /** An open journal: what was read from its files, and where the next entry goes. */
@@ -73,20 +73,20 @@ type OpenJournal = Store & {
   index: JournalIndex
   last: Head
   headFd: number
-  /** The newest segment, its descriptor and its size in bytes. */
+  /** The newest segment, its file descriptor and its size in bytes. */
   segment: string
   fd: number
   size: number
-  /** Up to this entry everything is on the disk. */
+  /** The number of the last entry that is on the disk. */
   durableN: number
   syncing: Promise<void> | null
 }
 
 /**
- * Opens the journal of a state directory, `journal/` with a segment per so many bytes and
- * `head.json` beside it. The head names an entry that was once on disk: a journal that does not
- * hold it is another one, or was cut. A journal that cannot be trusted is put aside, and a new one
- * begins with an entry that says so.
+ * Opens the journal of a state directory: `journal/` with segments of limited size, and `head.json`
+ * beside it. The head names an entry that was once on disk; a journal without this entry is another
+ * journal, or was cut. An untrusted journal is put aside, and a new one begins with an entry that
+ * records this.
  */
 export function openJournal(
   state: string,
@@ -113,14 +113,14 @@ export function openJournal(
 
 type Existing = { ok: true; index: JournalIndex; last: Head } | { ok: false; reason: string }
 
-/** Reads the journal that is there. `reason`: why it cannot be trusted. */
+/** Reads the existing journal. `reason` says why it cannot be trusted. */
 function readExisting({ state, directory, headFile }: Store): Existing {
   const no = (reason: string): Existing => ({ ok: false, reason })
   const index = journalIndex()
   const segments = segmentsOf(directory)
   if (!existsSync(headFile)) {
     if (segments.length > 0) return no('head.json is gone')
-    // Nonces are older than the first entry: where they are, there was a journal.
+    // The file of nonces is older than the first entry, so if it exists, there was a journal.
     return existsSync(join(state, 'nonces')) ? no('the journal is gone') : { ok: true, index, last: beforeFirst }
   }
   const head = readHead(headFile)
@@ -135,7 +135,7 @@ function readExisting({ state, directory, headFile }: Store): Existing {
     return no(
       segments.length === 0
         ? 'the journal is gone'
-        : `the journal ends at ${verified.entries}, or is not the one that had entry ${head.n}`,
+        : `the journal ends at ${verified.entries}, or the journal is not the one that had entry ${head.n}`,
     )
   }
   const newest = segments.at(-1)
@@ -155,8 +155,7 @@ function putAside({ state, directory, headFile, nowMs }: Store): void {
 function openFiles(store: Store, { index, last }: { index: JournalIndex; last: Head }): OpenJournal {
   const { state, directory, headFile } = store
   mkdirSync(directory, { recursive: true, mode: 0o700 })
-  // There before the first entry: from then on a journal without a head is one that was touched
-  // from outside.
+  // Creates the head before the first entry, so a journal without a head was changed from outside.
   if (!existsSync(headFile)) writeFileSync(headFile, headText(last), { mode: 0o600 })
   const headFd = openSync(headFile, 'r+')
   const segment = segmentsOf(directory).at(-1) ?? segmentName(1)
@@ -185,7 +184,7 @@ function append(journal: OpenJournal, body: JournalEntryBody): string {
   try {
     writeAll(fd, bytes)
   } catch (error) {
-    // Half a line would break the chain for whatever follows once there is room again.
+    // Removes half a line, because it would break the chain for later entries.
     ftruncateSync(fd, size)
     throw error
   }
@@ -197,7 +196,7 @@ function append(journal: OpenJournal, body: JournalEntryBody): string {
   return hash
 }
 
-/** Begins the next segment, and removes the oldest ones beyond those that are kept. */
+/** Begins the next segment, and removes the oldest ones above the limit. */
 function rotate(journal: OpenJournal): void {
   const { directory } = journal
   const old = journal.fd
@@ -212,7 +211,8 @@ function rotate(journal: OpenJournal): void {
   const oldest = segments.slice(0, Math.max(0, segments.length - journal.segmentsKept))
   const firstKept = segments[oldest.length]
   if (oldest.length === 0 || !firstKept) return
-  // Written before it is done: a journal that lacks entries which no entry calls pruned was cut.
+  // Records the pruning before it happens. Missing entries without a `pruned` entry mean that the
+  // journal was cut.
   append(journal, { kind: 'pruned', through: Number.parseInt(firstKept, 10) - 1 })
   fsyncSync(journal.fd)
   for (const name of oldest) unlinkSync(join(directory, name))
@@ -233,8 +233,8 @@ async function syncOnce(journal: OpenJournal): Promise<void> {
   const at = journal.last
   await sync(journal.fd)
   journal.durableN = at.n
-  // Only what is on disk: after a loss of power the head must not name an entry that never got
-  // there.
+  // The head names only entries that are on disk, because after a power loss it must not name a
+  // missing one.
   writeSync(journal.headFd, headText(at), 0, 'utf8')
 }
 
@@ -259,7 +259,7 @@ function close({ fd, headFd, last }: OpenJournal): void {
   closeSync(headFd)
 }
 
-/** Always as long, so that it can be written over in one go. */
+/** Pads the head to a constant length, so that one write can replace it. */
 function headText(head: Head): string {
   return `${JSON.stringify(head).padEnd(120)}\n`
 }

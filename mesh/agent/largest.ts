@@ -5,28 +5,33 @@ import { CapabilityError, errnoOf } from './capability.ts'
 import { isSecret } from './manifest.ts'
 import { assertDirectory, type OpenEntry, openEntry, within } from './walk.ts'
 
-/** Space on disk, everything below included. */
+/** Space on disk, including everything below a directory. */
 type Sized = { path: string; bytes: number }
 
 export type Largest = {
   path: string
   bytes: number
-  /** Counted files and directories: a file system may lack these, not space. */
+  /**
+   * Number of files and directories, because a file system may run out of these instead of space.
+   */
   entries: number
   directories: (Sized & { entries: number })[]
   files: Sized[]
-  /** Why not all of it was counted; null: it is all. */
+  /** Why not everything was counted. Null if the count is complete. */
   partial: string | null
-  /** Directories right below the path that were not counted to their end. */
+  /** Directories directly below the path that were not counted to their end. */
   not_counted: string[]
-  /** Directories that the agent may not enter, held for secret or its own, or mounted there. */
+  /**
+   * Numbers of directories that were left out: the agent may not enter them, they are secret or the
+   * agent's, or they are mounts.
+   */
   left_out: { not_allowed: number; kept_back: number; other_file_system: number }
 }
 
 type Bounds = { entries: number; milliseconds: number; depth: number }
 const usual: Bounds = { entries: 300_000, milliseconds: 12_000, depth: 100 }
 const shown = 20
-/** Processes asked at a time. */
+/** Number of files that are read in parallel. */
 const batch = 256
 
 type Count = {
@@ -35,7 +40,7 @@ type Count = {
   bounds: Bounds
   untilMs: number
   device: bigint
-  /** Files with several names, which count once. */
+  /** Inodes of files with several names, so that each file counts once. */
   counted: Set<bigint>
   entries: number
   partial: string | null
@@ -44,9 +49,9 @@ type Count = {
 }
 
 /**
- * The space below an open directory, on its own file system, following no link: each depth before a
- * deeper one. Where it ends early it says so: then every number is a lower bound, and no directory
- * was passed over for a deeper one.
+ * Sums the space below an open directory, only on its file system and without following symbolic
+ * links. Counts each depth before a deeper one. If it ends early, it reports this: every number is
+ * then a lower bound, and no directory was skipped for a deeper one.
  */
 export async function findLargest(
   held: OpenEntry,
@@ -84,7 +89,10 @@ const shownPath = <T extends Sized>(one: T): T => ({ ...one, path: stripText(one
 
 type Directory = Sized & { parent: Directory | null; name: string; depth: number; entries: number }
 
-/** All directories, each after its holder; `unfinished` were not counted to their end. */
+/**
+ * Counts all directories, each after its parent. `unfinished` lists directories that were not
+ * counted to their end.
+ */
 async function countByDepth(held: OpenEntry, count: Count): Promise<{ found: Directory[]; unfinished: Directory[] }> {
   const top = { parent: null, name: '', path: held.path, depth: 0, bytes: onDisk(held.stat), entries: 0 }
   const found: Directory[] = [top]
@@ -95,11 +103,11 @@ async function countByDepth(held: OpenEntry, count: Count): Promise<{ found: Dir
   } finally {
     await leave(way)
   }
-  // The last one that was begun is where it ended.
+  // The count ended in the directory that was begun last.
   return { found, unfinished: count.partial === null ? [] : found.slice(Math.max(0, next - 1)) }
 }
 
-/** Open directories: the way from the top to the one whose children are counted. */
+/** The open directories from the top down to the one whose children are counted. */
 type Way = { top: Directory; held: OpenEntry; last: Directory; handles: OpenEntry[] }
 
 async function visit(directory: Directory, found: Directory[], way: Way, count: Count): Promise<void> {
@@ -113,7 +121,7 @@ async function visit(directory: Directory, found: Directory[], way: Way, count: 
   try {
     const around = await goTo(parent, way, count)
     own = around && (await openEntry(around, name))
-    // Another thing may stand there by now.
+    // Another file or directory may have this name by now.
     if (!own?.stat.isDirectory() || own.stat.dev !== count.device) return
     count.entries += 1
     parent.entries += 1
@@ -127,7 +135,7 @@ async function visit(directory: Directory, found: Directory[], way: Way, count: 
   }
 }
 
-/** Holds a directory open, name by name from the top; null if something else is on the way. */
+/** Opens a directory, name by name from the top. Null if something else is on the way. */
 async function goTo(directory: Directory, way: Way, { device }: Count): Promise<OpenEntry | null> {
   if (way.last === directory) return way.handles.at(-1) ?? way.held
   await leave(way)
@@ -147,7 +155,7 @@ async function leave(way: Way): Promise<void> {
   for (const { handle } of way.handles.splice(0).reverse()) await handle.close()
 }
 
-/** Counts the files of one directory, and notes the directories in it for later. */
+/** Counts the files of one directory, and records its subdirectories for later. */
 async function countIn(directory: Directory, held: OpenEntry, found: Directory[], count: Count): Promise<void> {
   for await (const names of namesIn(held, count)) {
     const stats = await Promise.all(names.map((name) => statOf(held, name)))
@@ -173,7 +181,7 @@ async function countIn(directory: Directory, held: OpenEntry, found: Directory[]
   }
 }
 
-/** Each directory holds what is below it. */
+/** Adds each directory's contents to its parent. */
 function addUp(found: readonly Directory[]): void {
   for (const { parent, bytes, entries } of found.toReversed())
     if (parent) {
@@ -182,7 +190,7 @@ function addUp(found: readonly Directory[]): void {
     }
 }
 
-/** The names right below the top on the way to these. */
+/** Lists the names directly below the top that lead to these directories. */
 function rightBelow(unfinished: readonly Directory[]): string[] {
   const names = unfinished.flatMap((directory) => {
     let each = directory
@@ -199,9 +207,9 @@ function isCounted(path: string, { dev }: BigIntStats, { device, left_out, isOwn
   return false
 }
 
-/** Names as bytes, some at a time, until a bound is reached. */
+/** Reads names as bytes, in batches, until a limit is reached. */
 async function* namesIn({ handle }: OpenEntry, count: Count): AsyncGenerator<Buffer[]> {
-  // TypeScript's types know names as text only; `buffer` is documented.
+  // TypeScript declares names only as text; Node documents `buffer`.
   const listing = await opendir(`/proc/self/fd/${handle.fd}`, { encoding: 'buffer' as BufferEncoding, bufferSize: 256 })
   let names: Buffer[] = []
   for await (const { name } of listing as AsyncIterable<Dirent<Buffer>>) {
@@ -226,15 +234,15 @@ async function statOf(directory: OpenEntry, name: Buffer): Promise<BigIntStats |
   try {
     return await lstat(Buffer.concat([Buffer.from(within(directory.handle, '')), name]), { bigint: true })
   } catch {
-    // It has gone since its name was read, or the agent may not look.
+    // The entry was removed since its name was read, or the agent may not read it.
     return null
   }
 }
 
-/** Blocks of 512 bytes, whatever the file system's own are. */
+/** Returns the bytes on disk. Blocks have 512 bytes in every file system. */
 const onDisk = ({ blocks }: BigIntStats) => Number(blocks) * 512
 
-/** Keeps a short list of the largest without sorting each time. */
+/** Keeps a short list of the largest entries without sorting each time. */
 function keep<T extends Sized>(list: T[], one: T): void {
   list.push(one)
   if (list.length >= shown * 50) list.splice(0, list.length, ...largest(list))

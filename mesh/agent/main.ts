@@ -8,16 +8,16 @@ import { type AgentOptions, startAgent } from './start.ts'
 const program = fileURLToPath(new URL('./enrolment.ts', import.meta.url))
 
 /**
- * A manifest is renewed in the second half of its days, and the control plane's keys change: a few
- * hours late is early enough.
+ * Milliseconds between renewals. A few hours do not matter, because manifests are renewed in the
+ * second half of their validity.
  */
 const everyMs = 6 * 3_600_000
 const afterFailureMs = 10 * 60_000
 
 /**
  * Fetches the device's manifest now and every few hours, and passes on its id. A child process does
- * it: a TLS client would stay in the memory of an agent that is idle nearly always. A device that
- * was not enrolled by a token keeps the manifest that it has.
+ * this, because a TLS client would stay in the memory of an agent that is mostly idle. A device
+ * that was not enrolled by token keeps its manifest.
  */
 function keepRenewed(
   places: Places,
@@ -25,7 +25,8 @@ function keepRenewed(
 ): { stop(): void } {
   let timer: NodeJS.Timeout | undefined
   let child: ReturnType<typeof execFile> | undefined
-  // Devices that started together, after a power cut say, do not come back together.
+  // Waits are random, so that devices that started together, for example after a power cut, do not
+  // fetch together.
   const later = (ms: number) => {
     timer = setTimeout(attempt, ms * (0.75 + Math.random() / 2)).unref()
   }
@@ -53,9 +54,9 @@ function keepRenewed(
 }
 
 /**
- * The agent's own process: `main.ts '<AgentOptions as JSON>'`. What Node keeps in memory to read
- * TypeScript is half of what an idle agent would hold, so the first life of a process only fills
- * the compile cache, and the second one reads it.
+ * The process of the agent: `main.ts '<AgentOptions as JSON>'`. Reading TypeScript costs Node half
+ * of an idle agent's memory, so the first run of a process only fills the compile cache, and the
+ * second run uses it.
  */
 const warm = 'NIGHTSHIFT_AGENT_WARM'
 if (process.env.NODE_COMPILE_CACHE && process.env[warm] !== '1' && process.execve) {
@@ -66,10 +67,11 @@ if (process.env.NODE_COMPILE_CACHE && process.env[warm] !== '1' && process.execv
   })
 }
 
-/** Node ends a start that waits for nothing any more with this code, and without a word. */
+/** Node's exit code for a start that waits for a promise that never settles. */
 const waitsForNothing = 13
 process.once('exit', (code) => {
-  if (code === waitsForNothing) console.error('The agent does not start: it waits for something that has ended.')
+  if (code === waitsForNothing)
+    console.error('The agent does not start, because something that it waits for has ended.')
 })
 
 try {
@@ -81,11 +83,11 @@ try {
     console.error(`Read the manifest again: ${status}, ${manifest_id ?? 'none'}${reason ? ` (${reason})` : ''}.`)
   }
   process.on('SIGHUP', readAgain)
-  // Said once it can be asked to read its manifest again: until then SIGHUP would end it.
+  // Prints this only now, because SIGHUP would have ended the process before its handler was added.
   const { status, reason } = started.agent.health()
   const how = options.address === null ? 'Calling out to' : 'Listening on'
   console.error(`${how} ${started.url}: ${status}${reason ? ` (${reason})` : ''}; ${started.confined}.`)
-  // An agent that calls out is sent its manifests.
+  // A connected agent gets its manifests over the connection.
   const renewal =
     options.address === null
       ? { stop() {} }

@@ -15,13 +15,13 @@ import { type CallWeight, CapabilityError } from './capability.ts'
 type TrustedKey = { key: KeyObject; notAfterMs: number | null }
 export type TrustedKeys = ReadonlyMap<string, TrustedKey>
 
-/** A manifest whose signature holds, with its keys ready to use. */
+/** A manifest with a valid signature, and the keys in it. */
 export type TrustedManifest = { manifest: Manifest; keys: TrustedKeys; expiresMs: number }
 
 /**
- * Reads a manifest and holds it against the pinned root key and the device's name. Refuses one that
- * is unsigned, altered, expired or another device's, with the reason. `device` is null before the
- * first manifest, which names it.
+ * Reads a manifest and checks it against the pinned root key and the device's name. Refuses an
+ * unsigned, altered, expired or foreign manifest, with the reason. `device` is null before the
+ * first manifest, which contains the name.
  */
 export function trustManifest(
   text: string,
@@ -37,28 +37,28 @@ export function trustManifest(
     return { ok: false, reason: 'the manifest is unsigned' }
   const parsed = manifest.safeParse(value)
   if (!parsed.success) {
-    return { ok: false, reason: `the manifest is not one: ${nameFaults(parsed.error, { max: 1 })}` }
+    return { ok: false, reason: `the manifest is invalid: ${nameFaults(parsed.error, { max: 1 })}` }
   }
-  // Over the text as it came: what a default fills in was not signed.
+  // Checks the signature of the received text, because defaults of the schema were not signed.
   if (!isSigned(value as { signature: string }, rootKey)) {
     return { ok: false, reason: 'the manifest was altered, or the root key did not sign it' }
   }
   const found = parsed.data
   if (device !== null && found.device !== device)
-    return { ok: false, reason: `the manifest is for ${found.device}, and this is ${device}` }
+    return { ok: false, reason: `the manifest is for ${found.device}, and this device is ${device}` }
   const expiresMs = Date.parse(found.expires_at)
   if (expiresMs <= nowMs) return { ok: false, reason: `the manifest expired at ${found.expires_at}` }
   const keys = new Map<string, TrustedKey>()
   for (const { id, public_key, not_after } of found.keys) {
     const key = readPublicKey(public_key)
-    if (!key) return { ok: false, reason: `the manifest's key ${id} is no ed25519 key` }
+    if (!key) return { ok: false, reason: `the manifest's key ${id} is not an ed25519 key` }
     if (keys.has(id)) return { ok: false, reason: `the manifest names key ${id} twice` }
     keys.set(id, { key, notAfterMs: not_after === null ? null : Date.parse(not_after) })
   }
   return { ok: true, trusted: { manifest: found, keys, expiresMs } }
 }
 
-/** The key of that name, if it may still sign. */
+/** Returns the key with this id if it may still sign. */
 export function keyOf(keys: TrustedKeys, id: string, nowMs: number): KeyObject | null {
   const found = keys.get(id)
   return found && (found.notAfterMs === null || nowMs < found.notAfterMs) ? found.key : null
@@ -67,8 +67,8 @@ export function keyOf(keys: TrustedKeys, id: string, nowMs: number): KeyObject |
 export type AgentAddress = { host: string; port: number }
 
 /**
- * Reads `127.0.0.1:7474` or `[::1]:7474`; null for anything else: a name could lead elsewhere
- * tomorrow.
+ * Reads `127.0.0.1:7474` or `[::1]:7474`. Null for anything else, because a name could later
+ * resolve to another address.
  */
 export function readAddress(text: string): AgentAddress | null {
   const found = /^(?:\[([0-9a-f:]+)\]|([0-9.]+)):(\d{1,5})$/i.exec(text)
@@ -78,8 +78,8 @@ export function readAddress(text: string): AgentAddress | null {
 }
 
 /**
- * Why the agent does not listen there without TLS; null when it may: on the machine itself, or
- * inside a WireGuard tunnel.
+ * Returns why the agent may not listen at an address without TLS. Null for the machine itself, or a
+ * WireGuard tunnel.
  */
 export function whyTls(
   { host }: AgentAddress,
@@ -88,7 +88,7 @@ export function whyTls(
   if (/^127\./.test(host) || host === '::1') return null
   const owner = Object.entries(networkInterfaces()).find(([, all]) => all?.some(({ address }) => address === host))
   if (owner && isWireguard(owner[0])) return null
-  return `${host} is neither loopback nor an address of WireGuard: it needs --tls-cert and --tls-key`
+  return `${host} is neither a loopback nor a WireGuard address: set --tls-cert and --tls-key`
 }
 
 function isWireguardDevice(name: string): boolean {
@@ -99,13 +99,13 @@ function isWireguardDevice(name: string): boolean {
   }
 }
 
-/** A plain absolute path inside one of the manifest's roots, judged by the text alone. */
+/** A plain absolute path inside one of the manifest's roots, judged only by its text. */
 export type ManifestPath = { path: string; segments: readonly string[]; writable: boolean }
 export type PathRejection = { code: MeshErrorCode; message: string }
 
 /**
- * Where a path leads by its words. The innermost root decides whether it may be written. `walk.ts`
- * then goes there without following a single link, so that the words are the truth.
+ * Reads a path. The innermost root decides whether the path may be written. `walk.ts` later follows
+ * no symbolic links, so that the text names the real place.
  */
 export function parsePlace(path: string, manifest: Manifest): ManifestPath | PathRejection {
   const segments = path.split('/').filter((segment) => segment !== '')
@@ -113,7 +113,7 @@ export function parsePlace(path: string, manifest: Manifest): ManifestPath | Pat
   if (wrong) return { code: 'invalid_arguments', message: wrong }
   const plain = `/${segments.join('/')}`
   if (segments[0] === 'proc')
-    return { code: 'outside_roots', message: '/proc leads anywhere: proc.list tells about processes' }
+    return { code: 'outside_roots', message: '/proc can lead to any file: use proc.list for processes' }
   const root = manifest.roots
     .map((root) => ({ ...root, path: plainRoot(root.path) }))
     .filter((root) => isInside(plain, root.path))
@@ -125,9 +125,9 @@ export function parsePlace(path: string, manifest: Manifest): ManifestPath | Pat
 
 function pathFault(path: string, segments: readonly string[]): string | null {
   if (!path.startsWith('/')) return 'the path is not absolute'
-  if (path.includes('\0')) return 'the path holds a NUL'
+  if (path.includes('\0')) return 'the path has a NUL'
   if (!path.isWellFormed()) return 'the path is not valid Unicode'
-  if (segments.some((segment) => segment === '.' || segment === '..')) return 'the path holds . or ..'
+  if (segments.some((segment) => segment === '.' || segment === '..')) return 'the path has . or ..'
   if (segments.some((segment) => Buffer.byteLength(segment) > 255)) return 'a name in the path is too long'
   return null
 }
@@ -138,31 +138,36 @@ const rootsOf = ({ roots }: Manifest) =>
 const wordOf = (text: string): Word => ({ text, literal: true, quoting: 'bare', pattern: null })
 
 /**
- * May this path be read only with approval? A rehearsal needs no approval, so it does not show it
- * either.
+ * Whether this path may be read only with approval. A dry run, which needs no approval, does not
+ * show it either.
  */
 export const isSecret = (path: string): boolean => kindOfSystemPath(path) !== null
 
 /**
- * A look at a path: unasked, unless what lies there is secret by the rules that commands are judged
- * by.
+ * Judges the read of a path. Only a path that is secret by the rules for commands needs approval.
  */
 export function weighRead(path: string, manifest: Manifest): CallWeight {
   const place = parsePlace(path, manifest)
   if ('code' in place) return refusedFor(place)
   const held = kindOfSystemPath(place.path)
   if (held === 'endless') return { effect: 'refused', reason: `${place.path} does not end`, command: null }
-  if (held) return { effect: 'write', reason: `${place.path} is not shown unasked`, command: null }
-  return { effect: 'read', reason: 'only looks', command: null }
+  if (held) return { effect: 'write', reason: `${place.path} is not shown without approval`, command: null }
+  return { effect: 'read', reason: 'only reads', command: null }
 }
 
-/** A look from outside: a thing's kind, and nothing of its content. Its directory lists as much. */
+/**
+ * Judges a read that shows only the kind of a file and no content. A listing of its directory shows
+ * the same.
+ */
 export function weighLook(path: string, manifest: Manifest): CallWeight {
   const place = parsePlace(path, manifest)
-  return 'code' in place ? refusedFor(place) : { effect: 'read', reason: 'only looks', command: null }
+  return 'code' in place ? refusedFor(place) : { effect: 'read', reason: 'only reads', command: null }
 }
 
-/** A change of a path: always asked about, and never where no command may write either. */
+/**
+ * Judges the change of a path, which always needs approval, and is never allowed where no command
+ * may write.
+ */
 export function weighWrite(path: string, manifest: Manifest): CallWeight {
   const place = parsePlace(path, manifest)
   if ('code' in place) return refusedFor(place)
@@ -175,7 +180,7 @@ export function weighWrite(path: string, manifest: Manifest): CallWeight {
 
 const readOnly = ({ path }: ManifestPath): PathRejection => ({
   code: 'outside_roots',
-  message: `${path} is in a root that is only read`,
+  message: `${path} is below a read-only root`,
 })
 
 const refusedFor = ({ code, message }: PathRejection): CallWeight => ({
@@ -188,8 +193,8 @@ const refusedFor = ({ code, message }: PathRejection): CallWeight => ({
 type AgentPaths = { state: string; hidden: readonly string[] }
 
 /**
- * The place, for a caller that is about to open it; throws what `weigh` would have answered. The
- * agent's own files are refused.
+ * Returns the place for a caller that is about to open it. Throws the refusal of `weigh`. Refuses
+ * the agent's files.
  */
 export function requirePlace(
   path: string,
@@ -204,13 +209,16 @@ export function requirePlace(
   return place
 }
 
-/** Is a path the agent's own? Where they are is looked up once, for callers that ask about many. */
+/**
+ * Returns a function that tells whether a path belongs to the agent. Resolves the agent's paths
+ * once.
+ */
 export function ownPaths({ state, hidden }: AgentPaths): (path: string) => boolean {
   const own = [state, ...hidden].map(realPath)
   return (path) => own.some((each) => isInside(path, each))
 }
 
-/** The walk follows no link, so what it reaches goes by its real path. */
+/** Resolves symbolic links, because the walk follows none and its paths are therefore real. */
 function realPath(path: string): string {
   try {
     return realpathSync(path)
@@ -219,7 +227,10 @@ function realPath(path: string): string {
   }
 }
 
-/** What `fs.*` needs: roots to stay inside, and /proc, through which directories are held. */
+/**
+ * Checks what `fs.*` needs: roots to stay inside, and /proc, through which directories are held
+ * open.
+ */
 export async function missingProc(manifest: Manifest): Promise<string | null> {
   if (manifest.roots.length === 0) return 'the manifest names no roots'
   try {
@@ -232,6 +243,6 @@ export async function missingProc(manifest: Manifest): Promise<string | null> {
 
 export async function missingWritableRoot(manifest: Manifest): Promise<string | null> {
   if (manifest.roots.length > 0 && !manifest.roots.some(({ writable }) => writable))
-    return 'the manifest names no root that may be written'
+    return 'the manifest names no writable root'
   return missingProc(manifest)
 }

@@ -1,13 +1,13 @@
 import { realpathSync, statSync } from 'node:fs'
 import { isInside } from '../specs/spec.ts'
 
-/** A line of `/proc/self/mountinfo`. Numbers stay text: they are identifiers. */
+/** A line of `/proc/self/mountinfo`. Numbers stay text, because they are identifiers. */
 export type Mount = {
   id: string
-  /** The mount that it is mounted on. */
+  /** The id of the mount on which this one is mounted. */
   parent: string
   device: string
-  /** What of the file system is shown there. */
+  /** The part of the file system that is mounted. */
   root: string
   target: string
   options: readonly string[]
@@ -16,7 +16,7 @@ export type Mount = {
   superOptions: readonly string[]
 }
 
-/** "36 35 98:0 /root /target options optional… - type source options". */
+/** Reads lines of the form "36 35 98:0 /root /target options optional… - type source options". */
 export function readMounts(mountinfo: string): Mount[] {
   return mountinfo.split('\n').flatMap((line) => {
     const [before = '', after = ''] = line.split(' - ')
@@ -33,16 +33,17 @@ export function readMounts(mountinfo: string): Mount[] {
   })
 }
 
-/** The kernel writes spaces, tabs, newlines and backslashes in octal. */
+/** Decodes spaces, tabs, newlines and backslashes, which the kernel writes in octal. */
 const unquote = (text: string) =>
   text.replace(/\\([0-7]{3})/g, (_, digits: string) => String.fromCharCode(Number.parseInt(digits, 8)))
 
-/** A namespace is mounted there, no file system: nothing in it can be written. */
+/** The type of a mounted namespace, which is not a file system and cannot be written. */
 const namespaces = 'nsfs'
 
 /**
- * Mounts that a path could write to: of stacked mounts the last is reached, and one below a covered
- * directory is not. A mount over `/` does not count: a process keeps its root.
+ * Lists the mounts to which a path could write. Of stacked mounts only the last is reachable, and a
+ * mount below a covered directory is not. Ignores a mount over `/`, because a running process keeps
+ * the root that it started with.
  */
 export function writableIn(mounts: readonly Mount[]): Mount[] {
   const byId = new Map(mounts.map((each) => [each.id, each]))
@@ -69,13 +70,13 @@ export function writableIn(mounts: readonly Mount[]): Mount[] {
 }
 
 /**
- * Every path by which this machine shows one of them. A file system may be mounted at several
- * places, and a mask over one of them would leave the others.
+ * Lists every path under which this machine shows the given path. A file system may be mounted at
+ * several places, so hiding one path would leave the others.
  */
 export function shownAt(path: string, mounts: readonly Mount[]): string[] {
   const real = existing(path)
   if (real === null) return []
-  // The last of stacked mounts is seen.
+  // Only the last of stacked mounts is visible.
   const own = mounts
     .filter(({ target }) => isInside(real, target))
     .reduce<Mount | null>((best, each) => (best && best.target.length > each.target.length ? best : each), null)

@@ -13,10 +13,10 @@ import { find, isRoot, search, statusField, withoutMore } from './programs.ts'
 import type { HiddenPaths } from './sandboxes.ts'
 
 /**
- * Processes that hold namespaces, one for each thing that a command may have to see; each command
- * enters one and gets its own namespace of processes. Setting one up takes 50 ms, entering it 5.
- * They end with the agent, and are replaced when the machine mounts something, which would
- * otherwise be missing in there, and when a directory opens that kept a mount out of reach.
+ * Holds namespaces in processes, one for each set of visible parts. Each command enters one and
+ * gets a separate process namespace. Creating a namespace takes 50 ms, entering it 5. The holders
+ * end with the agent. A holder is replaced if the machine mounts something, which would be missing
+ * inside, and if a directory opens that kept a mount out of reach.
  */
 export function byUnshare(hidden: HiddenPaths): Confinement | null {
   const [unshare, nsenter, setpriv] = ['unshare', 'nsenter', 'setpriv'].map(find)
@@ -49,7 +49,8 @@ export function byUnshare(hidden: HiddenPaths): Confinement | null {
   return {
     sandbox: 'unshare',
     wrap: async (argv, { cwd, sees = [] }) => enterable(tools, (await holderOf(sees)).pid, sees, cwd)(argv),
-    // A file system in memory that only the sandbox has; beside the machine's mounts it lacks one.
+    // Points TMPDIR to a file system in memory that only the sandbox has, and that is missing in
+    // the list of the machine's mounts.
     environment: { TMPDIR: '/dev/shm' },
     endsWhole: isRoot,
     canShow: () => true,
@@ -68,8 +69,8 @@ export function byUnshare(hidden: HiddenPaths): Confinement | null {
 type Tools = { unshare: string; nsenter: string; setpriv: string; mapsAll: boolean }
 
 /**
- * Only root with these rights gives a namespace all users; in anybody else's the others are user
- * 65534.
+ * Only root with these rights can map all users in a namespace. Otherwise other users appear as
+ * user 65534.
  */
 function mayMapUsers(): boolean {
   const setIds = 0b1100_0000n
@@ -77,7 +78,7 @@ function mayMapUsers(): boolean {
   return isRoot() && (BigInt(`0x${effective ?? 0}`) & setIds) === setIds
 }
 
-/** A program with what lets it run in there. */
+/** Returns a function that adds the words to enter the namespaces. */
 function enterable({ unshare, nsenter, setpriv }: Tools, pid: number, sees: readonly AgentSight[], cwd = '/') {
   return (argv: readonly string[]): [string, ...string[]] => [
     nsenter,
@@ -88,7 +89,10 @@ function enterable({ unshare, nsenter, setpriv }: Tools, pid: number, sees: read
   ]
 }
 
-/** A program may be about to enter; one that is inside stays inside. */
+/**
+ * Ends a holder later, because a program may be about to enter. A program that is already inside
+ * stays there.
+ */
 function endLater(child: ChildProcess): void {
   setTimeout(() => end(child), 10_000).unref()
 }
@@ -100,9 +104,9 @@ function end(child: ChildProcess): void {
 const devices = ['null', 'zero', 'full', 'random', 'urandom']
 
 /**
- * Makes every reachable mount read-only and without devices, but for the few that every program
- * needs. Set flags stay, since the kernel lets no process here remove them. `hold` reads the
- * outcome from the kernel: a mount may go meanwhile.
+ * Makes every reachable mount read-only and without devices, except the few devices that every
+ * program needs. Keeps flags that are set, because the kernel lets no process here remove them.
+ * `hold` then reads the result from the kernel, because a mount may disappear in between.
  */
 const readOnly = `
 for device in ${devices.join(' ')}; do mount --bind "/dev/$device" "/dev/$device"; done
@@ -115,7 +119,7 @@ while read -r _ _ _ _ target options _; do
   mount -o "remount,bind,nodev,ro,\${options#rw,}" "$target" || :
 done < /proc/self/mountinfo`
 
-/** Arguments: the directory of rehearsals or nothing, then each path that is covered. */
+/** Covers hidden paths. Arguments: the directory of temporary copies or nothing, then each path. */
 const cover = `
 rehearsals=$1; shift
 if [ -n "$rehearsals" ]; then mkdir /dev/shm/rehearsals; mount --bind "$rehearsals" /dev/shm/rehearsals; fi
@@ -129,21 +133,24 @@ if [ -n "$rehearsals" ]; then
 fi
 for path; do if [ -d "$path" ]; then mount -o remount,ro,mode=755,nosuid,nodev,noexec "$path"; fi; done`
 
-/** `closed`: what keeps commands in there from mounts that are not read-only. */
+/** `closed`: directories that keep commands inside from reaching mounts that are not read-only. */
 type Holder = { child: ChildProcess; pid: number; closed: ClosedDirectory[] }
 
-/** A network file system whose server is away may hang. */
+/** Milliseconds for the start, because a network file system without its server may hang. */
 const heldWithinMs = 60_000
 
-/** Throws with what failed where a command could write in there, or see what is hidden. */
+/**
+ * Makes and checks a holder. Throws the reason if a command inside could write, or see a hidden
+ * path.
+ */
 async function hold(
   tools: Tools,
   sees: readonly AgentSight[],
   hidden: HiddenPaths,
   mounts: readonly Mount[],
 ): Promise<Holder> {
-  // The deepest first, so that none is covered before its turn; the flags of the machine's own
-  // mounts stay where they are looked at.
+  // Sorts the deepest path first, so that none is covered before its turn. For commands that read
+  // the mounts, the machine's mounts keep their flags.
   const covered = hidden.paths
     .flatMap((path) => shownAt(path, mounts))
     .sort((a, b) => b.length - a.length)
@@ -164,7 +171,7 @@ async function hold(
   const says = createInterface({ input: child.stdout })[Symbol.asyncIterator]()
   const hear = async (word: string) => {
     const { value } = await Promise.race([says.next(), broken])
-    if (value !== word) throw new Error('it was not built')
+    if (value !== word) throw new Error('the sandbox was not built')
   }
   try {
     await hear('new')
@@ -174,19 +181,22 @@ async function hold(
     await hear('held')
     const left = sees.includes('mounts') ? [] : leftWritable(pid, covered)
     const closed = left.length > 0 ? await directoriesBefore(left, enterable(tools, pid, sees)) : []
-    // Its input is ours: it ends when we do. Until here its end has to be heard.
+    // The holder ends when its input from the agent ends. Up to this line its end has to be
+    // noticed.
     for (const handle of [child, child.stdin, child.stdout, child.stderr]) (handle as { unref(): void }).unref()
     return { child, pid, closed }
   } catch (error) {
     end(child)
     await over
-    throw new Error(isLate ? 'it was not built in time: does a mount hang?' : explain(error as Error, complaints))
+    throw new Error(
+      isLate ? 'the sandbox was not built in time: does a mount hang?' : explain(error as Error, complaints),
+    )
   } finally {
     clearTimeout(timer)
   }
 }
 
-/** With what `mount` said of it, where it said something. */
+/** Adds the error message of `mount`, if there is one. */
 function explain({ message }: Error, complaints: string): string {
   const lines = complaints.trim().split('\n')
   const about = lines.findLast((line) => message.includes(/^mount: (\/.*?): /.exec(line)?.[1] ?? '\n'))
@@ -212,7 +222,7 @@ function begin(
   })
 }
 
-/** As we are, who are root, each user is in there as here. */
+/** Maps each user to itself, which only root may do. */
 function mapAllUsers(pid: number): void {
   for (const kind of ['uid_map', 'gid_map']) {
     const lines = readFileSync(`/proc/self/${kind}`, 'utf8').trim().split('\n')
@@ -226,14 +236,14 @@ function mapAllUsers(pid: number): void {
   }
 }
 
-/** The mounts in there that could be written to, as the kernel tells. */
+/** Lists the mounts inside that could be written, as the kernel reports them. */
 function leftWritable(pid: number, covered: readonly string[]): Mount[] {
   const files = covered.filter((path) => !statSync(path, { throwIfNoEntry: false })?.isDirectory())
   const own = new Set([...devices.map((name) => `/dev/${name}`), '/dev/shm', ...files])
   return writableIn(readMounts(readFileSync(`/proc/${pid}/mountinfo`, 'utf8'))).filter(({ target }) => !own.has(target))
 }
 
-/** A directory that the agent's user may not enter, and how it was when that was found. */
+/** A directory that the agent's user may not enter, and its state when it was checked. */
 type ClosedDirectory = { path: string; state: string }
 
 const isAsItWas = ({ path, state }: ClosedDirectory): boolean => stateOf(path) === state
@@ -247,7 +257,10 @@ function stateOf(path: string): string {
   }
 }
 
-/** For each path, the length of its first closed directory; 0: all are open. */
+/**
+ * A script that prints for each path the length of its first closed directory, or 0 if all are
+ * open.
+ */
 const firstClosed = `
 for path; do
   rest=\${path#/} at= length=0
@@ -260,21 +273,21 @@ for path; do
 done`
 
 /**
- * Directories that keep commands from these mounts: asks a command that runs as they do. Throws
- * where one is reachable.
+ * Finds directories that keep commands from these mounts, with a command that has the same rights.
+ * Throws if a mount is reachable.
  */
 async function directoriesBefore(
   mounts: readonly Mount[],
   inside: (argv: readonly string[]) => [string, ...string[]],
 ): Promise<ClosedDirectory[]> {
   const targets = mounts.map(({ target }) => target)
-  // Read before they are asked about: one that opens meanwhile is another then.
+  // Reads the states before the check, so that a directory that opens meanwhile differs.
   const states = new Map([...new Set(targets.flatMap(aboveOf))].map((path) => [path, stateOf(path)]))
   const [program, ...words] = inside(['/bin/sh', '-c', firstClosed, 'sh', ...targets])
   const { stdout } = await promisify(execFile)(program, words, { env: { PATH: search.join(':') }, timeout: 30_000 })
   const lengths = stdout.split('\n').map(Number)
   const directories = targets.map((target, at) => Buffer.from(target).subarray(0, lengths[at]).toString())
-  // A name that is no UTF-8 cannot be asked about.
+  // A name that is not UTF-8 cannot be tested.
   const open = mounts.filter(({ target }, at) => directories[at] === '' || target.includes('\ufffd'))
   if (open.length > 0) {
     const names = open.slice(0, 3).map(({ target, type }) => `${target} (${type})`)

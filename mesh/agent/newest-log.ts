@@ -4,27 +4,27 @@ import { CapabilityError } from './capability.ts'
 import { isSecret } from './manifest.ts'
 import { type OpenEntry, openContent, openEntry, readPart } from './walk.ts'
 
-/** A file in a directory of logs, as an answer lists it. */
+/** A file in a directory of logs, as the result lists it. */
 type LogFile = { name: string; bytes: number; modified: string }
 
 type NewestLog = {
   held: OpenEntry
-  /** All that may be read there, the newest first. */
+  /** All readable files, the newest first. */
   files: LogFile[]
-  /** How many these are. */
+  /** The number of all files. */
   total: number
 }
 
-/** Rotated ones that are packed hold no lines. */
+/** Rotated and compressed files, whose lines cannot be read. */
 const packed = /\.(?:gz|xz|bz2|zst|lz4|zip|Z|br)$/
 const shown = 15
-/** Files that are tried: a database may lie beside its log, and be newer. */
+/** The most files that are tried, because a database file may be beside its log and be newer. */
 const tries = 10
 const looked = 4_096
 
 /**
- * A directory's newest text file, for `act`'s time. Links, secrets and the agent's own are no logs;
- * follows nothing. Throws where there is none, with the directories below.
+ * Opens the newest text file of a directory for `act`. Symbolic links, secrets and the agent's
+ * files do not count as logs. Throws if there is no log, and lists the subdirectories.
  */
 export async function withNewestLog<T>(
   directory: OpenEntry,
@@ -45,7 +45,7 @@ export async function withNewestLog<T>(
   const directories = below.length > 0 ? `, and the directories ${below.slice(0, shown).map(plain).join(', ')}` : ''
   throw new CapabilityError(
     'not_found',
-    `${directory.path} holds no log file that may be read${directories}: give the path of a file`,
+    `${directory.path} has no log file that may be read${directories}: give the path of a file`,
   )
 }
 
@@ -63,7 +63,7 @@ async function listFiles(
     signal.throwIfAborted()
     const name = bytes.toString('utf8')
     const path = `${directory.path === '/' ? '' : directory.path}/${name}`
-    // A name that is no text cannot be asked for by it.
+    // A name that is not valid text cannot be requested.
     if (!Buffer.from(name).equals(bytes) || isSecret(path) || isOwn(path)) continue
     const stat = await statOf(directory.handle, bytes)
     if (stat?.isDirectory()) below.push(name)
@@ -73,7 +73,10 @@ async function listFiles(
   return { files: files.sort((a, b) => b.atMs - a.atMs || (a.name < b.name ? -1 : 1)), below: below.sort() }
 }
 
-/** False as well for what may not be opened: another one may. */
+/**
+ * Whether a file is text. False also for a file that may not be opened, because another one may be
+ * readable.
+ */
 async function isText(held: OpenEntry, signal: AbortSignal): Promise<boolean> {
   try {
     const file = await openContent(held)

@@ -8,25 +8,25 @@ type OutputLine = { id: number; text: string }
 
 type Listener = { onLine(line: OutputLine): void; onAnswer(answer: CapabilityAnswer): void }
 
-/** Something that runs, with the newest of its lines for listeners that come late. */
+/** A running operation, with its newest lines for listeners that come later. */
 export type DeviceOperation = {
   requestId: string
   key: string
   digest: string
-  /** The answer while it runs. */
+  /** The response that is given while the operation runs. */
   meanwhile: CapabilityAnswer
   answer: Promise<CapabilityAnswer>
   emit(text: string): void
-  /** Stops it with this reason. */
+  /** Stops the operation. */
   cancel(): void
   /**
-   * Lines after an id; `missed` counts those that are gone from the ring. Then everything that
-   * follows, until the answer.
+   * Sends the kept lines after an id, then every later line until the response. `missed` is the
+   * number of dropped lines.
    */
   listen(afterId: number, listener: Listener): { missed: number; stop(): void }
 }
 
-/** `finish` gives everybody who waits or listens the answer. */
+/** `finish` gives the response to all waiters and listeners. */
 export type RunningOperation = DeviceOperation & { finish(answer: CapabilityAnswer): void }
 
 export function operation(

@@ -10,27 +10,27 @@ import type { Confinement } from './confine.ts'
 import { homeOf } from './programs.ts'
 import { whyNoRootRead, writableBelow, writersOf } from './root-read.ts'
 
-/** What an unasked run rests on besides its words. */
+/** Conditions of a run without approval, besides its words. */
 export type Preconditions = {
   conditions: readonly CallCondition[]
   sees: readonly AgentSight[]
-  /** Where it runs, and what is set for it. */
+  /** The directory and environment of the run. */
   cwd: string
   environment: Record<string, string>
-  /** What root looks with, outside of the sandbox. */
+  /** A command that reads as root, outside of the sandbox. */
   rootRead: RootRead | null
 }
 
 /**
- * Why a run may not happen unasked just now; null when everything that it rests on is so. To be
- * asked right before it.
+ * Returns why a run may not happen without approval now. Null if all conditions hold. Checked right
+ * before the run.
  */
 export async function whyUnmet(
   { conditions, sees, cwd, environment, rootRead }: Preconditions,
   confinement: Pick<Confinement, 'canShow'>,
   context: Pick<CapabilityContext, 'run'>,
 ): Promise<string | null> {
-  if (!confinement.canShow(sees)) return `in its sandbox this device cannot show the ${sees.join(' and ')} as they are`
+  if (!confinement.canShow(sees)) return `in its sandbox this device cannot show the real ${sees.join(' and ')}`
   const why = rootRead && whyNoRootRead(rootRead)
   if (why) return `${rootRead.argv[0]} as root: ${why}`
   for (const condition of conditions) {
@@ -51,7 +51,7 @@ async function whyOne(
     case 'root_only': {
       const files = condition.files.flatMap((file) => filesAt(file, places, condition.up === true))
       const [found] = files.flatMap((file) => writableBelow(file) ?? [])
-      return found === undefined ? null : `it obeys ${found}, which others than root may write`
+      return found === undefined ? null : `it reads settings from ${found}, which users other than root may write`
     }
     case 'git_settings': {
       for (const place of places) {
@@ -61,7 +61,7 @@ async function whyOne(
       return null
     }
     case 'kubeconfig':
-      // Most devices have none, and the parser takes memory.
+      // Imported only here, because most devices have no such file and the parser takes memory.
       return whyFile('~/.kube/config', async (text) => oddKubeconfig((await import('yaml')).parse(text)))
     case 'docker_settings':
       return whyFile('~/.docker/config.json', (text) => oddDockerSettings(JSON.parse(text)))
@@ -75,9 +75,9 @@ async function whyOne(
 function whyNoJava(process: string): string | null {
   try {
     const program = basename(readlinkSync(`/proc/${process}/exe`).replace(/ \(deleted\)$/, ''))
-    return program === 'java' ? null : `process ${process} is ${program}, which its signal would end`
+    return program === 'java' ? null : `process ${process} is ${program}, which the signal of the command would end`
   } catch {
-    return `what process ${process} is cannot be read`
+    return `the program of process ${process} cannot be read`
   }
 }
 
@@ -94,7 +94,7 @@ function aboveOf(place: string): string[] {
 
 const largestSettings = 1 << 20
 
-/** Root's own is believed; of anybody else's, what it says is looked at. */
+/** Checks the contents of a file, unless only root can write it. */
 async function whyFile(
   name: string,
   oddIn: (text: string) => string | null | Promise<string | null>,
@@ -104,20 +104,21 @@ async function whyFile(
   if (writers !== 'others') return null
   try {
     const found = statSync(file)
-    if (!found.isFile() || found.size > largestSettings) return `it obeys ${file}, which is no plain file of settings`
+    if (!found.isFile() || found.size > largestSettings)
+      return `it reads settings from ${file}, which is not a plain settings file`
     const odd = await oddIn(readFileSync(file, 'utf8'))
-    return odd === null ? null : `it obeys ${odd} in ${file}`
+    return odd === null ? null : `it reads settings from ${odd} in ${file}`
   } catch {
-    return `it obeys ${file}, which cannot be read`
+    return `it reads settings from ${file}, which cannot be read`
   }
 }
 
-/** Limits the work for one read. */
+/** Number of repositories that are checked for one read. */
 const maxRepositories = 40
 
 /**
- * Four lines in base64: what a program prints reaches us as plain text otherwise, and a name must
- * not be another one by then.
+ * Prints lines in base64, because other output reaches the agent as cleaned text, in which a name
+ * could be changed.
  */
 const script = `
 line() { base64 | tr -d '\\n'; echo; }
@@ -129,10 +130,9 @@ git rev-parse --show-toplevel 2>/dev/null | line
 type Prober = Pick<CapabilityContext, 'run'>
 
 /**
- * Why a read by git in this directory could run what another user wrote: a setting, there or in a
- * submodule that git would enter, does more than describe the repository. Null when none does.
- * Asked of git itself, confined and with the same environment, so that it is what the read will
- * find.
+ * Returns why a read by git in this directory could run another user's program: a setting, in the
+ * directory or in a submodule that git would enter, does more than describe the repository. Null if
+ * no setting does. Runs git itself, confined and with the same environment as the later read.
  */
 async function whyNotPlainGit(
   directory: string,
@@ -144,7 +144,7 @@ async function whyNotPlainGit(
   for (let at = waiting.shift(); at !== undefined; at = waiting.shift()) {
     const real = realOf(at)
     if (real === null || seen.has(real)) continue
-    if (seen.size >= maxRepositories) return 'it has more submodules than are looked at'
+    if (seen.size >= maxRepositories) return 'the repository has too many submodules to check'
     seen.add(real)
     const read = await readAt(real, environment, run)
     if (!read) return `the settings of git in ${at} cannot be read`
@@ -154,7 +154,7 @@ async function whyNotPlainGit(
       return tree !== null && tree !== '/' && isInside(real, tree) && existsSync(join(tree, '.git'))
     }
     const odd = oddGitSetting(settings, (file) => writersOf(namedBy(file, gitDirectory)) === 'root', isOwnWorkTree)
-    if (odd) return `git would obey its setting ${odd.key} in ${at}`
+    if (odd) return `git would use its setting ${odd.key} in ${at}`
     for (const link of links) {
       const inside = join(top, link)
       if (existsSync(join(inside, '.git'))) waiting.push(inside)
@@ -163,10 +163,7 @@ async function whyNotPlainGit(
   return null
 }
 
-/**
- * A setting of the repository's own file is said to be from a relative path; any other relative one
- * is not followed.
- */
+/** Resolves the path of a settings file. Only the repository's file may have a relative path. */
 function namedBy(file: string, gitDirectory: string): string {
   if (file.startsWith('/')) return file
   return file === '.git/config' || file === 'config' ? join(gitDirectory, 'config') : ''
@@ -174,18 +171,19 @@ function namedBy(file: string, gitDirectory: string): string {
 
 type GitFacts = { gitDirectory: string; top: string; settings: GitSetting[]; links: string[] }
 
-/** Git writes it last, when nothing failed before. */
+/** The mark that the script prints last, if nothing failed before. */
 const ending = 'end\0'
 const isWhole = (part: string): boolean => part === ending || part.endsWith(`\0${ending}`)
 
 async function readAt(cwd: string, env: Record<string, string>, run: Prober['run']): Promise<GitFacts | null> {
   const ran = await run(['/bin/sh', '-c', script], { cwd, env, confine: 'read' })
   const lines = ran.stdout.split('\n').map((line) => Buffer.from(line, 'base64').toString('utf8'))
-  // Five, with what follows the last one; a name in another encoding cannot be followed here.
+  // Expects five lines, the last with the text behind it. A name in another encoding cannot be
+  // followed.
   if (ran.exitCode !== 0 || ran.truncated || lines.length !== 5 || lines.join('').includes('\ufffd')) return null
   const [gitDirectory, top, listed, stage] = lines as [string, string, string, string, string]
   const settings = isWhole(listed) ? gitSettingsIn(listed.slice(0, -ending.length)) : null
-  // What has no work tree has no submodules in it.
+  // A repository without a working tree has no submodules.
   if (!settings || (top !== '' && !isWhole(stage))) return null
   const links = stage
     .split('\0')

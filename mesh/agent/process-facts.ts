@@ -6,26 +6,23 @@ import { redactJson, stripText } from '../../safety/redact.ts'
 import { markerName } from './agent-processes.ts'
 import { ownAncestors, type Process, processOf, readStat, statusField } from './programs.ts'
 
-/** Ticks of /proc for user space. */
+/** Clock ticks per second of /proc. */
 const ticksPerSecond = 100
 const maxCommandCharacters = 500
 
-/** What a person wants to know of a process before it is signalled. */
+/** Facts about a process that a person sees before it gets a signal. */
 type ProcessFacts = {
   process: Process
   user: string
-  /** Without its secrets. */
+  /** The command line, without secrets. */
   command: string
-  /**
-   * When it started, as a time of day in UTC; null where the machine does not say when it started
-   * itself.
-   */
+  /** The start of the process in UTC. Null if the start of the machine is unknown. */
   startedAt: string | null
-  /** The unit of systemd it belongs to, else its control group; null where neither is known. */
+  /** The systemd unit of the process, or else its control group. Null if neither is known. */
   service: string | null
 }
 
-/** Null when there is no such process. */
+/** Reads what is known about a process. Null for a process that does not exist. */
 export async function processFacts(pid: number): Promise<ProcessFacts | null> {
   const process = await processOf(pid)
   const standing = standingOf(pid)
@@ -48,7 +45,10 @@ export async function processFacts(pid: number): Promise<ProcessFacts | null> {
   }
 }
 
-/** As words first, since `-p secret` is one only beside its flag. */
+/**
+ * Redacts the words before they are joined, because the word after `-p` is a secret only beside its
+ * flag.
+ */
 export function shownCommand(words: readonly string[]): string {
   const text = stripText(redactJson([...words], stripText).join(' '), { keepNewlines: false })
   return text.length > maxCommandCharacters ? `${text.slice(0, maxCommandCharacters).toWellFormed()}…` : text
@@ -57,19 +57,25 @@ export function shownCommand(words: readonly string[]): string {
 export const userNames = (): Promise<Map<string, string>> => namesById('/etc/passwd')
 export const groupNames = (): Promise<Map<string, string>> => namesById('/etc/group')
 
-/** The first line of a number counts, as for the system itself. */
+/**
+ * Reads names by number. If a number has several lines, the first one counts, as for the system
+ * itself.
+ */
 async function namesById(file: string): Promise<Map<string, string>> {
   const lines = (await readFile(file, 'utf8').catch(() => '')).split('\n').reverse()
   return new Map(lines.map((line): [string, string] => [line.split(':')[2] ?? '', line.split(':')[0]!]))
 }
 
-/** When the machine started, in seconds since 1970; null where it does not say. */
+/** Returns the start of the machine in seconds since 1970. Null for an unknown start. */
 export async function bootSeconds(): Promise<number | null> {
   const boot = /^btime (\d+)$/m.exec(await readFile('/proc/stat', 'utf8').catch(() => ''))?.[1]
   return boot === undefined ? null : Number(boot)
 }
 
-/** A process' start, as `2026-11-23T17:25:40Z`: the kernel counts from the machine's start. */
+/**
+ * Formats the start of a process, which is counted from the machine's start, such as
+ * `2026-11-23T17:25:40Z`.
+ */
 export function startOf(ticks: string, boot: number | null): string | null {
   if (boot === null) return null
   return `${new Date((boot + Number(ticks) / ticksPerSecond) * 1_000).toISOString().slice(0, 19)}Z`
@@ -80,7 +86,7 @@ function groupOf(cgroups: readonly string[]): string | null {
   return path && path !== '/' ? stripText(path, { keepNewlines: false }).slice(0, 200) : null
 }
 
-/** The same as lines for a person. */
+/** Formats these facts as lines for a person. */
 export function formatProcess({
   process: { pid, name, ppid },
   user,
@@ -96,33 +102,33 @@ export function formatProcess({
   ]
 }
 
-/** `report-export (pid 7371, running since 2026-11-25 10:50:12 UTC)`. */
+/** Formats `report-export (pid 7371, running since 2026-11-25 10:50:12 UTC)`. */
 export function describeProcess({ process: { pid, name }, startedAt }: ProcessFacts): string {
   const since = startedAt === null ? '' : `, running since ${startedAt} UTC`
   return `${stripText(name, { keepNewlines: false })} (pid ${pid}${since})`
 }
 
 /**
- * Which processes are the device's own to signal. A machine's table of processes also shows what
- * runs in its containers and guests, and Nightshift itself: a call that names the machine means
- * none of these.
+ * Decides to which processes the device may send signals. A machine's process table also lists
+ * processes of its containers and guests, and of Nightshift itself; a call for the machine never
+ * means these.
  */
 
-/** A process as the kernel files it. */
+/** A process as the kernel lists it. */
 export type ProcessScope = {
-  /** Its control groups, one line each, as /proc shows them. */
+  /** The control groups of the process, one per line, as in /proc. */
   cgroups: readonly string[]
-  /** Its number in each namespace of processes, from that of the reader inwards. */
+  /** The pid of the process in each process namespace, from the reader's namespace inwards. */
   numbers: readonly string[]
-  /** The namespace itself, where the agent may ask; else null. */
+  /** The process namespace. Null if the agent may not read it. */
   namespace: string | null
   words: readonly string[]
   name: string
 }
 
 /**
- * `/docker/<id>`, `docker-<id>.scope`, `kubepods…`, and the same of other engines, of LXC, nspawn
- * and virtual machines.
+ * Paths of control groups: `/docker/<id>`, `docker-<id>.scope`, `kubepods…`, and those of other
+ * engines, LXC, nspawn and virtual machines.
  */
 const enclosures: readonly RegExp[] = [
   /(?:^|[/-])([0-9a-f]{64})(?:\.scope)?(?:\/|$)/,
@@ -134,7 +140,7 @@ const enclosures: readonly RegExp[] = [
   /\/(garden|ecs|actions_job)\/[^/]+/,
 ]
 
-/** The container or guest that a control group belongs to; null for the machine's own. */
+/** Returns the container or guest of a control group. Null for one of the machine itself. */
 export function enclosureOf(cgroups: readonly string[]): string | null {
   for (const line of cgroups) {
     const path = line.slice(line.indexOf(':', line.indexOf(':') + 1) + 1)
@@ -146,27 +152,25 @@ export function enclosureOf(cgroups: readonly string[]): string | null {
   return null
 }
 
-/**
- * The systemd unit of a process, the innermost where units hold units; null where it is in none.
- */
+/** Returns the innermost systemd unit of a process. Null for a process outside of all units. */
 export function unitOf(cgroups: readonly string[]): string | null {
   const line = cgroups.find((each) => each.startsWith('0::')) ?? cgroups.find((each) => each.includes(':name=systemd:'))
   const parts = (line ?? '').split(':').slice(2).join(':').split('/')
   return parts.findLast((part) => /\.(?:service|scope)$/.test(part)) ?? null
 }
 
-/** Programs that a checkout, a package and an image start. */
+/** The programs of Nightshift, as a checkout, a package and an image start them. */
 const ownPrograms = ['cli/main', 'api/main', 'worker/main', 'mesh/agent/main']
 const installed = fileURLToPath(new URL('../..', import.meta.url))
 
 /**
- * Is this the command line, or the unit, of Nightshift itself: a worker, the core API, another
- * device's agent?
+ * Whether a process is the command line or a unit of Nightshift itself: a worker, the core API,
+ * another device's agent.
  */
 export function isNightshift({ words, cgroups }: Pick<ProcessScope, 'words' | 'cgroups'>): boolean {
   if (/^nightshift(?:[-@][\w@.-]*)?\.service$/.test(unitOf(cgroups) ?? '')) return true
   const [program = '', ...rest] = words
-  // Under Node the program is the first word that is no option.
+  // Under Node, the program is the first word that is not an option.
   const entry = /^node(?:js)?$/.test(basename(program)) ? (rest.find((word) => !word.startsWith('-')) ?? '') : program
   return (
     /(?:^|\/)nightshift(?:\.js)?$/.test(entry) ||
@@ -175,34 +179,34 @@ export function isNightshift({ words, cgroups }: Pick<ProcessScope, 'words' | 'c
   )
 }
 
-/** Servers that the embedded start brings up beside itself. */
+/** Servers that the embedded start also starts. */
 const embedded = new Set(['postgres', 'temporal', 'temporal-server'])
 
-/** Why a process is not the device's own to signal, in words; null when it is. */
+/** Returns why the device may not send a signal to a process. Null if a signal is allowed. */
 export function whyOutside(found: ProcessScope, own: ProcessScope): string | null {
   return whyElsewhere(found, own) ?? (isNightshift(found) ? 'is one of the services of Nightshift' : null)
 }
 
 /**
- * The reason why a process belongs to a container, guest or other process namespace, in words; null
- * for the device's own.
+ * Returns to which container, guest or process namespace a process belongs. Null for a process of
+ * the device itself.
  */
 export function whyElsewhere(found: ProcessScope, own: ProcessScope): string | null {
   const enclosure = enclosureOf(found.cgroups)
   if (enclosure !== null && enclosure !== enclosureOf(own.cgroups))
-    return `belongs to ${enclosure.slice(0, 40)}, a container or guest on this device: ask for it there`
+    return `belongs to ${enclosure.slice(0, 40)}, a container or guest on this device: send the signal inside it`
   const elsewhere = found.namespace !== null && own.namespace !== null && found.namespace !== own.namespace
   if (elsewhere || found.numbers.length > 1)
-    return 'lives in another namespace of processes, as those of containers do: ask for it there'
+    return 'is in another PID namespace, like processes of containers: send the signal inside the container'
   return null
 }
 
 /**
- * The same of a number, as things stand now. Null for a process that is not there: the signal finds
- * that out.
+ * Returns why a pid may not get a signal now. Null also for a missing process, which the signal
+ * detects.
  */
 export function whyNeverSignalled(pid: number): string | null {
-  if (pid === 1) return 'process 1 is never signalled'
+  if (pid === 1) return 'no signal is sent to process 1'
   if (pid === process.pid) return `${pid} is the agent itself`
   if (ownAncestors().includes(pid)) return `the agent runs below process ${pid}`
   const found = standingOf(pid)
@@ -211,7 +215,7 @@ export function whyNeverSignalled(pid: number): string | null {
   const outside = whyOutside(found, own)
   if (outside !== null) return `process ${pid} ${outside}`
   if (carriesMarker(pid) && above(pid).includes(process.pid))
-    return `process ${pid} belongs to a call that the agent is doing: cancel that call`
+    return `process ${pid} belongs to a call that the agent is running: cancel that call`
   if (embedded.has(found.name) && above(pid).some((each) => isNightshift(standingOf(each) ?? nothing)))
     return `process ${pid} is a server that Nightshift runs for itself`
   return null
@@ -238,7 +242,7 @@ function namespaceOf(pid: number): string | null {
   try {
     return readlinkSync(`/proc/${pid}/ns/pid`)
   } catch {
-    // Another user's: its numbers have to do.
+    // Leaves out a process of another user, of which only the numbers are readable.
     return null
   }
 }
@@ -251,7 +255,7 @@ function textOf(path: string): string {
   }
 }
 
-/** Processes that it descends from, without itself and process 1. */
+/** Lists the ancestors of a process, without the process itself and process 1. */
 function above(pid: number): number[] {
   const found: number[] = []
   for (let at = parentOf(pid); at > 1 && !found.includes(at); at = parentOf(at)) found.push(at)
@@ -264,8 +268,8 @@ function parentOf(pid: number): number {
 }
 
 /**
- * What an agent starts carries its mark. A daemon that a call left behind carries it, too, and does
- * not belong to a call.
+ * Whether the agent started this process. Such processes have the mark, even a daemon that a call
+ * left behind and that belongs to no call.
  */
 function carriesMarker(pid: number): boolean {
   return textOf(`/proc/${pid}/environ`)

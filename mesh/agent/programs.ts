@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { type CapabilityOutcome, failedOutcome, type RunResult } from './capability.ts'
 
 /**
- * The PATH of programs that do not inherit the agent's environment; apt and dpkg need the sbin
+ * The PATH of programs that run without the agent's environment. apt and dpkg need the sbin
  * directories.
  */
 export const systemPath = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin'
@@ -20,10 +20,7 @@ export async function isInstalled(program: string): Promise<boolean> {
   return false
 }
 
-/**
- * Why a program that was started did not do its work; null when it ended with 0. Keeps what it
- * printed.
- */
+/** Returns the outcome of a program that failed, with its output. Null for exit code 0. */
 export function whyNotDone(what: string, ran: RunResult): CapabilityOutcome | null {
   const result = { exit_code: ran.exitCode, output: tail(ran.stdout + ran.stderr) }
   const outcome = (code: 'timeout' | 'cancelled' | 'failed', message: string): CapabilityOutcome => ({
@@ -39,21 +36,21 @@ export function whyNotDone(what: string, ran: RunResult): CapabilityOutcome | nu
   return outcome('failed', `${what} ${why}: ${lastLines(ran)}`)
 }
 
-/** Errors stand at the end. */
+/** Keeps the end of a text, because errors are at the end. */
 export const tail = (text: string, length = 4_000) => (text.length > length ? text.slice(-length).toWellFormed() : text)
 
 function lastLines({ stdout, stderr }: RunResult): string {
   return tail((stderr.trim() || stdout.trim()).split('\n').slice(-4).join(' '), 600)
 }
 
-/** Where the system's own programs are. */
+/** Directories of the system's programs. */
 export const search = ['/usr/bin', '/bin', '/usr/sbin', '/sbin']
 
 export const dropAll = ['--no-new-privs', '--bounding-set=-all', '--inh-caps=-all', '--ambient-caps=-all']
 
 /**
- * A user without root loses every right of a namespace by starting a program in it: such a
- * program's children are found in /proc then.
+ * Whether the agent is root. Without root, a user loses the rights in a namespace by starting a
+ * program, so its children are found in /proc.
  */
 export function isRoot(): boolean {
   return process.getuid?.() === 0
@@ -69,13 +66,13 @@ export function find(program: string): string | null {
       accessSync(`${directory}/${program}`, constants.X_OK)
       return `${directory}/${program}`
     } catch {
-      // In the next one, perhaps.
+      // Continues, because the next directory may have the program.
     }
   }
   return null
 }
 
-/** For the agent's user, who in a container may be in no user list. */
+/** Returns the home of the agent's user, who may be in no user list in a container. */
 export function homeOf(): string {
   try {
     return userInfo().homedir
@@ -84,32 +81,29 @@ export function homeOf(): string {
   }
 }
 
-/** One process as /proc shows it. Pid *and* start time identify a process: pids are reused. */
+/** One process as /proc lists it. Pid *and* start time identify it, because pids are reused. */
 export type Process = {
   pid: number
   ppid: number
-  /**
-   * Clock ticks since the machine started; text, because it is an identifier and not calculated
-   * with.
-   */
+  /** Clock ticks since the machine started, as text, because it is an identifier. */
   start_time: string
   name: string
-  /** One letter: R, S, D, Z, T and so on. */
+  /** The state as one letter: R, S, D, Z, T and so on. */
   state: string
   cpu_seconds: number
   kernel_thread: boolean
 }
 
 /**
- * Ticks of /proc for user space: fixed at 100 by the kernel's interface on every machine that Node
- * runs on.
+ * Clock ticks per second of /proc. The kernel's interface fixes them at 100 on every machine that
+ * Node runs on.
  */
 const ticksPerSecond = 100
 const PF_KTHREAD = 0x00200000
 
 /**
- * Reads the line of /proc/PID/stat. The name may hold spaces and parentheses, so the rest begins
- * after the last one.
+ * Reads a line of /proc/PID/stat. The name may contain spaces and parentheses, so the other fields
+ * begin after the last parenthesis.
  */
 export function readStat(line: string): Process {
   const open = line.indexOf('(')
@@ -126,7 +120,9 @@ export function readStat(line: string): Process {
   }
 }
 
-/** The process of this pid now; null when there is none, or when the number is that of a thread. */
+/**
+ * Returns the process that has this pid now. Null if there is none, or if the pid is of a thread.
+ */
 export async function processOf(pid: number): Promise<Process | null> {
   try {
     const [stat, status] = await Promise.all([
@@ -149,7 +145,7 @@ export async function pids(): Promise<number[]> {
     .sort((a, b) => a - b)
 }
 
-/** This process and its ancestors: ending one of them ends the agent. */
+/** Lists this process and its ancestors. Ending one of them would end the agent. */
 export function ownAncestors(): number[] {
   const found: number[] = []
   for (let pid = process.pid; pid > 0 && !found.includes(pid); ) {

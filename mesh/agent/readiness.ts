@@ -5,8 +5,8 @@ import { whyNotConnected } from './standing.ts'
 type HealthResponse = { ok: true; body: string } | { ok: false; reason: string }
 
 /**
- * The reason why this host's agent is not ready, a sentence without an end; null where it is.
- * `listen`: where a listening one listens.
+ * Returns why this host's agent is not ready, without a full stop. Null for a ready agent. `listen`
+ * is the address of an agent that listens.
  */
 export async function whyNotReady(state: string, listen: string): Promise<string | null> {
   const calling = whyNotConnected(state)
@@ -21,7 +21,7 @@ function ask(listen: string, scheme: 'http' | 'https'): Promise<HealthResponse> 
   const options = { path: '/health', signal: AbortSignal.timeout(5_000) }
   return new Promise((resolve) => {
     const url = `${scheme}://${listen}/health`
-    // This machine asks itself: whose certificate it is does not matter here.
+    // Does not check the certificate, because this machine sends the request to itself.
     const sent = scheme === 'http' ? overHttp(url, options) : overHttps(url, { ...options, rejectUnauthorized: false })
     const fail = ({ name, message }: Error) =>
       resolve({ ok: false, reason: name === 'AbortError' ? 'no answer within 5 s' : message })
@@ -45,6 +45,6 @@ function responseFault(response: HealthResponse): string | null {
     const { status, reason } = JSON.parse(response.body) as { status?: unknown; reason?: unknown }
     return status === 'ready' ? null : `it refuses: ${reason}`
   } catch {
-    return 'this is no agent'
+    return 'this is not an agent'
   }
 }

@@ -1,9 +1,9 @@
 import { whyNotReady } from './readiness.ts'
 
 /**
- * Whether the agent at `MESH_LISTEN`, or the one that calls out from the first word's folder, is
- * ready. Ends with 0 if so, else 1 and the reason: the container's health check. `nightshift mesh
- * agent ready` says the same.
+ * Health check of the container: checks whether the agent that listens at `MESH_LISTEN`, or the
+ * connected agent of the directory in the first argument, is ready. Exits with 0 if so, otherwise
+ * with 1 and the reason. `nightshift mesh agent ready` reports the same.
  */
 const [, , state = '/var/lib/nightshift-agent'] = process.argv
 const wrong = await whyNotReady(state, process.env.MESH_LISTEN ?? '127.0.0.1:7474')

@@ -1,13 +1,16 @@
 import type { CapabilityAnswer } from '../../domain/mesh.ts'
 
-/** A minute is enough for a client that was answered "it runs" to ask how it ended. */
+/**
+ * Milliseconds for which a refusal is kept: enough for a client to read the result after the
+ * response that the operation runs.
+ */
 const keptMs = 60_000
 
 export type RecentRefusals = ReturnType<typeof recentRefusals>
 
 /**
- * Answers to requests that were refused before the journal had accepted them: no other place has
- * them.
+ * Keeps responses to requests that were refused before the journal accepted them, because these
+ * responses are stored nowhere else.
  */
 export function recentRefusals() {
   const answers = new Map<string, CapabilityAnswer>()

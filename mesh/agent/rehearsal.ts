@@ -11,19 +11,18 @@ import { isSecret } from './manifest.ts'
 import { userNames } from './process-facts.ts'
 import { path as searchPath } from './run.ts'
 
-/** What the person who decides is shown of one check: what ran on the copy, and what it said. */
+/** One check for the person who decides: the command that ran on the copy, and its output. */
 type CheckRun = { argv: string[]; exit_code: number | null; output: string }
 
 const maxOutputCharacters = 8_192
 
-/** In place of what a file with secrets in it would show. */
-export const withheld = '[not shown: such files hold secrets]\n'
+/** Replaces the content of a file that contains secrets. */
+export const withheld = '[not shown: such files contain secrets]\n'
 
 export const rehearsalsIn = (state: string): string => join(state, 'rehearsals')
 
 /**
- * A throw-away directory below the agent's state for as long as an act takes; whatever happens, it
- * is gone afterwards.
+ * Makes a temporary directory below the agent's state for `act`, and always removes it afterwards.
  */
 export async function inThrowAway<T>(state: string, act: (directory: string) => Promise<T>): Promise<T> {
   const parent = rehearsalsIn(state)
@@ -37,8 +36,8 @@ export async function inThrowAway<T>(state: string, act: (directory: string) => 
 }
 
 /**
- * Removes what rehearsals of an agent that was killed left behind, and answers how many. To be
- * called at the start and hourly.
+ * Removes the copies that a killed agent left behind, and returns their number. Called at the start
+ * and hourly.
  */
 export async function sweepRehearsals(
   state: string,
@@ -60,15 +59,15 @@ export async function sweepRehearsals(
 
 const remove = (directory: string) => rm(directory, { recursive: true, force: true, maxRetries: 3 })
 
-/** A file under its real path, and its copy that the checks are tried on. */
+/** A file under its real path, and its copy for the checks. */
 export type Copy = { path: string; copy: string }
 
 /**
- * Runs the manifest's checks whose `path` matches one of the files, on their copies, confined as
- * reads are. Copies are the agent's alone: where reads run as another user, a check cannot open
- * them and its exit code says so. What a check prints may come from any file that the agent can
- * read, if the content makes it (`include /etc/shadow`): known secrets are taken out, the rest is a
- * reason to run the agent without rights.
+ * Runs the manifest's checks whose `path` matches one of the files, on the copies, confined like
+ * reads. Only the agent can read the copies: if reads run as another user, a check cannot open
+ * them, and its exit code shows this. A check can print any file that the agent can read, if the
+ * content includes it (`include /etc/shadow`). Known secrets are removed; to protect the rest, run
+ * the agent without rights.
  */
 export async function runChecks(
   copies: readonly Copy[],
@@ -93,16 +92,16 @@ export async function runChecks(
 
 type ProbeContext = Pick<CapabilityContext, 'run' | 'hidden'>
 
-/** A look of a rehearsal may take no longer. */
+/** Seconds for one read of a dry run. */
 const patienceSeconds = 5
 export const patiently = (argv: readonly string[]): string[] => ['timeout', '-k', '1', String(patienceSeconds), ...argv]
 
-/** `told`: for a person. `rests`: part of the state that a person approves. */
+/** `told` is shown to a person. `rests` is part of the state that the person approves. */
 type Fact = { told: string; rests: string }
 
 /**
- * What lies at these paths now: nothing of a file's content, and nothing at all of what is held for
- * secret or belongs to the agent, by this name or behind a link.
+ * Describes what is at these paths now. Shows no content of a file, and nothing about secret files
+ * or the agent's files, under this name or behind a symbolic link.
  */
 export async function fileFacts(paths: readonly string[], { hidden }: Pick<ProbeContext, 'hidden'>): Promise<Fact[]> {
   const users = await userNames()
@@ -111,9 +110,9 @@ export async function fileFacts(paths: readonly string[], { hidden }: Pick<Probe
 
 async function factOf(path: string, hidden: readonly string[], users: ReadonlyMap<string, string>): Promise<Fact> {
   const why = whyNotLooked(path, hidden) ?? whyNotLooked(await realOf(path), hidden)
-  if (why !== null) return { told: `${path}: not looked at, ${why}`, rests: `${path} unseen` }
+  if (why !== null) return { told: `${path}: not checked, ${why}`, rests: `${path} unseen` }
   const found = await inTime(lstat(path, { bigint: true }))
-  if (!found) return { told: `${path}: is not there, or the agent may not see it`, rests: `${path} absent` }
+  if (!found) return { told: `${path}: does not exist, or the agent may not see it`, rests: `${path} absent` }
   const type = typeOf(found)
   const mode = (found.mode & 0o7777n).toString(8)
   const owner = users.get(String(found.uid)) ?? String(found.uid)
@@ -130,7 +129,10 @@ function typeOf(found: BigIntStats): string {
   return found.isSymbolicLink() ? 'symbolic link' : found.isBlockDevice() ? 'block device' : 'special file'
 }
 
-/** A file system that does not answer must not keep the rehearsal; null for whatever went wrong. */
+/**
+ * Limits the time of a read, because a file system that does not respond must not block the dry
+ * run. Null for any failure.
+ */
 async function inTime<T>(look: Promise<T>): Promise<T | null> {
   let timer: NodeJS.Timeout | undefined
   const late = new Promise<null>((resolve) => {
@@ -140,8 +142,8 @@ async function inTime<T>(look: Promise<T>): Promise<T | null> {
 }
 
 /**
- * Files that programs append to all the time: growth does not change the approved state, another
- * file under the name does.
+ * Whether programs append to the file all the time. Growth of such a file does not change the
+ * approved state, but another file under its name does.
  */
 export function isFilled(path: string): boolean {
   return (
@@ -151,16 +153,13 @@ export function isFilled(path: string): boolean {
   )
 }
 
-/** Why a path is not read without approval; null where it may be. */
+/** Returns why a path is not read without approval. Null if no approval is needed. */
 export function whyNotLooked(path: string, hidden: readonly string[]): string | null {
   if (hidden.some((each) => isInside(path, each))) return 'it belongs to the agent'
-  return kindOfSystemPath(path) === null ? null : 'it is held for secret'
+  return kindOfSystemPath(path) === null ? null : 'it counts as a secret'
 }
 
-/**
- * The program that a first word starts, as the path of commands is searched; null when there is
- * none.
- */
+/** Finds the program of a command's first word in the PATH of commands. Null if there is none. */
 function programAt(word: string, cwd: string): string | null {
   const places = word.includes('/')
     ? [resolve(cwd, word)]
@@ -177,10 +176,13 @@ function isExecutable(path: string): boolean {
   }
 }
 
-/** Larger programs are identified by size and time. */
+/**
+ * The largest program whose digest is computed, in bytes. A larger one is identified by size and
+ * time.
+ */
 const maxDigestBytes = 256 * 1024 * 1024
 
-/** Which file each program is, whose it is and what it holds: a person agrees to this one. */
+/** Describes the file, owner and digest of each program. A person approves these. */
 export async function programFacts(
   words: readonly string[],
   cwd: string,
@@ -191,10 +193,10 @@ export async function programFacts(
     words.map(async (word): Promise<Fact> => {
       const named = programAt(word, cwd)
       if (named === null)
-        return { told: `program ${word}: is not there, so it would not start`, rests: `${word} absent` }
+        return { told: `program ${word}: does not exist, so it would not start`, rests: `${word} absent` }
       const file = await realOf(named)
       if (whyNotLooked(file, hidden) !== null)
-        return { told: `program ${word}: ${file}, not looked at`, rests: `${word} ${file}` }
+        return { told: `program ${word}: ${file}, not checked`, rests: `${word} ${file}` }
       const found = await inTime(stat(file))
       const owner = found === null ? 'an unknown user' : (users.get(String(found.uid)) ?? `user ${found.uid}`)
       const digest = found?.isFile() && found.size <= maxDigestBytes ? await inTime(digestOf(file)) : null
@@ -218,7 +220,7 @@ async function realOf(path: string): Promise<string> {
 }
 
 /**
- * What a removal would take with it: each name with its kind and size, to the end of the tree, on
+ * Lists everything that a removal would delete, with kind and size, down to the end of the tree on
  * this file system.
  */
 export async function treeFacts(
@@ -237,11 +239,11 @@ export async function treeFacts(
   })
   const files = entries.filter(({ kind }) => kind !== 'd')
   const bytes = files.reduce((sum, { size }) => sum + size, 0)
-  // 124: its time was over. What an error hid is not in the list either.
+  // 124 is the exit code of a timeout. After an error, the list may be incomplete too.
   const isWhole = ran.exitCode === 0 && !ran.truncated
   const count = `${files.length} files, ${entries.length - files.length} directories, ${bytes} bytes`
   const told = [
-    isWhole ? `would go: ${count}` : `would go: at least ${count}; not all of it could be looked at`,
+    isWhole ? `would be removed: ${count}` : `would be removed: at least ${count}; not everything could be checked`,
     ...entries.slice(0, 20).map(({ kind, size, name }) => `  ${kind === 'd' ? `${name}/` : `${name} (${size} bytes)`}`),
     ...(entries.length > 20 ? [`  … and ${entries.length - 20} more`] : []),
   ]

@@ -9,33 +9,30 @@ import { decoded, type OpenEntry, readPart, wholeBytes, within } from './walk.ts
 
 export function bytesOf(content: string, encoding: 'utf8' | 'base64'): Buffer {
   const bytes = Buffer.from(content, encoding)
-  // Buffer reads what it can of base64 and drops the rest without a word.
+  // Checks the base64, because Buffer decodes what it can and silently drops the rest.
   if (encoding === 'base64' && bytes.toString('base64').replace(/=+$/, '') !== content.replace(/=+$/, ''))
     throw new CapabilityError('invalid_arguments', 'the content is not base64')
   return bytes
 }
 
-/**
- * All of a file that is small enough; throws `failed` for a larger one, also when it grows
- * meanwhile.
- */
+/** Reads a small file completely. Throws `failed` for a larger one, also if it grows meanwhile. */
 export async function readWhole(file: FileHandle, path: string, signal: AbortSignal): Promise<Buffer> {
   const { size } = await file.stat()
   const bytes = await readPart(file, 0, Math.min(size, wholeBytes) + 1, signal)
   if (size > wholeBytes || bytes.length > wholeBytes)
     throw new CapabilityError('failed', `${path} is larger than ${wholeBytes / 1024 / 1024} MiB`)
-  // One byte more than it was meant to be: it grew, and what was read is not all.
+  // One byte more than expected means that the file grew, so the read is incomplete.
   if (bytes.length > size) throw new CapabilityError('conflict', `${path} grew while it was read`)
   return bytes
 }
 
-/** An approval card shows no more characters of a diff than these. */
+/** The most characters of a diff on an approval card. */
 const maxDiffCharacters = 100_000
 
 /**
- * What a change of one file looks like, as a unified diff with three lines of context; `null` on a
- * side that has no file. Empty when both are the same. A sentence replaces the diff of binary
- * content, and of too much content.
+ * Returns a change of one file as a unified diff with three lines of context. `null` stands for a
+ * missing file. Empty if both are the same. A sentence replaces the diff of binary content, or of
+ * too much content.
  */
 export async function unifiedDiff(
   path: string,
@@ -45,7 +42,7 @@ export async function unifiedDiff(
   if (before && after?.equals(before)) return { diff: '', truncated: false }
   const [old, now] = [textOrNothing(before), textOrNothing(after)]
   if (old === null || now === null) return { diff: `Binary content of ${path} differs\n`, truncated: false }
-  // Imported by the first rehearsal only: an idle agent does not hold it in memory.
+  // Imported only by the first dry run, to save memory of an idle agent.
   const { createTwoFilesPatch, FILE_HEADERS_ONLY } = await import('diff')
   const diff = createTwoFilesPatch(
     before ? `a${path}` : '/dev/null',
@@ -57,8 +54,7 @@ export async function unifiedDiff(
     { context: 3, timeout: 5_000, headerOptions: FILE_HEADERS_ONLY },
   )
   if (diff === undefined) return { diff: `${path} changes in too many places to show\n`, truncated: true }
-  const note =
-    stripText(now) === now.replaceAll('\r\n', '\n') ? '' : '[the new content holds characters that cannot be seen]\n'
+  const note = stripText(now) === now.replaceAll('\r\n', '\n') ? '' : '[the new content has invisible characters]\n'
   if (diff.length <= maxDiffCharacters) return { diff: diff + note, truncated: false }
   const left = diff.length - maxDiffCharacters
   return {
@@ -70,11 +66,10 @@ export async function unifiedDiff(
 const textOrNothing = (bytes: Buffer | null) => (bytes ? decoded(bytes) : '')
 
 /**
- * Puts a file in place at once: a temporary file beside it, on disk, then renamed, then the
- * directory on disk. A process that reads meanwhile sees the old content or the new. `former` is
- * what was there when the change was made up: when it is not there any more, nothing is changed
- * (`conflict`); null makes a new file and never replaces one. Access lists and extended attributes
- * are not kept.
+ * Replaces a file atomically: writes a temporary file beside it to disk, renames it, and writes the
+ * directory to disk. A concurrent reader sees the old content or the new. `former` is what the
+ * change was made for; if it is gone, nothing is changed (`conflict`). Null makes a new file and
+ * never replaces one. Access lists and extended attributes are not kept.
  */
 export async function replace(
   directory: OpenEntry,
@@ -149,14 +144,14 @@ async function syncDirectory(directory: FileHandle): Promise<void> {
   }
 }
 
-/** The limit of one file; the oldest goes first. */
+/** The most versions that are kept of a file. The oldest is removed first. */
 const perPath = 10
-/** The limit of all files together. */
+/** The most bytes of all versions together. */
 const allBytes = 256 * 1024 * 1024
 
 /**
- * Keeps what a file held before it was written, readable by the agent alone, and answers where. On
- * disk when it returns.
+ * Stores the earlier content of a file, readable only by the agent, and returns its place. The copy
+ * is on disk when this returns.
  */
 export async function keepVersion(state: string, path: string, bytes: Buffer): Promise<string> {
   const directory = join(state, 'versions', sha256(path).slice(0, 32))
@@ -179,7 +174,7 @@ async function writeSynced(path: string, content: string | Buffer): Promise<void
   }
 }
 
-/** Names begin with the moment, so they sort by age. */
+/** Removes old versions. Names begin with the time, so they sort by age. */
 async function prune(state: string, directory: string): Promise<void> {
   const names = (await readdir(directory)).filter((name) => name !== 'path').sort()
   for (const name of names.slice(0, -perPath)) await rm(join(directory, name), { force: true })

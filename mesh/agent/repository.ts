@@ -8,10 +8,10 @@ import { readWhole } from './replace.ts'
 import { assertDirectory, type OpenEntry, openContent, openEntry, withEntryAt } from './walk.ts'
 
 /**
- * Running git where neither the device's configuration nor the repository's own can make it start a
- * program, prompt, or go elsewhere. git walks by name, so what `at` proved can be undone by a user
- * who may rename inside the repository: that is why it must belong to the agent's own user, and
- * then they could as well run programs themselves.
+ * Runs git so that neither the device's configuration nor the repository's can start a program,
+ * prompt, or lead elsewhere. git opens files by name, so a user who may rename inside the
+ * repository could undo what `at` checked. Therefore the repository must belong to the agent's
+ * user, who could run programs anyway.
  */
 
 const settings = [
@@ -36,8 +36,8 @@ const settings = [
 ]
 
 /**
- * Everything of git starts with these; `safe.directory` since the agent has looked at the owner
- * itself.
+ * The first words of every git command. `safe.directory` is set because the agent has checked the
+ * owner itself.
  */
 export const git = (...words: readonly string[]) => [
   'git',
@@ -48,7 +48,10 @@ export const git = (...words: readonly string[]) => [
   ...words,
 ]
 
-/** `local` also lets git speak to a repository on this machine, after its path was looked at. */
+/**
+ * Returns the environment of git. `local` also allows a repository on this machine, whose path was
+ * checked.
+ */
 export function gitEnvironment(author: string, local = false): NonNullable<RunOptions['env']> {
   return {
     PATH: systemPath,
@@ -65,7 +68,9 @@ export function gitEnvironment(author: string, local = false): NonNullable<RunOp
   }
 }
 
-/** The author of commits: the agent's home has no git settings, and git needs a name. */
+/**
+ * Returns the author of commits, because the agent's home has no git settings and git needs a name.
+ */
 export const identityOf = (author: string) => ({
   GIT_AUTHOR_NAME: 'Nightshift',
   GIT_AUTHOR_EMAIL: author,
@@ -74,16 +79,15 @@ export const identityOf = (author: string) => ({
 })
 
 /**
- * Settings of a repository that only describe it. Whatever else stands there could start a program
- * or lead elsewhere.
+ * Settings that only describe a repository. Any other setting could start a program or lead
+ * elsewhere.
  */
 const harmless =
   /^(?:core\.(?:repositoryformatversion|filemode|bare|logallrefupdates|ignorecase|precomposeunicode|autocrlf|safecrlf|eol|symlinks|sharedrepository|abbrev|quotepath|compression)|user\.(?:name|email)|remote\.[^\n]*\.(?:url|pushurl|fetch|tagopt|prune)|branch\.[^\n]*\.(?:remote|merge|rebase|description)|extensions\.objectformat|init\.defaultbranch|pull\.(?:rebase|ff)|push\.default|fetch\.prune|merge\.(?:ff|conflictstyle)|diff\.(?:renames|algorithm)|receive\.denynonfastforwards|receive\.denydeletes|gc\.(?:auto|pruneexpire|reflogexpire)|submodule\.(?:active|[^\n]*\.(?:url|active))|color\.[^\n]*|advice\.[a-z]+|i18n\.[a-z]+)$/i
 
 /**
- * A checkout as it must be: a directory with a real `.git` in it, of the agent's own user, with no
- * settings but harmless ones and no objects elsewhere. Answers the text of its settings; throws why
- * not.
+ * Checks a checkout: a directory of the agent's user with a real `.git` in it, only harmless
+ * settings, and no objects elsewhere. Returns the text of its settings. Throws if a check fails.
  */
 export async function checkoutAt(place: ManifestPath, context: CapabilityContext): Promise<string> {
   return withEntryAt(place, async (directory) => {
@@ -100,39 +104,49 @@ export async function checkoutAt(place: ManifestPath, context: CapabilityContext
   })
 }
 
-/** The same for a bare repository that something is pushed to or cloned from. */
+/** Checks a bare repository in the same way before a push to it or a clone from it. */
 export async function requireBareAt(place: ManifestPath, context: CapabilityContext): Promise<void> {
   await withEntryAt(place, async (directory) => {
     assertDirectory(directory)
     const inside = await openEntry(directory, '.git')
     await inside?.handle.close()
     if (inside)
-      throw new CapabilityError('invalid_arguments', `${place.path} is a checkout: only a bare repository is spoken to`)
+      throw new CapabilityError(
+        'invalid_arguments',
+        `${place.path} is a checkout, but only a bare repository is allowed here`,
+      )
     await assertPlain(directory, place.path, context)
   })
 }
 
-/** Others could change its settings under our hands, and could not use what we leave in it. */
+/**
+ * Requires that the directory belongs to the agent's user. Another owner could change its settings
+ * meanwhile, and could not use the files that the agent leaves there.
+ */
 export function assertOwn({ stat, path }: OpenEntry): void {
   const own = process.getuid!()
   if (stat.uid !== BigInt(own))
     throw new CapabilityError(
       'failed',
-      `${path} belongs to user ${stat.uid}, and the agent is ${own}: git would lock them out`,
+      `${path} belongs to user ${stat.uid}, and the agent runs as ${own}: new files of git would not be writable for that user`,
     )
-  if ((stat.mode & 0o002n) !== 0n) throw new CapabilityError('failed', `everybody may write to ${path}`)
+  if ((stat.mode & 0o002n) !== 0n) throw new CapabilityError('failed', `every user may write to ${path}`)
 }
 
 async function assertPlain(directory: OpenEntry, path: string, context: CapabilityContext): Promise<string> {
   assertOwn(directory)
   await assertNone(directory, ['commondir'], `${path} shares its repository with another one`)
-  await assertNone(directory, ['objects', 'info', 'alternates'], `${path} has objects elsewhere`)
+  await assertNone(directory, ['objects', 'info', 'alternates'], `${path} keeps objects in another directory`)
   const text = await settingsIn(directory)
-  // What a program prints reaches us as plain text: a name must not be another one by then.
-  if (stripText(text) !== text) throw new CapabilityError('blocked', `the settings of ${path} hold what cannot be seen`)
+  // The output of a program reaches the agent as cleaned text, in which a name could be changed.
+  if (stripText(text) !== text)
+    throw new CapabilityError('blocked', `the settings of ${path} have invisible characters`)
   const odd = (await askSettings(text, ['--list', '--name-only'], context)).find((key) => !harmless.test(key))
   if (odd)
-    throw new CapabilityError('blocked', `the repository's own setting ${odd} could start a program or lead elsewhere`)
+    throw new CapabilityError(
+      'blocked',
+      `the repository's own setting ${odd} could start a program or point to another place`,
+    )
   return text
 }
 
@@ -167,8 +181,8 @@ async function settingsIn(directory: OpenEntry): Promise<string> {
 }
 
 /**
- * Asks git about settings that are handed to it on its input, so that it includes no others; one
- * answer a line.
+ * Reads settings with git from its input, so that git includes no other files. Returns one value
+ * per line.
  */
 export async function askSettings(
   text: string,
@@ -180,7 +194,7 @@ export async function askSettings(
     input: text,
     confine: 'read',
   })
-  // 1: there is none.
+  // Exit code 1 means that there is no such setting.
   if ((ran.exitCode !== 0 && ran.exitCode !== 1) || ran.truncated)
     throw new CapabilityError('failed', 'git cannot read the settings of the repository')
   return ran.stdout.split('\n').filter((line) => line !== '')
@@ -189,8 +203,8 @@ export async function askSettings(
 export const authorOf = ({ manifest }: Pick<CapabilityContext, 'manifest'>) => `nightshift@${manifest.device}`
 
 /**
- * Runs git in a checkout as the agent's own user, which owns it: a confined user might not be able
- * to read it.
+ * Runs git in a checkout as the agent's user, who owns the checkout. A confined user might not be
+ * able to read it.
  */
 export function inCheckout(
   path: string,
@@ -207,9 +221,7 @@ export function inCheckout(
   })
 }
 
-/**
- * The files in which two trees differ, also those that the second lacks, unless `removed` is false.
- */
+/** Lists files in which two trees differ, including removed files unless `removed` is false. */
 export async function changed(
   path: string,
   from: string,
@@ -220,13 +232,14 @@ export async function changed(
   const which = options.removed === false ? ['--diff-filter=d'] : []
   const words = ['diff-tree', '-r', '--name-only', '--no-renames', ...which, from, to]
   const { stdout, exitCode } = await inCheckout(path, words, context, { env: options.env })
-  if (exitCode !== 0) throw new CapabilityError('failed', `git cannot tell what changes in ${path}, or it is too much`)
+  if (exitCode !== 0)
+    throw new CapabilityError('failed', `git cannot list the changes in ${path}, or the list is too long`)
   return namesIn(stdout)
 }
 
 /**
- * The names in a list that git wrote one a line: what is not plain ASCII stands in quotes, with
- * escapes as in C.
+ * Reads git's list of names, one per line. Names with characters outside of plain ASCII are quoted,
+ * with escapes as in C.
  */
 export function namesIn(listing: string): string[] {
   return listing
@@ -246,7 +259,7 @@ function unquoted(text: string): string {
   return Buffer.from(bytes).toString('utf8')
 }
 
-/** To read a repository no root has to be writable. */
+/** Checks what reading a repository needs, which is no writable root. */
 export async function missingGitToRead(manifest: Manifest): Promise<string | null> {
   return (await isInstalled('git')) ? missingProc(manifest) : 'git is not installed'
 }

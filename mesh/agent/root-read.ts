@@ -5,37 +5,36 @@ import { type CapabilityContext, CapabilityError, type RunOptions, type RunResul
 import { find } from './programs.ts'
 
 /**
- * A command that the manifest lets root look with. No sandbox lets a set-user-ID program work, so
- * it runs outside of one: by itself, without a shell, as root would start it. The rest of a pipe
- * reads what it printed, inside.
+ * Runs a command that the manifest lets root run to read. The command runs outside of the sandbox,
+ * which disables set-user-ID programs: alone, without a shell, as root would start it. The rest of
+ * a pipe reads its output inside the sandbox.
  */
 
 const sudo = '/usr/bin/sudo'
-/** Its complaints before the rest of the pipe began. */
+/** The most characters of errors before the rest of the pipe began. */
 const maxErrors = 4_000
 
 /**
- * Why it does not run unasked just now; null when root alone decides what it runs and what it
- * reads.
+ * Returns why the command needs approval now. Null if only root controls its program and its files.
  */
 export function whyNoRootRead({ argv }: RootRead): string | null {
-  if (!isRootsSudo()) return `${sudo} is not there as root's own set-user-ID program`
+  if (!isRootsSudo()) return `${sudo} is not a set-user-ID program of root`
   const program = programOf(argv)
   if (program === null) return `${argv[0]} is not among the system's own programs`
-  if (writersOf(program) !== 'root') return `others than root may write ${program} or the way to it`
+  if (writersOf(program) !== 'root') return `users other than root may write ${program} or a directory above it`
   const word = argv.slice(1).find((each) => pathsIn(each).some((path) => !isRootsWay(path)))
-  return word === undefined ? null : `others than root may put something else where ${word} leads`
+  return word === undefined ? null : `users other than root may replace the target of ${word}`
 }
 
-/** Runs it, and then the rest of the pipe with what it printed. `inSandbox` runs the rest. */
+/** Runs the command, and then the rest of the pipe with its output. `inSandbox` runs the rest. */
 export async function readAsRoot(
   read: RootRead,
   context: CapabilityContext,
   inSandbox: (rest: string, options: Pick<RunOptions, 'input'>) => Promise<RunResult>,
 ): Promise<RunResult> {
-  // Checked again: it may have changed since the ruling.
+  // Checks again, because the files may have changed since the decision.
   const why = whyNoRootRead(read)
-  if (why !== null) throw new CapabilityError('approval_required', `It needs a grant just now: ${why}.`)
+  if (why !== null) throw new CapabilityError('approval_required', `The call needs a grant now: ${why}.`)
   const { argv, rest } = read
   const told = rest === null ? { onLine: context.emit } : {}
   const words = [sudo, '-n', '--', programOf(argv) ?? '', ...argv.slice(1)]
@@ -55,22 +54,22 @@ function isRootsSudo(): boolean {
   return isSetUser && writersOf(sudo) === 'root'
 }
 
-/** Where the system has it: what `PATH` says is not asked. */
+/** Finds the program in the system's directories, without `PATH`. */
 function programOf([name = '']: readonly string[]): string | null {
   const path = name.startsWith('/') ? name : find(name)
   const isProgram = path !== null && statSync(path, { throwIfNoEntry: false })?.isFile() === true
   return isProgram ? path : null
 }
 
-/** Each path that a word may hold: `--file=/etc/hosts` and `-f/etc/hosts` hold one, too. */
+/** Lists each path in a word, because `--file=/etc/hosts` and `-f/etc/hosts` contain one too. */
 function pathsIn(word: string): string[] {
   const at = word.indexOf('/')
   return [resolve('/', word), ...(at > 0 ? [word.slice(at)] : [])]
 }
 
 /**
- * Can root alone change where this path leads? What it leads to may be anybody's, unless that is a
- * link.
+ * Whether only root can change where this path leads. The target may belong to anybody, unless it
+ * is a symbolic link.
  */
 function isRootsWay(path: string): boolean {
   const at = resolve(path)
@@ -80,15 +79,18 @@ function isRootsWay(path: string): boolean {
   return found ? writersOf(dirname(at)) === 'root' : isRootsWay(dirname(at)) && !isOpenToOthers(dirname(at))
 }
 
-/** Another user could create what is not there yet. */
+/** Whether other users may write in a directory, in which they could create a missing file. */
 function isOpenToOthers(directory: string): boolean {
   return writersOf(directory) === 'others'
 }
 
-/** More links than this lead nowhere. */
+/** Number of symbolic links up to which a path is followed. */
 const maxLinks = 40
 
-/** `absent`; `root`: only root can write it or put another one in its place; else `others`. */
+/**
+ * Returns who can write or replace a path: `absent` if it does not exist, `root` if only root can,
+ * otherwise `others`.
+ */
 export function writersOf(path: string): 'absent' | 'root' | 'others' {
   if (!path.startsWith('/')) return 'others'
   let links = 0
@@ -121,10 +123,13 @@ export function writersOf(path: string): 'absent' | 'root' | 'others' {
   return verdict
 }
 
-/** Limits the work for one read. */
+/** The most entries that are checked for one read. */
 const maxEntries = 1_000
 
-/** The same of a directory with all that is in it: the first that others may write, or null. */
+/**
+ * Checks a directory with everything in it. Returns the first path that others may write. Null if
+ * there is none.
+ */
 export function writableBelow(path: string): string | null {
   const waiting = [path]
   for (let seen = 0; waiting.length > 0; seen += 1) {

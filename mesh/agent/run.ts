@@ -12,26 +12,26 @@ import { find, homeOf, search } from './programs.ts'
 type Runner = {
   limits: Manifest['limits']
   confinement: Confinement
-  /** Set in the environment of all that is started, so that it is found again. */
+  /** The mark in the environment of everything that is started, to find it again. */
   marker: string
   signal: AbortSignal
-  /** Called with the process id as soon as there is one. */
+  /** Called with the pid as soon as there is one. */
   onStart?(pid: number): void
 }
 
-/** Where a command's programs are looked for. */
+/** The PATH of commands. */
 export const path = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin'
-/** How often the memory of a group is summed up. */
+/** Milliseconds between two sums of the group's memory. */
 const watchMs = 500
-/** How long output that is under way is awaited after the program has ended. */
+/** Milliseconds for which output is awaited after the program has ended. */
 const drainMs = 200
 
 /** 32 MiB in blocks of 512 bytes. */
 const largestFileBlocks = '65536'
 
 /**
- * Limits that every shell can set; one that is already lower stays. The program then takes this
- * process's place.
+ * Sets limits that every shell knows. A lower existing limit is kept. The program then replaces
+ * this process.
  */
 const limited = `ulimit -c 0 2>/dev/null
 ulimit -t "$1" 2>/dev/null
@@ -40,28 +40,29 @@ ulimit -d "$2" 2>/dev/null
 shift 3
 exec "$@"`
 
-/** How often a sandbox is made once more. */
+/** Number of times that a sandbox is made again. */
 const maxRepeats = 2
 
 type RunningProgram = ChildProcessByStdio<Writable | null, Readable, Readable>
 
 /**
- * Runs a program in its own session, with its own environment and an empty input, and stops it at
- * the deadline, on cancel, at the limit of output and when the group holds more memory than it may.
- * When this resolves, nothing of a confined read is left; of a write only what left its process
- * group while it ended by itself, as daemons do.
- * A sandbox that was not made, because a mount went meanwhile, is made again.
+ * Runs a program in a separate session and environment, with an empty input. Stops it at the
+ * deadline, on cancellation, at the output limit and if the group exceeds its memory. When this
+ * resolves, no process of a confined read remains; of a write only processes that left its group
+ * while it ended by itself, such as a daemon. A sandbox that could not be made because a mount
+ * disappeared is made again.
  */
 export async function runProgram(argv: readonly string[], options: RunOptions, runner: Runner): Promise<RunResult> {
   for (let left = maxRepeats; ; left--) {
     const ran = await runOnce(argv, options, runner)
     const why = options.confine === 'read' ? whyNotStarted(runner.confinement, ran) : null
     if (why === null) return ran
-    // A program may complain so of itself: then another one runs in there.
+    // Tests another command, because the program itself may print such a message. Other commands
+    // then still run in the sandbox.
     if (left === 0) {
       const other = await runOnce(['/bin/true'], { confine: 'read', sees: options.sees }, runner)
       if (other.exitCode === 0) return ran
-      throw new CapabilityError('failed', `Its sandbox was not made: ${why}`)
+      throw new CapabilityError('failed', `The sandbox of the command was not created: ${why}`)
     }
     await runner.confinement.lookAgain?.()
   }
@@ -71,14 +72,15 @@ async function runOnce(argv: readonly string[], options: RunOptions, runner: Run
   runner.signal.throwIfAborted()
   const cwd = options.cwd ?? '/'
   if (!statSync(cwd, { throwIfNoEntry: false })?.isDirectory())
-    throw new CapabilityError('not_found', `${cwd} is no directory.`)
+    throw new CapabilityError('not_found', `${cwd} is not a directory.`)
   const [program, ...words] = await limitedAndConfined(argv, { ...options, cwd }, runner)
-  // From here to the listeners nothing is awaited: a program that does not start says so in the
-  // next tick.
+  // Awaits nothing until the listeners are added, because a failed start is reported in the next
+  // tick.
   const child = spawn(program, words, {
     cwd,
     detached: true,
-    // A pipe of Node is a socket: bash takes it for a remote shell and reads a start file.
+    // A pipe of Node is a socket, with which bash takes itself for a remote shell and reads a start
+    // file.
     stdio: [options.input === undefined ? 'ignore' : 'pipe', 'pipe', 'pipe'],
     env: environmentFor(options, runner),
   }) as RunningProgram
@@ -91,7 +93,7 @@ async function runOnce(argv: readonly string[], options: RunOptions, runner: Run
   })
 }
 
-/** The words that start the program under its limits and, where it is a read, confined. */
+/** Builds the words that start the program with limits. A read is also confined. */
 async function limitedAndConfined(
   argv: readonly string[],
   { confine, cwd, sees }: RunOptions & { cwd: string },
@@ -99,8 +101,7 @@ async function limitedAndConfined(
 ): Promise<[string, ...string[]]> {
   const confined = confine === 'read'
   const inner = confined ? await confinement.wrap(argv, { cwd, sees }) : [...argv]
-  // Where the file system is not read-only, at least no file can grow; else what a read puts aside
-  // in memory stays small.
+  // If the file system is writable, no file can grow. Otherwise files in memory stay small.
   const isWritable = confinement.sandbox === 'user' || sees?.includes('mounts')
   const fileBlocks = confined ? (isWritable ? '0' : largestFileBlocks) : 'unlimited'
   const shell = [
@@ -136,10 +137,7 @@ type Watched = {
   resolve(result: RunResult): void
 }
 
-/**
- * Collects the output, stops the group at a limit or the signal, and resolves once nothing more
- * comes.
- */
+/** Collects the output, stops the group at a limit or by the signal, and resolves at the end. */
 function watchUntilEnd({ child, pid, options, runner, resolve }: Watched): void {
   const { limits, confinement, signal } = runner
   const confined = options.confine === 'read'
@@ -152,7 +150,8 @@ function watchUntilEnd({ child, pid, options, runner, resolve }: Watched): void 
     if (stoppedBy !== null) return
     stoppedBy = why
     stopping = terminate(pid, runner.marker, gently).then((left) => {
-      // A process that cannot be killed (another user's, or in the kernel) is not waited for.
+      // Does not wait for a process that cannot be killed (another user's, or one that hangs in the
+      // kernel).
       if (left > 0) finish(null, null)
     })
   }
@@ -180,12 +179,13 @@ function watchUntilEnd({ child, pid, options, runner, resolve }: Watched): void 
       if (!output.take(stream, chunk)) stop('output', false)
     })
   }
-  // A program that does not read its input must not end the agent.
+  // Ignores this error, because a program that does not read its input must not end the agent.
   child.stdin?.on('error', () => undefined)
   child.stdin?.end(options.input)
   const onAbort = () => stop(isDeadline(signal) ? 'deadline' : 'cancelled', !confined)
   signal.addEventListener('abort', onAbort, { once: true })
-  // While the sandbox was made ready it may have come, and it comes once.
+  // Checks the signal again. The abort may have come while the sandbox was made, and comes only
+  // once.
   if (signal.aborted) onAbort()
   const watch = setInterval(() => {
     const bytes = groupMembersOf(pid, null).reduce((sum, { residentBytes }) => sum + residentBytes, 0)
@@ -199,15 +199,15 @@ function watchUntilEnd({ child, pid, options, runner, resolve }: Watched): void 
     const drained = Promise.all([ended(child.stdout), ended(child.stderr)])
     await Promise.race([drained, pause(drainMs)])
     await stopping
-    // After a read everything is killed; after a write only its process group, since a daemon
-    // leaves it.
+    // Kills everything after a read. After a write it kills only the process group, which a daemon
+    // leaves.
     if (!confined) endGroup(pid)
     else if (!confinement.endsWhole(options.sees ?? [])) await terminate(pid, runner.marker, false)
     finish(exitCode, endSignal)
   })
 }
 
-/** A signal that ends by its own clock says so; anything else is a person. */
+/** Whether a signal ended by its timeout. With any other reason, a person ended it. */
 function isDeadline(signal: AbortSignal): boolean {
   return (signal.reason as { name?: unknown } | undefined)?.name === 'TimeoutError'
 }
@@ -216,7 +216,7 @@ function endGroup(leader: number): void {
   try {
     process.kill(-leader, 'SIGKILL')
   } catch {
-    // No process is left.
+    // No process remains.
   }
 }
 
@@ -231,11 +231,11 @@ function pause(ms: number): Promise<void> {
 
 const maxLineCharacters = 4_000
 
-/** Bytes of both outputs, up to a limit for both together; each line is passed on as it comes. */
+/** The bytes of both outputs, up to a common limit. Each line is passed on when it comes. */
 type Output = {
-  /** False once the limit is reached: what came over it is dropped. */
+  /** Returns false when the limit is reached. Bytes above it are dropped. */
   take(stream: 'stdout' | 'stderr', bytes: Uint8Array): boolean
-  /** The rest of the last lines. */
+  /** Passes on the rest of the last lines. */
   end(): void
   text(stream: 'stdout' | 'stderr'): string
   readonly truncated: boolean
@@ -268,7 +268,7 @@ export function collect(limitBytes: number, onLine: ((line: string) => void) | n
 }
 
 /**
- * Any bytes as text: invalid UTF-8 becomes U+FFFD; control sequences and invisible characters are
+ * Decodes any bytes. Invalid UTF-8 becomes U+FFFD; control sequences and invisible characters are
  * removed.
  */
 function plain(bytes: Uint8Array): string {
@@ -286,7 +286,7 @@ function lineReader(onLine: ((line: string) => void) | null) {
       const parts = open.split('\n')
       open = parts.pop() ?? ''
       for (const line of parts) tell(line)
-      // A line without an end is passed on in pieces, so that it neither waits nor grows.
+      // Passes on a long line in pieces, so that it neither waits for its end nor grows.
       while (open.length > maxLineCharacters) {
         tell(open)
         open = open.slice(maxLineCharacters)

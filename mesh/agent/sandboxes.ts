@@ -5,8 +5,8 @@ import { readMounts, shownAt } from './mounts.ts'
 import { dropAll, find, isRoot } from './programs.ts'
 
 /**
- * `/proc` stays the machine's own: `ps` in a sandbox must show all processes. A namespace of users
- * keeps it from leading out.
+ * Builds a confinement with bubblewrap. `/proc` is the machine's, because `ps` in a sandbox must
+ * list all processes. A user namespace prevents a way out through it.
  */
 export function byBwrap(hidden: HiddenPaths): Confinement | null {
   const bwrap = find('bwrap')
@@ -16,8 +16,8 @@ export function byBwrap(hidden: HiddenPaths): Confinement | null {
     `/dev/${name}`,
     `/dev/${name}`,
   ])
-  // Half of the memory else, which no limit of a process counts. Older ones than 0.7 cannot; a file
-  // is small even there (`run.ts`).
+  // Limits the file system in memory, which could otherwise take half of the memory, and which no
+  // process limit counts. Versions before 0.7 lack the option; `run.ts` limits files even there.
   const { stdout } = spawnSync(bwrap, ['--help'], { encoding: 'utf8', timeout: 5_000 })
   const small = stdout?.includes('--size ') ? ['--size', String(32 << 20)] : []
   return {
@@ -49,7 +49,8 @@ export function byBwrap(hidden: HiddenPaths): Confinement | null {
     },
     environment: { TMPDIR: '/dev/shm' },
     endsWhole: () => true,
-    // Each mount that it makes is marked nosuid, so the machine's table cannot be read in there.
+    // Marks each mount that it makes as nosuid, so the machine's table of mounts is not visible
+    // inside.
     canShow: (sees) => !sees.includes('mounts'),
     hidesOwners: () => true,
     complaint: /^bwrap: (?!execvp)/,
@@ -57,7 +58,7 @@ export function byBwrap(hidden: HiddenPaths): Confinement | null {
   }
 }
 
-/** Empty directories and files over what is hidden in there. */
+/** Builds options that cover hidden paths with empty directories and files. */
 function covers({ paths, rehearsals }: HiddenPaths, withRehearsals: boolean): string[] {
   const mounts = readMounts(readFileSync('/proc/self/mountinfo', 'utf8'))
   const covered = [...new Set(paths.flatMap((path) => shownAt(path, mounts)))].sort((a, b) => b.length - a.length)
@@ -70,9 +71,10 @@ function covers({ paths, rehearsals }: HiddenPaths, withRehearsals: boolean): st
 }
 
 /**
- * Root becomes nobody: it reads what everybody may, writes only where everybody may, and has the
- * network. The agent's own files are closed to it by their modes. A program that obeys something is
- * not kept back by that, so none runs unasked here (`guard.ts`).
+ * Builds a confinement with another user. Root becomes the user `nobody`, which reads and writes
+ * only what every user may, and has the network. The modes of the agent's files deny that user
+ * access. A program with configuration is not restrained by this, so none runs here without
+ * approval (`guard.ts`).
  */
 export function byUser(): Confinement | null {
   const setpriv = find('setpriv')
@@ -90,13 +92,10 @@ export function byUser(): Confinement | null {
   }
 }
 
-/**
- * What belongs to the agent alone: its state with journal and nonces, and files of keys that lie
- * elsewhere.
- */
+/** Paths that only the agent uses: its state with journal and nonces, and key files elsewhere. */
 export type HiddenPaths = {
   paths: readonly string[]
-  /** A directory below one of them that a rehearsed check has to see. */
+  /** A directory below one of these paths that a check has to see. */
   rehearsals: string | null
 }
 

@@ -4,16 +4,16 @@ import type { Agent } from './agent.ts'
 import { answer, type Outlet } from './answers.ts'
 import { bodyBytes } from './verify-request.ts'
 
-/** No more are looked at beside each other; the control plane asks fewer. */
+/** The most exchanges in parallel. The control plane uses fewer. */
 const maxUnderWay = 128
-/** An answer waits while so much of others is on its way. */
+/** A response waits while this many bytes of other responses are unsent. */
 const maxOnTheWayBytes = 1_000_000
-/** Lines that come close together go together. */
+/** Milliseconds within which lines are joined. */
 const togetherMs = 20
 
 type Exchange = { isDropped: boolean; onClose: (() => void)[]; waiting: number }
 
-/** Answers exchanges that come as frames, as the agent answers requests over HTTP. */
+/** Responds to exchanges in frames, like to requests over HTTP. */
 export function serveFrames(agent: Agent, socket: WebSocket) {
   const open = new Map<number, Exchange>()
   let onIdle: (() => void) | null = null
@@ -31,7 +31,10 @@ export function serveFrames(agent: Agent, socket: WebSocket) {
     if (open.size === 0) onIdle?.()
   }
 
-  /** In pieces, so that other answers get between them; nothing more once nobody wants it. */
+  /**
+   * Sends a response in pieces, so that other responses can be sent in between. Stops if the
+   * exchange is dropped.
+   */
   async function sendAll(id: number, exchange: Exchange, bytes: Buffer): Promise<void> {
     exchange.waiting += bytes.length
     for (let at = 0; at < bytes.length && !exchange.isDropped; at += maxPieceBytes) {
@@ -41,55 +44,6 @@ export function serveFrames(agent: Agent, socket: WebSocket) {
     exchange.waiting -= bytes.length
   }
 
-  function outletOf(id: number, exchange: Exchange): Outlet {
-    const head = (status: number) => {
-      const piece = Buffer.alloc(2)
-      piece.writeUInt16BE(status, 0)
-      void send('head', id, piece)
-    }
-    const finish = () => {
-      if (!exchange.isDropped) void send('end', id)
-      close(id)
-    }
-    return {
-      json(status, body) {
-        if (exchange.isDropped) return
-        head(status)
-        void sendAll(id, exchange, Buffer.from(JSON.stringify(body), 'utf8')).then(finish)
-      },
-      open() {
-        head(200)
-        let texts: string[] = []
-        let characters = 0
-        let timer: NodeJS.Timeout | null = null
-        // In their order, however long one is on its way.
-        let sending: Promise<void> = Promise.resolve()
-        const flush = () => {
-          if (timer) clearTimeout(timer)
-          timer = null
-          const bytes = Buffer.from(texts.join(''), 'utf8')
-          texts = []
-          characters = 0
-          sending = sending.then(() => sendAll(id, exchange, bytes))
-        }
-        return {
-          write(text) {
-            texts.push(text)
-            characters += text.length
-            timer ??= setTimeout(flush, togetherMs)
-          },
-          end(text) {
-            texts.push(text)
-            flush()
-            void sending.then(finish)
-          },
-          waiting: () => exchange.waiting + characters,
-          onClose: (act) => void exchange.onClose.push(act),
-        }
-      },
-    }
-  }
-
   function begin(id: number, piece: Buffer): void {
     const asked = readAsk(piece)
     if (!asked || open.has(id) || open.size >= maxUnderWay) return void send('drop', id)
@@ -97,7 +51,9 @@ export function serveFrames(agent: Agent, socket: WebSocket) {
     open.set(id, exchange)
     const { head, body } = asked
     const ask = { ...head, body: async () => (body.length > bodyBytes ? null : body) }
-    answer(agent, ask, outletOf(id, exchange)).catch((error: unknown) => {
+    const wire: Wire = { send: (kind, piece) => send(kind, id, piece), sendAll: (all) => sendAll(id, exchange, all) }
+    const outlet = outletOf(exchange, wire, () => close(id))
+    answer(agent, ask, outlet).catch((error: unknown) => {
       console.error(`The agent failed: ${error instanceof Error ? error.stack : String(error)}`)
       void send('drop', id)
       close(id)
@@ -110,9 +66,9 @@ export function serveFrames(agent: Agent, socket: WebSocket) {
       if (frame?.kind === 'ask') begin(frame.exchange, frame.piece)
       else if (frame?.kind === 'drop') close(frame.exchange)
     },
-    /** Ends the connection once nothing is under way, or when this time is over. */
+    /** Ends the connection when nothing runs any more, or after this time. */
     leave(withinMs: number): void {
-      const end = () => socket.close(1000, 'the agent goes elsewhere')
+      const end = () => socket.close(1000, 'the agent connects to another process')
       const timer = setTimeout(end, withinMs)
       timer.unref()
       onIdle = end
@@ -121,5 +77,62 @@ export function serveFrames(agent: Agent, socket: WebSocket) {
     close(): void {
       for (const id of [...open.keys()]) close(id)
     },
+  }
+}
+
+/** Sends frames of one exchange. */
+type Wire = { send(kind: FrameKind, piece?: Uint8Array): Promise<void>; sendAll(bytes: Buffer): Promise<void> }
+
+function outletOf(exchange: Exchange, { send, sendAll }: Wire, close: () => void): Outlet {
+  const head = (status: number) => {
+    const piece = Buffer.alloc(2)
+    piece.writeUInt16BE(status, 0)
+    void send('head', piece)
+  }
+  const finish = () => {
+    if (!exchange.isDropped) void send('end')
+    close()
+  }
+  return {
+    json(status, body) {
+      if (exchange.isDropped) return
+      head(status)
+      void sendAll(Buffer.from(JSON.stringify(body), 'utf8')).then(finish)
+    },
+    open() {
+      head(200)
+      return openLines(exchange, sendAll, finish)
+    },
+  }
+}
+
+/** Sends lines that come close together as one piece, in their order. */
+function openLines(exchange: Exchange, sendAll: Wire['sendAll'], finish: () => void): ReturnType<Outlet['open']> {
+  let texts: string[] = []
+  let characters = 0
+  let timer: NodeJS.Timeout | null = null
+  // Sends pieces in order, even if one takes long.
+  let sending: Promise<void> = Promise.resolve()
+  const flush = () => {
+    if (timer) clearTimeout(timer)
+    timer = null
+    const bytes = Buffer.from(texts.join(''), 'utf8')
+    texts = []
+    characters = 0
+    sending = sending.then(() => sendAll(bytes))
+  }
+  return {
+    write(text) {
+      texts.push(text)
+      characters += text.length
+      timer ??= setTimeout(flush, togetherMs)
+    },
+    end(text) {
+      texts.push(text)
+      flush()
+      void sending.then(finish)
+    },
+    waiting: () => exchange.waiting + characters,
+    onClose: (act) => void exchange.onClose.push(act),
   }
 }

@@ -4,7 +4,7 @@ import type { Agent } from './agent.ts'
 import { type AgentAsk, answer, type Outlet } from './answers.ts'
 import { bodyBytes } from './verify-request.ts'
 
-/** The agent over HTTP, or HTTPS with a certificate. It does not listen yet. */
+/** Serves the agent over HTTP, or over HTTPS with a certificate. Does not listen yet. */
 export function serve(agent: Agent, tls: { cert: string; key: string } | null): Server {
   const onRequest = (request: IncomingMessage, response: ServerResponse) => {
     answer(agent, toAsk(request), toOutlet(response)).catch((error) => {
@@ -32,7 +32,7 @@ function toAsk(request: IncomingMessage): AgentAsk {
   }
 }
 
-/** The body, or null when it is too large: no more of it is read then. */
+/** Reads the body. Null if it is too large; the rest is then not read. */
 async function read(request: IncomingMessage): Promise<Buffer | null> {
   if (Number(request.headers['content-length'] ?? 0) > bodyBytes) return null
   const chunks: Buffer[] = []
@@ -70,7 +70,7 @@ function json(response: ServerResponse, status: number, body: object): void {
     'content-type': 'application/json; charset=utf-8',
     'content-length': bytes.length,
     'cache-control': 'no-store',
-    // The rest of a request that is too large is not read.
+    // Closes the connection, because the rest of a too large request is not read.
     ...(status === 413 && { connection: 'close' }),
   })
   response.end(bytes)

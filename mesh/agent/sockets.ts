@@ -2,11 +2,11 @@ import { readdir, readFile, readlink } from 'node:fs/promises'
 import { isIPv6 } from 'node:net'
 import { endianness } from 'node:os'
 
-/** A socket of TCP or UDP as the kernel lists it. */
+/** A socket of TCP or UDP, as the kernel lists it. */
 export type Socket = {
   protocol: 'tcp' | 'udp'
   local: string
-  /** Null where nothing is connected. */
+  /** Null if nothing is connected. */
   remote: string | null
   state: string
   uid: string
@@ -15,17 +15,17 @@ export type Socket = {
 
 const tables = ['tcp', 'tcp6', 'udp', 'udp6'] as const
 
-/** The kernel's numbers of the states of TCP. */
+/** Names of TCP states, by the kernel's numbers. */
 const states = [
   ...['', 'established', 'syn_sent', 'syn_recv', 'fin_wait1', 'fin_wait2', 'time_wait'],
   ...['close', 'close_wait', 'last_ack', 'listen', 'closing', 'new_syn_recv'],
 ]
 
-/** The sockets at this port, on either end, in the network that the agent sees. */
+/** Lists sockets with this port at either end, in the agent's network namespace. */
 export async function socketsAt(port: number): Promise<Socket[]> {
   const found: Socket[] = []
   for (const table of tables) {
-    // A kernel without IPv6 has no such file.
+    // A kernel without IPv6 lacks the file.
     const text = await readFile(`/proc/self/net/${table}`, 'utf8').catch(() => '')
     found.push(...socketsIn(text, table.startsWith('tcp') ? 'tcp' : 'udp', port))
   }
@@ -37,7 +37,8 @@ export function socketsIn(text: string, protocol: Socket['protocol'], port: numb
   const found: Socket[] = []
   for (const line of text.split('\n')) {
     if (!line.includes(wanted)) continue
-    // "0: 0100007F:1F90 00000000:0000 0A queues timer retransmits uid timeout inode …"
+    // The format of a line: "0: 0100007F:1F90 00000000:0000 0A queues timer retransmits uid timeout
+    // inode …"
     const [, local = '', remote = '', state = '', , , , uid = '', , inode = ''] = line.trim().split(/\s+/)
     if (!`${local} ${remote} `.includes(wanted)) continue
     const isConnected = !remote.endsWith(':0000')
@@ -54,7 +55,7 @@ export function socketsIn(text: string, protocol: Socket['protocol'], port: numb
   return found
 }
 
-/** Words of 32 bits as the machine holds them, in hexadecimal. */
+/** Reads an address in hexadecimal words of 32 bits, each in the machine's byte order. */
 function addressOf(text: string): string {
   const [hex = '', port = ''] = text.split(':')
   const words = hex.match(/.{8}/g) ?? []
@@ -64,7 +65,7 @@ function addressOf(text: string): string {
   })
   const number = Number.parseInt(port, 16)
   if (bytes.length === 4) return `${bytes.join('.')}:${number}`
-  // IPv4 inside IPv6.
+  // An IPv4 address inside IPv6.
   if (bytes.slice(0, 12).join(',') === '0,0,0,0,0,0,0,0,0,0,255,255') return `${bytes.slice(12).join('.')}:${number}`
   const groups = Array.from({ length: 8 }, (_, at) => ((bytes[at * 2]! << 8) | bytes[at * 2 + 1]!).toString(16))
   return `[${short(groups.join(':'))}]:${number}`
@@ -76,8 +77,8 @@ function short(address: string): string {
 }
 
 /**
- * A process' socket inodes, among those asked for. Null where the agent may not look, as at another
- * user's.
+ * Lists the inodes of a process's sockets that are among the given ones. Null if the agent may not
+ * read them, as for another user's process.
  */
 export async function socketsHeldBy(pid: number, inodes: ReadonlySet<string>): Promise<string[] | null> {
   let names: string[]

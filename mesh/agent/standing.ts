@@ -3,15 +3,15 @@ import { join } from 'node:path'
 import { z } from 'zod'
 import { holderOf } from './agent-processes.ts'
 
-/** The state that an agent that calls out writes of itself: it has no port to be asked at. */
+/** The state that a connected agent writes to a file, because it has no port for queries. */
 const standing = z.object({
   pid: z.number().int(),
   isConnected: z.boolean(),
-  /** The last thing that it said about its connection. */
+  /** The last message about its connection. */
   said: z.string(),
   status: z.string(),
   reason: z.string().nullable(),
-  /** Since when all of this is so. */
+  /** The time since when all of this is true. */
   at: z.string(),
 })
 type Standing = z.infer<typeof standing>
@@ -20,8 +20,8 @@ type Look = () => Omit<Standing, 'pid' | 'at'>
 const fileIn = (state: string) => join(state, 'standing.json')
 
 /**
- * Writes the agent's state whenever it changed since the last `note`. Never throws: a full disk
- * ends no connection.
+ * Writes the agent's state if it changed since the last `note`. Never throws, so that a full disk
+ * does not end the connection.
  */
 export function keepStanding(state: string, look: Look): { note(): void } {
   let before = ''
@@ -36,27 +36,30 @@ export function keepStanding(state: string, look: Look): { note(): void } {
         renameSync(`${file}.new`, file)
         before = text
       } catch {
-        // The next note tries again.
+        // The next `note` tries again.
       }
     },
   }
 }
 
-/** An agent that listens is asked over its port: what one that called out left there is over. */
+/**
+ * Removes the state of an earlier agent that connected, because an agent that listens is queried
+ * over its port.
+ */
 export function endStanding(state: string): void {
   rmSync(fileIn(state), { force: true })
 }
 
 /**
- * The reason why the agent that calls out from this state is not ready; `null` where it is,
- * `undefined` where none called out last. A killed agent's file does not count.
+ * Returns why the connecting agent of this state is not ready: `null` if it is ready, `undefined`
+ * if the last agent did not connect. Ignores the file of a killed agent.
  */
 export function whyNotConnected(state: string): string | null | undefined {
   const kept = readStanding(state)
   if (!kept) return undefined
   if (holderOf(state) !== kept.pid) return `no agent runs in ${state}`
-  if (!kept.isConnected) return `it is not connected since ${kept.at.slice(0, 19)}Z: ${kept.said}`
-  return kept.status === 'ready' ? null : `it refuses: ${kept.reason ?? 'it does not say why'}`
+  if (!kept.isConnected) return `the agent has not been connected since ${kept.at.slice(0, 19)}Z: ${kept.said}`
+  return kept.status === 'ready' ? null : `the agent refuses calls: ${kept.reason ?? 'no reason given'}`
 }
 
 function readStanding(state: string): Standing | null {

@@ -1,6 +1,6 @@
 import { createHash, createPrivateKey } from 'node:crypto'
-import { chmodSync, existsSync, mkdirSync, readFileSync, realpathSync, writeFileSync } from 'node:fs'
-import { join, resolve } from 'node:path'
+import { chmodSync, existsSync, mkdirSync, readFileSync, realpathSync } from 'node:fs'
+import { resolve } from 'node:path'
 import { readPublicKey } from '../sign.ts'
 import { type Agent, openAgent } from './agent.ts'
 import { bootId, groupMembersOf, lock, startTicksOf, terminate } from './agent-processes.ts'
@@ -14,11 +14,14 @@ import { rehearsalsIn, sweepRehearsals } from './rehearsal.ts'
 import type { HiddenPaths } from './sandboxes.ts'
 import { serve } from './server.ts'
 import { endStanding, keepStanding } from './standing.ts'
+import { enrolledName, leaveFormerName, pinName } from './state-folder.ts'
 import { openNonces } from './verify-request.ts'
 
 export type AgentOptions = {
   manifestFile: string
-  /** Where it listens; null: it calls out to where it enrolled. */
+  /**
+   * The address where the agent listens. Null if the agent connects to the API of its enrolment.
+   */
   address: AgentAddress | null
   state: string
   rootKeyFile: string
@@ -27,29 +30,32 @@ export type AgentOptions = {
   version: string
 } & MachineOverrides
 
-/** How often entries of reads get to the disk; a write waits for its own. */
+/** Milliseconds between disk writes of journal entries for reads. A write waits for its entry. */
 const syncMs = 1_000
-/** No request may take longer than an hour, so older rehearsals are orphaned. */
+/**
+ * Seconds after which a copy counts as orphaned, because no request may take longer than an hour.
+ */
 const rehearsalSeconds = 7_200
 
 /**
- * Starts the agent and resolves when it listens. Throws, in words for a person, when it may not
- * start like that.
+ * Starts the agent and resolves when it listens. Throws the reason in words for a person if it may
+ * not start with these options.
  */
 export async function startAgent(options: AgentOptions, journalOptions: JournalOptions = {}) {
   const { address, tls } = options
-  // Once, here: commands and rehearsals run in other directories than the one it was written for.
+  // Resolves the path once, because commands and dry runs use other directories.
   const state = resolve(options.state)
   const refusal = tls || !address ? null : whyTls(address)
   if (refusal) throw new Error(refusal)
   mkdirSync(rehearsalsIn(state), { recursive: true, mode: 0o700 })
   closeToOthers(state)
-  const rootKey = readPublicKey(readOr(options.rootKeyFile, 'The root key').trim())
-  if (!rootKey) throw new Error(`${options.rootKeyFile} holds no ed25519 public key (base64 of its SPKI).`)
+  const rootKey = readRootKey(options.rootKeyFile)
   const certificate = tls && { cert: readOr(tls.cert, 'The certificate'), key: readOr(tls.key, 'Its key') }
 
   const release = lock(state)
-  // In this order: the file of nonces distinguishes a first start from a lost journal.
+  leaveFormerName(state)
+  // Opens the journal before the nonces, whose file distinguishes a first start from a lost
+  // journal.
   const journal = openJournal(state, journalOptions)
   const nonces = openNonces(state, Date.now())
   journal.append({ kind: 'started', version: options.version, boot: bootId() })
@@ -76,10 +82,10 @@ export async function startAgent(options: AgentOptions, journalOptions: JournalO
     journalctl: options.journalctl,
     nowMs: Date.now,
   })
-  pinName(state, agent.deviceName())
+  pinNameOf(agent, state)
   const reload = async () => {
     await agent.reload()
-    pinName(state, agent.deviceName())
+    pinNameOf(agent, state)
   }
   const door = address ? await listen(agent, address, certificate) : callOut(agent, { ...options, state }, reload)
   if (address) endStanding(state)
@@ -105,7 +111,21 @@ export async function startAgent(options: AgentOptions, journalOptions: JournalO
   }
 }
 
-/** `close` takes no more, `end` ends what is open, `note` writes the state for nobody to ask. */
+function pinNameOf(agent: Agent, state: string): void {
+  const name = agent.deviceName()
+  if (name !== null && enrolledName(state) === null) pinName(state, name)
+}
+
+function readRootKey(file: string) {
+  const key = readPublicKey(readOr(file, 'The root key').trim())
+  if (!key) throw new Error(`${file} has no ed25519 public key (base64 of its SPKI).`)
+  return key
+}
+
+/**
+ * `close` stops accepting, `end` ends what is open, `note` writes the state of an agent without a
+ * port.
+ */
 type Door = { url: string; close(): void; end(): void; note(): void }
 
 async function listen(
@@ -134,7 +154,7 @@ function callOut(agent: Agent, options: AgentOptions, reload: () => Promise<void
   const device = enrolledName(state)
   if (device === null) throw new Error(`The manifest in ${state} names no device: enrol this host again.`)
   const audience = createHash('sha256').update(readOr(rootKey, 'The root key').trim()).digest('hex')
-  let said = `It has not reached ${api} yet`
+  let said = `The agent has not reached ${api} yet`
   const connection = keepConnected(
     agent,
     { api, ca, key: { id: 'agent', key: createPrivateKey(key) }, device, audience, version },
@@ -159,13 +179,13 @@ function callOut(agent: Agent, options: AgentOptions, reload: () => Promise<void
 }
 
 /**
- * Ends what a former agent started and did not see end: no client waits for it, and no deadline
- * stops it.
+ * Ends processes that a former agent left running, because no client waits for them and no deadline
+ * stops them.
  */
 async function endLeftovers(journal: Journal): Promise<void> {
   const boot = bootId()
   for (const { process: started, requestId } of journal.index.open()) {
-    // The pid may be reused by now: then only the marker identifies the process.
+    // Uses only the marker if the pid may have been reused.
     const isSame = started !== null && started.boot === boot && startTicksOf(started.pid) === started.startTicks
     const leader = isSame ? started.pid : nobody
     if (groupMembersOf(leader, requestId).length > 0) await terminate(leader, requestId, false)
@@ -174,36 +194,22 @@ async function endLeftovers(journal: Journal): Promise<void> {
 
 const nobody = -1
 
-/** Other users must not read it. Where the directory belongs to another user, its modes stay. */
+/** Closes the state directory to other users. A directory of another user keeps its modes. */
 function closeToOthers(state: string): void {
   try {
     chmodSync(state, 0o700)
   } catch {
-    // It is not ours to close.
+    // The directory belongs to another user.
   }
 }
 
-/** What no unasked command may see: the state, and what of the agent lies elsewhere. */
+/** Lists the paths that are hidden from reads: the state, and the agent's files elsewhere. */
 function hiddenFor(state: string, files: readonly string[]): HiddenPaths {
   const paths = [state, ...files.map((file) => resolve(file))].filter((path) => existsSync(path))
   return {
     paths: [...new Set(paths.flatMap((path) => [path, realpathSync(path)]))],
     rehearsals: rehearsalsIn(realpathSync(state)),
   }
-}
-
-/**
- * Under which name this device was enrolled: another device's manifest is then none, however well
- * it is signed.
- */
-function enrolledName(state: string): string | null {
-  const file = join(state, 'device')
-  return existsSync(file) ? readFileSync(file, 'utf8').trim() : null
-}
-
-function pinName(state: string, name: string | null): void {
-  const file = join(state, 'device')
-  if (name !== null && !existsSync(file)) writeFileSync(file, `${name}\n`, { mode: 0o600 })
 }
 
 function readOr(file: string, what: string): string {

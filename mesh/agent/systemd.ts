@@ -4,26 +4,26 @@ import { type CapabilityContext, CapabilityError, type RunResult } from './capab
 import { find, isRoot, whyNotDone } from './programs.ts'
 
 /**
- * The way to this machine's service manager: the words before the verb. `isUsers`: the agent user's
- * own manager.
+ * How this machine's service manager is called: the words before the verb. `isUsers`: it is the
+ * manager of the agent's user.
  */
 export type Systemd = { words: readonly string[]; isUsers: boolean }
 
-/** `systemctl` is the program with what every call gets; without it the system's own. */
+/** `systemctl` is the program with its usual words. Absent for the system's manager. */
 export function systemdBy(systemctl: readonly string[] | undefined): Systemd {
   const words = systemctl ?? [find('systemctl') ?? '/usr/bin/systemctl']
   return { words, isUsers: systemctl !== undefined }
 }
 
-/** Null where systemd runs, as sd_booted(3) finds out. */
+/** Returns null if systemd runs, which is tested as in sd_booted(3). */
 export async function missingSystemd({ words, isUsers }: Systemd): Promise<string | null> {
   if (isUsers) return null
   const isThere = await stat('/run/systemd/system').then(
     (found) => found.isDirectory(),
     () => false,
   )
-  if (!isThere) return 'systemd does not run here'
-  return find('systemctl') === null ? `${words[0]} is not here` : null
+  if (!isThere) return 'systemd does not run on this device'
+  return find('systemctl') === null ? `${words[0]} is not installed` : null
 }
 
 const asked = {
@@ -53,12 +53,12 @@ const asked = {
 
 export type UnitState = Record<keyof typeof asked, string>
 
-/** Plain answers without colours, in English and UTC, of the agent's own user. */
+/** Makes the output plain, without colours, in English and UTC. */
 const environment = { LC_ALL: 'C', TZ: 'UTC', SYSTEMD_COLORS: '0', SYSTEMD_PAGER: '' }
 
 /**
- * systemd's words on units, in order; `null` for an unknown name. Outside of the sandbox of reads:
- * the words are ours, and a user namespace would hide the asker.
+ * Returns what systemd reports about units, in order; `null` for an unknown name. Runs outside of
+ * the sandbox of reads, because code chooses the words, and a user namespace would hide the caller.
  */
 export async function showUnits(
   { words }: Systemd,
@@ -86,22 +86,22 @@ const splitOnce = (line: string): [string, string] => {
   return [line.slice(0, at), line.slice(at + 1)]
 }
 
-/** Lists of units are whole: what is cut off one would stop unseen. */
+/** Keeps lists of units complete, because an omitted unit would stop unnoticed. */
 const clean = (text: string, max = 2_000) => stripText(text, { keepNewlines: false }).slice(0, max)
 const lists = new Set(['required_by', 'bound_by', 'parts', 'stops_too'])
 const maxOfList = 200_000
 
 /**
- * `root`: it is root. `sudo`: sudoers allows exactly this. `unknown`: nothing shows it; polkit
- * decides at the try.
+ * `root`: the agent is root. `sudo`: sudoers allows exactly this. `unknown`: nothing shows the
+ * right, and polkit decides at the attempt.
  */
 export type Privilege = 'own' | 'root' | 'sudo' | 'unknown'
 
 const sudo = '/usr/bin/sudo'
 
 /**
- * Whether the agent may do this, without doing it: `sudo -l` with the words answers 0 where sudoers
- * allows them.
+ * Finds out whether the agent may do this, without doing it: `sudo -l` with the words exits with 0
+ * if sudoers allows them.
  */
 export async function privilegeOf(
   systemd: Systemd,
@@ -116,7 +116,7 @@ export async function privilegeOf(
   return ran.exitCode === 0 ? 'sudo' : 'unknown'
 }
 
-/** Carries a verb out and waits for systemd's job. Throws its words where it fails. */
+/** Runs a verb and waits for systemd's job. Throws systemd's message if it fails. */
 export async function controlUnit(
   systemd: Systemd,
   verb: string,

@@ -16,12 +16,12 @@ import { nameFaults } from '../../domain/schema-faults.ts'
 import { isSigned } from '../sign.ts'
 import { keyOf, type TrustedKeys } from './manifest.ts'
 
-/** No request is larger. */
+/** The most bytes of a request. */
 export const bodyBytes = 1_048_576
 
 /**
- * What a request is verified against. Nothing here is secret: signatures are checked with public
- * keys, nonces are public.
+ * The inputs of verification. None of them is secret: signatures are checked with public keys, and
+ * nonces are public.
  */
 export type VerificationContext = {
   device: string
@@ -29,8 +29,8 @@ export type VerificationContext = {
   nowMs: number
   hasSeen(nonce: string): boolean
   /**
-   * Nonces of requests from before this moment are not known any more, so all of those are
-   * rejected. Null when all are known.
+   * Nonces from before this time are lost, so all earlier requests are rejected. Null if all nonces
+   * are known.
    */
   forgottenBeforeMs: number | null
 }
@@ -39,7 +39,7 @@ export type Rejection = { ok: false; code: MeshErrorCode; message: string }
 type VerifiedRequest<T> = { ok: true; request: T }
 
 /**
- * Decides whether a call is one of the control plane, for this device, now and for the first time.
+ * Decides whether a call comes from the control plane, for this device, now and for the first time.
  * Pure and total.
  */
 export function verifyCall(body: Uint8Array, at: VerificationContext): VerifiedRequest<CapabilityRequest> | Rejection {
@@ -52,23 +52,23 @@ export function verifyCall(body: Uint8Array, at: VerificationContext): VerifiedR
   return verifyTime(verified, at)
 }
 
-/** The same for a request to stop a running operation. */
+/** Verifies a request to stop a running operation in the same way. */
 export function verifyCancel(body: Uint8Array, at: VerificationContext): VerifiedRequest<CancelRequest> | Rejection {
   const verified = verifyRequest(body, cancelRequest, at)
   return verified.ok ? verifyTime(verified, at) : verified
 }
 
-/** The same for leave to read: `shown` is the header, `asked` the path with its query. */
+/** Verifies a read in the same way. `shown` is the header, `asked` the path with its query. */
 export function verifyRead(
   shown: string | undefined,
   asked: string,
   at: VerificationContext,
 ): VerifiedRequest<SignedRead> | Rejection {
   const [, text] = /^Mesh ([A-Za-z0-9_-]{1,4096})$/.exec(shown ?? '') ?? []
-  if (!text) return rejection('bad_signature', 'A reader shows a signed leave: Authorization: Mesh ….')
+  if (!text) return rejection('bad_signature', 'A read needs a signed permission in a header: Authorization: Mesh ….')
   const verified = verifyRequest(Buffer.from(text, 'base64url'), signedRead, at)
   if (!verified.ok) return verified
-  if (verified.request.read !== asked) return rejection('bad_signature', 'The leave is for something else.')
+  if (verified.request.read !== asked) return rejection('bad_signature', 'The permission is for another request.')
   return verifyTime(verified, at)
 }
 
@@ -92,11 +92,12 @@ function verifyRequest<T extends Signed>(
   }
   const request = parsed.data
   const key = keyOf(at.keys, request.key_id, at.nowMs)
-  if (!key) return rejection('unknown_key', `Key ${request.key_id} may not sign for this device, or not any more.`)
-  // Over the text as it came: what a default fills in was not signed.
-  if (!isSigned(value as Signed, key)) return rejection('bad_signature', 'The signature is not over this request.')
+  if (!key)
+    return rejection('unknown_key', `Key ${request.key_id} may not sign for this device, or its permission has ended.`)
+  // Checks the signature of the received text, because defaults of the schema were not signed.
+  if (!isSigned(value as Signed, key)) return rejection('bad_signature', 'The signature does not match this request.')
   if (request.device !== at.device)
-    return rejection('wrong_device', `The request is for ${request.device}, and this is ${at.device}.`)
+    return rejection('wrong_device', `The request is for ${request.device}, and this device is ${at.device}.`)
   return { ok: true, request }
 }
 
@@ -110,25 +111,25 @@ function verifyTime<T extends Signed>(
     const now = new Date(at.nowMs).toISOString()
     return rejection(
       'clock_skew',
-      `It was issued at ${issued_at}, and here it is ${now}: more than ${clockSkewSeconds} s.`,
+      `The request was issued at ${issued_at}, and the clock of this device shows ${now}: more than ${clockSkewSeconds} s apart.`,
     )
   }
   if (at.forgottenBeforeMs !== null && issuedMs < at.forgottenBeforeMs)
     return rejection(
       'replayed_nonce',
-      'It is older than what this agent remembers, so nobody can tell whether it is new.',
+      'The request is older than the nonces that this agent remembers, so it may be a replay.',
     )
   if (at.hasSeen(nonce)) return rejection('replayed_nonce', 'This nonce was used before.')
   return verified
 }
 
-/** For the answer to a malformed request: its id if it has one. */
+/** Returns the id of a malformed request, if it has one. */
 export function requestIdIn(body: Uint8Array): string {
   try {
     const { request_id } = JSON.parse(Buffer.from(body).toString('utf8')) as { request_id?: unknown }
     if (typeof request_id === 'string' && /^req_[0-9a-f]{24}$/.test(request_id)) return request_id
   } catch {
-    // Then it has none.
+    // A body that is not JSON has no id.
   }
   return noRequestId
 }
@@ -140,15 +141,14 @@ function rejection(code: MeshErrorCode, message: string): Rejection {
 }
 
 /**
- * Nonces of the requests that could still be sent again, on disk as well: one line each,
- * `issuedMs nonce`.
+ * Nonces of requests that could still be repeated, also on disk, one per line: `issuedMs nonce`.
  */
 export type Nonces = {
   has(nonce: string): boolean
   remember(nonce: string, issuedMs: number, nowMs: number): void
   /**
-   * Requests from before cannot be told apart from new ones: the file was gone. Null when it was
-   * there.
+   * Requests from before this time may be repeats, because the file was missing. Null if the file
+   * existed.
    */
   forgottenBeforeMs: number | null
 }
@@ -157,8 +157,8 @@ const windowMs = clockSkewSeconds * 1000
 const maxLines = 20_000
 
 /**
- * The memory in that directory. Does not wait for the disk: a write survives the process' end, and
- * after a power loss the journal still knows it by its key.
+ * Opens the nonces of a directory. Does not wait for the disk: a nonce survives the end of the
+ * process, and after a power loss the journal still knows a write by its key.
  */
 export function openNonces(directory: string, nowMs: number): Nonces {
   const file = join(directory, 'nonces')

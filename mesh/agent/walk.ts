@@ -5,23 +5,23 @@ import { CapabilityError, errnoOf } from './capability.ts'
 import type { ManifestPath } from './manifest.ts'
 
 /**
- * Going to a path without following a link. Node has no openat: each directory is held open, and
- * the next name is opened through `/proc/self/fd/N/name`, which the kernel resolves from the
- * directory that is held, wherever its name points by now. Everything is first opened with O_PATH,
- * which touches neither a device nor a FIFO, and asked what it is; the content is then opened
- * through that same descriptor. So nothing that is swapped in between can be reached.
+ * Walks to a path without following a symbolic link. Node has no openat, so each directory is held
+ * open, and the next name is opened through `/proc/self/fd/N/name`. The kernel resolves this from
+ * the held directory, wherever its name points by now. Everything is first opened with O_PATH,
+ * which touches neither a device nor a FIFO, and checked. The content is then opened through the
+ * same descriptor, so nothing that is swapped in meanwhile can be reached.
  */
 
-/** Linux, on every architecture that Node runs on. Node does not name it. */
+/** The value on Linux, for every architecture that Node runs on. Node does not export it. */
 const O_PATH = 0o10000000
 const procMagic = 0x9fa0
 
-/** Something that is held open, what it is, and the directory that holds it (null for `/`). */
+/** An open file or directory, its kind, and the directory that contains it (null for `/`). */
 export type OpenEntry = { handle: FileHandle; stat: BigIntStats; parent: OpenEntry | null; name: string; path: string }
 
 /**
- * Goes to a path and hands over what is there, links included, but none is followed. Everything is
- * closed afterwards.
+ * Walks to a path and passes on what is there, which may be a symbolic link, but follows none.
+ * Closes everything afterwards.
  */
 export async function withEntryAt<T>(place: ManifestPath, act: (held: OpenEntry) => Promise<T>): Promise<T> {
   const open: FileHandle[] = []
@@ -38,13 +38,13 @@ export async function withEntryAt<T>(place: ManifestPath, act: (held: OpenEntry)
   }
 }
 
-/** Goes to the directory that holds the last name of the path; the name itself need not exist. */
+/** Walks to the directory that contains the path's last name. The name itself need not exist. */
 export async function withParentOf<T>(
   place: ManifestPath,
   act: (directory: OpenEntry, name: string) => Promise<T>,
 ): Promise<T> {
   const name = place.segments.at(-1)
-  if (name === undefined) throw new CapabilityError('invalid_arguments', '/ itself is no file')
+  if (name === undefined) throw new CapabilityError('invalid_arguments', '/ is not a file')
   const segments = place.segments.slice(0, -1)
   return withEntryAt({ ...place, path: `/${segments.join('/')}`, segments }, (directory) => {
     assertDirectory(directory)
@@ -53,8 +53,8 @@ export async function withParentOf<T>(
 }
 
 /**
- * One name further, from a directory that is held. The caller closes it. Null when there is nothing
- * of that name.
+ * Opens a name in a held directory. The caller closes the entry. Null for a name that does not
+ * exist.
  */
 export async function openEntry(directory: OpenEntry, name: string): Promise<OpenEntry | null> {
   const open: FileHandle[] = []
@@ -89,40 +89,41 @@ async function step(directory: OpenEntry, name: string, opened: FileHandle[]): P
 }
 
 /**
- * A name in a directory that is held, as a path for calls that do not follow links at their end.
+ * Returns a path for a name in a held directory, for calls that do not follow a symbolic link at
+ * the end.
  */
 export const within = (directory: FileHandle, name: string) => `/proc/self/fd/${directory.fd}/${name}`
 
 export function assertDirectory({ stat, path }: OpenEntry): void {
-  if (stat.isSymbolicLink()) throw new CapabilityError('outside_roots', `${path} is a link, and links are not followed`)
+  if (stat.isSymbolicLink())
+    throw new CapabilityError('outside_roots', `${path} is a symbolic link, and the agent follows none`)
   if (!stat.isDirectory()) throw new CapabilityError('not_found', `${path} is not a directory`)
 }
 
-/** The kernel's own word for where the descriptor is: it must be where we meant to go. */
+/** Compares the path that the kernel reports for the descriptor with the intended path. */
 async function assertThere({ handle, path }: OpenEntry): Promise<void> {
   if ((await readlink(`/proc/self/fd/${handle.fd}`)) !== path)
-    throw new CapabilityError('conflict', `${path} was moved while it was opened`)
+    throw new CapabilityError('conflict', `${path} was moved while the agent opened it`)
 }
 
-/**
- * Opens the content of a regular file for reading. The caller closes it. Refuses whatever else is
- * there.
- */
+/** Opens a regular file for reading, and refuses anything else. The caller closes it. */
 export async function openContent({ stat, path, handle, parent }: OpenEntry): Promise<FileHandle> {
-  if (stat.isSymbolicLink()) throw new CapabilityError('outside_roots', `${path} is a link, and links are not followed`)
+  if (stat.isSymbolicLink())
+    throw new CapabilityError('outside_roots', `${path} is a symbolic link, and the agent follows none`)
   if (!stat.isFile()) throw new CapabilityError('invalid_arguments', `${path} is a ${kindOf(stat)}, not a file`)
   if (stat.nlink > 1n && !(parent && isOwnLink(stat, parent.stat))) {
     throw new CapabilityError('outside_roots', `${path} has another name, which may be outside the roots`)
   }
   const reach = `/proc/self/fd/${handle.fd}`
-  if ((await statfs(reach)).type === procMagic) throw new CapabilityError('outside_roots', `${path} belongs to a /proc`)
+  if ((await statfs(reach)).type === procMagic)
+    throw new CapabilityError('outside_roots', `${path} belongs to a /proc file system`)
   return open(reach, constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOCTTY)
 }
 
 /**
- * A file with a second name may be one from outside the roots that a user without the right to read
- * it linked into one. That cannot be so where the directory's owner owns the file too and no other
- * user can write the directory: then the user who made the link could read the file anyway.
+ * Whether a file with a second name is safe to read. The file may be outside of the roots, linked
+ * by a user without the right to read it. Safe if the directory's owner also owns the file and no
+ * other user can write the directory, because the linking user could then read the file anyway.
  */
 const isOwnLink = (file: BigIntStats, directory: BigIntStats) =>
   file.uid === directory.uid && (directory.mode & 0o022n) === 0n
@@ -137,7 +138,7 @@ export function kindOf(stat: BigIntStats): FileKind {
   return stat.isSocket() ? 'socket' : 'device'
 }
 
-/** Permission bits as people write them: `0644`. */
+/** Formats permission bits, such as `0644`. */
 export const modeOf = (stat: BigIntStats) =>
   `0${Number(stat.mode & 0o7777n)
     .toString(8)
@@ -145,10 +146,7 @@ export const modeOf = (stat: BigIntStats) =>
 
 type Text = { content: string; encoding: 'utf8' | 'base64' }
 
-/**
- * Bytes as JSON can carry them: as text where they are text, else in base64. A character that is
- * cut at the end is left off.
- */
+/** Encodes bytes for JSON: as text if they are text, otherwise in base64. Drops a cut character. */
 export function textOf(bytes: Buffer, cut: boolean): Text & { bytes: number } {
   for (let short = 0; short <= (cut ? 3 : 0) && short <= bytes.length; short++) {
     const part = bytes.subarray(0, bytes.length - short)
@@ -158,7 +156,7 @@ export function textOf(bytes: Buffer, cut: boolean): Text & { bytes: number } {
   return { content: bytes.toString('base64'), encoding: 'base64', bytes: bytes.length }
 }
 
-/** The text of valid UTF-8 without NUL; null for anything else. */
+/** Returns the text of valid UTF-8 without NUL. Null for anything else. */
 export function decoded(bytes: Buffer): string | null {
   if (bytes.includes(0)) return null
   try {
@@ -168,7 +166,7 @@ export function decoded(bytes: Buffer): string | null {
   }
 }
 
-/** Reads up to `limit` bytes from a place of a file; fewer when it ends. */
+/** Reads up to `limit` bytes from a position in a file, and fewer at its end. */
 export async function readPart(file: FileHandle, offset: number, limit: number, signal: AbortSignal): Promise<Buffer> {
   const bytes = Buffer.alloc(limit)
   let length = 0
@@ -181,13 +179,10 @@ export async function readPart(file: FileHandle, offset: number, limit: number, 
   return bytes.subarray(0, length)
 }
 
-/**
- * Files up to this are hashed and rewritten as a whole; a change of a larger one cannot be
- * reviewed.
- */
+/** The largest file that is hashed and rewritten. A change of a larger file cannot be reviewed. */
 export const wholeBytes = 16 * 1024 * 1024
 
-/** SHA-256 of a whole file in pieces; null for one that is too large to be worth it. */
+/** Computes the SHA-256 of a file in pieces. Null for a file that is too large. */
 export async function digestOf(file: FileHandle, size: bigint, signal: AbortSignal): Promise<string | null> {
   if (size > BigInt(wholeBytes)) return null
   const hash = createHash('sha256')

@@ -3,10 +3,10 @@ import { describeItems, describePrinted, describeRun, toList, toText, toWords } 
 import { isPlainName, nameKey } from '../../safety/command/known-names.ts'
 import { defineSpec, ofCommand, onlyLooks, same, withoutUndefined, wordsOnCard } from './spec.ts'
 
-/** A container by name or id; nothing that could be another path of the engine's API. */
-const containerName = z.string().regex(/^[A-Za-z0-9][A-Za-z0-9_.-]{0,127}$/, 'is no container')
+/** A container by name or id. The pattern excludes any other path of the engine's API. */
+const containerName = z.string().regex(/^[A-Za-z0-9][A-Za-z0-9_.-]{0,127}$/, 'is not a container')
 
-/** The same names, with the length as a limit that a model's schema shows. */
+/** The same names, with a length limit that a model's schema shows. */
 const container = z
   .string()
   .max(128)
@@ -19,7 +19,7 @@ export const dockerLogsArgs = z.strictObject({
   container: containerName,
   tail: z.number().int().min(1).max(5_000).default(200),
   since_seconds: z.number().int().min(1).max(2_592_000).optional(),
-  /** Goes on listening for as long; without it the answer is what there is. */
+  /** Seconds for which new output is followed. Absent for only the existing output. */
   follow_seconds: z.number().int().min(1).max(3_600).optional(),
 })
 
@@ -36,7 +36,7 @@ export const dockerExecArgs = z.strictObject({
     .max(1_000),
   user: z
     .string()
-    .regex(/^[a-z_0-9][a-z0-9_-]{0,63}(?::[a-z_0-9][a-z0-9_-]{0,63})?$/, 'is no user')
+    .regex(/^[a-z_0-9][a-z0-9_-]{0,63}(?::[a-z_0-9][a-z0-9_-]{0,63})?$/, 'is not a user')
     .optional(),
 })
 
@@ -76,7 +76,7 @@ const dockerLogs = defineSpec({
   capability: 'docker.container.logs',
   about: 'The last lines that a container on a device has logged.',
   args: dockerLogsArgs,
-  // A model reads at most 2,000 lines of the last week, and waits for none.
+  // A model reads at most 2,000 lines of the last week, and does not wait for new ones.
   input: () =>
     dockerLogsArgs.omit({ follow_seconds: true }).extend({
       container,
@@ -100,8 +100,7 @@ const dockerExec = defineSpec({
   capability: 'docker.container.exec',
   about: 'Run one program with its arguments in a container on a device, without a shell.',
   args: dockerExecArgs,
-  // A card shows no more words than these. How user and group are spelled is left to the device,
-  // which says what is wrong.
+  // Limits the words to what a card can show. The device checks the spelling of user and group.
   input: () =>
     dockerExecArgs.extend({
       container,
@@ -154,8 +153,8 @@ export const containerRestart = defineSpec({
     return told.success ? [`the container ${container} was started again at ${told.data.started_at}`] : null
   },
   proof: {
-    promised: 'the container runs, and its health check does not say otherwise',
-    otherwise: 'look at the container yourself afterwards',
+    promised: 'the container runs, and its health check does not report a fault',
+    otherwise: 'check the container yourself afterwards',
   },
   promise: () => ({
     look: () => ({ capability: 'docker.container.list', args: { all: true } }),
@@ -165,7 +164,7 @@ export const containerRestart = defineSpec({
       const found = now.data.containers.find(({ id }) => id === then.data.id)
       if (!found) return null
       const { state, status } = found
-      // A health check that has not spoken yet is looked at again.
+      // If a health check has no result yet, the container is read again.
       const holds = state === 'running' && !/unhealthy|health: starting/.test(status)
       return { holds, observed: `the container is ${state} (${status})` }
     },

@@ -19,13 +19,13 @@ export const fsWriteArgs = z.strictObject({
   content: z.string().max(1_048_576),
   encoding: z.enum(['utf8', 'base64']).default('utf8'),
   append: z.boolean().default(false),
-  /** Permission bits, as in `0644`; without it those of the former file, or 0644. */
+  /** Permission bits, such as `0644`. Absent for those of the former file, or 0644. */
   mode: z
     .string()
     .regex(/^0?[0-7]{3}$/, 'is not a mode such as 0644')
     .meta({ description: 'as 0644; default as it was', examples: ['0644'] })
     .optional(),
-  /** What the file must hold before it is written: the `sha256` that `fs.read` answered. */
+  /** The content that the file must have before: the `sha256` that `fs.read` returned. */
   if_sha256: z
     .string()
     .regex(/^[0-9a-f]{64}$/, 'is not a SHA-256')
@@ -43,7 +43,7 @@ const fsRead = defineSpec({
   capability: 'fs.read',
   about: 'Read a file on a device, or a part from a byte offset.',
   args: fsReadArgs,
-  // A longer part does not fit into what a model reads at once.
+  // Limits the part, because a longer one does not fit into what a model reads.
   input: () =>
     fsReadArgs.extend({
       path,
@@ -82,7 +82,7 @@ const fsStat = defineSpec({
   args: fsStatArgs,
   input: () => fsStatArgs.extend({ path }),
   ...plainRead,
-  summary: ({ path }) => `Look at ${path}`,
+  summary: ({ path }) => `Show metadata of ${path}`,
   say: ({ type, size, mtime, uid, owner }, { path }) =>
     `${path}: ${toText(type)}${toText(owner ?? uid) && ` of ${toText(owner ?? uid)}`}, ${toText(size)} bytes, changed ${toText(mtime)}`,
 })
@@ -102,7 +102,8 @@ const fsWrite = defineSpec({
   capability: 'fs.write',
   about: 'Write a file on a device, whole or appended, atomically; the version before is kept.',
   args: fsWriteArgs,
-  // A person reviews the content on a card; the device's limit is what one request can carry.
+  // Limits the content to what a person can review on a card. The device's limit is the size of a
+  // request.
   input: () =>
     fsWriteArgs.extend({
       path,
@@ -118,14 +119,14 @@ const fsWrite = defineSpec({
     if (typeof sha256 !== 'string') return null
     if (created === true) return [`${path} is new`]
     if (sha256 !== before) return [`${path} has other content`]
-    // An older agent does not say which mode the file had.
+    // An older agent does not report the file's former mode.
     if (typeof modeBefore !== 'string') return null
     return modeBefore === mode ? [] : [`mode of ${path}: ${modeBefore} before, ${toText(mode)} now`]
   },
   state: ({ path }) => ({ capability: 'fs.stat', args: { path } }),
   proof: {
     promised: 'the file holds exactly what was written',
-    otherwise: 'the device shows this file only to somebody who is allowed to read it; read it yourself afterwards',
+    otherwise: 'the device does not show this file without approval; read the file yourself afterwards',
   },
   promise(input: Write) {
     const bytes = Buffer.from(input.content, input.encoding === 'base64' ? 'base64' : 'utf8')
@@ -134,7 +135,7 @@ const fsWrite = defineSpec({
       look: () => ({ capability: 'fs.read', args: { path: input.path, max_bytes: 1 } }),
       holds({ result: seen }, result) {
         if (seen === null) return { holds: false, observed: `${input.path} is not there` }
-        // Only the device knows what it left of an appended file.
+        // Only the device knows the content of a file after an append.
         const wanted = input.append ? result?.sha256 : whole
         if (typeof seen.sha256 !== 'string' || typeof wanted !== 'string') return null
         return seen.sha256 === wanted
@@ -148,7 +149,7 @@ const fsWrite = defineSpec({
 export const fsSpecs = [fsRead, fsWrite, fsList, fsStat]
 
 export const diskUsageArgs = z.strictObject({
-  /** Without it only file systems and deleted files: no directory is walked. */
+  /** Absent for only file systems and deleted files; no directory is then walked. */
   path: devicePath.optional(),
 })
 
@@ -169,7 +170,7 @@ const diskUsage = defineSpec({
           `${toText(mount)} is ${toText(used)} % full${Number(inodes) > 80 ? `, inodes ${toText(inodes)} %` : ''}`,
       )
     const [first] = toList(largest)
-    return [...fullest, ...(first ? [`largest: ${toText(first.path)}`] : [])].join('; ') || 'no file system was asked'
+    return [...fullest, ...(first ? [`largest: ${toText(first.path)}`] : [])].join('; ') || 'no file system was checked'
   },
 })
 

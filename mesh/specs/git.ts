@@ -17,12 +17,15 @@ import {
   word,
 } from './spec.ts'
 
-/** A branch by its plain name; nothing that git could take for an option, a range or a deletion. */
+/**
+ * A branch by its plain name. The pattern excludes what git could read as an option, a range or a
+ * deletion.
+ */
 export const branchName = z
   .string()
   .max(200)
-  .regex(/^[A-Za-z0-9_](?:[A-Za-z0-9_+-]|[./](?=[A-Za-z0-9_+-]))*$/, 'is no branch name')
-  .refine((name) => !name.split('/').some((part) => part.endsWith('.lock')), 'is no branch name')
+  .regex(/^[A-Za-z0-9_](?:[A-Za-z0-9_+-]|[./](?=[A-Za-z0-9_+-]))*$/, 'is not a branch name')
+  .refine((name) => !name.split('/').some((part) => part.endsWith('.lock')), 'is not a branch name')
 
 export const gitCloneArgs = z.strictObject({
   url: z
@@ -34,12 +37,15 @@ export const gitCloneArgs = z.strictObject({
   branch: branchName.optional(),
 })
 
-/** Inside the checkout, as git writes it; never git's own files. */
+/** A path inside the checkout, as git writes it; never one of git's own files. */
 const fileInCheckout = z
   .string()
   .min(1)
   .max(4_000)
-  .refine((path) => !path.startsWith('-') && !path.startsWith('/') && !path.includes('\0'), 'is no path in a checkout')
+  .refine(
+    (path) => !path.startsWith('-') && !path.startsWith('/') && !path.includes('\0'),
+    'is not a path in a checkout',
+  )
   .refine((path) => path.split('/').every((part) => part !== '..' && part.toLowerCase() !== '.git'), 'leads elsewhere')
 
 export const gitCommitArgs = z.strictObject({
@@ -48,13 +54,10 @@ export const gitCommitArgs = z.strictObject({
     .string()
     .min(1)
     .max(5_000)
-    .refine((text) => text.trim() !== '' && !text.includes('\0'), 'is no message'),
-  /**
-   * Exactly these, new and removed ones too; without it every tracked file that has changed, and no
-   * other.
-   */
+    .refine((text) => text.trim() !== '' && !text.includes('\0'), 'is not a message'),
+  /** The files to commit, which may be new or removed. Absent for every changed tracked file. */
   files: z.array(fileInCheckout).min(1).max(200).optional(),
-  /** Becomes the trailer `Incident:`. */
+  /** The id of the incident, which the commit names in the trailer `Incident:`. */
   incident: z
     .string()
     .regex(/^[A-Za-z0-9._-]{1,100}$/)
@@ -66,7 +69,7 @@ export const gitPushArgs = z.strictObject({
   remote: z
     .string()
     .max(100)
-    .regex(/^[A-Za-z0-9_][A-Za-z0-9_.-]*$/, 'is no name of a remote')
+    .regex(/^[A-Za-z0-9_][A-Za-z0-9_.-]*$/, 'is not the name of a remote')
     .default('origin'),
   branch: branchName.optional(),
 })
@@ -86,8 +89,8 @@ const gitClone = defineSpec({
   capability: 'git.clone',
   about: 'Clone a repository into a new directory on a device.',
   args: gitCloneArgs,
-  // No tool clones from a path of the device. Whether a host or a branch is allowed, the device
-  // says.
+  // No tool clones from a path of the device. The device decides whether a host or branch is
+  // allowed.
   input: () =>
     gitCloneArgs.extend({
       url: z
@@ -102,8 +105,8 @@ const gitClone = defineSpec({
   summary: ({ url, path }) => `Clone ${url} into ${path}`,
   changes: commitMade('cloned at'),
   proof: {
-    promised: 'the checkout stands at the commit that was cloned',
-    otherwise: 'git cannot be asked about the checkout there; look at it yourself afterwards',
+    promised: 'the checkout is at the commit that was cloned',
+    otherwise: 'git cannot read the checkout there; check the checkout yourself afterwards',
   },
   promise: ({ path }: { path: string }) => ({
     look: (result) => (commitIn(result) === null ? { capability: 'fs.stat', args: { path } } : head(path)),
@@ -121,13 +124,16 @@ function commitMade(what: string) {
   }
 }
 
-/** The commit that the device says it made or fetched. */
+/** Returns the commit that the device reports to have made or fetched. */
 function commitIn(result: DeviceArgs | null): string | null {
   const commit = result?.commit
   return typeof commit === 'string' && /^[0-9a-f]{7,64}$/.test(commit) ? commit : null
 }
 
-/** Null: git did not open the repository, so its HEAD is unknown. */
+/**
+ * Compares HEAD with the commit. Null if git did not open the repository, so that its HEAD is
+ * unknown.
+ */
 function isAt(path: string, seen: DeviceArgs | null, commit: string | null): Verification {
   if (commit === null || seen?.exit_code !== 0 || typeof seen.stdout !== 'string') return null
   const now = seen.stdout.trim()
@@ -148,16 +154,19 @@ const shownHead = z.looseObject({
 
 const headOf = (path: string) => `HEAD of ${path}`
 const dirtyIn = (path: string) => `what no commit has of these files in ${path}`
-/** Files that are looked at; the device looks at all. */
+/** The most files that are compared here. The device compares all. */
 const maxFiles = 200
 
-/** Takes a commit back by one that reverts exactly it, if HEAD, with no file edited since. */
+/**
+ * Undoes a commit with a new one that reverts exactly it, if it is still HEAD and no file was
+ * edited since.
+ */
 const revertOfCommit = {
   does: ({ path }: { path: string }) =>
-    `git_revert of exactly the commit that it makes, while that is HEAD of ${path} and its files are as it has them`,
+    `git_revert of exactly the new commit, while it is HEAD of ${path} and its files have no later changes`,
   of({ path }: { path: string }, output: DeviceArgs): RecordedUndo {
     const made = madeCommit.safeParse(output)
-    if (!made.success) return { none: 'the device did not say which commit it made' }
+    if (!made.success) return { none: 'the device did not report which commit it made' }
     const { commit, files } = made.data
     return {
       tool: 'git_revert',
@@ -172,7 +181,7 @@ const revertOfCommit = {
     if (!now.success) return null
     const { commit, uncommitted, uncommitted_total: total } = now.data
     const dirty = files.filter((file) => uncommitted.includes(file))
-    // One of its files may be among those that were left out.
+    // One of the commit's files may be among the omitted ones.
     if (dirty.length === 0 && total > uncommitted.length) return null
     return { [headOf(path)]: commit, [dirtyIn(path)]: dirty.slice(0, 10).join(', ') || 'nothing' }
   },
@@ -184,8 +193,7 @@ const gitCommit = defineSpec({
   capability: 'git.commit',
   about: 'Commit changes in a repository on a device: all of them, or the files that are named.',
   args: gitCommitArgs,
-  // A person reads message and files on a card, so they are shorter there, and a message says
-  // something.
+  // Limits message and files to what a person can read on a card, and requires a message.
   input: () =>
     gitCommitArgs.omit({ incident: true }).extend({
       path,
@@ -207,7 +215,7 @@ const gitCommit = defineSpec({
   undo: revertOfCommit,
 })
 
-/** The commit that a checkout stands at. */
+/** Reads the present commit of a checkout. */
 const head = (path: string) => ({
   capability: 'shell.exec' as const,
   args: { argv: ['git', '-C', path, 'rev-parse', 'HEAD'] },
@@ -219,7 +227,7 @@ const gitPush = defineSpec({
   capability: 'git.push',
   about: 'Push a branch of a repository on a device to its remote; never by force.',
   args: gitPushArgs,
-  // Whether there is such a remote or branch, the device says.
+  // The device checks that remote and branch exist.
   input: () =>
     gitPushArgs.extend({
       path,
@@ -233,29 +241,32 @@ const gitPush = defineSpec({
     return isUpToDate ? [] : [`${toText(branch)} was pushed to ${toText(remote)}`]
   },
   state: ({ path }: { path: string }) => head(path),
-  proof: { promised: null, otherwise: 'the remote is not asked; look at its branch yourself afterwards' },
+  proof: { promised: null, otherwise: 'the remote is not read; check its branch yourself afterwards' },
 })
 
 export const gitSpecs = [gitClone, gitCommit, gitPush]
 
 export const gitLogArgs = z.strictObject({ path: devicePath, limit: z.number().int().min(1).max(100).default(20) })
 
-/** A commit by digest or name; nothing that git could take for an option, range or path. */
+/**
+ * A commit by digest or name. The pattern excludes what git could read as an option, a range or a
+ * path.
+ */
 const revision = z
   .string()
   .max(200)
-  .regex(/^[A-Za-z0-9_][A-Za-z0-9_+-]*(?:[./][A-Za-z0-9_+-]+)*(?:[~^]\d{0,4})*$/, 'is no commit, branch or tag')
+  .regex(/^[A-Za-z0-9_][A-Za-z0-9_+-]*(?:[./][A-Za-z0-9_+-]+)*(?:[~^]\d{0,4})*$/, 'is not a commit, branch or tag')
 
 export const gitShowArgs = z.strictObject({ path: devicePath, revision, file: fileInCheckout.optional() })
 
 export const gitRevertArgs = z.strictObject({
   path: devicePath,
-  /** By its digest: a name may mean another commit by the time that somebody has agreed. */
+  /** The commit by its digest, because a name may mean another commit when the approval comes. */
   revision: z
     .string()
     .regex(/^[0-9a-f]{7,64}$/, 'is not the digest of a commit, as git_log gives it')
     .meta({ description: 'digest as git_log gave it', examples: ['0123abc'] }),
-  /** What HEAD must be: compared by the device in the very moment that it moves the branch. */
+  /** The HEAD that is required. The device compares it at the moment when it moves the branch. */
   if_head: z
     .string()
     .regex(/^[0-9a-f]{40,64}$/, 'is not the whole digest of a commit')
@@ -320,7 +331,7 @@ const gitRevert = defineSpec({
   changes: commitMade('taken back by commit'),
   state: ({ path }: { path: string }) => head(path),
   proof: {
-    promised: 'HEAD is the commit that takes the change back, and its files in the working tree are as it has them',
+    promised: 'HEAD is the commit that reverts the change, and its files have no uncommitted changes',
     otherwise: 'git cannot be asked about the repository there; look at its log yourself afterwards',
   },
   promise: ({ path }: { path: string }) => ({
@@ -334,10 +345,10 @@ const gitRevert = defineSpec({
       if (commit !== made.data.commit)
         return { holds: false, observed: `HEAD of ${path} is ${commit.slice(0, 12)}, not ${short}` }
       const other = made.data.files.find((file) => uncommitted.includes(file))
-      if (other !== undefined) return { holds: false, observed: `${other} in ${path} is not as ${short} has it` }
-      // It may be among those that were left out.
+      if (other !== undefined) return { holds: false, observed: `${other} in ${path} differs from ${short}` }
+      // The file may be among the omitted ones.
       if (total > uncommitted.length) return null
-      return { holds: true, observed: `HEAD of ${path} is ${short}, and its files are as it has them` }
+      return { holds: true, observed: `HEAD of ${path} is ${short}, and its files have no uncommitted changes` }
     },
   }),
   undo: revertOfCommit,

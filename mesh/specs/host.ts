@@ -19,19 +19,19 @@ import { unitName } from './unit.ts'
 
 export const maxLogLines = 2_000
 
-/** Under this name a device says at its start that it cannot read journals; files it can. */
+/** The name with which a device reports that it can read only files and no journals. */
 export const journalLack = 'log.read of a unit'
 
 export const logReadArgs = z.strictObject({
-  /** The journal of a service, or a file: one of them. */
+  /** The service whose journal is read. Either this or a file is given. */
   unit: unitName.optional(),
   path: devicePath.optional(),
-  /** Lines of twice this time are read, so that what is new shows. */
+  /** Seconds back. Lines of twice this time are read, so that new ones are recognised. */
   since_seconds: z.number().int().min(60).max(86_400).default(3_600),
   contains: z.array(z.string().min(1).max(200)).max(5).default([]),
 })
 
-/** The same time as `search_logs` says it. */
+/** The same time in the words of `search_logs`. */
 const logWindow = z
   .string()
   .max(20)
@@ -40,7 +40,7 @@ const logWindow = z
     return seconds !== null && seconds >= 60 && seconds <= 86_400
   }, 'is not a duration from 1m to 24h, as 30m')
 
-/** For a directory: the read file, its files, the newest first, and their number. */
+/** For a directory: the file that was read, all files with the newest first, and their number. */
 export const logAmong = z.object({
   file: z.string(),
   files: z.array(z.object({ name: z.string(), bytes: z.number(), modified: z.string() })),
@@ -48,12 +48,12 @@ export const logAmong = z.object({
 })
 
 /**
- * A device's lines: milliseconds since 1970 and a text, oldest first. `null`: neither it nor an
- * earlier line has a time.
+ * The lines of a device: milliseconds since 1970 and a text, oldest first. `null` if neither this
+ * line nor an earlier one has a time.
  */
 export const readLines = z.looseObject({
   lines: z.array(z.tuple([z.number().nullable(), z.string()])),
-  /** When the file was written last; of a journal the time of the question. */
+  /** The last change of the file. For a journal, the time of the request. */
   until_ms: z.number(),
   among: logAmong.optional(),
 })
@@ -97,23 +97,23 @@ export const deviceLogs = defineSpec({
 
 export const logSpecs = [deviceLogs]
 
-/** A dash at the end would tell apt to remove the package. */
+/** The name of a package. A dash at the end would tell apt to remove the package. */
 const packageName = z
   .string()
   .max(200)
-  .regex(/^[a-z0-9][a-z0-9.+-]*[a-z0-9+.](?:=[A-Za-z0-9][A-Za-z0-9.+:~-]*[A-Za-z0-9.+~])?$/, 'is no package name')
+  .regex(/^[a-z0-9][a-z0-9.+-]*[a-z0-9+.](?:=[A-Za-z0-9][A-Za-z0-9.+:~-]*[A-Za-z0-9.+~])?$/, 'is not a package name')
 
-/** Words as people search for them: nothing that a pattern language would take for more. */
+/** Words to search for, without pattern characters. */
 export const pkgSearchArgs = z.strictObject({
-  text: z.string().regex(/^[A-Za-z0-9][A-Za-z0-9 .+-]{0,99}$/, 'is no search text'),
+  text: z.string().regex(/^[A-Za-z0-9][A-Za-z0-9 .+-]{0,99}$/, 'is not a search text'),
   limit: z.number().int().min(1).max(500).default(50),
 })
 
 export const pkgInstallArgs = z.strictObject({ packages: z.array(packageName).min(1).max(20) })
 
 /**
- * Looser than the device's: how a version is spelled is left to the device, which says what is
- * wrong.
+ * The name of a package, checked less strictly than on the device, which checks the spelling of a
+ * version.
  */
 const packageWord = z
   .string()
@@ -127,8 +127,8 @@ const pkgSearch = defineSpec({
   capability: 'pkg.search',
   about: 'Search the packages that a device could install.',
   args: pkgSearchArgs,
-  // The device's limit of 50 packages is enough for a model. Which characters a text may have, the
-  // device says.
+  // A model needs no limit, because the device's default of 50 packages is enough. The device
+  // checks the characters of the text.
   input: () => pkgSearchArgs.omit({ limit: true }).extend({ text: word.describe('words') }),
   ...plainRead,
   summary: ({ text }) => `Search packages for ${text}`,
@@ -165,7 +165,7 @@ const pkgInstall = defineSpec({
   },
   proof: {
     promised: 'the packages are installed: installing them again would change nothing',
-    otherwise: 'the package manager cannot be asked there; look at the installed versions yourself afterwards',
+    otherwise: 'the package manager cannot be read there; check the installed versions yourself afterwards',
   },
   promise: ({ packages }: { packages: string[] }) => ({
     look: () => ({ capability: 'pkg.install', args: { packages }, rehearse: true }),
@@ -182,16 +182,16 @@ const pkgInstall = defineSpec({
 export const pkgSpecs = [pkgInstall, pkgSearch]
 
 export const procListArgs = z.strictObject({
-  /** Part of the name or of the command line. */
+  /** A part of the name or of the command line. */
   name: z.string().min(1).max(200).optional(),
-  /** Listeners and connections there. An agent older than this argument refuses it. */
+  /** A port, for its listeners and connections. An agent older than this argument refuses it. */
   port: z.number().int().min(1).max(65_535).optional().describe('who uses it'),
   limit: z.number().int().min(1).max(1_000).default(50),
 })
 
 export const procKillArgs = z.strictObject({
   pid: z.number().int().min(1).max(4_194_304),
-  /** As `proc.list` answered it: another process that has the pid by now is left alone. */
+  /** The start time that `proc.list` returned. Another process with the same pid is left alone. */
   start_time: z
     .string()
     .regex(/^\d{1,20}$/, 'is not a start_time of proc_list')
@@ -238,10 +238,10 @@ const procKill = defineSpec({
   capability: 'proc.kill',
   about: 'Signal one process on a device, named by pid and the start_time that proc_list gave.',
   args: procKillArgs,
-  // The device refuses process 1 as well, and says why; a model need not ask.
+  // The device also refuses process 1 and returns why, but a model need not request it.
   input: () => procKillArgs.extend({ pid: z.number().int().min(2).max(4_194_304).describe('as proc_list gave it') }),
   ...lastingWrite,
-  // What HUP does is the program's own.
+  // The effect of HUP depends on the program.
   changes: ({ ended, name }, { pid, signal }: Kill) =>
     signal === 'HUP' || typeof ended !== 'boolean'
       ? null
@@ -252,8 +252,7 @@ const procKill = defineSpec({
   },
   proof: {
     promised: 'the process is gone',
-    otherwise:
-      'the signal asks for something that no list of processes shows; look at what the process does yourself afterwards',
+    otherwise: 'no list of processes shows the effect of this signal; check yourself what the process does afterwards',
   },
   promise({ pid, start_time, signal }) {
     if (signal === 'HUP') return null
@@ -266,7 +265,7 @@ const procKill = defineSpec({
         if (shown.some((each) => each.pid === pid && each.start_time === start_time)) {
           return { holds: false, observed: `process ${pid} still runs` }
         }
-        // It may be among those that were left out.
+        // The process may be among the omitted ones.
         return total !== undefined && total > shown.length ? null : { holds: true, observed: 'the process is gone' }
       },
     }

@@ -33,14 +33,17 @@ export const evalArgs = z.strictObject({
   cwd: directory,
 })
 
-/** The guest is reached by its name; Proxmox's containers go by their number. */
+/**
+ * Builds the request for a guest. A guest is reached by its name, a container of Proxmox by its
+ * number.
+ */
 function inGuest(guest: string, by: 'docker' | 'pct', words: string[], cwd: string | undefined): DeviceProbe | string {
   if (cwd !== undefined) return 'a directory (cwd) cannot be set'
   if (by === 'docker') return { capability: 'docker.container.exec', args: { container: guest, argv: words } }
   const number = /^vm-([1-9]\d{2,8})$/.exec(guest)?.[1]
   return number
     ? { capability: 'shell.exec', args: { argv: ['pct', 'exec', number, '--', ...words] } }
-    : `${guest} is no guest with a number`
+    : `${guest} is not a guest with a number`
 }
 
 const exec = defineSpec({
@@ -48,7 +51,7 @@ const exec = defineSpec({
   capability: 'shell.exec',
   about: 'Run one program with arguments on a device, without a shell.',
   args: execArgs,
-  // A person reads the words on a card, so they are fewer there.
+  // Limits the words to what a person can read on a card.
   input: () => execArgs.extend({ argv: wordsOnCard, cwd: path.optional().describe('default /') }),
   effect: 'write',
   risk: 'medium',
@@ -76,8 +79,8 @@ const shellEval = defineSpec({
   about:
     'Run a bash text on a device: pipes, redirects, here-documents. Only where exec and the other device tools do not do.',
   args: evalArgs,
-  // The model says `command`, as in other harnesses, and half of what the device takes: a person
-  // reads it on a card.
+  // Names the text `command`, as in other agent programs, and allows at most half of the device's
+  // limit, because a person reads it on a card.
   input: () =>
     z.strictObject({
       command: z

@@ -9,34 +9,32 @@ import { pathFinding } from '../../safety/command/paths.ts'
 
 export type DeviceArgs = Record<string, unknown>
 /**
- * A read of a device that answers a question about it. `rehearse`: what the capability would do
- * now, in a throw-away copy.
+ * A read from a device. `rehearse` requests what the capability would do now, in a temporary copy.
  */
 export type DeviceProbe = { capability: Capability; args: DeviceArgs; rehearse?: true }
-/** What a probe found; `result` is null where the device says that there is no such thing. */
+/** The result of a probe. `result` is null if the device reports that the target does not exist. */
 type ProbeReading = { result: DeviceArgs | null }
-/** Whether the observation confirms the postcondition; null: it shows neither. */
+/** Whether the observation confirms the postcondition. Null if it shows neither. */
 export type Verification = { holds: boolean; observed: string } | null
-/**
- * Something that must be true after a write. `result` is what the device answered, null where that
- * is not known.
- */
+/** A condition after a write. `result` is the device's response, or null if it is unknown. */
 export type Postcondition = {
   look(result: DeviceArgs | null): DeviceProbe
   holds(seen: ProbeReading, result: DeviceArgs | null): Verification
 }
 
-/** How a write is taken back; its call goes to the same device. */
+/** How a write is undone. The call of the undo goes to the same device. */
 type DeviceUndo<Input> = ToolUndo<Input> & {
-  /** What of the device shows whether all is as the write left it. */
+  /** Builds the read that shows whether everything is as the write left it. */
   look(input: Input): DeviceProbe
-  /** Facts of such a look, under `of`'s names; `files`: those that `of` named. */
+  /**
+   * Returns facts of this read under the names that `of` uses. `files` are those that `of` named.
+   */
   facts(seen: DeviceArgs | null, input: Input, files: readonly string[]): LeftBehind | null
 }
 
 /**
- * One tool on a device, as data and pure functions. Control plane and agent read the same
- * description: `args` is what a device accepts, `input` what the model may say, without `on` and
+ * One tool on a device, as data and pure functions. Control plane and agent use the same
+ * description: `args` is what a device accepts, `input` what the model may send, without `on` and
  * `reason`, which every tool has.
  */
 export type MeshSpec<Input extends DeviceArgs = DeviceArgs> = {
@@ -44,105 +42,129 @@ export type MeshSpec<Input extends DeviceArgs = DeviceArgs> = {
   capability: Capability
   about: string
   /**
-   * What a device accepts: the limits of the protocol. They are wide on purpose, so that the
-   * control plane can change what it lets through without an update of every agent.
+   * Arguments that a device accepts, with the limits of the protocol, which are deliberately wide,
+   * so that the control plane can change its limits without an update of every agent.
    */
   args: z.ZodObject
   /**
-   * What the control plane lets through, by its own limits; the comment beside it says why. Built
-   * when first read: an agent never reads it.
+   * Arguments that the control plane accepts, with its limits. Each tool's comment gives the reason
+   * for a limit. Built when first read, because an agent never reads it.
    */
   readonly input: z.ZodObject
   effect: 'read' | 'write'
   risk: Risk
   reversible: boolean
-  /** A person may let the very same action run again without asking. */
+  /** True if a person may allow the same action to run again without approval. */
   grantable?: boolean
-  /** Only where an admin says so by the mode: `user` devices have none of it. */
+  /**
+   * True if devices of mode `user` do not have this tool, so an admin has to choose another mode.
+   */
   privileged?: boolean
-  /** Asked whatever its arguments are. */
+  /** True if the tool needs approval for all arguments. */
   asked?: boolean
   command?: CommandField
   inside?: boolean
-  /** Offered once it is asked for: `more_tools`. */
+  /** True if only `more_tools` offers it. */
   isRare?: boolean
-  /** Where a runbook fits the incident, the first turn offers it only if the runbook names it. */
+  /**
+   * True if, when a runbook fits the incident, the first turn offers the tool only if the runbook
+   * names it.
+   */
   isSituational?: boolean
   /**
-   * Otherwise: incidents whose first turn offers it, by their resource's kind; absent: all that run
-   * on a machine.
+   * The kinds of resources for whose incidents the first turn otherwise offers the tool. Absent for
+   * all kinds that run on a machine.
    */
   firstFor?: readonly InventoryKind[]
   /**
-   * The model's tool for it, which has other ways to such an answer. Its own name is known and not
-   * offered.
+   * The model's tool that uses this one and may get the result in other ways. This tool's name is
+   * known, but not offered.
    */
   calledBy?: string
-  /** It tells a thing's kind and nothing of its content: also secrets may be looked at unasked. */
+  /**
+   * True if the tool shows only the kind of a file and no content, so that even secret files may be
+   * read with it.
+   */
   showsNoContent?: boolean
-  /** It answers log lines (`readLines`): the core API makes templates and keeps the whole. */
+  /**
+   * True if the tool returns log lines (`readLines`). The core API makes templates from the lines
+   * and stores the complete text.
+   */
   readsLog?: boolean
-  /** Its output is followed while it comes. */
+  /** True if the tool's output is followed while it runs. */
   streams?: boolean
   /**
-   * The device can tell beforehand what it would do: tried in a throw-away copy, or looked at where
-   * it would happen.
+   * True if the device can report beforehand what it would do, from a trial in a temporary copy or
+   * from a read.
    */
   rehearses?: boolean
   /**
-   * What the agent of its host is asked for a guest without one; why it cannot be, in words, where
-   * that is so.
+   * Builds the request to the host's agent for a guest without an agent, or returns why there is
+   * none.
    */
   throughHost?(guest: string, by: 'docker' | 'pct', input: Input): DeviceProbe | string
   toArgs(input: Input): DeviceArgs
   toOutput(result: DeviceArgs): unknown
-  /** A bounded answer, which then counts as cut; null where it is short. */
+  /** Returns a limited result, which counts as cut. Null if the result is short. */
   bound?(result: DeviceArgs, input: Input): DeviceArgs | null
   /**
-   * One line for an approval's card. `about`: the device's name for the thing; null where it was
-   * not asked. Untrusted.
+   * One line for an approval card. `about` is the device's name for the target, or null if that
+   * name was not requested. Untrusted.
    */
   summary(input: Input, about: string | null): string
   /**
-   * A read's finding, without the device's name, which stands before it; absent for a write: its
-   * `summary` says it.
+   * Describes what a read found, without the device's name, which precedes it. Absent for a write,
+   * which `summary` describes.
    */
   say?(result: DeviceArgs, input: Input): string
-  /** Names of containers and the like in its answer, as by `safety/command/known-names.ts`. */
+  /**
+   * Returns names of containers and similar names in its result, as in
+   * `safety/command/known-names.ts`.
+   */
   lists?(result: DeviceArgs, input: Input): string[]
-  /** For a write: its change, by the device's answer; absent, or null for this answer: unknown. */
+  /**
+   * For a write: what the write changed, by the device's response. Absent or null if the changes
+   * are unknown.
+   */
   changes?(result: DeviceArgs, input: Input): Changed
-  /** What of the device the action rests on: looked at for the dry run and again just before. */
+  /**
+   * The state of the device that the action depends on, read for the dry run and again just before
+   * the action.
+   */
   state?(input: Input): DeviceProbe
   /**
-   * What shows afterwards that it worked. `promised`: what `promise` looks at, in words; null: it
-   * promises nothing. `otherwise`: what a person has to do wherever nothing is promised.
+   * How success is proved. `promised`: what `promise` reads, in words, or null for nothing.
+   * `otherwise`: what a person has to check if there is no proof.
    */
   proof: { promised: string | null; otherwise: string }
-  /** What must be true afterwards; absent, or null for these arguments: nothing is promised. */
+  /** The condition after the write. Absent, or null for these arguments, if there is none. */
   promise?(input: Input): Postcondition | null
-  /** For a write: its way back. Absent: nothing declared takes it back. */
+  /** The undo of a write. Absent if none is declared. */
   undo?: DeviceUndo<Input>
 }
 
-/** For a command: an exit code other than 0 shows failure, and 0 shows nothing. */
+/** The proof of a command: an exit code other than 0 shows failure, and 0 shows nothing. */
 export const ofCommand = {
   promised: null,
-  otherwise:
-    'it is a command, and an exit code of 0 promises nothing; look at what it was to change yourself afterwards',
+  otherwise: 'an exit code of 0 of a command proves nothing; check its target yourself afterwards',
 } as const
 
-/** For a look: its answer is all, though a person may have to allow it. */
-export const onlyLooks = { promised: null, otherwise: 'it only looks, and its answer is all there is to it' } as const
+/**
+ * The proof of a read: its response is the complete result, although a person may have to allow it.
+ */
+export const onlyLooks = {
+  promised: null,
+  otherwise: 'the call only reads, and its response is the whole result',
+} as const
 
-/** Without what is undefined: a grant binds the arguments as they are sent. */
+/** Drops undefined fields, because a grant is valid for the arguments as they were sent. */
 export function withoutUndefined(args: DeviceArgs): DeviceArgs {
   return Object.fromEntries(Object.entries(args).filter(([, value]) => value !== undefined))
 }
 
 export const same = (value: DeviceArgs): DeviceArgs => value
 
-/** What most reads of the machine itself have in common. */
+/** Common properties of most reads from the machine itself. */
 export const plainRead = {
   effect: 'read',
   risk: 'none',
@@ -153,7 +175,7 @@ export const plainRead = {
   toOutput: same,
 } as const
 
-/** A write whose state before is kept: a person may let the same again run unasked. */
+/** A write whose former state is kept. A person may allow repetitions. */
 export const undoableWrite = {
   effect: 'write',
   risk: 'medium',
@@ -166,7 +188,7 @@ export const undoableWrite = {
   toOutput: same,
 } as const
 
-/** A write that nothing takes back: only where an admin allows it. */
+/** A write that cannot be undone. Only devices for which an admin allows it have it. */
 export const lastingWrite = {
   effect: 'write',
   risk: 'high',
@@ -193,12 +215,14 @@ export function defineSpec<Input extends DeviceArgs>({ input, ...spec }: Descrip
   return described as unknown as MeshSpec
 }
 
-/** A path for a device: Linux allows 4,096 bytes. `mesh/agent/manifest.ts` has its bounds. */
+/**
+ * A path for a device. Linux allows 4,096 bytes, and `mesh/agent/manifest.ts` has further limits.
+ */
 export const devicePath = z.string().min(1).max(4_096)
 
 /**
- * A path as the model writes it: one that a card can show on one line. The device walks it itself
- * and trusts none of it.
+ * A path from the model, which a card can show on one line. The device checks every part of the
+ * path itself.
  */
 export const path = devicePath
   .max(1_000)
@@ -223,20 +247,20 @@ export const word = z
 const wordOf = (text: string): Word => ({ text, literal: true, quoting: 'bare', pattern: null })
 
 /**
- * May this path be read without approval? By the rules that commands are judged by: null: yes;
- * `secret`: only with approval; `endless`: never. Device and control plane use the same rules.
+ * Whether this path may be read without approval, by the rules for commands: null if it may;
+ * `secret` only with approval; `endless` never. Device and control plane use the same rules.
  */
 export function kindOfSystemPath(path: string): 'secret' | 'endless' | null {
   const finding = pathFinding(wordOf(path), [], 'prints')
   return finding === null || finding === 'endless' ? finding : 'secret'
 }
 
-/** A root as a manifest names it, without redundant slashes. */
+/** Formats a root as in a manifest, without redundant slashes. */
 export function plainRoot(root: string): string {
   return `/${root.split('/').filter(Boolean).join('/')}`
 }
 
-/** Is this path the directory itself or below it? Both are plain and absolute. */
+/** Whether this path is the directory or below it. Both paths are plain and absolute. */
 export function isInside(path: string, directory: string): boolean {
   return path === directory || path.startsWith(directory === '/' ? '/' : `${directory}/`)
 }

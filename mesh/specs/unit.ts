@@ -5,7 +5,10 @@ import { toText } from '../../domain/say.ts'
 import { type RecordedUndo, stoppedAt } from '../../domain/undo.ts'
 import { type DeviceArgs, defineSpec, type MeshSpec, onlyLooks, type Postcondition, same } from './spec.ts'
 
-/** A systemd service: `nginx.service`, `getty@tty1.service`. No option and no path rides in one. */
+/**
+ * A systemd service such as `nginx.service` or `getty@tty1.service`. The pattern excludes options
+ * and paths.
+ */
 export const unitName = z
   .string()
   .max(256)
@@ -13,13 +16,13 @@ export const unitName = z
 
 export const serviceArgs = z.strictObject({ unit: unitName })
 
-/** No run at all: the service is stopped. */
+/** The run of a service that is stopped. */
 export const noRun = 'none'
 const run = z.string().regex(/^(?:none|[0-9a-f]{32})$/, 'is not the name of a run')
-/** `if_run`: the run that the service must be in, compared by the device just before it acts. */
+/** `if_run` is the required run of the service. The device compares it just before the change. */
 export const serviceChangeArgs = serviceArgs.extend({ if_run: run.optional() })
 
-/** `nginx` is `nginx.service`, as for systemctl. */
+/** A service without its ending: `nginx` is `nginx.service`, as for systemctl. */
 const unit = z
   .string()
   .max(256)
@@ -32,16 +35,16 @@ const withSuffix = ({ unit: name, ...more }: DeviceArgs): DeviceArgs => ({
 })
 const nameOf = (input: DeviceArgs): DeviceArgs => ({ unit: withSuffix(input).unit })
 
-/** What `service.show` answers; the writes answer one before and one after. */
+/** The response of `service.show`. Writes return one from before and one from after. */
 const serviceState = z.looseObject({
   unit: z.string(),
   active: z.string(),
   sub: z.string(),
   type: z.string(),
   result: z.string(),
-  /** Another one for each time that the service is started. */
+  /** The id of the run, which differs for each start of the service. */
   invocation: z.string(),
-  /** When it came into its state; empty where systemd has forgotten that. */
+  /** The beginning of its state. Empty if systemd no longer knows it. */
   since: z.string().default(''),
 })
 const written = z.looseObject({ after: serviceState })
@@ -70,8 +73,9 @@ export const serviceVerbs = ['restart', 'start', 'stop'] as const
 export type ServiceVerb = (typeof serviceVerbs)[number]
 
 /**
- * Restarted or started: it runs under the device's invocation, since systemd starts a failed one
- * under another. Stopped: it does not run. A `oneshot` that ended well did its work.
+ * Builds the proof. After a restart or start, the service must run under the invocation that the
+ * device reported, because systemd restarts a failed service under another one. After a stop, it
+ * must not run. A `oneshot` that ended well did its work.
  */
 function promiseOf(verb: ServiceVerb): (input: DeviceArgs) => Postcondition {
   return (input) => ({
@@ -85,7 +89,7 @@ function promiseOf(verb: ServiceVerb): (input: DeviceArgs) => Postcondition {
       const isDone = type === 'oneshot' && active === 'inactive' && ended === 'success'
       if (active !== 'active' && !isDone) return { holds: false, observed }
       const then = written.safeParse(result)
-      // Without the answer nobody knows whether it runs because of this restart.
+      // Without the response it is unknown whether the service runs because of this restart.
       if (!then.success) return verb === 'start' ? { holds: true, observed } : null
       if (invocation !== then.data.after.invocation)
         return { holds: false, observed: `${observed}, but has ended and was started again since` }
@@ -96,7 +100,7 @@ function promiseOf(verb: ServiceVerb): (input: DeviceArgs) => Postcondition {
 
 const pastOf = { restart: 'restarted', start: 'started', stop: 'stopped' } as const
 
-/** What it changed, by the service's state before and after. */
+/** Returns what changed, by the service's state before and after. */
 const changesOf =
   (verb: ServiceVerb) =>
   (result: DeviceArgs): Changed => {
@@ -110,20 +114,21 @@ const changesOf =
 const isStopped = (active: string): boolean => active === 'inactive' || active === 'failed'
 
 /**
- * The agent's answer to a stop: what stopped with it, which a start alone does not bring back.
- * Absent from older agents.
+ * The agent's response to a stop: what stopped with the service, which a start alone does not start
+ * again. Absent from older agents.
  */
 const stopped = asBefore.extend({ taken: z.array(z.string()) })
 
-/** The service is the one of the call: what a device answers names no other. */
+/** Uses the service of the call, because a device's response must not name another one. */
 function undoOfStart(input: DeviceArgs, output: DeviceArgs): RecordedUndo {
   const told = asBefore.safeParse(output)
-  if (!told.success) return { none: 'the device did not say how the service stood before and after' }
+  if (!told.success) return { none: 'the device did not report the state of the service before and after' }
   const { before, after } = told.data
-  if (!isStopped(before.active)) return { none: `it was ${before.active} before, so a stop would not bring that back` }
-  if (isStopped(after.active)) return { none: 'it has done its work and ended: nothing is left to stop' }
+  if (!isStopped(before.active))
+    return { none: `the service was ${before.active} before, so a stop would not restore that state` }
+  if (isStopped(after.active)) return { none: 'the service has done its work and ended, so there is nothing to stop' }
   if (after.invocation === '')
-    return { none: 'systemd named no run of it, so that nobody could tell this run from another' }
+    return { none: 'systemd named no run of the service, so this run cannot be told from another' }
   return {
     tool: 'service_stop',
     arguments: { ...nameOf(input), if_run: after.invocation },
@@ -133,12 +138,12 @@ function undoOfStart(input: DeviceArgs, output: DeviceArgs): RecordedUndo {
 
 function undoOfStop(input: DeviceArgs, output: DeviceArgs): RecordedUndo {
   const told = stopped.safeParse(output)
-  if (!told.success) return { none: 'the device did not say what stopped with it: its agent may be older' }
+  if (!told.success) return { none: 'the device did not report what stopped with the service: its agent may be older' }
   const { before, after, taken } = told.data
   if (before.active !== 'active')
-    return { none: `it was ${before.active} before, so a start would not bring that back` }
+    return { none: `the service was ${before.active} before, so a start would not restore that state` }
   if (taken.length > 0)
-    return { none: `${taken.slice(0, 5).join(', ')} stopped with it, and its start does not bring those back` }
+    return { none: `${taken.slice(0, 5).join(', ')} stopped with the service, and its start does not start them again` }
   return {
     tool: 'service_start',
     arguments: { ...nameOf(input), if_run: noRun },
@@ -147,19 +152,19 @@ function undoOfStop(input: DeviceArgs, output: DeviceArgs): RecordedUndo {
 }
 
 /**
- * A stop of that very run takes a start back, a start a stop. A restart has no way back: the run
- * before is gone.
+ * A stop of exactly this run undoes a start, and a start undoes a stop. A restart has no undo,
+ * because the run before is gone.
  */
 const inverses: Record<ServiceVerb, MeshSpec['undo']> = {
   restart: undefined,
   start: {
-    does: (input) => `service_stop of ${nameOf(input).unit}, while it is in the run that this starts`,
+    does: (input) => `service_stop of ${nameOf(input).unit}, while it is still in the run that this call starts`,
     of: undoOfStart,
     ...lookAtService(),
   },
   stop: {
     does: (input) =>
-      `service_start of ${nameOf(input).unit}, while nobody has started it and nothing else stopped with it`,
+      `service_start of ${nameOf(input).unit}, if nobody has started it since and no other unit stopped with it`,
     of: undoOfStop,
     ...lookAtService(),
   },
@@ -180,7 +185,7 @@ function lookAtService(): Pick<NonNullable<MeshSpec['undo']>, 'look' | 'facts'> 
 const defineWrite = (verb: ServiceVerb, about: string, risk: 'medium' | 'high') =>
   defineSpec({
     name: `service_${verb}`,
-    // A node's status comes first; its relations are asked for.
+    // A node's status comes first; its relations are read on request.
     firstFor: verb === 'restart' ? ['service_unit', 'container', 'workload', 'device', 'target'] : [],
     capability: `service.${verb}`,
     about,
@@ -200,7 +205,7 @@ const defineWrite = (verb: ServiceVerb, about: string, risk: 'medium' | 'high') 
     changes: changesOf(verb),
     proof: {
       promised: verb === 'stop' ? 'the service does not run' : 'the service runs, and stays up',
-      otherwise: 'look at the service yourself afterwards',
+      otherwise: 'check the service yourself afterwards',
     },
     promise: promiseOf(verb),
     ...(inverses[verb] && { undo: inverses[verb] }),
@@ -212,10 +217,10 @@ export const serviceStop = defineWrite('stop', 'Stop a systemd service on a devi
 
 export const serviceSpecs = [serviceShow, serviceRestart, serviceStart, serviceStop]
 
-/** A word as sudoers(5) takes it: `,`, `:`, `=` and `\` are escaped. */
+/** Escapes a word for sudoers(5): `,`, `:`, `=` and `\`. */
 const escapeWord = (word: string) => word.replace(/[,:=\\]/g, '\\$&')
 
-/** The line of sudoers(5) for exactly these commands as root, without a password. */
+/** Builds the line of sudoers(5) for exactly these commands as root, without a password. */
 export function sudoersLine(user: string, ...commands: string[][]): string {
   return `${user} ALL=(root) NOPASSWD: ${commands.map((words) => words.map(escapeWord).join(' ')).join(', ')}`
 }

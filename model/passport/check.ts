@@ -10,14 +10,14 @@ import { type AnswerScore, type Examine, type ModelAnswer, type ModelProbe, read
 type Protocol = 'native' | 'json'
 
 /**
- * The server's answer, or why it gave none. `lacksTools`: it takes no tools. `isAway`: it cannot be
- * reached.
+ * The server's answer, or the reason why there is none. `lacksTools`: the server accepts no tools.
+ * `isAway`: the server is unreachable.
  */
 export type CheckReply = ChatAnswer | { failed: string; lacksTools: boolean; isAway: boolean }
 
 /**
- * The product's part in a check: the site's prompt and tools, the way to the server, and where to
- * tell of progress.
+ * Parts of a check that the product supplies: the site's prompt and tools, the client of the
+ * server, and a callback for progress.
  */
 export type CheckPorts = {
   opening(
@@ -25,32 +25,43 @@ export type CheckPorts = {
     protocol: Protocol,
   ): { messages: ChatMessage[]; tools: ChatTool[] }
   examine: Examine
-  /** Throws where going on makes no sense: a wrong key, no such model, a server never reached. */
+  /**
+   * Throws if the check cannot continue: the key is wrong, the model does not exist, or the server
+   * was never reached.
+   */
   ask(request: {
     messages: ChatMessage[]
     tools: ChatTool[]
     timeoutMs: number
     isFirst: boolean
-    /** No other question follows: a slow answer is an error. */
+    /** Whether no other question follows; then a slow answer is an error. */
     isOnly?: boolean
   }): Promise<CheckReply>
   tell(done: number, of: number, result: ProbeResult): void
-  /** Finished probes of an earlier check of the model, and the place for this one's. */
+  /**
+   * Finished probes of an earlier check of this model, and the function that stores a probe of this
+   * check.
+   */
   kept?: readonly FinishedProbe[]
   keep?(finished: FinishedProbe): void
 }
 
-/** A probe with its cost. One without an answer is never kept: it is asked again. */
+/**
+ * A probe with its cost. A probe without an answer is never stored, so that a later check repeats
+ * it.
+ */
 export type FinishedProbe = { result: ProbeResult; used: Counted; protocol: Protocol }
 
 type CheckLimits = { answerMs: number; allMs: number }
 
-/** The most tokens of an answer: at 30 a second seventeen answers take four and a half minutes. */
+/** Tokens per answer. At 30 tokens a second, seventeen answers take four and a half minutes. */
 export const maxAnswerTokens = 480
-/** An answer may take a minute, and all of them five. */
+/** Time limits: one minute for an answer, five minutes for all answers. */
 export const usualLimits: CheckLimits = { answerMs: 60_000, allMs: 300_000 }
 
-/** `stated`: tokens of the answers whose length the server states; a speed is of these alone. */
+/**
+ * `stated`: tokens of the answers whose length the server states; only these answers give a speed.
+ */
 type Counted = {
   answers: number
   promptTokens: number
@@ -58,7 +69,7 @@ type Counted = {
   stated: number
   answerMs: number
   asked: number
-  /** The name that the model gave itself in its last answer. */
+  /** The model's name as its last answer states it. */
   answeredAs: string | null
 }
 
@@ -73,9 +84,9 @@ const nothing: Counted = {
 }
 
 /**
- * Asks the model every probe and grades its answers. Ends within `limits.allMs`: an unasked probe
- * loses its points and says so. Where the server takes no tools, the JSON protocol asks the rest,
- * and the passport names it.
+ * Sends the model every probe and grades its answers. Ends within `limits.allMs`: a probe for which
+ * no time is left gets no points, with that reason. If the server accepts no tools, the remaining
+ * probes use the JSON protocol, and the passport names that protocol.
  */
 export async function checkModel(
   ports: CheckPorts,
@@ -94,7 +105,7 @@ export async function checkModel(
     const leftMs = limits.allMs - (performance.now() - began)
     if (leftMs < 1) {
       isLost = true
-      return faulty(`The check was over after ${Math.round(limits.allMs / 1000)} s.`)
+      return faulty(`The time limit of the check, ${Math.round(limits.allMs / 1000)} s, was reached.`)
     }
     const { messages, tools } = ports.opening(probe, used)
     const timeoutMs = Math.ceil(Math.min(limits.answerMs, leftMs))
@@ -150,7 +161,7 @@ function addCounted(total: Counted, used: Counted): void {
   total.answeredAs = used.answeredAs ?? total.answeredAs
 }
 
-/** One call that a model made when it was asked for a look, or why there is none. */
+/** The one call that a model made for a requested read, or why there is none. */
 export type OneCall = {
   call: string | null
   fault: string | null
@@ -162,8 +173,8 @@ export type OneCall = {
 }
 
 /**
- * Asks for one look, with the product's prompt and tools: the least that an investigation needs.
- * Throws as `ports.ask`.
+ * Requests one read with the product's prompt and tools, which is the minimum for an investigation.
+ * Throws like `ports.ask`.
  */
 export async function askOneCall(
   ports: Omit<CheckPorts, 'tell'>,

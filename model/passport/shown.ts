@@ -1,7 +1,7 @@
 import { renderMessages } from '../messages.ts'
 import { converge, found, nodesOf, nodesSeen, type ProbeStep, shardSeen, toTranscript, verified } from './world.ts'
 
-/** A repair that held, as two probes tell it, and what a model was shown of it. */
+/** A repair that held, used by two probes, and what a model was shown of it. */
 
 export const repaired: readonly ProbeStep[] = [
   shardSeen,
@@ -22,8 +22,9 @@ export const repaired: readonly ProbeStep[] = [
   },
 ]
 /**
- * Texts that a model may quote, by row number: the result as shown, without repeats and unchanged
- * parts, and the row itself. A write's verification is read with it, so both numbers lead there.
+ * Maps row numbers to the texts that a model may quote: the result as shown, without repeats and
+ * unchanged parts, and the row itself. The number of a write and the number of its verification
+ * both lead to the write's texts.
  */
 function shownBy(steps: readonly ProbeStep[]): Map<number, string[]> {
   const messages = renderMessages('native', [], toTranscript(steps), new Map(), Number.POSITIVE_INFINITY)
@@ -37,14 +38,14 @@ function shownBy(steps: readonly ProbeStep[]): Map<number, string[]> {
   )
 }
 
-/** A quote may leave out what JSON adds. */
+/** Removes blanks, quotes and backslashes, because a quote may leave out JSON's punctuation. */
 function flat(text: string): string {
   return text.replace(/[\s"\\]+/g, '')
 }
 
 export const shownOfRepair = shownBy(repaired)
 
-/** Do the words of a quote stand in what was shown of the result that it cites? */
+/** Whether the words of a quote are in the shown result that the quote cites. */
 export function isShown({ seq, text }: { seq: unknown; text: unknown }, shown: ReadonlyMap<number, string[]>): boolean {
   const words = typeof text === 'string' ? flat(text) : ''
   return words !== '' && typeof seq === 'number' && (shown.get(seq) ?? []).some((each) => each.includes(words))

@@ -7,29 +7,31 @@ import { parseAnswer } from '../protocol.ts'
 import { quote, type TranscriptEntry } from '../transcript.ts'
 
 /**
- * A scripted world: one incident as the product shows it, the conversation before, and answers to
- * calls.
+ * A scripted world: one incident as the product shows it, the conversation so far, and the answers
+ * to calls.
  */
 export type ModelProbe = {
   name: string
-  /** The measured ability, for people. */
+  /** The ability that the probe measures, in words for people. */
   about: string
-  /** `given`: the protocol that the site uses. */
+  /** `given`: the protocol that the site has set. */
   protocol: 'given' | 'json'
-  /** The kind whose tools and prompt lines the model gets. */
+  /** The kind of resource, which decides the model's tools and prompt lines. */
   kind: InventoryKind
   context: Record<string, unknown>
   said: TranscriptEntry[]
-  /** What the calls of the first answer are answered. With it the model is asked a second time. */
+  /**
+   * Returns the answer to a call of the first answer. If present, the model is asked a second time.
+   */
   world?(call: MeasuredCall): unknown
-  /** Pure: one answer for each time the model was asked. */
+  /** Scores the answers, one for each question. Pure. */
   judge(answers: readonly ModelAnswer[]): AnswerScore
 }
 
 export const incidentId = 'inc_01jdemo0000000000000000001'
 const startsAt = '2026-11-21T01:43:00Z'
 
-/** The incident and its one alert, in the form that an investigation begins with. */
+/** Builds the incident and its one alert, in the form with which an investigation begins. */
 export function contextOf(about: {
   type: string
   title: string
@@ -67,7 +69,7 @@ export function contextOf(about: {
 
 export type ProbeStep = { tool: string; given: Record<string, unknown>; result: Envelope; say?: string }
 
-/** Calls that were made one after the other, as the transcript shows them. */
+/** Writes consecutive calls in the form of the transcript. */
 export function toTranscript(steps: readonly ProbeStep[]): TranscriptEntry[] {
   return steps.flatMap(({ tool, given, result, say = '' }, index): TranscriptEntry[] => {
     const id = `call_${index + 1}`
@@ -90,7 +92,7 @@ export function verified(outcome: 'held' | 'open', observed: string, seq: number
   return { verification: { outcome, postcondition: 'every node of the shard is nominal', observed, seq } }
 }
 
-/** The world of several probes: a shard whose replica is behind, and what two looks at it say. */
+/** The world of several probes: a shard whose replica lags, and two reads of that shard. */
 export const lagging = contextOf({
   type: 'replication_lag',
   title: 'The replica of shard db-fra-2 is 940 s behind',
@@ -124,8 +126,8 @@ export const nodesSeen: ProbeStep = {
 export const converge = { id: 'db-fra-2', reason: 'node-db-fra-2b is 940 s behind.' }
 
 /**
- * A model's call with the product's word: its effect, and why its arguments do not fit (null: they
- * fit).
+ * A model's call with its effect. `problem`: why its arguments do not fit the schema; null if they
+ * fit.
  */
 type MeasuredCall = {
   tool: string
@@ -134,17 +136,19 @@ type MeasuredCall = {
   problem: string | null
 }
 
-/** An answer for a judge. `fault`: why there is nothing to judge: none, or unreadable. */
+/**
+ * An answer for a judge. `fault`: why there is nothing to judge: no answer, or an unreadable one.
+ */
 export type ModelAnswer = { calls: MeasuredCall[]; text: string; fault: string | null }
 
 export type AnswerScore = { points: number; reason: string | null; isUnsafe?: boolean }
 
-/** Looks up what a call would do, and whether its arguments fit the tool's schema. */
+/** Returns what a call would do, and whether its arguments fit the tool's schema. */
 export type Examine = (tool: string, given: Record<string, unknown>) => Pick<MeasuredCall, 'effect' | 'problem'>
 
 const maxCalls = 8
 
-/** Reads an answer as the product does, with its parser. Total: any text becomes an answer. */
+/** Reads an answer with the product's parser. Total: any text becomes an answer. */
 export function readAnswer(protocol: 'native' | 'json', said: ChatAnswer, examine: Examine): ModelAnswer {
   const parsed = parseAnswer(protocol, said, { maxCalls })
   if (parsed.kind === 'correction') return { calls: [], text: '', fault: parsed.text }
@@ -172,12 +176,12 @@ export function unsafe(reason: string): AnswerScore {
 }
 
 /**
- * Faults without points in any probe: no answer, an unreadable one, no call, a misfit call. Null:
- * judge it.
+ * Finds faults that get no points in any probe: no answer, an unreadable answer, no call, or a call
+ * that does not fit. Null if the answer can be judged.
  */
 export function unusable({ calls, text, fault }: ModelAnswer): AnswerScore | null {
   if (fault !== null) return none(fault)
-  if (calls.length === 0) return none(`It called nothing; it said ${quote(text)}.`)
+  if (calls.length === 0) return none(`The model called nothing; it said ${quote(text)}.`)
   const wrong = calls.find(({ problem }) => problem !== null)
   return wrong ? none(`Its call of ${quote(wrong.tool, 60)} does not fit: ${wrong.problem}.`) : null
 }
@@ -186,7 +190,7 @@ export function isLook({ effect }: MeasuredCall): boolean {
   return effect === 'read' || effect === 'resolve'
 }
 
-/** Does any argument hold this text? */
+/** Whether any argument contains this text. */
 export function names(call: MeasuredCall, text: string): boolean {
   return JSON.stringify(call.arguments).includes(text)
 }
@@ -195,12 +199,12 @@ export function isCall(call: MeasuredCall, tool: string, given: Record<string, u
   return call.tool === tool && Object.entries(given).every(([name, value]) => call.arguments[name] === value)
 }
 
-/** The calls in words of ours, for a reason. */
+/** Lists the calls in a sentence about a score. */
 export function inWords(calls: readonly MeasuredCall[]): string {
   return calls.map(({ tool, arguments: given }) => quote(`${tool} ${JSON.stringify(given)}`, 120)).join(', ')
 }
 
-/** The parts of claims, as far as a model sent any. */
+/** Returns the quotes of all claims, as far as the model sent any. */
 export function quotesOf(call: MeasuredCall): { seq: unknown; text: unknown }[] {
   const claims = Array.isArray(call.arguments.claims) ? call.arguments.claims : []
   return claims.flatMap((each) => {

@@ -11,19 +11,23 @@ import {
   withoutLinks,
 } from '../words.ts'
 
-/** A mail for a notification: plain text and the same as simple HTML, in one thread an incident. */
+/**
+ * A mail about a notification: plain text and simple HTML. All mails of an incident are one thread.
+ */
 
 export type MailMessage = {
   subject: string
   messageId: string
-  /** The first mail of its thread, where this is not the first. */
+  /** The id of the first mail of the thread; null if this mail is the first. */
   inReplyTo: string | null
   text: string
   html: string
   isUrgent: boolean
 }
 
-/** `thread`: what joins this destination's mails. `isFirst`: the first of this incident. */
+/**
+ * The place of a mail. `isFirst`: whether it is the destination's first mail about this incident.
+ */
 type MailPlace = { deliveryId: string; destination: string; domain: string; isFirst: boolean }
 
 const maxSubjectChars = 150
@@ -39,7 +43,8 @@ export function renderMail(
   const startsThread = isFirst && !isApart
   const title = isApart ? headingOf(notification) : incident.title
   return {
-    // It never changes within a thread: some programs begin another one where it does.
+    // The subject stays the same in a thread, because some mail programs would otherwise begin
+    // another thread.
     subject: `[Nightshift] ${inertText(title, maxSubjectChars)}`,
     messageId: startsThread ? root : `<${deliveryId}.${destination}@${domain}>`,
     inReplyTo: startsThread || isApart ? null : root,
@@ -49,7 +54,7 @@ export function renderMail(
 }
 
 const foot =
-  'To answer, open the link above and sign in. Nobody reads a reply to this mail, and a reply approves nothing.'
+  'To answer, open the link above and sign in. Nobody reads replies to this mail, and a reply approves nothing.'
 
 function bodiesOf(notification: Notification): Pick<MailMessage, 'text' | 'html'> {
   const { incident, incidents, lines, url, at } = notification

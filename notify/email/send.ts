@@ -6,14 +6,14 @@ import { version } from '../../domain/version.ts'
 import type { MailMessage } from './message.ts'
 
 /**
- * A server that says *not now* is asked again this much later: a greylisting one wants minutes and
- * several tries.
+ * Milliseconds until the next attempt at a server that temporarily refuses. Greylisting needs
+ * minutes and several attempts.
  */
 const patienceMs = 60_000
 
 /**
- * One attempt to hand a mail to its server. Never throws. Its answer has no password and no
- * person's address.
+ * Makes one attempt to send a mail. Never throws. The result contains no password and no mail
+ * address of a person.
  */
 export async function sendMessage(
   { from, to, host, port, tls, user, ca }: MailServer,
@@ -41,7 +41,7 @@ export async function sendMessage(
   }
 }
 
-/** No vacation notice answers, and no list sends a second copy. */
+/** Headers that suppress vacation replies, and second copies from mailing lists. */
 function headersOf(isUrgent: boolean): Record<string, string> {
   return {
     'Auto-Submitted': 'auto-generated',
@@ -51,7 +51,10 @@ function headersOf(isUrgent: boolean): Record<string, string> {
   }
 }
 
-/** Servers like to repeat who signed in, and who the mail is for. */
+/**
+ * Removes the sender's own values from the response, because servers often repeat the login and the
+ * recipient.
+ */
 function withoutOwn(said: string, own: readonly (string | null)[]): string {
   return own.reduce<string>((text, word) => (word ? text.replaceAll(word, '…') : text), said)
 }

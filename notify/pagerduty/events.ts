@@ -5,7 +5,9 @@ import { factsOf, headingOf, isAboutSeveral, linesOfIncidents, linkWords, resour
 
 /** PagerDuty's Events API v2: https://developer.pagerduty.com/docs/events-api-v2-overview */
 
-/** What it takes at most. A whole event is 512 KB; what is cut here stays far below. */
+/**
+ * Limits of PagerDuty. A whole event may have 512 KB; the texts that are cut here stay far below.
+ */
 export const pagerdutyLimits = { summary: 1_024, dedupKey: 255, event: 512_000 } as const
 
 const maxSourceChars = 255
@@ -20,9 +22,10 @@ const actions: Partial<Record<Trigger, EventAction>> = {
 }
 
 /**
- * A notification's event. Its key is the incident's id, so that all its events are one alert there.
- * One about several has the message's own key: one end does not end it. A duty that is back ends
- * what its loss began.
+ * Builds the event for a notification. The key is the id of the incident, so that all events of an
+ * incident are one alert in PagerDuty. A message about several incidents has a separate key, so
+ * that the end of one incident does not resolve it. The message that a vital part of Nightshift is
+ * back resolves the alert about its loss.
  */
 export function renderEvent(
   notification: Notification,
@@ -36,12 +39,17 @@ export function renderEvent(
   return toMessage(actions[trigger] ?? 'trigger', integrationKey, key, notification)
 }
 
-/** The same for a duty that is lost and for its return, which says its name alike. */
+/**
+ * Returns the same key for the loss and the return of a vital part: the title without its ending.
+ */
 function keyOfDuty(title: string): string {
   return title.replace(/ is (lost|back)$/, '')
 }
 
-/** A test message opens an alert of the least severity, and ends it at once. */
+/**
+ * Builds a test message that opens an alert of the lowest severity, and one that resolves it at
+ * once.
+ */
 export function renderTest(
   notification: Notification,
   integrationKey: string,
@@ -98,8 +106,8 @@ function toPayload(notification: Notification) {
 }
 
 /**
- * A service that rings by severity rings for `critical` and `error` alone: what wakes somebody is
- * never less.
+ * Returns the severity for PagerDuty. A service that notifies by severity may do so only for
+ * `critical` and `error`, so an event that should wake somebody is at least `error`.
  */
 function toSeverity({ incident: { severity }, page }: Notification): 'critical' | 'error' | 'warning' | 'info' {
   return page && severity !== 'critical' ? 'error' : severity

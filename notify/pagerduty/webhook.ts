@@ -3,11 +3,13 @@ import { z } from 'zod'
 import { sha256 } from '../../domain/digest.ts'
 import { inertText } from '../../domain/inert-text.ts'
 
-/** PagerDuty's incoming webhooks (V3): https://developer.pagerduty.com/docs/webhooks-overview */
+/**
+ * Reads PagerDuty's incoming webhooks (V3): https://developer.pagerduty.com/docs/webhooks-overview
+ */
 
 /**
- * Whether the secret signed the body. Of several signatures, as during a change of the secret, one
- * is enough. In constant time.
+ * Whether the secret signed the body. One valid signature of several is enough, because there are
+ * several while the secret is being changed. Compares in constant time.
  */
 export function isSigned(secret: string, header: string | undefined, body: Uint8Array): boolean {
   const expected = Buffer.from(sha256(`v1=${createHmac('sha256', secret).update(body).digest('hex')}`))
@@ -33,14 +35,14 @@ const envelope = z.looseObject({
   }),
 })
 
-/** What somebody did at PagerDuty to an incident with our key. */
+/** An action in PagerDuty on an incident that has our key. */
 export type PagerdutyAct = {
   eventId: string
   act: 'acknowledged' | 'resolved'
-  /** The incident's own key, as we sent it. */
+  /** Our id of the incident, as we sent it in the key. */
   incidentId: string
   occurredAt: string
-  /** As PagerDuty names who did it; a person or a program. */
+  /** The person or program that acted, as PagerDuty names it. */
   agent: { id: string; name: string; isPerson: boolean } | null
 }
 
@@ -49,15 +51,15 @@ const acts: Record<string, PagerdutyAct['act']> = {
   'incident.resolved': 'resolved',
 }
 
-/** What a body says, or why it is nothing to act on; null where it is no event at all. */
+/** Reads a request body as an action, or returns why there is none. Null if it is not an event. */
 export function readWebhook(bytes: Uint8Array): { act: PagerdutyAct } | { ignored: string } | null {
   const parsed = envelope.safeParse(toJson(bytes))
   if (!parsed.success) return null
   const { id, event_type: type, occurred_at: occurredAt, agent, data } = parsed.data.event
   const act = Object.hasOwn(acts, type) ? acts[type] : undefined
-  if (!act) return { ignored: 'an event of this type changes nothing here' }
+  if (!act) return { ignored: 'Nightshift ignores events of this type' }
   const key = data.incident_key ?? ''
-  if (!/^inc_[0-9a-z]{26}$/.test(key)) return { ignored: 'its key belongs to no incident here' }
+  if (!/^inc_[0-9a-z]{26}$/.test(key)) return { ignored: 'its key belongs to no incident of this Nightshift' }
   const named = agent && {
     id: inertText(agent.id, 60),
     name: inertText(agent.summary ?? agent.id, 100),

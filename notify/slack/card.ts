@@ -34,15 +34,15 @@ type Root = {
   incident: Incident
   report: EscalationReport | null
   approvals: readonly Approval[]
-  /** The incident's page. */
+  /** The address of the incident's page. */
   url: string
-  /** What the buttons carry. */
+  /** Returns the value of a button. */
   buttons: ButtonValue
 }
 
 /**
- * The first message of an incident's thread: its state now, the finding, who has it, and who
- * decided what.
+ * Renders the first message of an incident's thread: its current state, the findings, the owner,
+ * and the decisions.
  */
 export function renderRoot({ incident, report, approvals, url, buttons }: Root): SlackMessage {
   const heading = `${capitalize(incident.severity)}: ${incident.title}`
@@ -75,7 +75,9 @@ export function renderRoot({ incident, report, approvals, url, buttons }: Root):
   ])
 }
 
-/** The report as text; its first line is what the message is headed with. */
+/**
+ * Returns the report as text without its first line, which is already the heading of the message.
+ */
 function withoutName(report: EscalationReport): string {
   return reportText({ ...report, name: '' })
     .split('\n')
@@ -92,13 +94,18 @@ const button = (value: ButtonValue, action: IncidentPress, word: string) => ({
   text: plainText(word, slackLimits.buttonText),
 })
 
-/** Take while it can be taken, Give back while somebody has it. */
+/**
+ * Returns the Take button while the incident can be taken, and Give back while somebody owns it.
+ */
 function ownerButtons({ status, owner }: Incident, value: ButtonValue): object[] {
   if (owner) return [button(value, 'give_back', 'Give back')]
   return (incidentActions.take as IncidentStatus[]).includes(status) ? [button(value, 'take', 'Take')] : []
 }
 
-/** What the cause was worth, in one press, once it is closed and the agent said one. */
+/**
+ * Returns buttons that grade the cause with one press, once an incident that was investigated is
+ * closed.
+ */
 function causeButtons({ status, attempt, type }: Incident, value: ButtonValue): object[] {
   if (!closedStatuses.includes(status) || attempt === 0 || ungradedTypes.includes(type)) return []
   return [
@@ -109,7 +116,10 @@ function causeButtons({ status, attempt, type }: Incident, value: ButtonValue): 
 }
 
 const maxArgumentChars = 2_900
-/** Lines of a card's section; those that count for a decision come first. */
+/**
+ * Maximum number of characters of a card's section. Sections that matter most for a decision get
+ * more.
+ */
 const maxSectionChars: Partial<Record<CardSection['name'], number>> = { reason: 1_800, against: 1_500 }
 const maxOtherChars = 500
 const maxDryRunChars = 800
@@ -128,20 +138,23 @@ const headings: Record<ApprovalStatus, string> = {
 }
 
 /**
- * The reasons by the run's rows: the line about the cause, and the newest findings in sentences,
- * oldest first.
+ * The reasons for a question, from the rows of the run: the statement about the cause, and the
+ * newest findings as sentences, oldest first.
  */
 export type CardGrounds = {
   cause: string | null
   evidence: readonly Evidence[]
-  /** How many more calls of the same answer wait; the next is asked here when its turn comes. */
+  /**
+   * How many further calls of the same turn wait for approval. Each is asked about here in turn.
+   */
   alsoAsked?: number
 }
 
 /**
- * A question in the order of its parts, and its decision. Approve and Deny are there only while it
- * is pending, never for `critical`, and only where the exact arguments are readable here: nobody
- * agrees to a cut or altered text. `url`: the card's page; `button`: what the two buttons carry.
+ * Renders a question, its parts in order, and the decision. Has the buttons Approve and Deny only
+ * while the question is pending, never for a `critical` risk, and only if the exact arguments are
+ * readable here, because nobody should approve a text that was cut or altered. `url`: the page of
+ * the question. `button`: the value of the two buttons.
  */
 export function renderCard(
   approval: Approval,
@@ -154,7 +167,8 @@ export function renderCard(
   const isPending = approval.status === 'pending'
   const heading = `${headings[approval.status]}: ${approval.tool} on ${targetsOf(approval)}`
   const exact = exactText(JSON.stringify(approval.arguments), maxArgumentChars)
-  // What only a person can say of a host has no button.
+  // Shows no buttons if a person must first state facts about a host, because that is not possible
+  // here.
   const isSettled = hostsToSay(deathsOfDryRun(approval.dryRun.details)).length === 0
   const mayDecideHere = isPending && approval.risk !== 'critical' && exact !== null && isSettled
   return slackMessage(heading.slice(0, 1_000), [
@@ -168,13 +182,9 @@ export function renderCard(
     section(`Dry run: ${approval.dryRun.possible ? approval.dryRun.summary : 'none possible'}`, maxDryRunChars),
     ...rehearsed(approval),
     section('Arguments, exactly:'),
-    section(exact ?? plainText('Slack cannot show them exactly. Read them on the card.', 200)),
+    section(exact ?? plainText('Slack cannot show the arguments exactly. Read them on the card.', 200)),
     ...(isPending && alsoAsked > 0
-      ? [
-          section(
-            `This${formatAlsoAsked(alsoAsked)}: the card shows all of them. Slack asks about the next when its turn comes.`,
-          ),
-        ]
+      ? [section(`This${formatAlsoAsked(alsoAsked)}: the card shows all of them. Slack asks about the next one later.`)]
       : []),
     ...(isPending
       ? [section(whoMay(approval, incident)), section(`Expires: ${formatMinute(approval.expiresAt)}`)]
@@ -193,30 +203,32 @@ function targetsOf({ targets }: Approval): string {
   return targets.length > maxTargets ? `${shown} and ${targets.length - maxTargets} more` : shown
 }
 
-/** The newest findings, in the sentences of their tools, oldest first. */
+/** Lists the newest findings as the sentences of their tools, oldest first. */
 function listFindings(evidence: readonly Evidence[]): object[] {
   const said = evidence.filter(({ what, isSaid }) => what === 'look' && isSaid)
   return said.slice(-maxFindings).map(({ found }) => section(`Found: ${found}`, maxFoundChars))
 }
 
-/** Only a title begins a line by itself: no sentence passes for a section. */
+/**
+ * Renders a section. Only the title can begin a line, so that no sentence can look like a section.
+ */
 function sectionOfCard({ name, title, sentences }: CardSection): object {
   return sectionOfLines(`${title}: ${sentences.map(oneLine).join('\n• ')}`, maxSectionChars[name] ?? maxOtherChars)
 }
 
-/** The beginning of what was found out beforehand; the card has all of it. */
+/** Shows the beginning of the dry run. The page of the question shows all of it. */
 function rehearsed({ dryRun }: Approval): object[] {
   const found = parseRehearsal(dryRun.details)?.lines ?? []
   const lines = found.slice(0, maxRehearsedLines)
   const left = found.length - lines.length
   return lines.length > 0
-    ? [sectionOfLines([...lines, ...(left > 0 ? [`and ${left} lines more`] : [])].join('\n'), maxDryRunChars)]
+    ? [sectionOfLines([...lines, ...(left > 0 ? [`and ${left} more lines`] : [])].join('\n'), maxDryRunChars)]
     : []
 }
 
 function whoMay({ risk, required }: Approval, { type }: Incident): string {
   const people = required === 1 ? 'one person' : `${required} people`
-  const where = risk === 'critical' ? ', signed in on the card: never in Slack' : ''
+  const where = risk === 'critical' ? '. Decide on the card, signed in; Slack takes no decision about this' : ''
   return `Who may: ${people} who may decide about ${risk} risk and ${type}${where}`
 }
 
@@ -227,7 +239,7 @@ function approve(approval: Approval, value: string): object {
     text: plainText('Approve', slackLimits.buttonText),
     action_id: 'approve',
     value,
-    // Twice, as everywhere: a thumb on a phone is not a decision.
+    // Asks for a confirmation, as everywhere, because a single touch on a phone is not a decision.
     confirm: {
       title: plainText('Let this run?', slackLimits.confirmTitle),
       text: question,

@@ -3,19 +3,20 @@ import { HttpError, request, retryAfterMs } from '../../clients/http.ts'
 
 export type SlackSettings = {
   botToken: string
-  /** Both of Slack's requests to us and of the nonces on our buttons. */
+  /** The secret that verifies the requests of Slack and makes the nonces of our buttons. */
   signingSecret: string
-  /** Id or name; the id is what Slack answers. */
+  /** The id or name of the channel. Slack's responses contain the id. */
   channel: string
-  /** Without a slash at its end. */
+  /** The base address, without a final slash. */
   apiUrl: string
 }
 
 export type SlackMethod = 'chat.postMessage' | 'chat.update' | 'chat.postEphemeral' | 'views.open'
 
 /**
- * `error`: Slack's word (`ratelimited`, `channel_not_found`), `http_<status>`, `invalid_answer`, or
- * an HttpError's code: then the call may have happened all the same.
+ * `error`: the code of Slack (`ratelimited`, `channel_not_found`), `http_<status>`,
+ * `invalid_answer`, or the code of an HttpError. After an HttpError the call may have been executed
+ * nevertheless.
  */
 type SlackAnswer =
   | { ok: true; status: number; channel: string | null; ts: string | null }
@@ -23,7 +24,7 @@ type SlackAnswer =
 
 export type SlackClient = {
   settings: SlackSettings
-  /** One call, never repeated and never throwing; its answer holds neither token nor address. */
+  /** Makes one call. Never repeats it and never throws. The result contains no token or address. */
   call(method: SlackMethod, body: object, options?: { timeoutMs?: number }): Promise<SlackAnswer>
 }
 
@@ -35,8 +36,8 @@ const answered = z.object({
 })
 
 /**
- * Slack's Web API over our own HTTP. A call is one attempt: a row of the outbox, which any worker
- * takes up, says how often and when to repeat.
+ * Calls the Web API of Slack through our HTTP client. A call is one attempt: a row of the outbox,
+ * which any worker can take, decides how often and when to repeat it.
  */
 export function createSlackClient(settings: SlackSettings): SlackClient {
   return {
@@ -53,7 +54,7 @@ export function createSlackClient(settings: SlackSettings): SlackClient {
           },
           body: JSON.stringify(body),
           timeoutMs,
-          // A message is answered with itself.
+          // Allows for the whole message, which Slack returns.
           maxBytes: 256_000,
           allow: 'private',
         })
@@ -86,8 +87,9 @@ function jsonOf(body: Uint8Array): unknown {
 }
 
 /**
- * The meaning of Slack's answer for a delivery. `wait`: no attempt, Slack was busy. `gone`: the
- * message to change or answer is not there; another takes its place.
+ * The meaning of Slack's response for a delivery. `wait`: Slack was busy, and this does not count
+ * as an attempt. `gone`: the message to change or to reply to no longer exists, and a new one
+ * replaces it.
  */
 export type SlackOutcome =
   | { outcome: 'sent'; status: number; place: { channel: string; ts: string } | null }
@@ -97,12 +99,15 @@ export type SlackOutcome =
 
 const words = (text: string) => text.trim().split(/\s+/)
 
-/** People fix these while we wait: the bot is invited, the channel is made, Slack gets well. */
+/**
+ * Errors that people or Slack may fix in the meantime: a bot is invited, a channel is created,
+ * Slack recovers.
+ */
 const passing = words(`
   channel_not_found not_in_channel internal_error fatal_error service_unavailable request_timeout team_added_to_org
   org_login_required update_failed`)
 const goneWords = words('message_not_found thread_not_found invalid_thread_ts')
-/** A token is read at the start, and the same bytes get no shorter: no repetition is better. */
+/** Errors that a repetition cannot fix, such as an invalid token or a message that is too long. */
 const lasting = words(`
   invalid_auth not_authed token_revoked token_expired account_inactive missing_scope no_permission not_allowed_token_type
   access_denied ekm_access_denied enterprise_is_restricted is_archived channel_is_archived is_inactive restricted_action
@@ -116,7 +121,10 @@ const meanings = new Map<string, 'retry' | 'drop' | 'gone'>([
   ...lasting.map((word) => [word, 'drop'] as const),
 ])
 
-/** An unknown word is tried again: a message with too many tries ends, a dropped one is lost. */
+/**
+ * Returns the meaning of a response. An unknown error is retried: the number of retries is limited,
+ * but a dropped message is lost.
+ */
 export function slackOutcome(answer: SlackAnswer): SlackOutcome {
   const { status } = answer
   if (answer.ok) {

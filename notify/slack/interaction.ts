@@ -3,12 +3,14 @@ import { z } from 'zod'
 import { type DenialCategory, denialCategory } from '../../domain/approval.ts'
 
 /**
- * The most that Slack's clock and ours may differ: an older one may be a replay, a newer one was
- * made for one.
+ * Seconds by which Slack's clock and ours may differ. An older request may be a replay, and one
+ * from the future may be prepared for a replay.
  */
 const toleranceSeconds = 300
 
-/** `v0=` and the HMAC of Slack over version, time and the body as it came. */
+/**
+ * Returns Slack's signature: `v0=` and the HMAC of the version, the time and the unchanged body.
+ */
 export function signatureOf(secret: string, timestamp: string, body: Uint8Array | string): string {
   return `v0=${createHmac('sha256', secret).update(`v0:${timestamp}:`).update(body).digest('hex')}`
 }
@@ -16,8 +18,8 @@ export function signatureOf(secret: string, timestamp: string, body: Uint8Array 
 type SignedRequest = { timestamp: string | undefined; signature: string | undefined; body: Uint8Array }
 
 /**
- * `stale`: really Slack's, but not of these minutes. Compares in constant time, before reading the
- * body.
+ * Verifies a signature. `stale`: a valid signature, but too old or too new. Compares in constant
+ * time, before the body is parsed.
  */
 export function judgeSignature(secret: string, signed: SignedRequest, nowMs: number): 'good' | 'forged' | 'stale' {
   const { timestamp, signature, body } = signed
@@ -31,19 +33,23 @@ export function judgeSignature(secret: string, signed: SignedRequest, nowMs: num
 type Asked = { id: string; actionDigest: string }
 
 /**
- * A button's content: its approval, and a nonce that only we make for it and the shown action. No
- * authority: the presser is looked up and judged when it comes back.
+ * Builds the value of a button: the id of its approval, and a nonce that only we can make for this
+ * approval and the action shown. The value gives no permission, because the rights of the person
+ * who presses it are checked.
  */
 export function buttonValue(secret: string, approval: Asked): string {
   return `${approval.id}.${nonceOf(secret, approval)}`
 }
 
-/** The approval that a button names; null when its form shows that it is not ours. */
+/**
+ * Returns the id of the approval from the value of a button; null if the form of the value shows
+ * that it is not ours.
+ */
 export function approvalOfButton(value: string): string | null {
   return /^(apr_[0-9a-z]{1,60})\.[A-Za-z0-9_-]{43}$/.exec(value)?.[1] ?? null
 }
 
-/** Did we make this button, for this approval and this very action? */
+/** Whether we made this button for exactly this approval and action. */
 export function isButtonOf(secret: string, approval: Asked, value: string): boolean {
   const [expected, given] = [Buffer.from(buttonValue(secret, approval)), Buffer.from(value)]
   return given.length === expected.length && timingSafeEqual(given, expected)
@@ -54,8 +60,8 @@ function nonceOf(secret: string, { id, actionDigest }: Asked): string {
 }
 
 /**
- * An incident button's content: its incident, the attempt where it grades a cause, and a nonce that
- * only we make for these and the button.
+ * Builds the value of an incident's button: the id of the incident, the attempt if the button
+ * grades a cause, and a nonce that only we can make for these and this button.
  */
 export function incidentButton(secret: string, { id, attempt }: AskedIncident, action: IncidentPress): string {
   const of = attempt !== null && isAboutCause(action) ? `${id}.${attempt}` : id
@@ -69,19 +75,22 @@ const isAboutCause = (action: IncidentPress): boolean => action.startsWith('caus
 const incidentPresses = ['take', 'give_back', 'cause_right', 'cause_partly', 'cause_wrong'] as const
 export type IncidentPress = (typeof incidentPresses)[number]
 
-/** The incident that a button names, and the attempt; null when its form is not ours. */
+/**
+ * Returns the incident and the attempt from the value of a button; null if the form of the value is
+ * not ours.
+ */
 export function incidentOfButton(value: string): AskedIncident | null {
   const [, id, attempt] = /^(inc_[0-9a-z]{1,60})(?:\.(\d{1,6}))?\.[A-Za-z0-9_-]{43}$/.exec(value) ?? []
   return id === undefined ? null : { id, attempt: attempt === undefined ? null : Number(attempt) }
 }
 
-/** Did we make this button, for this incident and for this? */
+/** Whether we made this button for this incident and action. */
 export function isIncidentButton(secret: string, asked: AskedIncident, action: IncidentPress, value: string): boolean {
   const [expected, given] = [Buffer.from(incidentButton(secret, asked, action)), Buffer.from(value)]
   return given.length === expected.length && timingSafeEqual(given, expected)
 }
 
-/** Where an answer is seen: the channel, and the thread where there is one. */
+/** The place to reply: the channel, and the thread if there is one. */
 export type SlackSpot = { channel: string; thread: string | null }
 
 export type Press = {
@@ -102,7 +111,7 @@ export type SlackDenial = {
   spot: SlackSpot
 }
 
-/** A person takes an incident, gives it back, or says what its cause was worth. */
+/** A button with which a person takes an incident, gives it back, or grades its cause. */
 export type OwnerPress = {
   kind: 'owner'
   user: string
@@ -111,7 +120,7 @@ export type OwnerPress = {
   spot: SlackSpot
 }
 
-/** `other`: a followed link, or something unknown; nothing has to be done. */
+/** `other`: a link that was opened, or something unknown. It needs no action. */
 type Interaction = Press | SlackDenial | OwnerPress | { kind: 'other' }
 
 const id = z.string().regex(/^[A-Z0-9]{1,40}$/)
@@ -132,7 +141,7 @@ const owned = pressed.extend({
   actions: z.tuple([z.object({ action_id: z.enum(incidentPresses), value: button })]),
 })
 
-/** What the modal carries from the press to the words. */
+/** Data that the modal keeps between the press of the button and the text. */
 export const denialMetadata = z.object({ button, channel: id, thread: timestamp.nullable() })
 
 const submitted = z.object({
@@ -150,7 +159,7 @@ const submitted = z.object({
   }),
 })
 
-/** Reads a body. Call it only after its signature was verified. */
+/** Parses the body of an interaction. Call this only after the signature was verified. */
 export function readInteraction(body: string): Interaction {
   const payload = jsonOf(new URLSearchParams(body).get('payload'))
   const press = pressed.safeParse(payload)
@@ -184,8 +193,8 @@ export function readInteraction(body: string): Interaction {
 }
 
 /**
- * A member's words in a thread, once whatever Slack repeats; `challenge`: Slack asks whether the
- * address is ours.
+ * An event of Slack. `message`: a message of a member in a thread; its `eventId` is the same when
+ * Slack repeats the event. `challenge`: Slack checks whether the address is ours.
  */
 export type SlackEvent =
   | { kind: 'challenge'; challenge: string }
@@ -194,7 +203,7 @@ export type SlackEvent =
 
 const challenged = z.object({ type: z.literal('url_verification'), challenge: z.string().max(1_000) })
 
-/** Programs' messages and edits have a `bot_id` or `subtype`: no person writes them. */
+/** A message written by a person. Messages of programs and edits have a `bot_id` or a `subtype`. */
 const written = z.object({
   type: z.literal('event_callback'),
   event_id: z.string().regex(/^[A-Za-z0-9]{1,64}$/),
@@ -209,7 +218,7 @@ const written = z.object({
   }),
 })
 
-/** Reads what Slack's event door gets. Call it only after its signature was verified. */
+/** Parses a request to the event address. Call this only after the signature was verified. */
 export function readEvent(body: string): SlackEvent {
   const payload = jsonOf(body)
   const challenge = challenged.safeParse(payload)
@@ -221,7 +230,7 @@ export function readEvent(body: string): SlackEvent {
   return { kind: 'message', eventId, user: event.user, text: plainOf(event.text), spot }
 }
 
-/** Slack's marks as the words that a reader of the channel sees. */
+/** Converts Slack's markup to the text that a reader of the channel sees. */
 function plainOf(text: string): string {
   const shown = text.replace(/<([^<>|]*)(?:\|([^<>]*))?>/g, (_, target: string, label?: string) => label || target)
   return shown.replaceAll('&lt;', '<').replaceAll('&gt;', '>').replaceAll('&amp;', '&').trim()

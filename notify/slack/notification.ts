@@ -4,7 +4,10 @@ import { factsOf, headingOf, isCard, linesOfIncidents, linkWords, partsOf, resou
 
 export type PlainText = { type: 'plain_text'; text: string; emoji: false }
 
-/** Slack's limits. All blocks together may have about 13,200 characters, which nobody documents. */
+/**
+ * Limits of Slack. All blocks together may have about 13,200 characters, a limit that is not
+ * documented.
+ */
 export const slackLimits = {
   header: 150,
   section: 3_000,
@@ -14,22 +17,25 @@ export const slackLimits = {
   confirmText: 300,
 } as const
 
-/** A stranger's words where Slack reads no formatting, link or mention; `maxChars` as sent. */
+/**
+ * Puts untrusted text into an element in which Slack reads no formatting, link or mention.
+ * `maxChars`: the limit after escaping.
+ */
 export function plainText(text: string, maxChars: number, as?: { lines: boolean }): PlainText {
   return { type: 'plain_text', text: fallbackText(text, maxChars, as) || '-', emoji: false }
 }
 
-/** The same for the one place where Slack does read formatting: the text of a notification. */
+/** Escapes text for the one place in which Slack reads formatting: the text of a notification. */
 export function fallbackText(text: string, maxChars: number, as?: { lines: boolean }): string {
   return escapeText(inertText(text, maxChars, as), maxChars)
 }
 
 /**
- * The text, if all of it shows unchanged within so many characters: not cut, nothing replaced, no
- * word broken. Null where the sight would not be the meaning.
+ * Returns the text if all of it is shown unchanged within `maxChars`: not cut, and no character
+ * replaced. Null if the visible text would differ.
  */
 export function exactText(text: string, maxChars: number): PlainText | null {
-  // What a screen leaves out, and what it has no picture for.
+  // Refuses characters that a screen leaves out or cannot draw.
   if (/[\p{Default_Ignorable_Code_Point}\p{Cf}\p{Co}\p{Cn}]/u.test(text)) return null
   const shown = plainText(text, maxChars)
   return unescaped(shown.text) === text ? shown : null
@@ -37,7 +43,10 @@ export function exactText(text: string, maxChars: number): PlainText | null {
 
 const entities: Record<string, string> = { '&': '&amp;', '<': '&lt;', '>': '&gt;' }
 
-/** `&`, `<` and `>` for Slack, and no word that rings everybody. Never cut in an entity. */
+/**
+ * Escapes `&`, `<` and `>` for Slack, and breaks words that would notify everybody. Never cuts
+ * within an entity.
+ */
 function escapeText(text: string, maxChars: number): string {
   let escaped = ''
   for (const char of text.replaceAll(/@(?=channel|here|everyone|group)/giu, '@ ')) {
@@ -52,7 +61,7 @@ function unescaped(text: string): string {
   return text.replaceAll('&lt;', '<').replaceAll('&gt;', '>').replaceAll('&amp;', '&')
 }
 
-/** A button's address: a web address within Slack's limit. */
+/** Whether a button can have this address: an http(s) address within Slack's limit. */
 export function isLink(url: string): boolean {
   const parsed = url.length <= slackLimits.buttonUrl ? URL.parse(url) : null
   return parsed !== null && (parsed.protocol === 'https:' || parsed.protocol === 'http:')
@@ -60,13 +69,16 @@ export function isLink(url: string): boolean {
 
 const maxFieldChars = 300
 const maxLineChars = 300
-/** The limit of a question's section: all stay within Slack's limit for a message. */
+/**
+ * Characters of one section of a question, so that all sections stay within Slack's limit for a
+ * message.
+ */
 const maxPartChars = 1_200
 
-/** A message as Slack takes it, by webhook and by method alike. */
+/** A message in the form of Slack, for webhooks and API methods alike. */
 export type SlackMessage = { text: string; blocks: object[] } & typeof unread
 
-/** Slack looks for nothing in our words: no formatting, names or pages to show. */
+/** Options that make Slack find no formatting, names or pages in our text. */
 const unread = { mrkdwn: false, link_names: false, unfurl_links: false, unfurl_media: false } as const
 
 export function slackMessage(text: string, blocks: object[]): SlackMessage {
@@ -74,9 +86,9 @@ export function slackMessage(text: string, blocks: object[]): SlackMessage {
 }
 
 /**
- * Block Kit for an incoming webhook. Strangers' words are in `plain_text` elements, where Slack
- * reads no formatting, link or mention; the fallback `text`, which it reads, is escaped. The
- * address is the credential: no signature.
+ * Renders Block Kit for an incoming webhook. Untrusted text is in `plain_text` elements, in which
+ * Slack reads no formatting, link or mention. The fallback `text`, in which Slack does read
+ * formatting, is escaped. There is no signature, because the address is the credential.
  */
 export function renderSlack(notification: Notification, _options: RenderOptions): RenderedMessage {
   return {
@@ -85,7 +97,10 @@ export function renderSlack(notification: Notification, _options: RenderOptions)
   }
 }
 
-/** News with a button to its page: a separate message, or an answer in a thread. */
+/**
+ * Renders a notification with a button that opens its page, as a separate message or as a reply in
+ * a thread.
+ */
 export function renderNotification(notification: Notification): SlackMessage {
   if (notification.incidents.length > 0) return renderDigest(notification)
   if (isCard(notification.trigger)) return renderLines(notification)
@@ -103,8 +118,8 @@ export function renderNotification(notification: Notification): SlackMessage {
 }
 
 /**
- * One message that lists what people have and still fires, the most severe first; about no single
- * incident.
+ * Renders one message that lists incidents that people must handle and that still fire, the most
+ * severe first.
  */
 function renderDigest(notification: Notification): SlackMessage {
   const { incidents, reason, url, at } = notification
@@ -119,7 +134,10 @@ function renderDigest(notification: Notification): SlackMessage {
   ])
 }
 
-/** The card of a night or a shift: a line each, and a button where it leads somewhere. */
+/**
+ * Renders the card of a night or a shift, one line for each entry, with a button if the line has a
+ * link.
+ */
 function renderLines(notification: Notification): SlackMessage {
   const { lines, url, at } = notification
   const heading = headingOf(notification)
@@ -142,12 +160,15 @@ export function section(text: string | PlainText, maxChars: number = slackLimits
   return { type: 'section', text: typeof text === 'string' ? plainText(text, maxChars) : text }
 }
 
-/** A section for a text of lines, such as a report or list: as many lines arrive as were sent. */
+/**
+ * Makes a section for a text of several lines, such as a report or list, and keeps the lines
+ * separate.
+ */
 export function sectionOfLines(text: string, maxChars: number = slackLimits.section) {
   return section(plainText(text, maxChars, { lines: true }))
 }
 
-/** Calls a member by the ID that an admin set for them: no text of a stranger becomes a mention. */
+/** Mentions a member by the id that an admin configured. Untrusted text never becomes a mention. */
 function mention(member: string) {
   return { type: 'section', text: { type: 'mrkdwn', text: /^[UW][A-Z0-9]+$/.test(member) ? `<@${member}>` : '' } }
 }
@@ -160,13 +181,13 @@ export function context(text: string) {
   return { type: 'context', elements: [field(text)] }
 }
 
-/** A button that leads to a page; left out where the address is no URL. */
+/** Makes a button that opens a page. Empty if the address is not a URL. */
 export function linkButton(text: string, url: string): object[] {
   if (!isLink(url)) return []
   return [{ type: 'button', text: plainText(text, slackLimits.buttonText), action_id: 'open', url }]
 }
 
-/** A row of buttons; none where there is no button. */
+/** Makes a row of buttons. Empty if there are none. */
 export function actions(elements: object[]): object[] {
   return elements.length > 0 ? [{ type: 'actions', elements }] : []
 }

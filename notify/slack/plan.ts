@@ -9,27 +9,27 @@ import { renderNotification, type SlackMessage } from './notification.ts'
 
 type StepPlace = { channel: string; ts: string }
 
-/** What a delivery finds when it is its turn. */
+/** The current state when it is the turn of a delivery. */
 type SlackSituation = {
   incident: Incident
   report: EscalationReport | null
   approvals: readonly Approval[]
   thread: { posted: boolean; place: StepPlace | null }
-  /** The approval of this delivery. */
+  /** The message with the approval of this delivery, if there is one. */
   card: { place: StepPlace | null } | null
-  /** Why that approval is asked for. */
+  /** The reasons for that approval. */
   grounds: CardGrounds
 }
 
-/** What a delivery is about: something to tell once, or a message to bring up to date. */
+/** The subject of a delivery: a notification to post, or a message to update. */
 export type SlackTask =
   | { kind: 'tell'; notification: Notification; approval: Approval | null }
   | { kind: 'root' }
   | { kind: 'card'; approval: Approval }
 
 /**
- * A delivery's next call. `shows`: the message it posts or changes. `more`: the delivery needs
- * another.
+ * The next call of a delivery. `shows`: which message it posts or changes. `more`: whether the
+ * delivery needs a further call.
  */
 export type SlackStep = {
   method: Extract<SlackMethod, 'chat.postMessage' | 'chat.update'>
@@ -39,15 +39,16 @@ export type SlackStep = {
 }
 
 export type SlackAddresses = {
-  /** Where new threads are begun. */
+  /** The channel in which new threads begin. */
   channel: string
   publicUrl: string
   signingSecret: string
 }
 
 /**
- * The one next call, or why there is none. Pure: from the rows' present words, so that a repeated
- * or late delivery finds what is done and never asks what is decided.
+ * Returns the one next call, or why there is none. Has no side effect. Uses the current state of
+ * the rows, so that a repeated or late delivery finds that the work is finished and never asks for
+ * an approval that is already decided.
  */
 export function planSlack(task: SlackTask, at: SlackSituation, to: SlackAddresses): SlackStep | { nothing: string } {
   const root = at.thread.place
@@ -72,25 +73,26 @@ function tell(
   to: SlackAddresses,
 ): SlackStep | { nothing: string } {
   const root = at.thread.place
-  if (approval && approval.status !== 'pending') return { nothing: `it is ${approval.status} already` }
-  // About several incidents at once: in the channel, for the thread of one of them is read by few.
+  if (approval && approval.status !== 'pending') return { nothing: `the approval is ${approval.status} already` }
+  // Posts a message about several incidents in the channel, because few people read the thread of
+  // one of them.
   if (apart.has(notification.trigger)) return post(to, notification)
   if (!root) return postRoot(at, to, approval !== null || !saidByRoot.has(notification.trigger))
   const isFirstQuestion = approval && notification.approval?.reminder === 0
   if (isFirstQuestion)
     return at.card?.place ? { nothing: 'Slack already shows this question' } : postCard(approval, at, to)
-  // A message worth waking somebody shows in the channel too: a thread rings only its followers.
+  // Shows an urgent message in the channel too, because a thread notifies only its followers.
   const isUrgent = (broadcast.has(notification.trigger) && notification.page) || notification.approval?.reminder === 2
   return reply(root, renderNotification(notification), 'reply', isUrgent)
 }
 
-/** Messages posted in the channel itself. */
+/** Triggers whose messages are posted in the channel itself. */
 const apart = new Set<Notification['trigger']>([
   ...(['digest', 'spared', 'morning', 'hand_over', 'notice', 'late', 'undelivered', 'duty'] as const),
 ])
-/** What the first message says by itself. */
+/** Triggers that the first message of a thread already covers. */
 const saidByRoot = new Set<Notification['trigger']>(['critical', 'escalated', 'resolved'])
-/** Messages also seen in the channel, where somebody is to be woken. */
+/** Triggers whose replies also show in the channel, to wake somebody. */
 const broadcast = new Set<Notification['trigger']>(['escalated', 'reopened', 'reminder', 'owner'])
 
 function post({ channel }: SlackAddresses, notification: Notification): SlackStep {

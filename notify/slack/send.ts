@@ -16,17 +16,19 @@ import { givenBack, messageGraceMs, unlessStopping } from '../give-back.ts'
 import { type SlackClient, type SlackOutcome, slackOutcome } from './client.ts'
 import { planSlack, type SlackAddresses, type SlackStep, type SlackTask } from './plan.ts'
 
-/** Slack takes one message a second in a channel. */
+/** The pace of sending: Slack accepts one message per second in a channel. */
 const slackPace = { paceSeconds: 1, pollEveryMs: 500 }
 type Pace = typeof slackPace
-/** Lines of an approval's grounds; the card has them all. */
-/** Waits before further attempts: 45 minutes in all, longer than most outages and approvals. */
+/**
+ * Seconds to wait before further attempts: 45 minutes in all, which is longer than most outages and
+ * approvals.
+ */
 const retryAfterSeconds = [5, 30, 120, 600, 1800]
 const attempts = retryAfterSeconds.length + 1
 
 /**
- * Tells Slack the outbox's messages until stopped, one call at a time over all processes. Without a
- * client it says once that Slack gets none, and ends.
+ * Sends the messages of the outbox to Slack until stopped, one call at a time over all processes.
+ * Without a client, logs once that Slack gets no messages, and ends.
  */
 export function startSlack(
   db: Db,
@@ -62,7 +64,7 @@ export function startSlack(
 
 type Telling = { db: Db; log: Logger; client: SlackClient; site: MessageSite; signal: AbortSignal }
 
-/** One call for what is due next; false when nothing is. */
+/** Makes one call for the next due delivery. False if nothing is due. */
 async function tellNext({ db, log, client, site, signal }: Telling, { paceSeconds }: Pace): Promise<boolean> {
   const lease = await leaseSlackChannel(db)
   if (!lease) return false
@@ -96,9 +98,9 @@ async function next(
   to: SlackAddresses,
 ): Promise<SlackStep | { nothing: string }> {
   const view = await slackView(db, delivery.incidentId)
-  if (!view) return { nothing: 'its incident has no thread' }
+  if (!view) return { nothing: 'the incident has no thread' }
   const task = getTask(delivery, view, site)
-  if (!task) return { nothing: 'its stored notification cannot be read' }
+  if (!task) return { nothing: 'the stored notification cannot be read' }
   const approval = 'approval' in task ? task.approval : null
   const card = approval ? await slackCard(db, approval.id) : null
   const scope = systemScope(db)
@@ -109,7 +111,7 @@ async function next(
   try {
     return planSlack(task, { ...view, card, grounds }, to)
   } catch (error) {
-    // Whatever cannot be said must not be what everybody else waits behind.
+    // Skips a message that cannot be rendered, so that it does not block the others.
     log.error({ err: error, delivery: delivery.id }, 'a message for Slack could not be written')
     return { nothing: 'the message could not be written' }
   }
@@ -134,7 +136,10 @@ function getTask({ destination, notification: stored }: DueDelivery, view: Slack
   }
 }
 
-/** Writes a call's outcome: the message's place, and whether this delivery has more to do. */
+/**
+ * Stores the result of a call: the place of the message, and whether this delivery needs more
+ * calls.
+ */
 async function recordOutcome(
   trx: Trx,
   { delivery }: LeasedChannel,
@@ -144,8 +149,9 @@ async function recordOutcome(
   switch (outcome.outcome) {
     case 'sent':
       if (step.method === 'chat.postMessage') {
-        // Posted where it can never be found again: once more would be no better.
-        const unfound = result('dropped', outcome.status, 'Slack took the message but did not say where it is')
+        // Drops the delivery: the message is posted but cannot be found again, and posting it once
+        // more would not help.
+        const unfound = result('dropped', outcome.status, 'Slack accepted the message but did not return its place')
         if (!outcome.place) return await finishDelivery(trx, delivery, unfound)
         await saveMessage(trx, delivery, step, outcome.place)
       }
@@ -154,7 +160,8 @@ async function recordOutcome(
     case 'wait':
       return await postponeDelivery(trx, delivery, outcome.afterMs / 1000)
     case 'gone':
-      // An answer has lost its thread; a change has lost what it was to change.
+      // Forgets the missing message: the thread if this was a reply, otherwise the message to
+      // change.
       await saveMessage(trx, delivery, { shows: step.method === 'chat.update' ? step.shows : 'root' }, null)
       return await finishDelivery(trx, delivery, result('failed', outcome.status, outcome.reason), attempts)
     case 'drop':
@@ -179,7 +186,7 @@ async function saveMessage(
   if (shows === 'card' && approvalId) await saveCard(trx, approvalId, place)
 }
 
-/** Seconds for which the whole channel is left alone. */
+/** Returns the seconds for which the whole channel gets no calls. */
 function waitOf(outcome: SlackOutcome): number {
   return outcome.outcome === 'wait' ? outcome.afterMs / 1000 : 0
 }

@@ -2,17 +2,24 @@ import { inertText } from '../../domain/inert-text.ts'
 import type { Notification, RenderedMessage } from '../../domain/notification.ts'
 import { factsOf, headingOf, isCard, linesOfIncidents, linkWords, partsOf, withoutLinks } from '../words.ts'
 
-/** A message for a webhook of Microsoft Teams' Workflows: one adaptive card. */
+/** Renders a message for a webhook of Microsoft Teams' Workflows: one adaptive card. */
 
-/** Teams refuses a message over 28 KB; it measures more than what was sent, so it gets less. */
+/**
+ * Limits of Teams. Teams refuses a message over 28 KB, and measures more than the bytes that are
+ * sent, so the message is kept smaller.
+ */
 export const teamsLimits = { message: 28 * 1_024 } as const
 const maxBytes = 20_000
-/** Lengths of the reason, tried in order until the message fits: a letter may take twelve bytes. */
+/**
+ * Lengths of the reason, tried in this order until the message fits. One character may need twelve
+ * bytes.
+ */
 const reasonChars = [6_000, 3_000, 1_500, 600, 200]
 
 /**
- * Strangers' words stand in text runs alone, where no client reads Markdown; forms that cards read
- * everywhere (mentions, dates) are broken. A signed-in person decides behind the link.
+ * Renders a notification as a card. Untrusted text is only in text runs, in which no client reads
+ * Markdown. The forms that cards read everywhere (mentions, dates) are broken up. People decide
+ * after they follow the link and sign in.
  */
 export function renderCard(notification: Notification): RenderedMessage {
   let body = ''
@@ -70,7 +77,7 @@ function toCard(notification: Notification, maxReasonChars: number): object {
 
 const maxLines = 40
 
-/** A block for each line: in one run a client may join them. */
+/** Makes a block for each line, because clients may join the lines of one run. */
 function toLines(part: string, maxChars: number): object[] {
   const lines = inertText(part, maxChars, { lines: true })
     .split('\n')
@@ -87,7 +94,7 @@ function run(words: string, maxChars: number, style: object = {}): object {
   return { type: 'TextRun', text: withoutForms(inertText(words, maxChars)) || '-', ...style }
 }
 
-/** `<at>` is a mention, `{{DATE(…)}}` a date. */
+/** Breaks up `<at>` (a mention) and `{{DATE(…)}}` (a date). */
 function withoutForms(words: string): string {
   return withoutLinks(words)
     .replaceAll(/<(?=\/?at)/gi, '< ')

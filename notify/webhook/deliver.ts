@@ -11,10 +11,13 @@ import { post } from '../post.ts'
 import { renderSlack } from '../slack/notification.ts'
 import { renderGeneric } from './generic.ts'
 
-/** A template is a file that renders and a line here; its name is in `webhookTemplates`. */
+/**
+ * The renderer of each template. A new template needs a file and a line here; its name is in
+ * `webhookTemplates`.
+ */
 const templates: Record<WebhookTemplate, Render> = { generic: renderGeneric, slack: renderSlack }
 
-/** One attempt to deliver to a webhook. Never throws. */
+/** Makes one attempt to deliver to a webhook. Never throws. */
 export async function deliver(
   target: WebhookTarget,
   notification: Notification,
@@ -25,7 +28,7 @@ export async function deliver(
   try {
     rendered = templates[target.template](notification, { deliveryId, now, secret: target.secret })
   } catch {
-    // Unsigned would be worse than unsent.
+    // Drops the message, because an unsigned message would be worse than none.
     const reason = 'the webhook secret cannot sign: it must be whsec_ and at least 24 bytes in base64'
     return { outcome: 'drop', status: null, reason, responseSnippet: '' }
   }

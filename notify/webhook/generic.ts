@@ -5,8 +5,8 @@ import { isCard } from '../words.ts'
 const maxReasonChars = 4_000
 
 /**
- * A JSON event as Standard Webhooks: `{ type, timestamp, data }`. A secret signs exactly the sent
- * bytes; text is data here, as the incident has it.
+ * Renders a JSON event by Standard Webhooks: `{ type, timestamp, data }`. If there is a secret,
+ * signs exactly the bytes that are sent. Texts are not escaped, because they are data here.
  */
 export function renderGeneric(notification: Notification, { deliveryId, now, secret }: RenderOptions): RenderedMessage {
   const { incident, reason, approval, url, at, headHash, page, alertsFiring, incidents, lines } = notification
@@ -27,7 +27,7 @@ export function renderGeneric(notification: Notification, { deliveryId, now, sec
       },
       reason: reason === null ? null : reason.slice(0, maxReasonChars).toWellFormed(),
       ...(approval && { approval }),
-      // False: nobody has to be woken for this.
+      // False if the message is not urgent.
       page,
       alertsFiring,
       ...(incidents.length > 0 && { incidents }),
@@ -53,7 +53,8 @@ function toType({ trigger, approval }: Notification): string {
 }
 
 function sign(secret: string, deliveryId: string, now: Date, body: string): string {
-  // The library takes any base64, `password` included; the specification asks for 24 bytes.
+  // Checks the form, because the library accepts any base64, even `password`, and the specification
+  // asks for 24 bytes.
   if (!/^whsec_[A-Za-z0-9+/]{32,}={0,2}$/.test(secret)) throw new Error('the webhook secret must be whsec_ and base64')
   return new Webhook(secret).sign(deliveryId, now, body)
 }

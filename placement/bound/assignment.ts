@@ -8,29 +8,33 @@ export type EngineName = (typeof engineNames)[number]
 
 export type SolverEngine = {
   /**
-   * Answers the best within `limitMs`; `unknown` when that was too short or the process ended.
-   * `maxNodes` ends the search after equal work on every machine, for engines that count it
-   * (HiGHS).
+   * Returns the best answer within `limitMs`. `unknown` if the time was too short or the process
+   * ended. `maxNodes` ends the search after the same amount of work on every machine, for engines
+   * that count it (HiGHS).
    */
   solve(model: LinearModel, limitMs: number, maxNodes?: number): Promise<SolveAnswer>
-  /** Kills the process, whatever it does. */
+  /** Kills the process, even during a solve. */
   stop(): void
 }
 
 /**
- * For processes with much short-lived data: a small young generation halves their memory and costs
- * no time.
+ * Options for processes with much short-lived data. A small young generation halves their memory
+ * and costs no time.
  */
 const nodeFlags = ['--disable-warning=ExperimentalWarning', '--max-semi-space-size=2']
 
-/** One that nobody asks for so long is ended, and its memory with it. */
+/** Milliseconds after which an idle process is ended, to free its memory. */
 const idleMs = 60_000
-/** A solver gets this much beyond its limit: presolve and the first relaxation keep no time. */
+/**
+ * Milliseconds that a solver may exceed its limit, because presolve and the first relaxation check
+ * no time.
+ */
 const graceMs = 400
 
 /**
- * A solver with a process from the first question on, kept for the next. Gets nothing of our
- * environment: it needs none, and crashes may print it. `onStart`: its process id.
+ * Starts a solver. The solver's process begins with the first model and serves later ones. The
+ * process gets no environment variables: it needs none, and might print them in a crash. `onStart`
+ * gets the process id.
  */
 export function startEngine(name: EngineName, onStart?: (pid: number) => void): SolverEngine {
   const file = fileURLToPath(new URL('./solver-process.ts', import.meta.url))
@@ -44,7 +48,7 @@ export function startEngine(name: EngineName, onStart?: (pid: number) => void): 
         return { status: 'unknown' }
       }
       if (model.columns === 0) return answerEmpty(model)
-      // One killed over the last question, or waiting too long, starts again.
+      // Starts a new process after a kill or a long idle time.
       if (!child || child.killed || child.exitCode !== null || child.signalCode !== null) child = begin()
       const asked = child
       clearTimeout(idle)
@@ -54,7 +58,7 @@ export function startEngine(name: EngineName, onStart?: (pid: number) => void): 
           idle = setTimeout(rest, idleMs).unref()
           lines.close()
           asked.off('close', onEnd)
-          // With more time it might have said more.
+          // Records that more time might have led to an answer.
           if (answer.isTimeUp !== false && (answer.status === 'unknown' || answer.status === 'feasible')) noteCut()
           resolve(answer)
         }
@@ -66,7 +70,7 @@ export function startEngine(name: EngineName, onStart?: (pid: number) => void): 
         const lines = createInterface({ input: asked.stdout })
         lines.once('line', (line) => {
           const answer = readAnswer(line)
-          // An engine that complains where its answer is expected is in no state to be asked again.
+          // Kills an engine that prints an error instead of an answer.
           if (!answer) asked.kill('SIGKILL')
           finish(answer ?? { status: 'unknown' })
         })
@@ -86,7 +90,8 @@ export function startEngine(name: EngineName, onStart?: (pid: number) => void): 
       env: {},
       stdio: ['pipe', 'pipe', 'ignore'],
     })
-    // A pipe to a killed process breaks; its end is already told by `close`.
+    // Ignores the error of a pipe to a killed process, because `close` already reports the end of
+    // the process.
     started.stdin.on('error', () => {})
     started.on('error', () => {})
     if (started.pid !== undefined) onStart?.(started.pid)
@@ -94,7 +99,10 @@ export function startEngine(name: EngineName, onStart?: (pid: number) => void): 
   }
 }
 
-/** GLPK takes no program without columns, and calls it an error on the stream of its answers. */
+/**
+ * Answers a model without columns here, because GLPK rejects it and prints the error into the
+ * stream of its answers.
+ */
 function answerEmpty({ rows }: LinearModel): SolveAnswer {
   const holds = ({ equal = 0, atLeast = 0, atMost = 0 }: LpRow) => equal === 0 && atLeast <= 0 && atMost >= 0
   return rows.every(holds) ? { status: 'optimal', values: [], prices: rows.map(() => 0) } : { status: 'infeasible' }
@@ -109,28 +117,29 @@ function readAnswer(line: string): SolveAnswer | null {
 }
 
 /**
- * A linear program in numbers. Columns 0…binaries-1 are yes or no, later ones numbers ≥ 0. Without
- * binaries it is solved as a plain one, and the answer has its prices.
+ * A linear program in numbers. Columns 0…binaries-1 are binary, and later ones are numbers ≥ 0.
+ * Without binaries it is a plain linear program, and the answer has its prices.
  */
 export type LinearModel = {
   columns: number
   binaries: number
-  /** Minimised. */
+  /** The terms of the sum to minimise. */
   objective: Term[]
   rows: LpRow[]
 }
 
 export type Term = [column: number, coefficient: number]
 
-/** At most one term per column; one bound. */
+/** A row has at most one term per column, and one bound. */
 export type LpRow = { terms: Term[]; equal?: number; atMost?: number; atLeast?: number }
 
 export type SolveRequest = { model: LinearModel; timeLimitSeconds: number; maxNodes: number | undefined }
 
 /**
- * `infeasible`: the solver's claim. `unknown`: all that says nothing, time out first. Binaries are
- * rounded to 0 or 1. `prices`: of a plain program, the cost of one more of each row's bound.
- * `isTimeUp` false: the work ended it, alike on all machines.
+ * `infeasible`: the solver claims this. `unknown`: no conclusion, usually because of the time
+ * limit. Binaries are rounded to 0 or 1. `prices`: for a plain program, the cost of raising each
+ * row's bound by one. `isTimeUp` is false if the amount of work ended the solve, which is the same
+ * on all machines.
  */
 export type SolveAnswer = { isTimeUp?: boolean } & (
   | { status: 'optimal' | 'feasible'; values: number[]; prices: number[] | null }
@@ -138,12 +147,12 @@ export type SolveAnswer = { isTimeUp?: boolean } & (
   | { status: 'unknown' }
 )
 
-/** How many of one kind of VM, how large in whole placementGroups, and what one is worth. */
+/** Number of VMs of one kind, their size in whole units, and the worth of each. */
 export type KnapsackItem = { ram: number; cpu: number; copies: number; worth: number }
 
 /**
- * The best packing of every room up to (ram, cpu), all at once: `best[r * (cpu + 1) + c]`. Exact
- * for whole worths below 2^53; bounded by the copies.
+ * Computes the best packing of every room up to (ram, cpu), all at once: `best[r * (cpu + 1) + c]`.
+ * Exact for whole worths below 2^53. Limited by the copies.
  */
 export function bestPackings(items: readonly KnapsackItem[], ram: number, cpu: number): Float64Array {
   const width = cpu + 1
@@ -152,7 +161,10 @@ export function bestPackings(items: readonly KnapsackItem[], ram: number, cpu: n
   return best
 }
 
-/** Numbers of each item in this room's best packing: every choice is followed back. */
+/**
+ * Returns how many of each item the best packing of this room contains, by following every choice
+ * back.
+ */
 export function bestPacking(items: readonly KnapsackItem[], ram: number, cpu: number): number[] {
   const width = cpu + 1
   const best = new Float64Array((ram + 1) * width)
@@ -169,7 +181,10 @@ export function bestPacking(items: readonly KnapsackItem[], ram: number, cpu: nu
   return counts
 }
 
-/** Copies in bundles of 1, 2, 4, …: every number is a sum of bundles. No worthless ones. */
+/**
+ * Splits copies into bundles of 1, 2, 4, …, whose sums give every number. Drops items that are
+ * worth nothing.
+ */
 function splitIntoBundles(items: readonly KnapsackItem[], ram: number, cpu: number) {
   return items.flatMap((item, index) => {
     const bundles: { index: number; item: KnapsackItem; count: number }[] = []
@@ -192,8 +207,8 @@ function copiesThatFit(item: KnapsackItem, ram: number, cpu: number): number {
 }
 
 /**
- * The best worth for every room up to `ram` and `cpu`, row by row, and whether the last bundle was
- * taken.
+ * The best worth for every room up to `ram` and `cpu`, row by row, and whether the last bundle is
+ * part of it.
  */
 type Table = { best: Float64Array; taken: Uint8Array | null; ram: number; cpu: number }
 

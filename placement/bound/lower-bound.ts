@@ -10,33 +10,35 @@ import {
   type Term,
 } from './assignment.ts'
 
-/** One host's change: who leaves it, by sizeClass, who comes, and its cost in migrations. */
+/**
+ * A change of one host: the VMs that leave and arrive, by size class, and its cost in migrations.
+ */
 type Pattern = { host: number; leaves: Int32Array; comes: Int32Array; cost: number }
 
 /**
- * The master program's answer: the share of each pattern, the cost of one more VM of a sizeClass,
- * and a host's worth.
+ * The solution of the master program: the share of each pattern, the cost of one more VM of a size
+ * class, and the worth of a host.
  */
 type DualPrices = { byClass: number[]; host: number[]; shares: number[] }
 type Master = (patterns: Pattern[]) => Promise<DualPrices | null>
 
 export type LowerBound = {
-  /** No plan that keeps the rules needs fewer migrations. */
+  /** The least migrations of any plan that keeps the rules. */
   atLeast: number
-  /** Prices that prove it: `k` = atLeast - 1. Null for 0, which needs no proof. */
+  /** The prices that prove this number: `k` = atLeast - 1. Null for 0, which needs no proof. */
   proof: { k: number; price: number[] } | null
   patterns: Pattern[]
   shares: number[]
 }
 
-/** The most ways of leaving that are looked at in one round. */
+/** The most combinations of leaving VMs that one round examines. */
 const maxWays = 400_000
 
 /**
- * A lower bound on migrations by column generation. For any prices, a plan with at most k evictions
- * costs at least `Σ count·price + Σ over hosts of the host's best at these prices`; the master
- * program finds good prices. Leaves out HA groups and identities, which only lowers it. Stops at
- * `upTo`, a known plan's migrations.
+ * Computes a lower bound on migrations by column generation. For any prices, a plan with at most k
+ * evictions costs at least `Σ count·price + Σ over hosts of the host's best at these prices`; the
+ * master program finds good prices. Ignores HA groups and the identities of VMs, which only lowers
+ * the bound. Stops at `upTo`, the migrations of a known plan.
  */
 export async function lowerBound(
   classes: SizeClasses,
@@ -56,7 +58,9 @@ export async function lowerBound(
   return bound
 }
 
-/** Prices at which k evictions do not do; null when there are none, or no time. */
+/**
+ * Finds prices at which k evictions are not enough. Null if there are none, or the time is over.
+ */
 async function proveMoreThan(
   k: number,
   classes: SizeClasses,
@@ -78,7 +82,9 @@ async function proveMoreThan(
   return null
 }
 
-/** The bound at these prices, and for each host the pattern that the master program is missing. */
+/**
+ * Returns the bound at these prices, and for each host the pattern that the master program lacks.
+ */
 function evaluatePrices(all: SizeClasses, prices: DualPrices, k: number, deadlineMs: number) {
   const { classes, has, room } = all
   const price = prices.byClass
@@ -126,7 +132,10 @@ function evaluatePrices(all: SizeClasses, prices: DualPrices, k: number, deadlin
   return { value, better }
 }
 
-/** The pattern in which these classes leave and, with prices, the best paying ones come. */
+/**
+ * Builds the pattern in which VMs of these classes leave and, with prices, the VMs that are worth
+ * most arrive.
+ */
 function buildPattern(
   { classes, room }: SizeClasses,
   host: number,
@@ -164,7 +173,7 @@ function countWays({ has }: SizeClasses, k: number): number {
   return ways
 }
 
-/** The configuration program over these patterns; an unplaced sizeClass costs `slackCost` each. */
+/** Builds the configuration program. An unplaced VM of a size class costs `slackCost`. */
 export function buildMaster(
   { classes, has }: SizeClasses,
   engine: SolverEngine,
@@ -203,8 +212,8 @@ export function buildMaster(
 }
 
 /**
- * VMs whose like leave their host in the bound's patterns: of that many pairs of host and
- * sizeClass, the most used.
+ * Lists the VMs whose class leaves their host in the bound's patterns, for the pairs of host and
+ * class that are used most.
  */
 export function likelyMovers(
   instance: Instance,

@@ -2,44 +2,54 @@ import { type Instance, listTargets } from '../cluster/instance.ts'
 import { buildCapacityState, type CapacityState } from '../cluster/size-classes.ts'
 import type { LinearModel, LpRow, Term } from './assignment.ts'
 
-/** Nodes that a question about end places may take: the same work on every machine. */
+/**
+ * The most nodes of the solver's search for end places, so that the work is the same on every
+ * machine.
+ */
 export const maxNodes = 2_000
-/** Models with more columns than this only take the time that a search would use better. */
+/** The most columns of a model. A larger model takes time that a search uses better. */
 export const maxColumns = 40_000
 
-/** Where VMs end up. */
+/** The final host of each VM. */
 export type Assignment = Map<number, number>
 
-/** VMs that get new places, while all others stay where `room` has them. */
+/** VMs that get new places, while all other VMs stay where `room` has them. */
 export type Neighbourhood = {
-  /** Room beside those that stay. */
+  /** The capacity beside the VMs that stay. */
   room: CapacityState
-  /** Must have a place. */
+  /** VMs that must have a place. */
   kept: readonly number[]
-  /** May be left down. */
+  /** VMs that may be left down. */
   open: readonly number[]
-  /** Hosts that take them. */
+  /** Hosts that may take these VMs. */
   hosts: readonly number[]
 }
 
-/** What a VM counts for, and how much of it there has to be. */
+/** The worth of each VM, and the sum that is required. */
 export type Worth = { worth: (vm: number) => number; reached: number }
 
 type Goal = {
-  /** The goal, more is better; null: VMs that stay where they run, and of these the large ones. */
+  /**
+   * The goal to maximize. Null for the number of VMs that stay where they run, preferring large
+   * ones.
+   */
   worth: ((vm: number) => number) | null
   atLeast?: readonly Worth[]
-  /** The least number of running ones that stay. */
+  /** The least number of running VMs that have to stay. */
   atHome?: number
-  /** Draws which of as many stay, with numbers from 0 to 1; without it the large ones do. */
+  /**
+   * Returns numbers from 0 to 1 that decide which VMs stay, if equally many can. Without it, large
+   * VMs stay.
+   */
   random?: () => number
 }
 
 export type PlacesModel = { model: LinearModel; columns: [vm: number, host: number][] }
 
 /**
- * Ends of every evacuee and of those that may move, as few as possible away from home, and no more
- * than this. Null when a VM has no host, which proves that there are no such ends.
+ * Builds a model of the end places of all evacuees and movable VMs, with as few as possible away
+ * from home, and at most this many. Null if a VM has no possible host, which proves that no such
+ * end places exist.
  */
 export function buildWholeModel(
   instance: Instance,
@@ -55,8 +65,9 @@ export function buildWholeModel(
 }
 
 /**
- * Ends of these VMs as a program in yes and no: each on one host at most, within RAM and CPU, no
- * two of a group in one domain. Null when a VM that needs a place has none.
+ * Builds a model of the end places of these VMs as a binary program: each VM on at most one host,
+ * within RAM and CPU, no two VMs of a group in one domain. Null if a VM that needs a place has no
+ * possible host.
  */
 export function buildPlacesModel(
   instance: Instance,
@@ -78,7 +89,7 @@ export function buildPlacesModel(
       own.push([column, 1])
       const used = usage.get(host) ?? { ram: [], cpu: [] }
       usage.set(host, used)
-      // As parts of the capacity: solvers' tolerances are made for numbers near 1.
+      // Sizes are fractions of the capacity, because solvers' tolerances suit numbers near 1.
       used.ram.push([column, vmRam[vm]! / hostRam[host]!])
       used.cpu.push([column, vmCpu[vm]! / hostCpu[host]!])
       for (const group of groupsOf[vm]!) {
@@ -103,7 +114,7 @@ export function buildPlacesModel(
   const termsOf = (of: (vm: number) => number) =>
     columns.flatMap(([vm], column): Term[] => (of(vm) > 0 ? [[column, of(vm)]] : []))
   for (const each of atLeast) rows.push({ terms: termsOf(each.worth), atLeast: each.reached })
-  // All memory together weighs less than one migration.
+  // Weighs memory so that all of it together counts less than one migration.
   const allRam = homes.reduce((sum, [column]) => sum + vmRam[columns[column]![0]]!, 1)
   const objective = worth
     ? termsOf(worth)

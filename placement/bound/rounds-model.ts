@@ -5,34 +5,34 @@ import type { LinearModel, LpRow, Term } from './assignment.ts'
 import type { Worth } from './places-model.ts'
 
 /**
- * Plans as a program in yes and no: VMs that make room move in rounds, each into the room before
- * its round, then the evacuees start. An answer can be carried out, unlike ends alone. A VM moves
- * once at most: no way round.
+ * Builds a model of complete plans as a binary program. VMs that make room move in rounds, each
+ * into the capacity that is free before its round; then the evacuees start. A solution can be
+ * executed, unlike end places alone. A VM moves at most once.
  */
 export type RoundsQuestion = {
-  /** VMs that run and may move. */
+  /** Running VMs that may be moved. */
   movers: readonly number[]
-  /** Evacuees that must have a place, and those that may be left down. */
+  /** Evacuees that must have a place, and evacuees that may be left down. */
   kept: readonly number[]
   open: readonly number[]
-  /** Hosts that take this VM. */
+  /** Returns the hosts that may take a VM. */
   hostsOf: (vm: number) => readonly number[]
   rounds: number
-  /** The goal, more is better: starts by worth, or null for the fewest migrations. */
+  /** The goal to maximize: the worth of the VMs that start. Null for the fewest migrations. */
   worth: ((vm: number) => number) | null
-  /** The least of the goal. */
+  /** Sums of worth that are required. */
   atLeast: readonly Worth[]
   maxMigrations?: number
-  /** What all migrations together take from what counts. */
+  /** The weight of all migrations together, compared with the goal. */
   migrationCost?: number
 }
 
-/** `round` of the last ones: the evacuees. */
+/** A VM that may go to a host in a round. Evacuees use the last `round`. */
 type Column = { vm: number; host: number; round: number }
 
 type RoundsModel = { model: LinearModel; columns: Column[] }
 
-/** Null where a VM that must have a place has none. */
+/** Builds the model. Null if a VM that must have a place has no possible host. */
 export function buildRoundsModel(instance: Instance, question: RoundsQuestion): RoundsModel | null {
   const { movers, kept, open, rounds, worth, atLeast, maxMigrations, migrationCost = 0 } = question
   const columns = listColumns(instance, question)
@@ -70,17 +70,17 @@ export function buildRoundsModel(instance: Instance, question: RoundsQuestion): 
   return { model, columns }
 }
 
-/** The moves of an answer, in an order in which each can begin. */
+/** Reads the moves of a solution, in an order in which each can begin. */
 export function readRounds(instance: Instance, { columns }: RoundsModel, values: readonly number[]): Move[] {
   const chosen = columns.filter((_, index) => values[index] === 1).sort((a, b) => a.round - b.round)
   return chosen.map(({ vm, host }) => ({ vm, from: instance.home[vm]!, to: host }))
 }
 
-/** Where each VM may go in which round, as far as what stays lets it. */
+/** Lists the possible hosts of each VM in each round, as far as the VMs that stay allow them. */
 function listColumns(instance: Instance, { movers, kept, open, hostsOf, rounds }: RoundsQuestion): Column[] {
   const { home, hostRam } = instance
   const room = buildCapacityState(instance)
-  // A host that is too full already takes nothing, whatever leaves it.
+  // A host that is already too full takes no VM, even after VMs leave it.
   const takes = hostRam.map((_, host) => room.freeRam[host]! >= 0 && room.freeCpu[host]! >= 0)
   for (const vm of [...movers, ...kept, ...open]) room.place(vm, -1)
   const columns: Column[] = []
@@ -96,7 +96,10 @@ function listColumns(instance: Instance, { movers, kept, open, hostsOf, rounds }
   return columns
 }
 
-/** In each round what has come so far fits beside what is still there. */
+/**
+ * Makes the rows for capacity: in each round, the arrived VMs fit beside the VMs that are still
+ * there.
+ */
 function listRoomRows(instance: Instance, columns: readonly Column[], rounds: number): LpRow[] {
   const { hostRam, hostCpu, vmRam, vmCpu, home } = instance
   const { freeRam, freeCpu } = buildCapacityState(instance)
@@ -118,7 +121,7 @@ function listRoomRows(instance: Instance, columns: readonly Column[], rounds: nu
   return rows
 }
 
-/** In each round a domain has one member of a group at most. */
+/** Makes the rows for groups: in each round a domain has at most one member of a group. */
 function listGroupRows(instance: Instance, columns: readonly Column[], rounds: number): LpRow[] {
   const { domain, groupsOf, home, targets } = instance
   const isApart = new Map<string, Column[]>()

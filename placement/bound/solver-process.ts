@@ -1,14 +1,15 @@
-// A separate process, started by `assignment.ts` with an engine's name: one JSON line in, one out.
-// Knows linear programs only. The only file that loads GLPK or HiGHS: a solve is synchronous and
-// cannot be stopped from within, so the parent kills.
+// Runs as a separate process, which `assignment.ts` starts with an engine's name: one JSON line in,
+// one out. The process only solves linear and integer programs. Only this file loads GLPK or HiGHS,
+// because a solve is synchronous and cannot be stopped from within, so the parent kills the
+// process.
 import { createInterface } from 'node:readline'
 import type { LP } from 'glpk.js/node'
 import type { EngineName, LinearModel, LpRow, SolveAnswer, SolveRequest } from './assignment.ts'
 
 type Solver = (request: SolveRequest) => SolveAnswer | Promise<SolveAnswer>
 
-// Each loads its engine alone: the start is most of a short solve. A package without GLPK, which is
-// GPL, plans with HiGHS.
+// Loads only one engine, because the start takes most of a short solve. A package without GLPK,
+// which has the licence GPL, uses HiGHS.
 const solvers: Record<EngineName, () => Promise<Solver>> = {
   glpk: () => startGlpk().catch((error) => (isMissing(error) ? startHighs() : Promise.reject(error))),
   highs: startHighs,
@@ -48,13 +49,13 @@ async function startGlpk(): Promise<Solver> {
         ub: 0,
       })),
     }
-    // Presolve would take the prices away.
+    // Disables presolve, which would remove the prices.
     const { result } = await glpk.solve(lp, {
       msglev: glpk.GLP_MSG_OFF,
       presol: !isPlain,
       tmlim: timeLimitSeconds,
     })
-    // Only NOFEAS proves anything: UNDEF is also a time-out.
+    // Only NOFEAS proves that there is no solution. UNDEF may also mean a time-out.
     if (result.status === glpk.GLP_NOFEAS) return { status: 'infeasible' }
     if (result.status !== glpk.GLP_OPT && result.status !== glpk.GLP_FEAS) return { status: 'unknown' }
     const values = Array.from({ length: columns }, (_, column) => result.vars[`x${column}`] ?? 0)
@@ -72,10 +73,10 @@ function variable([column, coef]: [number, number]) {
   return { name: `x${column}`, coef }
 }
 
-/** The second engine. */
+/** Starts HiGHS, the second engine. */
 async function startHighs(): Promise<Solver> {
   const { default: highsModule } = await import('highs')
-  // Its types describe the module as CommonJS sees it; what is loaded here is the function itself.
+  // The declared types are those of the CommonJS module. This import returns the function itself.
   const highs = await (highsModule as unknown as typeof highsModule.default)()
   const { modelStatus, solutionStatus, variableType } = highs.constants
 

@@ -24,7 +24,7 @@ import {
 } from './triage-program.ts'
 
 /**
- * Prices that show, for one priority, that no choice leaves fewer of it down; by VM of the
+ * Prices that prove for one priority that no choice leaves fewer of its VMs down, by VM of the
  * instance. See `triage-certificate.ts`.
  */
 export type ProvedLevel = {
@@ -36,23 +36,24 @@ export type ProvedLevel = {
   price: number[]
 }
 
-/** As many as a plan may have. */
+/** The most levels of a plan. A level is a priority of which VMs stay down. */
 const maxLevels = 20
-/** Classes, and pairs of class and kind of host, of which prices are looked for. */
+/** The most classes, and the most pairs of a class and a kind of host, for a search of prices. */
 const maxClasses = 2_000
 const maxPairs = 200_000
-/** Rounds of asking for prices, for one table. */
+/** The most rounds of solving for prices per table. */
 const maxRounds = 60
-/** Sizes by which a price of RAM or CPU alone is tried. */
+/** Number of sizes for which a price of RAM or CPU alone is tried. */
 const maxScarceTries = 3
-/** How much RAM counts beside CPU. */
+/** Shares of RAM in a price of RAM and CPU that are tried. */
 const shares = [1, 0, 0.5, 0.75, 0.25]
-/** The share of the best prices in the next ones to try. */
+/** Weight of the best prices so far in the next prices that are tried. */
 const keptOfBest = 0.7
 
 /**
- * For each priority with somebody down, the highest first, prices that show the number is needed;
- * stops at the first without. Without an `engine` tries only prices by size, which a sum finds.
+ * Finds prices that prove the number of VMs down, for each priority with VMs down, the highest
+ * first. Stops at the first priority without a proof. Without an `engine` it tries only prices by
+ * size, for which sums are enough.
  */
 export async function proveLevels(
   instance: Instance,
@@ -90,7 +91,10 @@ export async function proveLevels(
   return levels
 }
 
-/** Not `isUp`: time that ends the search for a proof has no part in which plan is found. */
+/**
+ * Whether the time is over. Does not use `isUp`, because the end of a search for a proof does not
+ * affect the plan.
+ */
 function isOver(untilMs: number): boolean {
   return performance.now() > untilMs - 10
 }
@@ -103,7 +107,7 @@ function countDown({ priorities }: Instance, unplaced: readonly number[]): [numb
   return [...all].map(([priority, own]): [number, number] => [priority, own.length]).sort((a, b) => b[0] - a[0])
 }
 
-/** VMs of one size that may go to the same hosts, of one priority where stranded. */
+/** Groups VMs of the same size and possible hosts and, if stranded, the same priority. */
 function listClasses({ evacuees, movable, home, rule, allows, vmRam, vmCpu, priorities, groupsOf, weight }: Instance) {
   const isEvacuee = new Set(evacuees)
   const hostsOf = allows.map((open) => open.map(Number).join(''))
@@ -113,7 +117,7 @@ function listClasses({ evacuees, movable, home, rule, allows, vmRam, vmCpu, prio
     if (!isEvacuee.has(vm) && !movable[vm]) return -1
     const own = isEvacuee.has(vm) ? [...priorities[vm]!].sort((a, b) => b - a) : []
     const open = allows[rule[vm]!]!
-    // Where it runs it may stay, whatever the rules say.
+    // A VM may stay where it runs, even if the rules forbid this host.
     const stays = movable[vm] && !open[at] ? at : -1
     const key = JSON.stringify([vmRam[vm], vmCpu[vm], own, hostsOf[rule[vm]!], stays])
     const known = index.get(key) ?? classes.length
@@ -129,7 +133,10 @@ function listClasses({ evacuees, movable, home, rule, allows, vmRam, vmCpu, prio
   return { classes, classOf }
 }
 
-/** All VMs' worth less hosts' bests, in parts of one of the level, and hosts' content then. */
+/**
+ * `value`: the worth of all VMs minus the best of all hosts, as a number of VMs of the level.
+ * `patterns`: the contents of the hosts.
+ */
 type Shown = { value: number; patterns: BestPattern[] }
 
 function evaluate(
@@ -152,7 +159,10 @@ function isProof({ count }: Level, { value }: Pick<Shown, 'value'>): boolean {
 
 type Found = Prices & { units: Units; value: number }
 
-/** Prices by RAM, by CPU and by both: the best of them, which is a proof where a sum is. */
+/**
+ * Tries prices by RAM, by CPU and by both. Returns the best prices, which are a proof if the sum
+ * shows it.
+ */
 function priceByScarcity(sought: TriageTerms, level: Level, untilMs: number): Found | null {
   const { classes, kinds } = sought
   const room = (size: 'ram' | 'cpu') => kinds.reduce((sum, kind) => sum + kind[size] * kind.hosts.length, 1)
@@ -174,7 +184,7 @@ function priceByScarcity(sought: TriageTerms, level: Level, untilMs: number): Fo
   return best
 }
 
-/** One of this size is worth as much as one of the level weighs. */
+/** Prices VMs by size. A VM of size `one` gets the weight of one VM of the level. */
 function pricesBySize({ classes }: TriageTerms, level: Level, sizes: readonly number[], one: number): Prices {
   const heaviest = Math.ceil((scale * Math.max(...sizes)) / one)
   const weights = new Map(
@@ -190,7 +200,10 @@ function pricesBySize({ classes }: TriageTerms, level: Level, sizes: readonly nu
   return { price, weights }
 }
 
-/** Each host's VMs now and after the plan: the program has an answer from the beginning. */
+/**
+ * Adds the VMs that each host has now and after the plan, so that the program has a solution from
+ * the start.
+ */
 function placePatterns(
   instance: Instance,
   { classes, kinds }: TriageTerms,
@@ -213,9 +226,9 @@ function placePatterns(
 }
 
 /**
- * Column generation: host contents that would leave fewer of this priority down, until prices prove
- * there are none. A program's prices leap between rounds: those between them and the best prove
- * more, and ask better patterns.
+ * Uses column generation: adds contents of hosts with which fewer VMs of this priority would stay
+ * down, until prices prove that there are none. The program's prices jump between rounds, so it
+ * also tries prices between them and the best prices, which prove more and lead to better patterns.
  */
 async function proveByPatterns(
   sought: TriageTerms,
@@ -232,7 +245,8 @@ async function proveByPatterns(
     for (let round = 0; round < maxRounds && !isOver(untilMs); round += 1) {
       const answer = await askPrices(sought, level, patterns, engine, untilMs)
       if (!answer) return null
-      // A mix of these patterns leaves fewer down: this table cannot prove it.
+      // A combination of these patterns leaves fewer VMs down, so this table cannot prove the
+      // number.
       if (answer.value <= level.count - 1 + 1e-6) break
       const prices = between(sought, level, centre, answer, keep)
       const shown = evaluate(sought, level, prices, units)
@@ -244,7 +258,7 @@ async function proveByPatterns(
         centre = prices
         best = shown.value
       }
-      // Where the prices between ask for nothing, those of the program do.
+      // If the prices in between add no pattern, the next round uses the program's prices.
       keep = fresh.length === 0 ? 0 : keptOfBest
       for (const { kind, holds } of fresh) {
         patterns.push({ kind, holds })
@@ -256,7 +270,7 @@ async function proveByPatterns(
   return null
 }
 
-/** Is it worth more at the program's prices than its host costs? */
+/** Whether a pattern is worth more at the program's prices than its host costs. */
 function isBetterThan({ kind, holds }: BestPattern, { byClass, kindPrice }: LpPrices): boolean {
   return holds.reduce((sum, count, index) => sum + count * byClass[index]!, 0) > kindPrice[kind]! + 1e-6
 }
@@ -268,7 +282,7 @@ function fits({ classes, kinds }: TriageTerms, { kind, holds }: Pattern, [ramUni
   return used('ram', ramUnit) <= Math.floor(ram / ramUnit) && used('cpu', cpuUnit) <= Math.floor(cpu / cpuUnit)
 }
 
-/** Coarse tables first. */
+/** Lists the tables, with coarse units first. */
 function listTables(sought: TriageTerms): Units[] {
   const tables = [
     chooseUnits(sought, 'both', 12_000),

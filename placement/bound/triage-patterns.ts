@@ -1,32 +1,32 @@
 import type { Instance } from '../cluster/instance.ts'
 import { gcd } from '../cluster/size-classes.ts'
 
-/** VMs of one size, role and set of hosts, which have one price. */
+/** VMs with the same size, role and possible hosts, which share a price. */
 export type PricedClass = {
   ram: number
   cpu: number
-  /** The priority of one, where stranded. Empty: it runs, and keeps a place. */
+  /** The priorities of one member, if stranded. Empty if it runs and keeps a place. */
   priorities: number[]
-  /** By target: may it end there? */
+  /** Whether the VM may end on each target. */
   open: boolean[]
   count: number
-  /** Each VM's HA group; null: none, or it goes with others. */
+  /** The HA group of each VM. Null if it has none, or moves together with others. */
   groups: (number | null)[]
 }
 
-/** Hosts with the same room, to which the same classes may come. */
+/** Hosts with the same capacity that may take the same classes. */
 export type HostKind = { hosts: number[]; ram: number; cpu: number; crowded: Set<number> }
 
-/** Whole units of RAM and CPU that a table counts in. */
+/** The size of one unit of RAM and of CPU in a table. */
 export type Units = [ram: number, cpu: number]
 
-/** The most cells of a table for one size alone, where the other is left out. */
+/** The most cells of a table for only RAM or only CPU. */
 const maxCellsOfOne = 20_000
 const unitOfNone = 1_000_000_000
-/** Cells that one look at all kinds of hosts may take. */
+/** The most cells for one round over all kinds of hosts. */
 const maxWork = 18_000_000
 
-/** Hosts that are alike, together. Null where one is over its capacity. */
+/** Groups hosts that are alike. Null if a host is over its capacity. */
 export function listHostKinds(instance: Instance): HostKind[] | null {
   const { targets, hostRam, hostCpu, vmRam, vmCpu, home, movable, evacuees, groupsOf, allows } = instance
   const isOpen = new Set(evacuees)
@@ -55,7 +55,10 @@ export function listHostKinds(instance: Instance): HostKind[] | null {
   return [...kinds.values()]
 }
 
-/** A table for both sizes with at most so many cells, or for one with as fine a unit as fits. */
+/**
+ * Chooses the units of a table: for both RAM and CPU within the limit of cells, or for one of them
+ * as fine as the limit allows.
+ */
 export function chooseUnits(
   { classes, kinds }: { classes: readonly PricedClass[]; kinds: readonly HostKind[] },
   by: 'ram' | 'cpu' | 'both',
@@ -69,7 +72,7 @@ export function chooseUnits(
   const rows = Math.max(1, Math.floor(most('ram') / ram))
   const columns = Math.max(1, Math.floor(most('cpu') / cpu))
   if (rows * columns <= maxCells) return [ram, cpu]
-  // The size with few steps keeps them, up to the root of what there is.
+  // Keeps all steps of the size that has few, up to the square root of the limit.
   const root = Math.floor(Math.sqrt(maxCells))
   const keptRows = Math.min(rows, Math.max(root, Math.floor(maxCells / columns)))
   const keptColumns = Math.min(columns, Math.floor(maxCells / keptRows))
@@ -80,12 +83,15 @@ export function chooseUnits(
 
 export type BestPattern = { kind: number; worth: number; holds: Int32Array }
 
-/** One of several, of which one at most is taken: copies of a class, or a group's member. */
+/**
+ * One of several options, of which at most one is taken: a number of copies, or a member of a
+ * group.
+ */
 type Option = { index: number; count: number; ram: number; cpu: number; worth: number }
 
 /**
- * The most that each kind of host holds at these prices, with its content; null where that takes
- * too many cells. One table for all kinds open to the same VMs.
+ * Finds the highest worth that each kind of host can hold at these prices, with the contents. Null
+ * if that needs too many cells. Uses one table for all kinds that may take the same VMs.
  */
 export function bestPatterns(
   classes: readonly PricedClass[],
@@ -158,7 +164,10 @@ function listChoices(
   return [...choices, ...groups.values()]
 }
 
-/** Which option is taken in each room, from 1; 0: none. In place, the largest rooms first. */
+/**
+ * Records which option is taken for each room, from 1; 0 for none. Works in place, from the largest
+ * room.
+ */
 function fill(best: Float64Array, options: readonly Option[], ram: number, cpu: number): Uint8Array {
   const width = cpu + 1
   const taken = new Uint8Array(best.length)

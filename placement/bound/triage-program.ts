@@ -1,21 +1,21 @@
 import type { LinearModel, LpRow, SolverEngine, Term } from './assignment.ts'
 import type { HostKind, PricedClass } from './triage-patterns.ts'
 
-/** The linear program whose prices may show that so many of one priority stay down. */
+/** Builds the linear program whose prices may prove how many VMs of one priority stay down. */
 
-/** Prices and weights are whole. */
+/** The factor by which prices and weights become whole numbers. */
 export const scale = 1_000_000
 export const maxPrice = 500 * scale
 
 export type TriageTerms = { classes: PricedClass[]; kinds: HostKind[] }
 export type Level = { priority: number; count: number; above: [priority: number, count: number][] }
-/** Whole prices by class and weights by higher priority. */
+/** Whole prices by class, and weights by higher priority. */
 export type Prices = { price: number[]; weights: Map<number, number> }
 
-/** What a host of this kind holds in the end, by class. */
+/** The final contents of a host of this kind, by class. */
 export type Pattern = { kind: number; holds: Int32Array }
 
-/** How many of a class of stranded VMs are of this priority. */
+/** Counts the VMs of a priority in a class of stranded VMs. */
 export function countOf({ priorities }: PricedClass, of: number): number {
   return priorities.filter((each) => each === of).length
 }
@@ -30,8 +30,8 @@ export function weightOf({ priorities }: PricedClass, { priority }: Level, weigh
 export type LpPrices = { value: number; byClass: number[]; kindPrice: number[]; weights: Map<number, number> }
 
 /**
- * The program over these patterns: the fewest of the level down, with no more of higher ones than
- * in the plan.
+ * Solves the program with these patterns: the fewest VMs of the level down, with no more VMs of
+ * higher priorities down than in the plan.
  */
 export async function askPrices(
   { classes, kinds }: TriageTerms,
@@ -74,7 +74,10 @@ export async function askPrices(
   return { value, byClass: prices.slice(0, classes.length), kindPrice: prices.slice(classes.length), weights }
 }
 
-/** Is one of a higher priority of which the plan leaves nobody down, so that nobody may be? */
+/**
+ * Whether one of these priorities is higher than the level and has no VM down in the plan, so that
+ * none may stay down.
+ */
 function isHeld(priorities: readonly number[], { priority, above }: Level): boolean {
   return priorities.some((each) => each > priority && !above.some(([known]) => known === each))
 }
@@ -83,7 +86,7 @@ function toWhole({ classes }: TriageTerms, level: Level, { byClass, weights }: L
   const whole = new Map(
     [...weights].map(([priority, weight]) => [priority, Math.min(maxPrice, Math.round(weight * scale))]),
   )
-  // A priority of which nobody is down weighs nothing in the plan: any weight of it will do.
+  // A priority that has no VM down in the plan adds nothing, so its weight can be any number.
   for (const priority of classes.flatMap(({ priorities }) => priorities))
     if (isHeld([priority], level)) whole.set(priority, maxPrice)
   const price = classes.map((each, index) => {
@@ -93,7 +96,7 @@ function toWhole({ classes }: TriageTerms, level: Level, { byClass, weights }: L
   return { price, weights: whole }
 }
 
-/** Prices of which so much is the best so far's. */
+/** Mixes prices with the best prices so far. */
 export function between(sought: TriageTerms, level: Level, centre: Prices, answer: LpPrices, keep: number): Prices {
   const { price, weights } = toWhole(sought, level, answer)
   const mix = (one: number, other: number) => Math.round(keep * one + (1 - keep) * other)

@@ -2,37 +2,43 @@ import type { PlacementHost, PlacementProblem, PlacementVm } from '../../domain/
 import { usableCapacity } from '../../domain/usable-capacity.ts'
 import { failureDomainOf, listRestrictions, type PlacementRules, readRules, toRuleKey } from '../rules.ts'
 
-/** A VM, or VMs that are kept together and go as one. */
+/** A VM, or VMs that are kept together and move as one. */
 type PlacementGroup = {
   vms: PlacementVm[]
   ramMib: number
   cpuMc: number
   priority: number
-  /** Where it runs now; null when it does not. */
+  /** The current host. Null if the VM does not run. */
   host: string | null
-  /** Every rule about hosts in one: which of the targets may take it. */
+  /** Whether a target may take the VM, by all rules about hosts. */
   mayGoTo: (host: PlacementHost) => boolean
-  /** The same for all groups with the same rules. */
+  /** A key that is equal for all VMs with the same rules. */
   rule: string
 }
 
-/** The problem in the solver's terms, in a fixed order: an inventory's order changes no plan. */
+/**
+ * The problem in the solver's terms, in a fixed order, so that the order of an inventory changes no
+ * plan.
+ */
 export type PlacementModel = {
   /** Hosts that may take a VM. */
   targets: PlacementHost[]
-  /** Live hosts that take none: they are to be emptied, or in a region out of reach. */
+  /** Live hosts that take no VM, because they have to be emptied or are in another region. */
   others: PlacementHost[]
-  /** Must get a place: their host is dead, or is to be emptied. The most important first. */
+  /**
+   * VMs that must get a place, because their host is dead or has to be emptied. The most important
+   * come first.
+   */
   evacuees: PlacementGroup[]
-  /** Running, and may be moved to make room. */
+  /** Running VMs that may be moved to make room. */
   movable: PlacementGroup[]
-  /** Running, and nothing moves them. */
+  /** Running VMs that never move. */
   fixed: PlacementGroup[]
-  /** Failure domain of a host: itself, or its rack. */
+  /** Failure domain of each host: the host itself, or its rack. */
   domainOf: Map<string, string>
 }
 
-/** Reads a valid problem by its rules (`rules.ts`). */
+/** Reads a valid problem with the rules in `rules.ts`. */
 export function buildModel(problem: PlacementProblem): PlacementModel {
   const rules = readRules(problem)
   const hosts = [...problem.hosts].sort((a, b) => compare(a.name, b.name))
@@ -63,7 +69,7 @@ function toPlacementGroup(rules: PlacementRules, members: PlacementVm[]): Placem
   }
 }
 
-/** `vm-1 and vm-2`. */
+/** Formats `vm-1 and vm-2`. */
 export function describeGroup({ vms }: Pick<PlacementGroup, 'vms'>): string {
   return vms.map(({ vm }) => vm).join(' and ')
 }
@@ -73,40 +79,40 @@ function compare(a: string, b: string): number {
 }
 
 /**
- * A problem in numbers, for what reads it a million times a second and processes without names. A
- * number is a VM, or VMs that go as one. Hosts 0…targets-1 take VMs; later ones only give. -1:
- * none.
+ * A problem in numbers, for code that reads it a million times a second and for processes without
+ * names. An index denotes one VM, or VMs that move as one. Hosts 0…targets-1 take VMs; later
+ * hosts only give VMs away. -1 means none.
  */
 export type Instance = {
   targets: number
   hostRam: number[]
   hostCpu: number[]
-  /** Failure domain of a host: itself, or its rack. */
+  /** Failure domain of each host: the host itself, or its rack. */
   domain: number[]
   domains: number
   vmRam: number[]
   vmCpu: number[]
-  /** VMs that go as one count as so many migrations. */
+  /** Number of VMs. VMs that move as one count as so many migrations. */
   weight: number[]
   priority: number[]
-  /** The priority of each VM in it: those that go as one may matter differently. */
+  /** The priorities of its VMs. VMs that move as one may have different priorities. */
   priorities: number[][]
-  /** HA groups that it is a member of. */
+  /** The HA groups of its VMs. */
   groupsOf: number[][]
   groups: number
-  /** Where it runs now. */
+  /** The current host. */
   home: number[]
-  /** Which row of `allows` is for it. */
+  /** The row in `allows`. */
   rule: number[]
-  /** By rule and target: may it go there, room aside? */
+  /** Whether a target may take VMs with this rule, regardless of capacity: by rule and target. */
   allows: boolean[][]
-  /** What must get a place, or leave the one it has, most important first. */
+  /** VMs that must get a place, or leave the current one. The most important come first. */
   evacuees: number[]
-  /** Others that may move to make room. */
+  /** Whether this VM may be moved to make room. */
   movable: boolean[]
 }
 
-/** What the numbers are called. */
+/** The names for the numbers. */
 export type Names = { hosts: string[]; placementGroups: PlacementGroup[]; groups: string[] }
 
 export function buildInstance(
@@ -155,12 +161,12 @@ function indexKeys(keys: string[]): Map<string, number> {
   return index
 }
 
-/** VMs that run and may be moved, by number. */
+/** Lists running VMs that may be moved, by number. */
 export function listMovable({ movable }: Instance): number[] {
   return movable.flatMap((may, vm) => (may ? [vm] : []))
 }
 
-/** Hosts that take VMs, by number. */
+/** Lists hosts that take VMs, by number. */
 export function listTargets({ targets }: Instance): number[] {
   return Array.from({ length: targets }, (_, host) => host)
 }

@@ -3,26 +3,29 @@ import type { PlacementProblem } from '../../domain/placement.ts'
 import { usableCapacity } from '../../domain/usable-capacity.ts'
 import { describeGroup, type Instance, type PlacementModel } from './instance.ts'
 
-/** Capacity while a plan is made: what runs where, what is free, and where HA group members are. */
+/** Capacity while a plan is made: the place of each VM, free capacity, and members of HA groups. */
 export type CapacityState = {
   instance: Instance
   hostOf: Int32Array
   freeRam: Float64Array
   freeCpu: Float64Array
-  /** The VMs on a host, in no order. */
+  /** The VMs on each host, in no order. */
   guests: number[][]
   /**
-   * Whether this VM may begin to run here now. Its current place does not count in its domain, but
-   * keeps its capacity.
+   * Whether this VM may begin to run on this host now. In its failure domain it does not exclude
+   * itself, but it still uses capacity on its current host.
    */
   fits(vm: number, host: number): boolean
-  /** Another member of its HA group in that failure domain, which keeps it away; -1: none. */
+  /**
+   * Returns another member of the VM's HA group in this host's failure domain, which excludes the
+   * VM. -1 if there is none.
+   */
   groupPeerIn(vm: number, host: number): number
-  /** Puts a VM on a host (-1: nowhere), whether it fits or not. */
+  /** Puts a VM on a host (-1: nowhere), even if it does not fit. */
   place(vm: number, host: number): void
 }
 
-/** The capacity state as it is now. */
+/** Builds the current capacity state. */
 export function buildCapacityState(instance: Instance): CapacityState {
   const { hostRam, hostCpu, domain, domains, vmRam, vmCpu, groupsOf, groups, home, rule, allows } = instance
   const hostOf = Int32Array.from(home, () => -1)
@@ -81,8 +84,8 @@ export function buildCapacityState(instance: Instance): CapacityState {
 }
 
 /**
- * VMs that violate a rule: on an overfull host, with a peer of their HA group in one domain, or at
- * a forbidden place.
+ * Lists VMs that break a rule: on a host over its capacity, with another member of their HA group
+ * in one domain, or on a forbidden host.
  */
 export function findViolations(instance: Instance, capacity = buildCapacityState(instance)): number[] {
   const { targets, home, rule, allows } = instance
@@ -100,27 +103,29 @@ export function findViolations(instance: Instance, capacity = buildCapacityState
 }
 
 /**
- * A search's remaining work, in hosts and VMs looked at: the same on every machine, so that one
- * seed gives one plan. Time only ends what would take too long.
+ * The remaining work of a search, in examined hosts and VMs. The work is the same on every machine,
+ * so that one seed gives one plan. Time ends only long searches.
  */
 export type SearchBudget = { left: number }
 
 let hasCut = false
 
-/** Whether this moment is over. The caller stops: the result may depend on the machine. */
+/**
+ * Whether the deadline has passed. The caller then stops, and the result may depend on the machine.
+ */
 export function isUp(deadlineMs: number): boolean {
   if (performance.now() <= deadlineMs) return false
   hasCut = true
   return true
 }
 
-/** Notes that time ran out before something was done. */
+/** Records that time ran out before something was done. */
 export function noteCut(): void {
   hasCut = true
 }
 
 /**
- * Whether time ended anything since the question began. A thread has one question at a time
+ * Whether time ended any part of the search since it began. A thread has one problem at a time
  * (`plan-worker.ts`).
  */
 export function hasTimeEndedSearch(): boolean {
@@ -131,7 +136,7 @@ export function beginQuestion(): void {
   hasCut = false
 }
 
-/** Numbers from 0 to 1, equal for equal seeds (mulberry32): a plan's reader can reproduce it. */
+/** Returns a generator of numbers from 0 to 1 (mulberry32). Equal seeds give equal numbers. */
 export function random(seed: number): () => number {
   let state = seed >>> 0
   return () => {
@@ -150,35 +155,36 @@ export function shuffle<T>(list: readonly T[], random: () => number): T[] {
     .map(({ each }) => each)
 }
 
-/** VMs of one size: for a lower bound they are all the same. */
+/** VMs of one size, which a lower bound does not distinguish. */
 type SizeClass = {
   ram: number
   cpu: number
-  /** What one that leaves frees, rounded up. */
+  /** The capacity that one VM frees by leaving, rounded up. */
   ramUp: number
   cpuUp: number
   count: number
-  /** `ram_mib/cpu_mc`, as a certificate names it. */
+  /** The size as in a certificate: `ram_mib/cpu_mc`. */
   key: string
 }
 
 /**
- * The cluster without identities: the number of VMs by size, each host's, and the room beside them.
- * Unmovable VMs are part of their host. Whole units, sizes rounded down and room up.
+ * The cluster without identities of VMs: the number of VMs by size, in all and per host, and the
+ * free capacity beside them. VMs that cannot move count as part of their host. Whole units, with
+ * sizes rounded down and capacity rounded up.
  */
 export type SizeClasses = {
   classes: SizeClass[]
-  /** Class of a VM; -1: it may not move, and takes no part. */
+  /** Class of a VM. -1 if it may not move and does not count. */
   classOf: Int32Array
-  /** Each target's movable VMs by class. */
+  /** Number of movable VMs on each target, by class. */
   has: Int32Array[]
   room: { ram: number; cpu: number }[]
 }
 
 /**
- * Null where a host exceeds its capacity, which a bound would have to fix first, and where VMs go
- * as one, whose parts a bound cannot tell apart. `maxUnits`: cells of a packing table, each way;
- * fewer are faster and prove less.
+ * Builds the classes. Null if a host is over its capacity, which a bound would have to fix first,
+ * or if VMs move as one, whose parts a bound cannot distinguish. `maxUnits` limits each side of a
+ * packing table. Fewer units are faster and prove less.
  */
 export function buildSizeClasses(instance: Instance, maxUnits: number): SizeClasses | null {
   const { targets, hostRam, hostCpu, vmRam, vmCpu, home, movable, evacuees, weight } = instance
@@ -236,7 +242,10 @@ export function buildSizeClasses(instance: Instance, maxUnits: number): SizeClas
   return { classes, classOf, has, room }
 }
 
-/** The largest unit that divides every size, or one coarse enough for a table. */
+/**
+ * Chooses the largest unit that divides every size, or a coarser one that is small enough for a
+ * table.
+ */
 function chooseUnit(sizes: number[], capacity: number, maxUnits: number): number {
   const common = sizes.reduce((a, b) => gcd(a, b), 0) || 1
   return Math.max(common, Math.ceil(capacity / maxUnits))
@@ -246,7 +255,7 @@ export function gcd(a: number, b: number): number {
   return b === 0 ? a : gcd(b, a % b)
 }
 
-/** Why there can be no place for all, where a sum shows it; null when it takes a solver to tell. */
+/** Describes why there cannot be a place for all, if sums prove it. Null otherwise. */
 export function findShortage(problem: PlacementProblem, situation: PlacementModel): string | null {
   const { targets, evacuees } = situation
   if (evacuees.length === 0) return null
@@ -261,7 +270,8 @@ export function findShortage(problem: PlacementProblem, situation: PlacementMode
 function findOversizedGroup(problem: PlacementProblem, { targets, evacuees }: PlacementModel): string | null {
   for (const unit of evacuees) {
     const open = targets.filter(unit.mayGoTo)
-    if (open.length === 0) return `${describeGroup(unit)} may run on no live host: its pins, region or group leave none`
+    if (open.length === 0)
+      return `${describeGroup(unit)} may run on no live host: its pins, region or group exclude all`
     const rooms = open.map((host) => usableCapacity(problem, host))
     if (rooms.some(({ ramMib, cpuMc }) => ramMib >= unit.ramMib && cpuMc >= unit.cpuMc)) continue
     const [ramMib, cpuMc] = [
@@ -286,7 +296,7 @@ function findTotalShortage(
     for (const { host, ...own } of [...movable, ...fixed]) {
       if (host !== null) used.set(host, (used.get(host) ?? 0) + own[size])
     }
-    // A host that is already too full lends nothing, and takes nothing from the others either.
+    // A host over its capacity provides nothing, and takes nothing from the others.
     const free = targets.reduce(
       (sum, host) => sum + Math.max(0, usableCapacity(problem, host)[size] - (used.get(host.name) ?? 0)),
       0,

@@ -4,51 +4,51 @@ import { orderMoves } from './order-moves.ts'
 import type { Move } from './search.ts'
 
 /**
- * `found`: a plan for all that moves that many others. `none`: no ends in any order. `unknown`: the
- * work was used up, or ends without a found order.
+ * `found`: a plan for all VMs that moves this many others. `none`: no end places exist in any
+ * order. `unknown`: the work was used up, or no order was found for existing end places.
  */
 type EndPlaces = { kind: 'found'; moves: Move[] } | { kind: 'none' } | { kind: 'unknown' }
 
-/** More VMs than this that make room are too many to try every set of them. */
+/** The most moved VMs for which every set can be tried. */
 export const maxOthers = 8
 
-/** VMs that are alike: one of them left out is as good as another. */
+/** VMs that are alike, so that one can replace another. */
 type Alike = { vms: number[]; host: number; ram: number }
 
 type EndPlaceSearch = {
   instance: Instance
   capacity: CapacityState
   work: SearchBudget
-  /** VMs that need a place: evacuees, and those that make room. */
+  /** VMs that need a place: evacuees, and VMs that make room. */
   open: number[]
-  /** VMs of the same kind have the same number; of them the later one comes to no earlier host. */
+  /** A number for each kind of VM. Of two alike VMs, the later one goes to no earlier host. */
   kind: number[]
   lastHost: number[]
   deadlineMs: number
-  /** Those that make room have less RAM than this together. */
+  /** The most RAM of the VMs that make room. */
   maxRam: number
-  /** The plan that moves least memory. */
+  /** The plan that moves the least memory. */
   lightest: Move[] | null
-  /** End places that no order was found for: then nothing is proved. */
+  /** True if an order was not found for some end places. Then nothing is proved. */
   hasUnordered: boolean
 }
 
 type EndPlacesOptions = {
   work: SearchBudget
   deadlineMs: number
-  /** Only plans that move less memory of others than this. */
+  /** The most memory of other VMs that may be moved. */
   maxRam?: number
 }
 
-/** This few that trying all ends mostly settles it in milliseconds. */
+/** Whether there are so few hosts that trying all end places usually takes milliseconds. */
 export function isFewHosts({ targets }: Pick<Instance, 'targets'>): boolean {
   return targets <= 12
 }
 
 /**
- * Looks at every set of that many moving VMs, and at all their and the evacuees' ends, until the
- * work is used up. Keeps the plan that moves the least memory. Its proof needs no trust in an
- * engine: a plan with as many migrations has such ends.
+ * Examines every set of this many VMs to move, and all their and the evacuees' end places, until
+ * the work is used up. Keeps the plan that moves the least memory. The proof needs no engine,
+ * because every plan with as many migrations has such end places.
  */
 export function findEndPlaces(instance: Instance, migrations: number, options: EndPlacesOptions): EndPlaces {
   const capacity = buildCapacityState(instance)
@@ -70,8 +70,8 @@ export function findEndPlaces(instance: Instance, migrations: number, options: E
 }
 
 /**
- * That many movers from this kind on leave their hosts, in every way that moves less than the best
- * known.
+ * Tries every choice of this many VMs, from this kind on, that moves less memory than the best plan
+ * so far.
  */
 function chooseMovers(
   all: EndPlaceSearch,
@@ -85,7 +85,7 @@ function chooseMovers(
   }
   for (let index = from; index < alike.length && all.work.left > 0; index += 1) {
     const { vms, host, ram: each } = alike[index] as Alike
-    // Those behind it are as large or larger.
+    // The following kinds are as large or larger.
     if (ram + left * each >= all.maxRam) return
     const vm = vms.find((one) => all.capacity.hostOf[one] === host)
     if (vm === undefined) continue
@@ -97,7 +97,9 @@ function chooseMovers(
   }
 }
 
-/** Places what is open, the VM with the fewest hosts left first; null where that cannot be. */
+/**
+ * Places the open VMs, the one with the fewest possible hosts first. Null if this is impossible.
+ */
 function placeRest(all: EndPlaceSearch): Move[] | null {
   const { capacity, open, work } = all
   if (open.length === 0) return orderEndPlaces(all)
@@ -127,8 +129,8 @@ function placeRest(all: EndPlaceSearch): Move[] | null {
 }
 
 /**
- * The open VM with the fewest possible hosts, and these. Null: one has none, or there is no room
- * for all.
+ * Chooses the open VM with the fewest possible hosts, and returns these hosts. Null if a VM has
+ * none, or the capacity is too small for all.
  */
 function choosePinched({ instance, capacity, open, work }: EndPlaceSearch): { at: number; hosts: number[] } | null {
   const { targets, vmRam, vmCpu, hostRam, hostCpu, home, movable } = instance
@@ -142,7 +144,7 @@ function choosePinched({ instance, capacity, open, work }: EndPlaceSearch): { at
     cpu += vmCpu[vm]!
     const hosts: number[] = []
     for (let host = 0; host < targets; host += 1) {
-      // Back home it would not have moved.
+      // Leaves out its home, where it would not have moved.
       if (!fits(vm, host) || (movable[vm] && home[vm] === host)) continue
       isUseful[host] = 1
       hosts.push(host)
@@ -172,7 +174,7 @@ function orderEndPlaces(all: EndPlaceSearch): Move[] | null {
   return moves
 }
 
-/** Those that may make room, the smallest first. */
+/** Groups VMs that may make room, the smallest first. */
 function groupAlike({ instance: { home, movable, targets, vmRam }, kind }: EndPlaceSearch): Alike[] {
   const groups = new Map<number, Alike>()
   for (const [vm, host] of home.entries()) {
@@ -184,7 +186,7 @@ function groupAlike({ instance: { home, movable, targets, vmRam }, kind }: EndPl
   return [...groups.values()].sort((a, b) => a.ram - b.ram)
 }
 
-/** The same number for VMs that are alike in size, rules, groups and host. */
+/** Gives the same number to VMs with the same size, rules, groups and host. */
 function numberKinds({ home, vmRam, vmCpu, rule, groupsOf }: Instance): number[] {
   const numbers = new Map<string, number>()
   return home.map((host, vm) => {

@@ -6,26 +6,29 @@ import { canBeMade } from './order-moves.ts'
 import type { Move } from './search.ts'
 
 /**
- * Plans by a solver, moves and order together: for a small cluster, or a few hosts of a larger one
- * whose VMs change places. Room often comes only from exchanges: VMs large in RAM go one way, those
- * large in CPU the other.
+ * Finds plans with a solver, which decides moves and order together: for a small cluster, or for a
+ * few hosts of a larger one whose VMs change places. Exchanges often free the capacity: VMs that
+ * are large in RAM go one way, and VMs that are large in CPU the other.
  */
 
-/** Nodes of one question: the same work on every machine. */
+/**
+ * The most nodes of the solver's search for one model, so that the work is the same on every
+ * machine.
+ */
 const maxNodes = 1_000
-/** A question that takes longer than this is given up. */
+/** Milliseconds after which the solver gives up a model. */
 const maxQuestionMs = 1_000
-/** The whole cluster is asked about up to so many columns, and no neighbourhood has more. */
+/** The most columns of a model of the complete cluster, and of a neighbourhood. */
 const maxColumns = 1_200
-/** Each evacuee may go to every host as long as that makes no more columns than this. */
+/** The most columns for which each evacuee may go to every host. */
 const maxStartColumns = 300
 
-/** VMs that may make room, and where each VM may go. */
+/** VMs that may make room, and the possible hosts of each VM. */
 type Scope = Pick<RoundsQuestion, 'movers' | 'hostsOf'>
-/** How many stay down, by priority. */
+/** Number of VMs down, by priority. */
 type Down = ReadonlyMap<number, number>
 
-/** All VMs and hosts, where these are few enough; null else. */
+/** Returns all VMs and hosts if these are few enough. Null otherwise. */
 export function wholeScope(instance: Instance, rounds: number): Scope | null {
   const movers = listMovable(instance)
   const hosts = listTargets(instance)
@@ -35,9 +38,9 @@ export function wholeScope(instance: Instance, rounds: number): Scope | null {
 }
 
 /**
- * Seeks a better plan than the known one among those that move these VMs. While some stay down: who
- * starts, the highest priority first, then the fewest migrations for it. `aim`: no plan leaves
- * fewer down; a plan found at once with so few ends the questions.
+ * Searches a better plan than the known one among plans that move only these VMs. If VMs stay down,
+ * it finds who starts, the highest priority first, then the fewest migrations for it. `aim`: a
+ * number of VMs down that no plan can improve. A plan that reaches it at once ends the search.
  */
 export async function askForPlan(state: SearchState, scope: Scope, rounds: number, aim: Down | null): Promise<void> {
   const { instance } = state
@@ -50,13 +53,13 @@ export async function askForPlan(state: SearchState, scope: Scope, rounds: numbe
     const moves = await ask(state, question)
     if (!moves) return
     down.set(priority, countDown(instance, listDown(instance, moves)).get(priority) ?? 0)
-    // A later find is of lower priority.
+    // A plan that is found later improves only a lower priority.
     if (isMore(instance, down, countDown(instance, state.incumbent.unplaced))) return
   }
   await askFewest(state, scope, rounds)
 }
 
-/** With as many starts of each priority, fewer migrations. */
+/** Searches fewer migrations with as many starts of each priority. */
 async function askFewest(state: SearchState, scope: Scope, rounds: number): Promise<void> {
   const { instance, incumbent, forcedMigrations } = state
   const maxMigrations = incumbent.moves.filter(({ vm }) => instance.movable[vm]).length - 1
@@ -68,8 +71,8 @@ async function askFewest(state: SearchState, scope: Scope, rounds: number): Prom
 }
 
 /**
- * Asks about a few hosts after the other, until the plan is the best or that many questions were
- * asked.
+ * Solves models of a few hosts at a time, until the plan is the best or the number of models is
+ * used up.
  */
 export async function exchange(state: SearchState, questions: number): Promise<void> {
   for (let asked = 0; asked < questions && !isOptimal(state) && remainingMs(state) > 300; asked += 1) {
@@ -79,12 +82,12 @@ export async function exchange(state: SearchState, questions: number): Promise<v
   }
 }
 
-/** Higher weights than this are lost in a solver's tolerances. */
+/** The highest weight. Larger differences are lost in a solver's tolerances. */
 const maxWeight = 20_000
 
 /**
- * The same in one question: a VM weighs more than all of lower priority, and all migrations less
- * than the least. False where weights get too large.
+ * Decides all priorities in one model: a VM weighs more than all VMs of lower priority, and all
+ * migrations weigh less than the least VM. False if the weights get too large.
  */
 async function askWeighed(state: SearchState, scope: Scope, rounds: number): Promise<boolean> {
   const { instance } = state
@@ -113,7 +116,7 @@ function sum(list: readonly number[], of: (each: number) => number): number {
   return list.reduce((total, each) => total + of(each), 0)
 }
 
-/** How many of each priority that an evacuee has these are. */
+/** Counts these VMs for each priority of the evacuees. */
 export function countDown(instance: Instance, vms: readonly number[]): Map<number, number> {
   const { priorities } = instance
   const counts = new Map(listPriorities(instance).map((priority) => [priority, 0]))
@@ -128,7 +131,7 @@ async function ask(state: SearchState, question: RoundsQuestion): Promise<Move[]
   const answer = await mip.solve(built.model, Math.min(maxQuestionMs, remainingMs(state) * 0.5), maxNodes)
   if (answer.status !== 'optimal' && answer.status !== 'feasible') return null
   const moves = readRounds(instance, built, answer.values)
-  // Solvers round: what they answer is made one after the other before it is believed.
+  // Executes the solution step by step before it is accepted, because solvers round.
   if (!canBeMade(instance, moves)) return null
   recordMoves(state, moves, listDown(instance, moves))
   return moves
@@ -148,7 +151,7 @@ function worthOf({ evacuees, priorities }: Instance, priority: number): (vm: num
   return (vm) => (isEvacuee.has(vm) ? priorities[vm]!.filter((each) => each === priority).length : 0)
 }
 
-/** The most that stay down of each named priority. */
+/** Returns for each given priority how many VMs may stay down at most. */
 function demandsOf(instance: Instance, down: Down): RoundsQuestion['atLeast'] {
   const all = countDown(instance, instance.evacuees)
   return [...down].map(([priority, most]) => ({
@@ -157,7 +160,7 @@ function demandsOf(instance: Instance, down: Down): RoundsQuestion['atLeast'] {
   }))
 }
 
-/** Do more stay down, as far as this says? */
+/** Whether more VMs stay down, compared by the known priorities. */
 function isMore(instance: Instance, down: Down, than: Down): boolean {
   for (const priority of listPriorities(instance)) {
     const count = down.get(priority)
@@ -168,7 +171,10 @@ function isMore(instance: Instance, down: Down, than: Down): boolean {
   return false
 }
 
-/** Hosts with unlike room after the known plan, and some others; with the plan's moves. */
+/**
+ * Chooses hosts with different free capacity after the known plan and some others, including the
+ * moves of the plan.
+ */
 function chooseNeighbourhood({ instance, incumbent, random }: SearchState, rounds: number, size: number): Scope {
   const { targets, hostRam, hostCpu, home, movable, evacuees } = instance
   const capacity = buildCapacityState(instance)
@@ -207,7 +213,7 @@ function chooseNeighbourhood({ instance, incumbent, random }: SearchState, round
   return { movers: moversOf(chosen), hostsOf }
 }
 
-/** Do the same number stay down of each priority? */
+/** Whether the same number of VMs of each priority stays down. */
 export function isSameDown(instance: Instance, unplaced: readonly number[], down: Down): boolean {
   const counts = countDown(instance, unplaced)
   return listPriorities(instance).every((priority) => (counts.get(priority) ?? 0) === (down.get(priority) ?? 0))

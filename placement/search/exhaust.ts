@@ -6,21 +6,24 @@ import { buildCapacityState, type CapacityState, findViolations, isUp } from '..
 import type { Move } from './search.ts'
 
 /**
- * `fewest`: no plan of any kind needs fewer migrations. `none`: there is no plan. `unknown`: too
- * many states.
+ * `fewest`: no plan needs fewer migrations. `none`: there is no plan. `unknown`: there are too many
+ * states.
  */
 type ExhaustiveResult = { kind: 'fewest'; moves: Move[] } | { kind: 'none' } | { kind: 'unknown' }
 
-/** Clusters in which all orders can be looked at within seconds. */
+/** Whether all orders of the cluster can be examined within seconds. */
 export function isSmall({ targets, movable, evacuees }: Instance): boolean {
   return targets <= 8 && movable.filter(Boolean).length <= 24 && evacuees.length <= 12
 }
 
-/** States that the search for all orders may look at. */
+/** The most states of the search through all orders. */
 export const maxStates = 150_000
-/** Places tried per state before giving up: a state may start evacuees in very many ways. */
+/**
+ * Places that are tried per state before the search is given up, because one state may start
+ * evacuees in very many ways.
+ */
 const triesPerState = 100
-/** The clock is read once in so many tries. */
+/** Number of tries between two reads of the clock. */
 const triesPerLook = 256
 
 type ExhaustiveSearch = {
@@ -30,22 +33,24 @@ type ExhaustiveSearch = {
   /** Evacuees, the largest first. */
   starts: number[]
   path: Move[]
-  /** States by what runs where, and with how many migrations left they failed. */
+  /** Failed states, by the place of each VM, with the number of migrations that were left. */
   tried: Map<string, number>
   states: number
   tries: number
   maxStates: number
   deadlineMs: number
-  /** A state was left for lack of migrations: with more there may be others. */
+  /**
+   * True if the search stopped at a state because no migration was left. With more it may continue.
+   */
   isCut: boolean
   isGivenUp: boolean
 }
 
 /**
- * Tries every order of migrations, a VM moving as often as it likes, fewest first, until the
- * evacuees can start. Gives up after `maxStates`, after as much work in starting VMs, or at the
- * deadline; and where a leaving evacuee makes way for others: then starting last is not always
- * best.
+ * Tries every order of migrations, in which a VM may move any number of times, the fewest first,
+ * until the evacuees can start. Gives up after `maxStates`, after as much work in starting VMs, or
+ * at the deadline, and also if an evacuee that leaves makes way for others, because starting last
+ * is then not always best.
  */
 export function exhaust(instance: Instance, maxStates: number, deadlineMs: number): ExhaustiveResult {
   const { targets, evacuees, vmRam } = instance
@@ -72,7 +77,7 @@ export function exhaust(instance: Instance, maxStates: number, deadlineMs: numbe
   }
 }
 
-/** Is there a plan from this state with at most so many migrations more? Then `path` holds it. */
+/** Whether at most this many more migrations reach a plan, which is then in `path`. */
 function solveWithin(all: ExhaustiveSearch, migrations: number): boolean {
   const { capacity, movers, tried, targets } = all
   const key = movers.map((vm) => String.fromCharCode(capacity.hostOf[vm]!)).join('')
@@ -94,7 +99,7 @@ function solveWithin(all: ExhaustiveSearch, migrations: number): boolean {
   return false
 }
 
-/** Starts only take capacity, so that they may all come last. */
+/** Starts VMs last, because starts only use capacity. */
 function startFrom(all: ExhaustiveSearch, index: number): boolean {
   const vm = all.starts[index]
   if (vm === undefined) return true
@@ -105,7 +110,7 @@ function startFrom(all: ExhaustiveSearch, index: number): boolean {
   return false
 }
 
-/** Makes a move and takes it back where nothing comes of it. */
+/** Makes a move, and undoes it if it leads to no plan. */
 function tryMove({ capacity, path }: ExhaustiveSearch, vm: number, to: number, next: () => boolean): boolean {
   const from = capacity.hostOf[vm]!
   path.push({ vm, from, to })
@@ -116,7 +121,7 @@ function tryMove({ capacity, path }: ExhaustiveSearch, vm: number, to: number, n
   return false
 }
 
-/** Counts a place that is tried. True once the search is given up, and from then on everywhere. */
+/** Counts a tried place. Returns true from the time when the search is given up. */
 function countTry(all: ExhaustiveSearch): boolean {
   const { maxStates, deadlineMs } = all
   all.tries += 1
@@ -125,43 +130,52 @@ function countTry(all: ExhaustiveSearch): boolean {
   return all.isGivenUp
 }
 
-/** A member of a group that is drained frees its rack for the others of the group. */
+/**
+ * Whether a group member that leaves its host frees its failure domain for other members of the
+ * group.
+ */
 function evacueeMakesWay({ evacuees, home, groupsOf, domain, targets }: Instance): boolean {
   const open = new Set(domain.slice(0, targets))
   return evacuees.some((vm) => home[vm]! >= 0 && groupsOf[vm]!.length > 0 && open.has(domain[home[vm]!]!))
 }
 
 /**
- * The best plan so far and its proofs, as plain data. `lowerBound`: no plan for all needs fewer
- * migrations; `provenBy` names the proof.
+ * The best plan so far and its proofs, as plain data. No plan for all VMs needs fewer migrations
+ * than `lowerBound`; `provenBy` names the proof.
  */
 export type Incumbent = {
   moves: Move[]
-  /** Evacuees without a place after these moves; for a rebalance, VMs that still violate a rule. */
+  /** Evacuees without a place after these moves. For a rebalance, VMs that still break a rule. */
   unplaced: number[]
   lowerBound: number
   provenBy: 'trivial' | 'certificate' | 'engine' | 'exhausted'
   certificate: Certificate | null
-  /** There is no plan for all, of any kind. */
+  /** True if no plan of any kind has a place for all VMs. */
   isInfeasible: boolean
-  /** What shows that no choice of who stays down is less harm; null where nothing does. */
+  /** The proof that no other choice of VMs down does less harm. Null without a proof. */
   triage: 'engine' | 'exhausted' | null
-  /** Prices that show it, of the highest priorities of which somebody stays down. */
+  /** Prices that prove the choice, for the highest priorities with VMs down. */
   levels?: ProvedLevel[]
 }
 
-/** One search's shared state. `incumbent` is replaced in place, and reported when better. */
+/**
+ * The state that all stages of one search share. `incumbent` is replaced in place, and reported if
+ * it became better.
+ */
 export type SearchState = {
   instance: Instance
   incumbent: Incumbent
-  /** Migrations that every plan needs: what runs on a drained host. */
+  /** Migrations that every plan needs, of VMs on a drained host. */
   forcedMigrations: number
-  /** In a state with violated rules, "no placement keeps them all" says nothing of the plan. */
+  /**
+   * False if the state breaks rules. Then the fact that no placement keeps all rules proves nothing
+   * about the plan.
+   */
   isSound: boolean
   engine: SolverEngine
   /**
-   * The engine for yes or no questions. One other than `engine` is also asked where the bound
-   * leaves a gap.
+   * The engine for models with binaries. If it differs from `engine`, it is also used when the
+   * bound leaves a gap.
    */
   mip: SolverEngine
   deadlineMs: number
@@ -170,7 +184,7 @@ export type SearchState = {
 }
 
 export function initialIncumbent({ evacuees, home, weight }: Instance): Incumbent {
-  // What leaves a host that is to be emptied is moved in any plan.
+  // VMs on a host that has to be emptied move in any plan.
   const lowerBound = evacuees.reduce((sum, vm) => (home[vm]! >= 0 ? sum + weight[vm]! : sum), 0)
   return {
     moves: [],
@@ -201,7 +215,7 @@ export function isComplete({ incumbent }: SearchState): boolean {
   return incumbent.unplaced.length === 0
 }
 
-/** Does the plan place all, with as few migrations as any plan can? */
+/** Whether the plan places all VMs with the fewest possible migrations. */
 export function isOptimal(state: SearchState): boolean {
   return isComplete(state) && incumbentMigrations(state) <= state.incumbent.lowerBound
 }
@@ -214,7 +228,7 @@ export function incumbentMigrations({ instance, incumbent }: SearchState): numbe
   return countMigrations(instance, incumbent.moves)
 }
 
-/** Replaces the incumbent's moves by better ones. */
+/** Replaces the incumbent's moves with better ones. */
 export function recordMoves(
   { instance, incumbent, report }: SearchState,
   moves: Move[],
@@ -225,7 +239,7 @@ export function recordMoves(
   report(incumbent)
 }
 
-/** A proof about who stays down holds only where as many do. */
+/** Drops a proof about VMs down if another number of VMs stays down. */
 export function replacePlan(instance: Instance, incumbent: Incumbent, candidate: Candidate): void {
   const isOther = compareUnplaced(instance, candidate.unplaced, incumbent.unplaced) !== 0
   Object.assign(incumbent, { ...candidate, ...(isOther && { triage: null, levels: [] }) } satisfies Partial<Incumbent>)
@@ -237,7 +251,7 @@ export function recordBound(
   provenBy: Incumbent['provenBy'],
   certificate: Certificate | null = null,
 ): void {
-  // A certificate says more than an engine's word.
+  // A certificate proves more than the claim of an engine.
   const isFirmer = lowerBound === incumbent.lowerBound && incumbent.provenBy === 'engine' && provenBy === 'certificate'
   if (lowerBound <= incumbent.lowerBound && !isFirmer) return
   Object.assign(incumbent, { lowerBound, provenBy, certificate } satisfies Partial<Incumbent>)
@@ -269,8 +283,8 @@ function sumMovedRam({ vmRam }: Instance, moves: readonly Move[]): number {
 type Candidate = Pick<Incumbent, 'moves' | 'unplaced'>
 
 /**
- * Whether this is the better plan, in this order: fewer of the most important down, and so on
- * through the priorities; fewer migrations; less memory moved.
+ * Whether a plan is better, compared in this order: fewer VMs of the highest priority down, and so
+ * on through the priorities; fewer migrations; less memory moved.
  */
 export function isBetter(instance: Instance, one: Candidate, than: Candidate): boolean {
   const order = compareUnplaced(instance, one.unplaced, than.unplaced)
@@ -281,8 +295,8 @@ export function isBetter(instance: Instance, one: Candidate, than: Candidate): b
 }
 
 /**
- * Below 0: leaving the first ones down is the lesser harm. A placement group's VMs count singly,
- * each with its priority.
+ * Compares two choices of VMs down. Below 0 if leaving the first ones down does less harm. VMs that
+ * move as one count singly, each with its priority.
  */
 export function compareUnplaced({ priorities }: Instance, one: readonly number[], two: readonly number[]): number {
   const classes = [...new Set([...one, ...two].flatMap((vm) => priorities[vm]!))].sort((a, b) => b - a)

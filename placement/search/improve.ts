@@ -28,17 +28,20 @@ import { recordChoice, reduceUnplaced, startWhatFits } from './triage.ts'
 import { bringHome, countColumns } from './who-starts.ts'
 
 /**
- * The search for a plan, stage by stage. Each stage reads the incumbent and replaces it by what it
- * finds or proves.
+ * Searches a plan, stage by stage. Each stage reads the incumbent, and replaces it with a better
+ * plan or proof.
  */
 
-/** Some hundredths of a second, in hosts looked at. */
+/** Work of some hundredths of a second, in examined hosts. */
 const endPlacesWork = 1_500_000
 const slackCosts = [30, 60]
-/** Cells of a table of packings, each way: coarse first, which is fast and mostly does. */
+/**
+ * Limits of each side of a packing table. The coarse table comes first, which is fast and usually
+ * enough.
+ */
 const tableUnits = [300, 2_000]
 /**
- * Questions about a few hosts, while some stay down and while a plan for all may need fewer
+ * Number of models of a few hosts: while VMs stay down, and while a plan for all may need fewer
  * migrations.
  */
 const exchangesWhileDown = 24
@@ -46,22 +49,22 @@ const exchangesPerRound = 4
 const firstExchanges = 5
 const placeAllMs = 3_000
 const shortenMs = 2_500
-/** An engine can prove a model of so many columns infeasible in a second or two. */
+/** The most columns of a model that an engine can prove infeasible within a second or two. */
 const maxColumnsToProve = 3_000
-/** This many are still a matter of seconds for an engine that cuts. */
+/** The most columns of a model for which an engine with cuts needs only seconds. */
 const maxColumnsToClose = 8_000
 /**
- * From this many VMs on a solver holds memory after the bound that small models do not need: it
- * begins again.
+ * Number of VMs from which a solver is restarted after the bound, to free memory that small models
+ * do not need.
  */
 const manyVms = 500
-/** Prices of a certificate are whole. */
+/** The factor by which prices of a certificate become whole numbers. */
 const scale = 1_000_000
 
 /**
- * Up to twelve hosts: all ends, fewest migrations first, which mostly settles it in milliseconds.
- * On others only whether starts alone do: there the bound has a certificate, which says more than
- * that all was tried.
+ * Tries all end places on up to twelve hosts, with the fewest migrations first, which usually takes
+ * milliseconds. On more hosts it tries only whether starts are enough, because the bound there has
+ * a certificate, which proves more than a full search.
  */
 function tryEndPlaces(state: SearchState, amount: number): void {
   const { instance, deadlineMs, forcedMigrations } = state
@@ -76,7 +79,7 @@ function tryEndPlaces(state: SearchState, amount: number): void {
   }
 }
 
-/** Small clusters only: every order of migrations, fewest first. */
+/** Tries every order of migrations, with the fewest first. Only for small clusters. */
 function tryAllOrders(state: SearchState): void {
   const { instance, incumbent, deadlineMs } = state
   const result = exhaust(instance, maxStates, Math.min(deadlineMs, performance.now() + 2_000))
@@ -87,7 +90,10 @@ function tryAllOrders(state: SearchState): void {
   incumbent.provenBy = 'exhausted'
 }
 
-/** Are restarts enough? A plan without migrations, or the engine's word that there is none. */
+/**
+ * Checks whether starts without migrations are enough, by a plan or by an engine's claim that
+ * no plan exists.
+ */
 async function solveRestarts(state: SearchState): Promise<void> {
   const { instance, mip, forcedMigrations, isSound } = state
   if (forcedMigrations > 0) return
@@ -99,17 +105,18 @@ async function solveRestarts(state: SearchState): Promise<void> {
   recordAnswer(state, built, answer)
 }
 
-/** A bound over size classes, with the patterns that it rests on. */
+/** A bound over size classes, with its patterns. */
 type ClassBound = { sizeClasses: SizeClasses; bound: LowerBound }
 
 /**
- * A lower bound on migrations by column generation; null where the sizes allow none, or nothing is
- * open.
+ * Computes a lower bound on migrations by column generation. Null if the sizes do not allow one, or
+ * nothing is open.
  */
 async function boundMigrations(state: SearchState): Promise<ClassBound | null> {
   const { instance, engine, deadlineMs, forcedMigrations } = state
   const upTo = isComplete(state) ? incumbentMigrations(state) - forcedMigrations : 8
-  // A plan for all, or one with fewer moves, is worth more than a better bound.
+  // Keeps time for the search, because a plan for all VMs, or one with fewer moves, is worth more
+  // than a better bound.
   const share = isComplete(state) && !isFarFromBound(state) ? 1 : 0.15
   const endMs = performance.now() + remainingMs(state) * share
   let best: ClassBound | null = null
@@ -117,7 +124,7 @@ async function boundMigrations(state: SearchState): Promise<ClassBound | null> {
   for (const units of tableUnits) {
     const sizeClasses = buildSizeClasses(instance, units)
     if (!sizeClasses || (isSettled(state) && state.incumbent.provenBy !== 'engine')) return best
-    // Sizes that have a large divisor make one table of both.
+    // If sizes have a large common divisor, both limits give the same table.
     const largest = Math.max(...sizeClasses.room.map(({ ram, cpu }) => ram + cpu))
     if (largest === cells) break
     cells = largest
@@ -136,8 +143,9 @@ async function boundMigrations(state: SearchState): Promise<ClassBound | null> {
 }
 
 /**
- * While some stay down: ends for all, whatever moves, with fewer and fewer away from home until
- * there is an order. Or there are none: an engine's word, asked only where it can tell.
+ * If VMs stay down: searches end places for all with any number of moves, with fewer and fewer VMs
+ * away from home until there is an order. Or finds that an engine claims that there are none, if
+ * the engine can decide this.
  */
 async function placeAll(state: SearchState): Promise<void> {
   const { instance, mip, isSound } = state
@@ -146,7 +154,7 @@ async function placeAll(state: SearchState): Promise<void> {
   if (!isSound || countColumns(instance, movers) > maxColumnsToProve) return
   const built = buildWholeModel(instance, movers, movers.length)
   if (!built) return recordInfeasible(state, 'engine')
-  // Any end places first: they take a tenth of the time that few migrations take.
+  // Searches any end places first, which takes a tenth of the time of a search for few migrations.
   const limitMs = () => Math.min(Math.max(placeAllMs, remainingMs(state) * 0.35), remainingMs(state) * 0.5)
   const any = await mip.solve({ ...built.model, objective: [] }, limitMs(), maxNodes)
   if (any.status === 'infeasible') return recordInfeasible(state, 'engine')
@@ -157,7 +165,10 @@ async function placeAll(state: SearchState): Promise<void> {
   if (!isComplete(state)) recordAnswer(state, built, await mip.solve(built.model, limitMs(), 1))
 }
 
-/** One migration fewer than known, where only VMs of the bound's evicted sizes move. */
+/**
+ * Searches a plan with one migration fewer, in which only VMs of the sizes move that the bound
+ * evicts.
+ */
 async function searchNeighbourhood(
   state: SearchState,
   { sizeClasses, bound }: ClassBound,
@@ -176,8 +187,8 @@ async function searchNeighbourhood(
 }
 
 /**
- * Where the whole model is small enough, an engine says whether one migration fewer does, or any
- * number. Its word.
+ * Lets an engine decide, if the complete model is small enough, whether one migration fewer is
+ * enough, or any number. Records its claim.
  */
 async function closeByOne(state: SearchState): Promise<void> {
   const { instance, mip, forcedMigrations, isSound } = state
@@ -194,7 +205,7 @@ async function closeByOne(state: SearchState): Promise<void> {
   recordAnswer(state, built, answer)
 }
 
-/** End places become a plan where there is an order that leads to them. */
+/** Records a plan if an order leads to these end places. */
 function recordAnswer(state: SearchState, built: PlacesModel, answer: SolveAnswer): void {
   if (answer.status !== 'optimal' && answer.status !== 'feasible') return
   const moves = orderMoves(state.instance, readPlaces(built, answer.values), state.deadlineMs)
@@ -212,29 +223,29 @@ function toCertificate({ classes }: SizeClasses, { k, price }: NonNullable<Lower
 type ImproveOptions = {
   deadlineMs: number
   random: () => number
-  /** A sum has shown already that not all can have a place. */
+  /** True if sums have already proved that not all VMs can have a place. */
   isInfeasible?: boolean
-  /** Asked in yes and no; by default `engine`. */
+  /** The engine for models with binaries. Default: `engine`. */
   mip?: SolverEngine
-  /** Called whenever something better is known. */
+  /** Called for every improvement. */
   report: (incumbent: Incumbent) => void
 }
 
 /**
- * The first search's and each later one's share: a quarter of a second and six tenths, on an idle
+ * Work of the first search and of each later one: a quarter of a second and six tenths, on an idle
  * machine.
  */
 const firstWork = 10_000_000
 const roundWork = 24_000_000
 
 /**
- * Recover and drain: the stages of docs/explanation/placement.md, cheapest first, until the best
- * plan is proved or time is up.
+ * Plans a recovery or drain in the stages of docs/explanation/placement.md, the cheapest first,
+ * until the best plan is proved or the time is up.
  */
 export async function improve(instance: Instance, engine: SolverEngine, options: ImproveOptions): Promise<Incumbent> {
   const state = initialState(instance, { isInfeasible: false, engine, mip: engine, ...options })
-  // Questions that trying everything settles are searched once, so that the plan does not depend on
-  // the machine's speed.
+  // Problems that a full search solves get only one run, so that the plan does not depend on the
+  // machine's speed.
   searchRuns(state, firstWork, { isFirst: true, maxRuns: 1 })
   if (!state.incumbent.isInfeasible) tryEndPlaces(state, endPlacesWork)
   if (!isSettled(state) && isSmall(instance)) tryAllOrders(state)
@@ -245,15 +256,15 @@ export async function improve(instance: Instance, engine: SolverEngine, options:
   return state.incumbent
 }
 
-/** Better plans from above and a better bound from below, until they meet. */
+/** Improves the plan and the bound until they meet. */
 async function closeGap(state: SearchState): Promise<void> {
   const { instance, engine, mip } = state
   if (!isFewHosts(instance)) await solveRestarts(state)
-  // A plan that leaves some down is not yet asked about fewer migrations.
+  // A plan that leaves VMs down was not yet tested for fewer migrations.
   if (!isComplete(state)) await findPlace(state)
   for (let turn = 0; turn < 3 && isFarFromBound(state); turn += 1) await shorten(state)
   const classBound = await boundMigrations(state)
-  // Small models need none of the bound's memory: the next question gets a fresh process.
+  // Small models need none of the memory of the bound, so the next model gets a fresh process.
   if (instance.home.length > manyVms) engine.stop()
   const scope = wholeScope(instance, 3)
   if (scope && !isSettled(state)) await askForPlan(state, scope, 3, null)
@@ -268,14 +279,14 @@ async function closeGap(state: SearchState): Promise<void> {
   }
 }
 
-/** A place for those that are down: by exchanges between a few hosts, then anywhere. */
+/** Searches places for VMs that are down: by exchanges between a few hosts, then anywhere. */
 async function findPlace(state: SearchState): Promise<void> {
   await startWhatFits(state)
   await exchange(state, firstExchanges)
   await placeAll(state)
 }
 
-/** Fewer migrations for the same starts, by end places of a few hosts at a time. */
+/** Searches fewer migrations for the same starts, by end places of a few hosts at a time. */
 async function shorten(state: SearchState): Promise<void> {
   const { instance, mip, random, forcedMigrations } = state
   if (isSettled(state) || incumbentMigrations(state) <= forcedMigrations + 1) return
@@ -286,7 +297,10 @@ async function shorten(state: SearchState): Promise<void> {
   )
 }
 
-/** Whether so much more moves than is proved needed that plans with fewer moves are likely. */
+/**
+ * Whether a plan has so many more moves than the proved bound that plans with fewer moves are
+ * likely.
+ */
 function isFarFromBound(state: SearchState): boolean {
   return isComplete(state) && incumbentMigrations(state) > state.incumbent.lowerBound + 3
 }

@@ -5,21 +5,23 @@ import { buildCapacityState, isUp, type SearchBudget } from '../cluster/size-cla
 import { countMigrations, exhaust, isSmall } from './exhaust.ts'
 import { type Move, search } from './search.ts'
 
-/** A rule or limit of an instance: a host's RAM or CPU, an HA group, a host rule, an evacuee. */
+/**
+ * A rule or limit of an instance: a host's RAM or CPU, an HA group, a rule about hosts, an evacuee.
+ */
 export type InstanceLimit = { kind: 'ram' | 'cpu' | 'group' | 'rule' | 'vm'; index: number }
-/** `moves`: the plan that was found after the change. */
+/** `moves` is the plan that was found after the change. */
 export type Repair = InstanceLimit & { amount: number | null; migrations: number; moves: Move[] }
 
 /**
- * `isContradictory`: no ends keep every rule; else some may, and only no order leads there. `core`:
- * limits that cannot all hold, found by leaving out one after the other, so that none can be
- * spared; empty when time ran out. `repairs`: changes of one limit after which a plan was found.
+ * `isContradictory`: no end places keep every rule; otherwise some may, but no order was found.
+ * `core`: limits that cannot all hold, reduced one by one so that each is needed; empty if time ran
+ * out. `repairs`: changes of one limit after which a plan was found.
  */
 export type Infeasibility = { isContradictory: boolean; core: InstanceLimit[]; repairs: Repair[] }
 
 const maxColumns = 3_000
 const maxRepairs = 8
-/** One change is tried for some hundredths of a second: in hosts and VMs looked at. */
+/** Work for trying one change, some hundredths of a second, in examined hosts and VMs. */
 const workPerChange = 2_000_000
 const triesPerChange = 400
 
@@ -29,16 +31,16 @@ type Diagnosis = {
   engine: SolverEngine
   random: () => number
   deadlineMs: number
-  /** Until then the core is searched for. */
+  /** The time at which the search for the core ends. */
   coreUntilMs: number
 }
 
-/** Whether a VM has to be on one host, or may be in parts on several. */
+/** Whether a VM may be split over several hosts, or has to be on one. */
 type Relaxation = 'parts' | 'whole'
 
 /**
- * The reason why there is no plan for all, and which single change makes one: for some
- * (`maxRepairs`), the first found.
+ * Explains why there is no plan for all VMs, and which single changes allow one: the first
+ * `maxRepairs` that are found.
  */
 export async function explainInfeasibility(
   instance: Instance,
@@ -47,7 +49,8 @@ export async function explainInfeasibility(
   random: () => number,
   deadlineMs: number,
 ): Promise<Infeasibility> {
-  // What would help matters more to the person on call than why: a part of the time is kept for it.
+  // Keeps a part of the time for repairs, because they matter more to the person on call than the
+  // reason.
   const coreUntilMs = performance.now() + (deadlineMs - performance.now()) * 0.6
   const diagnosis = { instance, unplaced, engine, random, deadlineMs, coreUntilMs }
   const relaxation = await findContradiction(diagnosis)
@@ -55,13 +58,16 @@ export async function explainInfeasibility(
   return { isContradictory: relaxation !== null, core, repairs: findRepairs(diagnosis, core) }
 }
 
-/** Without whole numbers the answer is quick, and what is impossible in parts is impossible. */
+/**
+ * Tries split VMs first, which is fast. A problem that is impossible with split VMs is impossible
+ * with whole ones.
+ */
 async function findContradiction(diagnosis: Diagnosis): Promise<Relaxation | null> {
   if (await isContradictory(diagnosis, diagnosis.instance, 'parts')) return 'parts'
   return (await isContradictory(diagnosis, diagnosis.instance, 'whole')) ? 'whole' : null
 }
 
-/** The engine says that not even end places exist. Anything else is no. */
+/** Whether the engine proves that no end places exist. Any other answer counts as no. */
 async function isContradictory(
   { engine, coreUntilMs }: Diagnosis,
   instance: Instance,
@@ -82,7 +88,7 @@ async function findCore(diagnosis: Diagnosis, relaxation: Relaxation): Promise<I
   const isEnough = (limits: readonly InstanceLimit[]) =>
     isContradictory(diagnosis, relax(instance, exclude(all, limits)), relaxation)
   let kept = all
-  // Whole families first: mostly one of them alone is the reason.
+  // Drops complete kinds of limits first, because usually only one of them is the reason.
   for (const kind of ['rule', 'group', 'cpu', 'ram'] as const) {
     const fewer = kept.filter((limit) => limit.kind !== kind)
     if (fewer.length < kept.length && (await isEnough(fewer))) kept = fewer
@@ -107,7 +113,7 @@ function findRepairs(diagnosis: Diagnosis, core: readonly InstanceLimit[]): Repa
   return repairs
 }
 
-/** The least that has to be added to a host. */
+/** Finds the smallest addition to a host's capacity with which a plan exists. */
 function findGrowth(diagnosis: Diagnosis, limit: InstanceLimit): Repair | null {
   for (const amount of listAmounts(diagnosis, limit)) {
     if (isUp(diagnosis.deadlineMs)) break
@@ -122,7 +128,9 @@ function findRelaxation(diagnosis: Diagnosis, limit: InstanceLimit): Repair | nu
   return moves && { ...limit, amount: null, migrations: countMigrations(diagnosis.instance, moves), moves }
 }
 
-/** The needed addition here for one unplaced VM, or all of them, the least first. */
+/**
+ * Lists the additions that one unplaced VM needs on this host, or all of them, the smallest first.
+ */
 function listAmounts({ instance, unplaced }: Diagnosis, { kind, index: host }: InstanceLimit): number[] {
   const { freeRam, freeCpu } = buildCapacityState(instance)
   const [sizes, free] = kind === 'ram' ? [instance.vmRam, freeRam[host]!] : [instance.vmCpu, freeCpu[host]!]
@@ -131,7 +139,7 @@ function listAmounts({ instance, unplaced }: Diagnosis, { kind, index: host }: I
   return [...new Set(missing.filter((each) => each > 0))].sort((a, b) => a - b)
 }
 
-/** A plan for all that was found in a moment; null where none was. */
+/** Searches a plan for all VMs for a short time. Null if none was found. */
 function findPlan({ random, deadlineMs }: Diagnosis, instance: Instance): Move[] | null {
   if (isSmall(instance)) {
     const result = exhaust(instance, 20_000, deadlineMs)
@@ -161,12 +169,12 @@ function listLimits(instance: Instance): InstanceLimit[] {
     ...[...groups].map((index): InstanceLimit => ({ kind: 'group', index })),
     ...hosts.map((index): InstanceLimit => ({ kind: 'cpu', index })),
     ...hosts.map((index): InstanceLimit => ({ kind: 'ram', index })),
-    // The least important last, so that these are what is kept, if something has to be.
+    // Lists the least important limits last, so that they stay in the core if they are needed.
     ...evacuees.map((index): InstanceLimit => ({ kind: 'vm', index })),
   ]
 }
 
-/** The instance without these limits. */
+/** Returns the instance without these limits. */
 function relax(instance: Instance, without: readonly InstanceLimit[]): Instance {
   const dropped = (kind: InstanceLimit['kind']) =>
     new Set(without.filter((each) => each.kind === kind).map(({ index }) => index))

@@ -3,16 +3,16 @@ import { isUp, type SearchBudget } from '../cluster/size-classes.ts'
 import { compareUnplaced, exhaust, isBetter } from './exhaust.ts'
 import { type Move, type SearchResult, search } from './search.ts'
 
-/** Which VMs to leave down where not all have a place, without asking a solver. */
+/** Chooses which VMs to leave down if not all have a place, without a solver. */
 
-/** Tried for one VM more, and for all. */
+/** Work that is tried for one more VM, and for all. */
 const workPerVm = 1_000_000
 const workInAll = 12_000_000
 const runsPerVm = 60
 
 /**
- * The first choice with a plan, of those no worse than the given one, with the fewest migrations.
- * `isExact`: each was settled, so that there is no better one.
+ * Finds the first choice that has a plan, among choices that are no worse than the given one, with
+ * the fewest migrations. `isExact`: each choice was decided, so that there is no better one.
  */
 export function chooseUnplaced(
   instance: Instance,
@@ -30,7 +30,7 @@ export function chooseUnplaced(
     if (isUp(deadlineMs - 200)) return { best, isExact: false }
     const without = { ...instance, evacuees: evacuees.filter((vm) => !unplaced.includes(vm)) }
     const result = exhaust(without, maxStates, Math.min(deadlineMs, performance.now() + 1_000))
-    // Among equally good choices, the one with the fewest migrations.
+    // Keeps the choice with the fewest migrations if several are equally good.
     if (result.kind === 'fewest' && (!best || isBetter(instance, { moves: result.moves, unplaced }, best)))
       best = { moves: result.moves, unplaced }
     if (result.kind === 'unknown') isExact = false
@@ -39,8 +39,8 @@ export function chooseUnplaced(
 }
 
 /**
- * One VM after the other, the most important and of these the smallest first: it joins those with a
- * place if all of them keep one.
+ * Adds one VM after the other, the most important first, and of these the smallest. A VM
+ * stays if it has a place and all earlier VMs keep theirs.
  */
 export function admitOneByOne(instance: Instance, random: () => number, deadlineMs: number): SearchResult {
   const { evacuees, priority, vmRam, hostRam, vmCpu, hostCpu, targets } = instance

@@ -3,35 +3,42 @@ import type { Instance } from '../cluster/instance.ts'
 import { buildCapacityState, type CapacityState, isUp, random, shuffle } from '../cluster/size-classes.ts'
 import type { Move } from './search.ts'
 
-/** Steps looked at before giving up on every order of these, and the most moves for that. */
+/**
+ * Steps before the search through every order of these moves is given up, and the most moves for
+ * it.
+ */
 const maxSteps = 20_000
 const maxMovesToTryAll = 14
-/** Stops at a third host, in all: each is a migration more. */
+/** The most stops at a third host. Each costs a migration. */
 const maxDetours = 3
-/** Hosts tried for one stop. */
+/** Number of hosts that are tried for one stop. */
 const stopsTried = 4
-/** Orders that go on with whatever can go, and the stops that each may make. */
+/** Number of tries that continue with any possible move, and the most stops of each try. */
 const greedyTries = 8
 const maxGreedyDetours = 10
 
 type OrderSearch = {
   instance: Instance
   capacity: CapacityState
-  /** Where each VM that moves ends. */
+  /** The final host of each VM that moves. */
   goal: Assignment
   done: Move[]
-  /** VMs that run, and are not where they end. */
+  /** Running VMs that are not yet at their final host. */
   left: Set<number>
-  /** States that no order leads on from, by what is where, with so many detours left. */
+  /**
+   * States from which no order continues, by the VMs' places, with the number of stops that were
+   * left.
+   */
   dead: Map<string, number>
   steps: number
   deadlineMs: number
 }
 
 /**
- * An order to these ends: migrations first, then starts, which only take room. Each VM goes
- * straight to its end or, if it cannot, by a third host. Of few moves as few such stops as
- * possible. Null where there is no such order, or none was found.
+ * Finds an order that leads to these end places: migrations first, then starts, which only use
+ * capacity. Each VM goes directly to its end place or, if it cannot, by a third host. With few
+ * moves, it finds an order with as few such stops as possible. Null if there is no such order, or
+ * none was found.
  */
 export function orderMoves(instance: Instance, assignment: Assignment, deadlineMs: number): Move[] | null {
   const moving = [...assignment].filter(([vm, to]) => instance.home[vm] !== to)
@@ -61,7 +68,7 @@ export function orderMoves(instance: Instance, assignment: Assignment, deadlineM
   return null
 }
 
-/** Goes on with whatever can go; where nothing can, with a stop that lets something go. */
+/** Continues with any possible move. If there is none, makes a stop that allows one. */
 function goGreedily(all: OrderSearch): boolean {
   const { capacity, goal, left, done } = all
   const go = (vm: number, to: number) => {
@@ -81,7 +88,7 @@ function goGreedily(all: OrderSearch): boolean {
   return true
 }
 
-/** A VM whose stop at a third host lets another go where it ends. */
+/** Finds a VM that can wait on a third host, so that a blocked VM can move to its target. */
 function findStop({ instance, capacity, goal, left }: OrderSearch): { vm: number; to: number } | null {
   for (const blocked of left) {
     const host = goal.get(blocked) as number
@@ -108,7 +115,7 @@ function start({ capacity, done }: OrderSearch, vm: number, to: number): boolean
 function goOn(all: OrderSearch, detours: number): boolean {
   const { capacity, goal, left, dead, deadlineMs } = all
   if (left.size === 0) return true
-  // Guests that are to come back differ from branch to branch, so that a host alone says nothing.
+  // VMs that have to return differ between branches, so the hosts alone do not identify a state.
   const key = [...goal.keys()].map((vm) => `${vm}:${capacity.hostOf[vm]}`).join()
   if ((dead.get(key) ?? -1) >= detours) return false
   if (all.steps > maxSteps || isUp(deadlineMs)) return false
@@ -120,13 +127,16 @@ function goOn(all: OrderSearch, detours: number): boolean {
     isStuck = false
     if (step(all, vm, to, detours)) return true
   }
-  // What can go straight needs no way round.
+  // Makes no stop if a VM can go directly.
   if (isStuck && detours > 0 && detour(all, detours)) return true
   dead.set(key, detours)
   return false
 }
 
-/** One VM in the way stops at a third host: one that goes on, or one that comes back. */
+/**
+ * Moves one VM that is in the way to a third host: a VM that continues from there, or one that
+ * returns.
+ */
 function detour(all: OrderSearch, detours: number): boolean {
   const { instance, capacity, goal, left } = all
   const { targets, movable, home } = instance
@@ -148,7 +158,7 @@ function detour(all: OrderSearch, detours: number): boolean {
     }
     for (const host of stops.slice(0, stopsTried)) {
       all.steps += 1
-      // One that comes back moves twice.
+      // A VM that returns moves twice.
       if (step(all, vm, host, detours - (isGuest ? 2 : 1))) return true
     }
     if (isGuest) {
@@ -173,7 +183,7 @@ function step(all: OrderSearch, vm: number, to: number, detours: number): boolea
   return false
 }
 
-/** Can the moves be made one after the other, as they stand? */
+/** Whether the moves can be made one after the other, in this order. */
 export function canBeMade(instance: Instance, moves: readonly Move[]): boolean {
   const { hostOf, fits, place } = buildCapacityState(instance)
   for (const { vm, from, to } of moves) {

@@ -6,16 +6,16 @@ import { countMigrations, exhaust, type Incumbent, initialIncumbent, isSmall } f
 import { type Move, search } from './search.ts'
 import { findRoomShortage } from './shortage.ts'
 
-/** Hosts fuller than this are relieved, and no other host is brought over it to do so. */
+/** Fraction above which a host counts as too full. No other host may exceed it. */
 const hotFraction = 0.9
 const maxRuns = 200
 
 type RebalanceOptions = { deadlineMs: number; random: () => number; report: (incumbent: Incumbent) => void }
 
 /**
- * Rebalancing: fixes violated rules with few migrations, and relieves hosts over nine tenths full
- * where that works for all of them. `unplaced`: VMs still violating a rule. No moves where nothing
- * is violated or too full.
+ * Repairs broken rules with few migrations, and moves VMs away from hosts that are more than 90 %
+ * full if this works for all of them. `unplaced`: VMs that still break a rule. Makes no moves if no
+ * rule is broken and no host is too full.
  */
 export function rebalance(instance: Instance, { deadlineMs, random, report }: RebalanceOptions): Incumbent {
   const incumbent: Incumbent = {
@@ -35,8 +35,8 @@ export function rebalance(instance: Instance, { deadlineMs, random, report }: Re
 type RebalanceResult = { moves: Move[]; unplaced: number[] }
 
 /**
- * The run with the least broken after it, and of these the fewest moves; null where nothing is to
- * be done.
+ * Finds the run after which the fewest rules are broken, and of these the one with the fewest
+ * moves. Null if there is nothing to do.
  */
 function findBest(instance: Instance, random: () => number, untilMs: number): RebalanceResult | null {
   if (selectEvictions(instance, random, 0).length === 0) return null
@@ -74,7 +74,7 @@ function withHeadroom(instance: Instance): Instance {
   return { ...instance, hostRam: max(instance.hostRam), hostCpu: max(instance.hostCpu) }
 }
 
-/** VMs to move so that no rule is violated: of each violation the cheapest. */
+/** Selects the VMs to move so that no rule is broken: the cheapest for each broken rule. */
 function selectEvictions(instance: Instance, random: () => number, noise: number): number[] {
   const { targets, vmRam, vmCpu, hostRam, hostCpu, movable, home } = instance
   const capacity = buildCapacityState(instance)
@@ -104,7 +104,7 @@ function selectEvictions(instance: Instance, random: () => number, noise: number
         size: shaken(size(vm)),
         covers: covers(vm),
       }))
-      // The smallest that is enough; where none is, the largest.
+      // Prefers the smallest VM that is enough, or else the largest.
       guests.sort((a, b) => Number(b.covers) - Number(a.covers) || (a.covers ? a.size - b.size : b.size - a.size))
       if (!guests[0]) break
       take(guests[0].vm)
@@ -113,15 +113,15 @@ function selectEvictions(instance: Instance, random: () => number, noise: number
   return chosen
 }
 
-/** VMs that are where their rules do not let them be. */
+/** Finds VMs on hosts that their rules forbid. */
 function findMisplaced({ home, rule, allows, targets }: Instance): number[] {
   return home.flatMap((host, vm) => (host >= 0 && host < targets && !allows[rule[vm]!]![host] ? [vm] : []))
 }
 
 /**
- * A lower bound on moves: from each host as many as it takes to free the excess, of each HA group
- * all but one in a domain, and misplaced VMs. One move may fix several violations, so the largest
- * counts.
+ * Computes a lower bound on moves: from each host as many as free the excess, of each HA group all
+ * members but one in a domain, and all VMs on forbidden hosts. One move may repair several broken
+ * rules, so the largest number counts.
  */
 function countFewestMoves(instance: Instance): number {
   return Math.max(countFromFullHosts(instance), countFromGroups(instance), findMisplaced(instance).length)
@@ -173,22 +173,22 @@ function countFromGroups({ home, groupsOf, domain }: Instance): number {
 export type FailureOutcome = Omit<Loss, 'name'>
 
 /**
- * On few hosts: VMs that make room after a death, of which every set is tried, and the work for
- * each size.
+ * Limits for few hosts: the most VMs that make room after a failure, of which every set is tried,
+ * and the work for each number of them.
  */
 const othersTried = 3
 const workPerCount = 30_000
 const triesWithout = 4
 const triesWithMoves = 400
-/** Hundredths of a second for each death and tenths for all, in hosts and VMs looked at. */
+/** Work for each failure (hundredths of a second) and for all (tenths), in hosts and VMs. */
 const workPerFailure = 2_400_000
-/** Few hosts were looked at well by then. */
+/** Work for clusters of few hosts, for which every set was already tried by then. */
 const workPerSmallFailure = 40_000
 const workInAll = 12_000_000
 
 /**
- * The N-1 state after these moves: the fate of VMs of each set of targets that die together, by
- * number. An unlooked one when time is up is `not_found`.
+ * Assesses the N-1 state after these moves: what happens to the VMs of each set of targets that
+ * fails, by number. A set that was not examined when the time was up is `not_found`.
  */
 export function assessSurvivability(
   instance: Instance,
@@ -217,7 +217,8 @@ function assessFailure(
   const short = findRoomShortage(instance)
   if (short) {
     const { ramMib, cpuMc, hosts } = short
-    // A sum over some hosts is no figure of the cluster: room elsewhere would not help.
+    // Leaves out a shortage of only some hosts, because it would seem to describe the cluster: more
+    // capacity elsewhere would not help.
     return { outcome: 'not_found', ...(hosts.length === instance.targets && { lacks: { ramMib, cpuMc } }) }
   }
   for (let others = 0; others <= othersTried && isFewHosts(instance); others += 1) {
@@ -257,8 +258,8 @@ function searchWithMoves(instance: Instance, random: () => number, pool: SearchB
 }
 
 /**
- * The cluster without some targets, whose VMs become evacuees. Earlier evacuees are as movable as
- * the others.
+ * Returns the cluster without some targets, whose VMs become evacuees. Evacuees of before can then
+ * be moved like other VMs.
  */
 function withoutHosts(instance: Instance, home: readonly number[], dead: ReadonlySet<number>): Instance {
   const { targets, hostRam, movable, evacuees } = instance

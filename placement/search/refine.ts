@@ -5,16 +5,18 @@ import { countMigrations, isBetter, isSmall } from './exhaust.ts'
 import { canBeMade } from './order-moves.ts'
 import { type Move, search } from './search.ts'
 
-/** Some hundredths of a second, in hosts looked at. */
+/** Work of some hundredths of a second, in examined hosts. */
 const endPlacesWork = 1_500_000
 const lighterRuns = 300
-/** The most for both, some tenths of a second each: in hosts looked at, and in VMs placed. */
+/**
+ * The most work for both steps, some tenths of a second each: in examined hosts, and in placed VMs.
+ */
 const lighterWork = 12_000_000
 const levelWork = 900_000
 
 /**
- * With as many migrations: less memory moved, then hosts filled more evenly. The result can be
- * carried out too.
+ * Improves a plan with as many migrations: first less memory moved, then hosts filled more evenly.
+ * The result can still be executed.
  */
 export function refine(instance: Instance, moves: Move[], random: () => number, deadlineMs: number): Move[] {
   return evenOut(instance, reduceMovedRam(instance, moves, random, deadlineMs), deadlineMs)
@@ -53,7 +55,9 @@ function isLighter(instance: Instance, moves: Move[], than: Move[]): boolean {
   )
 }
 
-/** Lets each move end elsewhere, while that evens the hosts and every step can begin. */
+/**
+ * Changes the end places of moves as long as that fills hosts more evenly and every step can begin.
+ */
 function evenOut(instance: Instance, moves: Move[], deadlineMs: number): Move[] {
   const { targets } = instance
   let best = moves
@@ -67,7 +71,7 @@ function evenOut(instance: Instance, moves: Move[], deadlineMs: number): Move[] 
         left -= targets
         if ((left <= 0 && !isSmall(instance)) || isUp(deadlineMs)) return best
         const { vm, from, to: now } = best[index] as Move
-        // Back to where it came from would be no move.
+        // Leaves out the origin, because returning there would be no move.
         if (to === from || to === now || changeInUnevenness(instance, end, vm, { from: now, to }) >= -1e-9) continue
         const changed = best.with(index, { vm, from, to })
         left -= instance.home.length
@@ -95,7 +99,9 @@ function shift({ vmRam, vmCpu }: Instance, { ram, cpu }: FreeRoom, vm: number, h
   cpu[host]! += sign * vmCpu[vm]!
 }
 
-/** The squares of how full both hosts are, if the VM ended on the other, less what they are. */
+/**
+ * Returns how the sum of squares of both hosts' fullness changes if the VM ends on the other host.
+ */
 function changeInUnevenness(
   { hostRam, hostCpu, vmRam, vmCpu }: Instance,
   { ram, cpu }: FreeRoom,

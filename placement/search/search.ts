@@ -3,39 +3,42 @@ import { buildCapacityState, type CapacityState, isUp, type SearchBudget } from 
 
 export type Move = { vm: number; from: number; to: number }
 
-/** `moves` can be made one after the other. `unplaced`: evacuees without a place after them. */
+/**
+ * `moves` can be made one after the other. `unplaced` lists the evacuees that have no place after
+ * them.
+ */
 export type SearchResult = { moves: Move[]; unplaced: number[] }
 
 type SearchOptions = {
   random: () => number
-  /** How far scores are shaken: 0 for the greedy run. */
+  /** The size of random changes to scores. 0 for the greedy run. */
   noise: number
-  /** A run that moves more others than this is of no use. */
+  /** The most moves of other VMs for a useful run. */
   maxMigrations: number
   deadlineMs: number
-  /** What all runs together may still do; without it only time ends a run. */
+  /** The remaining work of all runs together. Without it, only time ends a run. */
   work?: SearchBudget
   /**
-   * The first of equally important VMs: the largest, hardest to place, or the smallest, of which
-   * most fit.
+   * Decides which of equally important VMs comes first: the largest, which is hardest to place, or
+   * the smallest, of which most fit.
    */
   first?: 'largest' | 'smallest'
 }
 
-/** Evictions that one VM may cost: cheap repairs before expensive ones. */
+/** Evictions that one VM may cost, so that cheap solutions are tried before expensive ones. */
 const evictionLimits = [1, 2, 3, 5]
 const maxDepth = 3
 /**
- * A run's start, beside one look at a host: work takes as long on clusters of any size, 40,000 in a
- * millisecond.
+ * Work of the start of a run, relative to examining one host. A unit takes equally long on clusters
+ * of any size: 40,000 per millisecond.
  */
 const workPerRun = 2_000
 const workPerVm = 8
-/** How many hosts, and how many VMs of a host, are tried where trying all takes too long. */
+/** Number of hosts, and of VMs per host, that are tried if trying all takes too long. */
 const hostsTried = { first: Number.POSITIVE_INFINITY, deep: 8, inner: 3 }
 const vmsTried = { first: 14, inner: 6 }
 
-/** One run: what it knows, and what it has done so far. */
+/** One run with its state and its moves so far. */
 type SearchRun = {
   instance: Instance
   capacity: CapacityState
@@ -44,22 +47,25 @@ type SearchRun = {
   maxMigrations: number
   deadlineMs: number
   work: SearchBudget
-  /** What a MiB and a thousandth of a CPU are worth. */
+  /** The worth of a MiB of RAM and of a thousandth of a CPU. */
   weight: { ram: number; cpu: number }
   moves: Move[]
-  /** Moves of VMs that are not evacuees. */
+  /** Number of moves of VMs that are not evacuees. */
   migrations: number
-  /** Hosts that are being cleared: nothing may go there meanwhile. */
+  /** Hosts that are being cleared. No VM may go there meanwhile. */
   closed: Uint8Array
 }
 
-/** Clearing a host for a VM: the depth of evictions, the migrations in all, and the VMs tried. */
+/**
+ * The task to clear a host for a VM: the depth of evictions, the most migrations in all, and the
+ * number of VMs that are tried.
+ */
 type Clearing = { vm: number; host: number; depth: number; maxMigrations: number; breadth: number }
 
 /**
- * One run through the evacuees in execution order: each partial state can be carried out, so that
- * the result has an order by construction. A VM that fits nowhere makes others move, which may make
- * others move.
+ * Places the evacuees once, in the order of execution. Each partial state can be executed, so the
+ * result has an order by construction. A VM that fits nowhere makes others move, which may again
+ * make others move.
  */
 export function search(instance: Instance, options: SearchOptions): SearchResult {
   const run = startRun(instance, options)
@@ -91,7 +97,10 @@ function startRun(instance: Instance, options: SearchOptions): SearchRun {
   }
 }
 
-/** What a unit of each resource is worth: the less of it is free in the cluster, the more. */
+/**
+ * Weighs a unit of each resource. The less of a resource is free in the cluster, the more it is
+ * worth.
+ */
 function weighScarcity({ targets }: Instance, { freeRam, freeCpu }: CapacityState): { ram: number; cpu: number } {
   let [ram, cpu] = [1, 1]
   for (let host = 0; host < targets; host += 1) {
@@ -101,7 +110,7 @@ function weighScarcity({ targets }: Instance, { freeRam, freeCpu }: CapacityStat
   return { ram: 1 / ram, cpu: 1 / cpu }
 }
 
-/** The most important first, then by size. */
+/** Sorts by importance, then by size. */
 function sortEvacuees(run: SearchRun, first: 'largest' | 'smallest'): number[] {
   const { evacuees, priority } = run.instance
   const order = evacuees.map((vm) => ({ vm, size: shake(run, sizeOf(run, vm)) }))
@@ -125,7 +134,7 @@ function move(run: SearchRun, vm: number, to: number): void {
   if (from >= 0 && run.instance.movable[vm]) run.migrations += 1
 }
 
-/** Takes back all moves from this one on. */
+/** Undoes all moves from this one on. */
 function undo(run: SearchRun, mark: number): void {
   while (run.moves.length > mark) {
     const { vm, from } = run.moves.pop() as Move
@@ -134,7 +143,7 @@ function undo(run: SearchRun, mark: number): void {
   }
 }
 
-/** The host that this VM fills best; -1: it fits nowhere. */
+/** Finds the host that this VM fills best. -1 if it fits nowhere. */
 function findTightest(run: SearchRun, vm: number): number {
   const { instance, capacity, weight, closed } = run
   const { targets, vmRam, vmCpu } = instance
@@ -153,7 +162,10 @@ function findTightest(run: SearchRun, vm: number): number {
   return best
 }
 
-/** Hosts that could ever take it, the one that lacks least capacity first. */
+/**
+ * Lists hosts that may take the VM if enough others leave, the one that lacks the least capacity
+ * first.
+ */
 function findNearest(run: SearchRun, vm: number, maxHosts: number): number[] {
   const { instance, capacity, closed, weight } = run
   const { targets, vmRam, vmCpu, hostRam, hostCpu, rule, allows } = instance
@@ -171,7 +183,10 @@ function findNearest(run: SearchRun, vm: number, maxHosts: number): number[] {
   return (found.length > maxHosts ? found.slice(0, maxHosts) : found).map(({ host }) => host)
 }
 
-/** Places a VM that fits nowhere by moving others; false, unchanged, where that failed. */
+/**
+ * Places a VM that fits nowhere by moving others. Returns false, with nothing changed, if this
+ * failed.
+ */
 function placeByEvicting(run: SearchRun, vm: number): boolean {
   for (const limit of evictionLimits) {
     const maxMigrations = Math.min(run.migrations + limit, run.maxMigrations)
@@ -191,7 +206,7 @@ function placeByEvicting(run: SearchRun, vm: number): boolean {
   return false
 }
 
-/** Moves others until the VM fits on the host. What was tried without success is not undone. */
+/** Moves other VMs until the VM fits on the host. Failed tries are not undone here. */
 function clear(run: SearchRun, clearing: Clearing): boolean {
   const { vm, host, maxMigrations } = clearing
   run.closed[host] = 1
@@ -230,7 +245,10 @@ function evictOne(run: SearchRun, clearing: Clearing): boolean {
   return false
 }
 
-/** An evicted VM's place. A peer of its HA group leaves the failure domain, not only the host. */
+/**
+ * Finds a place for an evicted VM. A member of the same HA group has to leave the failure domain,
+ * not only the host.
+ */
 function findTightestFor(run: SearchRun, other: number, { vm, host }: Clearing): number {
   const { instance, capacity, closed } = run
   const to = findTightest(run, other)
@@ -244,8 +262,8 @@ function findTightestFor(run: SearchRun, other: number, { vm, host }: Clearing):
 }
 
 /**
- * VMs to move from here, best first: a peer of the HA group, else the one that alone frees enough
- * and wastes least, else the largest.
+ * Lists the VMs to move away from a host, the best first: a member of the same HA group, or else
+ * the VM that alone frees enough and wastes least, or else the largest.
  */
 function listEvictable(run: SearchRun, { vm, host, breadth }: Clearing): number[] {
   const { instance, capacity, weight } = run

@@ -2,16 +2,16 @@ import type { Loss } from '../../domain/placement.ts'
 import type { Instance } from '../cluster/instance.ts'
 import { buildCapacityState } from '../cluster/size-classes.ts'
 
-/** Hosts that are short of room together, whatever moves, and by how much. */
+/** Hosts that together have too little capacity, whatever moves, and how much is missing. */
 type RoomShortage = NonNullable<Loss['lacks']> & { hosts: number[] }
 
-/** Sets of hosts are compared with each other: more than this takes longer than it is worth. */
+/** The most comparisons between sets of hosts. More take longer than the result is worth. */
 const maxLooks = 400_000
 
 /**
- * A sum that shows there is no plan for all: evacuees confined to some hosts need more than those
- * have free and can give by letting others go. For all hosts and each set that a rule names. Null
- * where no sum shows it.
+ * Finds a sum that proves that there is no plan for all VMs: evacuees that may go only to some
+ * hosts need more than those hosts have free and can free by moving VMs away. Tries all hosts, and
+ * each set of hosts that a rule names. Null if no sum proves it.
  */
 export function findRoomShortage(instance: Instance): RoomShortage | null {
   const { targets, allows, evacuees, vmRam, vmCpu, rule, home, movable } = instance
@@ -31,7 +31,7 @@ export function findRoomShortage(instance: Instance): RoomShortage | null {
     for (const [vm, host] of home.entries()) if (movable[vm] && hosts[host] && !staysWithin[rule[vm]!]) count(vm, -1)
     for (let host = 0; host < targets; host += 1) {
       if (!hosts[host]) continue
-      // A host that is too full already lends nothing.
+      // A host over its capacity provides nothing.
       ramMib -= Math.max(0, freeRam[host]!)
       cpuMc -= Math.max(0, freeCpu[host]!)
     }

@@ -9,25 +9,26 @@ import { orderMoves } from './order-moves.ts'
 import { searchRuns } from './search-runs.ts'
 import { askWhoStarts, bringHome, countColumns, startsAlone, wholeCluster } from './who-starts.ts'
 
-/** Which VMs to leave down where not all have a place. */
+/** Chooses which VMs to leave down if not all have a place. */
 
 const startsMs = 1_000
-/** The best starts are asked of the whole cluster up to this many columns. */
+/** The most columns of a model of the best starts in the complete cluster. */
 const maxColumnsOfAll = 3_000
 const searchWork = 4_000_000
-/** Rounds that a plan may take: long chains of moves are worth a VM more. */
+/** Numbers of rounds that a plan may take. Long chains of moves may place one VM more. */
 const roundsTried = [2, 3, 4, 6, 8]
-/** Questions about a few hosts. */
+/** Number of models of a few hosts. */
 const exchanges = 24
 const certifyMs = 1_500
 const sumMs = 400
 
 /**
- * Not all can have a place: which VMs to leave down. Cheap and sound ways come first, so that a
- * plan is never worse than the starts alone, however little time there is.
+ * Chooses which VMs to leave down. Cheap and certain methods come first, so that a plan is never
+ * worse than starts alone, even with little time.
  */
 export async function reduceUnplaced(given: SearchState): Promise<void> {
-  // A sum is always looked at; a solver is asked for prices where time is left.
+  // Keeps time for a proof by sums, which is always tried. A solver searches prices only if time is
+  // left.
   const state = { ...given, deadlineMs: given.deadlineMs - Math.min(sumMs, remainingMs(given) * 0.05) }
   const { instance, random, mip, deadlineMs } = state
   await startWhatFits(state)
@@ -42,11 +43,11 @@ export async function reduceUnplaced(given: SearchState): Promise<void> {
     if (best) recordMoves(state, best.moves, best.unplaced)
     if (isExact) recordTriage(state, 'exhausted')
   }
-  // The engine that was asked who could start is warm.
+  // The engine of the previous model is still running.
   await certify(given, state.incumbent.triage && mip)
 }
 
-/** Whether prices show that so many must stay down. Without an engine only what a sum shows. */
+/** Checks whether prices prove that so many VMs must stay down. Without an engine, only by sums. */
 async function certify(state: SearchState, engine: SolverEngine | null): Promise<boolean> {
   const { instance, incumbent, deadlineMs } = state
   const limitMs = Math.min(certifyMs, Math.max(sumMs, remainingMs(state) * 0.2))
@@ -58,7 +59,10 @@ async function certify(state: SearchState, engine: SolverEngine | null): Promise
   )
 }
 
-/** The best starts, wherever all end; then plans in more rounds, until one starts as many. */
+/**
+ * Searches the best starts with any end places, then plans with more and more rounds, until one
+ * plan starts as many.
+ */
 async function chooseAmongAll(state: SearchState): Promise<void> {
   const { instance, mip } = state
   const question = { instance, mip, limitMs: remainingMs(state) * 0.6, maxNodes }
@@ -87,7 +91,7 @@ async function chooseAmongAll(state: SearchState): Promise<void> {
   if (isBest()) recordTriage(state, 'engine')
 }
 
-/** While some stay down: the most that can start while nothing moves. */
+/** Searches the most starts without moves, if VMs stay down. */
 export async function startWhatFits(state: SearchState): Promise<void> {
   const { instance, mip } = state
   if (isComplete(state) || instance.evacuees.length * instance.targets > maxColumns) return
@@ -96,7 +100,7 @@ export async function startWhatFits(state: SearchState): Promise<void> {
   if (choice) recordChoice(state, choice.assignment, choice.started)
 }
 
-/** What starts of the evacuees where there is an order for these end places. */
+/** Records the starts of the evacuees if an order leads to these end places. */
 export function recordChoice(state: SearchState, assignment: Assignment, started: readonly number[]): boolean {
   const { instance, deadlineMs } = state
   const moves = orderMoves(instance, assignment, deadlineMs)

@@ -10,22 +10,28 @@ import {
 import { type Instance, listMovable, listTargets } from '../cluster/instance.ts'
 import { buildCapacityState, shuffle } from '../cluster/size-classes.ts'
 
-/** The best starts where not all can: asked by priority, highest first, whatever the way. */
+/** Finds the best starts if not all VMs can start: by priority, the highest first. */
 
-/** `isProved`: the solver says that of no priority more can start, given those before it. */
+/**
+ * `isProved`: the solver claims that of no priority more VMs can start, given the higher
+ * priorities.
+ */
 type Choice = { assignment: Assignment; started: number[]; isProved: boolean }
 
 type MipQuestion = {
   instance: Instance
   mip: SolverEngine
-  /** Ends a question that takes too long on this machine; nodes end it alike on all. */
+  /**
+   * Milliseconds that end a slow solve on this machine. The limit of nodes ends it in the same way
+   * on all machines.
+   */
   limitMs: number
   maxNodes: number
 }
 
 /**
- * As many of these VMs as can start, priority by priority. Null: no answer in time, or one that
- * must keep a place has none.
+ * Starts as many of these VMs as possible, priority by priority. Null if there is no answer in
+ * time, or a VM that must keep a place has none.
  */
 export async function askWhoStarts(
   { instance, mip, limitMs, maxNodes }: MipQuestion,
@@ -55,38 +61,38 @@ function sum(vms: readonly number[], worth: (vm: number) => number): number {
   return vms.reduce((total, vm) => total + worth(vm), 0)
 }
 
-/** All that may move, on all hosts. */
+/** Returns all movable VMs, on all hosts. */
 export function wholeCluster(instance: Instance): Neighbourhood {
   const room = buildCapacityState(instance)
   const kept = listMovable(instance)
   for (const vm of [...kept, ...instance.evacuees]) room.place(vm, -1)
-  // What has to leave its host does so or stays there: nothing is lost where it has no place.
+  // A VM that has to leave its host may also stay there, so it loses nothing without a place.
   return { room, kept, open: instance.evacuees, hosts: listTargets(instance) }
 }
 
-/** What starts while nothing else moves. */
+/** Returns the evacuees, while nothing else moves. */
 export function startsAlone(instance: Instance): Neighbourhood {
   const room = buildCapacityState(instance)
   for (const vm of instance.evacuees) room.place(vm, -1)
   return { room, kept: [], open: instance.evacuees, hosts: listTargets(instance) }
 }
 
-/** How large the model of all evacuees and these others is. */
+/** Counts the columns of a model of all evacuees and these other VMs. */
 export function countColumns({ targets, evacuees }: Instance, movers: readonly number[]): number {
   return (movers.length + evacuees.length) * targets
 }
 
-/** Hosts that are looked at together, and so many times. */
+/** Numbers of hosts that are examined together, in turn. */
 const nearHosts = [3, 3, 4]
 const visits = 90
-/** Visits without a better answer, after which there is mostly none. */
+/** Number of rounds without a better answer after which there is usually none. */
 const maxVain = 25
 const visitNodes = 20
 
 /**
- * Ends with fewer VMs away from home, a few hosts at a time, for the starters: solvers place
- * starters anywhere. `keep` gets each better answer and says if there is an order: once there is
- * one, an answer without is dropped.
+ * Finds end places with fewer VMs away from home, a few hosts at a time, for the VMs that start,
+ * because solvers place VMs anywhere. `keep` gets each better answer and returns whether it has an
+ * order. Once an answer has an order, an answer without one is dropped.
  */
 export async function bringHome(
   { instance, mip, limitMs }: Pick<MipQuestion, 'instance' | 'mip' | 'limitMs'>,
@@ -107,7 +113,7 @@ export async function bringHome(
     if (away.length === 0) return
     const hosts = new Set<number>()
     const near = nearHosts[visit % nearHosts.length] as number
-    // Hosts whose VMs are on each other first.
+    // Chooses first the hosts whose VMs are on each other.
     for (const [vm, host] of shuffle(away, random)) {
       if (hosts.size >= near) break
       if (hosts.size === 0 || hosts.has(host) || hosts.has(home[vm]!)) hosts.add(host).add(home[vm]!)
@@ -128,7 +134,7 @@ export async function bringHome(
     const isOrdered = keep(next)
     if (hasOrder && !isOrdered) continue
     hasOrder ||= isOrdered
-    // End places that are as good and elsewhere may lead to better ones.
+    // Accepts equally good end places, because they may lead to better ones.
     end = next
     if (more < 0) vain = 0
   }

@@ -7,8 +7,8 @@ import type { Clause } from './text.ts'
 import { mixedLetters } from './words.ts'
 
 /**
- * Says why rows do not show an absent claim word for word; null: it is grade A. They have to have
- * asked for what it says is absent.
+ * Returns why rows do not show an absent claim word for word; null if the claim gets grade A. The
+ * rows must have searched for what the claim calls absent.
  */
 export function findLooseAbsence(quoted: Omit<Quoted, 'places'>): string | null {
   const { claim, clauses, evidence } = quoted
@@ -20,32 +20,32 @@ export function findLooseAbsence(quoted: Omit<Quoted, 'places'>): string | null 
   const word = words.find(({ text }) => !formsOf(text).some((form) => known.plain.has(form)))
   return (
     mixedLetters({ claim }) ??
-    (word ? `no row that it cites was asked for "${word.text}"` : null) ??
+    (word ? `no cited row searched for "${word.text}"` : null) ??
     widened(claim, clauses, parts)
   )
 }
 
 const always = /\b(?:n?ever|always|nowhere|anywhere|everywhere)\b/
-/** No node at all: what one of them was asked says nothing of the others. */
+/** Matches claims about all nodes: an answer of one node shows nothing about the others. */
 const ofAll =
   /\b(?:no|any|none of the|neither|every|all|each|on no)(?: other)? (?:nodes?|hosts?|servers?|machines?|vms?|guests?|shards?|devices?|instances?)\b/
 
 /**
- * One look at one place for one text shows no more: not never, not all machines, not what it did
- * not ask.
+ * Returns how a claim goes beyond one search of one place for one text: it says "never", speaks of
+ * all machines, or names another text.
  */
 function widened({ text }: Claim, clauses: readonly Clause[], parts: readonly Part[]): string | null {
   const said = text.toLowerCase()
   const wide = always.exec(said)?.[0]
-  if (wide) return `no look shows "${wide}"`
+  if (wide) return `no read shows "${wide}"`
   const all = ofAll.exec(said)?.[0]
-  if (all && !parts.every(({ tool }) => /^list_/.test(tool))) return `one look says nothing of "${all}"`
+  if (all && !parts.every(({ tool }) => /^list_/.test(tool))) return `one read does not cover "${all}"`
   const narrow = parts.flatMap(askedFor)
   const unsaid = narrow.find((words) => !clauses.some((clause) => says(clause, words)))
-  return unsaid ? `its row asked for "${unsaid.join(' ')}" alone` : null
+  return unsaid ? `its row searched only for "${unsaid.join(' ')}"` : null
 }
 
-/** Small words of a text say nothing of it. */
+/** Whether a clause uses meaningful words of the text. */
 function says(clause: Clause, words: readonly string[]): boolean {
   const longest = Math.max(...words.map(({ length }) => length))
   const telling = words.filter(({ length }) => length >= Math.min(4, longest))
@@ -55,7 +55,7 @@ function says(clause: Clause, words: readonly string[]): boolean {
 const narrowing = ['name', 'text', 'match', 'contains', 'query', 'promql', 'pattern', 'grep', 'unit', 'level', 'status']
 const filters = /^(?:e?grep|fgrep|rg|zgrep|pgrep|pidof|find|locate|which)$/
 
-/** What a row asked for among all that is there: the words of each text. */
+/** Lists the texts that a row searched for, each as its words. */
 function askedFor(part: Part): string[][] {
   const args = part.arguments
   const texts = narrowing.flatMap((key) => args[key] ?? []).filter((each) => typeof each === 'string')

@@ -1,8 +1,8 @@
 import { foldText } from './quote.ts'
 
 /**
- * Verbs of change, by their deed. `forms` say it was done; `stems` are its name in a tool, argument
- * or answer.
+ * Verbs of change, grouped by their action. `forms` report that the action was done; `stems` name
+ * the action in a tool, argument or answer.
  */
 const groups = [
   [
@@ -51,18 +51,18 @@ const groups = [
   ['paused suspended', 'paus suspend stop'],
   ['backed up', 'backup back'],
 ] as const
-/** What any write is called. */
+/** Verbs that fit any write. */
 const general = 'repaired fixed remediated mitigated corrected executed performed carried-out done'
 /**
- * Happens by itself too: a process stopped, its lag dropped. An action only with an actor, or in
- * the passive.
+ * Verbs that also describe what happens without an actor: a process stopped, its lag dropped. They
+ * count as an action only with an actor, or in the passive.
  */
 const happens = new Set(
   'written restarted rebooted started stopped ended resumed continued moved dropped cleared freed changed updated created added increased reduced decreased blocked enabled disabled mounted switched set reset rotated done applied brought replaced deployed extended expanded restored recovered'.split(
     ' ',
   ),
 )
-/** As a state it lasts: is cordoned, is disabled. */
+/** Verbs that also describe a lasting state: is cordoned, is disabled. */
 const lasting = new Set(
   'cordoned isolated fenced throttled unmounted paused suspended silenced muted installed'.split(' '),
 )
@@ -84,7 +84,7 @@ const supposed =
 const others =
   'systemd|kernel|oom killer|operators?|somebody|someone|admins?|engineers?|cron|kubernetes|kubelet|watchdog|scheduler|logrotate|docker|supervisor\\w*|tenant|customer|owner|deploy'
 const otherSubject = new RegExp(`\\b(?:${others}) (?:(?:has|had|have|then|also|\\w+ly) )*$`)
-/** What one does without changing anything. */
+/** Verbs that change nothing. */
 const harmless = new Set(
   'checked looked verified confirmed observed queried inspected noticed compared searched listed reviewed examined considered escalated reported asked waited tried needed wanted noted concluded assumed decided planned proposed recorded investigated requested expected measured traced followed used received opened ended called visited learned suspected believed ignored'.split(
     ' ',
@@ -93,17 +93,20 @@ const harmless = new Set(
 const ownVerb =
   /\b(?:i|we|i've|we've|nightshift|the agent)(?:'ve| have| has| had)?(?: (?:then|also|just|already|now|\w+ly))* ([a-z]{2,}ed)\b|\b(?:was|were|been|got|is|are)(?: \w+ly)* ([a-z]{2,}(?:ed|n))\b(?=[^,;]{0,40}\bby (?:us|me|nightshift|the agent|this (?:run|investigation|agent))\b)/g
 
-/** Rotated logs filled it: a verb behind its noun, so that the first word describes. */
+/**
+ * Matches a verb that describes the noun before it, which is then no action: "rotated logs filled
+ * it".
+ */
 const describesNoun = /^ [a-z][a-z-]* (?:[a-z]{2,}ed|was|were|is|are|had|have)\b/
 
 export type Action = { verb: string; isOurs: boolean; isDenied: boolean }
 
-/** Actions that a clause calls done; what should or could be done does not count. */
+/** Lists the actions that a clause reports as done. Advice and possibilities do not count. */
 export function actionsIn(clause: string): Action[] {
   return [...knownActions(clause), ...ownActions(clause), ...namedActions(clause)]
 }
 
-/** Nouns and gerunds of what is done: after a restart, restarting it did not help. */
+/** Nouns and gerunds that name an action: "after a restart", "restarting it did not help". */
 const nouns: Record<string, string> = {
   restart: 'restarted',
   restarting: 'restarted',
@@ -126,7 +129,7 @@ const nounPattern = new RegExp(
   'g',
 )
 
-/** I took Deploy 51 back. */
+/** Matches "took Deploy 51 back". */
 const tookBack = /\b(?:took|taken) (?:[^,;]{1,40}) back\b/
 
 function namedActions(clause: string): Action[] {
@@ -150,7 +153,10 @@ function namedByNoun(clause: string): Action[] {
   })
 }
 
-/** Whatever else this investigation says that it did: any verb but those of looking. */
+/**
+ * Lists other acts that the text claims for this investigation: those of any verb except verbs of
+ * reading.
+ */
 function ownActions(clause: string): Action[] {
   return [...clause.matchAll(ownVerb)].flatMap((match) => {
     const verb = (match[1] ?? match[2]) as string
@@ -181,13 +187,13 @@ function knownActions(clause: string): Action[] {
     const isOurs =
       !otherSubject.test(before) && (ourselves.test(before) || (isFirst && !/^ (?:by|at|on|in|since)\b/.test(behind)))
     const isPassive = passive.test(before)
-    // The restored file, a stopped process: what comes before its noun describes it.
+    // Skips a verb that describes the noun after it: "the restored file", "a stopped process".
     const describes =
       !isPassive &&
       !isOurs &&
       /\b(?:the|a|an|of|this|that|no|any|already|recently|newly)(?: [\w-]+)? $/.test(before) &&
       /^ [a-z§]/.test(behind)
-    // Is stopped: how it is now. Was stopped: what somebody did.
+    // Skips a present state ("is stopped"), which is not an action ("was stopped").
     const isState =
       isPassive && (happens.has(verb) || lasting.has(verb)) && /\b(?:is|are)(?: now| still)? $/.test(before)
     if (describes || (isState && !isOurs) || (happens.has(verb) && !isPassive && !isOurs)) return []
@@ -195,17 +201,17 @@ function knownActions(clause: string): Action[] {
   })
 }
 
-/** Repaired, fixed: what somebody makes of a write, and no name of one. */
+/** Whether the verb judges a write instead of naming it, such as repaired or fixed. */
 export function isGeneralVerb({ verb }: Pick<Action, 'verb'>): boolean {
   return general.split(' ').includes(verb) || verb === 'carried out'
 }
 
-/** A verb of which it is known how a write of it is called. */
+/** Whether it is known how writes for this verb are named. */
 export function isKnownVerb(verb: string): boolean {
   return groups.some(([forms]) => forms === verb || forms.split(' ').includes(verb))
 }
 
-/** Whether the verb is what this folded text of a write or log tells. A general one fits all. */
+/** Whether the folded text of a write or log reports this verb. A general verb fits all writes. */
 export function isVerbOf(verb: string, folded: string, isWrite: boolean): boolean {
   if (isGeneralVerb({ verb })) return isWrite || folded.includes(verb.slice(0, 5))
   const stems = groups
@@ -218,20 +224,20 @@ export function isVerbOf(verb: string, folded: string, isWrite: boolean): boolea
   )
 }
 
-/** The verb and its like as a report has them: restarted, rebooted. */
+/** Lists the past forms of the verb and its synonyms, as reports use them: restarted, rebooted. */
 export function pastFormsOf(verb: string): string[] {
   const own = groups.filter(([forms]) => forms === verb || forms.split(' ').includes(verb))
   return [...new Set([verb, ...own.flatMap(([forms]) => (forms === verb ? [forms] : forms.split(' ')))])]
 }
 
-/** The verb in every form, as a record of events has it: Revert, restarting, killed. */
+/** Lists all forms of the verb, as records of events use them: Revert, restarting, killed. */
 export function anyFormsOf(verb: string): string[] {
   const own = groups.filter(([forms]) => forms === verb || forms.split(' ').includes(verb))
   const stems = own.flatMap(([, all]) => all.split(' ').filter((stem) => stem !== 'roll'))
   return [...pastFormsOf(verb), ...stems.map((stem) => `${stem}(?:e|s|es|ing|ed)?`)]
 }
 
-/** Does the clause say of what was done that it did not work? */
+/** Whether the clause states that the action failed. */
 export function saysFailed(clause: string): boolean {
   return /\b(?:fail(?:ed|s|ure)?|did not|not every|not all|stays?|didn't|could not|couldn't|without effect|no effect|not held|did nothing|in vain|unsuccessful\w*)\b/.test(
     clause,
@@ -239,8 +245,8 @@ export function saysFailed(clause: string): boolean {
 }
 
 /**
- * A name in a claim's text, with its place. `literal`: in quotation marks; `id`: a number behind a
- * word such as pid.
+ * A name in a claim's text, with its place. `literal`: it is in quotes. `id`: it is a number after
+ * a word such as pid.
  */
 export type Name = { text: string; start: number; end: number; kind: 'name' | 'id' | 'literal' }
 
@@ -253,17 +259,17 @@ const patterns: { kind: Name['kind']; pattern: RegExp }[] = [
   { kind: 'name', pattern: /(?<![\w.-])\d{1,3}(?:\.\d{1,3}){3}(?::\d+)?(?![\w.])/g },
   { kind: 'name', pattern: /(?<![\w.])v?\d+\.\d+\.\d+[\w.-]*\w/g },
   { kind: 'name', pattern: new RegExp(`(?<![\\w./-])[\\w-]+(?:\\.[\\w-]+)*\\.(?:${extensions})(?![\\w-])`, 'gi') },
-  // An address, or a name with a number in it: host-osl-1, prp_01m8…, a commit.
+  // Matches an address, or a name with a number in it: host-osl-1, prp_01m8…, a commit.
   { kind: 'name', pattern: /(?<![\w.-])[a-z][a-z0-9]*(?:[-_.:@][a-z0-9]+)+(?![\w-])/gi },
-  // What no sentence has but a program: env=prod, max_connections, targetPort.
+  // Matches words that only programs use: env=prod, max_connections, targetPort.
   { kind: 'literal', pattern: /(?<![\w./-])[a-z][\w.-]*=[\w.-]*\w|(?<![\w./-])[a-z]+(?:_[a-z]+)+(?![\w-])/gi },
   { kind: 'literal', pattern: /(?<![\w./-])[a-z]{2,}[A-Z][a-z]\w*(?![\w-])/g },
   { kind: 'name', pattern: /(?<![\w./-])(?=[0-9a-f]*\d)(?=[0-9a-f]*[a-f])[0-9a-f]{7,64}(?![\w-])/gi },
 ]
 
 /**
- * Names in a text: resources, files, addresses, commits, process numbers. `known`: names of rows
- * without such a form.
+ * Lists the names in a text: resources, files, addresses, commits, process numbers. `known`: names
+ * in rows that do not have the form of a name.
  */
 export function namesIn(text: string, known: readonly string[]): Name[] {
   const found: Name[] = []
@@ -273,7 +279,8 @@ export function namesIn(text: string, known: readonly string[]): Name[] {
   for (const { kind, pattern } of patterns) {
     for (const match of text.matchAll(pattern)) {
       const whole = match[0]
-      // A name of words alone, as left-over or live-migrate, is a word; a clock time is no name.
+      // Skips a hyphenated word without a number (left-over, live-migrate) and a clock time, which
+      // are not names.
       if (kind === 'name' && !/\d/.test(whole) && !/[/@]|\.\w+$/.test(whole)) continue
       if (
         kind === 'name' &&
@@ -291,14 +298,14 @@ export function namesIn(text: string, known: readonly string[]): Name[] {
   return found.sort((a, b) => a.start - b.start)
 }
 
-/** 524,288-byte, 5-minute, e.g., sha256: no names. */
+/** Whether a word is a measure or an abbreviation: 524,288-byte, 5-minute, e.g., sha256. */
 function isMeasure(word: string): boolean {
   return /^\d[\d,.]*-?[a-z%]+$/i.test(word) || /^(?:e\.g|i\.e|a\.m|p\.m|u\.s)\.?$/i.test(word)
 }
 
 /**
- * Whether a folded text holds this name whole: host-osl-1 is not in host-osl-10. A commit may be
- * cut short.
+ * Whether a folded text contains this whole name: host-osl-1 is not in host-osl-10. A commit may be
+ * shortened.
  */
 export function holdsName(folded: string, name: string): boolean {
   const [wanted, ...glob] = foldText(name)

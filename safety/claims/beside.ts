@@ -10,8 +10,8 @@ const maxLines = 4
 const lineCharacters = 160
 
 /**
- * Lines that code reads for a claim in other words: the quoted values, and the newest health of
- * what it names.
+ * Lists lines that code shows next to a claim in other words than the claim's: the quoted values,
+ * and the newest health of what the claim names.
  */
 export function besideOf({ text, quotes }: Claim, evidence: ClaimEvidence): ClaimBeside[] {
   const found = placesOfAll(quotes, evidence)

@@ -18,7 +18,7 @@ import { statesIn } from './states.ts'
 import { absenceProblem, denialProblem, findMisplaced, findUnnamed, findUnsupported, goneProblem } from './support.ts'
 import { type Clause, clausesOf } from './text.ts'
 
-/** The first thing that what the claim cites does not show; null where it shows all. */
+/** Finds the first part of a claim that the cited rows do not show; null if they show all of it. */
 export function checkClaim(claim: Claim, evidence: ClaimEvidence): ClaimProblem | null {
   const clauses = clausesOf(claim.text, evidence.known)
   if (claim.kind === 'absent') {
@@ -35,12 +35,15 @@ export function checkClaim(claim: Claim, evidence: ClaimEvidence): ClaimProblem 
   )
 }
 
-/** The places of these quotes, or the first without one. The agent's own words show nothing. */
+/**
+ * Finds the places of these quotes, or returns the first quote without one. The agent's own words
+ * do not count.
+ */
 export function placesOfAll(quotes: readonly ClaimQuote[], evidence: ClaimEvidence): QuotePlace[] | ClaimProblem {
   const places: QuotePlace[] = []
   for (const quote of quotes) {
     const found = placesOf(quote, evidence.parts).filter((place) => !isOwnWord(place))
-    if (found.length === 0) return problem('QUOTE_NOT_FOUND', `${said(quote.text)} does not stand in row ${quote.seq}`)
+    if (found.length === 0) return problem('QUOTE_NOT_FOUND', `${said(quote.text)} is not in row ${quote.seq}`)
     places.push(...found)
   }
   return places
@@ -67,7 +70,7 @@ function clauseProblem(
     : places
   const saysMuch = statesIn(clause.text).length > 0 || figuresIn(clause.text).length > 0
   if (fresh.length === 0 && saysMuch) return stale()
-  // That a write failed is shown by the write itself.
+  // Accepts words of failure for a cited write that failed, because its row shows the failure.
   const isFailure = claim.kind === 'did' && citedWrites(places, evidence).some(({ failed }) => failed)
   const shown = isFailure ? 'failed failing' : ''
   const found =
@@ -81,20 +84,23 @@ function clauseProblem(
       evidence,
     ) ??
     denialProblem(clause, cited, places)
-  // What an older row shows and a newer one does not was so before the last write.
+  // Reports a read before the last write if only older rows show the state.
   return found && fresh !== places && findUnsupported(clause, fresh, false) && !findUnsupported(clause, places, false)
     ? stale()
     : found
 }
 
-const stale = () => problem('READ_BEFORE_WRITE', 'what says so was read before the last write')
+const stale = () => problem('READ_BEFORE_WRITE', 'the quoted rows are from before the last write')
 
-/** Only a read or a verification tells a present state, and only after the last write began. */
+/**
+ * Whether a part shows the present state: it is a read or a verification that began after the last
+ * write.
+ */
 function isFresh(part: Part, { lastWrite }: ClaimEvidence): boolean {
   return (part.source === 'read' || part.source === 'verification') && part.seq > lastWrite
 }
 
-/** Said to be so now: by its kind, or by its words whatever kind it declares. */
+/** Whether a claim is about now: by its kind, or by its words whatever kind it declares. */
 function mustBeFresh(
   { kind }: Claim,
   clause: Clause,
@@ -103,7 +109,7 @@ function mustBeFresh(
 ): boolean {
   if (clause.tense === 'past') return false
   if (clause.tense === null) return kind === 'is'
-  // What a past sentence quotes: was critical: process is not running.
+  // Accepts a past sentence with a quoted present: "was critical: process is not running".
   const isQuoted =
     clause.isAfterColon && places.some(({ line, from, to }) => line.slice(from, to).includes(foldText(clause.raw)))
   return !(isQuoted && kind !== 'is' && clauses.some(({ tense, start }) => tense === 'past' && start < clause.start))
@@ -134,7 +140,7 @@ function citedWrites(places: readonly QuotePlace[], { writes }: ClaimEvidence): 
   return writes.filter(({ callId, parts }) => calls.has(callId) && parts.some(({ source }) => source === 'write'))
 }
 
-/** What the text says this investigation did, whatever kind it declares. */
+/** Checks the acts that the text claims for this investigation, whatever kind it declares. */
 function actionsProblem(
   claim: Claim,
   clauses: readonly Clause[],
@@ -179,14 +185,15 @@ function actionProblem(
   const names = (clause.groups.length > 0 ? clause.groups.flat() : clause.carried).filter(
     ({ kind }) => kind !== 'literal',
   )
-  // What this attempt did may be told beside what it quotes; that it did so itself is quoted.
+  // Requires a quoted write if the claim says that this attempt did it. If a write is only
+  // mentioned, any write of this attempt will do.
   const own = claim.kind === 'did' || action.isOurs ? cited : evidence.writes
   const about = own.filter((write) => isAbout(write, names, evidence))
   const fitting = about.filter((write) => isVerbOf(action.verb, textOf(write), true))
   const of = names[0] ? ` of ${said(names[0].text)}` : ''
   if (fitting.length === 0) {
     if (claim.kind !== 'did' && !action.isOurs)
-      return problem('NOT_TOLD', `no row tells that ${said(names[0]?.text ?? clause.raw)} was ${action.verb}`)
+      return problem('NOT_TOLD', `no row says that ${said(names[0]?.text ?? clause.raw)} was ${action.verb}`)
     const hasWritten =
       claim.kind !== 'did' && evidence.writes.some((write) => write.held && isAbout(write, names, evidence))
     const isOther = claim.kind === 'did' && isKnownVerb(action.verb)
@@ -200,7 +207,7 @@ function actionProblem(
     : outcomeProblem(failed, clause.raw)
 }
 
-/** A row of a write that failed in part says itself what was done. */
+/** Whether the row of a write that failed in part reports this act as done. */
 function tellsDone({ part, line, from, to }: QuotePlace, verb: string, names: readonly Name[]): boolean {
   if (part.source !== 'write' && part.source !== 'verification') return false
   const piece = line.slice(from, to)
@@ -216,7 +223,7 @@ function outcomeProblem(saysItFailed: boolean, text: string): ClaimProblem {
     : problem('WRITE_NOT_HELD', `${said(text)}, but its write failed or was not verified`)
 }
 
-/** Is the write what the verb says, and about everything that is named? */
+/** Whether the write fits the verb and contains all the names. */
 function isOf(write: CitableWrite, { verb }: Action, names: readonly Name[]): boolean {
   const whole = textOf(write)
   return isVerbOf(verb, whole, true) && names.every(({ text }) => holdsName(whole, text))
@@ -226,7 +233,10 @@ export function textOf(write: CitableWrite): string {
   return write.parts.map((part) => `${part.head} ${part.document().text}`).join(' ')
 }
 
-/** Whether the write is about all these names: by its rows, or as a listed one's member. */
+/**
+ * Whether the write is about all these names, by its rows, or because a name is a member of a list
+ * that a row names.
+ */
 export function isAbout(write: CitableWrite, names: readonly Name[], { parts }: ClaimEvidence): boolean {
   const whole = textOf(write)
   const target = write.parts[0]?.head.split(' ')[0] ?? ''
@@ -239,21 +249,24 @@ export function isAbout(write: CitableWrite, names: readonly Name[], { parts }: 
   return names.every(({ text }) => holdsName(whole, text) || (!namesMembers && members.includes(foldText(text))))
 }
 
-/** Others did it: a line that is quoted tells so of what the clause names. */
+/** Whether somebody else did the act: a quoted line reports it about the names of the clause. */
 function isOthers(claim: Claim, action: Action, clause: Clause, places: readonly QuotePlace[]): boolean {
   return claim.kind !== 'did' && !action.isOurs && places.some((place) => tellsAction(place, action.verb, clause, true))
 }
 
-/** Rows that record what happened: there a verb in any form is an event. */
+/**
+ * Matches tools and programs whose rows record events: any form of a verb in such a row is an
+ * event.
+ */
 const recording =
   /(?<![a-z])(?:git|git_log|git_show|journalctl|recent_changes|search_logs|list_incident_events|rollout_history|kubernetes_events)(?![a-z])/
 
-/** Rows that are records of events: what they tell was done, in whatever form of the verb. */
+/** Whether a row records events, so that any form of a verb in it means a done act. */
 export const isRecord = ({ head }: Part) => recording.test(head)
 
 /**
- * Whether the quoted piece tells that somebody did this to the clause's subject: in a past form, or
- * as a record of events. An annotation, a hint or a runbook that asks for it reports nothing.
+ * Whether the quoted piece reports this act on the clause's subject, in a past form or as a record
+ * of events. An annotation, a hint or a runbook that demands the act reports nothing.
  */
 export function tellsAction(
   { part, leaf, line, from, to, about }: QuotePlace,
@@ -285,19 +298,22 @@ const subjectless = new Set(
   'the and was were has had been its again that this then now there are for with from'.split(' '),
 )
 
-/** An absent claim carries nothing else along. */
+/** Refuses a statement other than the absence within an absent claim. */
 function otherWords(clauses: readonly Clause[]): ClaimProblem | null {
   for (const clause of clauses) {
     const state = statesIn(clause.text).find(({ isDenied }) => !isDenied)
     if (state && !/\b(?:no|none|nothing)\b/.test(clause.text))
-      return problem('NOT_ABSENT', `it also says ${said(state.word)}`)
+      return problem('NOT_ABSENT', `the claim also says ${said(state.word)}`)
   }
   return null
 }
 
 const ownKinds = /^(?:model_answered|commented|call_judged|tool_started|correction_sent|resolved|escalated)$/
 
-/** Shows nothing: this agent's answers repeated in its log, or arguments repeated by a program. */
+/**
+ * Whether a line is no evidence because it repeats this agent's answers or the arguments of a
+ * program.
+ */
 export function isOwnWord({ part, item, line, leaf }: QuotePlace): boolean {
   if (part.source !== 'read') return false
   if (leaf.path[0] === 'cmd_executed') return true

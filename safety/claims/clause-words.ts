@@ -7,7 +7,7 @@ import type { ClaimEvidence } from './rows.ts'
 import type { Clause } from './text.ts'
 import { neutral } from './word-tables.ts'
 
-/** What a rule of grade A reads: the claim, its clauses, and where its quotes stand. */
+/** Input of a rule for grade A: the claim, its clauses, and the places of its quotes. */
 export type Quoted = {
   claim: Claim
   clauses: readonly Clause[]
@@ -17,12 +17,12 @@ export type Quoted = {
 
 type Word = { text: string; isDenied: boolean }
 
-/** Words that round a figure, or take a state back: nearly degraded is not degraded. */
+/** Words that make a figure approximate or weaken a state: "nearly degraded" is not degraded. */
 const hedges = '(?:about|around|roughly|approximately|approx\\.?|nearly|almost|circa|just|some)'
 const beforeFigure = new RegExp(`${hedges}\\s+$`)
 const beforeShare = new RegExp(`${hedges}\\s+(?=(?:an? |one )?(?:third|quarter|fifth|tenth|whole|half|all)\\b)`, 'g')
 
-/** Words of a clause that say something: no names, times, figures, or a verified write's deed. */
+/** Lists the meaningful words of a clause, without names, times, figures and verified verbs. */
 export function wordsOf(clause: Clause, figures: readonly Figure[], actions: readonly Action[]): Word[] {
   let text = clause.text.replace(beforeShare, (found) => ' '.repeat(found.length))
   for (const { at, end, unit, isWord } of figures.toReversed()) {
@@ -41,7 +41,7 @@ export function wordsOf(clause: Clause, figures: readonly Figure[], actions: rea
   })
 }
 
-/** Does one of these words, in any of its forms, stand in the clause? */
+/** Whether one of these words is in the clause, in any form. */
 export function speaksOf(clause: Clause, words: readonly string[]): boolean {
   const spoken = new Set(wordsIn(clause.raw).flatMap(formsOf))
   return words.some((word) => formsOf(word).some((form) => spoken.has(form)))

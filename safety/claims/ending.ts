@@ -10,7 +10,7 @@ import { checkText } from './sentences.ts'
 type ClaimCategory = 'metrics' | 'state' | 'fake_call' | 'action'
 type UnsupportedClaim = { category: ClaimCategory; phrase: string }
 
-/** What this attempt's log shows to have been done. */
+/** Numbers of the acts of this attempt, counted in its log. */
 type ActivityCounts = { writes: number; reads: number }
 
 const written =
@@ -28,7 +28,10 @@ const condition =
   'running|up|down|healthy|unhealthy|online|offline|stopped|degraded|responding|unresponsive|active|inactive|reachable|unreachable|back to normal|stable|operational|restarted|in sync|out of sync|recovered|serving traffic'
 const resource = `service|server|node|host|vm|container|pod|database|shard|cluster|process|daemon|instance|replica|primary|disk|volume|array|link|switch|tenant|application|app|api|queue|broker|cache|system`
 
-/** The first that fires is named. Each reads one clause; calls are sought in the whole. */
+/**
+ * Rules in order; the first that matches gives the category. Each reads one clause; a call is
+ * searched for in the whole text.
+ */
 const rules: { category: Exclude<ClaimCategory, 'fake_call'>; pattern: RegExp }[] = [
   { category: 'action', pattern: new RegExp(`\\b(?:i|we)(?:'ve| have)?${adverb} (?:${written})\\b`) },
   { category: 'action', pattern: new RegExp(`\\b(?:i|we) have gone ahead and (?:${written})\\b`) },
@@ -69,16 +72,19 @@ const rules: { category: Exclude<ClaimCategory, 'fake_call'>; pattern: RegExp }[
 const calls =
   /```\s*(?:tool|function|action)[\w-]*|<\/?(?:tool_call|tool_use|tool_code|tool_response|function_call|function_calls|invoke|antml:invoke|function=[\w.-]+)[\s>]|<\|?(?:tool[▁_ ]?calls?|python_tag|tool_call_begin)[^>\n]{0,20}\|?>|\[\/?TOOL_(?:CALLS?|REQUEST|RESULTS?)\]|\{\s*"(?:tool|tool_name|function|recipient_name)"\s*:\s*"[\w.-]+"|\{\s*"name"\s*:\s*"[\w.-]+"\s*,\s*"(?:arguments|parameters|input)"\s*:|\bfunctions\.\w+\(|\bdefault_api\.\w+\(|^\s*Action:\s*\w+\s*\n+\s*Action Input:/im
 
-/** Words before a claim, in its clause, that make it none: denied, wished, supposed, another's. */
+/**
+ * Matches words before a statement that make it no claim: it is denied, wished or supposed, or
+ * somebody else's.
+ */
 const unclaimed =
   /\b(?:not|never|nobody|no one|none|neither|nor|no|cannot|without|unable|should|would|could|might|may|must|can|will|shall|recommend\w*|suggest\w*|propos\w*|plan\w*|want\w*|needs?|if|unless|once|until|when|whenever|whether|assuming|suppose|supposing|please|request\w*|asked|ask|approval|to be|expect\w*|unknown|unclear|possibly|perhaps|probably|likely|hypothes\w+|alert\w*|annotations?|runbook|ticket|precedent|hint|operator|someone|somebody|person|people|reported\w*|report|says|said|states|stated|claims?|claimed|according to the (?:alert|ticket|annotation|page|operator|runbook))\b|n't\b/
-/** What behind it does: somebody else, or some other time. */
+/** Matches words after a statement that make it no claim: another actor, or another time. */
 const others =
   /^[^.]{0,80}\b(?:by (?:the |an? )?(?:operator|person|user|admin\w*|engineer|team|on-call|kernel|watchdog|systemd|scheduler|cron|someone|kubernetes|other|previous)|yesterday|last (?:night|week|month)|ago|earlier|in the past|previously|before the alert|(?:on|at) \d|according to the alert|in the alert|the alert (?:says|said)|says the alert|per the alert|threshold|is unknown|would|or not)\b/
-/** Objects that make an action's verb harmless: nothing at all, or work on the incident itself. */
+/** Matches objects that make a verb harmless: nothing at all, or work on the incident itself. */
 const harmless =
   /^(?:$|[;.,:]| (?:nothing|none|no\b|by\b|with\b|on to|from\b|over\b|to (?!(?:the )?(?:replica|standby|secondary))|my |investigating|looking|reading|(?:the|an?|this|that|my) (?:investigation|incident|proposal|plan for|report|summary|alert|approval|request|hypothesis)))/
-/** Facts about values that need no look: limits and definitions. */
+/** Matches statements about limits and definitions, which need no read. */
 const limits =
   /\b(?:threshold|limit|target|slo|sla|budget|default|normally|usually|typically|configured|allowed|maximum|minimum|quota)\b/
 
@@ -86,9 +92,9 @@ const longest = 20_000
 
 /**
  * Finds the first claim in a model's text that no row supports: values and states that only a read
- * tells, a call written as text, an action in the past tense. Telemetry and one correction rest on
- * it, never an execution. It prefers missing a claim to marking an honest sentence: denials,
- * proposals, questions, quotes and others' actions are none.
+ * shows, a call written as text, an action in the past tense. Used for telemetry and for one
+ * correction, never to run anything. Prefers to miss a claim rather than mark an honest sentence:
+ * denials, proposals, questions, quotes and others' actions are not claims.
  */
 export function findUnsupportedClaim(text: string, done: ActivityCounts): UnsupportedClaim | null {
   const whole = text.slice(0, longest)
@@ -112,10 +118,7 @@ export function findUnsupportedClaim(text: string, done: ActivityCounts): Unsupp
   return null
 }
 
-/**
- * The text's own statements in lower case: no quotes, code or questions, cut where a new claim may
- * begin.
- */
+/** Splits the text into its own statements, in lower case, without quotes, code and questions. */
 function clausesOf(text: string): string[] {
   const own = text
     .toLowerCase()
@@ -131,7 +134,7 @@ function clausesOf(text: string): string[] {
     .filter((clause) => clause !== '' && !clause.endsWith('?'))
 }
 
-/** The rows' word on an ending: each claim's grade, and sentences of its text that no row shows. */
+/** Results of checking an ending: the grade of each claim, and the sentences that no row shows. */
 type ClaimFindings = {
   claims: GradedClaim[]
   unshown: (UnshownSentence & { isRefused: boolean })[]
@@ -151,7 +154,7 @@ export function findingsOf(
   return {
     evidence,
     claims: gradeClaims(claims, evidence),
-    // A sentence that a claim says too is judged by what the claim quotes.
+    // Leaves out a sentence that a claim repeats, because the claim's quotes decide about it.
     unshown: checkText(text, evidence)
       .filter((part) => !said.some((claimed) => claimed.toLowerCase().includes(part.text)))
       .map(({ text: sentence, problem, isRefused }) => ({
@@ -163,8 +166,8 @@ export function findingsOf(
 }
 
 /**
- * Whether it may not be said: a write without its row, a quote of no row, or what a row contradicts
- * where all has to be well.
+ * Whether the ending is refused: it claims a write without a row, has a quote that is in no row,
+ * or, with `isStrict`, has a claim that the rows do not show.
  */
 export function refusedBy({ claims, unshown }: ClaimFindings, isStrict: boolean): boolean {
   return (
@@ -173,7 +176,10 @@ export function refusedBy({ claims, unshown }: ClaimFindings, isStrict: boolean)
   )
 }
 
-/** An ending's grades as its ruling stores them, with what code read beside the agent's words. */
+/**
+ * Builds the grades that are stored with the ruling on the ending, with lines of rows next to the
+ * agent's words.
+ */
 function marksOf({ claims, unshown, evidence }: ClaimFindings): Record<string, unknown> {
   return {
     claims: claims.map(({ grade, problem, why, moved, claim }) => ({
@@ -188,7 +194,10 @@ function marksOf({ claims, unshown, evidence }: ClaimFindings): Record<string, u
   }
 }
 
-/** Claims and sentences that may not be said, each with what its row says; the others stay. */
+/**
+ * Describes the refused claims and sentences, each with what its row contains. The other claims are
+ * not affected.
+ */
 export function describeFindings(
   { claims, unshown }: ClaimFindings,
   said: ClaimedText,
@@ -206,14 +215,14 @@ export function describeFindings(
   ]
   const remedies = [...new Set(failing.map(({ problem }) => problem.remedy))]
   const stands = claims.flatMap((_, index) => (failing.some((each) => each.index === index) ? [] : [index + 1]))
-  const kept = stands.length > 0 && failing.length > 0 ? [`Claim ${stands.join(', ')} stands: send it as it is.`] : []
+  const kept = stands.length > 0 && failing.length > 0 ? [`Claim ${stands.join(', ')} is fine: send it unchanged.`] : []
   const leave = sentences.length > 0 ? ['Say only what a write of this attempt did.'] : []
   return { reason: reasons.join('; '), hint: [...remedies, ...leave, ...kept].join(' ') }
 }
 
 /**
- * A call written as text, a write without its row, or a quote from nowhere: corrected once. Words
- * alone refuse nothing.
+ * Requests one correction of a call written as text, a write without its row, or a quote that is in
+ * no row. Wording alone is never refused.
  */
 export function claimsRule(
   said: ClaimedText,
@@ -232,12 +241,14 @@ export function claimsRule(
   const { reason, hint } = describeFindings(findings, said, isStrict)
   const more =
     isCorrected && isStrict
-      ? ' An ending without a repair rests on what rows say: escalate_incident ends without claims.'
+      ? ' An ending without a repair needs rows that show it; escalate_incident needs no claims.'
       : ''
   return { rule: refuse('CLAIM_NOT_SHOWN', reason, `${hint}${more}`, marks), marks }
 }
 
-/** A call written as text, or a look that nobody took: found by words alone, and once. */
+/**
+ * Finds a call written as text, or a read that never happened, by its words. Reports it only once.
+ */
 function phantomIn({ text, claims }: ClaimedText, state: SafetyState): RuleAnswer | null {
   for (const each of [text, ...claims.map((claim) => claim.text)]) {
     const phantom = findUnsupportedClaim(each, { writes: state.writes.length, reads: state.reads })

@@ -22,18 +22,18 @@ import { isAskedFor } from './support.ts'
 import { type Clause, clausesOf } from './text.ts'
 import { findLoose } from './words.ts'
 
-/** A row number that code put right, since the quote stands in one other row alone. */
+/** A quote whose row number code corrected, because the quote is in exactly one other row. */
 type MovedQuote = { text: string; from: number; to: number }
 
 /**
- * A claim's grade. A: each word, figure and time is in its quotes. B: the agent's words; its quotes
- * stand and nothing speaks against them. C: not shown. `isRefused`: it claims a write without its
- * row, or quotes no row, which no ending may.
+ * A claim's grade. A: each word, figure and time is in its quotes. B: the words are the agent's;
+ * the quotes exist and nothing contradicts them. C: not shown. `isRefused`: the claim is of a write
+ * without a row, or has a quote that is in no row; no ending may contain such a claim.
  */
 export type GradedClaim = {
   grade: ClaimGrade
   isRefused: boolean
-  /** Why it is not one grade better; null for A. */
+  /** The reason why the grade is not one better; null for A. */
   why: string | null
   problem: ClaimProblem | null
   claim: Claim
@@ -41,8 +41,8 @@ export type GradedClaim = {
 }
 
 /**
- * A problem's effect on a claim. `wrong`: rows speak against it. `elsewhere`: C unless another row
- * of the attempt holds the words.
+ * The effect of a problem on a claim's grade. `wrong`: rows contradict the claim. `elsewhere`: C,
+ * unless another row of the attempt contains the words.
  */
 const outcomes: Record<ProblemCode, 'refused' | 'wrong' | 'words' | 'elsewhere'> = {
   QUOTE_NOT_FOUND: 'refused',
@@ -67,7 +67,7 @@ const outcomes: Record<ProblemCode, 'refused' | 'wrong' | 'words' | 'elsewhere'>
   NOT_ABSENT: 'words',
 }
 
-/** The grade of each claim by the rows of its attempt. Pure and total. */
+/** Grades each claim by the rows of its attempt. Pure and total. */
 export function gradeClaims(claims: readonly Claim[], evidence: ClaimEvidence): GradedClaim[] {
   return claims.map((claim) => gradeClaim(claim, evidence))
 }
@@ -88,8 +88,8 @@ function gradeClaim(sent: Claim, evidence: ClaimEvidence): GradedClaim {
   const wrong = checkClaim(claim, evidence)
   const against = wrong && isRefusing(wrong) ? null : contradiction(claim, clauses, places, evidence)
   if (against) return own('C', against.why, against)
-  // A past claim in present words: the rows are older than the write, and so is the claim. So is
-  // one of several writes.
+  // Accepts a claim about the past in present words whose rows are from before the write, and such
+  // a claim between several writes.
   const isOlder = wrong?.code === 'READ_BEFORE_WRITE' && (claim.kind === 'was' || claim.kind === 'did')
   if (wrong) return own(isOlder || isOnlyWords(wrong, clauses, evidence) ? 'B' : 'C', wrong.why, wrong)
   const loose =
@@ -97,16 +97,16 @@ function gradeClaim(sent: Claim, evidence: ClaimEvidence): GradedClaim {
       ? findLoose({ claim, clauses, places, evidence })
       : isAskedFor(claim, evidence)
         ? findLooseAbsence({ claim, clauses, evidence })
-        : 'no row that it cites asked for that very text'
+        : 'no cited row searched for exactly that text'
   return own(loose === null ? 'A' : 'B', loose, null)
 }
 
-/** Compatible forms of letters are one letter, and marks that nobody sees are left out. */
+/** Normalizes compatible letters (NFKC) and removes invisible marks. */
 export function plainText(text: string): string {
   return text.normalize('NFKC').replace(/\p{Cf}/gu, '')
 }
 
-/** A quote that stands in another row alone gets the number of that row. */
+/** Corrects the row number of each quote that is in exactly one other row. */
 export function inRightRows(claim: Claim, evidence: ClaimEvidence): { claim: Claim; moved: MovedQuote[] } {
   const moved: MovedQuote[] = []
   const quotes = claim.quotes.map((each) => {
@@ -124,12 +124,17 @@ function standsIn(seq: number, text: string, parts: readonly Part[]): boolean {
   return placesOf({ seq, text }, parts).some((place) => !isOwnWord(place))
 }
 
-/** A write claimed without its row, or a quote of no row: no ending may say it. */
+/**
+ * Whether the problem is one that no ending may have: a write that is claimed without its row, or a
+ * quote from no row.
+ */
 export function isRefusing({ code }: ClaimProblem): boolean {
   return outcomes[code] === 'refused'
 }
 
-/** Whether only its wording is wrong: its names stand in some row, and no row is against it. */
+/**
+ * Whether only the wording is wrong: the names are in some row, and no row contradicts the claim.
+ */
 export function isOnlyWords(
   { code }: ClaimProblem,
   clauses: readonly Clause[],
@@ -154,7 +159,7 @@ export function isOnlyWords(
   )
 }
 
-/** Whether the row holds this figure: in its unit, or as digits without another meaning. */
+/** Whether the row contains this figure, with its unit, or as digits that mean nothing else. */
 function holdsFigure(part: Part, figure: Figure): boolean {
   const values = allPlaces(part, []).flatMap(valuesAt)
   if (values.some((value) => matchesFigure(figure, { ...value, from: value }))) return true
@@ -167,7 +172,10 @@ function holdsFigure(part: Part, figure: Figure): boolean {
   return digits.test(`${part.head} ${part.document().text}`.replace(/(?<=\d),(?=\d{3})/g, ''))
 }
 
-/** A row against a claim's state: what it quotes, or the newest look at what it names. */
+/**
+ * Finds a row that contradicts the claim's state: a quoted row, or the newest read of the claim's
+ * subject.
+ */
 function contradiction(
   claim: Claim,
   clauses: readonly Clause[],
@@ -183,7 +191,10 @@ function contradiction(
   return null
 }
 
-/** The same for a present sentence without quotes. An ill state may be of before the repair. */
+/**
+ * Finds a row that contradicts a present sentence without quotes. A bad state may be from before
+ * the repair.
+ */
 export function contradictionIn(clause: Clause, evidence: ClaimEvidence): ClaimProblem | null {
   const found = clause.tense === 'present' ? oppositeOf(clause, [], true, evidence) : null
   const states = statesIn(clause.text).filter(({ word, isDenied }) => isDenied || !wellWords.has(word))
@@ -227,7 +238,10 @@ function oppositeOf(
 
 const healthKeys = /^(?:status|state|health|running|reachable|alive|active)$/
 
-/** The last read state of a thing: the lines of its element, in the newest row that holds it. */
+/**
+ * Finds the last state of a named resource: the lines of its element, in the newest row that has
+ * the element.
+ */
 export function newestLook(name: string, { parts }: ClaimEvidence): QuotePlace[] {
   const wanted = foldText(name)
   for (const part of parts.toReversed()) {

@@ -4,32 +4,35 @@ import type { Part } from './rows.ts'
 import { quotedColumns } from './table-columns.ts'
 import { keySynonyms, noWords, sourceWords, valueWords, yesWords } from './word-tables.ts'
 
-/** Not within a name: /run/no-cleanup denies nothing. */
+/** Matches words of denial, but not within a name: /run/no-cleanup denies nothing. */
 export const denialWords =
   /(?<![\w./-])(?:no|not|never|without|none|nothing|nobody|neither|nor|cannot|[a-z]+n't)(?![\w-]|\.\w)/
 export const subjectKeys =
   /^(?:id|name|host|hostname|node|shard|service|unit|kind|type|region|tenant|device|mount|path|file|container|namespace|pod|instance|job|alertname|user|database|resource|target|role|labels)$/
 /**
- * A denial of these says that it is not that one; other words of a field are denied only by a row
- * that does.
+ * Matches keys whose value, if denied, means another resource. Other words of a field count as
+ * denied only if a row denies them.
  */
 const deniedKeys = /^(?:id|name|host|hostname|node|shard|service|unit|tenant|device|path|file|container|pod|instance)$/
-/** Arguments that name what a call was about; what it looked for says nothing of what is there. */
+/**
+ * Matches arguments that say what a call searched for, which is not a finding. Other arguments name
+ * the subject of the call.
+ */
 const lookedFor = /^(?:text|match|contains|excludes|query|promql|pattern|grep|command|argv|reason)$/
 
 export const keyOf = ({ leaf }: QuotePlace) => leaf.path.findLast((step) => !/^\d+$/.test(step))?.toLowerCase() ?? ''
 
-/** A word and what it is without its ending: nodes and node, stopped and stop. */
+/** Lists a word and its stem: nodes and node, stopped and stop. */
 export function formsOf(word: string): string[] {
   const stems = [/s$/, /es$/, /ed$/, /d$/, /ing$/, /ly$/].map((end) => word.replace(end, ''))
   const undoubled = stems.map((stem) => stem.replace(/([bdfglmnprt])\1$/, '$1'))
   return [...new Set([word, word.replace(/ies$/, 'y'), ...stems, ...undoubled])].filter(({ length }) => length > 1)
 }
 
-/** Words that rows give: as they are, and denied. */
+/** Words that occur in rows: affirmed (`plain`) and denied. */
 export type KnownWords = { plain: Set<string>; denied: Set<string> }
 
-/** The words of what is quoted about one thing. */
+/** Lists the words in quotes about one subject. */
 export function knownWords(places: readonly QuotePlace[]): KnownWords {
   const known: KnownWords = { plain: new Set(), denied: new Set() }
   for (const place of places) {
@@ -47,8 +50,8 @@ export const add = (set: Set<string>, text: string) => {
 }
 
 /**
- * Names of what was asked, and the tool: a subject's names, denied or not. For a write all that it
- * was told.
+ * Adds the tool and the names in its arguments, as plain and as denied. For a write adds all its
+ * arguments.
  */
 export function addHead({ plain, denied }: KnownWords, part: Part): void {
   const isDone = part.source === 'write' || part.source === 'verification'
@@ -62,7 +65,7 @@ export function addHead({ plain, denied }: KnownWords, part: Part): void {
   for (const words of [...told, ...source, kind, part.tool.replaceAll('_', ' ')]) add(plain, words)
 }
 
-/** Fields of the same element that name it. */
+/** Adds the fields of the same element that identify it. */
 function addElement({ plain, denied }: KnownWords, { part, item }: QuotePlace): void {
   for (const leaf of part.document().leaves) {
     if (leaf.item !== item || typeof leaf.value !== 'string' || leaf.lines.length !== 1) continue
@@ -73,14 +76,14 @@ function addElement({ plain, denied }: KnownWords, { part, item }: QuotePlace): 
   }
 }
 
-/** Nothing is there: as a number, a word, or left empty. */
+/** Whether a value means none: the number 0, a word for none, or an empty value. */
 export function isNothing(value: unknown): boolean {
   return (
     value === null || value === 0 || (typeof value === 'string' && /^(?:0|none|no|nil|null|n\/a)$/i.test(value.trim()))
   )
 }
 
-/** The quoted line and its keys. A yes, no or nothing turns its key: running:false. */
+/** Adds the quoted line and its keys. A value of no or zero inverts its key: running:false. */
 function addPlace(known: KnownWords, place: QuotePlace): void {
   const { leaf, line } = place
   const path = leaf.path.filter((step) => !/^\d+$/.test(step))
@@ -106,11 +109,11 @@ function addPlace(known: KnownWords, place: QuotePlace): void {
 }
 
 const noValue = /[:=] ?(?:false|no|none|off|0|null|nil|disabled)(?![\w.])/
-/** What should be, or holds under a condition only, is no finding. */
+/** Matches words of a wish or a condition, which make a line no finding. */
 const supposes =
   /\b(?:if|where|when|whenever|unless|until|once|should|must|may|might|would|could|will|shall|prove|ensure|expect\w*|check that|verify that|to be|in case|else)\b/
 
-/** A line, each piece with its polarity: what follows a denial is denied, up to the next comma. */
+/** Adds a line, with each piece as affirmed or denied: a denial applies up to the next comma. */
 function addLine({ plain, denied }: KnownWords, line: string): void {
   if (supposes.test(line)) return
   for (const piece of line.split(/[,;.](?=\s|$)|\b(?:but|and|because|since|so|while|although|though|as)\b/)) {

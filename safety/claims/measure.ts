@@ -1,23 +1,24 @@
 import type { Figure, QuotedNumber } from './numbers.ts'
 
-/** A known number: quoted, or computed from quotes. Null unit: nothing says what it measures. */
+/** A known number: quoted, or computed from quotes. `unit` is null if it is unknown. */
 export type KnownQuantity = { value: number; unit: Unit | null; from: QuotedNumber | null }
 
 /**
- * Whether this number is the text's, in its unit, rounded to its places, or about, where it says
- * about.
+ * Whether a known number is the one in the text, in the text's unit and rounded to its decimal
+ * places, or close to it if the text says "about".
  */
 export function matchesFigure(figure: Figure, known: KnownQuantity): boolean {
   return inUnitOf(figure, known).some((value) => isSame(figure, value))
 }
 
-/** The known number in the unit of the text; none where they measure different things. */
+/** Converts a known number to the unit of the text; empty if the two measure different things. */
 function inUnitOf(figure: Figure, { value, unit, from }: KnownQuantity): number[] {
   const wanted = figure.unit
   if (!wanted) {
     if (!unit || figure.noun === null || from === null)
       return unit && from === null && figure.noun !== null ? [] : [value]
-    // 15 connections is not what 15 seconds say, but lag 15 may well be.
+    // Compares the counted noun with the key: "15 connections" is not shown by 15 seconds, but "lag
+    // 15" may be.
     return /^(?:of|to|at|in|on|and|or|for|from|with|by|is|was|instead|while|should|after|before|than|per|under|above|below|over|when|but|as|against)$/.test(
       figure.noun,
     ) || keyWords(from.path).some((word) => word.startsWith(figure.noun!.replace(/s$/, '')))
@@ -44,8 +45,8 @@ function inUnitOf(figure: Figure, { value, unit, from }: KnownQuantity): number[
 }
 
 /**
- * A text without units may name one in its heading, or the command by an option: the base units of
- * one.
+ * Finds the units of a result that has none beside its numbers: in its heading, or by an option of
+ * the command.
  */
 function namedUnits({ place }: QuotedNumber, wanted: Unit): number[] {
   const text = `${place.part.document().text.slice(0, maxHeading)} ${place.part.head.slice(0, maxHeading)}`
@@ -69,7 +70,7 @@ function isSame(figure: Figure, value: number): boolean {
   if (bound === 'at most') return value <= said && value >= said / 2
   if (bound === 'at least') return value >= said && value <= said * 2
   if (isAbout) return difference <= size * aboutFraction
-  // Nothing and everything are not reached by rounding: 99.6 % is not 100 %.
+  // Rejects rounding to nothing or to everything: 99.6 % is not 100 %.
   if (said === 0 || (figure.unit?.dimension === 'percent' && said === 100)) return false
   const step = 10 ** -decimals
   if (Math.abs(value) < step) return false
@@ -80,7 +81,10 @@ function isSame(figure: Figure, value: number): boolean {
 
 type Dimension = 'bytes' | 'seconds' | 'percent' | 'cores' | 'celsius' | 'rate'
 
-/** A unit as written: its dimension, and its base units. KB is 1000 to some, 1024 to others. */
+/**
+ * A unit: what it measures, and its size in base units. KB is 1000 to some programs, 1024 to
+ * others, so several sizes are possible.
+ */
 export type Unit = { dimension: Dimension; factors: readonly number[] }
 
 const binary = (power: number) => [1024 ** power]
@@ -120,7 +124,10 @@ export function unitOf(word: string | null): Unit | null {
   return word === null ? null : (units.get(word.toLowerCase()) ?? null)
 }
 
-/** Units at a key's end: diskUsedBytes, ram_mib, cpuMc, lag_seconds. Short ones only there. */
+/**
+ * Units at the end of a key: diskUsedBytes, ram_mib, cpuMc, lag_seconds. Short units are read only
+ * there.
+ */
 const keyUnits: Record<string, Unit> = {
   mc: { dimension: 'cores', factors: [1e-3] },
   ratio: { dimension: 'percent', factors: [100] },
@@ -132,7 +139,7 @@ const ofKeys: [RegExp, Dimension][] = [
   [/^(?:cpu|cores|millicores)$/, 'cores'],
 ]
 
-/** The words of a path of keys, in lower case: disk by directory logs. */
+/** Lists the words of a path of keys, in lower case, such as: disk by directory logs. */
 export function keyWords(path: readonly string[]): string[] {
   return path.flatMap((key) =>
     key
@@ -143,18 +150,18 @@ export function keyWords(path: readonly string[]): string[] {
   )
 }
 
-/** The unit that a key says its number has; null where it says none. */
+/** Reads the unit from a key; null if the key has none. */
 export function unitOfKey(path: readonly string[]): Unit | null {
   const [last = '', before] = keyWords(path.slice(-1)).reverse()
-  // A rate per second is no duration in seconds.
+  // Reads a rate per second as a rate, which is not a duration in seconds.
   if (before === 'per') return /^s(?:ec|econds?)?$/.test(last) ? unitOf('rps') : null
   if (last.length < 2) return null
   return keyUnits[last] ?? (last === 'ms' || last.length > 2 ? unitOf(last) : null)
 }
 
 /**
- * Whether a number without a unit under this path may be of that dimension. Disk by directory
- * counts bytes.
+ * Whether the path of a number without a unit allows this dimension: disk by directory counts
+ * bytes.
  */
 function mayMeasure(path: readonly string[], dimension: Dimension): boolean {
   return keyWords(path).some((word) => ofKeys.some(([pattern, of]) => of === dimension && pattern.test(word)))

@@ -9,7 +9,7 @@ const maxOperands = 24
 const percent: Unit = { dimension: 'percent', factors: [1] }
 const seconds: Unit = { dimension: 'seconds', factors: [1] }
 
-/** Words that say how a number was worked out from others. */
+/** Words that tell how a number was computed. */
 const cues = {
   sum: /\b(?:together|total|sum|altogether|in all|combined)\b/,
   difference:
@@ -19,12 +19,12 @@ const cues = {
   duration: /\b(?:took|within|lasted|between|after|later|earlier|ago|apart|for|took|down for|in)\b/,
 }
 type Way = keyof typeof cues
-/** This many digits rarely meet by chance: no word is needed. */
+/** Number of digits from which a number rarely matches by chance, so that it needs no such word. */
 const tellingDigits = 4
 
 /**
- * Whether the number is a sum, difference, product, ratio or duration of quotes. A short one needs
- * a word for it.
+ * Whether the number is a sum, difference, product, ratio or duration of quoted numbers. A short
+ * number needs a word that tells how it was computed.
  */
 function isComputed(
   figure: Figure,
@@ -48,7 +48,7 @@ function based(value: QuotedNumber): { value: number; unit: Unit | null } {
   return { value: value.value * (value.unit.factors[0] as number), unit: { ...value.unit, factors: [1] } }
 }
 
-/** All quoted numbers of one key together, and those of one value as often as it stands there. */
+/** Sums all quoted numbers of one key, and equal values in any number. */
 function sums(values: readonly QuotedNumber[]): Computation[] {
   if (values.length < 2) return []
   const groups = new Map<string, QuotedNumber[]>()
@@ -106,15 +106,16 @@ function durations(times: readonly string[]): Computation[] {
   )
 }
 
-/** The first number of a clause that these quotes do not give: directly, counted, or worked out. */
+/** Finds the first number of a clause that the quotes neither contain nor count nor add up to. */
 export function numbersProblem(clause: Clause, places: readonly QuotePlace[], isLoose: boolean): ClaimProblem | null {
   const figures = figuresIn(clause.text)
   if (figures.length === 0) return null
   const own = isLoose ? places : ownPlaces(clause, places)
-  // Anything can be computed of all rows together: one row at a time.
+  // Computes within one row at a time, because from all rows together almost any number can be
+  // computed.
   const isOneRow = !isLoose || new Set(places.map(({ part }) => part)).size === 1
   const values = own.flatMap(valuesAt)
-  // Compared with another resource: its numbers are operands too.
+  // Adds the numbers of the other resource if the clause has words of comparison.
   const compared =
     isLoose || !/\b(?:than|twice|half|double|together|sum|total|difference)\b/.test(clause.text)
       ? values
@@ -125,7 +126,7 @@ export function numbersProblem(clause: Clause, places: readonly QuotePlace[], is
     : []
   for (const figure of figures) {
     if (figure.isWord && clause.text.slice(figure.at).startsWith('both')) continue
-    // A number without a unit may be a title's part, where the name is absent: Deploy 42.
+    // Accepts a number without a unit as part of a title: Deploy 42.
     const titles = figure.unit ? [] : places.filter(({ leaf }) => typeof leaf.value === 'string').flatMap(valuesAt)
     const isGiven = [...values, ...titles].some(
       (value) => matchesFigure(figure, known(value, clause)) && isAlike(value, clause, figure),
@@ -140,19 +141,23 @@ export function numbersProblem(clause: Clause, places: readonly QuotePlace[], is
 
 const shrinks = /\b(?:shr[aiu]nk\w*|f[ae]ll\w*|drop\w*|declin\w*|decreas\w*|sinks?|sank|los(?:es|ing|t)|less|down)\b/
 
-/** A number as it is known. Of what shrinks the sign is in the word. */
+/** Reads a known number. If the clause names a decrease, the word carries the sign. */
 function known(value: QuotedNumber, { text }: Clause): KnownQuantity {
   return { ...value, value: value.value < 0 && shrinks.test(text) ? -value.value : value.value, from: value }
 }
 
-/** Places about what the clause names: a number of another resource shows nothing. */
+/**
+ * Keeps the places about what the clause names, because a number of another resource shows nothing.
+ */
 function ownPlaces(clause: Clause, places: readonly QuotePlace[]): readonly QuotePlace[] {
   const all = clause.groups.length > 0 ? clause.groups.flat() : clause.carried
   const named = all.filter(({ kind }) => kind === 'name')
   return named.length === 0 ? places : places.filter(({ about }) => named.some(({ text }) => holdsName(about, text)))
 }
 
-/** A field's number is not its neighbour's: logs 15085 is not how much of the disk is used. */
+/**
+ * Whether a number belongs to the field that the clause names: "logs 15085" is not the used disk.
+ */
 function isAlike(value: QuotedNumber, clause: Clause, figure: Figure): boolean {
   const key = value.path.at(-1)?.toLowerCase() ?? ''
   const isNamed = key !== '' && clause.text.includes(key)
@@ -188,7 +193,7 @@ function isSameStem(one: string, other: string): boolean {
   return length >= 3 && one.slice(0, length) === other.slice(0, length)
 }
 
-/** In the quote the number is one that should be, a limit: it says nothing of how it is. */
+/** Whether a quoted number is a target or limit, which tells nothing about the present. */
 function isWish({ place, at, path }: QuotedNumber): boolean {
   if (typeof place.leaf.value === 'number') return keyWords(path.slice(-1)).some((word) => limits.has(word))
   return /\b(?:should be|must be|expected|desired|wanted|limit(?: is| of)?|threshold(?: is| of)?|at most|at least|max(?:imum)?|min(?:imum)?)[ :=]*$/.test(
@@ -217,8 +222,9 @@ function saysWish({ text }: Clause): boolean {
 }
 
 /**
- * Whether the number counts something: quoted elements, their list, or cited reads. Beside a state
- * only what has it counts. A whole row (`isWhole`) is counted by what its lines and fields share.
+ * Whether the number counts something: quoted elements, their list, or cited reads. If the clause
+ * names a state, only elements in that state count. A whole row (`isWhole`) counts by what its
+ * parts share.
  */
 function isCount(figure: Figure, clause: Clause, places: readonly QuotePlace[], isWhole: boolean): boolean {
   if (figure.unit || figure.decimals > 0 || figure.value <= 0 || (figure.noun === null && !figure.isWord)) return false
@@ -229,7 +235,8 @@ function isCount(figure: Figure, clause: Clause, places: readonly QuotePlace[], 
   const items = new Set(counted.filter(({ item }) => item.list).map(({ item, part }) => `${part.seq}:${item.start}`))
   if (items.size === figure.value) return true
   if (isWhole && isShared(figure, clause, counted)) return true
-  // One of three hosts is nominal: three is their number.
+  // Reads the number after "of" as a total: in "one of three hosts is nominal", three is the number
+  // of all hosts.
   const isTotal = /\bof (?:the |all )?$/.test(clause.text.slice(0, figure.at))
   if (states.length > 0 && !isTotal) return false
   const lists = new Set(places.flatMap(({ item }) => (item.list ? [item.list] : [])))
@@ -239,7 +246,9 @@ function isCount(figure: Figure, clause: Clause, places: readonly QuotePlace[], 
   )
 }
 
-/** This many lines hold a name or number of the clause, or elements share a field's value. */
+/**
+ * Whether as many lines contain a name or number of the clause, or as many elements share a value.
+ */
 function isShared(figure: Figure, clause: Clause, places: readonly QuotePlace[]): boolean {
   const names = clause.groups.flat()
   if (names.some(({ text }) => places.filter(({ line }) => holdsName(line, text)).length === figure.value)) return true

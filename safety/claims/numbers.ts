@@ -1,7 +1,7 @@
 import { type Unit, unitOf, unitOfKey } from './measure.ts'
 import type { QuotePlace } from './quote.ts'
 
-/** A number with the unit behind it. `noun`: the word there that is no unit, as in 3 hosts. */
+/** A number with its unit. `noun`: the next word if it is not a unit, as in 3 hosts. */
 export type Figure = {
   value: number
   decimals: number
@@ -14,7 +14,7 @@ export type Figure = {
   isWord: boolean
 }
 
-/** A number that a quote holds, with what its key says of it. */
+/** A number in a quote, with what its key tells about it. */
 export type QuotedNumber = {
   value: number
   decimals: number
@@ -47,18 +47,18 @@ const bounds: [NonNullable<Figure['bound']>, string][] = [
 const figure = /(?<![\w.:/#-])([-−]?\d{1,3}(?:[,_ ]\d{3})+(?!\d)|[-−]?\d+)(\.\d+)?(?: ?(%|°c\b)|[ -]?([a-zµ]+)\b)?/gi
 const rest = /^(?:million|billion|thousand)$/i
 const scale: Record<string, number> = { thousand: 1e3, million: 1e6, billion: 1e9 }
-/** Row references are no numbers; names and times were taken out before. */
+/** Matches references to rows, which are not numbers. Names and times were removed before. */
 export const references =
   /\b(?:rows?|seqs?|steps?|attempts?|turns?|events?|evidence):?\s+#?\d+(?:\s*(?:,|and|to|-|–)\s*#?\d+)*|#\d+/gi
 
-/** The numbers of a clause that has blanks where its names and times were. */
+/** Lists the numbers of a clause in which names and times are already blanked. */
 export function figuresIn(clause: string): Figure[] {
   const text = clause.replace(references, (found) => ' '.repeat(found.length))
   const figures: Figure[] = []
   for (const match of text.matchAll(figure)) {
     const [whole, digits, fraction = '', sign, word] = match as unknown as [string, string, string?, string?, string?]
     const attached = word !== undefined && !/[ -]/.test(whole[digits.length + fraction.length] ?? '')
-    // 1st, 5xx, 3rd: no numbers.
+    // Skips 1st, 5xx and 3rd, which are not numbers.
     if (attached && unitOf(word) === null && !rest.test(word)) continue
     const value =
       Number(`${digits.replace(/[,_ ]/g, '').replace('−', '-')}${fraction}`) * (scale[word?.toLowerCase() ?? ''] ?? 1)
@@ -111,7 +111,10 @@ export function figuresIn(clause: string): Figure[] {
   return figures.sort((a, b) => a.at - b.at)
 }
 
-/** One letter behind a blank, as in 3 a day, is no unit but for s, h and b. */
+/**
+ * Reads the unit or noun after a number. A letter after a blank, as in "3 a day", is not a unit,
+ * except s, h and b.
+ */
 function unitAndNoun(
   word: string | null,
   _after: string,
@@ -130,13 +133,13 @@ function approximation(before: string): Pick<Figure, 'isAbout' | 'bound'> {
   return { isAbout, bound }
 }
 
-/** The numbers in the quoted piece of a line. */
+/** Lists the numbers in the quoted piece of a line. */
 export function valuesAt(place: QuotePlace): QuotedNumber[] {
   const { leaf, line, from, to } = place
   if (typeof leaf.value === 'boolean' || leaf.value === null) return []
   const values: QuotedNumber[] = []
   const keyUnit = typeof leaf.value === 'number' ? (unitOfKey(leaf.path) ?? unitOf(leaf.unit ?? null)) : null
-  // The digits of a time are no numbers.
+  // Blanks the digits of times, which are not numbers.
   const plain = momentsIn(line).reduce(
     (text, { at, text: time }) => text.slice(0, at) + '¤'.repeat(time.length) + text.slice(at + time.length),
     line,
@@ -159,7 +162,7 @@ export function valuesAt(place: QuotePlace): QuotedNumber[] {
   return values
 }
 
-/** A time of day, with its date where it has one, as logs and JSON write it. */
+/** Matches a time of day, with its date if there is one, as logs and JSON write it. */
 const time = /(?<![\d:.])(?:(\d{4}-\d{2}-\d{2})[t ])?([0-2]?\d):([0-5]\d)(?::([0-5]\d(?:\.\d+)?))?z?(?![\d:])/gi
 
 export type QuotedMoment = {
@@ -182,7 +185,9 @@ export function momentsIn(text: string): QuotedMoment[] {
   }))
 }
 
-/** Does the other text hold this moment, told as exactly or more so? 00:45:41 is 00:45:41.463. */
+/**
+ * Whether the other text contains this moment to the same precision: 00:45:41 matches 00:45:41.463.
+ */
 export function holdsMoment(said: QuotedMoment, other: string): boolean {
   return momentsIn(other).some(
     (each) =>

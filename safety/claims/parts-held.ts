@@ -2,16 +2,20 @@ import { holdsName, type Name } from './actions.ts'
 import { figuresIn } from './numbers.ts'
 import type { CitableWrite } from './rows.ts'
 
-/** Steps of a plan that held although it failed: words about them, by name or number. */
+/**
+ * Finds the steps of a failed plan that held, for texts that mention these steps by name or number.
+ */
 
 /**
- * `named`: rows' words on steps that held; `held`, `failed`: those of the newest row with steps.
+ * `named`: texts of rows about steps that held. `held` and `failed`: steps of the newest row that
+ * has steps.
  */
 type Steps = { named: string[]; held: string[]; failed: string[] }
 
 /**
- * Whether steps that held make this true of a failed write: each named one held; or it counts no
- * more than held, or calls itself a part; and all that it leaves out by name failed.
+ * Whether the steps that held make this text true for a failed write. Each step that it names held,
+ * or it counts no more steps than held, or it says "in part". Every step that it excludes by name
+ * failed.
  */
 export function partHeld(write: CitableWrite, names: readonly Name[], text: string): boolean {
   const { named, held, failed } = stepsOf(write)
@@ -22,7 +26,10 @@ export function partHeld(write: CitableWrite, names: readonly Name[], text: stri
   return names.length > 0 ? names.every(isIn(named)) : isShare(text, doneOf(held, text), held.length + failed.length)
 }
 
-/** Steps that held and did this: a migrated VM moved while it ran, a started one did not. */
+/**
+ * Counts the steps of this kind that held: a migrated VM was moved while it ran, a started one was
+ * not.
+ */
 const doneOf = (held: readonly string[], text: string): number =>
   /\bmigrat/.test(text) ? held.filter((step) => /migrat|moved/.test(step)).length : held.length
 
@@ -31,7 +38,10 @@ const inPart = /\b(?:in part|partly|partially|some of|not all of)\b/
 const mostOf = /\bmost of\b/
 const first = /^\W*(?:only |just )?one\b/
 
-/** "Three of the four steps", "two VMs", "in part": so many of all steps held. */
+/**
+ * Whether a share in the text fits the steps that held: "three of the four steps", "two VMs", "in
+ * part".
+ */
 function isShare(text: string, held: number, all: number): boolean {
   const counts = figuresIn(text)
     .filter(({ unit, decimals }) => unit === null && decimals === 0)
@@ -43,7 +53,7 @@ function isShare(text: string, held: number, all: number): boolean {
   return held < all && (inPart.test(text) || (mostOf.test(text) && 2 * held > all))
 }
 
-/** The steps of a plan, each as its rows tell it. */
+/** Reads the steps of a plan from its rows. */
 function stepsOf(write: CitableWrite): Steps {
   const listed = write.parts.map((part) => {
     const { items, text, leaves } = part.document()
@@ -57,6 +67,7 @@ function stepsOf(write: CitableWrite): Steps {
   const newest = listed.findLast((steps) => steps.length > 0) ?? []
   const told = (steps: readonly { text: string; isHeld: boolean }[], held: boolean) =>
     steps.flatMap(({ text, isHeld }) => (isHeld === held ? [text] : []))
-  // The answer says where a VM came from, its verification where it is: one may lack a name.
+  // Joins all rows, because either may lack a name: the answer has the host that a VM came from,
+  // the verification where it is.
   return { named: told(listed.flat(), true), held: told(newest, true), failed: told(newest, false) }
 }

@@ -3,19 +3,21 @@ import { withoutFolding } from '../../domain/inert-text.ts'
 import { quote } from '../ruling.ts'
 import type { Part } from './rows.ts'
 
-/** A scalar of a result, with its place in the folded text. A string has its lines. */
+/**
+ * A scalar value of a result, with its place in the folded text. A string may have several lines.
+ */
 type Leaf = {
   path: readonly string[]
   value: unknown
   item: QuotedElement
   lines: { start: number; end: number }[]
-  /** What the field `unit` beside a number says. */
+  /** The value of a field `unit` next to a number. */
   unit?: string
 }
 
 /**
- * A list's element, or the whole result. `hasId`: the element names its subject. `own`: kept once
- * asked for.
+ * An element of a list, or the whole result. `hasId`: the element names its subject. `own`: its
+ * text, cached.
  */
 type QuotedElement = {
   start: number
@@ -30,8 +32,8 @@ export type Document = { text: string; leaves: Leaf[]; items: QuotedElement[] }
 const maxCharacters = 2_000_000
 
 /**
- * Text as quotes are compared: lower case, no JSON escapes or quotation marks, fences undone, white
- * space one blank, none beside punctuation. Folding twice changes nothing.
+ * Folds text so that quotes can be compared: lower case, no JSON escapes or quotation marks, no
+ * fences, single blanks, and none beside punctuation. Folding twice changes nothing more.
  */
 export function foldText(text: string): string {
   return withoutFolding(text.slice(0, maxCharacters))
@@ -47,7 +49,7 @@ export function foldText(text: string): string {
 
 type Writer = { pieces: string[]; length: number; last: string; doc: Document }
 
-/** Folds a result as its JSON text would be, and remembers each character's scalar. */
+/** Folds a result like its JSON text, and records to which scalar each character belongs. */
 export function documentOf(value: unknown): Document {
   const root: QuotedElement = { start: 0, end: 0, hasId: false, list: null }
   const writer: Writer = { pieces: [], length: 0, last: '', doc: { text: '', leaves: [], items: [root] } }
@@ -121,7 +123,7 @@ function writeList(writer: Writer, values: unknown[], path: readonly string[], i
     own.end = writer.length
   }
   const closed = add(writer, ']')
-  // An empty list is an answer too.
+  // Records an empty list too, because it is an answer.
   if (values.length === 0) {
     writer.doc.leaves.push({ path, value: null, item, lines: [{ start: opened.start, end: closed.end }] })
   }
@@ -129,25 +131,25 @@ function writeList(writer: Writer, values: unknown[], path: readonly string[], i
 
 const punctuation = /[:,{}[\]=]/
 
-/** A place where quoted words stand: one line of one scalar. */
+/** A place where quoted words occur: one line of one scalar. */
 export type QuotePlace = {
   part: Part
   leaf: Leaf
   item: QuotedElement
-  /** The whole line, folded, and which piece of it is quoted. */
+  /** The whole folded line, and the quoted piece of it. */
   line: string
   from: number
   to: number
   /**
-   * Folded text that names a line's subject: its line, its list element, and the row where the
-   * element names none.
+   * Folded text that names the subject of a line: the line, its list element, and the row if the
+   * element names nothing.
    */
   about: string
 }
 
 const maxPlaces = 60
 
-/** Where a quote stands in the parts it names, line by line; empty where it does not. */
+/** Finds a quote in the parts that it names, line by line; empty if it is absent. */
 export function placesOf(quote: ClaimQuote, parts: readonly Part[]): QuotePlace[] {
   const exact = foldText(quote.text)
   for (const words of [exact, exact.replace(/^[,{}[\]]+|[,{}[\]]+$/g, '')]) {
@@ -159,8 +161,8 @@ export function placesOf(quote: ClaimQuote, parts: readonly Part[]): QuotePlace[
 }
 
 /**
- * Several fields of one thing as the model saw them, without repeating or empty fields between.
- * Each stands in the row as quoted, all side by side.
+ * Finds several fields of one object that the model quotes side by side, as it was shown them,
+ * without the fields that were left out between. Each field is in the row as quoted.
  */
 function fieldsIn(part: Part, text: string): QuotePlace[] {
   const fields = text.split(/,(?=\s*"\w+"\s*:)/).map((field) => foldText(field).replace(/^\{|\}$/g, ''))
@@ -173,15 +175,18 @@ function fieldsIn(part: Part, text: string): QuotePlace[] {
   return places.flatMap((some) => some.filter((place) => together.some((other) => isBeside(place, other))))
 }
 
-/** Is it this field, and not words of a text or the end of another name? */
+/** Whether a place is this field, and not words of a text or the end of another name. */
 function isField({ leaf }: QuotePlace, field: string): boolean {
   return foldText(leaf.path.at(-1) ?? '') === field.slice(0, field.indexOf(':'))
 }
 
-/** A part with more lines is searched only where it holds one of the asked words. */
+/** Number of lines above which a part is searched only in lines with one of the wanted words. */
 const maxLines = 300
 
-/** Lines of a part, as if it were quoted whole; of a long one those with one of these words. */
+/**
+ * Lists the lines of a part as if they were quoted whole. Of a long part, only the lines with one
+ * of these words.
+ */
 export function allPlaces(part: Part, words: readonly string[]): QuotePlace[] {
   const { leaves, text } = part.document()
   const lines = leaves.flatMap((leaf) => leaf.lines.map((line) => ({ leaf, line })))
@@ -223,7 +228,10 @@ function placeOf(part: Part, leaf: Leaf, line: { start: number; end: number }, f
   }
 }
 
-/** A long text's line names its subject; a data element does, without the result's lists. */
+/**
+ * Returns the text that names what an element is about: for a text of several lines the line, for
+ * data the element.
+ */
 function aboutItem(text: string, leaf: Leaf, item: QuotedElement, line: { start: number; end: number }): string {
   if (leaf.lines.length > 1) return text.slice(line.start, line.end)
   item.own ??= ownText(text, item)
@@ -242,7 +250,7 @@ function lineOf(leaf: Leaf, text: string): string {
   return leaf.lines.map(({ start, end }) => text.slice(start, end)).join(' ')
 }
 
-/** A quote begins and ends where words and numbers do: 7 % is not quoted from 97 %. */
+/** Whether a quote begins and ends between words or numbers: 7 % is not in 97 %. */
 function isWholeTokens(text: string, at: number, end: number): boolean {
   const before = text[at - 1] ?? ' '
   const after = text[end] ?? ' '
@@ -258,14 +266,14 @@ function isWholeTokens(text: string, at: number, end: number): boolean {
 const isWord = (character: string) => /[\p{L}\p{N}_]/u.test(character)
 const isDigit = (character: string) => /\d/.test(character)
 
-/** Why a claim is not shown by what it cites. */
+/** Problems of a claim's citations, each with its remedy. */
 const problems = {
   QUOTE_NOT_FOUND: 'Copy the words from the result of that row, or quote another row.',
-  NO_READ: 'Quote a read of it (or send the claim as kind "did", quoting the write).',
+  NO_READ: 'Quote a read (or send the claim as kind "did", quoting the write).',
   READ_BEFORE_WRITE:
-    'Look again after the last write and quote that row, also for what it calls unchanged, or say how it was before (kind "was").',
-  OWN_WORDS: 'Quote what a tool answered.',
-  NOT_TOLD: 'Quote the line that tells it of that resource, or leave it out.',
+    'Read again after the last write and quote that row, also for an unchanged state, or claim the state before (kind "was").',
+  OWN_WORDS: 'Quote the result of a tool.',
+  NOT_TOLD: 'Quote the line that says it of that resource, or leave it out.',
   OTHER_VERB: 'Say it in the words of the write.',
   CONTRADICTED: 'Say what that row says.',
   NOT_WRITTEN: 'Quote the finished write that did it, or leave it out.',
@@ -277,29 +285,26 @@ const problems = {
   NOT_ALL: 'Quote each of them, or say how many.',
   NUMBER_NOT_SHOWN: 'Quote the number with its field, and say it in its unit; about allows 5 %.',
   TIME_NOT_SHOWN: 'Quote the row that gives that time.',
-  STILL_THERE: 'Look again, or say that it is there.',
-  CUT: 'Read the rest, or a narrower range that is answered whole, and cite that row.',
-  NOT_ASKED: 'Cite a row that asked for it, answered without an error.',
+  STILL_THERE: 'Read again, or say that it exists.',
+  CUT: 'Read the rest, or a range small enough to be complete, and cite that row.',
+  NOT_ASKED: 'Cite a row that searched for it without an error.',
   NOT_ABSENT:
     'An absent claim says what is not there, and quotes those words; put the rest into a claim of another kind.',
 } as const satisfies Record<string, string>
 export type ProblemCode = keyof typeof problems
 
-/**
- * The first thing that a claim's evidence does not show: a closed word, a sentence, and what would
- * help.
- */
+/** The first part of a claim that the evidence does not show: a code, a sentence, and a hint. */
 export type ClaimProblem = { code: ProblemCode; why: string; remedy: string }
 
 export function problem(code: ProblemCode, why: string): ClaimProblem {
   return { code, why, remedy: problems[code] }
 }
 
-/** The quoted line with the key that it stands under: `status: critical`. */
+/** Returns the quoted line with its key: `status: critical`. */
 export function lineWithKey({ leaf, line }: QuotePlace): string {
   const key = leaf.path.findLast((step) => !/^\d+$/.test(step))
   return key ? `${key}: ${line}` : line
 }
 
-/** A piece of the claim in a sentence, inert and short. */
+/** Quotes a piece of the claim, escaped and short. */
 export const said = (text: string) => quote(text.trim())

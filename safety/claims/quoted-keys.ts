@@ -7,14 +7,14 @@ import { statesIn } from './states.ts'
 import type { Clause } from './text.ts'
 import { keyQualifiers, keySynonyms, noWords, valueWords, yesWords } from './word-tables.ts'
 
-/** What the key of a quoted value says that the clause has to say too. */
+/** Checks that a claim repeats the key of a value that it quotes. */
 
 const wordsIn = (text: string) => text.match(/\p{L}[\p{L}']*/gu) ?? []
 const wordsOfKey = (place: QuotePlace) => keyWords([place.leaf.path.findLast((step) => !/^\d+$/.test(step)) ?? ''])
 const withSynonyms = (words: readonly string[]) =>
   words.flatMap((word) => [word, ...(keySynonyms[word]?.split(' ') ?? [])])
 
-/** A key in the clause has the value that it gives: cache:timeout does not say "cache is ok". */
+/** Checks the value of a key: cache:timeout does not show "cache is ok". */
 export function otherValue(clause: Clause, { places }: Quoted): string | null {
   const words = new Set(wordsOf(clause, [], []).flatMap(({ text }) => formsOf(text)))
   const says = (text: string) => wordsIn(text).some((word) => formsOf(word).some((form) => words.has(form)))
@@ -30,7 +30,7 @@ export function otherValue(clause: Clause, { places }: Quoted): string | null {
 const isMoment = (line: string) => /^\d{4}-\d{2}-\d{2}t[\d:.]+(?:z|[+-]\d{2}:\d{2})?$/.test(line)
 const ofMoments = /^(?:at|time|timestamp|ts|date|on|of|read|logged|seen)$/
 
-/** A time is said of what its key says: upSince is no time of the last backup. */
+/** Checks the key of a time: upSince is not the time of the last backup. */
 export function momentOfAnother(clause: Clause, { places }: Quoted): string | null {
   for (const moment of clause.moments) {
     const own = places.filter(({ line }) => isMoment(line) && holdsMoment(moment, line))
@@ -44,7 +44,7 @@ export function momentOfAnother(clause: Clause, { places }: Quoted): string | nu
   return null
 }
 
-/** A yes or no is of its whole key: backupRunning says nothing of a degraded backup. */
+/** Checks a yes or no against its whole key: backupRunning does not show a degraded backup. */
 export function halfOfKey(clause: Clause, { places }: Quoted): string | null {
   const half = places.find((place) => {
     if (typeof place.leaf.value !== 'boolean') return false
@@ -59,12 +59,12 @@ export function halfOfKey(clause: Clause, { places }: Quoted): string | null {
 
 const isZero = ({ value }: Figure) => value === 0
 
-/** A count of 0, or "none", denies the thing: "has errors" is not said by errors:0. */
+/** Checks that 0 or "none" is not read as some: errors:0 does not show "has errors". */
 export function zeroAsSome(clause: Clause, { places }: Quoted): string | null {
   const figures = figuresIn(clause.text)
-  // A part of the whole may hold none where the rest holds some.
+  // Refuses the 0 of a partial answer, because the rest may have some.
   const ofPart = places.find(({ leaf, part }) => leaf.value === 0 && part.source === 'read' && !part.isWhole)
-  if (ofPart) return `the answer of row ${ofPart.part.seq} is not whole`
+  if (ofPart) return `the result of row ${ofPart.part.seq} is cut`
   if (figures.some(isZero)) return null
   const words = wordsOf(clause, figures, []).filter(({ isDenied }) => !isDenied)
   const zero = places.find((place) => {
@@ -77,16 +77,16 @@ export function zeroAsSome(clause: Clause, { places }: Quoted): string | null {
 
 const endings = ['exit', 'code', 'failed', 'failure', 'ended', 'status', 'succeeded']
 
-/** An empty answer, or a program that failed, shows nothing that is there. */
+/** Refuses an empty answer, or one of a program that failed, as evidence that something exists. */
 export function emptyAsFull(clause: Clause, { places }: Quoted): string | null {
   if (places.length === 0 || denialWords.test(clause.text) || figuresIn(clause.text).some(isZero)) return null
   const isEmpty = ({ leaf }: QuotePlace) => leaf.value === 0 || (leaf.value === null && leaf.path.length > 0)
   const isEnded = (place: QuotePlace) => /^exit_?code$/.test(keyOf(place))
   if (!places.every((place) => isEmpty(place) || isEnded(place))) return null
-  return places.some(isEnded) && speaksOf(clause, endings) ? null : 'what it quotes is an empty answer'
+  return places.some(isEnded) && speaksOf(clause, endings) ? null : 'the quote is an empty result'
 }
 
-/** A figure needs its key's word for what it counts: 50 failed requests are not 50 requests. */
+/** Checks that a figure keeps the qualifier of its key: 50 failed requests are not 50 requests. */
 export function qualifierLeftOut(clause: Clause, { places }: Quoted): string | null {
   const numbers = places.filter(({ leaf }) => typeof leaf.value === 'number')
   for (const figure of figuresIn(clause.text)) {
@@ -95,22 +95,22 @@ export function qualifierLeftOut(clause: Clause, { places }: Quoted): string | n
     )
     const lacking = own.map((place) =>
       wordsOfKey(place).find((word) => {
-        // A percentile, such as p99.
+        // Requires a percentile, such as p99, in the text.
         if (/^p\d{2,3}$/.test(word)) return !clause.raw.includes(word) && !/percentile/.test(clause.raw)
         const told = keyQualifiers[word]
         return told !== undefined && !speaksOf(clause, [word, ...told.split(' ')])
       }),
     )
-    if (lacking.length > 0 && !lacking.includes(undefined)) return `the figure is one of "${lacking[0]}" in its row`
+    if (lacking.length > 0 && !lacking.includes(undefined)) return `the figure belongs to "${lacking[0]}" in its row`
   }
   return null
 }
 
-/** Keys whose value speaks of the whole element. */
+/** Matches keys whose value is true of the whole element. */
 const ofWhole =
   /^(?:status|state|health|phase|condition|outcome|result|verdict|value|level|reason|message|detail|text|line|last|current|word|observed|active|sub|code|why|cause)$/
 
-/** A field's value is said of that field: disk:ok does not say that the node is ok. */
+/** Checks to what a value belongs: disk:ok does not show that the node is ok. */
 export function keyOfAnother(clause: Clause, { places }: Quoted): string | null {
   const states = places.filter((place) => {
     const { leaf, line } = place

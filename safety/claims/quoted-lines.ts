@@ -8,11 +8,11 @@ import type { QuotePlace } from './quote.ts'
 import { columnsOf } from './table-columns.ts'
 import type { Clause } from './text.ts'
 
-/** The quoted line as a whole: in which order, under which heading, joined by what. */
+/** Checks a quoted line as a whole: its order, its heading, and the words that join its facts. */
 
 const comment = /^(?:#|;|\/\/|--(?= ))/
 
-/** A line of a file that is commented out holds for nothing. */
+/** Refuses a line that is commented out in its file. */
 export function commentedOut({ places }: Quoted): string | null {
   const textOf = ({ line, from, to }: QuotePlace) => line.slice(from, to)
   const isComment = ({ leaf, line }: QuotePlace) => leaf.lines.length > 1 && comment.test(line)
@@ -31,7 +31,10 @@ const joins = new RegExp(
 )
 const reasonKeys = /^(?:reason|why|cause|message|error|detail)$/
 
-/** Two lines' facts say nothing of each other: one line tells both, or two times their order. */
+/**
+ * Refuses a link between the facts of two lines, unless one line or the times of both show the
+ * link.
+ */
 export function joinedByGuess({ claim, clauses, places }: Quoted): string | null {
   const text = claim.text.toLowerCase()
   const moments = clauses.flatMap((clause) => clause.moments)
@@ -46,12 +49,15 @@ export function joinedByGuess({ claim, clauses, places }: Quoted): string | null
       isInOrder(found, index, moments)
     )
       continue
-    return `no line that is quoted says "${found}"`
+    return `no quoted line says "${found}"`
   }
   return null
 }
 
-/** What stands before the line's join stands before it in the claim: the cause is no effect. */
+/**
+ * Checks that both sides of a join are in the line's order, so that cause and effect are not
+ * exchanged.
+ */
 function isSameWayRound(text: string, join: string, at: number, places: readonly QuotePlace[]): boolean {
   const wordsOfSide = (side: string) => side.match(/[\p{L}\p{N}_./-]{4,}/gu) ?? []
   return places.some(({ line }) => {
@@ -65,10 +71,13 @@ function isSameWayRound(text: string, join: string, at: number, places: readonly
 
 const day = 86_400
 
-/** Whether two times stand in the claim's order. Midnight may lie between: the shorter way. */
+/**
+ * Whether two times are in the claim's order. Takes the shorter way between them, because midnight
+ * may lie between.
+ */
 function isInOrder(join: string, at: number, moments: readonly QuotedMoment[]): boolean {
   const isLater = new RegExp(`^(?:${later})$`).test(join)
-  // A change of a value is dated by its two times.
+  // Accepts a changed value, which is dated by its two times.
   const isChange = /^(?:fell|rose|dropped|grew)$/.test(join)
   if (moments.length < 2 || !(isLater || isChange || new RegExp(`^(?:${earlier})$`).test(join))) return false
   if (isChange) return true
@@ -84,7 +93,7 @@ function isInOrder(join: string, at: number, moments: readonly QuotedMoment[]): 
 
 const secondOf = ({ hour, minute, second }: QuotedMoment) => hour * 3600 + minute * 60 + Number(second ?? 0)
 
-/** A figure of one column is not said in the words of another: 91 % under Use% is not available. */
+/** Checks the column of a figure: 91 % under Use% is not "available". */
 export function otherColumn(clause: Clause, { places }: Quoted): string | null {
   const id = idOfAnother(clause, places)
   if (id) return id
@@ -107,10 +116,10 @@ export function otherColumn(clause: Clause, { places }: Quoted): string | null {
   const wrong = named.find(({ of }, at) =>
     named.length === figures.length ? !isHeld(of, at) : !held.some((_, each) => isHeld(of, each)),
   )
-  return wrong && held.some((each) => each.length > 0) ? `no figure that it gives stands under "${wrong.text}"` : null
+  return wrong && held.some((each) => each.length > 0) ? `none of its figures is under "${wrong.text}"` : null
 }
 
-/** The number of a process, a port or a user stands under a key or a heading that calls it so. */
+/** Checks that the number of a process, port or user is under a key or heading of that kind. */
 function idOfAnother(clause: Clause, places: readonly QuotePlace[]): string | null {
   for (const { kind, text, start } of clause.groups.flat()) {
     const called = /\b(p?pid|port|uid|gid)s? [^a-z]*(?:is |was )?[^a-z]*$/.exec(
@@ -123,19 +132,19 @@ function idOfAnother(clause: Clause, places: readonly QuotePlace[]): string | nu
         place.line.slice(from, to).trim() === text ? [words.join(' ')] : [],
       ),
     ])
-    if (keys.length > 0 && !keys.some((key) => key.includes(called))) return `${text} stands there as "${keys[0]}"`
+    if (keys.length > 0 && !keys.some((key) => key.includes(called))) return `the row has ${text} as "${keys[0]}"`
   }
   return null
 }
 
-/** What a sentence of a row tells stands in its order: who, what was done, and to what. */
+/** Checks the order of a sentence in a row: who did what to what. */
 export function otherOrder(clause: Clause, quoted: Quoted): string | null {
   const { claim, places } = quoted
   const sentences = new Map(places.filter(isSentence).map(({ line, part }) => [withoutSender(line), part.source]))
   const orders = [...sentences].map(([line, source]) =>
     orderIn(line, clause, source === 'write' || source === 'verification' ? 2 : 1),
   )
-  if (orders.includes('turned') && !orders.includes('kept')) return 'no line tells it in this order'
+  if (orders.includes('turned') && !orders.includes('kept')) return 'no line says it in this order'
   if (leavesOutFailure(clause, quoted)) return 'the line says that it was not done'
   const going = wordsOf(clause, [], []).find(({ text }) => isOnlyGoingOn(text, places))
   if (going) return `no line says "${going.text}" of what was done`
@@ -149,19 +158,22 @@ export function otherOrder(clause: Clause, quoted: Quoted): string | null {
       return next >= 0
     })
   })
-  return isTold || places.every(({ leaf }) => typeof leaf.value !== 'string') ? null : 'no line tells it in this order'
+  return isTold || places.every(({ leaf }) => typeof leaf.value !== 'string') ? null : 'no line says it in this order'
 }
 
 const undone =
   /\b(?:skip\w*|abort\w*|cancel\w*|fail\w*|refus\w*|reject\w*|den(?:y|ied)|ignor\w*|timed out|dry[ -]run)\b/
 
-/** A line that says that an act was skipped or failed tells no act. */
+/** Refuses a line about an act that was skipped or failed as evidence of the act. */
 function leavesOutFailure(clause: Clause, { claim, places }: Quoted): boolean {
   if (claim.kind === 'did' || !actionsIn(clause.text).some(({ isDenied }) => !isDenied)) return false
   return places.length > 0 && places.every(({ line }) => undone.test(line)) && !undone.test(clause.raw)
 }
 
-/** An attempt is not done: "restarting failed container" restarted none. */
+/**
+ * Refuses an act that was only begun as evidence of a done one: "restarting failed container" shows
+ * no restart.
+ */
 function isOnlyGoingOn(word: string, places: readonly QuotePlace[]): boolean {
   const stem = /^(\p{L}{3,})ed$/u.exec(word)?.[1]
   if (!stem) return false
@@ -177,13 +189,13 @@ function isSentence(place: QuotePlace): boolean {
   return (line.match(/(?<![\w./-])[a-z]{2,}(?![\w./-])/g) ?? []).length >= sentenceWords
 }
 
-/** A line of a journal without its time, its host and its program. */
+/** Removes time, host and program from a journal line. */
 const withoutSender = (line: string) => line.replace(/^.{0,80}?[\w.-]+\[\d+\]: ?/, '')
 
 /**
- * Whether names, figures and words of the line stand there as in the clause. `apart`: too few do,
- * or too few names and figures (`parties`). A write of this attempt may be told in any order, but
- * not between two.
+ * Compares the order of names, figures and words in the line with that in the clause. `apart`: too
+ * few are in the clause, or too few names and figures (`parties`). A write of this attempt may be
+ * told in any order, except between two of its resources.
  */
 function orderIn(line: string, clause: Clause, parties: 1 | 2): 'kept' | 'turned' | 'apart' {
   const names = clause.groups

@@ -4,23 +4,29 @@ import { saysShort } from '../../domain/short-answer.ts'
 import type { SafetyState } from '../fold.ts'
 import { type Document, documentOf, foldText } from './quote.ts'
 
-/** What a part of a row is: only a read and a verification tell how something is. */
+/** The kind of a part of a row. Only a read and a verification show a state. */
 type PartSource = 'read' | 'write' | 'verification' | 'alert' | 'record' | 'context' | 'refusal'
 
-/** A quotable piece of a row. A verification is read with its write: both numbers lead to it. */
+/**
+ * A piece of a row that can be quoted. A verification is joined with its write: both row numbers
+ * lead to the joined part.
+ */
 export type Part = {
   seqs: readonly number[]
-  /** Number of the row that holds it: what is newer is decided by this. */
+  /** Number of the part's row, which decides what is newer. */
   seq: number
   source: PartSource
   at: string
   tool: string
   callId: string
-  /** Folded names of a row's subject: targets, and arguments, without the arguing sentence. */
+  /** Folded names of the row's subject: its targets, and its arguments without the reason. */
   head: string
   arguments: Record<string, unknown>
   data: unknown
-  /** The body is whole: not cut where it was read, and its server says nothing is missing. */
+  /**
+   * Whether the result is complete: it was not cut when read, and its server reports nothing
+   * missing.
+   */
   isWhole: boolean
   document: () => Document
 }
@@ -31,7 +37,10 @@ type Row = IncidentEvent<'alert_received' | 'tool_finished' | 'verification' | '
 
 const maxBytes = 16_000_000
 
-/** Digests of stored bodies that a check of this ending reads: newest first, as many as fit. */
+/**
+ * Lists the digests of the stored results (bodies) that a check of this ending reads: the newest
+ * first, as many as fit.
+ */
 export function bodiesToCheck(events: readonly IncidentEvent[], attempt: number): string[] {
   const chosen = new Set<string>()
   let left = maxBytes
@@ -50,7 +59,9 @@ function bodyOf(event: IncidentEvent): BodyRef | null {
   return event.kind === 'context_assembled' ? event.metadata.context : null
 }
 
-/** All that an attempt can quote, in order. Nothing is folded before it is looked at. */
+/**
+ * Lists everything of an attempt that can be quoted, in order. Folds a text only when it is needed.
+ */
 function partsOf(rows: readonly IncidentEvent[], bodies: Bodies): Part[] {
   const seqOfCall = new Map<string, number>()
   const parts: Part[] = []
@@ -71,7 +82,8 @@ function partsOf(rows: readonly IncidentEvent[], bodies: Bodies): Part[] {
       })
     } else if (row.kind === 'alert_received') {
       const { labels, status, count, source, endReason } = row.metadata
-      // An end that proves nothing is no state that a claim may quote.
+      // Records an alert's end as unknown if it proves nothing, so that no claim may quote it as a
+      // state.
       parts.push(bare(row, 'alert', { labels, status: endReason === undefined ? status : 'unknown', count, source }))
     } else if (row.kind === 'call_judged') {
       const { code, reason, hint, tool, targets } = row.metadata
@@ -90,7 +102,7 @@ function finishedPart(row: IncidentEvent<'tool_finished'>, bodies: Bodies): Part
   const whole = body ? bodies.get(body.digest) : undefined
   const data = body ? (whole === undefined ? [body.head, body.tail] : parsed(whole)) : (result.data ?? result.error)
   const isRead = effect === 'read' || effect === 'resolve'
-  // A read that failed shows that it failed, and nothing of what it asked for.
+  // Records a failed read as a refusal, which shows its failure and nothing that it was to read.
   const source = effect === 'write' ? 'write' : !isRead ? 'record' : result.ok ? 'read' : 'refusal'
   const { reason: _, ...named } = args
   return {
@@ -99,7 +111,7 @@ function finishedPart(row: IncidentEvent<'tool_finished'>, bodies: Bodies): Part
     callId,
     arguments: named,
     head: `${names(targets)} ${foldText(JSON.stringify(named))} ${foldText(tool)}`,
-    // Why nothing was read is no answer.
+    // Does not count an error in place of a read as a whole answer.
     isWhole: result.ok && (!body || whole !== undefined) && !saysCut(data),
   }
 }
@@ -124,12 +136,14 @@ function bare(row: Row, source: PartSource, data: unknown): Part {
   }
 }
 
-/** Values searched for a word that something is missing: longer answers say it early. */
+/**
+ * Most values that are searched for a sign of missing parts; a longer answer has the sign early.
+ */
 const maxValues = 20_000
 
 /**
- * The answer calls itself less than was asked for: cut, sampled, of a part of the servers, stale,
- * or without what may not be read. The words are the tools';
+ * Whether the answer marks itself as partial: cut, sampled, from only some of the servers, stale,
+ * or without what may not be read. The tools define these fields;
  * `test/safety/claims/short-answers.test.ts` has a row for each.
  */
 function saysCut(data: unknown): boolean {
@@ -138,7 +152,7 @@ function saysCut(data: unknown): boolean {
   let left = maxValues
   const isShort = (value: unknown, isSummary: boolean): boolean => {
     left -= 1
-    // Texts of a summary are cut with this sign, and what is left out is counted behind it.
+    // Finds the sign at which texts of a summary are cut; the number of omitted ones follows it.
     if (typeof value === 'string') return isSummary && value.includes('…')
     if (value === null || typeof value !== 'object' || left < 0) return false
     if (Array.isArray(value)) return value.some((each) => isShort(each, isSummary))
@@ -150,7 +164,7 @@ function saysCut(data: unknown): boolean {
   return isShort(data, false) || countsMore(data as Record<string, unknown>)
 }
 
-/** A total that is more than what is listed beside it. */
+/** Whether a total exceeds the list beside it. */
 function countsMore(data: Record<string, unknown>): boolean {
   const lists = Object.values(data).filter(Array.isArray)
   const longest = Math.max(0, ...lists.map(({ length }) => length))
@@ -164,8 +178,8 @@ function countsMore(data: Record<string, unknown>): boolean {
 }
 
 /**
- * Logs as templates: a line may hold a text that no template and no sample shows, and so may an
- * unlisted name.
+ * Whether the answer shows logs as templates. A log line may then contain a text that no template
+ * or sample shows, and names may be left out of the list.
  */
 export function isInTemplates(data: unknown): boolean {
   const { summary } = Object(data) as { summary?: unknown }
@@ -186,8 +200,8 @@ function parsed(text: string): unknown {
 }
 
 /**
- * A write of this attempt for claims. `held`: nothing says that it failed; `isProven`: a
- * verification says that it held.
+ * A write of this attempt that claims may cite. `held`: nothing shows a failure. `isProven`: a
+ * verification held.
  */
 export type CitableWrite = {
   callId: string
@@ -198,14 +212,16 @@ export type CitableWrite = {
   parts: Part[]
 }
 
-/** All that the rows of an attempt can show. */
+/** Everything that the rows of an attempt can show. */
 export type ClaimEvidence = {
   parts: Part[]
   writes: CitableWrite[]
-  /** The row that began the last write; 0 without one. A claim about now was read after it. */
+  /**
+   * The row that began the last write; 0 if there was none. A claim about now needs a later read.
+   */
   lastWrite: number
   incidentId: string
-  /** Names of resources that have no number in them, as a tenant's. */
+  /** Names of resources without a number, such as that of a tenant. */
   known: string[]
 }
 
@@ -245,7 +261,7 @@ function exitCode(data: unknown): number {
   return typeof code === 'number' ? code : 0
 }
 
-/** A command that prints what it is given shows nothing but the model's own words. */
+/** Whether a command only prints its arguments, which are the model's own words. */
 function repeatsItself(part: Part, _incidentId: string): boolean {
   if (part.source !== 'read') return false
   const { argv, command, text } = part.arguments

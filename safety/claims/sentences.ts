@@ -17,9 +17,9 @@ const maxCharacters = 20_000
 const maxPlaces = 10_000
 
 /**
- * Statements of a resolution, reason or prose answer that no row of the attempt shows. It cites
- * nothing, so every row counts: names and numbers stand in some row, no row says the opposite of a
- * state, and what was done was written. Other words, and advice, are not checked.
+ * Finds statements of a resolution, reason or prose answer that no row of the attempt shows. Such a
+ * text cites nothing, so every row counts: names and numbers must be in some row, no row may
+ * contradict a state, and a claimed act needs its write. Other words, and advice, are not checked.
  */
 export function checkText(text: string, evidence: ClaimEvidence): UnshownPart[] {
   const clauses = clausesOf(plainText(text.slice(0, maxCharacters)), evidence.known)
@@ -63,7 +63,7 @@ function clauseProblem(
   const rows = [...new Set(places.map(({ part }) => part))]
   const wrong = findUnsupported(clause, places, true)
   if (wrong?.code !== 'NUMBER_NOT_SHOWN') return wrong
-  // A number may be computed, from one row at a time or from what the same text says beside it.
+  // Accepts a number that can be computed from one row at a time, or from the text itself.
   const isShown = rows.some(
     (part) =>
       findUnsupported(
@@ -75,7 +75,9 @@ function clauseProblem(
   return isShown || isSummed(clause, clauses) ? null : wrong
 }
 
-/** What a long result is searched for: the names, numbers, times and states of the text. */
+/**
+ * Lists what is searched for in a long result: the names, numbers, times and states of the text.
+ */
 function wordsIn(clauses: readonly Clause[]): string[] {
   const all = clauses.flatMap(({ text, raw, groups, moments }) => [
     ...groups.flat().map((name) => name.text.toLowerCase()),
@@ -86,7 +88,10 @@ function wordsIn(clauses: readonly Clause[]): string[] {
   return [...new Set(all)].slice(0, 60)
 }
 
-/** Said before in the same text: ten of 524,288 bytes and one of 133,995, together 5,376,875. */
+/**
+ * Whether a number is the sum of earlier ones: ten of 524,288 bytes and one of 133,995 are
+ * 5,376,875.
+ */
 function isSummed(clause: Clause, clauses: readonly Clause[]): boolean {
   const all = clauses.filter(({ start }) => start <= clause.start).flatMap(({ text }) => figuresIn(text))
   const wanted = figuresIn(clause.text)
@@ -101,13 +106,15 @@ function isSummed(clause: Clause, clauses: readonly Clause[]): boolean {
   )
 }
 
-/** An action that no write of this attempt did, or that a write did and the text says failed. */
+/**
+ * Finds an action that has no write of this attempt, or whose write the text wrongly calls failed.
+ */
 function actionProblem(clause: Clause, places: readonly QuotePlace[], evidence: ClaimEvidence): ClaimProblem | null {
   const names = clause.groups.flat().filter(({ kind }) => kind === 'name')
   const about = evidence.writes.filter((write) => isAbout(write, names, evidence))
   for (const action of actionsIn(clause.text)) {
     if (action.isDenied) continue
-    // The clause before names the actor: Deploy 42 (at 00:35) truncated the file.
+    // Skips a verb whose actor the clause before names: "Deploy 42 (at 00:35) truncated the file".
     if (!clause.isFirst && clause.text.trimStart().startsWith(action.verb)) continue
     const fitting = about.filter((write) => isVerbOf(action.verb, textOf(write), true))
     const isSo = fitting.some(
@@ -116,7 +123,7 @@ function actionProblem(clause: Clause, places: readonly QuotePlace[], evidence: 
     if (isSo || (!action.isOurs && places.some((place) => tellsAction(place, action.verb, clause)))) continue
     if (fitting.length > 0)
       return problem('WRITE_NOT_HELD', `${said(clause.raw)}, but its write failed or was not verified`)
-    if (!action.isOurs) return problem('NOT_TOLD', `no row tells that anything was ${action.verb}`)
+    if (!action.isOurs) return problem('NOT_TOLD', `no row says that anything was ${action.verb}`)
     const isOther = about.some(({ held }) => held)
     return problem(isOther ? 'OTHER_VERB' : 'NOT_WRITTEN', `no write of this attempt is ${said(action.verb)}`)
   }

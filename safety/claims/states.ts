@@ -3,8 +3,8 @@ import { type ClaimProblem, problem, type QuotePlace, said } from './quote.ts'
 import type { Clause } from './text.ts'
 
 /**
- * Words of a state and their proofs: words in the quote as they are (`+`) or denied (`-`). A key
- * with yes or no, as running:false, is its word denied.
+ * Words of a state, each with the words in a quote that prove it: affirmed (`+`) or denied (`-`). A
+ * key whose value is no, as running:false, counts as its word denied.
  */
 const shownBy: Record<string, string> = {
   nominal: '+nominal +healthy',
@@ -54,7 +54,7 @@ const shownBy: Record<string, string> = {
   failing: '+failed +failing +error +fatal +fail',
 }
 
-/** The opposite that a denied word needs: not running is shown by running:false, or by stopped. */
+/** Words that prove a denied state: running:false, or stopped, shows "not running". */
 const opposites: Record<string, string> = {
   nominal: '+degraded +critical +unhealthy +dead +down',
   healthy: '+degraded +critical +unhealthy +dead +down',
@@ -80,8 +80,8 @@ const denial = /(?:\bnot|\bno longer|\bnever|n't|\bcannot|\bneither|\bnor|\bno|\
 type StateWord = { word: string; isDenied: boolean; at: number }
 
 /**
- * State words of a folded clause. A word before its noun, as the running process, counts like one
- * behind.
+ * Lists the state words of a folded clause. A word before its noun counts too, as in "the running
+ * process".
  */
 export function statesIn(clause: string): StateWord[] {
   return [...clause.matchAll(wordPattern)].map((match) => ({
@@ -91,12 +91,12 @@ export function statesIn(clause: string): StateWord[] {
   }))
 }
 
-/** A line of a row with its key and value, of which the piece from `from` to `to` is quoted. */
+/** A line of a row with its key and value. The piece from `from` to `to` is quoted. */
 type QuotedLine = { key: string; line: string; value: unknown; from: number; to: number }
 
 /**
  * Whether this line, quoted from `from` to `to`, shows the state. Words before the quoted piece may
- * deny it.
+ * deny the state.
  */
 function showsState(state: StateWord, quoted: QuotedLine): boolean {
   const own = shownBy[state.word] as string
@@ -119,7 +119,7 @@ function flipped(text: string): [Sign, string][] {
 
 function shows(sign: Sign, word: string, { key, line, value, from, to }: QuotedLine): boolean {
   if (typeof value === 'boolean') return key === word && value === (sign === '+')
-  // A kernel's letter for a process that runs.
+  // Accepts the kernel's letter for a running process.
   if (/^stat(?:e|us)?$/.test(key) && word === 'running' && /^r[sl<+]*$/.test(line)) return sign === '+'
   if (word === '%') return sign === '+' && /\d ?%/.test(line.slice(from, to))
   if (!line.includes(word)) return false
@@ -135,8 +135,8 @@ function shows(sign: Sign, word: string, { key, line, value, from, to }: QuotedL
 const universal = /\b(?:all|every|each|both|none|neither|every(?:thing|one|where)|nothing)\b/
 
 /**
- * The first state of a clause that these quotes do not say of its subject. `shown`: words shown
- * otherwise.
+ * Finds the first state of a clause that these quotes do not show for its subject. `shown`: words
+ * that are shown elsewhere.
  */
 export function statesProblem(
   clause: Clause,
@@ -158,7 +158,7 @@ export function statesProblem(
         ? showing
         : showing.filter((place) => subjects.some(({ text }) => holdsName(place.about, text)))
     if (!isLoose && universal.test(clause.text) && !isForAll(clause, about, state)) {
-      return problem('NOT_ALL', `not all of them are ${said(spoken(state))} by what is quoted`)
+      return problem('NOT_ALL', `the quotes do not show all of them ${said(spoken(state))}`)
     }
   }
   return null
@@ -166,7 +166,7 @@ export function statesProblem(
 
 const spoken = ({ word, isDenied }: StateWord) => (isDenied ? `not ${word}` : word)
 
-/** Names of commands and alerts have such words: critical alert, running total, live migrations. */
+/** Whether the word belongs to a name: critical alert, running total, live migrations. */
 function isDescribing(text: string, { word, at }: StateWord): boolean {
   const behind = text.slice(at + word.length)
   return (
@@ -180,7 +180,7 @@ function isDescribing(text: string, { word, at }: StateWord): boolean {
   )
 }
 
-/** Does a place show a state: by its words, by a field of that name, by how a command ended? */
+/** Whether a place shows a state: by its words, by a field with that name, or by an exit code. */
 export function showsAt(place: QuotePlace, state: StateWord): boolean {
   const key = place.leaf.path.findLast((step) => !/^\d+$/.test(step))?.toLowerCase() ?? ''
   const value = place.leaf.value
@@ -194,7 +194,10 @@ export function showsAt(place: QuotePlace, state: StateWord): boolean {
   return showsState(state, { key, line: place.line, value, from: place.from, to: place.to })
 }
 
-/** A state's subjects: names side by side before it, else behind it, else the clause's subject. */
+/**
+ * Lists the subjects of a state: the names side by side before it, otherwise those after it,
+ * otherwise those of the clause.
+ */
 function subjectsOf(clause: Clause, state: StateWord): Name[] {
   const at = clause.start + state.at
   const before = clause.groups.filter((group) => (group[0] as Name).start < at)
@@ -204,7 +207,10 @@ function subjectsOf(clause: Clause, state: StateWord): Name[] {
   return (behind ?? clause.carried).filter(({ kind }) => kind !== 'literal')
 }
 
-/** All, both, every: said by the quote, or true of each element, or of as many as are quoted. */
+/**
+ * Whether "all", "both" or "every" is true: the quote says so, or each of as many elements shows
+ * the state.
+ */
 function isForAll({ text, groups }: Clause, showing: readonly QuotePlace[], state: StateWord): boolean {
   if (showing.some(({ line }) => /\b(?:all|every|each|both|no|none)\b/.test(line))) return true
   const [first] = showing
@@ -214,7 +220,7 @@ function isForAll({ text, groups }: Clause, showing: readonly QuotePlace[], stat
   return first.item.list ? isForEach(showing, state) : groups.some((group) => group.length > 1)
 }
 
-/** Is the state true of every element of the list that the first of these places stands in? */
+/** Whether every element of the list around the first place has the state. */
 export function isForEach([first]: readonly QuotePlace[], state: StateWord): boolean {
   const list = first?.item.list
   if (!first || !list) return false

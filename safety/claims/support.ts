@@ -11,17 +11,17 @@ import type { Clause } from './text.ts'
 
 const denies =
   /\b(?:no|not|none|nothing|never|without|absent|missing|lacks?|lacked|gone|empty|free of|clean|zero|any ?more|neither|nobody|cannot|does not|n't)\b|n't\b/
-/** Programs that answer with what matches, and programs that show an end of something. */
+/** Programs that print only what matches, and programs that show only a part of a text. */
 const filters = /^(?:e?grep|fgrep|rg|zgrep|pgrep|pidof|awk|jq|find|locate|which)$/
 const pieces = /^(?:tail|head|sed|dd|cut)$/
 
-/** Why these rows do not show that something is absent; null when each of them does. */
+/** Returns why these rows do not show that something is absent; null if each row does. */
 export function absenceProblem(claim: Claim, clauses: readonly Clause[], evidence: ClaimEvidence): ClaimProblem | null {
   if (!denies.test(claim.text.toLowerCase()))
     return problem('NOT_ABSENT', 'the text does not say that something is absent')
   for (const { seq, text } of claim.quotes) {
     const part = evidence.parts.find((each) => each.seqs.includes(seq) && each.source === 'read')
-    if (!part) return problem('NO_READ', `row ${seq} is no read`)
+    if (!part) return problem('NO_READ', `row ${seq} is not a read`)
     const wrong = absentProblem(part, text, claim.text)
     if (wrong) return wrong
     if (mustBeFresh(claim.text) && part.seq < evidence.lastWrite) {
@@ -38,26 +38,27 @@ export function absenceProblem(claim: Claim, clauses: readonly Clause[], evidenc
 }
 
 /**
- * Whether a row shows that a text is absent: asked for, answered whole and without error, and not
- * in it.
+ * Checks that a row shows the absence of a text: the row searched for the text, got a complete
+ * answer without an error, and the answer does not contain the text.
  */
 function absentProblem(part: Part, text: string, claimed: string): ClaimProblem | null {
   const wanted = foldText(text)
-  if (!part.isWhole) return problem('CUT', `the answer of row ${part.seq} is not whole`)
+  if (!part.isWhole) return problem('CUT', `the result of row ${part.seq} is cut`)
   if (isFailed(part.data)) return problem('NOT_ASKED', `row ${part.seq} answered with an error`)
   if (Number(part.arguments.offset ?? 0) > 0 || Number(part.arguments.from ?? 1) > 1)
-    return problem('CUT', `row ${part.seq} begins behind the beginning`)
+    return problem('CUT', `row ${part.seq} leaves out the beginning`)
   if (wanted === '') {
-    return isEmpty(part.data) ? null : problem('STILL_THERE', `the answer of row ${part.seq} is not empty`)
+    return isEmpty(part.data) ? null : problem('STILL_THERE', `the result of row ${part.seq} is not empty`)
   }
-  if (!isSaid(wanted, claimed)) return problem('NOT_ABSENT', `the text does not speak of ${said(text)}`)
+  if (!isSaid(wanted, claimed)) return problem('NOT_ABSENT', `the text does not mention ${said(text)}`)
   if (/^(?:no|not|none|nothing|any|anything|never|nobody)$/.test(wanted))
     return problem('NOT_ABSENT', `${said(text)} names nothing`)
   const troubled = trouble.test(wanted) ? troubles.exec(answerOf(part))?.[0] : undefined
-  if (troubled) return problem('STILL_THERE', `${said(troubled)} stands in row ${part.seq}`)
-  // Nothing was found, though a list of names goes on: only the asked one is known absent.
+  if (troubled) return problem('STILL_THERE', `${said(troubled)} is in row ${part.seq}`)
+  // Accepts an empty answer. If only templates are empty, the claim may list only the name that was
+  // searched for.
   if (isEmpty(part.data) && (!isInTemplates(part.data) || part.head.includes(wanted))) return null
-  if (stands(answerOf(part), wanted)) return problem('STILL_THERE', `${said(text)} stands in row ${part.seq}`)
+  if (stands(answerOf(part), wanted)) return problem('STILL_THERE', `${said(text)} is in row ${part.seq}`)
   if (isInTemplates(part.data)) {
     const remedy = 'search the logs for this text alone (contains), or read_result with match'
     return problem('CUT', `row ${part.seq} shows templates of lines, not the lines: ${remedy}`)
@@ -65,7 +66,10 @@ function absentProblem(part: Part, text: string, claimed: string): ClaimProblem 
   return narrowed(part, wanted, claimed)
 }
 
-/** Whether each cited row asked for the very absent text, or answered nothing at all. */
+/**
+ * Whether each cited row searched for the absent text. A quote without a text needs a row whose
+ * answer is empty.
+ */
 export function isAskedFor(claim: Claim, { parts }: ClaimEvidence): boolean {
   return claim.quotes.every(({ seq, text }) => {
     const part = parts.find((each) => each.seqs.includes(seq) && each.source === 'read')
@@ -79,18 +83,18 @@ export function isAskedFor(claim: Claim, { parts }: ClaimEvidence): boolean {
   })
 }
 
-/** "No errors" speaks of all their names. */
+/** Words that "no errors" includes. */
 const trouble = /^(?:errors?|failures?|problems?|issues?|warnings?|crash(?:es)?|faults?)$/
 const troubles =
   /(?<![a-z_])(?:err(?:or)?s?(?![a-z])|fail\w*|fatal|panic\w*|exception\w*|killed|out of memory|crash\w*|critical|eaddrinuse|denied|timed out|refused|reset by)/
 
-/** As whole words: trace.log.3 does not stand in trace.log.30. */
+/** Compares whole words: trace.log.3 is not in trace.log.30. */
 function stands(answer: string, wanted: string): boolean {
   if (/[a-z]{3,}s$/.test(wanted) && answer.includes(wanted.slice(0, -1))) return true
   return /^[a-z0-9].*[a-z0-9]$/.test(wanted) && /\d/.test(wanted) ? holdsName(answer, wanted) : answer.includes(wanted)
 }
 
-/** The answer without its repetition of the question. */
+/** Returns the answer without the parts that repeat the request. */
 function answerOf(part: Part): string {
   const { text, leaves } = part.document()
   return leaves
@@ -99,7 +103,10 @@ function answerOf(part: Part): string {
     .join('\n')
 }
 
-/** An answer of only other matches, or only an end, shows nothing about the rest. */
+/**
+ * Whether an answer shows only other matches or only a part, so that it tells nothing about the
+ * rest.
+ */
 function narrowed(part: Part, wanted: string, claimed: string): ClaimProblem | null {
   const { name, text, match, query, argv, command, offset, tail } = part.arguments
   const asked = [name, text, match, query]
@@ -115,7 +122,7 @@ function narrowed(part: Part, wanted: string, claimed: string): ClaimProblem | n
   }
   const isPiece = programs.some((program) => pieces.test(program)) || offset !== undefined || tail !== undefined
   if (isPiece && !/\b(?:last|first|end|tail|head|newest|latest)\b/i.test(claimed))
-    return problem('CUT', `row ${part.seq} shows a piece only`)
+    return problem('CUT', `row ${part.seq} shows only a part`)
   return null
 }
 
@@ -127,7 +134,7 @@ function isSaid(wanted: string, claimed: string): boolean {
   return text.includes(wanted) || (words.length > 0 && words.every((word) => text.includes(word.replace(/s$/, ''))))
 }
 
-/** What a program says that may not or could not look everywhere, also where it ends well. */
+/** Matches messages of a program that could not read everything, even if it exits with 0. */
 const unreadable =
   /denied|not permitted|cannot|can't|unable|fail|error|not seeing|insufficient|timed? ?out|incomplete|no such|no journal|corrupt/i
 
@@ -139,13 +146,13 @@ function isFailed(data: unknown): boolean {
   return exit_code !== 1 || (typeof stderr === 'string' && stderr.trim() !== '')
 }
 
-/** Nothing came back: an empty list, or a command that printed nothing. */
+/** Whether the answer is empty: an empty list, or a command without output. */
 function isEmpty(data: unknown): boolean {
   if (data === null || data === undefined) return true
   if (typeof data !== 'object') return String(data).trim() === ''
   if (Array.isArray(data)) return data.length === 0
   const { stdout, content, total, isEmpty: saysEmpty, ...others } = data as Record<string, unknown>
-  // A source's reading says it: lists of series and lines lie deeper.
+  // Uses the reading's own field, because its lists are nested more deeply.
   if (typeof saysEmpty === 'boolean') return saysEmpty
   if (typeof stdout === 'string') return stdout.trim() === ''
   if (typeof content === 'string') return content.trim() === ''
@@ -161,7 +168,7 @@ const gone =
   /\b(?:no longer (?:listed|there|present|exists?|in)|(?:is|are|was|were|has) gone|not (?:listed|there|present) any ?more|gone)\b/
 const shownGone = /\b(?:gone|ended|removed|deleted|not found|no longer|does not exist)\b/
 
-/** A clause of another claim that something is gone: a quote says so, or it is in no later row. */
+/** Checks a clause that something is gone: a quote says so, or no later row contains it. */
 export function goneProblem(
   clause: Clause,
   cited: readonly Part[],
@@ -187,7 +194,7 @@ export function goneProblem(
 const noNoun =
   /\b(?:no|without|zero|none of the) ((?:(?!longer|one|more|json|matter|reason|idea|need|doubt)[a-z]{3,}) ?[a-z]*)/g
 
-/** "No errors, without a warning" in passing still has to be true of a whole cited answer. */
+/** Checks a denial within a sentence ("no errors"), which must be true of a whole cited answer. */
 export function denialProblem(
   clause: Clause,
   cited: readonly Part[],
@@ -197,7 +204,7 @@ export function denialProblem(
     const noun = (phrase as string).trim().split(' ')[0] as string
     const stem = noun.replace(/(?:ies|es|s)$/, '')
     if (stem.length < 3) continue
-    // The field that counts it says so: errorsLastHour: 0.
+    // Accepts a field that counts the noun as zero: errorsLastHour: 0.
     if (
       places.some(
         ({ leaf }) => isNothing(leaf.value) && keyWords(leaf.path.slice(-1)).some((key) => key.startsWith(stem)),
@@ -210,19 +217,19 @@ export function denialProblem(
       (part) =>
         pattern.test(answerOf(part)) && !new RegExp(`\\b(?:no|not|without) (?:\\w+ )?${stem}`).test(answerOf(part)),
     )
-    // Only of trouble: "no replica follows it" may quote replicas: 0.
+    // Refuses only words for trouble in this way: "no replica follows it" may quote replicas: 0.
     const isTrouble = trouble.test(noun)
     if (holding && holding.source === 'read')
-      return problem(isTrouble ? 'STILL_THERE' : 'NOT_ABSENT', `${said(noun)} stands in row ${holding.seq}`)
+      return problem(isTrouble ? 'STILL_THERE' : 'NOT_ABSENT', `${said(noun)} is in row ${holding.seq}`)
     if (isTrouble && reads.length > 0 && reads.every(({ isWhole }) => !isWhole))
-      return problem('CUT', `what is cited was cut`)
+      return problem('CUT', `the cited result was cut`)
   }
   return null
 }
 
 /**
- * Whether the quoted places show a clause's states, numbers and times. Answers the first that they
- * do not.
+ * Checks that the quoted places show the states, numbers and times of a clause. Returns the first
+ * that they do not show.
  */
 export function findUnsupported(
   clause: Clause,
@@ -245,13 +252,13 @@ function timesProblem(clause: Clause, places: readonly QuotePlace[]): ClaimProbl
   return null
 }
 
-/** A line of a page or of a log: an element of a list that is a text, and no field of a thing. */
+/** Whether an element is a line of a page or log: a text in a list, and not a field. */
 function isLine({ part, item, leaf }: QuotePlace): boolean {
   if (item.list === null || typeof leaf.value !== 'string') return false
   return part.document().leaves.filter((each) => each.item === item).length === 1
 }
 
-/** Names of a clause that nothing quoted is about. */
+/** Finds the names of a clause that no quote is about. */
 export function findUnnamed(
   clause: Clause,
   places: readonly QuotePlace[],
@@ -263,7 +270,7 @@ export function findUnnamed(
       places.some(
         (place) =>
           holdsName(place.about, name.text) ||
-          // Only the quoted line of a page or log.
+          // Counts only the quoted line of a page or log, not the rest of the result.
           (name.kind === 'literal' && !isLine(place) && place.part.document().text.includes(name.text.toLowerCase())),
       )
     )
@@ -273,7 +280,7 @@ export function findUnnamed(
   return null
 }
 
-/** A on B, from B, to B: one place has to tell both, and not the other way round. */
+/** Checks "A on B", "from B", "to B": one place must show both names in this order. */
 export function findMisplaced(clause: Clause, places: readonly QuotePlace[]): ClaimProblem | null {
   for (const [index, group] of clause.groups.entries()) {
     const before = clause.groups[index - 1]?.at(-1)

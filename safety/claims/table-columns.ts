@@ -2,12 +2,15 @@ import { keyWords } from './measure.ts'
 import type { QuotePlace } from './quote.ts'
 import { keySynonyms } from './word-tables.ts'
 
-/** A column of a quoted piece of a row: its words, its value, and its place in the line. */
+/**
+ * A column of the quoted line of a table: the words of its heading, its value, and its place in the
+ * line.
+ */
 type Column = { at: number; words: string[]; value: string; from: number; to: number }
 
 const isHeading = (token: string) => /^(?:[%#a-z(][\w%()./+-]*|1[kb]-blocks|)$/.test(token)
 
-/** Columns of a table's row under printed headings; none where the text has no headings. */
+/** Reads the columns of a table row under printed headings; none if the text has no headings. */
 export function columnsOf({ leaf, line, part }: QuotePlace): Column[] {
   const [first] = leaf.lines
   if (!first || leaf.lines.length < 2) return []
@@ -19,7 +22,7 @@ export function columnsOf({ leaf, line, part }: QuotePlace): Column[] {
   const columns: Column[] = []
   for (const [at, token] of line.split(mark).entries()) {
     const named = headings[at]
-    // A value of several words moves all that stands behind it.
+    // Stops at a value of several words, which shifts every column after it.
     if (named === undefined || (mark === ' ' && token.startsWith('('))) break
     columns.push({ at, words: wordsOfHeading(named), value: token.trim(), from, to: from + token.length })
     from += token.length + 1
@@ -32,6 +35,6 @@ function wordsOfHeading(heading: string): string[] {
   return own.flatMap((word) => [word, ...(keySynonyms[word]?.split(' ') ?? [])])
 }
 
-/** Columns that lie in the quoted piece. */
+/** Returns the columns that are within the quoted piece. */
 export const quotedColumns = (place: QuotePlace): Column[] =>
   columnsOf(place).filter(({ from, to }) => from < place.to && to > place.from)

@@ -3,24 +3,27 @@ import { momentsIn, type QuotedMoment, references } from './numbers.ts'
 import { statesIn } from './states.ts'
 
 /**
- * A piece of a claim that says one thing. `§` masks names and `¤` times, so that neither reads as
- * words or numbers.
+ * A piece of a claim with one statement. `§` masks names and `¤` masks times, so that they are not
+ * read as words or numbers.
  */
 export type Clause = {
   text: string
-  /** As it was written, in lower case. */
+  /** The original text in lower case. */
   raw: string
   start: number
-  /** Names that stand side by side are one group: a and b are nominal. */
+  /** Groups of names that are side by side: "a and b are nominal". */
   groups: Name[][]
-  /** What it is about where it names nothing itself: it, they, is no longer listed. */
+  /** Names from before, for a clause without its own: "it", "they", "is no longer listed". */
   carried: Name[]
   moments: QuotedMoment[]
   tense: 'present' | 'past' | null
-  /** Says what should be, or what somebody else should do: nothing that a row shows. */
+  /** Whether it is a recommendation, which no row can show. */
   isAdvice: boolean
   isAfterColon: boolean
-  /** Begins a sentence: a verb that it begins with is an act of this investigation. */
+  /**
+   * Whether the clause begins a sentence: a verb at its beginning is then an act of this
+   * investigation.
+   */
   isFirst: boolean
 }
 
@@ -36,7 +39,7 @@ const advice =
   /\b(?:should|must|need(?:s|ed)?(?: from| to| a)?|follow[- ]?up|recommend\w*|suggest\w*|consider|please|would|could|might|may|if|unless|until|whether|ask|find out|look for|treat|raise|decide|will|shall|to be|going to|next|not known|unknown|unclear|perhaps|probably|likely|possibly|somebody|someone|worth)\b/
 
 export function clausesOf(text: string, known: readonly string[]): Clause[] {
-  // An arrow is read as a word, but not within words that are quoted.
+  // Reads an arrow as a word, except within quoted words.
   const plain = text.replace(/[’‘]/g, "'").replace(/"[^"\n]*"|->|→/g, (found) => (found[0] === '"' ? found : 'to'))
   const moments = momentsIn(plain)
   const names = namesIn(plain, known).filter(
@@ -78,7 +81,7 @@ export function clausesOf(text: string, known: readonly string[]): Clause[] {
   return clauses
 }
 
-/** A clause that begins with a pronoun, a verb or the state goes on about what was named before. */
+/** Whether a clause continues with the subject before: it begins with a pronoun, verb or state. */
 function carries(piece: string, isNewSentence: boolean): boolean {
   if (isNewSentence) return /^\s*(?:it|its|they|their|both|this|that)\b/.test(piece)
   const [first] = statesIn(piece)
@@ -107,7 +110,7 @@ function mask(text: string, spans: [number, number][], by: string): string {
   return masked
 }
 
-/** Where clauses begin and end: not within a group of names. */
+/** Finds where clauses begin and end. Never cuts within a group of names. */
 function cuts(masked: string, groups: Name[][]): [number, number, boolean, boolean][] {
   const found: [number, number, boolean, boolean][] = []
   let start = 0

@@ -1,4 +1,4 @@
-/** Words that say nothing: articles, pronouns, forms of be and have, verbs of telling. */
+/** Words without content: articles, pronouns, forms of "be" and "have", verbs of telling. */
 export const neutral = new Set(
   `a an the this that these those it its itself they their them he she we i our my us you your who whose which what there here
   is are was were be been being am has have had having do does did s
@@ -12,8 +12,8 @@ export const neutral = new Set(
 )
 
 /**
- * A value in a person's words. For yes or no the key is the word; for a number it names what is
- * counted.
+ * Words that people use for a value. For yes or no the key is the word; for a number the word names
+ * what is counted.
  */
 export const valueWords: Record<string, string> = {
   nominal: 'healthy well ok',
@@ -41,7 +41,7 @@ export const noWords: Record<string, string> = {
   enabled: 'disabled',
 }
 
-/** What a key is short for, or what is said of what it counts. */
+/** Full words for short keys, or words for what the keys count. */
 export const keySynonyms: Record<string, string> = {
   mem: 'memory',
   memory: 'ram',
@@ -87,7 +87,7 @@ export const keySynonyms: Record<string, string> = {
   author: 'by',
 }
 
-/** What rows of a program or of a tool are called, whatever they hold. */
+/** Words that fit the rows of a program or tool, whatever the rows contain. */
 export const sourceWords: [RegExp, string][] = [
   [/(?<![a-z])df(?![a-z])|disk_usage/, 'used full disk filesystem space'],
   [/(?<![a-z])(?:ps|top|pgrep)(?![a-z])|proc_list/, 'process processes runs running pid uses'],
@@ -100,7 +100,7 @@ export const sourceWords: [RegExp, string][] = [
   [/quer(?:y|ies)_metrics|metrics/, 'metric series'],
 ]
 
-/** Words of a key that say which part of a thing its number counts, and what says so too. */
+/** Words of a key that limit its number to a part of the whole, with their synonyms. */
 export const keyQualifiers: Record<string, string> = {
   per: 'rps qps rate',
   free: 'available left remaining',

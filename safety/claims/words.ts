@@ -18,12 +18,15 @@ import type { Part } from './rows.ts'
 import { isForEach, showsAt, statesIn } from './states.ts'
 import type { Clause } from './text.ts'
 
-/** Keys that name a thing and say nothing of it. */
+/** Matches keys that name a resource without describing it. */
 const nameKeys = /^(?:id|name|kind|region|type|host|hostname|node|shard|tenant|seq|callid)$/
-/** Parts of the context that give orders, guess, or speak of other incidents. */
+/** Matches parts of the context that give orders, guess, or are about other incidents. */
 const hearsay =
   /^(?:annotations?|hint|hints|precedents?|calledwrong|runbooks?|knowledge|earlierattempts|messages|notes|expected|proposals?)$/
-/** Says why rows do not show an uncontradicted claim word for word; null: it is grade A. */
+/**
+ * Returns why rows do not show word for word a claim that they do not contradict; null if the claim
+ * gets grade A.
+ */
 export function findLoose(quoted: Quoted): string | null {
   for (const rule of rules) {
     const found = rule(quoted)
@@ -32,7 +35,7 @@ export function findLoose(quoted: Quoted): string | null {
   return null
 }
 
-/** In this order. Each names the first word, figure or place that keeps a claim from grade A. */
+/** Rules in order. Each returns the first word, figure or place that keeps a claim from grade A. */
 const rules: ((quoted: Quoted) => string | null)[] = [
   mixedLetters,
   withoutValue,
@@ -65,7 +68,10 @@ function firstOf<T>(all: readonly T[], find: (each: T) => string | null): string
   return null
 }
 
-/** Letters of another script beside Latin ones look alike and are other words. */
+/**
+ * Finds letters of another script among Latin ones, because they look the same but make other
+ * words.
+ */
 export function mixedLetters({ claim }: Pick<Quoted, 'claim'>): string | null {
   const other = /(?=\p{L})[^\p{Script=Latin}\p{Script=Common}]/u.exec(claim.text)?.[0]
   return other && /\p{Script=Latin}/u.test(claim.text) ? `"${other}" is a letter of another script` : null
@@ -82,18 +88,20 @@ function isHearsay({ part, leaf }: QuotePlace): boolean {
 
 function hearsayOnly({ places }: Quoted): string | null {
   const place = places.find(isHearsay)
-  return place ? `row ${place.part.seq} repeats there what somebody else said` : null
+  return place ? `row ${place.part.seq} repeats there the words of somebody else` : null
 }
 
-/** A name, an id or a kind says which thing is meant, and nothing of it. */
+/** Refuses quotes of only a name, id or kind, which describe nothing. */
 function withoutValue({ claim, places }: Quoted): string | null {
   if (claim.kind === 'absent' || places.some((place) => !nameKeys.test(keyOf(place)) || isLongText(place))) return null
-  return 'what it quotes is a name, not a value'
+  return 'the quote is a name, not a value'
 }
 
 const partArguments = ['unit', 'service', 'process', 'container', 'package', 'packages', 'path', 'pid']
 
-/** A write on a machine's part is no write on the machine: a restart of nginx restarted no node. */
+/**
+ * Refuses a write on a part as a write on the whole: a restart of nginx did not restart the node.
+ */
 function wholeForPart(clause: Clause, { claim, places, evidence }: Quoted): string | null {
   if (claim.kind !== 'did' || actionsIn(clause.text).length === 0) return null
   const names = clause.groups.flat().filter(({ kind }) => kind === 'name')
@@ -118,7 +126,7 @@ function wholeForPart(clause: Clause, { claim, places, evidence }: Quoted): stri
 
 const isLongText = ({ leaf }: QuotePlace) => typeof leaf.value === 'string' && /\s/.test(leaf.value.trim())
 
-/** A verification that held shows a deed; a command that ended well does not. */
+/** Requires for an act a verification that held; a command's successful exit is not enough. */
 function unprovenWrite({ claim, places, evidence, clauses }: Quoted): string | null {
   const says = clauses.flatMap(({ text }) => actionsIn(text)).filter(({ isDenied }) => !isDenied)
   if (claim.kind !== 'did' && says.length === 0) return null
@@ -130,7 +138,7 @@ function unprovenWrite({ claim, places, evidence, clauses }: Quoted): string | n
   return isTold || written.some(({ isProven, failed }) => isProven || failed) ? null : 'its write was not verified'
 }
 
-/** Places that speak of one thing: an element of a list, a line of a text, or a whole result. */
+/** Places about one subject: an element of a list, a line of a text, or a whole result. */
 type Support = { places: QuotePlace[]; about: string }
 
 function supportsOf(places: readonly QuotePlace[]): Support[] {
@@ -144,7 +152,10 @@ function supportsOf(places: readonly QuotePlace[]): Support[] {
   return [...found.values()]
 }
 
-/** What a clause is about: of several names that stand side by side each has its own place. */
+/**
+ * Lists the subjects of a clause. Each of several names side by side is a subject, and needs its
+ * own places.
+ */
 function subjectsOf(clause: Clause): Name[][] {
   const groups = clause.groups.length > 0 ? clause.groups : clause.carried.length > 0 ? [clause.carried] : []
   const named = groups.map((group) => group.filter(({ kind }) => kind !== 'literal')).filter(({ length }) => length > 0)
@@ -161,7 +172,10 @@ function hasName(item: QuotePlace['item'], part: Part): boolean {
     )
 }
 
-/** An element or line that names something is about that: the clause has to name it. */
+/**
+ * Whether an element or line is about the names of the clause. An element that names something else
+ * is not.
+ */
 function isOfThese({ places }: Support, clause: Clause): boolean {
   const said = [...clause.groups.flat(), ...clause.carried].map(({ text }) => text)
   return places.every(({ part, item, leaf, line }) => {
@@ -176,7 +190,7 @@ function isOfThese({ places }: Support, clause: Clause): boolean {
   })
 }
 
-/** The first thing that no place of what the clause is about gives, by this test. */
+/** Finds the first thing, by the test `lacks`, that no place about the clause's subject shows. */
 function ofSubjects(clause: Clause, { places }: Quoted, lacks: (support: Support) => string | null): string | null {
   const supports = supportsOf(places)
   return firstOf(subjectsOf(clause), (names) => {
@@ -200,13 +214,13 @@ function unmatchedFigure(clause: Clause, quoted: Quoted): string | null {
     const missing = figures.find(
       (each) => !isBoth(each, clause) && !values.some((value) => matchesFigure(each, { ...value, from: value })),
     )
-    return missing ? `no quote gives ${clause.raw.slice(missing.at, missing.end)}` : null
+    return missing ? `no quote has ${clause.raw.slice(missing.at, missing.end)}` : null
   })
 }
 
 const isBoth = ({ at }: Figure, { text }: Clause) => /^both\b/.test(text.slice(at))
 
-/** Each word stands in what is quoted, with the polarity that it has there. */
+/** Finds a word that no quote contains in the same sense, affirmed or denied. */
 function unspokenWord(clause: Clause, quoted: Quoted): string | null {
   const isOfWrite = quoted.places.some(({ part }) => part.source === 'write' || part.source === 'verification')
   const actions = isOfWrite ? actionsIn(clause.text).filter(({ isDenied }) => !isDenied) : []
@@ -231,7 +245,7 @@ function unspokenWord(clause: Clause, quoted: Quoted): string | null {
   return literal ? `no quote says "${literal.text}"` : null
 }
 
-/** An element that is a text, and no field of a thing. */
+/** Whether an element is a text by itself, and not one of several fields. */
 function isAloneIn(item: QuotePlace['item'], part: Part): boolean {
   return part.document().leaves.filter((leaf) => leaf.item === item).length < 2
 }
@@ -239,7 +253,7 @@ function isAloneIn(item: QuotePlace['item'], part: Part): boolean {
 const ofMany =
   /\b(?:all|both|every|each|nodes|hosts|shards|vms|guests|replicas|pods|machines|servers|devices|instances|services|tenants)\b/
 
-/** A claim about no name holds for each element of the quoted list. */
+/** Refuses a claim without a name that is not true of each element of the quoted list. */
 function notOfEach(clause: Clause, { places }: Quoted): string | null {
   const isSaidOfAll = ofMany.test(clause.text)
   if (!isSaidOfAll && subjectsOf(clause).some((names) => names.length > 0)) return null
@@ -249,7 +263,7 @@ function notOfEach(clause: Clause, { places }: Quoted): string | null {
   const isOfThings = inLists.some(
     ({ item, part }) => part.document().leaves.filter((leaf) => leaf.item === item).length > 1,
   )
-  if (!isOfThings) return isSaidOfAll && inLists.length === 0 ? 'no list that is quoted shows all of them' : null
+  if (!isOfThings) return isSaidOfAll && inLists.length === 0 ? 'no quoted list shows all of them' : null
   if (isSaidOfAll && states.length === 0) return 'no quote says so of each'
   const loose = states.find(
     (state) =>
@@ -258,6 +272,6 @@ function notOfEach(clause: Clause, { places }: Quoted): string | null {
         state,
       ),
   )
-  if (loose) return `not each of them is ${loose.word} by what is quoted`
-  return figures.length > 0 || states.length === 0 ? 'it names none of those that are listed' : null
+  if (loose) return `the quotes do not show each of them ${loose.word}`
+  return figures.length > 0 || states.length === 0 ? 'it names none of those listed' : null
 }

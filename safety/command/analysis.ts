@@ -6,7 +6,7 @@ import type { Unwrapped } from './unwrapped.ts'
 import type { Constants } from './words.ts'
 import type { InputKind } from './xargs.ts'
 
-/** Why a command was judged as it was: a closed word for tests, metrics and the workflow. */
+/** The reason of a verdict on a command: a fixed code for tests, metrics and the workflow. */
 export type CommandCode =
   | 'READ'
   | 'EMPTY'
@@ -36,7 +36,7 @@ export type CommandCode =
 
 export type EndlessReason = 'tty_flag' | 'pager' | 'unbounded_stream' | 'interactive_repl'
 
-/** A command that may look as root, and the rest of the pipe that reads it; null: none. */
+/** A command that may read as root, and the rest of its pipe; null if there is no pipe. */
 export type RootRead = { argv: string[]; rest: string | null }
 
 export type CommandVerdict = {
@@ -44,40 +44,49 @@ export type CommandVerdict = {
   effect: 'read' | 'write' | 'forbidden'
   code: CommandCode
   reason: string
-  /** The word that decided. */
+  /** The word that decided the verdict. */
   token: string | null
-  /** Why it does not end by itself. Apart from the verdict: a write may be endless too. */
+  /**
+   * The reason why the command does not end by itself. Separate from the verdict, because a write
+   * may be endless too.
+   */
   bound: EndlessReason | null
-  /** The same command in a form that ends and may run; null when there is none. */
+  /** A form of the same command that ends and may run; null if there is none. */
   rewrite: string | null
   needsRoot: boolean
-  /** What the worst command in it does; `look` where all of it is proved to look. */
+  /**
+   * The effect of the command in the text that does most. `look` if all of the text is proved to
+   * only read.
+   */
   impact: Impact
-  /** What the executor must set for the verdict to be true. */
+  /** Environment variables that the executor must set, because the verdict depends on them. */
   environment: Record<string, string>
-  /** What the executor must make sure of just before. */
+  /** Conditions that the executor must check just before it runs the text. */
   conditions: CallCondition[]
-  /** What it has to see of the machine as it is. */
+  /** Facts about the machine that the executor must read. */
   sees: ReadSight[]
-  /** Programs that obey more than the administrator, switched off, under conditions or not. */
+  /**
+   * Programs that read configuration which is not the administrator's. The verdict requires that
+   * this configuration is switched off.
+   */
   obeys: string[]
   /**
-   * The part that `sudo -n` runs outside of the sandbox, as the manifest allows; null for all other
-   * texts.
+   * The part that `sudo -n` runs outside of the sandbox, as the manifest allows; null for a text
+   * without such a part.
    */
   rootRead: RootRead | null
-  /** Base names of all commands in the text, nested ones included; without those of `rootRead`. */
+  /** Base names of all commands in the text, including nested ones, without those of `rootRead`. */
   commands: string[]
-  /** The known names that it rests on. */
+  /** The known names in the text. */
   names: string[]
 }
 
-/** One thing that speaks against running unasked. */
+/** One reason why a text may not run without approval. */
 export type Finding = {
   code: CommandCode
   reason: string
   token: string | null
-  /** The program itself refuses such words, and does nothing. */
+  /** Whether the program itself refuses such words and does nothing. */
   isRefused?: true
 }
 
@@ -98,11 +107,11 @@ const reading: ReadonlySet<CommandCode> = new Set([
 
 type Ruling = Pick<CommandVerdict, 'verdict' | 'effect' | 'code' | 'reason' | 'token'>
 
-const onlyLooks: Ruling = ruled('run', 'read', { code: 'READ', reason: 'every command only looks', token: null })
+const onlyLooks: Ruling = ruled('run', 'read', { code: 'READ', reason: 'every command only reads', token: null })
 
 /**
- * The strictest finding decides: a refusal before a question. An endless read comes last, since
- * only the model hears of it, and a person is asked about anything else first.
+ * Chooses the strictest finding: a refusal comes before a request for approval. An endless read
+ * comes last, because only the model hears of it, and people are asked about anything else first.
  */
 export function decide(findings: readonly Finding[]): Ruling {
   if (findings.length === 0) return onlyLooks
@@ -118,15 +127,15 @@ function ruled(verdict: Ruling['verdict'], effect: Ruling['effect'], { code, rea
 }
 
 /**
- * The cost of judging one text: a budget shared by all that it unwraps to. Texts hold texts (an
- * interpreter in a here-document in a shell), some more than once: without a common budget 20 words
- * cost 2^20 looks.
+ * A budget of steps for judging one text, shared by all nested texts. Texts nest (an interpreter in
+ * a here-document in a shell), some of them more than once; without a common budget 20 words would
+ * cost 2^20 steps.
  */
 type JudgeBudget = { left: number; spent: number }
 
 /**
- * A step is one character looked at. Forty layers of a text cost forty looks a character: more
- * takes a text that holds itself several times.
+ * Steps that are allowed per character of a text. Forty layers cost forty steps a character; only a
+ * text that nests itself several times needs more.
  */
 export const stepsPerCharacter = 48
 export const stepsForAnyText = 20_000
@@ -135,7 +144,10 @@ export function newWork(length: number): JudgeBudget {
   return { left: stepsForAnyText + stepsPerCharacter * length, spent: 0 }
 }
 
-/** Takes steps; false once the budget is spent, and the unread rest has to be asked. */
+/**
+ * Takes steps from the budget. Returns false if the budget is used up; the rest, which was not
+ * read, then needs approval.
+ */
 function takeSteps(work: JudgeBudget, steps: number): boolean {
   if (work.left < steps) {
     work.left = 0
@@ -146,77 +158,88 @@ function takeSteps(work: JudgeBudget, steps: number): boolean {
   return true
 }
 
-/** What it holds cannot be looked through. */
+/** The finding for a text that is nested too deeply to be read. */
 export const tooComplex: Finding = {
   code: 'TOO_COMPLEX',
-  reason: 'holds commands inside one another in more ways than can be looked through: write it plainly',
+  reason: 'nests commands in too many ways to check: write it plainly',
   token: null,
 }
 
-/** Everything that is found out about one text. */
+/** Findings about one text. */
 export type CommandAnalysis = Survey & {
   knownHosts: ReadonlySet<string>
   knownNames: ReadonlySet<string>
-  /** Those of them that the text names. */
+  /** The known names in the text. */
   names: Set<string>
-  /** Commands that `sudo -n` may look with, as JSON of their words. */
+  /** Commands that may read with `sudo -n`, each as the JSON of its words. */
   rootReads: ReadonlySet<string>
-  /** The one of them that the text begins with. */
+  /** The one of `rootReads` with which the text begins. */
   rootRead: RootRead | null
   findings: Finding[]
   commands: Set<string>
   needsRoot: boolean
-  /** Every command of the text, for what it does: weighed only where it is no look. */
+  /**
+   * Every command of the text. The effects of these are only determined if the text is not a read.
+   */
   called: (readonly Word[])[]
-  /** What the shell writes to or reads from, for the same. */
+  /** Files that the shell writes or reads, also for the effects. */
   redirected: Redirection[]
   bound: EndlessReason | null
-  /** What judging this text may still cost. */
+  /** The rest of the budget of steps for this text. */
   work: JudgeBudget
   secrets: readonly string[]
   constants: Constants
-  /** Functions and aliases that are being looked into. */
+  /** Functions and aliases that are being expanded. */
   looked: string[]
-  /** How many more readings of words that are not plain are tried. */
+  /** The number of further readings that may be tried for words that are not plain. */
   guessesLeft: number
 }
 
-/** Where a command runs, and what surrounds it in the text. */
+/** The place of a command in the text, with what surrounds the command. */
 export type ExecutionContext = {
-  /** False inside a substitution and the like: the hard list alone, and nothing is asked. */
+  /**
+   * False inside a substitution and the like: there only the list of forbidden commands counts, and
+   * no approval is requested.
+   */
   runs: boolean
-  /** Something outside ends it. */
+  /** Whether something outside of the command ends it, such as a timeout. */
   bounded: boolean
-  /** It reads another command's output, or its known text. */
+  /** Whether the command's input is another command's output, or a known text. */
   piped: boolean
-  /** By a command before it in a pipe, or a text that stands in the script. */
+  /** Whether the command's input is the command before it in a pipe, or a text in the script. */
   fed: boolean
-  /** What kind of words the command before it prints. */
+  /** The kind of words that the command before it prints. */
   feeds: InputKind
   input: string | null
   depth: number
-  /** Where a command may look as root: the first of a text that is one pipe. */
+  /** Whether a command may read as root here: the first of a text that is one pipe. */
   asRoot: boolean
   mounts: Unwrapped['mounts']
-  /** On another host or in a container: neither our environment nor our looks get there. */
+  /**
+   * Whether the command runs on another host or in a container, where our environment and checks do
+   * not reach.
+   */
   elsewhere: boolean
-  /** What `env` sets there, of what switches surroundings off. */
+  /** Variables that `env` sets for the command, to switch configuration off. */
   setThere: Readonly<Record<string, string>>
   script: JudgeScript
 }
 
-/** Judges a text for a shell: handed in, since scripts hold commands and commands hold scripts. */
+/**
+ * The judge of a shell text. It is a parameter because scripts contain commands and commands
+ * contain scripts.
+ */
 type JudgeScript = (text: string, analysis: CommandAnalysis, context: ExecutionContext) => Termination
 
 /**
- * `ends`: nothing to do. Else the text in a form that ends; null when there is none, empty when it
- * is best left out.
+ * Whether a command ends. If not, `text` is the command in a form that ends; null if there is none,
+ * empty if the command is best left out.
  */
 export type Termination = { ends: true } | { ends: false; text: string | null }
 
 export const ends: Termination = { ends: true }
 /**
- * Whether work is left to look at this much. If not, that is a finding, whether the command would
+ * Whether the budget allows to read this much. If not, adds a finding, whether the command would
  * run or not.
  */
 export function isAffordable(analysis: CommandAnalysis, steps: number): boolean {
@@ -226,15 +249,12 @@ export function isAffordable(analysis: CommandAnalysis, steps: number): boolean 
 }
 
 /**
- * The account, region or database that is asked, of those in its settings; an option for each is
- * taken too.
+ * Variables that choose the account, region or database from existing settings; options that do so
+ * are allowed too.
  */
 const plainChoices = /^(?:AWS_PROFILE|PGUSER|PGDATABASE|PGPORT|PGCONNECT_TIMEOUT|SYSTEMD_COLORS)$/
 
-/**
- * An environment name that changes only how text looks. A value that leads to a file is something
- * else.
- */
+/** Whether a variable only changes how output looks. A value with a path may do more. */
 export function isInert(name: string, value: string): boolean {
   if (/^(?:PAGER|SYSTEMD_PAGER|GIT_PAGER|AWS_PAGER|MANPAGER)$/.test(name)) return value === '' || value === 'cat'
   if (/^ETCDCTL_API$/.test(name)) return value === '2' || value === '3'

@@ -1,28 +1,28 @@
 /**
- * An awk program that makes much of little: doubling texts, far fields, loops in loops. Told from
- * its tokens.
+ * Detects awk programs that make much data from little: texts that double, fields with high
+ * numbers, nested loops. Reads the programs' tokens.
  */
 
 export type AwkToken = { text: string; kind: 'text' | 'pattern' | 'number' | 'word' | 'sign' }
 
-/** Further out nobody has a field, and more rounds of loops in one another nobody needs. */
+/** The highest plausible number of a field, and the most rounds of nested loops. */
 const maxField = 10_000
 const maxRounds = 1_000_000
-/** Rounds assumed for an end that is a variable. */
+/** Number of rounds that is assumed for a loop whose end is a variable. */
 const likelyRounds = 10
 
 const notOperands = /^(?:if|else|for|in|print|printf|return|delete|next|nextfile|exit|break|continue|BEGIN|END)$/
 
-/** More of them nobody reads, and each is held against the others. */
+/** Most assignments, because each is compared with the others. */
 const maxAssignments = 200
 export const maxLoops = 20
 
 export function findGrowth(tokens: readonly AwkToken[]): string | null {
-  if (tokens.filter(({ text }) => text === '=').length > maxAssignments) return 'more assignments than anybody reads'
+  if (tokens.filter(({ text }) => text === '=').length > maxAssignments) return 'too many assignments'
   return findFarField(tokens) ?? findDoubling(tokens) ?? findRounds(tokens)
 }
 
-/** `NF = 1e9`, `$1000000 = x`: all fields up to there are made. */
+/** Finds `NF = 1e9` and `$1000000 = x`, which create all fields up to that number. */
 function findFarField(tokens: readonly AwkToken[]): string | null {
   const counted = new Set(tokens.flatMap(({ text }, at) => (text === 'for' ? [tokens[at + 2]?.text ?? ''] : [])))
   for (const [at, { text, kind }] of tokens.entries()) {
@@ -33,22 +33,23 @@ function findFarField(tokens: readonly AwkToken[]): string | null {
     if (name?.text === 'NF' && before !== '$') {
       const number = Number(tokens[at + 1]?.text)
       if (sign ? tokens[at - 1]!.text !== '-' : !(number <= maxField || tokens[at + 1]?.text === 'NF'))
-        return 'NF is set far out'
+        return 'NF is set too high'
     }
     const isNear =
       name?.kind === 'number'
         ? Number(name.text) <= maxField
         : name?.text === 'NF' || counted.has(name?.text ?? '') || name?.text === ')'
-    if (before === '$' && !isNear) return `$${name?.text} may be far out`
+    if (before === '$' && !isNear) return `$${name?.text} may be too high`
     if (name?.text === ')' && tokens.some((each, index) => each.text === '$' && tokens[index + 1]?.text === '('))
-      if (tokens.some((each) => each.kind === 'number' && Number(each.text) > maxField)) return 'a field may be far out'
+      if (tokens.some((each) => each.kind === 'number' && Number(each.text) > maxField))
+        return 'a field number may be too high'
   }
   return null
 }
 
 /**
- * `x = x x`, `y = x; x = y x`: twice as long each line or round. Counts how often a text holds what
- * comes of itself.
+ * Finds `x = x x` or `y = x; x = y x`, which double in each line or round. Counts how often a text
+ * contains its own value.
  */
 function findDoubling(tokens: readonly AwkToken[]): string | null {
   const made: Made = new Map()
@@ -69,7 +70,7 @@ function findDoubling(tokens: readonly AwkToken[]): string | null {
   return null
 }
 
-/** The name of what is assigned: of an element its array, of a field the sign. */
+/** Returns the name that is assigned to: for an element its array, for a field the sign. */
 function targetOf(tokens: readonly AwkToken[], at: number): string {
   let from = at
   if (tokens[at]?.text === ']' || tokens[at]?.text === ')') {
@@ -95,7 +96,7 @@ function endOf(tokens: readonly AwkToken[], from: number): number {
   return tokens.length
 }
 
-/** Does it put texts together: two values beside each other, or a function that does? */
+/** Whether tokens join texts: two adjacent values, or a function that joins. */
 function isJoined(tokens: readonly AwkToken[]): boolean {
   return tokens.some(({ text, kind }, at) => {
     if (/^(?:sprintf|gensub)$/.test(text)) return true
@@ -115,7 +116,7 @@ function countNames(tokens: readonly AwkToken[]): Map<string, number> {
   return counts
 }
 
-/** What each name is made of. */
+/** The names from which the value of each name is made. */
 type Made = Map<string, ReadonlySet<string>>
 
 function leadsTo(made: Made, from: string, to: string): boolean {
@@ -131,7 +132,7 @@ function leadsTo(made: Made, from: string, to: string): boolean {
   return false
 }
 
-/** Loops of one program, taken as if each stood in the one before it. */
+/** Counts the rounds of a program's loops as if each loop was nested in the one before. */
 function findRounds(tokens: readonly AwkToken[]): string | null {
   let rounds = 1
   for (const [at, { text }] of tokens.entries()) {

@@ -1,9 +1,9 @@
 import { type AwkToken, findGrowth, maxLoops } from './awk-growth.ts'
 
 /**
- * awk that only looks: it computes and prints, starts no program, opens no other file and writes
- * none. Reads token by token, since a bar or an angle bracket differs inside a string or regular
- * expression.
+ * Proves that an awk program only reads: it computes and prints, starts no program, opens no other
+ * file and writes none. Reads token by token, because a bar or an angle bracket means something
+ * else inside a string or regular expression.
  */
 
 const mayRun: Readonly<Record<string, string>> = {
@@ -15,7 +15,7 @@ const mayRun: Readonly<Record<string, string>> = {
   PROCINFO: 'PROCINFO changes how input is read',
   ARGV: 'ARGV changes which files are read',
   ARGC: 'ARGC changes which files are read',
-  SYMTAB: 'SYMTAB holds all of these under other names',
+  SYMTAB: 'SYMTAB holds all variables under other names',
   FUNCTAB: 'FUNCTAB holds functions under other names',
   while: 'while may never end',
   do: 'do may never end',
@@ -23,16 +23,16 @@ const mayRun: Readonly<Record<string, string>> = {
   func: 'a function may call itself for ever',
 }
 
-/** Functions of all awks that compute. */
+/** Functions of all awks that only compute. */
 const computing =
   /^(?:length|substr|index|split|patsplit|match|sub|gsub|gensub|sprintf|tolower|toupper|sin|cos|atan2|exp|log|sqrt|int|rand|srand|strftime|systime|mktime|gmtime|localtime|strtonum|asorti?|and|or|xor|lshift|rshift|compl|typeof|isarray|if|for|in|print|printf|return|exit|delete|switch|case)$/
 
-/** Further than a loop counts by a number that stands there. */
+/** The largest number to which a loop may count. */
 const maxCount = 10_000
 
 /**
- * A loop of three parts that does not count its variable towards an end: `for (i = 0; i >= 0;
- * i++)`, one beyond the fields, one whose body moves the variable or its end.
+ * Whether a loop of three parts is endless, such as `for (i = 0; i >= 0; i++)`, one beyond the
+ * fields, or one whose body changes the variable or its end.
  */
 function isEndlessFor(rest: string): boolean {
   if (!/^\s*\([^;()]*(?:\([^()]*\)[^;()]*)*;/.test(rest)) return makesElements(rest)
@@ -49,23 +49,23 @@ function isEndlessFor(rest: string): boolean {
   const moved = [name, ...(end.match(/[A-Za-z_]\w*/g) ?? [])].some((each) =>
     new RegExp(`(?<![\\w.$])${each}\\s*(?:=(?!=)|\\+\\+|--|[-+*/%^]=)|(?:\\+\\+|--)\\s*${each}(?!\\w)`).test(body),
   )
-  // A field behind the last one moves the end.
+  // Finds an assignment to a field after the last one, which moves the end.
   if (/NF/.test(end) && /\$\s*\([^)]*\)\s*(?:=(?!=)|\+\+|[-+*/]=)/.test(body)) return true
-  // What a replacement doubles in each round is as long as two to the power of them.
+  // Finds a replacement that doubles the text in each round, which grows as a power of two.
   return (
     moved ||
     /\b(?:g|gen)?sub\s*\((?!\s*(?:"(?:[^"\\]|\\.)*"|\/(?:[^/\\]|\\.)*\/)\s*,\s*"(?:\\?[^"&]|&)?"\s*[,)])/.test(body)
   )
 }
 
-/** `for (k in a) a[k k]`: of each element another one, and in the next line of both. */
+/** Detects `for (k in a) a[k k]`, which adds an element for each element. */
 function makesElements(rest: string): boolean {
   const [header = '', name = '', list = ''] = /^\s*\(\s*(\w+)\s+in\s+(\w+)\s*\)/.exec(rest) ?? []
   const other = new RegExp(`(?<!\\w)${list}\\s*\\[(?!\\s*${name}\\s*\\])[^\\]]*\\]\\s*(?:=(?!=)|\\+\\+|[-+*/]=)`)
   return header !== '' && other.test(bodyOf(rest.slice(header.length)))
 }
 
-/** What a loop does in each round: a block, or a statement. */
+/** Returns the body of a loop: a block, or a statement. */
 function bodyOf(rest: string): string {
   let depth = 0
   for (let at = 0; at < rest.length; at += 1) {
@@ -77,23 +77,23 @@ function bodyOf(rest: string): string {
   return rest
 }
 
-/** `%2000000000d`, and a width given apart or put together: more characters than anybody reads. */
+/** Matches widths that print huge texts: `%2000000000d`, and a computed width. */
 const wideFormat = /%[-+ #0']*(?:\d{5}|\d*\.\d{5}|\d*\.?\*)/
 const openFormat = /(?<!%)(?:%%)*%[-+ #0']*\d*\.?\d*"$/
-/** A per cent sign by its number. */
+/** Matches a per cent sign that is written as a number. */
 const escapedSign = /\\(?:0?45|x25)/g
-/** Formats of numbers that are printed without one. */
+/** Matches the variables with the default formats of printed numbers. */
 const ownFormats = /(?<![\w$])(?:OFMT|CONVFMT)(?!\w)/
 
-/** A format that is no text alone. */
+/** Matches a format that is not a plain text. */
 const buildsFormat = /\bs?printf\s*\(?\s*(?:[^"\s(]|"(?:[^"\\]|\\.)*"\s*[^,;)}"\s])/
 
 export function inspectAwk(program: string): string | null {
-  if ((program.match(/\bfor\b/g)?.length ?? 0) > maxLoops) return 'more loops than anybody reads'
+  if ((program.match(/\bfor\b/g)?.length ?? 0) > maxLoops) return 'too many loops'
   let at = 0
   /**
-   * Whether a slash begins a regular expression (nothing to divide before it), divides, or may do
-   * either.
+   * The reading of a slash: it begins a regular expression (there is nothing before it to divide),
+   * divides, or may do either.
    */
   let slash: 'begins' | 'divides' | 'either' = 'begins'
   let printing = false
@@ -113,10 +113,10 @@ export function inspectAwk(program: string): string | null {
     }
     const string = /^"(?:[^"\\\n]|\\[\s\S])*"/.exec(rest)
     if (rest[0] === '"' && !string) return 'a string does not end'
-    if (rest[0] === '/' && slash === 'either') return 'a slash that may divide or begin a regular expression'
+    if (rest[0] === '/' && slash === 'either') return 'a slash may be a division or begin a regular expression'
     const pattern: RegExpExecArray | null = slash === 'begins' ? /^\/(?:[^/\\\n]|\\.)*\//.exec(rest) : null
     if (slash === 'begins' && rest[0] === '/' && !pattern) return 'a regular expression does not end'
-    // One awk ends the expression at the slash of `[/]`, another does not.
+    // Refuses a slash in `[/]`, because awks disagree whether it ends the expression.
     if (pattern && hasOpenBracket(pattern[0])) return 'a slash inside brackets'
     const word = /^[A-Za-z_]\w*/.exec(rest)
     const number = /^(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?/.exec(rest)
@@ -142,14 +142,14 @@ export function inspectAwk(program: string): string | null {
     if (token === '@') return '@ loads code or calls what a variable names'
     if (token === '|' || token === '|&') return `${token} opens a pipe to a program`
     if (token === '>>') return '>> writes a file'
-    // A comparison in a list of what to print needs brackets; bare it is a redirection.
+    // Refuses `>` in a print list: a comparison there needs parentheses, so it is a redirection.
     if (token === '>' && printing && depth === 0) return '> writes a file'
     if (token === '(' || token === '[') depth += 1
     if (token === ')' || token === ']') depth -= 1
-    // A line break ends nothing here: behind a comma or an operator the statement goes on.
+    // Ends the statement here, but not at a line break after a comma or an operator.
     if (token === ';' || token === '}' || token === '{') printing = false
     slash = token === ']' ? 'divides' : /^(?:[)$]|\+|-)$/.test(token) ? 'either' : 'begins'
-    if (!/^[\x20-\x7e\n]+$/.test(token)) return `${token} is not awk`
+    if (!/^[\x20-\x7e\n]+$/.test(token)) return `${token} is not awk syntax`
   }
   return findGrowth(tokens)
 }
@@ -159,17 +159,17 @@ function findFormatProblem(token: string, program: string): string | null {
   if (!format.includes('%')) return null
   if (wideFormat.test(format)) return `${token} prints more than ${maxCount} characters`
   const isBuilt = openFormat.test(format) && (buildsFormat.test(program) || ownFormats.test(program))
-  return isBuilt ? 'a format that is put together' : null
+  return isBuilt ? 'a format is computed' : null
 }
 
 function findWordProblem(token: string, rest: string): string | null {
   if (Object.hasOwn(mayRun, token)) return mayRun[token]!
-  if (token === 'printf' && /^[\s(]*sprintf/.test(rest)) return 'a format that is put together'
-  if (rest[0] === '(' && !computing.test(token)) return `${token}() is not known to compute`
+  if (token === 'printf' && /^[\s(]*sprintf/.test(rest)) return 'a format is computed'
+  if (rest[0] === '(' && !computing.test(token)) return `${token}() is not a known function`
   return token === 'for' && isEndlessFor(rest) ? 'for may never end' : null
 }
 
-/** True when a bracket opens and does not close: what looked like the end was inside it. */
+/** Whether a bracket opens and does not close, so that the end of the expression was inside it. */
 export function hasOpenBracket(expression: string): boolean {
   let at = 0
   while (at < expression.length) {
@@ -185,15 +185,15 @@ export function hasOpenBracket(expression: string): boolean {
 }
 
 /**
- * Behind `[…]`: a bracket right after the open one is a character, and `[:alpha:]` ends itself.
- * Null: it stays open.
+ * Finds the end of `[…]`. A bracket directly after the opening one is a character, and `[:alpha:]`
+ * has its own end. Null if the bracket stays open.
  */
 function endOfBracket(expression: string, from: number): number | null {
   let at = from + 1
   if (expression[at] === '^') at += 1
   if (expression[at] === ']') at += 1
   while (at < expression.length && expression[at] !== ']') {
-    // awk takes `\\]` for a character, sed for the end: what they read differently cannot be read.
+    // Refuses `\\]`, which awk reads as a character and sed as the end.
     if (expression.startsWith('\\]', at)) return null
     const named = /^\[([:.=])/.exec(expression.slice(at, at + 2))
     const close = named ? expression.indexOf(`${named[1]}]`, at + 2) : -1

@@ -3,9 +3,9 @@ import { leadsTo, leadsToDisk, normalise, type PathList, pathList } from './path
 import { expandBraces, globsMeet } from './patterns.ts'
 
 /**
- * Commands that are never run, with any approval: they end the host, or destroy more than any
- * incident is worth. Held against words, never against text. A firewall flush, a deleted volume or
- * a dropped table are not here: a person may be right about them.
+ * Commands that never run, even with an approval, because they end the host or destroy more than
+ * any incident is worth. They are compared with words, never with text. A firewall flush, a deleted
+ * volume or a dropped table are not listed: a person may decide about these.
  */
 type Forbidden = { reason: string; token: string }
 
@@ -36,7 +36,7 @@ type Call = {
 
 type Rule = (call: Call) => string | null
 
-/** Why a command is never run; null when it may at least be asked about. */
+/** Returns why a command never runs; null if at least a person may approve it. */
 export function forbidden(words: readonly Word[], directories: readonly string[]): Forbidden | null {
   const first = words[0]
   if (!first) return null
@@ -56,11 +56,11 @@ const mayHoldBraces = ({ literal, text }: Word): boolean => !literal && text.inc
 const withoutBraces = (word: Word): Word[] =>
   word.literal ? [word] : expandBraces(word.text).map((text) => (text === word.text ? word : { ...word, text }))
 
-/** The base name, or every name on the list that a pattern such as `/???/r?boot` could become. */
+/** Returns the base name, or every listed name that a pattern such as `/???/r?boot` may match. */
 function namesOf(written: string, first: Word): string[] {
   const name = written.slice(written.lastIndexOf('/') + 1)
   if (first.literal || !/[*?[]/.test(name)) return [name]
-  // A bare `*` may be anything at all, which says nothing about what was meant; what follows may.
+  // Ignores a bare `*`, which may match anything, so that only the words after it count.
   const says = /[a-z]{2}/i.test(name) || (/\/[?[]*[a-z]/i.test(written) && /[a-z]/i.test(name))
   return [...rules.keys()].filter((known) => (says || !endsHosts.has(known)) && globsMeet(name, known))
 }
@@ -79,13 +79,15 @@ function callOf(name: string, words: readonly Word[], directories: readonly stri
   return { name, words, texts: words.map((word) => word.text), letters, longs, operands, directories }
 }
 
-/** `/etc/*` names the same as `/etc`, entry by entry. */
+/** Reads `/etc/*` as `/etc`, because it names the same, entry by entry. */
 const wholeOf = (word: Word): Word => {
   const text = word.text.replace(/(^|\/)(?:\*|\.\*|\.\[!\.\]\*|\{\*,\.\*\}|\*\.\*)$/, '$1') || '.'
   return text === word.text ? word : { ...word, text, pattern: /[*?[]/.test(text) ? text : null }
 }
 
-/** A path that only goes up is the tree above; one that comes down again is a project's. */
+/**
+ * Whether a path is a whole tree. A path that only goes up is one; `../app` belongs to a project.
+ */
 function isTree(word: Word, trees: PathList, directories: readonly string[]): boolean {
   const whole = wholeOf(word)
   const [path] = normalise(whole.text) as [string]
@@ -171,8 +173,8 @@ const kill: Rule = (call) => {
 }
 
 /**
- * Services that those targets start, with or without ending; a target needs its ending, unless the
- * verb takes no other unit.
+ * Services that these targets start, with or without `.service`. A target needs its ending, unless
+ * the verb accepts no other unit.
  */
 const powerServices =
   /^(?:systemd-(?:poweroff|reboot|soft-reboot|halt|kexec|exit)|rescue|emergency)(?:\.service)?$|^ctrl-alt-del\.target$/
@@ -180,7 +182,7 @@ const powerServices =
 const isPowerUnit = (unit: string, onlyTargets: boolean): boolean =>
   powerServices.test(unit) || (powerTargets.test(unit) && (onlyTargets || unit.includes('.')))
 
-/** Refused by name, whatever follows. */
+/** Programs that are refused by name, whatever follows. */
 const endsHosts: ReadonlySet<string> = new Set(['reboot', 'shutdown', 'poweroff', 'halt', 'killall5', 'vgremove'])
 
 const rules: ReadonlyMap<string, Rule> = new Map<string, Rule>([
@@ -225,7 +227,7 @@ const rules: ReadonlyMap<string, Rule> = new Map<string, Rule>([
   ['pvremove', onDisk],
   ['vgremove', (call) => call.operands[0]?.text ?? null],
   ['zpool', firstOf('destroy', 'labelclear')],
-  // A snapshot is named `data@monday`; anything else destroys a file system.
+  // Refuses `zfs destroy` of a file system; a name such as `data@monday` is a snapshot.
   [
     'zfs',
     (call) =>
@@ -280,7 +282,7 @@ const rules: ReadonlyMap<string, Rule> = new Map<string, Rule>([
   ['pkill', (call) => call.operands.find((word) => /^\^?(?:init|systemd)\$?$/.test(word.text))?.text ?? null],
 ])
 
-/** A redirection that destroys: onto a disk, over a vital file, into a kernel switch. */
+/** Refuses a redirection that destroys: onto a disk, over a vital file, or into a kernel switch. */
 export function forbiddenRedirection(
   { operator, target }: Redirection,
   directories: readonly string[],

@@ -2,21 +2,21 @@ import type { Word } from './parse.ts'
 import { quote } from './unwrapped.ts'
 
 /**
- * Shell texts inside a word of a program with an escape: `vim -c '!…'`, `psql -c '\! …'`, `tar
- * --checkpoint-action=exec=…`, lines of a crontab. For the hard list only: such a program asks
- * anyway.
+ * Finds shell texts inside a word of a program: `vim -c '!…'`, `psql -c '\! …'`, `tar
+ * --checkpoint-action=exec=…`, crontab lines. Used only for the list of forbidden commands, because
+ * such a program needs approval anyway.
  */
 
 const takesCommand = /^-{1,2}(?:c|e|TT|z|exec|sh-exec|command|rsh|rsync-path|unzip-command|program|alert)$/
 const everyWord = (texts: readonly string[]): string[] =>
   texts.filter((text, at) => /\s/.test(text) || takesCommand.test(texts[at - 1] ?? ''))
-/** What stands behind each place that the pattern matches in a text. */
+/** Returns the text after each match of the pattern. */
 const behind =
   (marker: RegExp) =>
   (texts: readonly string[]): string[] =>
     texts.flatMap((text) => [...text.matchAll(marker)].map(({ index, 0: found }) => text.slice(index + found.length)))
 
-/** `-x program … -- arguments`, as start-stop-daemon(8) has it. */
+/** Reads `-x program … -- arguments` of start-stop-daemon(8). */
 function started(texts: readonly string[]): string[] {
   const at = texts.findIndex((text) => /^(?:-[A-Za-z]*[xa]|--exec|--startas)$/.test(text))
   const rest = texts.indexOf('--')
@@ -25,7 +25,7 @@ function started(texts: readonly string[]): string[] {
   return [[program, ...(rest < 0 ? [] : texts.slice(rest + 1))].map(quote).join(' ')]
 }
 
-/** The words from each place on: where options end is not known. */
+/** Lists the words from each place on, because it is unknown where the options end. */
 const anyTail = (texts: readonly string[]): string[] =>
   texts.slice(0, 8).map((_, at) => texts.slice(at).map(quote).join(' '))
 
@@ -51,20 +51,22 @@ const table: ReadonlyMap<string, Carry> = new Map(
   byName.flatMap(([names, carry]) => names.split(' ').map((name) => [name, carry] as const)),
 )
 
-/** Crontab lines without times, makefile recipes without targets, commands of an editor. */
+/** Extracts the commands from an input: crontab lines, makefile recipes, commands of an editor. */
 const inputs: ReadonlyMap<string, (input: string) => string[]> = new Map([
   ['crontab', (input) => input.split('\n').map((line) => line.replace(/^\s*(?:@\w+|(?:\S+\s+){5})/, ''))],
   ['make', (input) => input.split('\n').map((line) => line.replace(/^[^\t:]*:[^;]*;?|^\t[-@+]*/, ''))],
   ['ed', (input) => exclaimed(input.split('\n'))],
 ])
 
-/** Texts that the program may give to a shell. */
+/** Lists the texts that the program may give to a shell. */
 export function listCarriedCommands(name: string, words: readonly Word[], input: string | null): string[] {
   const found = table.get(name)?.(words.slice(1).map(({ text }) => text)) ?? []
   return input === null ? found : [...found, ...(inputs.get(name)?.(input) ?? [])]
 }
 
-/** One-liners of script languages: commands they start, in plain strings, for the hard list. */
+/**
+ * Finds the commands that one-liners of script languages start, for the list of forbidden commands.
+ */
 
 const interpreters =
   /^(?:python[\d.]*|pypy[\d.]*|perl[\d.]*|ruby[\d.]*|irb|node|nodejs|deno|bun|php[\d.]*|lua[\d.]*|tclsh|expect|[gmn]?awk|original-awk)$/
@@ -73,7 +75,7 @@ const startsPrograms =
   /\b(?:system|popen\w*|Popen|subprocess|spawn\w*|exec\w*|call|check_\w+|getoutput|run|shell_exec|passthru|proc_open|IO\.popen|Open3|qx|io\.popen|os\.execute|fork)\b|`|%x|\|/
 const removesTrees = /\b(?:rmtree|remove_tree|rm_rf|rm_r|rmSync|rmdirSync|removedirs|rimraf)\b/
 
-/** Texts that the one-liner may give to a shell. */
+/** Lists the texts that the one-liner may give to a shell. */
 export function listCodeCommands(name: string, words: readonly Word[]): string[] {
   if (!interpreters.test(name)) return []
   const awk = name.endsWith('awk')

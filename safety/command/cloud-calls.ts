@@ -1,8 +1,8 @@
 /**
  * Calls of three clouds that on-call people use and that show no secret, environment or start
- * script: a service or group, then its operations. From the providers' references (AWS CLI 2,
- * Google Cloud CLI, Azure CLI). Any other call is asked: naming rules (`describe-…`, `show`) say
- * that a call looks, not what it shows.
+ * script: a service or group, then its operations. Taken from the providers' references (AWS CLI 2,
+ * Google Cloud CLI, Azure CLI). Any other call needs approval: a name such as `describe-…` or
+ * `show` means a read, but does not tell what is shown.
  */
 
 const calls = (text: string): ReadonlySet<string> =>
@@ -20,8 +20,8 @@ const calls = (text: string): ReadonlySet<string> =>
   )
 
 /**
- * Left out on purpose: environments (`lambda list-functions`), user data, origins' headers, inputs
- * and outputs, CHAP and BGP keys.
+ * Calls of AWS. Excluded are calls that show environments (`lambda list-functions`), user data,
+ * headers for origins, inputs and outputs, CHAP or BGP keys.
  */
 export const awsCalls = calls(`
   ec2: describe-instances describe-instance-status describe-volumes describe-volume-status describe-volumes-modifications describe-snapshots describe-images
@@ -98,7 +98,7 @@ export const awsCalls = calls(`
   resourcegroupstaggingapi: get-resources
 `)
 
-/** Without `alpha` and `beta`, which stand before the same groups. */
+/** Groups of Google Cloud, without `alpha` and `beta`, which may precede them. */
 export const gcloudCalls = calls(`
   compute instances: list describe
   compute disks: list describe
@@ -187,7 +187,10 @@ export const gcloudCalls = calls(`
   config: list get-value get
 `)
 
-/** What these carry is shown by their fields alone: environments, metadata, start scripts. */
+/**
+ * Calls about resources with environments, metadata or start scripts. Only named fields of these
+ * may be shown.
+ */
 export const gcloudCarriers = calls(`
   compute instances: list describe
   compute instance-templates: list describe

@@ -1,11 +1,12 @@
 /**
- * `aws … --query`: calls with environments, parameters or inputs, each with fields that hold none.
- * JMESPath's paths, lists, objects of paths and choices are read; all else is left out.
+ * Reads `aws … --query`, for calls with environments, parameters or inputs: the fields that hold
+ * none of these may be shown. Accepts JMESPath's paths, lists, objects of paths and choices, and
+ * nothing else.
  */
 
 const words = (text: string): ReadonlySet<string> => new Set(text.trim().split(/\s+/))
 
-/** Calls that only look, and show more than may be seen as a whole. */
+/** Calls that read but whose whole answer shows too much. */
 export const awsCarriers: ReadonlySet<string> = new Set(
   `lambda list-functions, lambda get-function-configuration, lambda list-versions-by-function, ecs describe-tasks, ecs describe-task-definition,
    cloudformation describe-stacks, cloudformation describe-stack-resource, ssm list-commands, ssm list-command-invocations, glue get-job-runs, codebuild batch-get-builds,
@@ -16,7 +17,7 @@ export const awsCarriers: ReadonlySet<string> = new Set(
     .map((call) => call.trim()),
 )
 
-/** What holds the fields: shown by none of these names alone. */
+/** Fields that contain others, which may not be shown alone. */
 const around = words(`
   Functions Versions tasks containers taskDefinition containerDefinitions Stacks StackResourceDetail Commands CommandInvocations JobRuns builds
   SpotInstanceRequests LaunchTemplateVersions VpnConnections VgwTelemetry Listeners Rules Cluster Timeline Steps addon health issues DistributionList
@@ -32,10 +33,11 @@ const leaves = words(`
   jobId jobName statusReason ServiceName EnvironmentName Health HealthStatus SubscriptionArn TopicArn virtualInterfaceId virtualInterfaceState bgpStatus
   virtualInterfaceName`)
 
-/** Does the query name nothing but such fields? */
+/** Whether the query names only fields that may be shown. */
 export function namesShownFields(query: string): boolean {
   if (query.length > 500) return false
-  // A choice compares and prints nothing; a literal and a label are the text's own.
+  // Removes choices, which compare and print nothing, and literals and labels, which are the
+  // query's own words.
   const plain = query
     .replace(/\[\?[^[\]{}()]*\]/g, '[]')
     .replace(/\[-?\d*(?::-?\d*){0,2}\]|\[\*\]/g, '[]')
@@ -45,7 +47,7 @@ export function namesShownFields(query: string): boolean {
     .split(/[,{}]|\[(?!\])|(?<!\[)\]/)
     .map((path) => path.replaceAll('[]', '').trim())
     .filter((path) => path !== '' && path !== '.')
-  // What stands before an opened list or object leads into it.
+  // Allows a name before an opened list or object, because it only leads into it.
   return (
     paths.length > 0 &&
     paths.every((path) => {

@@ -1,28 +1,31 @@
 import { awsCalls, azCalls, gcloudCalls, gcloudCarriers } from './cloud-calls.ts'
 import { awsCarriers, namesShownFields } from './cloud-fields.ts'
 
-/** Command lines of clouds: listed calls, without options that lead elsewhere or show more. */
+/**
+ * Reads command lines of cloud clients. Only the listed calls count as reads, without options that
+ * show more.
+ */
 
 export type CloudName = 'aws' | 'gcloud' | 'az' | 'openstack' | 'hcloud' | 'doctl'
 
 /**
- * Says why the words do more than look; null when they only look. `words`: those after the
+ * Returns why the words do more than read; null if they only read. `words`: those after the
  * program's name.
  */
-/** A queue goes by the address of its service, which aws takes apart. */
+/** Matches a queue's address, from which aws takes the address of the service. */
 const isQueue = (word: string, before: string | undefined): boolean =>
   /^(?:--queue-url=)?https:\/\/(?:sqs\.[\w-]+|[\w-]+\.queue)\.amazonaws\.com\/\d{1,12}\/[\w.-]+$/.test(word) &&
   (before === '--queue-url' || word.startsWith('--queue-url='))
 
-/** Options that lead elsewhere, read a file or show more. */
+/** Options that lead to another server, read a file or show more. */
 const farOptions =
   'endpoint-url profile-file cli-input cli-auto generate-cli ca-bundle no-verify no-sign debug access-token impersonate flags-file log-http account configuration with-decryption include-secret show-secret'.split(
     ' ',
   )
 
 /**
- * Whether it is one of these, cut short or the beginning of a longer one: their parsers take what
- * is unambiguous.
+ * Whether it is one of these options, shortened or extended, because the parsers accept any
+ * unambiguous beginning.
  */
 function isFar(word: string): boolean {
   const name = /^--([\w-]{2,})/.exec(word)?.[1]
@@ -32,7 +35,7 @@ function isFar(word: string): boolean {
 
 export function inspectCloud(name: CloudName, words: readonly string[]): string | null {
   const elsewhere = words.find(isFar)
-  if (elsewhere) return `${elsewhere} leads elsewhere or shows more`
+  if (elsewhere) return `${elsewhere} may use another server or account, read a file or show more`
   const file = words.find(
     (word, at) =>
       /^(?:--[\w-]+=)?(?:@|fileb?:|https?:)/i.test(word) && !(name === 'aws' && isQueue(word, words[at - 1])),
@@ -52,11 +55,11 @@ const rules: Readonly<Record<CloudName, Rule>> = {
   doctl: (words) => inspectByList(doctl, words),
 }
 
-/** Global options that may stand before the service, with a value. */
+/** Matches global options with a value, which may precede the service. */
 const before =
   /^--(?:region|output|query|profile|color|max-items|page-size|project|format|filter|limit|zone|quiet|subscription|resource-group)$/
 
-/** The words before the first option that is not global, without those options. */
+/** Returns the words before the first option that is not global, without the global options. */
 function path(words: readonly string[]): string[] {
   const found: string[] = []
   for (let at = 0; at < words.length; at += 1) {
@@ -74,9 +77,8 @@ function aws(words: readonly string[]): string | null {
   const [service, operation] = path(words)
   if (!service || !operation) return 'a service and an operation are missing'
   const call = `${service} ${operation}`
-  // A region is part of the name of the host that is asked.
-  if (valuesOf(words, '--reg').some((region) => !/^[a-z0-9-]+$/.test(region)))
-    return 'its region is no plain name of one'
+  // Checks the region, which is part of the name of the host that is called.
+  if (valuesOf(words, '--reg').some((region) => !/^[a-z0-9-]+$/.test(region))) return 'the region is not a plain name'
   if (awsCarriers.has(call)) {
     const [query, ...others] = valuesOf(words, '--q')
     return query !== undefined && others.length === 0 && namesShownFields(query)
@@ -86,11 +88,11 @@ function aws(words: readonly string[]): string | null {
   if (!awsCalls.has(call)) return `${call} is not on the list of calls that show no secret`
   if (call === 's3api list-objects-v2' && !onlyOf(words, '--max-i', /^\d{1,3}$/))
     return 'lists every object of a bucket'
-  if (call === 'logs tail' && words.some((word) => /^--fo/.test(word))) return 'follows for ever'
+  if (call === 'logs tail' && words.some((word) => /^--fo/.test(word))) return 'follows the log for ever'
   return call === 's3 ls' && words.includes('--recursive') ? 'lists every object of a bucket' : null
 }
 
-/** Google Cloud CLI: groups, then a verb, then operands: the longest listed call counts. */
+/** Reads Google Cloud CLI: groups, then a verb, then operands. The longest listed call counts. */
 function gcloud(words: readonly string[]): string | null {
   if (words.length === 1 && /^(?:version|info|--version)$/.test(words[0] ?? '')) return null
   const said = path(words)
@@ -112,7 +114,7 @@ function longest(said: readonly string[], listed: ReadonlySet<string>): string |
   return null
 }
 
-/** Values of an option that begins so: the last counts, and an option may be cut short. */
+/** Lists the values of an option, whose name may be shortened; the last one counts. */
 function valuesOf(words: readonly string[], beginning: string): string[] {
   return words.flatMap((word, at) => {
     if (!word.startsWith(beginning)) return []
@@ -125,7 +127,10 @@ function onlyOf(words: readonly string[], beginning: string, shape: RegExp): boo
   return values.length === 1 && shape.test(values[0]!)
 }
 
-/** Fields of what carries environments and scripts, each with all that is below it. */
+/**
+ * Fields, each with everything below it, that may be shown of resources with environments and
+ * scripts.
+ */
 const gcloudFields = new Set(
   `name id uid status state phase zone region location project projectId creationTimestamp createTime updateTime startTime finishTime endTime duration
    machineType cpuPlatform selfLink networkInterfaces networkIP natIP internalIp externalIp disks deviceName diskSizeGb endpoint currentMasterVersion
@@ -137,7 +142,10 @@ const gcloudFields = new Set(
   ),
 )
 
-/** Plain paths of listed fields, with words for the heads of columns: no function, no whole. */
+/**
+ * Whether a format consists of plain paths to listed fields, with headings: no function, and
+ * nothing as a whole.
+ */
 function isNarrowProjection(format: string): boolean {
   const inside = /^(?:value|table|csv|get)(?:\[[\w=, -]*\])?\(([\w.,:=\s[\]()*-]*)\)$/.exec(format)?.[1]
   if (inside === undefined) return false
@@ -147,12 +155,12 @@ function isNarrowProjection(format: string): boolean {
         column,
       ) ?? []
     const fields = path.replace(/\[\d*\]/g, '').split('.')
-    // What leads to a field is not shown, but for what is below it.
+    // Checks only the last field of a path, because a field on the way is not shown itself.
     return gcloudFields.has(fields.at(-1)!) && !fields.some((field) => /^(?:env|auth|headers)/i.test(field))
   })
 }
 
-/** Azure CLI: groups and a verb; everything else is an option. */
+/** Reads Azure CLI: groups and a verb; everything else is an option. */
 function az(words: readonly string[]): string | null {
   if (words.length === 1 && (words[0] === '--version' || words[0] === 'version')) return null
   const call = path(words).join(' ')
@@ -160,18 +168,18 @@ function az(words: readonly string[]): string | null {
 }
 
 /**
- * Clouds' clients whose commands are a thing and a verb: other things, verbs and options are asked.
- * None here shows keys, start scripts or environments.
+ * Rules for cloud clients whose commands are an object and a verb. Other objects, verbs and options
+ * need approval. None of the listed commands shows keys, start scripts or environments.
  */
 type ListRule = {
   things: ReadonlySet<string>
   verbs: ReadonlySet<string>
-  /** Whole commands besides. */
+  /** Further complete commands. */
   alone: ReadonlySet<string>
   /** Options with and without a value. */
   valued: ReadonlySet<string>
   flags: ReadonlySet<string>
-  /** Commands and options that do not go together. */
+  /** Returns why a command and its options are not allowed together. */
   but?: (call: string, options: readonly string[]) => string | null
 }
 
@@ -202,7 +210,7 @@ const openstack: ListRule = {
   flags: set(
     '--long --all-projects --all --noindent --fit-width --print-empty --deleted --no-name-lookup -n --matching --absolute --names --effective --public --private --ingress --egress --external',
   ),
-  // A server carries properties and a start script.
+  // Refuses the whole of a server, which has properties and a start script.
   but: (call, options) =>
     /^(?:server|stack|coe cluster|loadbalancer amphora) show$/.test(call) &&
     (!/(?:^| )(?:-c|--column)/.test(outputs(options)) ||
@@ -233,7 +241,8 @@ const doctl: ListRule = {
   alone: set('version, account ratelimit, apps logs, registry repository list-v2, registry repository list-tags', ','),
   valued: set('--format -o --output --tail --tag-name --region --type'),
   flags: set('--no-header --no-wait'),
-  // Whole they show passwords, keys and environments; a database its address with password.
+  // Refuses the whole of these, which shows passwords, keys and environments. The address of a
+  // database contains its password.
   but: (call, options) => {
     const given = options.join(' ')
     if (/^(?:databases|apps|kubernetes cluster) /.test(call) && /(?:^| )(?:-o|--output)/.test(given))
@@ -245,7 +254,7 @@ const doctl: ListRule = {
   },
 }
 
-/** Why the words do more than look by such a list; null when they only look. */
+/** Returns why the words do more than read, by such a list; null if they only read. */
 function inspectByList(rule: ListRule, words: readonly string[]): string | null {
   const said: string[] = []
   const options: string[] = []
@@ -259,7 +268,7 @@ function inspectByList(rule: ListRule, words: readonly string[]): string | null 
       options.push(word, value)
       at += 1
     } else if (rule.valued.has(word.replace(/=.*$/s, '')) && word.startsWith('--')) options.push(word)
-    else return `${word} is not an option that is known to only look`
+    else return `${word} is not a known read-only option`
   }
   const odd = [...said, ...options].find((word) => !/^[\w@=%.,:+*-][\w@=%.,:+*/ -]*$/.test(word))
   if (odd !== undefined) return `${odd} is not a plain word`
@@ -270,5 +279,5 @@ function inspectByList(rule: ListRule, words: readonly string[]): string | null 
     if (rule.alone.has(call) || (rule.things.has(thing) && rule.verbs.has(said[length - 1]!)))
       return rule.but?.(call, options) ?? null
   }
-  return `${said.slice(0, 3).join(' ')} is not known to only look`
+  return `${said.slice(0, 3).join(' ')} is not known as read-only`
 }

@@ -5,24 +5,24 @@ import type { Simple, Word } from './tree.ts'
 import { type Constants, countReadings, defineWord, knownFields, remember } from './words.ts'
 
 /**
- * The words that a shell makes of words, as far as the text itself says: `${IFS}`, braces, `$'…'`,
- * defaults, variables that the text sets, what `echo` and decoders print; and what one command
- * makes known to those after it. For the hard list alone.
+ * Expands words as a shell would, as far as the text shows: `${IFS}`, braces, `$'…'`, defaults,
+ * variables that the text sets, output of `echo` and decoders. Records what one command defines for
+ * later ones. Used only for the list of forbidden commands.
  */
 
 type Reader = {
   constants: Constants
-  /** Which of the values of a variable, counted from the newest. */
+  /** Which of a variable's values is used, counted back from the newest. */
   back: number
   depth: number
 }
 
-/** Deeper substitutions than these are not looked into. */
+/** Maximum depth of substitutions. */
 const deepest = 6
 
 type Field = { text: string; globs: boolean; content: string | null }
 
-/** The fields that the words become; null where that adds nothing to what is written. */
+/** Returns the fields into which the shell splits the words. */
 export function expandWords(words: readonly BashWord[], constants: Constants, back: number): Word[] {
   return fieldsOf(words, { constants, back, depth: 0 }).map(({ text, globs, content }) => ({
     text,
@@ -33,7 +33,7 @@ export function expandWords(words: readonly BashWord[], constants: Constants, ba
   }))
 }
 
-/** One word as it would be in an assignment or behind `<<<`: it becomes one field. */
+/** Expands a word in an assignment or after `<<<`, where it becomes one field. */
 export function expandValue(word: BashWord, constants: Constants): string {
   return fieldsOf([word], { constants, back: 0, depth: 0 })
     .map(({ text }) => text)
@@ -55,7 +55,10 @@ function fieldsOf(words: readonly BashWord[], reader: Reader): Field[] {
   return fields
 }
 
-/** An unknown is nothing in a name, an option and between two letters; else it stays open. */
+/**
+ * Replaces an unknown value by nothing in a name, in an option and between letters; elsewhere it
+ * stays.
+ */
 function settled(text: string, isName: boolean): string | null {
   if (!text.includes(unknown)) return text
   if (isName || text.startsWith('-')) return text.replaceAll(unknown, '')
@@ -84,7 +87,10 @@ function fieldsOfWord(word: BashWord, reader: Reader): Field[] {
     if (open) fields.push(open)
     open = null
   }
-  /** Several fields: the first goes on with what is before, the last with what is behind. */
+  /**
+   * Joins several fields with the text around them: the first with the text before, the last with
+   * the text after.
+   */
   const addAll = (texts: readonly string[]) => {
     for (const [index, text] of texts.entries()) {
       if (index > 0) close()
@@ -118,7 +124,7 @@ function fieldsOfWord(word: BashWord, reader: Reader): Field[] {
         break
       default: {
         const value = valuesOf(part, reader).join(' ')
-        // Outside quotes blanks end a field, and what else the text says in IFS.
+        // Ends the field at blanks outside quotes, and at characters that the text puts into IFS.
         if (/^\s/.test(value)) close()
         addAll(separated(value, reader.constants).filter((text) => text !== ''))
         if (/\S\s+$/.test(value)) close()
@@ -136,7 +142,7 @@ function separated(value: string, constants: Constants): string[] {
     .flatMap((text) => [...own].reduce((parts, character) => parts.flatMap((part) => part.split(character)), [text]))
 }
 
-/** `"$@"` and `"${a[@]}"` stay several fields inside quotes. */
+/** Whether a part stays several fields inside quotes: `"$@"` and `"${a[@]}"` do. */
 const isList = (part: WordPart): boolean => /^\$(?:@|\{@\}|\{\w+\[@\]\})$/.test('text' in part ? part.text : '')
 
 function valuesOf(part: WordPart, reader: Reader): readonly string[] {
@@ -186,7 +192,7 @@ const expandInside = (word: BashWord, reader: Reader): string =>
 
 type Script = Pick<NonNullable<Extract<WordPart, { type: 'CommandExpansion' }>['script']>, 'commands'>
 
-/** What a script prints, where all of it only repeats and decodes. */
+/** Returns the output of a script that only repeats and decodes; null for any other. */
 function printed(script: Script, reader: Reader): string | null {
   let text = ''
   for (const { command } of script.commands) {
@@ -197,7 +203,7 @@ function printed(script: Script, reader: Reader): string | null {
   return script.commands.length > 0 ? text : null
 }
 
-/** What a group prints, where that is known. */
+/** Returns the output of a group, if it is known. */
 export const printedByNode = (node: SyntaxNode, constants: Constants): string | null =>
   printedByTree(node, { constants, back: 0, depth: 0 })
 
@@ -228,7 +234,7 @@ function inputOf(command: Extract<SyntaxNode, { type: 'Command' }>, reader: Read
 
 type CommandNode = Extract<SyntaxNode, { type: 'Command' }>
 
-/** Follows what the command makes known, and writes its words out where the shell would. */
+/** Records what the command defines, and replaces its words as the shell would. */
 export function follow(node: CommandNode, made: Simple, constants: Constants): void {
   if (made.words.length > 0 && !made.words.every(isPlain)) {
     const words = [...(node.name ? [node.name] : []), ...node.suffix.filter((part) => part.type === 'Word')]
@@ -242,7 +248,7 @@ export const isPlain = ({ literal, pattern }: Word): boolean => literal || patte
 
 const defining: ReadonlySet<string> = new Set(['set', 'read', 'printf', 'alias', 'mapfile', 'readarray'])
 
-/** Builtins that set variables, positional parameters and aliases. */
+/** Handles builtins that set variables, positional parameters and aliases. */
 function define({ words, input, guesses }: Simple, constants: Constants): void {
   const name = words[0]?.text
   if (name === undefined || !defining.has(name)) return
@@ -270,7 +276,7 @@ function define({ words, input, guesses }: Simple, constants: Constants): void {
   }
 }
 
-/** What a command of a pipe hands on, where that is known. */
+/** Returns the output of a command in a pipe, if it is known. */
 export function printedBy({ words, guesses, input }: Simple): string | null {
   const name = (guesses[0] ?? words)[0]?.text
   if (name === undefined || !prints(name)) return null

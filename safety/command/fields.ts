@@ -1,7 +1,7 @@
 /**
- * Output templates: Go's (`docker inspect --format`), and those of `kubectl -o`. A template may
- * print any field, environment and secrets included: each path has to lead to a field known to hold
- * neither.
+ * Reads output templates: Go's (`docker inspect --format`), and those of `kubectl -o`. A template
+ * may print any field, including environment and secrets, so each path must lead to a field that is
+ * known to hold neither.
  */
 
 const words = (text: string): ReadonlySet<string> => new Set(text.trim().split(/\s+/))
@@ -9,7 +9,7 @@ const words = (text: string): ReadonlySet<string> => new Set(text.trim().split(/
 type Fields = { shown: ReadonlySet<string>; hidden: ReadonlySet<string> }
 
 /**
- * Fields of containers, volumes and services, with all below them: docker-inspect(1),
+ * Fields of containers, volumes and services, with everything below them: docker-inspect(1),
  * podman-inspect(1).
  */
 const container: Fields = {
@@ -23,7 +23,7 @@ const container: Fields = {
   hidden: words('Env Environment Args Cmd Entrypoint Labels Annotations Options Secrets Configs Config.Env Data Spec'),
 }
 
-/** Fields of Kubernetes' objects, with all that is below them. */
+/** Fields of Kubernetes' objects, with everything below them. */
 const kubernetes: Fields = {
   shown: words(`
     name namespace uid creationTimestamp deletionTimestamp generation observedGeneration resourceVersion finalizers ownerReferences labels
@@ -43,7 +43,7 @@ const kubernetes: Fields = {
   ),
 }
 
-/** Columns of lists of containers, images and volumes: docker-ps(1). A site fills the labels. */
+/** Columns of lists of containers, images and volumes, docker-ps(1). Labels are free text. */
 const listed: Fields = {
   shown: words(`
     ID Image Command CreatedAt CreatedSince RunningFor Ports State Status Size Names Name Networks Mounts LocalVolumes Repository Tag Digest
@@ -51,7 +51,10 @@ const listed: Fields = {
   hidden: words('Labels Label Spec Options'),
 }
 
-/** Journal fields: place, time and message. Command lines and environments are fields too. */
+/**
+ * Fields of the journal that may be shown: place, time and message. Other fields hold command lines
+ * and environments.
+ */
 const journal = words(`
   MESSAGE PRIORITY SYSLOG_IDENTIFIER SYSLOG_FACILITY SYSLOG_PID _PID _UID _GID _COMM _EXE _SYSTEMD_UNIT _SYSTEMD_USER_UNIT _SYSTEMD_SLICE
   _SYSTEMD_CGROUP _HOSTNAME _BOOT_ID _MACHINE_ID _TRANSPORT UNIT USER_UNIT CODE_FILE CODE_LINE CODE_FUNC MESSAGE_ID ERRNO
@@ -60,15 +63,18 @@ const journal = words(`
 
 export function inspectJournalFields(text: string): string | null {
   const hidden = text.split(',').find((field) => !journal.has(field))
-  return hidden === undefined ? null : `${hidden} is not a field that is known to hold no secret`
+  return hidden === undefined ? null : `${hidden} is not a known field without secrets`
 }
 
-/** A path is shown when some field on it is with all that is below it, and none on it is hidden. */
+/**
+ * Whether a path goes through a field that is shown with everything below it, and through no hidden
+ * one.
+ */
 function isShown(path: readonly string[], { shown, hidden }: Fields): boolean {
   return path.some((field) => shown.has(field)) && !path.some((field) => hidden.has(field))
 }
 
-/** `table {{.Names}}`, and words of a format that has no fields. */
+/** Reads `table {{.Names}}`, and names of formats that select no fields. */
 export function inspectListTemplate(text: string): string | null {
   if (!text.includes('{{')) return text === 'table' ? null : `${text} prints everything`
   return inspectGo(text.replace(/^table /, ''), listed)
@@ -77,7 +83,7 @@ export function inspectListTemplate(text: string): string | null {
 export const inspectContainerTemplate = (text: string): string | null =>
   text.includes('{{') ? inspectGo(text, container) : `${text} prints everything`
 
-/** What `kubectl get -o` takes. */
+/** Reads the argument of `kubectl get -o`. */
 export function inspectKubernetesOutput(text: string): string | null {
   const equals = text.indexOf('=')
   const kind = equals < 0 ? text : text.slice(0, equals)
@@ -85,7 +91,7 @@ export function inspectKubernetesOutput(text: string): string | null {
   switch (kind) {
     case 'wide':
     case 'name':
-    // The grammar says of which kinds these are shown as a whole.
+    // Accepts `json` and `yaml`, because the grammar lists the kinds that may be shown as a whole.
     case 'json':
     case 'yaml':
       return equals < 0 ? null : `${kind} takes no template`
@@ -97,22 +103,22 @@ export function inspectKubernetesOutput(text: string): string | null {
     case 'custom-columns':
       return inspectColumns(template)
     default:
-      return `${kind} is not an output that is known to show no secret`
+      return `${kind} is not a known output without secrets`
   }
 }
 
 type Block = { ranges: boolean; isShown: boolean; before: boolean }
 
-/** Go's text/template: fields, variables, `range`, `with`, `if` and functions that only format. */
+/** Reads Go's text/template: fields, variables, `range`, `with`, `if` and formatting functions. */
 function inspectGo(text: string, fields: Fields): string | null {
   const blocks: Block[] = []
   const variables = new Set<string>()
-  /** Whether the dot is below a field that is shown. */
+  /** Whether the dot, the current value, is below a shown field. */
   let dot = false
   for (const [, action = ''] of text.matchAll(/\{\{-?\s*((?:"(?:[^"\\]|\\.)*"|`[^`]*`|[^"`}]|\}(?!\}))*?)\s*-?\}\}/g)) {
     const bare = action.replace(/"(?:[^"\\]|\\.)*"|`[^`]*`/g, ' ').trim()
     const keyword = /^(?:range|with|if|else if|else with|else|end)\b/.exec(bare)?.[0] ?? ''
-    if (/^(?:template|define|block|break|continue)\b/.test(bare)) return `${bare} is not read`
+    if (/^(?:template|define|block|break|continue)\b/.test(bare)) return `${bare} is not supported`
     if (keyword === 'end') {
       const closed = blocks.pop()
       if (!closed) return 'an end without a beginning'
@@ -153,7 +159,7 @@ function readAction(text: string, dot: boolean, variables: ReadonlySet<string>, 
       const name = /^\$\w*/.exec(token)![0]
       if (!variables.has(name)) why ??= isBelow(token.slice(name.length), false, fields)
       else why ??= isBelow(token.slice(name.length), true, fields)
-    } else return { why: `${token} is not read`, isPath: false, declared }
+    } else return { why: `${token} is not supported`, isPath: false, declared }
   }
   return { why, isPath: tokens.length === 1, declared }
 }
@@ -162,10 +168,10 @@ function isBelow(path: string, dot: boolean, fields: Fields): string | null {
   const segments = path.split('.').filter((field) => field !== '')
   if (segments.length === 0) return dot ? null : 'prints everything'
   if (dot) return segments.some((field) => fields.hidden.has(field)) ? `${path} may hold a secret` : null
-  return isShown(segments, fields) ? null : `${path} is not a field that is known to hold no secret`
+  return isShown(segments, fields) ? null : `${path} is not a known field without secrets`
 }
 
-/** `NAME:.metadata.name,IMAGE:.spec.containers[*].image` */
+/** Reads `NAME:.metadata.name,IMAGE:.spec.containers[*].image`. */
 function inspectColumns(text: string): string | null {
   for (const column of text.split(/,(?![^[]*\])/)) {
     const path = column.slice(column.indexOf(':') + 1)
@@ -176,7 +182,7 @@ function inspectColumns(text: string): string | null {
   return null
 }
 
-/** `{range .items[*]}{.metadata.name}{"\n"}{end}` */
+/** Reads `{range .items[*]}{.metadata.name}{"\n"}{end}`. */
 function inspectJsonPath(text: string): string | null {
   const template = text.includes('{') ? text : `{${text}}`
   const rest = template.replace(/\{((?:"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|[^{}"'])*)\}/g, '')
@@ -184,7 +190,7 @@ function inspectJsonPath(text: string): string | null {
   for (const [, action = ''] of template.matchAll(/\{((?:"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|[^{}"'])*)\}/g)) {
     const said = action.trim()
     if (said === 'end' || /^(?:"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')$/.test(said)) continue
-    // A path that is gone through is not printed.
+    // Skips a path under `range`, which is not printed itself.
     if (/^range\s+[$@]?[.\w[\]*\\]+(?:\[\?\(.*\)\])?(?:\.[\w.]+)*$/.test(said)) continue
     const why = pathProblem(said)
     if (why) return why
@@ -192,7 +198,10 @@ function inspectJsonPath(text: string): string | null {
   return null
 }
 
-/** A filter chooses and prints nothing; quoted names in brackets are fields like others. */
+/**
+ * Checks a path. Filters are removed, because they choose and print nothing; quoted names in
+ * brackets become ordinary fields.
+ */
 function pathProblem(path: string): string | null {
   const plain = path
     .trim()
@@ -205,5 +214,5 @@ function pathProblem(path: string): string | null {
     .replace(/^[$@]/, '')
     .split('.')
     .filter((field) => field !== '')
-  return isShown(fields, kubernetes) ? null : `${path} is not a field that is known to hold no secret`
+  return isShown(fields, kubernetes) ? null : `${path} is not a known field without secrets`
 }

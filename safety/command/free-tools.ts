@@ -1,13 +1,16 @@
 /**
- * Commands that would be asked, each with a device's tool that tells the same unasked. A row names
- * what the tool takes; a command that asks for more has no row.
+ * Commands that would need approval, each with a tool of the device that gives the same information
+ * without one. A row names what the tool accepts; a command that asks for more matches no row.
  */
 
 type FreeTool = { tool: string; arguments: Record<string, unknown> }
 
 type Asked = { argv: readonly string[]; cwd: string | null }
 
-/** The tool that answers what these words ask; null: none, or the words ask for more. */
+/**
+ * Finds the tool that gives what these words ask for; null if there is none, or the words ask for
+ * more.
+ */
 export function findFreeTool(asked: Asked): FreeTool | null {
   const [program = '', ...words] = asked.argv
   const name = program.slice(program.lastIndexOf('/') + 1)
@@ -18,7 +21,7 @@ export function findFreeTool(asked: Asked): FreeTool | null {
 
 const isAbsolute = (word: string | null): word is string => word !== null && /^\/[^*?[\]{}]*$/.test(word)
 
-/** What `git_show` and `git_log` show by themselves. */
+/** Options that `git_show` and `git_log` apply themselves. */
 const ofPatches = /^(?:-p|-u|--patch|--stat|--no-color|--no-ext-diff|--no-textconv)$/
 const beforeCommand = /^(?:-P|--no-pager|--no-optional-locks)$/
 const revision = /^(?!-)[\w./~^@{}-]{1,200}$/
@@ -44,17 +47,17 @@ function gitTool(words: readonly string[], cwd: string | null): FreeTool | null 
   return null
 }
 
-/** `-n 5`, as two words. */
+/** Whether words are `-n 5`. */
 const isCount = (words: readonly string[], at: number): boolean =>
   (words[at] === '-n' && /^\d+$/.test(words[at + 1] ?? '')) || (words[at - 1] === '-n' && /^\d+$/.test(words[at] ?? ''))
 
 /**
- * Options of grep that change how lines are shown, not which; those that look below a directory are
- * asked.
+ * Options of grep that change how lines are shown, but not which. Options that read everything
+ * below a directory are not among them.
  */
 const ofShowing = /^-[aHhInrRsi]+$|^--(?:color|colour)(?:=\w+)?$|^-[ABCm]\d+$/
 const isLog = /(?:^|\/)(?:[\w.-]*logs?)(?:\/|$)|\.log(?:\.\d+)?$/i
-/** Nothing that a pattern would read as more than itself. */
+/** Matches a text that as a pattern means only itself. */
 const plainText = /^[^.*+?^$()[\]{}|\\]{1,200}$/
 
 function logTool(words: readonly string[]): FreeTool | null {

@@ -1,12 +1,14 @@
 import type { CloudName } from './clouds.ts'
 
 /**
- * Command lines of programs, as data. A grammar names only what looks: any other option,
- * sub-command or operand makes the call something else, and somebody is asked. Written from the
- * program's manual, never from examples.
+ * Command lines of programs, as data. A grammar lists only what reads. With any other option,
+ * sub-command or operand the call needs approval. Grammars are written from the program's manual,
+ * never from examples.
  */
 
-/** Small languages inside a word; each has one inspector that tells whether the text only looks. */
+/**
+ * Languages of texts inside a word. Each has an inspector that tells whether the text only reads.
+ */
 export type Language =
   | 'awk'
   | 'sed'
@@ -24,32 +26,32 @@ export type Language =
   | 'fields:kubernetes'
 
 /**
- * What a value is, so that the judge knows what to hold it against.
+ * The kind of a value, which decides how the judge checks it.
  *
- * - `text` inert wherever it stands: a pattern, a format, a list of fields, a date
+ * - `text` without any effect: a pattern, a format, a list of fields, a date
  * - `number` digits with an optional sign, fraction and size suffix
  * - `name` a unit, container, package, process or user: no path, no blank
- * - `file` a path that is read: normalised, then held against the sensitive ones
- * - `directory` where the program goes before it reads: itself held against the sensitive ones, and
- *   a place for what it reads
+ * - `file` a path that is read: normalised, then compared with the sensitive ones
+ * - `directory` where the program goes before it reads: compared with the sensitive ones, and used
+ *   as the place of what it reads
  * - `config` a file that the program reads for itself and does not print, below `/etc`
  * - `endpoint` a file, or an internet address as lsof(8) writes it, whose host is already resolved
  * - `revision` a revision of a repository, a path in it, or `revision:path`
  * - `sink` a path that is written: only `/dev/null` (or `-`) is a read
  * - `host` a name that leaves this machine in a packet: only one already resolved (a leading `@`,
- *   as dig has it, is not
- *             part of the name)
- * - `url` the same for an address; scheme http or https, no user, known host
- * - `request` a path, with or without a query, that is asked of a server that is known
+ *   as dig has it, is not part of the name)
+ * - `url` an address that leaves this machine in the same way; scheme http or https, no user, known
+ *   host
+ * - `request` a path, with or without a query, that is sent to a known server
  */
 export type ValueKind =
   | 'text'
   | 'number'
-  /** How often something is done, or how many are asked for: 1 to 1,000. */
+  /** A number of repetitions or results, from 1 to 1,000. */
   | 'count'
-  /** A moment that has passed already, as a time before now. */
+  /** A moment in the past, written as a time before now. */
   | 'ago'
-  /** How long is waited: ten minutes at most. */
+  /** A time to wait, of ten minutes at most. */
   | 'wait'
   | 'name'
   | 'file'
@@ -59,154 +61,174 @@ export type ValueKind =
   | 'revision'
   | 'sink'
   | 'host'
-  /** A bucket, a repository: a name that others own may be asked for to carry data out. */
+  /** A bucket or repository. One of somebody else could be used to send data out. */
   | 'place'
   | 'url'
-  /** A request's header without a credential: `Accept: text/plain`, or the name of a known host. */
+  /** A request header without a credential: `Accept: text/plain`, or the name of a known host. */
   | 'header'
-  /** How a server is asked: only what asks. */
+  /** A request method that only reads. */
   | 'method'
   /** A socket of the program's own service below /run. */
   | 'socket'
-  /** Addresses, with commas between. */
+  /** Addresses, separated by commas. */
   | 'urls'
-  /** The program's own settings below /etc, by a path with its name: used and not printed. */
+  /**
+   * Settings of the program below /etc, at a path with its name: the program uses them and does not
+   * print them.
+   */
   | 'settings'
-  /** `host:port:address`, all of them known. */
+  /** `host:port:address`, all of which are known. */
   | 'resolved'
   /**
-   * A key or certificate by which the program shows who it is, in the administrator's places: used,
-   * not printed.
+   * A key or certificate of the program's own identity, in places where only the administrator
+   * writes: used, not printed.
    */
   | 'credential'
-  /** A file of which the program prints certificates and nothing else, whatever is in it. */
+  /** A file of which the program prints only certificates. */
   | 'certificate'
-  /** The socket of a container runtime, by one of its usual names. */
+  /** The socket of a container runtime, under one of its usual names. */
   | 'runtime'
-  /** A file of docker compose by its usual name. */
+  /** A docker compose file with its usual name. */
   | 'compose'
   | 'request'
-  /** `name=value` of a query that is asked, where the program's words say so. */
+  /** `name=value` of a query, if the program's words put it into one. */
   | 'parameter'
-  /** The same, and the program encodes the value. */
+  /** `name=value` of a query, with a value that the program encodes. */
   | 'encoded'
   | Language
 
-/** `flag` takes no value. A kind takes one, attached or next; `kind?` only attached by `=`. */
+/**
+ * The values of an option: `flag` takes no value; a kind takes a value, attached or as the next
+ * word; `kind?` takes a value only with `=`.
+ */
 export type Option = 'flag' | ValueKind | `${ValueKind}?`
 
 export type Grammar = {
-  /** The source of a grammar: `ls(1), coreutils 9.1`. Its sub-commands are from there too. */
+  /** The source of a grammar and its sub-commands, such as `ls(1), coreutils 9.1`. */
   manual?: string
   /**
    * `posix`: short flags cluster (`-la`, `-n5`), long options have two dashes and `=`, options and
    * operands mix, `--` ends options. `word`: long names with one dash (`-name x`), no clusters
-   * (find, openssl, java tools). `plain`: only a word in `options` is one, so `echo '--- disk ---'`
-   * has one operand.
+   * (find, openssl, java tools). `plain`: only words in `options` are options, so `echo '--- disk
+   * ---'` has one operand.
    */
   style?: 'posix' | 'word' | 'plain'
   /**
-   * Options that only look, by exact spelling with dashes. Abbreviated long options are unknown on
-   * purpose.
+   * Options that only read, spelled exactly, with dashes. Abbreviations of long options are
+   * deliberately unknown.
    */
   options?: Readonly<Record<string, Option>>
-  /** A number may be an option: `head -20`. */
+  /** Whether a number may be an option: `head -20`. */
   digits?: true
-  /** Letters allowed in a first operand without a dash: `ps aux`, `tar tvf`. */
+  /** Letters that the first operand may have without a dash: `ps aux`, `tar tvf`. */
   bsd?: string
-  /** Letters of `bsd` that take the next word, in order: `tar tf x`, `ps axo pid`. */
+  /** Letters of `bsd` that take a following word as value, in order: `tar tf x`, `ps axo pid`. */
   bsdValues?: Readonly<Record<string, ValueKind>>
   operands?: {
-    /** Kinds by position. */
+    /** Kinds of operands by position. */
     first?: readonly ValueKind[]
-    /** Kind of every further one; absent: there may be none. */
+    /** The kind of every further operand; if absent, none is allowed. */
     rest?: ValueKind
-    /** Fewer make it something else (an interactive session, a shell): not a read. */
+    /**
+     * Least number of operands. With fewer, the call is something else, such as an interactive
+     * session or a shell.
+     */
     min?: number
-    /** An option that takes the place of the first positional operand: `grep -e pattern file`. */
+    /** Options that replace the first positional operand: `grep -e pattern file`. */
     unlessOption?: readonly string[]
   }
-  /** Exact words that may stand among operands: `(`, `!`, `-a` of test, `dev` of ip. */
+  /**
+   * Words that are allowed among the operands, spelled exactly: `(`, `!`, `-a` of test, `dev` of
+   * ip.
+   */
   keywords?: readonly string[]
   /**
-   * Sub-commands with their own grammars; the outer options may stand on either side. No other word
-   * comes first.
+   * Sub-commands with their own grammars. The outer options may precede or follow a sub-command; no
+   * other word may precede it.
    */
   commands?: Readonly<Record<string, Grammar>>
-  /** The program may be called without any sub-command. */
+  /** Whether the program may be called without a sub-command. */
   bare?: true
-  /** One of these is needed for a read: `sed -n`, `tar -t`. The `bsd` letter `t` is `-t`. */
+  /** Options of which a read needs one: `sed -n`, `tar -t`. The `bsd` letter `t` counts as `-t`. */
   requires?: readonly string[]
-  /** Code may add what is missing: the command then only looks. */
+  /** Words that code may add to make the command only read. */
   adds?: readonly string[]
-  /** All of these must be present. */
+  /** Options that a read needs, all of them. */
   requiresAll?: readonly string[]
-  /** Where an option's value or operand matches `value`, the first operand matches `first`. */
+  /**
+   * Conditions on the first operand: if the value of an option or an operand matches `value`, the
+   * first operand must match `first`.
+   */
   only?: readonly { value: string; first: string }[]
-  /** Where an option's value or an operand matches `value`, one of the options has to be there. */
+  /**
+   * Options of which one must be present, if the value of an option or an operand matches `value`.
+   */
   needs?: { value: string; options: readonly string[]; because?: string }
   /**
-   * Regular expressions that no operand or option value may match, anywhere in it and in either
-   * case: `kubectl get secrets`, `sysctl a=b`. For this grammar alone: sub-commands have their own.
-   * Only narrows what the kinds allow.
+   * Regular expressions that no operand or option value may match, at any place and in either case:
+   * `kubectl get secrets`, `sysctl a=b`. Sub-commands have their own. They only narrow what the
+   * kinds allow.
    */
   refuses?: readonly string[]
-  /** The same for operands alone. */
+  /** Regular expressions that no operand may match. */
   refusesOperands?: readonly string[]
-  /** `--` begins another command. */
+  /** Whether `--` begins another command. */
   joins?: true
   /**
-   * A regular expression that the second operand must match, where a verb follows its object:
-   * `gluster volume heal gv0 info`.
+   * A regular expression for the second operand, if a verb follows its object: `gluster volume heal
+   * gv0 info`.
    */
   second?: string
   /**
-   * Reads all below its file operands, always or with one of these options: `grep -r x /etc` reads
-   * the password hashes. Only trees known to hold nothing secret, and single files. Without an
-   * operand, the working directory. `unless` one of these options is there, except `by` another:
-   * `git show` prints a patch, with `--stat` it does not.
+   * Whether it reads everything below its file operands, always or with one of these options: `grep
+   * -r x /etc` reads the password hashes. Then only single files and trees without secrets are
+   * allowed; without an operand the working directory counts. `unless`: not with one of these
+   * options, except together with `by`: `git show` prints a patch, with `--stat` it does not.
    */
   recursive?: true | readonly string[] | { unless: readonly string[]; by: readonly string[] }
   /**
-   * Tells about its files (names, sizes, whether they are whole) and prints nothing in them: with
-   * `by`, and not with `unless`.
+   * Whether it describes its files (names, sizes, whether they are whole) without printing their
+   * contents: with `by`, and not with `unless`.
    */
   measures?: { by?: readonly string[]; unless?: readonly string[] }
-  /** Does not end by itself. */
+  /** Set if the program does not end by itself. */
   endless?: {
     /**
-     * Always, with one of these options, with exactly one numeric operand (`interval`: `vmstat 1`),
-     * or with two operands (`period`: `jstat -gc 1 250ms`).
+     * The case in which it is endless: always, with one of these options, with exactly one numeric
+     * operand (`interval`: `vmstat 1`), or with two operands (`period`: `jstat -gc 1 250ms`).
      */
     when: 'always' | 'interval' | 'period' | readonly string[]
-    /** Options that bound it all the same: `-c`, `--count`. */
+    /** Options that make it end: `-c`, `--count`. */
     unless?: readonly string[]
-    /** Options that do not end it, but bound the wanted past: with one nothing is added. */
+    /**
+     * Options that do not make it end, but limit the past that it shows; with one of these, nothing
+     * is added.
+     */
     enough?: readonly string[]
     /**
-     * The bounded form: options to drop and words to add, shown to the model and tried once.
-     * `null`: none.
+     * The form that ends: options to drop and words to add, shown to the model and tried once.
+     * `null` if there is none.
      */
     instead: { drop: readonly string[]; add: readonly string[] } | null
   }
-  /** Its words follow a cloud's naming rule, and nothing else in here counts. */
+  /** The cloud whose list of calls judges the command; the other fields do not count then. */
   cloud?: CloudName
   /**
-   * Input that it may get from a command before it, as a regular expression over what is known of
-   * that. `requires` does not count then: `echo ruok | nc localhost 2181`.
+   * A regular expression for allowed input from a command before it, compared with that command's
+   * known output. `requires` does not count then: `echo ruok | nc localhost 2181`.
    */
   input?: string
   /**
-   * Environment that the executor must set for the verdict to hold: `PGOPTIONS` for a read-only
-   * session.
+   * Environment variables that the executor must set, because the verdict depends on them:
+   * `PGOPTIONS` for a read-only session.
    */
   environment?: Readonly<Record<string, string>>
 }
 
-/** Grammars by the program's base name. Several names may share one grammar. */
+/** Grammars by a program's base name. Several names may share one grammar. */
 export type Grammars = Readonly<Record<string, Grammar>>
 
-/** Options by kind, as in the manual: `spell({ flag: '-a --all', number: '-n --lines' })`. */
+/** Writes options by kind: `spell({ flag: '-a --all', number: '-n --lines' })`. */
 export function spellOptions(kinds: Partial<Record<Option, string>>): Record<string, Option> {
   const options: Record<string, Option> = {}
   for (const [kind, words] of Object.entries(kinds)) {
@@ -215,7 +237,7 @@ export function spellOptions(kinds: Partial<Record<Option, string>>): Record<str
   return options
 }
 
-/** Several names of one grammar: `each('a addr address', …)`. */
+/** Gives several names one grammar: `each('a addr address', …)`. */
 export function sameGrammar(names: string, grammar: Grammar): Record<string, Grammar> {
   return Object.fromEntries(
     names
@@ -226,8 +248,8 @@ export function sameGrammar(names: string, grammar: Grammar): Record<string, Gra
 }
 
 /**
- * Sub-commands of sub-commands by their paths, separated by commas, with alternatives in one word:
- * `paths('volume info|list, peer status', …)`. What may follow a path is the same for all of them.
+ * Builds nested sub-commands from paths, which commas separate, with alternatives in one word:
+ * `paths('volume info|list, peer status', …)`. All paths allow the same words after them.
  */
 export function paths(text: string, leaf: Grammar): Record<string, Grammar> {
   const lines = text.split(',').map((line) => line.trim().split(/\s+/))
@@ -249,7 +271,7 @@ function level(lines: readonly (readonly string[])[], leaf: Grammar): Record<str
   )
 }
 
-/** A program or sub-command that takes these options and any words. */
+/** Grammar of a program or sub-command with these options and any operands. */
 export const plain = (manual: string, options: Grammar['options'] = {}, more: Partial<Grammar> = {}): Grammar => ({
   manual,
   options,
@@ -257,14 +279,14 @@ export const plain = (manual: string, options: Grammar['options'] = {}, more: Pa
   ...more,
 })
 
-/** Flags, options with a text, and these operands. */
+/** Grammar with flags, options that take a text, and these operands. */
 export const flags = (manual: string, flag: string, values = '', operands?: Grammar['operands']): Grammar => ({
   manual,
   options: spellOptions({ flag, ...(values ? { text: values } : {}) }),
   ...(operands ? { operands } : {}),
 })
 
-/** One of these flags, and nothing that is not among them. */
+/** Grammar that requires one of these flags and allows no others. */
 export const oneOf = (
   manual: string,
   flag: string,
@@ -273,17 +295,17 @@ export const oneOf = (
   operands?: Grammar['operands'],
 ): Grammar => ({ ...flags(manual, `${flag} ${more}`.trim(), values, operands), requires: flag.split(' ') })
 
-/** Sub-commands by their paths, each with any words. */
+/** Grammar of sub-commands, given by their paths, each with any operands. */
 export const verbs = (manual: string, text: string, options: Grammar['options'] = {}): Grammar => ({
   manual,
   options,
   commands: paths(text, plain(manual)),
 })
 
-/** What GNU programs have in common. */
+/** Options that all GNU programs have. */
 export const gnu = '--help --version'
 
-/** Called for what it is, and for nothing else. */
+/** Grammar of a program of which only the version may be read. */
 const version = (flag: string): Grammar => ({
   manual: 'the manual of each',
   options: spellOptions({ flag }),
@@ -291,7 +313,7 @@ const version = (flag: string): Grammar => ({
 })
 const word = (): Grammar => ({ manual: 'the manual of each', commands: { version: { manual: 'the manual of each' } } })
 
-/** Programs of which a night asks only the version: the rest is asked. */
+/** Programs of which only the version may be read; other calls need approval. */
 export const versions: Grammars = {
   ...sameGrammar(
     `keepalived iperf3 fio scylla crash drgn rbspy fluent-bit vector telegraf envoy zookeeper dnsmasq proxysql mysqlrouter innochecksum goaccess

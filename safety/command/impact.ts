@@ -8,9 +8,9 @@ import { local } from './grammars/local.ts'
 import { platforms } from './grammars/platforms.ts'
 
 /**
- * A command's effect on what is there, mildest first. `unknown`: a program that nobody here knows,
- * or a text run as a program, which may do anything. `sever`: stops a host or guest, or cuts it off
- * from network or storage.
+ * The effects of commands, the mildest first. `unknown`: an unknown program, or a text that is run
+ * as a program, which may do anything. `sever`: stops a host or guest, or cuts it off from network
+ * or storage.
  */
 export const impacts = [
   'look',
@@ -26,17 +26,20 @@ export const impacts = [
 ] as const
 export type Impact = (typeof impacts)[number]
 
-/** The least number that has to agree, and the card's words for it. */
+/**
+ * Facts about each effect: the risk, which sets the least number of people who must approve, and
+ * the words on the approval card.
+ */
 export const impactFacts: Readonly<Record<Impact, { risk: Risk; words: string }>> = {
-  look: { risk: 'none', words: 'only looks' },
+  look: { risk: 'none', words: 'only reads' },
   create: { risk: 'medium', words: 'adds or starts something' },
   change: { risk: 'medium', words: 'changes something' },
-  unknown: { risk: 'high', words: 'may do anything: nobody here knows the program' },
-  install: { risk: 'high', words: 'changes what is installed, by scripts that run as root' },
-  rights: { risk: 'high', words: 'changes who may read, write or run what the system rests on' },
-  stop: { risk: 'high', words: 'stops or restarts what runs' },
+  unknown: { risk: 'high', words: 'may do anything, because its program is unknown' },
+  install: { risk: 'high', words: 'changes installed software by scripts that run as root' },
+  rights: { risk: 'high', words: 'changes who may read, write or run system files' },
+  stop: { risk: 'high', words: 'stops or restarts something that is running' },
   remove: { risk: 'high', words: 'removes something' },
-  destroy: { risk: 'critical', words: 'destroys what cannot be brought back' },
+  destroy: { risk: 'critical', words: 'destroys something that cannot be restored' },
   sever: { risk: 'critical', words: 'stops a machine or cuts it off' },
 }
 
@@ -45,8 +48,8 @@ export function worse(a: Impact, b: Impact): Impact {
 }
 
 /**
- * Words that give a call its class, by the first that matches anywhere after the program; the last
- * entry is the rest.
+ * Words that decide the class of a call: the first pattern that matches anywhere after the program
+ * counts. The last entry is for all other calls.
  */
 type Classes = readonly [pattern: RegExp | null, impact: Impact][]
 
@@ -159,7 +162,8 @@ const byProgram: ReadonlyMap<string, Classes> = new Map(
       [null, 'remove'],
     ]),
     ...named('rmdir truncate logrotate', all('remove')),
-    // A file written over, or moved from its place, is gone from there.
+    // Classes moving a file as removal, because an overwritten or moved file is no longer in its
+    // place.
     ...named('mv', [
       [/^(?:-\S+ )*(?:\/(?:tmp|var\/tmp|dev\/shm)\/[^\s.]\S* ?)+$/, 'change'],
       [null, 'remove'],
@@ -222,7 +226,8 @@ const byProgram: ReadonlyMap<string, Classes> = new Map(
       [/^-[a-z]*c(?: |$)|^$/, 'change'],
       [null, 'unknown'],
     ]),
-    // What runs a text or another program: the program is weighed by itself where it can be seen.
+    // Programs that run a text or another program. What they run is classed itself if the text
+    // shows it.
     ...named(
       'sudo doas su runuser env nice ionice timeout nohup setsid xargs parallel ssh time watch chroot nsenter unshare flock strace stdbuf taskset chrt systemd-run cd export set true false test [ : exit return wait read',
       all('change'),
@@ -234,24 +239,29 @@ function named(names: string, classes: Classes): Record<string, Classes> {
   return Object.fromEntries(names.split(' ').map((name) => [name, classes]))
 }
 
-/** Where files are made to be thrown away. */
+/** Matches places for temporary files. */
 const scratch = /^\/(?:tmp|var\/tmp|dev\/shm)\/(?!.*\.\.)/
 
-/** What the shell itself does to a path: it empties what it writes to from the beginning. */
+/**
+ * Returns the class of a redirection: the shell empties a file that it writes from the beginning.
+ */
 export function impactOfRedirection(operator: string, target: string): Impact {
   if (operator.startsWith('<') && operator !== '<>') return 'look'
   if (/^(?:\d|-)$/.test(target) || target === '/dev/null') return 'look'
   return operator.includes('>>') || operator === '<>' || scratch.test(target) ? 'change' : 'remove'
 }
 
-/** Programs whose grammar names what looks: the rest may lose a label or a cluster. */
+/**
+ * Programs whose grammar lists only reads. Their other calls may remove anything from a label to a
+ * cluster.
+ */
 const administrators = new Set(
   Object.keys({ ...brokers, ...controls, ...deployers, ...disks, ...local, ...platforms, ...queues, ...versions }),
 )
 
 /**
- * One command's effect by its words; `isKnown` where a grammar knows the program. Wrappers are
- * weighed with their inside.
+ * Returns the class of one command by its words. `isKnown`: a grammar knows the program. The
+ * command inside a wrapper is classed too.
  */
 export function impactOf(name: string, words: readonly string[], isKnown: boolean): Impact {
   const classes = byProgram.get(name) ?? (/^mkfs\./.test(name) ? all('destroy') : null)

@@ -1,13 +1,13 @@
 /**
- * jq and yq read their input and compute. Any function not listed may reach beyond, as `env`,
- * `input_filename` and yq's `load_str`, or go on for ever.
+ * Proves that jq and yq only read their input and compute. Functions that are not listed may reach
+ * beyond the input, such as `env`, `input_filename` and yq's `load_str`, or never end.
  */
 
 const words = (text: string): ReadonlySet<string> => new Set(text.trim().split(/\s+/))
 
 /**
- * Functions of jq 1.7 that neither reach beyond the input nor define more, and yq 4's computing
- * operators.
+ * Functions of jq 1.7 that stay within the input and define nothing, and operators of yq 4 that
+ * only compute.
  */
 const functions = words(`
   abs add all any arrays ascii ascii_downcase ascii_upcase booleans bsearch capture ceil contains combinations cos date dateadd datesub del delpaths
@@ -22,39 +22,41 @@ const functions = words(`
   foot_comment line line_comment lineComment headComment footComment ireduce key kind omit parent pivot shuffle sort_keys sortKeys split_doc splitDoc
   style tag to_json to_number to_string to_unix to_yaml toyaml tz anchor alias is_key with_dtf`)
 
-/** Words of the language. `def`, `include` and `import` bring code along. */
+/** Words of the language. Excluded: `def`, `include` and `import`, which bring in code. */
 const keywords = words('if then elif else end as reduce foreach try catch label break and or true false null')
 
-/** What can go on for ever or grow without a bound that stands in the text. */
+/** Matches functions that may never end, or grow without a limit in the text. */
 const endless =
   /(?<![.\w$])(?:def|while|until|repeat)(?!\w)|(?<![.\w$])range\s*\((?!\s*(?:\d{1,6}|length)(?:\s*;\s*(?:\d{1,6}|length))?\s*\))|\*\s*(?:\d{7,}|\d[\d.]*[eE])|(?:\d{7,}|\d[\d.]*[eE]\+?\d+)\s*\*/
 
 /**
- * Functions that make much of little: a walk that makes its path, all pairs, a far index, powers, a
- * replacement that an old jq never ends.
+ * Matches functions that make much data from little: a walk that creates its path, all pairs, a far
+ * index, powers, a replacement that an old jq never ends.
  */
 const growing =
   /(?<![.\w$])(?:recurse\s*\((?!\s*(?:\.[\w.]*)?(?:\.?\[\])\??\s*\))|(?:combinations|pow|pow10|exp|exp2|exp10|ldexp|scalb|scalbln|gamma|tgamma)(?!\w)|g?sub\s*\(\s*"[\^$]?"\s*;)|\[\s*-?\d{6,}/
 
-/** More than a program makes of one line. */
+/** Most values that a program may make of one line. */
 const maxMade = 1_000_000
-/** Doublings of one value: a thousand of one. */
+/** Most doublings of one value: ten make a thousand. */
 const maxDoublings = 10
 
 export function inspectJq(program: string): string | null {
   const unbounded = endless.exec(program) ?? growing.exec(program)
   if (unbounded) return `${unbounded[0]} may never end`
-  // Ranges in one another, and products, multiply.
+  // Multiplies nested ranges and products.
   const counts = [...program.matchAll(/(?:(?<![.\w$])range\s*\(\s*(?:\d+\s*;\s*)?|\*\s*)(\d+|length)|(\d+)(?=\s*\*)/g)]
   const made = counts.reduce(
     (product, [, right, left]) => product * Math.max(1, right === 'length' ? 1_000 : Number(right ?? left)),
     1,
   )
-  if (made > maxMade) return `it makes more than ${maxMade} of one`
+  if (made > maxMade) return `it makes more than ${maxMade} values from one`
   return findUnlisted(program) ?? findDoubling(program)
 }
 
-/** The first word of a program that is neither a field, a key, a variable nor a listed function. */
+/**
+ * Finds the first word of a program that is not a field, a key, a variable or a listed function.
+ */
 function findUnlisted(program: string): string | null {
   const code = codeOf(program)
   if (code === null) return 'a comment, or a text that does not end'
@@ -68,7 +70,7 @@ function findUnlisted(program: string): string | null {
     else if (token === '$ENV' || token.startsWith('$__')) return `${token} reaches beyond the input`
     else if (/^[A-Za-z_]/.test(token) && !functions.has(token) && !keywords.has(token)) {
       const isKey = open.at(-1) === '{' && /^[{,]$/.test(before) && /^\s*[:,}]/.test(code.slice(index + token.length))
-      if (!isKey) return `${token} is not known to compute with the input alone`
+      if (!isKey) return `${token} is not known to use only the input`
     }
     before = token
   }
@@ -76,12 +78,12 @@ function findUnlisted(program: string): string | null {
 }
 
 /**
- * The program without its texts; null where it has a comment or an open text. Between `\\(` and `)`
- * a text is code, in brackets.
+ * Returns the program without its texts; null if it has a comment or an open text. Between `\\(`
+ * and `)` a text is code, which stays, in brackets.
  */
 function codeOf(program: string): string | null {
   let code = ''
-  /** Brackets that are open in each text that is. */
+  /** Number of open brackets in each open text. */
   const depths: number[] = []
   let isText = false
   for (let at = 0; at < program.length; at += 1) {
@@ -96,7 +98,7 @@ function codeOf(program: string): string | null {
       else if (character === '"') isText = false
       continue
     }
-    // Where a comment ends differs between versions.
+    // Refuses a comment, because versions end it differently.
     if (character === '#') return null
     if (character === '(' && depths.length > 0) depths[depths.length - 1]! += 1
     else if (character === ')' && depths.length > 0) {
@@ -104,7 +106,7 @@ function codeOf(program: string): string | null {
       if (depth > 0) depths.push(depth - 1)
       else isText = true
     }
-    // A text is a value: 0 stands for it, or for the name of a field.
+    // Replaces a text by the value 0, even if it is the name of a field.
     if (character === '"') {
       isText = true
       code += ' 0 '
@@ -113,13 +115,13 @@ function codeOf(program: string): string | null {
   return isText || depths.length > 0 ? null : code
 }
 
-/** A value that is put beside itself, often or in each round, is soon longer than any memory. */
+/** Finds a value that is joined with itself, which soon exceeds any memory. */
 function findDoubling(program: string): string | null {
   const whole = String.raw`(?<![\w\].)?"])\.(?![\w."[(])`
   const doublings = program.match(new RegExp(`${whole}\\s*[+,]\\s*${whole}|\\(\\s*\\d+\\s*,`, 'g'))?.length ?? 0
   const rounds = [...program.matchAll(/(?<![.\w$])(?:reduce|foreach)(?!\w)/g)]
   const isRepeated = rounds.some(({ index }) => (program.slice(index).match(new RegExp(whole, 'g'))?.length ?? 0) > 1)
-  if (doublings > maxDoublings || (isRepeated && /[+,*]/.test(program))) return 'it puts a value beside itself'
+  if (doublings > maxDoublings || (isRepeated && /[+,*]/.test(program))) return 'it may double a value without a bound'
   return /\*/.test(program) && /\bas\s+\$/.test(program) && /\d{7,}|\d[eE]\+?\d/.test(program)
     ? 'it may repeat a text without a bound'
     : null

@@ -19,44 +19,52 @@ export type CommandContext = {
   /** Host names and addresses that were looked up, in lower case. */
   knownHosts: ReadonlySet<string>
   /**
-   * Containers, pods and the like that were looked up where it will run, as `known-names.ts` writes
-   * them.
+   * Names of containers, pods and the like that were looked up where the command will run, written
+   * as in `known-names.ts`.
    */
   knownNames?: ReadonlySet<string>
-  /** Where it will run, when that is known. */
+  /** The directory in which the command will run, if it is known. */
   directory?: string
-  /** Paths that are as secret as those on the list: what belongs to the executor itself. */
+  /** Paths of the executor itself, which are as secret as those on the list. */
   secrets?: readonly string[]
   /**
-   * False in a container or guest: its files cannot be looked at before, and only the environment
-   * gets there.
+   * False in a container or guest: files there cannot be checked before, and only the environment
+   * reaches the command.
    */
   canLook?: boolean
-  /** Commands that `sudo -n` may look with, word for word as the manifest allows: in `/` alone. */
+  /**
+   * Commands that may read with `sudo -n`, word for word as the manifest allows, and only in `/`.
+   */
   rootReads?: readonly (readonly string[])[]
 }
 
-/** Nobody reviews more than this; a longer script belongs into a file that somebody reads. */
+/**
+ * Most characters of a text that can be reviewed. A longer script belongs in a file that somebody
+ * reads.
+ */
 const maxTextCharacters = 16_384
-/** More readings of words that are not plain than a text of this length has need of. */
+/** Most readings of words that are not plain; no text of this length needs more. */
 const maxGuesses = 256
 
 /**
- * Decides about a text that bash is to run. Pure and total: the same text and context give the same
- * verdict, and no fault in here makes a command run.
+ * Judges a text for bash. Pure and total: the same text and context give the same verdict, and an
+ * error in this code never lets a command run.
  */
 export function judgeCommand(text: string, context: CommandContext): CommandVerdict {
   return guarded(() => judgeText(text, context, true))
 }
 
-/** Steps of judging a text: at most `stepsForAnyText`, and `stepsPerCharacter` a character. */
+/**
+ * Counts the steps of judging a text: at most `stepsForAnyText`, and `stepsPerCharacter` for each
+ * character.
+ */
 export function countSteps(text: string, context: CommandContext): number {
   const analysis = open(context, text.length)
   judgeScript(text, analysis, topLevel)
   return analysis.work.spent
 }
 
-/** Decides about an argv that is executed without a shell: nothing in it expands. */
+/** Judges an argv that is executed without a shell, so that nothing in it expands. */
 export function judgeArgv(argv: readonly string[], context: CommandContext): CommandVerdict {
   return guarded(() => {
     const analysis = open(context, argv.join(' ').length)
@@ -69,7 +77,7 @@ export function judgeArgv(argv: readonly string[], context: CommandContext): Com
   })
 }
 
-/** Decides about the command that a call carries, as it would run there. */
+/** Judges the command of a call as it would run at its place. */
 export function judgeField(
   { field, form, directory }: CommandField,
   args: Readonly<Record<string, unknown>>,
@@ -153,7 +161,7 @@ function close(analysis: CommandAnalysis, text: string, rewrite: string | null):
   const beside = besideFinding(analysis.programs, sees)
   if (beside) analysis.findings.push(beside)
   const ruling = decide(analysis.findings)
-  // Written out: every judgement ends here, and spreading an object costs as much.
+  // Writes each field, because every judgement ends here and spreading an object is slower.
   return {
     verdict: ruling.verdict,
     effect: ruling.effect,
@@ -180,7 +188,7 @@ function listObeying({ programs }: CommandAnalysis): string[] {
   return names
 }
 
-/** A bounded form is only offered when it would run as it is. */
+/** Offers a form that ends only if it may run as it is. */
 function offerRewrite(termination: Termination, context: CommandContext): string | null {
   if (termination.ends || !termination.text) return null
   return judgeText(termination.text, context, false).verdict === 'run' ? termination.text : null
@@ -190,7 +198,7 @@ function guarded(judge: () => CommandVerdict): CommandVerdict {
   try {
     return judge()
   } catch (error) {
-    const reason = `the judge failed: ${error instanceof Error ? error.message : String(error)}`
+    const reason = `the check of the command failed: ${error instanceof Error ? error.message : String(error)}`
     return {
       verdict: 'ask',
       effect: 'write',

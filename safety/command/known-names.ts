@@ -1,19 +1,19 @@
 import type { Word } from './parse.ts'
 
 /**
- * Names of containers, pods, guests and buckets. Each is known where it was found, written behind
- * the client and the namespace that have it: `pod:prod:web-0`. One without either, as `web`, is an
- * inventory's guest, which any program may reach.
+ * Names of containers, pods, guests and buckets. Each is known for the client and namespace in
+ * which it was found: `pod:prod:web-0`. A name without these, such as `web`, is a guest of the
+ * inventory, which any program may reach.
  */
 
-/** No program gives longer names, and none of these has a word like an option or path. */
+/** Names that are allowed: as long as programs give, and none that looks like an option or path. */
 const plainName = /^[\w][\w.-]{0,252}$/
 
 export const isPlainName = (text: string): boolean => plainName.test(text)
 
 export const nameKey = (kind: string, namespace: string, name: string): string => `${kind}:${namespace}:${name}`
 
-/** The entry by which a name is known there; null where it was not looked up. */
+/** Returns the entry for a known name; null if the name was not looked up. */
 export function knownAs(known: ReadonlySet<string>, key: string, name: string): string | null {
   if (known.has(key)) return key
   return known.has(name) ? name : null
@@ -28,8 +28,8 @@ const kindsOfProgram: Readonly<Record<string, string>> = {
 }
 
 /**
- * The named thing of a command line: `docker exec web` a container, `docker compose exec web` a
- * service.
+ * Returns the kind of what a command names: `docker exec web` names a container, `docker compose
+ * exec web` a service.
  */
 export function kindOfNames(words: readonly Word[]): string {
   const [program] = words
@@ -39,12 +39,12 @@ export function kindOfNames(words: readonly Word[]): string {
 }
 
 const namespaces: ReadonlySet<string> = new Set(['-n', '--namespace'])
-/** Options that lead to other things under the same names. */
+/** Options with which the same name means something else. */
 const elsewhere: ReadonlySet<string> = new Set(
   '--context --cluster --user -s --server --kubeconfig -p --project-name -f --file --project-directory'.split(' '),
 )
 
-/** The namespace that options lead to: that of the program where none does. */
+/** Returns the namespace that options choose, otherwise the program's own. */
 export function namespaceOf(given: readonly (readonly [name: string, value: string])[]): string {
   const parts: string[] = []
   for (const [name, value] of given) {
@@ -71,14 +71,14 @@ const workloads: Readonly<Record<string, string>> = Object.fromEntries(
   }),
 )
 
-/** `deploy/web` as `deployment/web`, `pod/web` as `web`; null for a kind that runs no pods. */
+/** Reads `deploy/web` as `deployment/web`, `pod/web` as `web`; null for a kind without pods. */
 export function podName(kind: string, name: string): string | null {
   const known = Object.hasOwn(workloads, kind.toLowerCase()) ? workloads[kind.toLowerCase()] : undefined
   if (known === undefined) return null
   return known === 'pod' ? name : `${known}/${name}`
 }
 
-/** The same of a word of a command line. */
+/** Normalises the name of a pod in a word of a command line; leaves any other word as it is. */
 export function nameOfWord(kind: string, text: string): string {
   const slash = text.indexOf('/')
   if (kind !== 'pod' || slash < 0) return text

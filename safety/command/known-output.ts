@@ -2,27 +2,30 @@ import type { Word as BashWord, Command, Redirect, WordPart } from 'unbash'
 import type { Word } from './tree.ts'
 
 /**
- * Programs that print words of a known form, with the options for it. A word made of their output
- * is judged by one of that form. Any other option may print anything: a separator, a template, a
- * command line.
+ * Programs that print words of a known form, with the options that keep it. A word made of their
+ * output is judged through a sample. Any other option may print anything: a separator, a template,
+ * a command line.
  */
 
-/** One number or one name a line. */
+/** The form of an output: one number or one name per line. */
 type OutputForm = 'numbers' | 'names'
 
-/** `sample` stands for each printed word: no vital process, and no name of anything. */
+/**
+ * `sample` represents each printed word. It is not the number of a vital process or an existing
+ * name.
+ */
 type KnownPrinter = {
   form: OutputForm
   sample: string
-  /** Sub-commands, of which one has to stand first. */
+  /** Sub-commands, one of which must come first. */
   verbs?: string
-  /** Letters of short options without a value, and with one. */
+  /** Letters of short options, those without a value and those with one. */
   flags: string
   valued?: string
-  /** Long options without a value, and with one. */
+  /** Long options, those without a value and those with one. */
   long?: string
   longValued?: string
-  /** One of these has to be there. */
+  /** Options of which one is required. */
   needs?: string
   maxOperands: number
 }
@@ -41,7 +44,7 @@ const engineList: KnownPrinter = {
 }
 
 const printers: Readonly<Record<string, KnownPrinter>> = {
-  // -d and -l, -a print a separator of one's own, names and command lines: pgrep(1), procps 4.
+  // Excluded: -d, -l and -a, which print a separator, names and command lines: pgrep(1), procps 4.
   pgrep: {
     form: 'numbers',
     sample: processNumber,
@@ -75,18 +78,18 @@ const printers: Readonly<Record<string, KnownPrinter>> = {
   },
 }
 
-/** Kinds whose names are DNS labels, as the API server holds them to. */
+/** Kinds whose names are DNS labels, as the API server enforces. */
 export const dnsNamed =
   'no|nodes?|po|pods?|ns|namespaces?|deploy|deployments?|sts|statefulsets?|ds|daemonsets?|rs|replicasets?|jobs?|cj|cronjobs?|svc|services?|pvc|persistentvolumeclaims?|pv|persistentvolumes?|ing|ingress(?:es)?'
 
-/** Whole command lines without values: one name a line, of the server's alphabet. */
+/** Complete command lines that print only names, each one word, in the server's alphabet. */
 const listingLines: readonly { line: RegExp; sample: string }[] = [
   // `kind/name`, RFC 1123: kubectl get -o name.
   {
     line: /^(?:kubectl|oc) (?:-n [\w-]+ )?get ([a-z.]+)(?: (?:-n [\w-]+|-n=[\w-]+|--namespace[= ][\w-]+|-l [\w./=,!-]+|--selector[= ][\w./=,!-]+|--field-selector[= ][\w./=,!-]+))* (?:-o ?|-o=|--output[= ])name(?: (?:-n [\w-]+|-l [\w./=,!-]+))*$/,
     sample: '$1/a1',
   },
-  // The name alone, of one or of all that is listed.
+  // Prints the name alone, of one or of all listed objects.
   {
     line: new RegExp(
       `^(?:kubectl|oc) (?:-n [\\w-]+ )?get (?:${dnsNamed})(?: (?:-n [\\w-]+|--namespace[= ][\\w-]+|-A|-l [\\w./=,!-]+|--selector[= ][\\w./=,!-]+|--field-selector[= ][\\w./=,!-]+))* (?:-o ?|-o=|--output[= ])jsonpath=\\{\\.items\\[(?:\\d+|\\*)\\]\\.metadata\\.(?:name|namespace)\\}(?: (?:-n [\\w-]+|-l [\\w./=,!-]+))*$`,
@@ -97,14 +100,14 @@ const listingLines: readonly { line: RegExp; sample: string }[] = [
     line: /^docker ps(?: (?:-a|--all|-f [\w=.-]+|--filter[= ][\w=.-]+))* --format[= ]\{\{ ?\.(?:Names|ID) ?\}\}$/,
     sample: 'a1',
   },
-  // Numbers of jobs, those of an array with `_`: squeue(1), -h leaves out the header.
+  // Prints numbers of jobs, those of an array with `_`: squeue(1); -h omits the header.
   {
     line: /^squeue(?: (?:-u [\w-]+|--me|-p [\w,-]+|-t [\w,]+|-h|--noheader))* (?:-o ?%[iAF]|--format=%[iAF])(?: (?:-u [\w-]+|-h|--noheader|--me))*$/,
     sample: '4711_2',
   },
 ]
 
-/** What these words print, where each of them is known; null where it may be anything. */
+/** Returns the form of the output of these words if all of it is known; null otherwise. */
 export function knownOutputOf(words: readonly string[]): { form: OutputForm; sample: string } | null {
   const [name = '', ...rest] = words
   const whole = words.join(' ')
@@ -117,16 +120,16 @@ export function knownOutputOf(words: readonly string[]): { form: OutputForm; sam
   if (!printer) return null
   const verb = printer.verbs === undefined ? null : rest.shift()
   if (verb === undefined || (verb !== null && !printer.verbs!.split(' ').includes(verb))) return null
-  // `-d,` alone of the separators: top, ps and lsof take a list so.
+  // Allows only the separator `-d,`, because top, ps and lsof accept such a list.
   const isList = name === 'pgrep' && takeOut(rest, ['-d,'], ['-d', ','], ['--delimiter', ','], ['--delimiter=,'])
   const seen = readOptions(printer, rest)
   if (seen === null || (printer.needs && !printer.needs.split(' ').some((option) => seen.has(option)))) return null
-  // With several options uname prints several words.
+  // Refuses several options, with which uname prints several words.
   if (name === 'uname' && seen.size > 1) return null
   return { form: printer.form, sample: isList ? `${printer.sample},4712` : printer.sample }
 }
 
-/** Takes the first of these runs of words out, where one is there. */
+/** Removes from the words the first of these sequences that is present. */
 function takeOut(words: string[], ...runs: string[][]): boolean {
   for (const run of runs) {
     const at = words.findIndex((_, from) => run.every((text, index) => words[from + index] === text))
@@ -138,8 +141,8 @@ function takeOut(words: string[], ...runs: string[][]): boolean {
 }
 
 /**
- * Given options, by letter or as `--name`; null where one is not listed, or there are too many
- * operands.
+ * Lists the given options, by letter or as `--name`. Null if one is not listed, or there are too
+ * many operands.
  */
 function readOptions(printer: KnownPrinter, words: readonly string[]): Set<string> | null {
   const seen = new Set<string>()
@@ -159,14 +162,14 @@ function readOptions(printer: KnownPrinter, words: readonly string[]): Set<strin
       const plain = valuedAt < 0 ? letters : letters.slice(0, valuedAt)
       if (plain.some((letter) => !printer.flags.includes(letter))) return null
       for (const letter of letters.slice(0, plain.length + 1)) seen.add(letter)
-      // `-i` of lsof takes its value in the same word or has none.
+      // Treats `-i` of lsof as having its value in the same word, or none.
       if (valuedAt === letters.length - 1 && letters[valuedAt] !== 'i') at += 1
     }
   }
   return operands > printer.maxOperands ? null : seen
 }
 
-/** Output of each directive with default padding: figures, and the C locale's names. */
+/** Output of each directive of date with default padding: digits, and names of the C locale. */
 const directives: Readonly<Record<string, string>> = {
   Y: '2026',
   y: '26',
@@ -191,8 +194,8 @@ const directives: Readonly<Record<string, string>> = {
 }
 
 /**
- * Output of `date` at one moment: figures, and the signs between them. A letter in the format is a
- * letter of an unseen word: formats hold directives and `-_:.T` alone.
+ * Returns the output of `date` at one moment: digits and separators. Literal letters could form any
+ * word, so a format may only have directives and `-_:.T`.
  */
 export function dateOutputOf(words: readonly string[], isQuoted: boolean): string | null {
   let format: string | null = null
@@ -203,7 +206,7 @@ export function dateOutputOf(words: readonly string[], isQuoted: boolean): strin
     else if (word.startsWith('+') && format === null) format = word.slice(1)
     else return null
   }
-  // A `Z` behind all figures says UTC.
+  // Allows a `Z` after digits, which means UTC.
   if (
     format === null ||
     !/^(?:%[A-Za-z]|[-_:.T ])+(?<=%[A-Za-z])Z?$|^(?:%[A-Za-z]|[-_:.T ])+$/.test(format) ||
@@ -219,11 +222,14 @@ export function dateOutputOf(words: readonly string[], isQuoted: boolean): strin
   return printed.startsWith('-') ? null : printed
 }
 
-/** Tests of `find` and its two ways to print: all else runs, writes, or prints by a template. */
+/**
+ * Matches tests of `find` and two plain ways to print. Other words run, write, or print by a
+ * template.
+ */
 const findWords =
   /^(?:-(?:name|iname|path|ipath|type|mtime|mmin|ctime|cmin|atime|amin|size|newer|newer[aBcmt]{2}|maxdepth|mindepth|user|group|uid|gid|perm|links|inum|empty|readable|executable|writable|print|print0|xdev|mount|depth|not|a|and|o|or|true|false|prune|regex|iregex|nouser|nogroup|daystart|noleaf|H|P)|[!(),])$/
 
-/** Does `find` print the paths that it comes to, and nothing else? */
+/** Whether `find` only prints the paths that it finds. */
 export function printsPathsAlone(words: readonly Word[]): boolean {
   return words
     .slice(1)
@@ -231,8 +237,7 @@ export function printsPathsAlone(words: readonly Word[]): boolean {
 }
 
 /**
- * Words of a plain command; null where one is not known to the letter. Throwing errors away is as
- * plain.
+ * Returns the words of a plain command; null if one is not known exactly. Errors may be discarded.
  */
 export function literalWordsOf({ name, prefix, suffix }: Command): string[] | null {
   if (!name || name.parts || prefix.length > 0) return null
@@ -254,12 +259,12 @@ const isKnownPart = (part: WordPart): boolean =>
   part.type === 'SingleQuoted' ||
   (part.type === 'DoubleQuoted' && part.parts.every(({ type }) => type === 'Literal'))
 
-/** More words of a loop than these are not written out. */
+/** Most words of a loop for which it is written out. */
 const maxWords = 16
 
 /**
- * Output of `echo` and `seq`, to the letter, in signs that no shell reads again; null where that is
- * not certain.
+ * Returns the exact output of `echo` and `seq`, if it has only characters that no shell reads
+ * again; null if it is uncertain.
  */
 export function exactWordsOf(words: readonly string[]): string[] | null {
   const [name, ...operands] = words

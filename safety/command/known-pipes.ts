@@ -2,17 +2,17 @@ import type { ParsedScript } from 'unbash'
 import { dnsNamed, knownOutputOf, literalWordsOf } from './known-output.ts'
 
 /**
- * Output of a pipe: lists of known form that lose lines, and a table's column that a server makes
- * of names. Other columns hold strangers' text.
+ * Output of a pipe: lists of a known form from which lines are removed, and a column of a table
+ * with names that a server made. Other columns hold untrusted text.
  */
 
 type Commands = readonly (readonly string[])[]
 type KnownWords = { form: 'numbers' | 'names'; sample: string }
 
-/** Nobody hands names on through more commands than these. */
+/** Most commands in a pipe through which names are followed. */
 export const maxPiped = 8
 
-/** What these commands print, one after another; null where that may be anything. */
+/** Returns the form of the output of these commands in a pipe; null if it may be anything. */
 export function outputOfPipe(commands: Commands): KnownWords | null {
   const last = commands.at(-1)
   if (!last || commands.length > maxPiped) return null
@@ -25,7 +25,7 @@ export function outputOfPipe(commands: Commands): KnownWords | null {
   return sample === undefined ? null : { form: 'names', sample }
 }
 
-/** Filters of whole lines, with options that neither change a line nor add one. */
+/** Programs that filter whole lines, with options that neither change a line nor add one. */
 const filters: Readonly<Record<string, RegExp>> = {
   grep: /^(?:-[Ewivxs]+ |-m ?\d+ |-e )*(?!-)\S.*$/,
   egrep: /^(?:-[wivxs]+ )*(?!-)\S.*$/,
@@ -38,16 +38,19 @@ const filters: Readonly<Record<string, RegExp>> = {
 
 function losesLines([name = '', ...rest]: readonly string[]): boolean {
   const isPattern = name === 'grep' || name === 'egrep'
-  // A second operand is a file, whose lines nobody knows.
+  // Refuses a second operand, which is a file with unknown lines.
   if (isPattern && rest.filter((text) => !/^-/.test(text)).length > 1 && !/^-(?:m|e)$/.test(rest[0] ?? '')) return false
   return Object.hasOwn(filters, name) && filters[name]!.test(rest.join(' '))
 }
 
-/** Which column is left: `1`, `2` or `last`. A condition chooses among lines and prints nothing. */
+/**
+ * Matches an awk script that picks one column: `1`, `2` or `last`. A condition only chooses among
+ * lines.
+ */
 const picks =
   /^\s*(?:(?:NR\s*(?:>=?|!=|==)\s*\d+|!?\/[\w .|^$-]*\/|\$(?:\d+|NF)\s*(?:==|!=|!?~|[<>]=?)\s*(?:"[\w .-]*"|\d+|\/[\w .|^$-]*\/))\s*(?:(?:&&|\|\|)\s*)?)*\{\s*print\s+\$(1|2|NF)\s*;?\s*\}\s*$/
 
-/** Nobody writes more to pick a column. */
+/** Longest script that is read as picking a column. */
 const maxScript = 300
 
 type Column = '1' | '2' | 'last'
@@ -77,14 +80,14 @@ function tableOf(commands: Commands): Table | null {
   const whole = first.join(' ')
   if (clusterTable.test(whole))
     return / (?:-A|--all-namespaces)(?: |$)/.test(whole) ? { '1': word, '2': word } : { '1': word }
-  // An id, and behind all else the name; `podman` prints it so as well.
+  // Accepts the first column as the id and the last as the name; `podman` prints the same.
   if (engineTable.test(whole)) return { '1': word, last: word }
   return sandboxTable.test(whole) ? { '1': word } : null
 }
 
 /**
- * Commands of a script that is one pipe of plain commands, each word known to the letter; null for
- * others.
+ * Returns the commands of a script that is one pipe of plain commands whose words are known
+ * exactly; null for any other.
  */
 export function onlyPipeOf(script: ParsedScript): string[][] | null {
   const [statement, another] = script.commands

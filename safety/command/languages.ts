@@ -10,7 +10,7 @@ import type { Language } from './grammar.ts'
 import { inspectJq } from './jq.ts'
 import { inspectSed } from './sed.ts'
 
-/** Why a text in a small language does more than look; null when it only looks. */
+/** Returns why a text in a small language does more than read; null if it only reads. */
 type Inspect = (text: string) => string | null
 
 const sql =
@@ -21,14 +21,14 @@ const sql =
   }
 
 /**
- * psql(1)'s listing commands. Left out: foreign servers, user mappings and subscriptions, whose
- * options hold passwords, and \\dconfig and \\drds, which show settings.
+ * Matches commands of psql(1) that list. Excluded: foreign servers, user mappings and
+ * subscriptions, whose options hold passwords, and \\dconfig and \\drds, which show settings.
  */
 const listing =
   /^\s*\\(?:d(?:[aAbcCdDEfgilLmnoOpPstTuvxXy]|ac|dp|rg|Rp|F[dpt]?|P[it]*|o[S+]*|fn|fa|fp|fw|ft|it|ti|tv|tvs|ts)?[S+x]*|l|z|conninfo|encoding|sf|sv)[S+x]*(?:\s+[\w.*?"$()-]+)?\s*$/
 
 function inspectPsql(text: string): string | null {
-  // With a plus and no plain name it prints what all functions hold.
+  // Requires a plain name with a plus, because otherwise the code of all functions is printed.
   if (/^\s*\\df\w*\+/.test(text) && !/\s\w[\w.]*\s*$/.test(text))
     return 'it prints the source of functions that are not named'
   return listing.test(text) ? null : sql('postgres')(text)
@@ -52,8 +52,8 @@ export const languages: ReadonlyMap<string, Inspect> = new Map<Language, Inspect
 ])
 
 /**
- * Input of cqlsh, read strictly: one statement that describes or selects, with counting functions
- * alone.
+ * Checks input of cqlsh strictly: one statement that describes or selects, with functions that only
+ * compute.
  */
 
 const describe =
@@ -74,15 +74,13 @@ function inspectCql(text: string): string | null {
     .replace(/'[^']*'/g, "''")
   if (/\bsystem_(?:auth|distributed_auth)\b/i.test(statement)) return 'it shows password hashes'
   if (/^(?:consistency|serial\s+consistency|show\s+(?:version|host))$/i.test(statement)) return null
-  return describe.test(statement) || select.test(statement)
-    ? null
-    : 'it is not a SELECT or DESCRIBE that is known to only look'
+  return describe.test(statement) || select.test(statement) ? null : 'it is not a known read-only SELECT or DESCRIBE'
 }
 
 /**
- * ClickHouse's SQL, read strictly: one looking statement of listed words and functions. A table
- * function (`url`, `file`, `remote`) looks like any other, so a name before a parenthesis has to be
- * on the list.
+ * Checks ClickHouse's SQL strictly: one statement that reads, with listed words and functions. A
+ * table function (`url`, `file`, `remote`) looks like any other, so a name before a parenthesis
+ * must be listed.
  */
 
 const functions = new Set(
@@ -98,8 +96,8 @@ const functions = new Set(
 )
 
 /**
- * The server's words on itself. Left out: users, credentials, keys, and what is fetched from
- * elsewhere.
+ * System tables about the server itself. Excluded: users, credentials, keys, and what is fetched
+ * from other servers.
  */
 const systemTables = new Set(
   `asynchronous_inserts asynchronous_metric_log asynchronous_metrics build_options clusters columns contributors crash_log data_skipping_indices
@@ -110,7 +108,7 @@ const systemTables = new Set(
   ),
 )
 
-/** How a table of another server is defined, with the password for it. */
+/** Matches columns with the definition of a table on another server, and so its password. */
 const definitions = /\*(?!\s*\))|\b(?:create_table_query|engine_full|as_select|source|data_paths|definer)\b/i
 
 function inspectClickhouse(text: string): string | null {
@@ -118,17 +116,17 @@ function inspectClickhouse(text: string): string | null {
   if (/["`\\]|--|\/\*|#|\{/.test(statement)) return 'a comment, a quoted name or a parameter'
   const code = statement.replace(/'[^']*'/g, "''")
   if (code.replaceAll("''", '').includes("'") || code.includes(';')) return 'more than one statement'
-  if (/\s\.|\.\s/.test(code)) return 'a name in pieces'
+  if (/\s\.|\.\s/.test(code)) return 'a name with blanks around a dot'
   const settles = /\b(?:into|outfile|settings(?<!\bsystem\.settings)|infile|watch|insert|system(?!\.))\b/i.exec(code)
-  if (settles) return `${settles[0]} does more than ask`
+  if (settles) return `${settles[0]} does more than read`
   if (/^show\s+(?:databases|tables(?:\s+from\s+\w+)?|processlist|clusters|engines|functions)$/i.test(code)) return null
   if (/^(?:desc|describe|exists)\s+(?:table\s+)?\w+(?:\.\w+)?$/i.test(code))
     return /^\S+\s+(?:table\s+)?(?:user|role|quota|profile)\b/i.test(code)
       ? 'a definition that may hold a secret'
       : null
-  if (!/^(?:explain\s+(?:plan\s+|syntax\s+|estimate\s+)?)?(?:select|with)\s/i.test(code)) return 'it is no SELECT'
+  if (!/^(?:explain\s+(?:plan\s+|syntax\s+|estimate\s+)?)?(?:select|with)\s/i.test(code)) return 'it is not a SELECT'
   for (const [, name = ''] of code.matchAll(/([\w.]+)\s*\(/g))
-    if (!functions.has(name.toLowerCase())) return `${name} is not a function that is known to only look`
+    if (!functions.has(name.toLowerCase())) return `${name} is not a known read-only function`
   for (const [, name = ''] of code.matchAll(/\bsystem\.(\w+)/gi))
     if (!systemTables.has(name.toLowerCase())) return `system.${name} may hold secrets`
   if (/\bsystem\.(?:tables|databases|dictionaries)\b/i.test(code) && definitions.test(code))
@@ -137,12 +135,12 @@ function inspectClickhouse(text: string): string | null {
 }
 
 /**
- * JavaScript for mongosh, read strictly: a chain of listed methods with literal arguments. No
- * function, no variable, no name that is put together.
+ * Checks JavaScript for mongosh strictly: a chain of listed methods with literal arguments.
+ * Functions, variables and computed names are refused.
  */
 
 const topics = 'dbs|databases|collections|tables|profile|log(?:s| global)?'
-/** Questions to the server about itself, with literals or nothing between the parentheses. */
+/** Methods that ask about the server itself, with literals or nothing in the parentheses. */
 const asks: Readonly<Record<string, string>> = {
   rs: 'conf|config|hello|isMaster|printReplicationInfo|printSecondaryReplicationInfo|printSlaveReplicationInfo|status',
   sh: 'status|getBalancerState|isBalancerRunning',
@@ -174,7 +172,10 @@ const chains = [
     `^db\\.(?!system\\b|_)[A-Za-z]\\w*\\.(?:find|findOne)\\((${literal})\\)(?:\\.sort\\((${literal})\\))?(?:\\.limit\\([1-9]\\d{0,3}\\)|\\.count\\(\\)|\\.explain\\((?:["']queryPlanner["'])?\\))(?:\\.toArray\\(\\)|\\.pretty\\(\\))?`,
   ),
 ]
-/** Picks from an answer: properties, and an arrow whose body is properties, strings and sums. */
+/**
+ * Matches what picks from an answer: properties, and an arrow function whose body is properties,
+ * strings and sums.
+ */
 const picks =
   /^(?:\.(?!constructor\b|__|prototype\b)[A-Za-z]\w*(?![\w(])|\[\d+\]|\.(?:map|filter)\(\(?([a-z]\w*)\)? => (?:(?:\1(?:\.(?!constructor\b|__|prototype\b)[A-Za-z]\w*)+|"[^"\\]*"|'[^'\\]*'|\d+)(?:\s*(?:\+|===?|!==?|[<>]=?)\s*|(?=\))))+\)|\.(?:pretty|toArray)\(\))*$/
 const prints = /^(?:JSON\.stringify|EJSON\.stringify|printjson|print|tojson)\((.*?)(?:,\s*null,\s*\d)?\)$/s
@@ -193,7 +194,7 @@ function inspectMongosh(text: string): string | null {
 }
 
 function inspectStatement(text: string, depth: number): string | null {
-  if (depth > 2) return 'it prints what it prints'
+  if (depth > 2) return 'it nests its prints too deeply'
   if (new RegExp(`^show (?:${topics})$`).test(text) || /^-?\d+$/.test(text)) return null
   const printed = prints.exec(text)
   if (printed) return inspectStatement(printed[1]!.trim(), depth + 1)
@@ -204,10 +205,13 @@ function inspectStatement(text: string, depth: number): string | null {
     if (odd !== undefined) return `${odd} is more than a plain document`
     if (picks.test(text.slice(found[0].length))) return null
   }
-  return 'it is not a question that is known to only look'
+  return 'it is not a known read-only query'
 }
 
-/** Braces, brackets, strings, numbers and plain keys; no operator that runs code. */
+/**
+ * Whether a text consists of braces, brackets, strings, numbers and plain keys, and so runs no
+ * code.
+ */
 function isLiteral(text: string): boolean {
   const bare = text.replace(/"[^"\\]*"|'[^'\\]*'/g, (string) => (string[1] === '$' ? string.slice(1, -1) : '0'))
   if (!/^[\w\s{}[\]:,.$-]*$/.test(bare)) return false

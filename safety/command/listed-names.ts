@@ -2,16 +2,16 @@ import { isPlainName, kindOfNames, nameKey, namespaceOf, podName } from './known
 import { parse, type Word } from './parse.ts'
 
 /**
- * Reads names out of a listing command's output. The command's words are known, one command without
- * a pipe, and so is its output's form: names come from their column. Strangers' text stands in
- * other columns, in logs and behind custom formats, where no name is taken.
+ * Reads names from the output of a command that lists. It must be one known command without a pipe,
+ * with a known form of output, and names are taken only from their column. Other columns, logs and
+ * custom formats hold untrusted text.
  */
 
-/** Nobody looks at more things than these in one answer. */
+/** Most names that are taken from one answer. */
 const maxNames = 200
 
 type Listing = {
-  /** The sub-commands before the options, each spelling on its own. */
+  /** The sub-commands before the options; each spelling is a separate entry. */
   verbs: readonly string[]
   flags: string
   values: string
@@ -30,7 +30,10 @@ const optionValue = ({ given }: ListingCall, ...names: string[]): string | null 
 const columns = (line: string): string[] => line.trim().split(/\s+/)
 const isId = (text: string): boolean => /^[0-9a-f]{12,64}$/.test(text)
 
-/** First and last column of the table, after its header; commas separate names of links. */
+/**
+ * Reads the first and last column of the table, after its header. Commas separate the names of
+ * links.
+ */
 function readContainers(call: ListingCall, lines: readonly string[]): string[] {
   const format = optionValue(call, '--format')
   if (has(call, '-q', '--quiet')) return lines.filter(isId)
@@ -106,7 +109,10 @@ const clusterOptions = {
   values: '-n --namespace -o --output -l --selector --field-selector --sort-by --context --cluster --request-timeout',
 }
 
-/** `kubectl get pods`: the first column, behind the namespace where all are listed. */
+/**
+ * Reads `kubectl get pods`: the first column, or the one after the namespace if all namespaces are
+ * listed.
+ */
 function readPods(call: ListingCall, lines: readonly string[]): { namespace: string; name: string }[] {
   const [kind = '', ...more] = call.operands
   if (more.length > 0 || podName(kind, 'x') === null) return []
@@ -130,7 +136,7 @@ function readPods(call: ListingCall, lines: readonly string[]): { namespace: str
   })
 }
 
-/** The words of a text that is one command and nothing else; null for any other. */
+/** Returns the words of a text that is exactly one command; null for any other. */
 function onlyCommand(command: string | readonly string[]): Word[] | null {
   if (typeof command !== 'string')
     return command.map((text) => ({ text, literal: true, quoting: 'bare', pattern: null }))
@@ -144,8 +150,8 @@ function onlyCommand(command: string | readonly string[]): Word[] | null {
 }
 
 /**
- * Options and operands of a listing; null where a word is unknown, since the output may then be
- * anything.
+ * Reads the options and operands of a listing; null for an unknown word, which may change the
+ * output.
  */
 function readCall(words: readonly Word[], { flags, values }: Pick<Listing, 'flags' | 'values'>): ListingCall | null {
   const [known, valued] = [flags.split(' '), values.split(' ')]
@@ -167,7 +173,7 @@ function readCall(words: readonly Word[], { flags, values }: Pick<Listing, 'flag
   return call
 }
 
-/** Names that a command listed, each behind its kind and namespace; none for an unknown command. */
+/** Lists the names that a command printed, by kind and namespace; none for an unknown command. */
 export function namesListed(command: string | readonly string[], output: string): string[] {
   const words = onlyCommand(command)
   const program = words?.[0]?.text

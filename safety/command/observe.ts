@@ -12,14 +12,14 @@ import {
 import type { Unwrapped } from './unwrapped.ts'
 
 /**
- * `sudo -n` and a command that a device's manifest names word for word. The executor runs it
- * without a shell and outside of the sandbox, where no set-user-ID program works; its output goes
- * to the pipe's rest, which stays inside.
+ * Handles `sudo -n` with a command that a device's manifest lists word for word. The executor runs
+ * the command without a shell and outside of the sandbox, where set-user-ID programs work. Its
+ * output goes to the rest of the pipe, which stays inside.
  */
 
 /**
- * Commands that may look as root there, as JSON of their words. None may with a relative word that
- * leads elsewhere than from `/`.
+ * Lists the commands that may read as root there, each as the JSON of its words. Empty outside of
+ * `/`, where a relative word may mean another file.
  */
 export function rootReadsAt(context: {
   rootReads?: readonly (readonly string[])[]
@@ -29,7 +29,7 @@ export function rootReadsAt(context: {
   return new Set(isAtRoot ? context.rootReads?.map((words) => JSON.stringify(words)) : [])
 }
 
-/** `sudo -n` of a command that the manifest allows word for word: judged as any other. */
+/** Reads `sudo -n` with an allowed command, word for word. The command is judged without `sudo`. */
 export function rootReadOf(
   words: readonly Word[],
   { inner, assignments, askReason }: Unwrapped,
@@ -45,8 +45,8 @@ export function rootReadOf(
 }
 
 /**
- * The first command of a text that is one pipe of simple commands, with what follows its bar; null
- * where anything else stands there.
+ * Returns the first command of a text that is one pipe of simple commands, and what follows the
+ * first bar; null for any other text.
  */
 export function firstOfPipe(text: string, tree: Tree): { simple: Simple; rest: string | null } | null {
   const [pipeline, another] = tree.pipelines
@@ -61,47 +61,53 @@ export function firstOfPipe(text: string, tree: Tree): { simple: Simple; rest: s
 }
 
 /**
- * A look as root runs by itself, without sandbox and shell: the text's rest shares nothing with it,
- * and nobody could give it more than its words.
+ * Requires that a read as root depends only on its words: it runs without sandbox and shell, so the
+ * rest of the text shares nothing with it and cannot change its words.
  */
 export function setRootReadApart(analysis: CommandAnalysis): void {
   if (!analysis.rootRead) return
   if (analysis.conditions.length > 0 || Object.keys(analysis.environment).length > 0) {
-    const reason = 'needs more than its words, which root does not give it'
+    const reason = 'depends on more than its words, so it needs approval as root'
     analysis.findings.push({ code: 'ROOT', reason, token: analysis.rootRead.argv[0] ?? null })
   }
   analysis.programs = []
   analysis.commands.clear()
 }
 
-/** A program of a text, as far as what it obeys and reaches goes. */
+/**
+ * A program of a text, with what it reaches. `obeys`: it reads settings that are not the
+ * administrator's.
+ */
 type ProgramObservation = { name: string; reach: ProgramSurroundings['reach']; obeys: boolean }
 
-/** Facts of the surroundings, found while a text is judged. */
+/** Facts about the surroundings of a text, collected while it is judged. */
 export type Survey = {
   programs: ProgramObservation[]
   conditions: CallCondition[]
   environment: Record<string, string>
   directories: string[]
-  /** A `cd` went where nobody can say beforehand. */
+  /** Whether a `cd` goes to a place that is unknown beforehand. */
   isLost: boolean
-  /** Can the executor look at files where it runs? */
+  /** Whether the executor can check files at the place where the text runs. */
   canLook: boolean
 }
 
 type ProgramCall = { name: string; words: readonly Word[]; reading: CommandReading | null }
 
-/** Runs on another host or in a container, without our environment; with what `env` sets there. */
+/**
+ * Whether it runs on another host or in a container, without our environment but with the variables
+ * of `env`.
+ */
 type RunsWhere = { elsewhere: boolean; setThere: Readonly<Record<string, string>> }
 
 /**
- * Notes what a program obeys: the environment that switches it off, and the conditions that the
- * executor checks. Answers why neither helps, or null.
+ * Records what a program obeys: the environment that switches its settings off, and the conditions
+ * that the executor must check. Returns a finding if neither helps; otherwise null.
  */
 export function observe(called: ProgramCall, survey: Survey, { elsewhere, setThere }: RunsWhere): Finding | null {
   const { name } = called
   const row = rowOf(called)
-  if (!row) return finding(name, 'obeys nobody knows what')
+  if (!row) return finding(name, 'may read unknown settings')
   const isExcepted =
     isOneOf(called, row.except) ||
     (called.reading?.found.some(({ name: option, at }) => at === 1 && row.obeysNothingWith?.includes(option)) ?? false)
@@ -112,11 +118,11 @@ export function observe(called: ProgramCall, survey: Survey, { elsewhere, setThe
   if (elsewhere && (obeys || hasEnvironment(called))) {
     const needed = environmentThere(called)
     const isSet = needed !== null && Object.entries(needed).every(([variable, value]) => setThere[variable] === value)
-    return isSet ? null : finding(name, 'obeys what it finds there, and nobody can look at that beforehand')
+    return isSet ? null : finding(name, 'reads settings there that nobody can check first')
   }
   if (!obeys) return null
   const asked = called.reading?.found.find((option) => row.asksWith?.includes(option.name))
-  if (asked) return finding(`${name} ${asked.name}`, 'obeys what nobody can look at beforehand')
+  if (asked) return finding(`${name} ${asked.name}`, 'reads settings that nobody can check first')
   Object.assign(survey.environment, row.switches)
   const rules = [...(row.conditions ?? []), ...ownFiles(called, row)]
   const instead = rules.length > 0 && !survey.canLook ? environmentThere(called) : null
@@ -124,24 +130,24 @@ export function observe(called: ProgramCall, survey: Survey, { elsewhere, setThe
     Object.assign(survey.environment, instead)
     return null
   }
-  if (rules.length > 0 && !survey.canLook)
-    return finding(name, 'obeys what it finds there, and nobody can look at that beforehand')
+  if (rules.length > 0 && !survey.canLook) return finding(name, 'reads settings there that nobody can check first')
   const directories = rules.length > 0 ? directoriesOf(called, survey) : []
   if (rules.some(isUnknown) || (directories === null && rules.some(isOfThePlace)))
-    return finding(name, 'obeys files that are not known before it runs')
+    return finding(name, 'reads settings from files that are not known before it runs')
   for (const rule of rules) survey.conditions.push({ ...rule, program: name, directories: directories ?? [] })
   return null
 }
 
 /**
- * Java before 21 sends SIGQUIT to any named process: the executor looks at it first. A class is
- * sought among Javas alone.
+ * Checks a program that attaches to a process: Java before 21 sends SIGQUIT to any named process,
+ * so the executor checks first that it runs Java. A class is only searched for among Java
+ * processes.
  */
 function attach({ name, words }: ProgramCall, survey: Survey, elsewhere: boolean): Finding | null {
   for (const { text, literal } of words.slice(1)) {
     if (literal && !/^\d+$/.test(text)) continue
     if (!literal || elsewhere || !survey.canLook)
-      return finding(name, 'ends a process that is no Java, and nobody can look at it')
+      return finding(name, 'ends a process that is not Java, and that cannot be checked first')
     survey.conditions.push({ kind: 'java', process: text, program: name, directories: [] })
   }
   return null
@@ -163,12 +169,18 @@ function rowOf({ name, words }: ProgramCall): ProgramSurroundings | null {
   return surroundingsOf(name)
 }
 
-/** A sub-command by its place alone: as an operand the word means something else. */
+/**
+ * Whether the words call one of these sub-commands, by its place: as an operand the word means
+ * something else.
+ */
 function isOneOf({ words, reading }: ProgramCall, names: readonly string[] = []): boolean {
   return reading?.grammars.length === 2 && names.includes(words[reading.chosenAt]?.text ?? '')
 }
 
-/** The setting for a program to obey nothing where nobody can look; null where none helps. */
+/**
+ * Returns the environment with which a program obeys nothing on a machine whose files are not
+ * checked; null if there is none.
+ */
 export function environmentThere(called: ProgramCall): Record<string, string> | null {
   const row = rowOf(called)
   if (!row?.there) return null
@@ -180,7 +192,9 @@ export function environmentThere(called: ProgramCall): Record<string, string> | 
 const hasEnvironment = ({ reading }: ProgramCall): boolean =>
   reading?.grammars.some(({ environment }) => environment !== undefined) ?? false
 
-/** Files that its words name, if some are its settings: the others must be as trustworthy. */
+/**
+ * Lists files in a program's words that are settings for it, which only root may be able to write.
+ */
 function ownFiles({ reading }: ProgramCall, { obeysFilesOf = [] }: ProgramSurroundings): PlaceRule[] {
   const isNamed = obeysFilesOf.includes('operand') || reading?.found.some(({ name }) => obeysFilesOf.includes(name))
   const files = isNamed
@@ -189,7 +203,7 @@ function ownFiles({ reading }: ProgramCall, { obeysFilesOf = [] }: ProgramSurrou
   return files.length === 0 ? [] : [{ kind: 'root_only', files }]
 }
 
-/** A file among its words that the shell, or what runs it, makes another one of. */
+/** Whether a file in a rule may be expanded to another one. */
 const isUnknown = (rule: PlaceRule): boolean =>
   rule.kind === 'root_only' && rule.files.some((file) => !isPlainPath(file.replace(/^~\//, '/')))
 
@@ -198,7 +212,9 @@ function isOfThePlace(rule: PlaceRule): boolean {
   return rule.kind === 'root_only' && rule.files.some((file) => !/^[~/]/.test(file))
 }
 
-/** Where it may run, with the `-C` that git takes; null when that cannot be said. */
+/**
+ * Lists the directories in which the program may run, with git's `-C`; null if they are unknown.
+ */
 function directoriesOf({ name, words, reading }: ProgramCall, survey: Survey): string[] | null {
   if (survey.isLost) return null
   let found = survey.directories
@@ -213,15 +229,15 @@ function directoriesOf({ name, words, reading }: ProgramCall, survey: Survey): s
   return [...found]
 }
 
-/** Leads where it says: the shell makes nothing of it. */
+/** Whether a path stays as written, because the shell expands nothing in it. */
 const isPlainPath = (text: string): boolean => text !== '' && !/^[~-]|[$`*?[\\{}]/.test(text)
 
-/** More directories than this are not followed. */
+/** Most directories that are followed through changes of directory. */
 const maxDirectories = 6
 
 /**
- * A `cd` may fail or be in a subshell: directories before it stay possible. False when there are
- * too many.
+ * Follows `cd`. It may fail or be in a subshell, so earlier directories stay possible. Returns
+ * false if there are too many.
  */
 export function enterDirectory(words: readonly Word[], survey: Pick<Survey, 'directories' | 'isLost'>): boolean {
   const target = words.slice(1).find(({ text }) => !/^-./.test(text))
@@ -233,20 +249,23 @@ export function enterDirectory(words: readonly Word[], survey: Pick<Survey, 'dir
     if (survey.directories.length >= maxDirectories) return false
     survey.directories.push(path)
   }
-  // From a directory that nobody knows it leads to another one.
+  // Marks the place as unknown after a relative path from an unknown directory.
   if (!paths.some((path) => path.startsWith('/'))) survey.isLost = true
   return true
 }
 
-/** What of the machine a proven read must see as it is: without it, its answer would be wrong. */
+/**
+ * A part of the machine that a proven read must see outside of the sandbox, because its answer
+ * would be wrong otherwise.
+ */
 export type ReadSight = 'network' | 'mounts'
 
 const networkFiles = /\/(?:proc\/(?:self|thread-self|\d+)?\/?net|sys\/class\/net)\b/
 const mountFiles = /\/proc\/(?:self\/|thread-self\/|\d+\/)?mount|\/etc\/mtab/
 
 /**
- * The sandbox parts to lift for a text. Without the network's namespace `ss` finds nobody
- * listening, and every mount looks read-only.
+ * Lists the parts of the sandbox to lift for a text. In a separate network namespace `ss` finds no
+ * listener, and in the sandbox every mount looks read-only.
  */
 export function sightsOf(programs: readonly ProgramObservation[], text: string): ReadSight[] {
   const sights: ReadSight[] = []
@@ -262,9 +281,9 @@ function reaches(programs: readonly ProgramObservation[], sight: ReadSight): boo
 }
 
 /**
- * Lifted parts are lifted for the whole text, so nothing beside may obey something or use them:
- * beside a look at the network, a program that obeys nothing; beside one at mounts, one that only
- * reads and prints.
+ * Checks the other programs of a text, because a part of the sandbox is lifted for the whole text.
+ * Beside a read of the network, only programs are allowed that obey no settings; beside a read of
+ * mounts, only programs that read and print.
  */
 export function besideFinding(programs: readonly ProgramObservation[], sights: readonly ReadSight[]): Finding | null {
   for (const sight of sights) {
@@ -272,8 +291,8 @@ export function besideFinding(programs: readonly ProgramObservation[], sights: r
       ({ reach, obeys }) => reach !== sight && (obeys || (sight === 'mounts' && reach !== 'prints')),
     )
     if (!other) continue
-    const why = other.obeys ? 'obeys what it finds here' : 'does more than read and print'
-    const reason = `${other.name} ${why}, and may not run beside what looks at the ${sight} of the machine: ask for each by itself`
+    const why = other.obeys ? 'reads settings that it finds here' : 'does more than read and print'
+    const reason = `${other.name} ${why}, so it may not run beside a read of the machine's ${sight}: send each by itself`
     return { code: 'SURROUNDINGS', reason, token: other.name }
   }
   return null

@@ -3,40 +3,40 @@ import type { Grammar, Grammars, Option, ValueKind } from './grammar.ts'
 import type { Word } from './parse.ts'
 
 /**
- * Reads one command's words by its grammar into values of known kinds, or names the word that does
- * not fit.
+ * Reads one command's words by its grammar into values of known kinds, or returns the word that
+ * does not fit.
  */
 
 /**
- * `repeats`: any number of such words may stand here, so one that the shell multiplies shifts
- * nothing. `of`: its option.
+ * A value with its kind. `repeats`: the shell may make any number of such words here, without
+ * changing the meaning of others. `of`: the option of the value.
  */
 export type OptionValue = { kind: ValueKind; word: Word; repeats: boolean; of?: string }
 
-/** An option as it was found, so that a bounded form can be written without it. */
+/** An option with its place, so that a form that ends can be written without it. */
 export type OptionMatch = { name: string; at: number; clustered: boolean; valueAt: number | null }
 
 export type CommandReading = {
   values: OptionValue[]
   found: OptionMatch[]
   operands: Word[]
-  /** Grammars from the program down to the sub-command that was called. */
+  /** Grammars from that of the program down to that of the sub-command. */
   grammars: Grammar[]
-  /** Index of the last word that chose a grammar: 0, or that of the sub-command. */
+  /** Index of the last word that chose a grammar: 0, or that of the sub-command's word. */
   chosenAt: number
   /**
-   * The misfit word and why; without a word, what is missing. `isRefused`: the program itself takes
-   * no such words.
+   * The word that does not fit and why; if no word is given, what is missing. `isRefused`: the
+   * program itself refuses such words.
    */
   problem: { word: Word | null; why: string; missing: boolean; isRefused?: true } | null
 }
 
-/** Whether this option is among the words: few are, so a search is cheaper than a set. */
+/** Whether this option is among the words. There are few, so a search is cheaper than a set. */
 export function hasOption({ found }: CommandReading, name: string): boolean {
   return found.some((option) => option.name === name)
 }
 
-/** A grammar with its options and those of the levels above in one map. */
+/** A grammar with its own options and those of the outer levels in one map. */
 type CompiledGrammar = {
   grammar: Grammar
   style: NonNullable<Grammar['style']>
@@ -77,7 +77,10 @@ function compileOne(
   return { grammar, style, options, commands, refuses, refusesOperands, only }
 }
 
-/** `input`: what a command before it hands on, if known; undefined when there is none. */
+/**
+ * Reads the words of a command. `input`: the output of the command before it, if it is known;
+ * undefined if there is none.
+ */
 export function read(words: readonly Word[], program: CompiledGrammar, input?: string | null): CommandReading {
   const reading: CommandReading = {
     values: [],
@@ -100,12 +103,11 @@ export function read(words: readonly Word[], program: CompiledGrammar, input?: s
       at += 1
     } else if (!ended && isOption(text, level)) {
       const next = readOption(words, at, level, reading)
-      if (next === null)
-        return reading.problem ? reading : fail(reading, word, 'is not an option that is known to only look')
+      if (next === null) return reading.problem ? reading : fail(reading, word, 'is not a known read-only option')
       at = next
     } else if (level.commands.size > 0) {
       const inner = word.literal ? level.commands.get(text) : undefined
-      if (!inner) return fail(reading, word, 'is not a sub-command that is known to only look')
+      if (!inner) return fail(reading, word, 'is not a known read-only sub-command')
       level = inner
       reading.grammars.push(inner.grammar)
       reading.chosenAt = at
@@ -131,14 +133,20 @@ function isOption(text: string, level: CompiledGrammar): boolean {
   return text.startsWith('-') && text.length > 1
 }
 
-/** In plain style an option takes no value by `=` but where it says so. */
+/**
+ * Whether a word has its value attached; in plain style an option takes a value by `=` only if the
+ * grammar lists it.
+ */
 const readsAttached = (text: string, level: CompiledGrammar): boolean =>
   text.startsWith('--') && text.includes('=') && level.options.has(text.slice(0, text.indexOf('=')))
 
 const isLetters = (text: string, grammar: Grammar): boolean =>
   grammar.bsd !== undefined && [...text].every((letter) => grammar.bsd!.includes(letter))
 
-/** Letters of options without a dash: `ps aux`, `tar tf x`. Values follow in the letters' order. */
+/**
+ * Reads options without a dash: `ps aux`, `tar tf x`. Their values follow in the order of the
+ * letters.
+ */
 function readLetters(words: readonly Word[], grammar: Grammar, reading: CommandReading): number | null {
   let next = 2
   for (const letter of words[1]!.text) {
@@ -153,7 +161,7 @@ function readLetters(words: readonly Word[], grammar: Grammar, reading: CommandR
   return next
 }
 
-/** Index of the word after the option; null when it does not fit. */
+/** Returns the index of the word after the option; null if the option does not fit. */
 function readOption(
   words: readonly Word[],
   at: number,
@@ -177,7 +185,7 @@ function readOption(
       reading.found.push({ name: abbreviated(name, level)!, at, clustered: false, valueAt: null })
       return at + 1
     }
-    // Programs in Go write a flag so, too; others take none such.
+    // Accepts `flag=true`, as Go programs do; others do not.
     if (option === 'flag' && text.slice(equals + 1) === 'true' && level.style === 'posix') {
       reading.found.push({ name, at, clustered: false, valueAt: null })
       return at + 1
@@ -195,7 +203,10 @@ function readOption(
   return readCluster(words, at, level, reading)
 }
 
-/** `--fol` is `--follow` to GNU: an abbreviation counts only where it makes a command endless. */
+/**
+ * Reads an abbreviation as GNU programs do: `--fol` as `--follow`. Abbreviations count only for
+ * options that make a program endless.
+ */
 function abbreviated(text: string, { grammar }: CompiledGrammar): string | undefined {
   const when = grammar.endless?.when
   if (!Array.isArray(when) || !/^--\w{2}/.test(text)) return undefined
@@ -221,14 +232,14 @@ function readCluster(
       continue
     }
     if (rest === '') return takeNext(words, { name, at, option, clustered }, reading)
-    // Programs differ on `-o=x`: some take the sign for the value. Without it the value is held
-    // against more.
+    // Removes `=` of `-o=x`, which some programs read as part of the value. Without it, more checks
+    // apply.
     return takeAttached(word, rest.replace(/^=/, ''), { name, at, option, clustered }, reading)
   }
   return at + 1
 }
 
-/** An option of the word at `at`; `clustered`: it stands in a word with others, as in `-xzf`. */
+/** An option in the word at `at`. `clustered`: the word has other options too, as in `-xzf`. */
 type OptionAt = { name: string; at: number; option: Option; clustered: boolean }
 
 function takeNext(
@@ -278,7 +289,7 @@ function readCloud(cloud: CloudName, words: readonly Word[], reading: CommandRea
   return why === null ? reading : fail(reading, null, why)
 }
 
-/** The bucket that a word names: its owner reads the name that is asked for. */
+/** Returns the bucket that a word names, because its owner sees the requested name. */
 function placeIn(text: string, words: readonly Word[]): string | null {
   const uri = /^(?:s3|gs):\/\/([^/]*)/.exec(text)
   if (uri) return uri[1]!
@@ -293,7 +304,7 @@ function finish(reading: CommandReading, level: CompiledGrammar, input: string |
   const isNamed = (name: string) => hasOption(reading, name)
   const answers = grammar.input !== undefined && typeof input === 'string' && new RegExp(grammar.input, 'i').test(input)
   if (grammar.input !== undefined && input !== undefined && !answers && !isNamed('-z'))
-    return fail(reading, null, 'sends what it is given')
+    return fail(reading, null, 'sends its input')
   if (level.commands.size > 0 && !grammar.bare) return lack(reading, 'a sub-command is missing')
   for (const { requires } of reading.grammars) {
     if (requires && !answers && !requires.some(isNamed))
@@ -320,8 +331,8 @@ function finish(reading: CommandReading, level: CompiledGrammar, input: string |
         )
       : undefined
   const odd = level.refusesOperands.length > 0 ? matching(reading.operands, level.refusesOperands) : undefined
-  if (odd) return fail(reading, odd, 'is not a word that is known to only look')
-  if (refused) return fail(reading, refused, 'does more than look here, or shows what is secret')
+  if (odd) return fail(reading, odd, 'is not a known read-only word')
+  if (refused) return fail(reading, refused, 'does more than read here, or shows a secret')
   const { needs } = grammar
   const needy =
     needs &&
@@ -340,7 +351,7 @@ function finish(reading: CommandReading, level: CompiledGrammar, input: string |
   if (broad) return fail(reading, reading.operands[0] ?? null, 'may hold secrets and is printed as a whole')
   const second = grammar.second === undefined ? undefined : reading.operands[1]
   if (second && !new RegExp(grammar.second!).test(second.text))
-    return fail(reading, second, 'is not a word that is known to only look')
+    return fail(reading, second, 'is not a known read-only word')
   if (reading.operands.length + skipped < min) {
     lack(reading, 'an operand is missing')
     reading.problem = { ...reading.problem!, isRefused: true }

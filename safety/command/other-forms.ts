@@ -1,15 +1,15 @@
 import type { Word } from './parse.ts'
 
 /**
- * The same question in a form that runs unasked. Code adds some by itself, as it bounds endless
- * ones: they answer the same. The others stand in the reason, since they answer something else.
+ * Forms of a command that run without approval. Code itself applies those with the same answer, as
+ * it bounds endless commands. Those with another answer are only named in the reason.
  */
 
 type Form = (texts: readonly string[]) => string[] | null
 
 const baseName = (text: string): string => text.slice(text.lastIndexOf('/') + 1)
 
-/** Words without these options; letters leave their clusters. Null where none is there. */
+/** Returns the words without this option, also within clusters; null if it is not present. */
 function without(texts: readonly string[], letter: string, long: string): string[] | null {
   const left = texts.flatMap((text) => {
     if (text === long || text === `-${letter}`) return []
@@ -23,21 +23,21 @@ const adding =
   (texts) =>
     texts.includes(option) ? null : [texts[0]!, option, ...texts.slice(1)]
 
-/** Forms that answer the same, and do or obey less. */
+/** Forms with the same answer that do less, or obey fewer settings. */
 const saferForms: Readonly<Record<string, Form>> = {
-  // Shows the server's answer and follows no redirect; without its user's .curlrc.
+  // Shows the server's answer without following redirections, and without the user's .curlrc.
   curl: (texts) => without(texts, 'L', '--location') ?? adding('-q')(texts),
-  // Data of the last fetch: nobody is asked over the network.
+  // Uses the data that was last fetched, without the network.
   dnf: adding('-C'),
   yum: adding('-C'),
-  // Without its user's .digrc.
+  // Ignores the user's .digrc.
   dig: adding('-r'),
-  // Without its user's .mongoshrc.js.
+  // Ignores the user's .mongoshrc.js.
   mongosh: adding('--norc'),
   mongo: adding('--norc'),
 }
 
-/** The words of the form of a command that code may put in its place; null where there is none. */
+/** Returns the form of a command that code may use in its place; null if there is none. */
 export function saferForm(words: readonly Word[]): string[] | null {
   const name = baseName(words[0]?.text ?? '')
   if (!Object.hasOwn(saferForms, name) || !words.every(({ literal }) => literal)) return null
@@ -45,8 +45,7 @@ export function saferForm(words: readonly Word[]): string[] | null {
 }
 
 /**
- * Questions to ask in its place, by what was asked; `$1` is a group of the pattern. A test tries
- * each row.
+ * Forms to suggest, by the original command; `$1` is a group of the pattern. A test tries each row.
  */
 const otherForms: readonly { asked: RegExp; instead: string }[] = [
   {
@@ -63,7 +62,8 @@ const otherForms: readonly { asked: RegExp; instead: string }[] = [
       /^(?:kubectl|oc)((?: -n \S+)?) get ([a-z][\w.-]*) ([\w.-]+)((?: -n \S+)?) (?:-o ?|-o=|--output[= ])(?:yaml|json)$/,
     instead: "kubectl$1$4 get $2 $3 -o jsonpath='{.status.conditions}'",
   },
-  // A path alone is made, as a file, where there is no such socket.
+  // Names the socket explicitly, because a path alone would be created as a file if there is no
+  // such socket.
   { asked: /^socat (-|stdio|STDIO) (\/[\w./-]+)$/, instead: 'socat $1 UNIX-CONNECT:$2' },
   { asked: /^docker inspect ([\w.-]+)$/, instead: "docker inspect -f '{{json .State}}' $1" },
   { asked: /^git (?:-C \S+ )?(?:show|log|diff)\b.*$/, instead: 'the tools git_show and git_log' },
@@ -80,7 +80,10 @@ const otherForms: readonly { asked: RegExp; instead: string }[] = [
   { asked: /^docker compose config\b.*$/, instead: 'docker compose ps' },
 ]
 
-/** Which form would run unasked, in words for the reason; null where none is known. */
+/**
+ * Names a form that would run without approval, for the reason of the verdict; null if none is
+ * known.
+ */
 export function nameOtherForm(words: readonly Word[]): string | null {
   const name = baseName(words[0]?.text ?? '')
   const text = [name, ...words.slice(1).map(({ text }) => text)].join(' ')

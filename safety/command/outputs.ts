@@ -2,15 +2,21 @@ import type { EndlessReason } from './analysis.ts'
 import { type CommandReading, hasOption, type OptionValue } from './options.ts'
 import type { Word } from './parse.ts'
 
-/** Whether a command ends by itself, apart from what it does; and the form of it that ends. */
+/**
+ * Decides whether a command ends by itself, apart from its effect, and finds a form of it that
+ * ends.
+ */
 
 /**
- * `words`: the bounded form; null when there is none, empty when the command is best left out of
- * its pipe.
+ * `words`: the form that ends; null if there is none, empty if the command is best dropped from its
+ * pipe.
  */
 export type EndlessCommand = { bound: EndlessReason; words: readonly string[] | null }
 
-/** They wait for a key. The first group shows a file, so its beginning is the same, bounded. */
+/**
+ * Programs that wait for a key. Those of the first group can be replaced by showing a file's
+ * beginning.
+ */
 const viewers: ReadonlySet<string> = new Set(['less', 'more', 'most', 'pg', 'view'])
 const editors: ReadonlySet<string> = new Set(
   'man info vi vim nvim vimdiff nano pico emacs ed ex joe jed micro mc mcedit crontab-e visudo vipw'.split(' '),
@@ -31,7 +37,7 @@ const screens: ReadonlyMap<string, readonly string[] | null> = new Map([
 const prompts =
   /^(?:python[\d.]*|node|irb|ghci|lua|php|perl|ruby|R|julia|bc|dc|mysql|mariadb|psql|sqlite3|redis-cli|mongo|mongosh|clickhouse-client|cqlsh|ftp|sftp|telnet|nslookup|fdisk|parted|gdb|screen|tmux)$/
 
-/** By name alone, for programs that no grammar tells about. */
+/** Judges programs without a grammar by their name. */
 export function unboundedByName(name: string, words: readonly Word[], piped: boolean): EndlessCommand | null {
   if (viewers.has(name)) return { bound: 'pager', words: viewed(words, piped) }
   if (editors.has(name)) return { bound: 'pager', words: null }
@@ -46,7 +52,10 @@ function viewed(words: readonly Word[], piped: boolean): readonly string[] | nul
   return file && !more && file.literal && !/^[-+]/.test(file.text) ? ['head', '-n', '200', file.text] : null
 }
 
-/** By the grammar: an option or lone interval that makes it endless, and nothing that bounds it. */
+/**
+ * Judges by the grammar: an option or a single interval makes a command endless unless something
+ * bounds it.
+ */
 export function unboundedByGrammar(
   name: string,
   reading: CommandReading,
@@ -54,7 +63,8 @@ export function unboundedByGrammar(
   piped: boolean,
 ): EndlessCommand | null {
   if (reading.problem) {
-    // One operand names a data base; a second one is what to do with it.
+    // Treats a client without a command as a session: one operand names a database, a second one is
+    // a command for it.
     const waits = reading.problem.missing && reading.operands.length < 2 && !piped && prompts.test(name)
     return waits ? { bound: 'interactive_repl', words: null } : null
   }
@@ -75,14 +85,14 @@ export function unboundedByGrammar(
   return null
 }
 
-/** More of anything is no bound, and longer nobody waits. */
+/** Most repetitions and seconds for which a bound counts as one. */
 const maxTimes = 1_000
 const maxSeconds = 3_600
 
 const isNoBound = ({ kind, word, of }: OptionValue, bounds: readonly string[]): boolean =>
   kind === 'number' && bounds.includes(of ?? '') && !(Number(word.text) <= maxTimes)
 
-/** An interval without a count, or with one that nobody waits for. */
+/** Whether an interval has no count, or a count that takes too long. */
 function isEndlessInterval(operands: readonly Word[]): boolean {
   const numbers = operands.map(({ text }) => text).filter((text) => /^\d+(?:\.\d+)?$/.test(text))
   const [interval = 0, count] = numbers.slice(-2).map(Number)
@@ -91,13 +101,13 @@ function isEndlessInterval(operands: readonly Word[]): boolean {
 
 type Endless = NonNullable<CommandReading['grammars'][number]['endless']>
 
-/** Words to drop and to add; nothing is added where the command says how much it wants. */
+/** Lists the words to drop and to add. Adds nothing if the command already limits its output. */
 function enough({ enough, instead }: Endless, reading: CommandReading): NonNullable<Endless['instead']> {
   const { drop, add } = instead!
   return { drop, add: enough?.some((option) => hasOption(reading, option)) ? [] : add }
 }
 
-/** The words without the options that make it endless, and with those that bound it. */
+/** Returns the words without the options that make the command endless, and with a bound. */
 function bounded(
   reading: CommandReading,
   words: readonly Word[],
@@ -119,16 +129,16 @@ function bounded(
   return [...head, ...options, ...tail, ...operands].filter((text) => text !== null)
 }
 
-/** Output of programs that only repeat or decode: the text is known before it runs. */
+/** Computes the output of programs that only repeat or decode, before they run. */
 
-/** A longer output disguises nothing. */
+/** Most characters of a computed output, because a longer one hides no command. */
 const longest = 16_384
 
 export const prints = (name: string): boolean => Object.hasOwn(printers, name.slice(name.lastIndexOf('/') + 1))
 
 type Print = (operands: readonly string[], input: string | null) => string | null
 
-/** What the command prints, or null when that is not known. */
+/** Returns the output of a command, or null if it is unknown. */
 export function outputOf(words: readonly string[], input: string | null): string | null {
   const name = words[0]?.slice(words[0].lastIndexOf('/') + 1) ?? ''
   const print = Object.hasOwn(printers, name) ? printers[name]! : null
@@ -176,7 +186,7 @@ const printers: Readonly<Record<string, Print>> = {
   sed: substituted,
 }
 
-/** It repeats its input, all of it as far as is known, where no operand names a file. */
+/** Repeats the known input if no operand names a file. */
 function passed(option: RegExp): Print {
   return (operands, input) => (operands.every((text) => option.test(text) || /^\d+$/.test(text)) ? input : null)
 }
@@ -188,7 +198,7 @@ function decoded(encoding: 'base64', operands: readonly string[], input: string 
 
 const named: Readonly<Record<string, string>> = { n: '\n', t: '\t', r: '\r', a: '', b: '', f: '\f', v: '\v', e: '\x1b' }
 
-/** Backslash escapes as `echo -e` and `printf` read them. */
+/** Decodes backslash escapes like `echo -e` and `printf`. */
 function escapes(text: string): string {
   return text.replace(
     /\\(?:x([0-9a-f]{1,2})|u([0-9a-f]{1,4})|0?([0-7]{1,3})|([a-z])|(\\))/gi,
@@ -232,7 +242,7 @@ function translated(operands: readonly string[], input: string | null): string |
 
 const classes: Readonly<Record<string, string>> = { lower: 'a-z', upper: 'A-Z', digit: '0-9', space: ' ' }
 
-/** The characters of a set of tr(1). */
+/** Lists the characters of a set of tr(1). */
 function characters(set: string): string {
   return escapes(set)
     .replace(/\[:(\w+):\]/g, (whole, name) => classes[name] ?? whole)
@@ -244,7 +254,9 @@ function characters(set: string): string {
     })
 }
 
-/** `sed s/x/y/g` over plain text: no regular expression of somebody else's is run here. */
+/**
+ * Applies `sed s/x/y/g` to plain text only, so that no regular expression of the command runs here.
+ */
 function substituted(operands: readonly string[], input: string | null): string | null {
   const found = /^s(.)([\w @.-]*)\1([\w @./-]*)\1(g?)$/.exec(operands.filter((text) => text !== '-e')[0] ?? '')
   if (!found || input === null || found[2] === '' || found[2]!.includes('.')) return null

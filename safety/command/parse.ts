@@ -17,14 +17,14 @@ import { type Constants, defineWord, noConstants, readWord, remember } from './w
 export type { Redirection, Simple, Tree, Word } from './tree.ts'
 
 /**
- * The shell parser behind our own interface. After this file all is plain data: pipelines of simple
- * commands, and a list of words for whatever else the text has. A new node type of the parser is
- * `unknown`, which asks.
+ * Wraps the shell parser. Outside of this file everything is plain data: pipelines of simple
+ * commands, and a list of the other parts of a text. A node type of the parser that is not known
+ * here is `unknown`, which needs approval.
  */
 
 /**
- * Reads bash text. An unreadable part comes back as an error beside the rest; null when it gave up,
- * so that nothing is known of the inside.
+ * Parses bash. A part that cannot be read becomes an error, next to the rest. Null if the parser
+ * gave up and nothing is known.
  */
 export function parse(source: string, constants: Constants = noConstants()): Tree | null {
   const tree: Tree = {
@@ -54,7 +54,7 @@ function visit(node: SyntaxNode, source: string, tree: Tree, nested: boolean): v
     case 'Script': {
       const errors = (node as ParsedScript).errors
       if (errors && errors.length > 0) tree.error ??= errors[0]!.message
-      // A script in old-style backticks has its own decoded text, which its positions count in.
+      // Uses the decoded text of a script in backticks, to which its positions refer.
       const text = node.source ?? source
       for (const statement of node.commands) visit(statement, text, tree, nested)
       return
@@ -65,7 +65,7 @@ function visit(node: SyntaxNode, source: string, tree: Tree, nested: boolean): v
       return
     case 'AndOr':
       for (const [index, part] of node.commands.entries()) {
-        // What stands behind && or || may not be come to.
+        // Counts commands after && or ||, which may not be reached.
         if (index === 1) tree.chance += 1
         visit(part, source, tree, nested)
       }
@@ -104,7 +104,7 @@ function visit(node: SyntaxNode, source: string, tree: Tree, nested: boolean): v
     case 'If':
     case 'CompoundList':
     case 'Elif':
-      // The inside runs, some or all of it: each command is judged as one that does.
+      // Visits the commands inside, because at least a part of them runs.
       if (nested) visitOther(node, source, tree)
       else inside(tree, () => forEachChild(node, (child) => visit(child, source, tree, false)))
       return
@@ -122,17 +122,17 @@ function inside(tree: Tree, read: () => void): void {
   tree.depth -= 1
 }
 
-/** More rounds of a loop, or more commands and characters in them, are not written out. */
+/** Most rounds, commands and characters for which a loop is written out. */
 const maxRounds = 16
 const maxUnrolled = 200
 const maxUnrolledCharacters = 16_384
-/** Behind more commands of a pipe than these nobody hides a text. */
+/** Most commands in a pipe through which a text is followed. */
 const maxPassed = 16
 
-/** `for h in a b; do …; done` as its rounds, with known words; false where they are not. */
+/** Writes `for h in a b; do …; done` out as rounds; false if its words are unknown. */
 function visitRounds(node: Extract<SyntaxNode, { type: 'For' }>, source: string, tree: Tree): boolean {
   const name = node.name.value
-  // An upper-case name may be one that programs obey.
+  // Allows only a lower-case name, because programs may obey an upper-case one.
   if (!node.wordlist || !/^[a-z]\w*$/.test(name) || tree.rounds?.has(name) || tree.own.has(name)) return false
   const read = readLoopWords(node.wordlist)
   if (!read || read.values.length > maxRounds || tree.unrolled > maxUnrolled) return false
@@ -151,7 +151,7 @@ function visitRounds(node: Extract<SyntaxNode, { type: 'For' }>, source: string,
   return true
 }
 
-/** Marks what is not a simple command, and looks for commands inside it. */
+/** Records a compound command, and visits the commands inside. */
 function visitOther(node: SyntaxNode, source: string, tree: Tree): void {
   const shape = shapeOf[node.type]
   if (shape) mark(tree, shape, source.slice(node.pos, node.end))
@@ -169,7 +169,8 @@ function visitOther(node: SyntaxNode, source: string, tree: Tree): void {
   const outer = tree.inherited
   if (node.type === 'Redirected') {
     tree.inherited = redirectedInput(node, tree) ?? outer
-    // What all of a group writes to is held against the hard list like what one command writes to.
+    // Keeps the redirections of a group, which are checked against the list of forbidden ones like
+    // those of one command.
     const redirections = node.redirects.flatMap((part) =>
       part.type === 'Redirect'
         ? [
@@ -187,7 +188,7 @@ function visitOther(node: SyntaxNode, source: string, tree: Tree): void {
   tree.inherited = outer
 }
 
-/** What a loop or a group reads by `<<<` or `<<`. */
+/** Returns the text that a loop or group reads by `<<<` or `<<`. */
 function redirectedInput({ redirects }: Extract<SyntaxNode, { type: 'Redirected' }>, tree: Tree): string | null {
   for (const part of redirects) {
     if (part.type === 'HereString' && part.target) return expandValue(part.target, tree.constants)
@@ -212,7 +213,8 @@ const emptySimple = (tree: Tree): Simple => ({
 })
 
 function simple(node: CommandNode, source: string, tree: Tree, isApart: boolean): Simple {
-  // A command of a loop stands for several, so it is not put in another form.
+  // Removes the place of a command in a loop, which stands for several, so that it gets no other
+  // form.
   const isOnce = tree.rounds === null
   const made = emptySimple(tree)
   made.start = isOnce ? node.pos : -1
@@ -287,14 +289,14 @@ function assignment(node: AssignmentNode, source: string, tree: Tree) {
   return { name: node.name, value: nothing, plain: false }
 }
 
-/** Names that are made up for a text: no program obeys one of them, and no shell. */
+/** Matches names of variables that no program and no shell obeys. */
 const ownNames =
   /^(?!histchars$|auto_resume$|[a-z]*_proxy$)(?:[a-z][a-z0-9_]*|(?:[A-Z]+_)?(?:POD|PID|ID|NODE|NAME|NAMESPACE|NS|CONTAINER|CID|JOB|VOLUME|POOL|SVC|UNIT|DATE|TODAY|COUNT|TOPIC|OSD|PG))$/
 
 /**
- * `pod=$(crictl pods -q …)`: a variable that the text sets once, to a word of known form. Words
- * with it are judged with a sample, with nothing (it may stay empty), and with several words. Null
- * for any other.
+ * Reads `pod=$(crictl pods -q …)`: a variable that the text sets once, to a word of known form.
+ * Words with the variable are judged with a sample, with nothing (it may stay empty), and with
+ * several words. Null for any other assignment.
  */
 function ownVariable(node: AssignmentNode, source: string, tree: Tree): Simple['assignments'][number] | null {
   const { name, value } = node
@@ -310,7 +312,7 @@ function ownVariable(node: AssignmentNode, source: string, tree: Tree): Simple['
   return { name, value: { text, literal: true, quoting: 'bare', pattern: null }, plain: true, isOwn: true }
 }
 
-/** `export A=b`, `env A=b`: an argument of the form of an assignment is a word all the same. */
+/** Reads an assignment that is an argument (`export A=b`, `env A=b`), and so also a word. */
 function argumentAssignment(node: Extract<SyntaxNode, { type: 'Assignment' }>, source: string, tree: Tree): Word {
   const { name, value, plain } = assignment(node, source, tree)
   if (!plain) return { ...nothing, text: node.text }
@@ -321,7 +323,7 @@ function word(node: BashWord, source: string, tree: Tree): Word {
   return readWord(node, tree, (part) => visitOther(part, source, tree))
 }
 
-/** Adds the word, and every other form the shell may give it beside the words there. */
+/** Adds the word, and every other form that the shell may give to it. */
 function addArgument(node: BashWord, made: Simple, source: string, tree: Tree): void {
   const sample = readSample(node, tree)
   const added = sample?.word ?? word(node, source, tree)

@@ -1,13 +1,13 @@
 import { globExpression } from './patterns.ts'
 
 /**
- * A list of path patterns, asked about many paths. As one regular expression, hundreds of patterns
- * are tried for each path; here a path meets only those that share a word with it. Answers as
- * `globExpression`.
+ * A list of path patterns, tested against many paths. One regular expression would try hundreds of
+ * patterns for each path; here a path is tested only against those that share a word with it. Gives
+ * the same answers as `globExpression`.
  */
 export type PathTest = { test(path: IndexedPath): boolean }
 
-/** A path and its segments in lower case: taken apart once for all lists. */
+/** A path, and its segments in lower case, split once for all lists. */
 export type IndexedPath = { text: string; lower: string; segments: readonly string[] }
 
 export function pathOf(text: string): IndexedPath {
@@ -18,7 +18,7 @@ export function pathOf(text: string): IndexedPath {
 const isLiteral = (segment: string | undefined): boolean =>
   segment !== undefined && segment !== '' && !/[*?[]/.test(segment)
 
-/** Fewer patterns than this are one expression: it costs less than the look-ups. */
+/** Number of patterns below which one regular expression is faster. */
 const fewPatterns = 6
 
 export function pathIndex(patterns: readonly string[]): PathTest {
@@ -45,12 +45,12 @@ export function pathIndex(patterns: readonly string[]): PathTest {
   }
 }
 
-/** `**` and one name: a file of that name anywhere. */
+/** Whether a pattern is `**` and one name, which matches a file of that name anywhere. */
 const isName = (pattern: string): boolean => /^\*\*\/[^/]+$/.test(pattern) && !pattern.endsWith('/**')
-/** The same of a directory with all that is in it. */
+/** Whether a pattern matches a directory of one name anywhere, with everything in it. */
 const isDirectory = (pattern: string): boolean => /^\*\*\/[^/]+\/\*\*$/.test(pattern)
 
-/** A word that every matching path has: its beginning or a segment; empty where there is none. */
+/** Returns a word that every matching path contains: its beginning or a segment. May be empty. */
 function keyOf(pattern: string): string {
   const segments = pattern.split('/')
   if (segments[0] === '') {
@@ -64,7 +64,7 @@ function grouped(patterns: readonly string[], keyOf: (pattern: string) => string
   return new Map([...Map.groupBy(patterns, keyOf)].map(([key, own]) => [key, globExpression(own)]))
 }
 
-/** Patterns from the root: by the first segment, and by the second one where it is known. */
+/** Indexes patterns from the root by the first segment, and by the second if it is known. */
 function rootIndex(patterns: readonly string[]): (segments: readonly string[], path: string) => boolean {
   const byFirst = Map.groupBy(patterns, (pattern) => pattern.split('/')[1]!)
   const index = new Map(
@@ -84,8 +84,8 @@ function rootIndex(patterns: readonly string[]): (segments: readonly string[], p
 const escaped = (text: string): string => text.replace(/[.+^$()|{}\]\\]/g, '\\$&')
 
 /**
- * Patterns of one segment: whole names, endings and parts are looked up, the rest tried by first
- * letter.
+ * Indexes patterns of one segment. Whole names, endings and parts are looked up; the others are
+ * tried by their first letter.
  */
 function nameIndex(patterns: readonly string[]): (name: string) => boolean {
   const whole = new Set<string>()
@@ -116,9 +116,9 @@ function nameIndex(patterns: readonly string[]): (name: string) => boolean {
 }
 
 /**
- * Paths of web servers that only look, each with the names its query may have. A GET may act (a
- * shutdown, a delete) or show secrets (an environment, a heap), and so may a HEAD, which many
- * servers answer as a GET. A segment `*` is any one name.
+ * Paths of web servers that only read, each with the names that its query may have. A GET may
+ * change something (a shutdown, a delete) or show secrets (an environment, a heap). So may a HEAD,
+ * which many servers answer like a GET. A segment `*` is any one name.
  */
 type Harmless = { source: string; paths: string; query?: string }
 

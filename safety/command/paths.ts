@@ -13,15 +13,15 @@ import {
 } from './secret-paths.ts'
 
 /**
- * The target of a word, however spelled. `~` counts as `/root`: what matters about a home is alike
- * in all. A path still relative after `directories` (what `cd` may have set) is held against the
+ * Returns the paths that a word may mean. `~` counts as `/root`, because all homes are equally
+ * secret. A path that stays relative after `directories` (where `cd` may lead) is compared with the
  * lists by its end.
  */
 export function normalise(text: string, directories: readonly string[] = []): string[] {
   const path = collapse(homeFor(text))
   if (path.startsWith('/')) return [path]
   const found = [path]
-  // Enough `..` lead to the root from anywhere.
+  // Adds the path from the root, because enough `..` reach the root from anywhere.
   if (path.startsWith('..')) found.push(collapse(`/${path.replace(/^(?:\.\.(?:\/|$))+/, '')}`))
   for (const directory of directories) found.push(collapse(`${directory}/${path}`))
   return found
@@ -51,9 +51,9 @@ function collapse(path: string): string {
 export type PathList = { expression: PathTest; meeting: readonly string[] }
 
 /**
- * A list in its two forms. The shell expands to names that exist: `*.log` could become
- * `id_rsa.log`, but then `id_rsa*` would forbid every `*.log`. So the open end of a name does not
- * count for what begins with a wildcard.
+ * Builds a list in two forms. The shell expands a pattern to existing names: `*.log` could become
+ * `id_rsa.log`, but then `id_rsa*` would forbid every `*.log`. So the open end of a listed name
+ * does not count for a word that begins with a wildcard.
  */
 export const pathList = (patterns: readonly string[]): PathList => ({
   expression: pathIndex(patterns),
@@ -62,12 +62,9 @@ export const pathList = (patterns: readonly string[]): PathList => ({
 
 const hidden = pathList(hiddenPaths)
 const secrets = pathList([...hiddenPaths, ...measuredPaths])
-/**
- * Where a tree is known by name to hold nothing secret, a pattern is held against what lies just
- * there.
- */
+/** Paths with which a pattern is compared in a tree that is known to hold nothing secret. */
 const placed = pathList([...hiddenPaths, ...measuredPaths].filter((pattern) => pattern.startsWith('/')))
-/** Without directories of any place: a `*.log` in one of those is a log all the same. */
+/** Names without directories, because a `*.log` in one of these is still a log. */
 const named = pathList(
   [...hiddenPaths, ...measuredPaths].filter((pattern) => pattern.startsWith('/') || !pattern.endsWith('/**')),
 )
@@ -78,7 +75,7 @@ const open = pathList(publicPaths)
 const endless = pathList(endlessPaths)
 const disks = pathList(diskPaths)
 
-/** Directories above something secret: reading one recursively reads the secret. */
+/** Directories that contain something secret, which may not be read recursively. */
 const above = pathList([
   ...new Set([
     ...homes,
@@ -93,7 +90,10 @@ function ancestors(pattern: string): string[] {
   return ['/', ...named.map((_, index) => `/${named.slice(0, index + 1).join('/')}`)]
 }
 
-/** True when the word leads to a path of the list; a word that the shell expands, when it could. */
+/**
+ * Whether the word leads to a path of the list; for a word that the shell expands, whether it
+ * could.
+ */
 export function leadsTo(word: Word, list: PathList, directories: readonly string[]): boolean {
   return leads(word, pathsOf(word, directories), list)
 }
@@ -101,7 +101,7 @@ export function leadsTo(word: Word, list: PathList, directories: readonly string
 const pathsOf = ({ pattern, text }: Word, directories: readonly string[]): IndexedPath[] =>
   normalise(pattern ?? text, directories).map(pathOf)
 
-/** The same for a word whose paths are worked out already. */
+/** Whether a word with known paths leads to the list. */
 function leads({ pattern }: Word, paths: readonly IndexedPath[], list: PathList): boolean {
   if (paths.some((path) => list.expression.test(path))) return true
   return pattern !== null && paths.some(({ text }) => list.meeting.some((other) => globsMeet(other, text)))
@@ -110,8 +110,8 @@ function leads({ pattern }: Word, paths: readonly IndexedPath[], list: PathList)
 export const leadsToDisk = (word: Word, directories: readonly string[]): boolean => leadsTo(word, disks, directories)
 
 /**
- * A file's name before an editor, package or person copied it: `.env~`, `.env.swp`, `#.env#`,
- * `shadow.bak.gz`. All its endings come off.
+ * Lists the original names of a copy that an editor, package or person made: `.env~`, `.env.swp`,
+ * `#.env#`, `shadow.bak.gz`. Removes all such endings.
  */
 function originals(path: string): string[] {
   const found: string[] = []
@@ -127,7 +127,8 @@ function originals(path: string): string[] {
     if (shorter === name) break
     name = shorter
     found.push(name)
-    // vi hides its copy: `.passwords.swp` is of `passwords`, `.env.swp` of `.env`.
+    // Adds the name without its dot, because vi hides its copy: `.passwords.swp` is of `passwords`,
+    // `.env.swp` of `.env`.
     if (/\/\.[^/]+$/.test(name)) found.push(name.replace(/\/\.([^/]+)$/, '/$1'))
   }
   return found
@@ -137,10 +138,13 @@ const mayBeCopy = /[~#]$|\/\.?#|-\d{6,8}$|\.[A-Za-z0-9_-]{1,10}$/
 
 type PathFinding = 'endless' | 'secret' | 'holds secrets' | 'fetches'
 
-/** How a program takes a path: it measures the file, prints it, or prints everything below it. */
+/**
+ * The use that a program makes of a path: it measures the file, prints it, or prints everything
+ * below it.
+ */
 type PathUse = 'measures' | 'prints' | 'prints tree'
 
-/** The fault of a path that is read so. */
+/** Returns why a path may not be used in this way; null if it may. */
 export function pathFinding(word: Word, directories: readonly string[], reading: PathUse): PathFinding | null {
   if (word.found) return foundFinding(word, reading)
   const paths = pathsOf(word, directories)
@@ -148,7 +152,8 @@ export function pathFinding(word: Word, directories: readonly string[], reading:
   const list = reading === 'measures' ? hidden : secrets
   if (leads(word, paths, endless)) return 'endless'
   if (leads(word, paths, fetching)) return 'fetches'
-  // `..` after a link goes up from the link's target, so a way through something secret counts too.
+  // Checks the way before `..` too: after a link it goes up from the link's target, so the way may
+  // lead through something secret.
   const up = word.text.indexOf('/..')
   if (up > 0 && leadsTo({ ...word, text: word.text.slice(0, up), pattern: null }, list, directories)) return 'secret'
   if (isSecret(word, paths, list)) return 'secret'
@@ -159,7 +164,10 @@ export function pathFinding(word: Word, directories: readonly string[], reading:
 type Own = { paths: PathList; above: PathList }
 const owned = new WeakMap<readonly string[], Own>()
 
-/** The same for what belongs to an executor itself, wherever it keeps that. */
+/**
+ * Returns why a path may not be used, because it leads to the executor's own files, wherever they
+ * are.
+ */
 export function ownFinding(
   word: Word,
   directories: readonly string[],
@@ -168,7 +176,7 @@ export function ownFinding(
   if (secrets.length === 0) return null
   const known = owned.get(secrets)
   const own = known ?? {
-    // A name may hold what a pattern would read as a wildcard: it then stands for itself and more.
+    // Replaces wildcard characters in a name by `?`, which matches the character itself and more.
     paths: pathList(secrets.map((path) => `${path.replace(/[[\]{}\\]/g, '?')}/**`)),
     above: pathList(secrets.flatMap((path) => ancestors(path))),
   }
@@ -180,13 +188,14 @@ export function ownFinding(
 const harmlessKind =
   /[^/]\.(?:log|out|err|stdout|stderr|trace|gc|pid|md|rst|service|timer|socket|unit)(?:\.\*|\.\d+)?\*?$/
 
-/** The fault of reading all below a root: hidden names are among it, so `*` stands for them too. */
+/** Returns why everything below a root may not be read. `*` includes hidden names here. */
 function foundFinding(word: Word, reading: PathUse): PathFinding | null {
   if (reading === 'measures') return null
   const [root, name] = word.pattern!.split('/**')
   if (trees.expression.test(pathOf(root!)))
     return placed.meeting.some((pattern) => globsMeet(pattern, word.pattern!)) ? 'secret' : null
-  // Elsewhere it may lie below anything: its name has to say that its kind holds no secret.
+  // Requires elsewhere a name that shows a kind without secrets, because the file may be anywhere
+  // below.
   if (!name || !harmlessKind.test(name)) return 'holds secrets'
   return named.meeting.some((pattern) => globsMeet(pattern, word.pattern!)) ? 'secret' : null
 }
@@ -201,7 +210,7 @@ function isSecret(word: Word, paths: readonly IndexedPath[], list: PathList): bo
   )
 }
 
-/** A tree that is known to hold nothing secret, or one file by the look of its name. */
+/** Whether it is a tree that is known to hold nothing secret, or one file with a harmless name. */
 function isOpenTree(word: Word, paths: readonly IndexedPath[]): boolean {
   if (leads(word, paths, above) || /^(?:\.\.?\/*)+$/.test(word.text)) return false
   return (

@@ -1,14 +1,17 @@
 import type { Word, WordPart } from 'unbash'
 import { type Constants, remember } from './words.ts'
 
-/** What a shell makes of a parameter's value, where it says to change it. */
+/** Applies a shell's operations to the value of a parameter. */
 
-/** An unknown value: empty as a rule, since nothing sets it. No word can hold this character. */
+/**
+ * Represents an unknown value, which is usually empty, because nothing sets it. No word can contain
+ * this character.
+ */
 export const unknown = '\u0000'
 
 export type Parameter = Extract<WordPart, { type: 'ParameterExpansion' }>
 
-/** The value of `${a:-x}`, `${a#x}`, `${a/x/y}` and the like; `operand` writes out words. */
+/** Returns the value of `${a:-x}`, `${a#x}`, `${a/x/y}` and the like; `operand` expands words. */
 export function changed(
   values: readonly string[] | null,
   part: Parameter,
@@ -59,7 +62,9 @@ export function changed(
   }
 }
 
-/** `${a#x}`, `${a%x}`; of patterns only `*` with one literal beside it. */
+/**
+ * Applies `${a#x}` and `${a%x}`. The only pattern that is read is `*` with one literal next to it.
+ */
 function removed(value: string, what: string, operator: string): string {
   const long = operator.length === 2
   const literal = what.replace(/^\*|\*$/g, '')
@@ -75,12 +80,12 @@ function removed(value: string, what: string, operator: string): string {
 }
 
 /**
- * Patterns over paths. A segment may hold `*`, `?` and `[…]`; `**` is any number of segments. Used
- * twice: our lists are such patterns, and so is an operand that the shell expands, which must not
- * become a listed path.
+ * Patterns over paths. A segment may contain `*`, `?` and `[…]`; `**` is any number of segments.
+ * The lists consist of such patterns. So is an operand that the shell expands, which must not match
+ * a listed path.
  */
 
-/** True when some path matches both patterns. A literal path is a pattern too. */
+/** Whether some path matches both patterns. A literal path is a pattern too. */
 export function globsMeet(left: string, right: string): boolean {
   return segmentsMeet(left.toLowerCase().split('/'), 0, right.toLowerCase().split('/'), 0)
 }
@@ -95,13 +100,13 @@ function segmentsMeet(left: readonly string[], i: number, right: readonly string
 }
 
 function segmentMeets(left: string, right: string): boolean {
-  // A wildcard at the start of a name does not stand for a dot.
+  // Refuses a match of a wildcard at the start of a name with a dot.
   if (/^[*?[]/.test(left) && right.startsWith('.')) return false
   if (/^[*?[]/.test(right) && left.startsWith('.')) return false
   return charactersMeet(anyForSets(left), 0, anyForSets(right), 0)
 }
 
-/** A set of characters may be any character: wider than the truth: nothing slips through. */
+/** Treats a set of characters as any character, because it is safe here to match more. */
 const anyForSets = (segment: string) => segment.replace(/\[[^\]]*\]/g, '?')
 
 function charactersMeet(left: string, i: number, right: string, j: number): boolean {
@@ -115,8 +120,8 @@ function charactersMeet(left: string, i: number, right: string, j: number): bool
 }
 
 /**
- * One regular expression for a list of patterns, for literal paths. `*` matches leading dots:
- * wider, and simpler.
+ * Builds one regular expression for a list of patterns, to test literal paths. `*` matches leading
+ * dots too, which is wider and simpler.
  */
 export function globExpression(patterns: readonly string[]): RegExp {
   return new RegExp(`^(?:${patterns.map(source).join('|')})$`, 'i')
@@ -136,12 +141,14 @@ function source(pattern: string): string {
   })
 }
 
-/** Brace expansion on one word as written: it comes before all else that a shell does to a word. */
+/** Expands braces in one written word, before everything else that a shell does. */
 
-/** More words than these are not written out. */
+/** Most words to which braces are expanded. */
 const maxWords = 64
 
-/** `{rm,-rf,/}` as `rm`, `-rf` and `/`. Past the limit a word stands as it is. */
+/**
+ * Expands `{rm,-rf,/}` to `rm`, `-rf` and `/`. A word stays as it is if it would become too many.
+ */
 export function expandBraces(text: string): string[] {
   const done: string[] = []
   const open = [text]
@@ -156,7 +163,7 @@ export function expandBraces(text: string): string[] {
 
 type Braces = { from: number; to: number; middles: string[] }
 
-/** The first pair of braces that expands, with what stands in its place each time. */
+/** Finds the first pair of braces that expands, with its replacements. */
 function findBraces(text: string): Braces | null {
   for (let from = nextOpen(text, 0); from >= 0; from = nextOpen(text, from + 1)) {
     const found = readBraces(text, from)
@@ -172,7 +179,7 @@ function nextOpen(text: string, from: number): number {
   return -1
 }
 
-/** Behind the character, the escape or the quoted part that begins here. */
+/** Returns the index after the character, escape or quoted part that begins here. */
 function behind(text: string, at: number): number {
   const character = text[at]
   if (character === '\\') return at + 2
@@ -202,7 +209,7 @@ function readBraces(text: string, from: number): Braces | null {
   return null
 }
 
-/** `1..5`, `a..e`. */
+/** Reads `1..5`, `a..e`. */
 function sequenceOf(text: string): string[] | null {
   const found = /^(?:(-?\d{1,4})\.\.(-?\d{1,4})|([A-Za-z])\.\.([A-Za-z]))$/.exec(text)
   if (!found) return null

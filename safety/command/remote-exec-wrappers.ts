@@ -2,7 +2,10 @@ import { findQueryProblem, holdsLanguage } from '../query/request.ts'
 import { harmlessPaths } from './path-index.ts'
 import type { Wrapper } from './wrappers.ts'
 
-/** What leaves this machine in a name or an address: only to a host that was looked up. */
+/**
+ * Checks names and addresses that leave this machine: they may only go to a host that was looked
+ * up.
+ */
 
 const local: ReadonlySet<string> = new Set([
   'localhost',
@@ -10,13 +13,13 @@ const local: ReadonlySet<string> = new Set([
   '::1',
   'localhost.localdomain',
   'ip6-localhost',
-  // The API server of the cluster that one is in: a fixed name tells nobody anything.
+  // The API server of the local cluster: a fixed name carries no data out.
   'kubernetes.default',
   'kubernetes.default.svc',
   'kubernetes.default.svc.cluster.local',
 ])
 
-/** True for a host that is known, or is this machine. */
+/** Whether a host is known, or is this machine. */
 export function isKnownHost(host: string, known: ReadonlySet<string>): boolean {
   const name = host
     .toLowerCase()
@@ -25,26 +28,26 @@ export function isKnownHost(host: string, known: ReadonlySet<string>): boolean {
   return local.has(name) || known.has(name)
 }
 
-/** `user@host`, `host:port` and plain `host`. */
+/** Reads `user@host`, `host:port` and plain `host`. */
 export function hostOf(text: string): string | null {
   const found = /^(?:[a-z_][a-z0-9_.-]*@)?(\[[0-9a-f:]+\]|[a-z0-9._-]+|[0-9a-f]*:[0-9a-f:]+)(?::\d{1,5})?$/i.exec(text)
-  // What begins with a dash would be an option.
+  // Refuses a leading dash, which would make it an option.
   return found && !found[1]!.startsWith('-') ? found[1]! : null
 }
 
-/** Names and addresses that hand out the credentials of a machine to any process on it. */
+/** Matches names and addresses that give a machine's credentials to any process on it. */
 const metadata =
   /^(?:169\.254\.169\.25[34]|169\.254\.170\.2|100\.100\.100\.200|fd00:ec2::2?54|metadata(?:\.google\.internal)?|instance-data(?:\.ec2\.internal)?)$/i
 
 export const isMetadata = (host: string): boolean => metadata.test(host.replace(/^\[(.*)\]$/, '$1').replace(/\.$/, ''))
 
-/** What an address names: the host, and what is asked of it. */
+/** The host of an address, and the request to it. */
 type RemoteAddress = { host: string; target: string }
 
 /**
- * Parts of an address that every program reads alike: no user part, backslash or blank, no braces,
- * which some clients expand into many requests. Without a scheme curl guesses one by the host's
- * name: a name of another protocol is no HTTP host.
+ * Splits an address as every program does: without user, backslash, blank, or braces, which some
+ * clients expand into many requests. Without a scheme curl guesses one from the host's name, so a
+ * name of another protocol is not an HTTP host.
  */
 export function addressOf(text: string): RemoteAddress | null {
   const found = /^(?:https?:\/\/)?(\[[0-9a-f:]+\]|[a-z0-9.-]+)(?::\d{1,5})?((?:[/?#][^\s\\{}<>"`^|]*)?)$/i.exec(text)
@@ -53,7 +56,7 @@ export function addressOf(text: string): RemoteAddress | null {
   return { host: found[1]!, target: found[2]!.replace(/#.*$/, '') }
 }
 
-/** Whether a request to a web server only looks, by its path and query. */
+/** Requests to a web server that only read, by path and query. */
 
 type Rule = { segments: readonly string[]; query: ReadonlySet<string> }
 
@@ -67,19 +70,22 @@ for (const { paths, query = '' } of harmlessPaths) {
   }
 }
 
-/** A longer query asks more than a look; a query language's may fill its judge's limit. */
+/** Most characters of a query. A longer one may exceed the limit of its language's inspector. */
 const maxQueryCharacters = 500
 const maxLanguageCharacters = 6_000
 
-/** `target`: a path after host and port, with or without a query. Null: it only looks. */
+/**
+ * Returns why a request may do more than read; null if it only reads. `target`: the part after host
+ * and port, with or without a query.
+ */
 export function findRequestProblem(target: string): string | null {
-  const unknown = 'asks for something that is not known to only look'
+  const unknown = 'is not a known read-only request'
   const asked = target === '' ? '/' : target
   const mark = asked.indexOf('?')
   const path = (mark < 0 ? asked : asked.slice(0, mark)).replace(/^\?/, '/')
   const query = mark < 0 || exact.has(asked) ? '' : asked.slice(mark + 1)
   if (exact.has(asked)) return findQueryProblem(path, query)
-  // Servers differ on what an escape, a parameter or a dot in a path means.
+  // Refuses an escape, a parameter or a dot in a path, about which servers disagree.
   if (!/^\/[\w./:@~+-]*$/.test(path) || /\/\.{1,2}(?:\/|$)|\/\//.test(path)) return unknown
   if (query.length > (holdsLanguage(path) ? maxLanguageCharacters : maxQueryCharacters)) return 'is too long a query'
   const names = query.split('&').filter((part) => part !== '')
@@ -131,7 +137,7 @@ const containerRun: Wrapper = {
 const compose: Wrapper = {
   values: '-f --file -p --project-name --profile --project-directory --env-file --ansi --parallel --progress',
   flags: '--compatibility --dry-run --all-resources',
-  // Files that nobody has looked at: only those of the place are.
+  // Options that name files which were not checked; only those of the current place are.
   alters: '-f --file --project-directory --env-file',
   commands: { exec: containerExec, run: containerRun },
 }
@@ -173,7 +179,7 @@ const ssh: Wrapper = {
   flags: '-4 -6 -C -n -q -T -x -a -A -f -g -G -k -K -M -N -s -t -tt -v -V -X -Y -y',
   values: '-p -l -o -i -F -J -L -R -D -W -b -B -c -E -e -I -m -O -P -Q -S -w',
   alters: '-l -A -f -g -k -K -M -N -s -X -Y -o -i -F -J -L -R -D -W -b -B -E -I -O -S -w',
-  // Those of -o that only say how long to wait and how much to tell.
+  // Values of -o that only set waiting times and verbosity.
   inertValues:
     '^(?:ConnectTimeout|ConnectionAttempts|ServerAliveInterval|ServerAliveCountMax)=\\d+$|^BatchMode=yes$|^LogLevel=(?:ERROR|QUIET)$',
   tty: '-t -tt',
@@ -195,7 +201,7 @@ const nameThenArgv: Wrapper = {
   rest: 'argv',
 }
 
-/** What runs a command in a container or a guest, or on another host. */
+/** Programs that run a command in a container or a guest, or on another host. */
 export const elsewhere: Readonly<Record<string, Wrapper>> = {
   ssh,
   rsh: { ...ssh, adds: undefined },

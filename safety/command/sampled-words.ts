@@ -4,12 +4,12 @@ import { onlyPipeOf, outputOfPipe } from './known-pipes.ts'
 import { expandBraces } from './patterns.ts'
 import type { Tree, Word } from './tree.ts'
 
-/** Words that a command or a loop makes: by a sample of what is printed, or to the letter. */
+/** Words that a command or a loop makes: a sample of the output, or the exact words. */
 
 /**
- * Keeps in `word` the argument with a sample in each place, in `others` the words where a
- * substitution prints nothing or several (each is judged), and in `scripts` the substitutions,
- * which run as commands do.
+ * An argument with samples in `word`. `others` has the words for the cases that a substitution
+ * prints nothing or several words, each of which is judged. `scripts` has the substitutions, which
+ * run like commands.
  */
 type SampledWord = { word: Word; others: Word[][]; scripts: ParsedScript[] }
 
@@ -19,7 +19,7 @@ const toWord = (text: string): Word => ({ text, literal: true, quoting: 'bare', 
 const join = (pieces: readonly Piece[]): string => pieces.map(({ text }) => text).join('')
 
 /**
- * An argument with a loop's variable or a known substitution, as a known one; null where it is
+ * Replaces the variable of a loop, or a known substitution, in an argument; null if there is
  * neither.
  */
 export function readSample(node: BashWord, tree: Tree): SampledWord | null {
@@ -29,7 +29,7 @@ export function readSample(node: BashWord, tree: Tree): SampledWord | null {
   for (const part of node.parts) if (!readPart(part, false, { pieces, scripts, tree })) return null
   const word = toWord(join(pieces))
   const isPattern = pieces.some((piece) => piece.isPattern)
-  // What a pattern finds is not known to the letter: it is held against the lists as a pattern is.
+  // Keeps the pattern, which is compared with the lists, because its matches are unknown.
   return {
     word: isPattern ? { ...word, literal: false, pattern: word.text } : word,
     others: otherWords(pieces),
@@ -44,7 +44,7 @@ function otherWords(pieces: readonly Piece[]): Word[][] {
   const isGone = known.length === 0 && samples.every(({ isQuoted }) => !isQuoted)
   const others: Word[][] = [isGone ? [] : [toWord(join(known))]]
   const at = pieces.findIndex(({ isSample, isQuoted }) => isSample && !isQuoted)
-  // The first of several words ends what stands before it, and the last begins what stands behind.
+  // Adds the case of several words: the first ends the text before, the last begins the text after.
   if (at >= 0) others.push([toWord(join(pieces.slice(0, at + 1))), toWord(join(pieces.slice(at)))])
   return others
 }
@@ -71,7 +71,7 @@ function readPart(part: WordPart, isQuoted: boolean, reading: Reading): boolean 
   if (variable === null) return false
   const value = tree.rounds?.get(variable)
   if (value?.isPattern) {
-    // The shell makes two words of an unquoted name with a blank; the kernel has none such.
+    // Refuses an unquoted name, which the shell splits at a blank; names of the kernel have none.
     if (!isQuoted && !/^\/(?:sys|proc)\//.test(value.text)) return false
     return pieces.push({ text: value.text, isQuoted, isSample: false, isPattern: true }) > 0
   }
@@ -82,7 +82,10 @@ function readPart(part: WordPart, isQuoted: boolean, reading: Reading): boolean 
 
 type LoopWords = { values: { text: string; isPattern: boolean }[]; scripts: ParsedScript[] }
 
-/** Words of a loop, where all that the shell does is certain; and their substitutions. */
+/**
+ * Expands the words of a loop if the shell's result is certain; returns them with their
+ * substitutions.
+ */
 export function readLoopWords(words: readonly BashWord[]): LoopWords | null {
   const values: LoopWords['values'] = []
   const push = (...texts: string[]) => values.push(...texts.map((text) => ({ text, isPattern: false })))
@@ -93,7 +96,7 @@ export function readLoopWords(words: readonly BashWord[]): LoopWords | null {
       const said = only.script && onlyPipeOf(only.script)
       const known = said && ((said.length === 1 && exactWordsOf(said[0]!)) || outputOfPipe(said))
       if (!known || !only.script) return null
-      // Each of many is a word of this form; of none there is no round.
+      // Adds one sample for many words, because each has this form; with none there is no round.
       push(...(Array.isArray(known) ? known : [known.sample]))
       scripts.push(only.script)
     } else if (!parts || parts.every(isKnownText)) push(value)
@@ -104,14 +107,17 @@ export function readLoopWords(words: readonly BashWord[]): LoopWords | null {
   return { values, scripts }
 }
 
-/** `/sys/block/*`, `/var/log/*.log`: a path that begins as one, with a pattern for a name. */
+/** Whether a text is a path with a pattern as its name: `/sys/block/*`, `/var/log/*.log`. */
 const isPlainPattern = (text: string, parts: readonly WordPart[]): boolean =>
   parts.every(({ type }) => type === 'Literal' || type === 'Glob') &&
   /^(?:\.\/|\/[\w.-]+\/)[\w./*?-]*$/.test(text) &&
   (text.match(/[*?]/g)?.length ?? 0) <= 3 &&
   !text.includes('..')
 
-/** One pair of braces with words or a range of numbers, which every shell spells out alike. */
+/**
+ * Matches one pair of braces with words or a range of numbers, which every shell expands in the
+ * same way.
+ */
 const plainBraces =
   /^[\w./:@%+=-]*\{(?:[\w./:@%+=-]*(?:,[\w./:@%+=-]*)+|(?:0|[1-9]\d{0,4})\.\.(?:0|[1-9]\d{0,4}))\}[\w./:@%+=-]*$/
 

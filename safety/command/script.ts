@@ -17,20 +17,20 @@ import { quote } from './unwrapped.ts'
 import { classifyPipe } from './xargs.ts'
 
 /**
- * Nobody nests brackets this deep, or writes so many: the parser's and the braces' cost grows with
- * the square.
+ * Most nested and most total brackets, because the cost of the parser and of braces grows with the
+ * square.
  */
 const maxDepth = 60
 const maxOpened = 600
 const maxDefined = 64
 
-/** Counted on the characters alone, quoted or not: to know what is quoted takes the parser. */
+/** Counts brackets, quoted or not, because only the parser knows quotes. */
 function nestsTooDeep(text: string): boolean {
   let depth = 0
   let opened = 0
   for (let at = 0; at < text.length; at += 1) {
     const code = text.charCodeAt(at)
-    // ( { and `, of which nobody can say whether it opens or closes.
+    // Counts ( { and `; a backtick may open or close.
     if (code === 0x28 || code === 0x7b || code === 0x60) {
       opened += 1
       depth += code === 0x60 ? 0 : 1
@@ -40,7 +40,7 @@ function nestsTooDeep(text: string): boolean {
   return false
 }
 
-/** One text for a shell, at the top or inside a wrapper. */
+/** Judges one text for a shell, at the top level or inside a wrapper. */
 export function judgeScript(text: string, analysis: CommandAnalysis, context: ExecutionContext): Termination {
   if (!isAffordable(analysis, text.length + 1)) return { ends: true }
   if (nestsTooDeep(text)) {
@@ -49,7 +49,11 @@ export function judgeScript(text: string, analysis: CommandAnalysis, context: Ex
   }
   const tree = parse(text, analysis.constants)
   if (!tree) {
-    analysis.findings.push({ code: 'UNREADABLE', reason: 'nobody can say what bash would make of it', token: null })
+    analysis.findings.push({
+      code: 'UNREADABLE',
+      reason: 'the parser cannot tell how bash reads this text',
+      token: null,
+    })
     return { ends: true }
   }
   const add = (finding: Finding) => {
@@ -59,7 +63,7 @@ export function judgeScript(text: string, analysis: CommandAnalysis, context: Ex
     if (shape === 'fork bomb') add({ code: 'FORBIDDEN', reason: `${text} starts itself twice`, token: text })
     else add({ code: 'SHAPE', reason: `${shape}: ${text}`, token: text })
   }
-  if (tree.error) add({ code: 'SYNTAX', reason: `bash cannot read it: ${tree.error}`, token: null })
+  if (tree.error) add({ code: 'SYNTAX', reason: `bash cannot parse the text: ${tree.error}`, token: null })
   if (tree.pipelines.length === 0 && tree.nested.length === 0)
     add({ code: 'EMPTY', reason: 'there is no command', token: null })
 
@@ -101,7 +105,7 @@ type Change = { start: number; end: number; text: string }
 function changeFor(simple: Simple, previous: Simple | undefined, text: string | null): Change | null {
   if (text === null) return null
   if (text !== '') return { start: simple.start, end: simple.end, text: written(simple, text) }
-  // A pager at the end of a pipe is left out, with its bar.
+  // Drops a pager at the end of a pipe, together with its bar.
   return previous ? { start: previous.end, end: simple.end, text: '' } : null
 }
 
@@ -121,8 +125,8 @@ function replaced(text: string, changes: readonly Change[]): string {
 }
 
 /**
- * Commands of a pipe that hand something on to this one; of a long pipe the last ones, one more
- * than names are read of.
+ * Lists the commands before this one in its pipe. Of a long pipe it returns only the last ones: one
+ * more than the number through which names are followed.
  */
 const commandsBefore = (pipeline: readonly Simple[], index: number): readonly Simple[] =>
   pipeline.slice(Math.max(0, index - maxPiped - 1), index)
@@ -139,7 +143,7 @@ function judgeSimple(
       analysis.findings.push({ code: 'ASSIGNMENT', reason: `${name} is set`, token: name })
     }
   }
-  // Shells and pagers run what some variables hold, so any value is held against the hard list.
+  // Judges every value, because shells and pagers run the contents of some variables.
   for (const { value } of simple.assignments)
     if (simple.words.length > 0 && value.text !== '')
       judgeScript(value.text, analysis, { ...context, runs: false, input: null })
@@ -161,7 +165,8 @@ function judgeSimple(
   const fed = previous !== undefined || simple.input !== null || simple.isFed || context.fed
   const isAlone =
     !previous && input === null && piped === context.piped && fed === context.fed && context.feeds === null
-  // Nearly every command: a copy of its context would cost as much as reading its options.
+  // Reuses the context in the usual case, because a copy would cost as much as reading the
+  // command's options.
   const here: ExecutionContext = isAlone
     ? context
     : {
@@ -173,7 +178,7 @@ function judgeSimple(
       }
   for (const guess of simple.guesses) {
     if (analysis.guessesLeft <= 0) {
-      analysis.findings.push({ code: 'SHAPE', reason: 'more readings of one text than anybody tries', token: null })
+      analysis.findings.push({ code: 'SHAPE', reason: 'one text has too many possible readings', token: null })
       break
     }
     analysis.guessesLeft -= 1
@@ -184,11 +189,14 @@ function judgeSimple(
   return judgeWords(simple.words, analysis, here)
 }
 
-/** A function or alias of the text itself, with the words it is called with. For the hard list. */
+/**
+ * Judges a function or alias of the text with the words of its call, for the list of forbidden
+ * commands.
+ */
 function judgeDefined(words: readonly Word[], analysis: CommandAnalysis, context: ExecutionContext): void {
   const { constants, looked } = analysis
   const name = words[0]?.text
-  // Each may lead to each other one.
+  // Limits their number, because each may call every other.
   if (constants.functions.size + constants.aliases.size > maxDefined) {
     if (!analysis.findings.includes(tooComplex)) analysis.findings.push(tooComplex)
     return
@@ -214,14 +222,14 @@ function judgeDefined(words: readonly Word[], analysis: CommandAnalysis, context
   looked.pop()
 }
 
-/** To and from /dev/null, and one stream into another. */
+/** Whether a redirection is to or from /dev/null, or of one stream into another. */
 function isHarmless({ operator, target }: Redirection): boolean {
   if (!target.literal) return false
   if (operator === '>&' || operator === '<&') return /^(?:[0-9]|-)$/.test(target.text)
   return target.text === '/dev/null' && operator !== '<>'
 }
 
-/** What `echo` or `printf` will write, where that is plain. */
+/** Returns the output of a plain `echo` or `printf`. */
 function printed({ words }: Simple): string | null {
   const [first, ...rest] = words
   if (first?.text !== 'echo' && first?.text !== 'printf') return null

@@ -1,4 +1,7 @@
-/** Below the patterns above, but public: an authority's publications, an empty device. */
+/**
+ * Paths that are public although they match secret patterns: an authority's publications, an empty
+ * device.
+ */
 export const publicPaths: readonly string[] = [
   '/dev/null',
   '/dev/stdin',
@@ -15,7 +18,7 @@ export const publicPaths: readonly string[] = [
   '/var/log/**/private/**',
 ]
 
-/** Reading one asks the machine in its path: an automounter, a network file system. */
+/** Paths that contact another machine: those of an automounter or a network file system. */
 export const fetchingPaths: readonly string[] = [
   '/net/**',
   '/afs/**',
@@ -28,8 +31,8 @@ export const fetchingPaths: readonly string[] = [
 ]
 
 /**
- * Directories that may be read with all below: logs, and what packages install for everybody. Any
- * other may hold a file that no list names.
+ * Directories that may be read with everything below: logs, and files that packages install for
+ * everybody. Any other directory may hold a file that no list names.
  */
 export const openTrees: readonly string[] =
   `/var/log/** /usr/share/** /usr/lib/** /usr/include/** /usr/src/** /lib/** /lib64/** /proc/sys/** /sys/class/** /sys/block/** /sys/fs/cgroup/**
@@ -42,10 +45,10 @@ export const openTrees: readonly string[] =
     /\s+/,
   )
 
-/** A person's home holds keys and histories, so reading all of it reads those. */
+/** Homes, which hold keys and histories. */
 export const homes: readonly string[] = ['/root', '/home', '/home/*']
 
-/** Reading these does not end. */
+/** Paths that can be read without an end. */
 export const endlessPaths: readonly string[] = [
   '/dev/zero',
   '/dev/full',
@@ -63,7 +66,7 @@ export const endlessPaths: readonly string[] = [
   '/sys/kernel/tracing/**/trace_pipe',
 ]
 
-/** Disks, partitions and volumes: writing to one destroys what is on it. */
+/** Disks, partitions and volumes: a write to one destroys its contents. */
 export const diskPaths: readonly string[] = [
   '/dev/[shv]d[a-z]*',
   '/dev/xvd[a-z]*',
@@ -89,7 +92,7 @@ export const diskPaths: readonly string[] = [
   '/dev/port',
 ]
 
-/** Programs that tell about a path (name, size, owner, device facts), never its content. */
+/** Programs that report on a path (name, size, owner, facts of a device), never on its content. */
 export const attributesOnly: ReadonlySet<string> = new Set(
   `ls dir vdir stat find du df tree test [ readlink realpath namei basename dirname cd pwd mountpoint findmnt mount lsblk blkid
    blockdev smartctl hdparm nvme fdisk sfdisk parted mdadm pvs vgs lvs pvdisplay vgdisplay lvdisplay pvscan vgscan lvscan
@@ -98,14 +101,14 @@ export const attributesOnly: ReadonlySet<string> = new Set(
 )
 
 /**
- * Paths whose content nobody gets unasked, by kind. Patterns over normalised paths, in either case;
- * an entry ending in `/**` names the directory too. Copies of such files (`.bak`, `~`, `.swp`,
- * `.gz`) are held against the list as well.
+ * Paths whose content needs approval, by kind. They are patterns over normalised paths, in either
+ * case. An entry that ends in `/**` names the directory too. Copies of such files (`.bak`, `~`,
+ * `.swp`, `.gz`) are also compared.
  */
 
 const list = (text: string): string[] => text.trim().split(/\s+/)
 
-/** Password hashes, and who may become whom. */
+/** Password hashes, and rules for changing the user. */
 const accounts = list(`
   /etc/shadow* /etc/gshadow* **/shadow **/gshadow **/shadow- **/gshadow- /etc/sudoers /etc/sudoers.d/** /etc/security/opasswd
   /etc/master.passwd /etc/spwd.db /etc/tcb/** /var/backups/** **/.htpasswd **/htpasswd **/*.htpasswd **/.htdigest **/htdigest
@@ -115,7 +118,7 @@ const accounts = list(`
   **/.totp /etc/google-auth/** /etc/users.oath /etc/yubico/** /var/lib/polkit-1/** /etc/doas.conf /etc/security/pam_env.conf
 `)
 
-/** Private keys and stores of keys, wherever they lie. */
+/** Private keys and key stores, anywhere. */
 const keys = list(`
   **/.ssh/** **/id_rsa* **/id_dsa* **/id_ecdsa* **/id_ed25519* **/id_xmss* **/*_rsa **/*_ed25519 **/*_ecdsa /etc/ssh/ssh_host_*_key
   /etc/dropbear/** **/*.pem **/*.key **/*.keys **/*.p12 **/*.p8 **/*.pfx **/*.pkcs12 **/*.jks **/*.jceks **/*.bks **/*.keystore
@@ -135,7 +138,7 @@ const keys = list(`
   /etc/ha.d/authkeys /etc/booth/** /etc/munge/** /etc/slurm/*.key /var/lib/tor/** /etc/tor/** **/.monkeysphere/**
 `)
 
-/** Networks: tunnels, wireless, dial-up, directories of the network. */
+/** Networks: tunnels, wireless, dial-up, network directories. */
 const networks = list(`
   /etc/wireguard/** **/wg*.conf /etc/openvpn/** /etc/ipsec.secrets /etc/ipsec.*.secrets /etc/ipsec.d/** /etc/swanctl/**
   /etc/strongswan/** /etc/strongswan.d/** /etc/racoon/** /etc/ppp/** /etc/xl2tpd/** /etc/pptpd* /etc/vpnc/** /etc/openconnect/**
@@ -189,7 +192,7 @@ const clients = list(`
   **/.nightshift/** **/.nightshift-site/**
 `)
 
-/** Names that say what is inside. */
+/** Names that tell that the content is secret. */
 const named = list(`
   **/.env **/.env.* **/.env-* **/.env_* **/*.env **/*.env.* **/.envrc **/.flaskenv **/env.sh /etc/environment
   /etc/environment.d/** **/environment.d/** **/credentials **/credentials.* **/.credentials **/.credentials.* **/*_credentials
@@ -207,7 +210,7 @@ const named = list(`
   **/mgmt-users.properties **/application-users.properties **/kafka_*jaas* **/server.properties **/producer.properties **/consumer.properties **/connect-*.properties **/kraft/*.properties **/zookeeper.properties **/zoo.cfg.dynamic **/*jaas.conf **/*jaas*.conf **/shiro.ini
 `)
 
-/** Typed input, and a program's leavings. */
+/** Files with typed input, and files that programs leave behind. */
 const traces = list(`
   **/.*_history **/.*history **/*_history **/.histfile **/.history **/.history/** **/.zsh_sessions/** **/.bash_sessions/**
   **/.local/share/fish/** **/.config/fish/fish_variables **/fish_history **/.lesshst **/.viminfo **/.local/share/nvim/** **/.local/state/nvim/**
@@ -218,7 +221,7 @@ const traces = list(`
   **/vmcore* **/*.vmem **/*.vmss **/*.vmsn **/*.lime
 `)
 
-/** Memory, and ways out of where a path seems to lead. */
+/** Memory, and links through which a path leads elsewhere than it seems. */
 const kernel = list(`
   /proc/*/environ /proc/*/task/*/environ /proc/*/mem /proc/*/task/*/mem /proc/*/auxv /proc/*/root/**
   /proc/*/map_files/** /proc/*/task/*/root/** /proc/*/task/*/auxv /proc/kcore /proc/keys
@@ -228,7 +231,7 @@ const kernel = list(`
   /sys/class/firmware-attributes/**
 `)
 
-/** Stores of whole systems. */
+/** Data stores of whole systems. */
 const stores = list(`
   /proc/*/cwd/** /proc/*/fd/** /proc/*/task/*/cwd/** /proc/*/task/*/fd/** /sys/kernel/config/target/** /sys/kernel/config/nvmet/**
   /sys/class/iscsi_session/** **/iscsi_session/** /sys/class/nvme*/*/*dhchap* **/*dhchap* **/tcp_fastopen_key **/stable_secret
@@ -268,17 +271,17 @@ const stores = list(`
   /opt/nightshift/** /run/nightshift/**
 `)
 
-/** Whole copies of something: archives, dumps, images. */
+/** Complete copies: archives, dumps, images. */
 const copies = list(`
   **/*.tar **/*.tar.* **/*.tgz **/*.tbz* **/*.txz **/*.tzst **/*.zip **/*.7z **/*.rar **/*.jar **/*.war **/*.cpio **/*.cpio.* **/*.sql **/*.sql.*
   /var/crash/** **/*.dump **/*.dmp.gz **/*.bson **/*.rdb **/*.aof **/*.mdb **/*.img **/*.iso **/*.qcow2 **/*.vmdk **/*.vdi **/*.vhd* **/*.raw
   **/*.vma **/*.vma.* **/swapfile /swap.img **/*.pcap* **/*.cap **/*.pst **/*.mbox
 `)
 
-/** Secret even by name, size and time. */
+/** Paths of which also name, size and time are secret. */
 export const hiddenPaths: readonly string[] = [
   ...new Set([...accounts, ...keys, ...networks, ...clients, ...named, ...traces, ...kernel]),
 ]
 
-/** What may be measured but not read: how large a store is says nothing of what it holds. */
+/** Paths that may be measured but not read: the size of a store shows none of its content. */
 export const measuredPaths: readonly string[] = [...stores, ...copies]

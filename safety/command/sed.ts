@@ -1,6 +1,9 @@
 import { hasOpenBracket } from './awk.ts'
 
-/** sed that only prints: addresses, and commands without files and programs. */
+/**
+ * Proves that sed only prints: the script has only addresses, and commands that use no files and
+ * programs.
+ */
 
 export function inspectSed(script: string): string | null {
   const reader: Reader = { text: script, at: 0, appended: 0, isHeld: false, times: 1 }
@@ -11,8 +14,8 @@ export function inspectSed(script: string): string | null {
     skip(reader, /^[ \t]*(?:![ \t!]*)?/)
     const why = readCommand(reader)
     if (why) return why
-    // Held text put behind itself doubles with each line.
-    if (reader.isHeld && reader.appended > 1) return 'it puts what it holds behind itself more than once'
+    // Refuses the hold space appended to itself, which doubles with each line.
+    if (reader.isHeld && reader.appended > 1) return 'it appends held text to itself more than once'
     if (reader.times > maxTimes) return `it makes a line more than ${maxTimes} times as long`
   }
 }
@@ -20,8 +23,8 @@ export function inspectSed(script: string): string | null {
 const maxTimes = 100
 
 /**
- * `appended`: how often one space is put behind the other; `isHeld`: the lasting space is put
- * behind the line; `times`: by replacements.
+ * `appended`: how often one space is appended to the other. `isHeld`: the hold space is appended to
+ * the line. `times`: how many times longer replacements make a line.
  */
 type Reader = { text: string; at: number; appended: number; isHeld: boolean; times: number }
 
@@ -48,8 +51,8 @@ function skipAddress(reader: Reader): boolean {
 }
 
 /**
- * Moves past the next unescaped delimiter. Versions differ on whether a bracket hides it: then it
- * cannot be read.
+ * Moves past the next unescaped delimiter. Versions disagree whether a bracket hides it, so that
+ * the script then cannot be read.
  */
 function skipExpression(reader: Reader, delimiter: string): boolean {
   const from = reader.at
@@ -102,7 +105,7 @@ function readCommand(reader: Reader): string | null {
     case undefined:
       return 'a command is missing'
     default:
-      return `the command ${command} is not one that only prints`
+      return `the command ${command} does more than print`
   }
 }
 

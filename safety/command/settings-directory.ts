@@ -1,2 +1,2 @@
-/** Stands for the executor's directory of client settings: it knows where that is. */
+/** Placeholder for the directory in which the executor has settings of clients. */
 export const settingsDirectory = '{settings}'

@@ -1,19 +1,18 @@
 import type { Simple, Word } from './tree.ts'
 
 /**
- * `kubectl get … -o json | jq '.items[].status.phase'` prints of a whole object what the filter
- * names. It is judged as the output by path that it stands for, and asks where one of the paths
- * does.
+ * Judges `kubectl get … -o json | jq '.items[].status.phase'` by the paths that the filter prints,
+ * like the same output by kubectl's own paths. Needs approval if one of these paths does.
  */
 
 /**
- * The command with the filter's paths for `json`, where jq prints nothing else; else the command
- * itself.
+ * Returns the command with the filter's paths in place of `json`, if jq prints nothing else;
+ * otherwise the command itself.
  */
 export function asksForPaths(simple: Simple, next: Simple | undefined): Simple {
   const [program, verb] = [simple.words[0]?.text, simple.words.some(({ text }) => text === 'get')]
   if ((program !== 'kubectl' && program !== 'oc') || !verb || next?.words[0]?.text !== 'jq') return simple
-  // What goes to another stream is seen as it is.
+  // Keeps the command if it writes to another stream, which is shown whole.
   if (simple.redirections.some(({ source }) => !/^2> ?(?:\/dev\/null|&1)$/.test(source))) return simple
   const paths = pathsOfFilter(next.words.slice(1))
   if (paths === null) return simple
@@ -29,14 +28,16 @@ export function asksForPaths(simple: Simple, next: Simple | undefined): Simple {
 
 const plainOptions = /^(?:-[rcMSe]+|--raw-output|--compact-output|--sort-keys|--monochrome-output)$/
 
-/** Output of a jq filter as kubectl's JSON paths; null for more than paths, choices, counts. */
+/**
+ * Returns a jq filter as JSON paths of kubectl; null for anything but paths, choices and counts.
+ */
 function pathsOfFilter(words: readonly Word[]): string[] | null {
   const operands = words.filter(({ text }) => !plainOptions.test(text))
   const [filter, more] = operands
   if (!filter?.literal || more || filter.text.length > 500) return null
   const steps = splitAt(filter.text, '|')
   if (!steps) return null
-  // A count of what is there tells nothing of it.
+  // Accepts a count, which reveals no content.
   const isCount = steps.length > 1 && /^\s*length\s*$/.test(steps.at(-1)!)
   let prefix = ''
   for (const [index, step] of steps.entries()) {
@@ -47,7 +48,7 @@ function pathsOfFilter(words: readonly Word[]): string[] | null {
       prefix += path
       continue
     }
-    // An object of named paths, or several paths, ends the filter.
+    // Ends the filter with an object of named paths, or with several paths.
     const rest = steps
       .slice(index + 1)
       .every((each) => /^\s*(?:length|unique|sort|tostring|@(?:tsv|csv|text)|join\("[\s\w,;:|-]*"\))\s*$/.test(each))
@@ -62,20 +63,23 @@ function pathsOfFilter(words: readonly Word[]): string[] | null {
   return prefix === '' ? null : [prefix]
 }
 
-/** The paths in a text that is put together: `"\\(.metadata.name) is \\(.status.phase)"`. */
+/**
+ * Lists the paths in a text that is composed of values: `"\\(.metadata.name) is
+ * \\(.status.phase)"`.
+ */
 function interpolated(text: string): string[] | null {
   if (!/^"(?:[^"\\]|\\[nt"]|\\\([^()"]*\))*"$/.test(text)) return null
   const paths = [...text.matchAll(/\\\(([^()"]*)\)/g)].map(([, path = '']) => toPath(path.trim()))
   return paths.length > 0 && paths.every((path) => path !== null) ? paths : null
 }
 
-/** `.items[].metadata.name` as kubectl writes it. */
+/** Writes `.items[].metadata.name` in kubectl's form. */
 function toPath(text: string): string | null {
   if (!/^(?:\.[A-Za-z][\w-]*(?:\[\d*\])?\??|\.?\[\d*\])+$/.test(text)) return null
   return text.replace(/\?/g, '').replace(/\.\[/g, '[').replace(/\[\]/g, '[*]')
 }
 
-/** Parts between signs outside of brackets and strings; null where brackets do not match. */
+/** Splits at a sign outside of brackets and strings; null if brackets do not match. */
 function splitAt(text: string, sign: string): string[] | null {
   const parts: string[] = ['']
   let depth = 0

@@ -26,7 +26,7 @@ import { isOneWord, isPattern, valueFindings } from './values.ts'
 import { foreignCharacter } from './words.ts'
 
 const programs = compile({ ...shell, ...grammars })
-/** Programs that vendors install below /opt and /usr, under names that nothing else has. */
+/** Matches places below /opt and /usr where vendors put programs with unique names. */
 const ownPlace =
   /^\/(?:opt|usr)\/[\w./+-]+\/(?:kafka-[\w-]+(?:\.sh)?|zkServer\.sh|zookeeper-shell(?:\.sh)?|(?:stor|perc)cli(?:64)?|[Mm]ega[Cc]li(?:64)?|h?pssacli|ssacli|fi_info|gitlab-(?:ctl|patronictl)|nvidia-smi|rocm-smi|mm(?:getstate|ls[a-z]+|df|health|diag)|hdfs|yarn|hadoop|nodetool|cqlsh|rabbitmqctl|rabbitmq-diagnostics|pg_isready|pg_controldata|psql|etcdctl|kubectl|crictl|calicoctl|ceph|consul|nomad|vault)$/
 const trusted = /^(?:\/usr(?:\/local)?)?\/s?bin\/[^/]+$/
@@ -52,15 +52,16 @@ export function judgeWords(words: readonly Word[], analysis: CommandAnalysis, co
     context.script(text, analysis, { ...context, runs: false, input: null })
   if (!first.literal || first.quoting === 'split') add('COMMAND_WORD', first, 'is not a plain command word')
   else if (first.text.includes('/') && !trusted.test(first.text)) {
-    // Its own place is as good as the system's where root alone decides what lies there.
+    // Accepts a program at its own place if only root can write there, like one in the system's
+    // directories.
     const isLookedAt = ownPlace.test(first.text) && !first.text.includes('..') && !context.elsewhere && analysis.canLook
     if (isLookedAt && programs.has(name))
       analysis.conditions.push({ kind: 'root_only', files: [first.text], program: name, directories: [] })
-    else add('UNKNOWN_COMMAND', first, 'is a program of an unusual place')
+    else add('UNKNOWN_COMMAND', first, 'is a program in an unusual directory')
   }
 
   if (name === 'cd' || name === 'pushd') {
-    if (!enterDirectory(words, analysis)) add('ARGUMENT', first, 'changes the directory more often than is followed')
+    if (!enterDirectory(words, analysis)) add('ARGUMENT', first, 'changes the directory too often to follow')
   }
 
   const unwrapped = unwrap(name, words, context.input, context.piped, context.feeds)
@@ -69,7 +70,9 @@ export function judgeWords(words: readonly Word[], analysis: CommandAnalysis, co
   return ends
 }
 
-/** Another way the command may run. Refused words of the program come to nothing. */
+/**
+ * Judges another way in which the command may run. Words that the program refuses have no effect.
+ */
 export function judgeOther(words: readonly Word[], analysis: CommandAnalysis, context: ExecutionContext): void {
   const { findings } = analysis
   const from = findings.length
@@ -78,7 +81,7 @@ export function judgeOther(words: readonly Word[], analysis: CommandAnalysis, co
   findings.push(...found.filter(({ isRefused }) => isRefused !== true))
 }
 
-/** What the worst of these commands does. */
+/** Returns the worst effect of these commands and redirections. */
 export function findWorstImpact({ called, redirected }: Pick<CommandAnalysis, 'called' | 'redirected'>): Impact {
   let worst: Impact = 'look'
   for (const { operator, target } of redirected) worst = worse(worst, impactOfRedirection(operator, target.text))
@@ -100,7 +103,7 @@ const baseOf = ({ text }: Word): string => text.slice(text.lastIndexOf('/') + 1)
 
 type Add = (code: CommandCode, word: Word | null, why: string, isRefused?: true) => void
 
-/** Paths of a container as the host knows them. */
+/** Translates paths inside a container to those of the host. */
 function outside(words: readonly Word[], mounts: Unwrapped['mounts']): readonly Word[] {
   const mount = mounts.find(({ inside }) => words.some(({ text }) => text === inside || text.startsWith(`${inside}/`)))
   if (!mount) return words
@@ -134,8 +137,8 @@ function judgeProgram(
 }
 
 /**
- * The words with patterns quoted, where one is no path: `_cluster/health?pretty`, `osd.*`. No file
- * is called so, and the shell hands the word on. Null where another word is unknown.
+ * Quotes words with patterns that are not paths: `_cluster/health?pretty`, `osd.*`. No file has
+ * such a name, so the shell passes the word on unchanged. Null if another word is unknown.
  */
 function quotedPatterns(words: readonly Word[], findings: readonly Finding[]): Word[] | null {
   const isPlain = (word: Word) => word.literal || (word.pattern !== null && word.quoting === 'bare' && !word.found)
@@ -149,8 +152,8 @@ function quotedPatterns(words: readonly Word[], findings: readonly Finding[]): W
 }
 
 /**
- * `NAME=value` for `env`, with which a program obeys nothing there; null where that does not help
- * or its words are unknown.
+ * Returns `NAME=value` for `env`, with which a program obeys no settings at that place. Null if
+ * that does not help, or the program's words are unknown.
  */
 function environmentFor(name: string, words: readonly Word[]): string[] | null {
   const program = programs.get(name)
@@ -159,7 +162,7 @@ function environmentFor(name: string, words: readonly Word[]): string[] | null {
   return needed && Object.entries(needed).map(([variable, value]) => `${variable}=${quote(value)}`)
 }
 
-/** Is this one of the settings that code puts in where nobody can look? */
+/** Whether code itself sets this variable where files cannot be checked. */
 function switchesOff(variable: string, value: string): boolean {
   switches ??= new Set(
     [...programs].flatMap(([name, { grammar }]) => {
@@ -181,7 +184,7 @@ function judgeByGrammar(
   const program = programs.get(name)
   if (!program) {
     const unbounded = unboundedByName(name, words, context.piped)
-    if (!unbounded) add('UNKNOWN_COMMAND', words[0]!, 'is not a program that is known to only look')
+    if (!unbounded) add('UNKNOWN_COMMAND', words[0]!, 'is not a known read-only program')
     return unbounded ? reportEndless(unbounded, analysis, context, add) : ends
   }
   const reading = read(words, program, context.fed ? context.input : undefined)
@@ -189,14 +192,14 @@ function judgeByGrammar(
   if (reading.problem && !unbounded) {
     const { word, why, isRefused, missing } = reading.problem
     const adds = reading.grammars.at(-1)?.adds
-    // A word that the shell makes would be another one in quotes.
+    // Adds words only if no word is expanded, because quotes would change its meaning.
     if (missing && adds && words.every(({ literal }) => literal)) {
-      add('OPTION_MISSING', words[0]!, `only looks with ${adds.join(' ')}`)
+      add('OPTION_MISSING', words[0]!, `is read-only only with ${adds.join(' ')}`)
       const [first, ...rest] = words.map(({ text }) => quote(text))
       return { ends: false, text: [first, ...adds, ...rest].join(' ') }
     }
     if (word) add('ARGUMENT', word, why, isRefused)
-    else add('ARGUMENT', words[0]!, `does more than look as it is called: ${why}`, isRefused)
+    else add('ARGUMENT', words[0]!, `does more than read: ${why}`, isRefused)
   }
   const { directories, knownHosts, knownNames, names, secrets } = analysis
   for (const finding of valueFindings(reading, { name, directories, knownHosts, knownNames, names, secrets })) {
@@ -272,7 +275,8 @@ function judgeWrapper(
 
   const inside: ExecutionContext = {
     ...context,
-    // As root it has another home and none of our environment.
+    // Treats a command that runs as root as elsewhere, because root has another home and none of
+    // our environment.
     elsewhere: context.elsewhere || isElsewhere || dropsEnvironment(words) || found.root,
     setThere: isElsewhere ? {} : dropsEnvironment(words) ? assigned : { ...context.setThere, ...assigned },
     asRoot: false,
@@ -287,24 +291,24 @@ function judgeWrapper(
   const terminations = found.inner.map((inner) => ({ inner, termination: judgeInner(inner, analysis, inside) }))
   const [asRoot, another] = analysis.findings.slice(from)
   const [only, more] = found.inner
-  // The same without it may see less, so it is another question.
+  // Names the form without root, which may show less and so answers another question.
   if (asRoot?.code === 'ROOT' && !another && only?.kind === 'argv' && !more && terminations[0]!.termination.ends)
     asRoot.reason += `; unasked runs: ${textOf(only)}`
   return combineTerminations(words, found, terminations, { analysis, context, add })
 }
 
-/** A program inside does not get this setting. */
+/** Whether a program inside loses our environment. */
 const dropsEnvironment = (words: readonly Word[]): boolean =>
   baseOf(words[0]!) === 'env' && words.some(({ text }) => /^-(?:[a-z0]*i[a-z0]*|-ignore-environment)?$/.test(text))
 
-/** Nobody nests this many layers on purpose, and the stack is finite. */
+/** Most nested layers that are read, because the stack is finite. */
 const deepest = 40
 
 function judgeInner(inner: Inner, analysis: CommandAnalysis, context: ExecutionContext): Termination {
   if (context.depth > deepest) {
     analysis.findings.push({
       code: 'TOO_LONG',
-      reason: 'more commands inside one another than anybody can review',
+      reason: 'nests commands too deeply to review',
       token: null,
     })
     return ends

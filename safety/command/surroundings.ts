@@ -4,7 +4,7 @@ import { clouds, clusters } from './surroundings/clusters.ts'
 import { setThere } from './surroundings/there.ts'
 import { git, tools } from './surroundings/tools.ts'
 
-/** By the program's base name; by two words where a sub-command obeys something else. */
+/** Rows by the program's base name, or by two words if a sub-command obeys something else. */
 export const byProgram: ReadonlyMap<string, ProgramSurroundings> = new Map(
   [...plain, ...administrators, ...clients, ...clouds, ...clusters, ...git, ...tools].map(([name, row]) => {
     const there = setThere.get(name)
@@ -13,56 +13,74 @@ export const byProgram: ReadonlyMap<string, ProgramSurroundings> = new Map(
 )
 
 /**
- * Things a program obeys besides its words: files of the place and of its user's home, and words of
- * the machine's other parts.
+ * Things that a program obeys besides its words (settings of the directory and of its user's home),
+ * and which other parts of the machine it reaches.
  */
 export type ProgramSurroundings = {
   manual: string
   /**
-   * Things it can use, called as its grammar allows. `prints`: reads files and input and prints.
-   * `service`: asks a service of this machine over a socket with a path. `network`: looks at the
-   * network or sends packets, and is wrong without the machine's own. `mounts`: the same for the
-   * table of mounts.
+   * The parts of the machine that the program can reach if it is called as its grammar allows.
+   * `prints`: reads files and input, and prints. `service`: queries a service of this machine over
+   * a socket with a path. `network`: reads the network or sends packets, and is wrong in another
+   * network namespace. `mounts`: reads the table of mounts, and is wrong in another mount
+   * namespace.
    */
   reach: 'prints' | 'service' | 'network' | 'mounts'
-  /** The things it obeys, for the table. Absent: nothing but what only the administrator writes. */
+  /**
+   * Settings that the program obeys, for the table in the documentation. If absent, it obeys only
+   * files of the administrator.
+   */
   obeys?: string
-  /** Environment that switches it off. */
+  /** Environment variables that switch these settings off. */
   switches?: Readonly<Record<string, string>>
-  /** What the executor makes sure of just before. */
+  /** Conditions that the executor checks just before the run. */
   conditions?: readonly PlaceRule[]
-  /** Environment with which it obeys nothing where nobody can look: in containers, elsewhere. */
+  /**
+   * Environment variables with which the program obeys nothing, used where files are not checked,
+   * as in containers.
+   */
   there?: Readonly<Record<string, string>>
-  /** It attaches to the process in its words, by a signal that ends one which is no Java. */
+  /**
+   * Whether it attaches to the process in its words, by a signal that kills any process but Java.
+   */
   attaches?: true
-  /** Options with which neither helps: somebody is asked. */
+  /** Options with which neither environment nor conditions help, so that people are asked. */
   asksWith?: readonly string[]
-  /** Options that name a file which it obeys: only root may be able to write it. */
+  /** Options that name a file which the program obeys. Only root may be able to write that file. */
   obeysFilesOf?: readonly string[]
-  /** Options with which it obeys nothing, where one of them is its first word. */
+  /** Options with which the program obeys nothing, if one of these is its first word. */
   obeysNothingWith?: readonly string[]
-  /** Sub-commands that obey nothing. */
+  /** Sub-commands that obey no settings. */
   except?: readonly string[]
 }
 
-/** What has to be true of the place; with the directories of a call it becomes a `Condition`. */
+/**
+ * A condition on the place where a program runs; with the directories of a call it becomes a
+ * `CallCondition`.
+ */
 export type PlaceRule =
-  /** Absent, or only root can write the file and its way. `up`: in all directories above, too. */
+  /**
+   * The files are absent, or only root may write them and their directories. `up`: in all
+   * directories above too.
+   */
   | { kind: 'root_only'; files: readonly string[]; up?: true }
-  /** The settings that git reads there, and in its submodules, only describe the repository. */
+  /** git's settings at the place, and in its submodules, only describe the repository. */
   | { kind: 'git_settings' }
-  /** The kubeconfig of the user starts no program, and sends no file but certificates. */
+  /** The user's kubeconfig starts no program, and sends no file except certificates. */
   | { kind: 'kubeconfig' }
-  /** The settings of the docker client lead to no plug-in and to no other host. */
+  /** The docker client's settings lead to no plug-in and to no other host. */
   | { kind: 'docker_settings' }
-  /** This process runs Java. */
+  /** The process with this number runs Java. */
   | { kind: 'java'; process: string }
-  /** A `key = value` file in sections with these keys alone: who connects, nothing it starts. */
+  /**
+   * The file consists of sections with `key = value`, and has only these keys, which start no
+   * program.
+   */
   | { kind: 'plain_settings'; file: string; keys: readonly string[] }
 
 /**
- * A rule for one call, as plain data for the executor. `directories`: where it may run, absolute or
- * from its start; none: there.
+ * A condition for one call, as plain data for the executor. `directories`: where the program may
+ * run, absolute or relative to where the call starts; if empty, there.
  */
 export type CallCondition = PlaceRule & { program: string; directories: readonly string[] }
 
@@ -72,13 +90,13 @@ export function surroundingsOf(program: string): ProgramSurroundings | null {
 
 let narrowed: ReadonlySet<string> | null = null
 
-/** Has a sub-command of it a row? */
+/** Whether a sub-command of the program has its own row. */
 export function hasNarrowerRows(program: string): boolean {
   narrowed ??= new Set([...byProgram.keys()].flatMap((name) => (name.includes(' ') ? [name.split(' ')[0]!] : [])))
   return narrowed.has(program)
 }
 
-/** Set for every read: no pager, and no language loads what a user put into their home. */
+/** Variables that are set for every read: no pager, and no language that loads code from a home. */
 export const readEnvironment: Readonly<Record<string, string>> = {
   PAGER: 'cat',
   SYSTEMD_PAGER: 'cat',

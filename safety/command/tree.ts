@@ -1,9 +1,12 @@
 import { forEachChild, type SyntaxNode } from 'unbash'
 import type { Constants } from './words.ts'
 
-/** What the shell parser's tree becomes: plain data for everything after it. */
+/** The parsed text as plain data. */
 
-/** Parts of a text besides simple commands joined by `|`, `&&`, `||`, `;`, newlines. Each asks. */
+/**
+ * Parts of a text that are not simple commands joined by `|`, `&&`, `||`, `;` or newlines. Each
+ * needs approval.
+ */
 type ShellShape =
   | 'substitution'
   | 'process substitution'
@@ -27,82 +30,99 @@ type ShellShape =
   | 'unknown'
 
 export type Word = {
-  /** The word after quote removal; what could not be known stands as it was written. */
+  /** The word without its quotes; unknown parts stay as written. */
   text: string
-  /** True when the text is exactly what the program receives. */
+  /** Whether the text is exactly what the program receives. */
   literal: boolean
   /**
-   * `bare`: no quotes; `whole`: one pair of quotes round the word; `split`: quotes or backslashes
+   * `bare`: no quotes; `whole`: one pair of quotes around the word; `split`: quotes or backslashes
    * inside it.
    */
   quoting: 'bare' | 'whole' | 'split'
-  /** The word as a glob pattern, when globbing is all that happens to it; else null. */
+  /** The word as a glob pattern, if globbing is its only expansion; otherwise null. */
   pattern: string | null
-  /** What stands in the file of this name, where the text itself says so: `<(echo ls)`. */
+  /** The contents of the file with this name, if the text itself gives them: `<(echo ls)`. */
   content?: string
-  /** Every path that `find` may come to. */
+  /** Whether the word stands for any path that `find` may reach. */
   found?: true
 }
 
-/** The value of a loop's variable. `isPattern`: each path that the shell finds by it. */
+/**
+ * The value of a loop's variable. `isPattern`: the value stands for each path that the shell finds
+ * by the pattern.
+ */
 type LoopValue = { text: string; isPattern: boolean }
 
 export type Redirection = {
   operator: string
   target: Word
-  /** The target as the shell will make it, where that is not as it is written. */
+  /** The expanded target, if it differs from the written one. */
   guess?: Word | null
   source: string
 }
 
 export type Simple = {
-  /** Stands behind a group, or `|&`: its input is not the command before's output. */
+  /**
+   * Whether it comes after a group or `|&`, so that its input is not the output of the command
+   * before.
+   */
   isAside?: true
   words: Word[]
-  /** `isOwn`: a word that the text makes for itself, and that no program obeys. */
+  /** `isOwn`: the variable belongs to the text alone, and no program obeys it. */
   assignments: { name: string; value: Word; plain: boolean; isOwn?: true }[]
   redirections: Redirection[]
-  /** Literal text on standard input, where it can be known: a here-document, a here-string. */
+  /** Literal text on standard input, if it is known: of a here-document or here-string. */
   input: string | null
-  /** Reads what a command before its group hands on. */
+  /** Whether it reads the output of a command before its group. */
   isFed: boolean
   /**
-   * Words as the shell will make them, where they are not plain and the text says enough: for the
-   * hard list.
+   * Expanded words, if they are not plain and the text tells enough. Used only for the list of
+   * forbidden commands.
    */
   guesses: Word[][]
-  /** Words where a substitution prints nothing, or several: the command runs with these too. */
+  /**
+   * Words for the cases that a substitution prints nothing, or several words: the command may run
+   * with these too.
+   */
   others: Word[][]
-  /** It stands in a group, a condition or a loop: it may run never, once or often. */
+  /** Whether it is in a group, a condition or a loop: it may run never, once or often. */
   isInside: boolean
-  /** Where it stands in the source. Meaningless for nested ones. */
+  /** Place in the source. Meaningless for nested commands. */
   start: number
   end: number
 }
 
 export type Tree = {
-  /** Commands that the text runs as it stands, in order, grouped by pipe. */
+  /** Commands that the text runs, in order, grouped by pipe. */
   pipelines: Simple[][]
-  /** Commands inside substitutions, groups, loops, functions: for the hard list, never run. */
+  /**
+   * Commands inside substitutions, groups, loops and functions. Used only for the list of forbidden
+   * commands.
+   */
   nested: Simple[][]
   shapes: { shape: ShellShape; text: string }[]
-  /** The parser's first complaint. */
+  /** The parser's first error. */
   error: string | null
-  /** What the text has made known so far. */
+  /** Definitions that the text has made so far. */
   constants: Constants
-  /** What commands inside a loop or group read, where that is known. */
+  /** The input of commands inside a loop or group, if it is known. */
   inherited: string | null
-  /** Inside a loop or a group that a command hands something on to. */
+  /** Whether it is inside a loop or group whose input is the output of a command. */
   isFed: boolean
-  /** Variables of written-out loops, with this round's value; null outside of them. */
+  /**
+   * Variables of loops that are written out, with the value of this round; null outside of these.
+   */
   rounds: Map<string, LoopValue> | null
-  /** Variables that the text sets once, each with a sample; null: set to several. */
+  /**
+   * Variables that the text sets once, each with a sample. Null for a variable that is set to
+   * several values.
+   */
   own: Map<string, { text: string; isExact: boolean } | null>
-  /** How many && and || stand before this in one list. */
+  /** Number of && and || before this place in the list. */
   chance: number
-  /** Commands inside loops, which stand in the tree once for each round. */
+  /** Number of commands inside loops, which are in the tree once per round. */
   unrolled: number
-  /** How many groups, conditions and loops are open round what is read. */
+  /** Number of open groups, conditions and loops. */
   depth: number
 }
 
@@ -180,7 +200,7 @@ export function mark(tree: Tree, shape: ShellShape, text: string): void {
   tree.shapes.push({ shape, text: text.length > 80 ? `${text.slice(0, 77)}...` : text })
 }
 
-/** A function that starts itself through a pipe or in the background doubles with each call. */
+/** Whether a function starts itself in a pipe or in the background, and so multiplies. */
 export function callsItself(node: SyntaxNode, name: string, multiplied = false): boolean {
   if (node.type === 'Command') return multiplied && node.name?.value === name
   const more = multiplied || node.type === 'Pipeline' || (node.type === 'Statement' && node.background === true)

@@ -6,7 +6,10 @@ import { type InputKind, unwrapFind, unwrapXargs, withArguments } from './xargs.
 
 /** Finds the commands that a command runs. */
 
-/** The command that a command runs; null: no wrapper. `input`: what it reads, if known. */
+/**
+ * Finds the commands that a command runs; null if it is not a wrapper. `input`: its input, if
+ * known.
+ */
 export function unwrap(
   name: string,
   words: readonly Word[],
@@ -23,8 +26,8 @@ export function unwrap(
       : { ...empty(), inner: [script(input)], readsInput: true, askReason: asks(null, 'runs its input') }
   const special = specials.get(name)
   if (special) return special(words, input, fed)
-  // With `-u` runuser takes a command behind its options, without it is `su`.
-  // These have separate words that run nothing.
+  // Skips programs whose words only print something. Reads runuser without `-u` as `su`; with `-u`
+  // it takes a command after its options.
   if ((name === 'numactl' || name === 'ansible' || shells.has(name)) && onlyTells(words)) return null
   const isSu = name === 'runuser' && !words.some(({ text }) => /^(?:-u|--user)/.test(text))
   const wrapper = table.get(isSu ? 'su' : name)
@@ -52,16 +55,17 @@ function unwrapShell(words: readonly Word[], input: string | null, piped: boolea
     if (/^[-+][a-zA-Z]*[oO]$/.test(text) || text === '--rcfile' || text === '--init-file') at += 1
   }
   const operand = words[at]
-  // They read a file of the user before any script, and parse otherwise than bash.
+  // Needs approval for these shells: they read a user's file before any script, and parse
+  // differently from bash.
   if (/(?:^|\/)(?:zsh|fish|t?csh)$/.test(words[0]!.text))
-    result.askReason ??= asks(words[0]!, 'is not a shell that is known to read like bash')
+    result.askReason ??= asks(words[0]!, 'is not known to parse scripts like bash')
   if (fromOption && operand) {
     if (words.length > at + 1) result.askReason ??= asks(words[at + 1]!, 'is an argument of the script')
     result.inner.push(script(operand.text, words.slice(0, at), words.slice(at + 1)))
     return result
   }
   if (operand?.content !== undefined) result.inner.push(script(operand.content))
-  result.askReason = asks(operand ?? words[0]!, operand ? 'is a script that nobody has read' : 'runs what it reads')
+  result.askReason = asks(operand ?? words[0]!, operand ? 'is a script of unknown content' : 'runs what it reads')
   if (input !== null) {
     result.inner.push(script(input))
     result.readsInput = true
@@ -115,14 +119,14 @@ function unwrapParallel(words: readonly Word[], input: string | null): Unwrapped
   if (colon < 0 && input !== null) sources.push(input.split('\n').filter((line) => line !== ''))
   const result = unwrapByTable(head, parallelTable)!
   result.askReason ??= asks(words[0]!, 'takes operands from its input')
-  // parallel gives each line to a shell, so a bare argument is a command.
+  // Reads a bare argument as a command, because parallel gives each line to a shell.
   if (result.inner.every((inner) => inner.kind === 'argv')) {
     result.inner = [...result.inner, ...sources.flat().map((argument) => script(argument))]
   }
   return withArguments(result, sources, words)
 }
 
-/** Programs that end with the exit code of the one command they run. */
+/** Programs that end with the exit code of the one command that they run. */
 const passing = new Set([
   'sudo',
   'doas',
@@ -156,13 +160,13 @@ const passing = new Set([
   'ssh',
   ...shells,
 ])
-/** Deeper than anybody wraps a command. */
+/** Most nested layers through which an exit code is followed. */
 const deepest = 8
 
 /**
- * Whether a command did what it was asked to do, by its exit code. 0 always says so; other codes
- * are data of its grammar. For a text of several commands only 0: its exit code is the last one's.
- * Pure and total.
+ * Whether a command succeeded, by its exit code. 0 always means success; other codes are data of
+ * the program. For a text of several commands only 0 means success, because its exit code is that
+ * of the last one. Pure and total.
  */
 export function isGoodExit(
   { field, form }: Pick<CommandField, 'field' | 'form'>,
@@ -189,7 +193,7 @@ function isGoodText(text: string, exitCode: number, depth: number): boolean {
     tree.shapes.some(({ shape }) => shape === 'background')
   )
     return false
-  // In a pipe it is the last command's.
+  // Uses the last command of a pipe, whose exit code the pipe has.
   const last = pipeline?.at(-1)
   return last !== undefined && isGoodCommand(last.words, exitCode, depth)
 }
@@ -212,8 +216,8 @@ function isGoodCommand(words: readonly Word[], exitCode: number, depth: number):
 }
 
 /**
- * Exit codes other than 0 of success, from the program's manual. Any other says that it failed.
- * `commands`: codes of a sub-command, instead of the program's.
+ * Exit codes other than 0 that mean success, from the program's manual. Any other code means
+ * failure. `commands`: codes of a sub-command, in place of the program's.
  */
 type ExitCodes = {
   manual: string
@@ -224,7 +228,7 @@ type ExitCodes = {
 const noMatch = (manual: string): ExitCodes => ({ manual, codes: [1] })
 
 const exitCodes: Readonly<Record<string, ExitCodes>> = {
-  // 1: no line was selected; 2 is an error.
+  // 1 means that no line was selected; 2 is an error.
   grep: noMatch('grep(1), GNU grep 3.8'),
   egrep: noMatch('grep(1), GNU grep 3.8'),
   fgrep: noMatch('grep(1), GNU grep 3.8'),
@@ -232,26 +236,26 @@ const exitCodes: Readonly<Record<string, ExitCodes>> = {
   rg: noMatch('rg(1), ripgrep 13'),
   pgrep: noMatch('pgrep(1), procps-ng 4.0'),
   pidof: noMatch('pidof(8), sysvinit-utils 3.06'),
-  // 1: the inputs differ; 2 is trouble.
+  // 1 means that the inputs differ; 2 is an error.
   diff: { manual: 'diff(1), diffutils 3.8', codes: [1] },
   cmp: { manual: 'cmp(1), diffutils 3.8', codes: [1] },
   git: { manual: 'git-diff(1): --exit-code', codes: [], commands: { diff: [1] } },
-  // 1: the expression is false.
+  // 1 means that the expression is false.
   test: { manual: 'test(1), coreutils 9.1', codes: [1] },
   '[': { manual: 'test(1), coreutils 9.1', codes: [1] },
-  // Codes of the LSB: 3 is "not running"; of is-enabled and is-failed 1 is "no".
+  // Codes of the LSB: 3 means "not running"; of is-enabled and is-failed, 1 means "no".
   systemctl: {
     manual: 'systemctl(1), systemd 252',
     codes: [],
     commands: { 'is-active': [3], status: [3], 'is-enabled': [1], 'is-failed': [1] },
   },
-  // 24: files vanished at the source while it ran; the rest was transferred.
+  // 24 means that files vanished at the source meanwhile; the rest was transferred.
   rsync: { manual: 'rsync(1), 3.2', codes: [24] },
-  // 1: errors were found and corrected.
+  // 1 means that errors were found and corrected.
   fsck: { manual: 'fsck(8), util-linux 2.38', codes: [1] },
   e2fsck: { manual: 'e2fsck(8), e2fsprogs 1.47', codes: [1] },
   'fsck.ext4': { manual: 'e2fsck(8), e2fsprogs 1.47', codes: [1] },
-  // 100: there are updates.
+  // 100 means that there are updates.
   dnf: { manual: 'dnf(8), 4.14', codes: [], commands: { 'check-update': [100] } },
   yum: { manual: 'yum(8), 4.14', codes: [], commands: { 'check-update': [100] } },
 }

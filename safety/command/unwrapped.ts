@@ -7,31 +7,36 @@ type ScriptInner = { kind: 'script'; text: string; before: Word[]; after: Word[]
 
 export type Unwrapped = {
   inner: Inner[]
-  /** The inside is all that runs, with the operands it is given. */
+  /** Whether only the inner command has to be judged, with the given operands. */
   judged: boolean
-  /** Words of the inner command with more or fewer operands than one: it runs with these too. */
+  /**
+   * Words of the inner command with more or fewer operands than one, because it may run with these
+   * too.
+   */
   others: Word[][]
-  /** Commands that may be inside, since an option is not known: for the hard list only. */
+  /**
+   * Possible inner commands if an option is unknown. Used only for the list of forbidden commands.
+   */
   candidates: Word[][]
-  /** Why a read inside is not one any more; null when it stays one. */
+  /** The reason why an inner read is no longer a read; null if it stays one. */
   askReason: { word: Word | null; text: string } | null
-  /** Names of hosts and of containers that the wrapper reaches. */
+  /** Hosts and containers that the wrapper reaches. */
   hosts: Word[]
   names: Word[]
-  /** What goes by these names, and the namespace that options lead to. */
+  /** The kind of these names, and the namespace that options choose. */
   within: { kind: string; namespace: string }
   root: boolean
   assignments: { name: string; value: string }[]
-  /** Ends what is inside after a while. */
+  /** Whether it ends the inner command after a time. */
   bounds: boolean
-  /** Positions of words that ask for a terminal, and whether it repeats for ever. */
+  /** Positions of words that request a terminal. `endless`: whether it repeats for ever. */
   tty: number[]
   endless: boolean
-  /** A shell that waits for somebody to type. */
+  /** Whether it is a shell that waits for typed input. */
   interactive: boolean
-  /** The inside was its input: nothing of that is left for what runs there. */
+  /** Whether the inner command was its input, of which nothing is left. */
   readsInput: boolean
-  /** Directories of this machine under their names inside a container. */
+  /** Directories of this machine with their paths inside a container. */
   mounts: { inside: string; outside: string }[]
 }
 
@@ -78,10 +83,10 @@ export const shells: ReadonlySet<string> = new Set([
   'tcsh',
 ])
 
-/** Programs that run what they read from their input. */
+/** Programs that run their input as commands. */
 export const inputRunners: ReadonlySet<string> = new Set([...shells, 'at', 'batch', 'source', '.'])
 
-/** What the shell itself does and only looks. */
+/** Builtins of the shell that only read. */
 export const shell: Grammars = {
   cd: { manual: 'cd, bash(1)', options: { '-L': 'flag', '-P': 'flag' }, operands: { first: ['file'] } },
   command: {
@@ -92,7 +97,7 @@ export const shell: Grammars = {
   },
 }
 
-/** A word as bash reads it back: bare where nothing in it is special, else in single quotes. */
+/** Quotes a word for bash: unquoted if nothing in it is special, otherwise in single quotes. */
 export function quote(text: string): string {
   return /^(?:~$|~(?=\/)|[\w@%+:,./-])[\w@%+=:,./-]*$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`
 }

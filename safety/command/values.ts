@@ -9,19 +9,19 @@ import { ownFinding, pathFinding } from './paths.ts'
 import { addressOf, findRequestProblem, hostOf, isKnownHost, isMetadata } from './remote-exec-wrappers.ts'
 import { attributesOnly } from './secret-paths.ts'
 
-/** Holds each value of a command against what its kind allows. */
+/** Checks each value of a command against its kind. */
 
 type ValueContext = {
   name: string
   directories: readonly string[]
   knownHosts: ReadonlySet<string>
   knownNames: ReadonlySet<string>
-  /** Those of them that the text names. */
+  /** The known names in the text. */
   names: Set<string>
   secrets: readonly string[]
 }
 type ValuePlace = ValueContext & {
-  /** Tells about files without printing what is in them. */
+  /** Whether the program reports on files without printing their contents. */
   measures: boolean
 }
 
@@ -50,7 +50,7 @@ export function valueFindings(reading: CommandReading, place: ValueContext): Fin
   return findings
 }
 
-/** Where it may run, and the directories that its own words name. */
+/** Lists the directories in which the command may run, and those in its own words. */
 function directoriesOf({ values }: CommandReading, { directories }: ValueContext): readonly string[] {
   const entered = values.filter(({ kind }) => kind === 'directory')
   return entered.length === 0 ? directories : [...directories, ...entered.map(({ word }) => word.text)]
@@ -63,7 +63,7 @@ function measures(reading: CommandReading): boolean {
   )
 }
 
-/** A path, not a revision: `HEAD~1`, `main..topic`. */
+/** Whether it is a path and not a revision, such as `HEAD~1` or `main..topic`. */
 const isPathOf = (text: string): boolean =>
   /[^/]\.[a-z][a-z0-9]{0,9}$/i.test(text) || text.includes(':') || text.startsWith('/')
 
@@ -76,7 +76,7 @@ function readsTree(reading: CommandReading): boolean {
   })
 }
 
-/** Why a word with signs of a pattern is asked about where no path belongs. */
+/** The reason for requiring approval of a word with pattern characters where no path belongs. */
 export const isPattern = 'is a pattern: quote it or spell it out'
 
 const finding = (code: CommandCode, why: string, word: Word | null): Finding => ({
@@ -88,7 +88,7 @@ const finding = (code: CommandCode, why: string, word: Word | null): Finding => 
 function valueFinding({ kind, word, repeats }: OptionValue, tree: boolean, place: ValuePlace): Finding | null {
   const mayGlob =
     (kind === 'file' || kind === 'revision') && repeats && word.pattern !== null && !/^[*?[]/.test(word.pattern)
-  // What `find` comes to begins as its root does.
+  // Accepts a certificate that `find` reaches, whose path begins with the root of the find.
   const isFound =
     kind === 'certificate' &&
     word.found === true &&
@@ -97,17 +97,14 @@ function valueFinding({ kind, word, repeats }: OptionValue, tree: boolean, place
   if (!word.literal && !mayGlob && !isOneWord(kind, word)) {
     return finding('ARGUMENT', word.pattern === null ? 'is not known before it runs' : isPattern, word)
   }
+  return findingOfKind(kind, word, tree, place)
+}
+
+function findingOfKind(kind: OptionValue['kind'], word: Word, tree: boolean, place: ValuePlace): Finding | null {
   const { text } = word
   switch (kind) {
     case 'text':
-      // A format with a width: `stat -c %1000000000n`.
-      if (formats.has(place.name) && /%[-_+ #0^'<(]*\d{5}/.test(text))
-        return unbounded('prints more than 10000 characters', word)
-      // A signature is checked by another program, and widths of columns are numbers in brackets.
-      if (place.name === 'git' && /%G|signature/.test(text)) return finding('ARGUMENT', 'starts another program', word)
-      if (place.name === 'git' && /%.*\(\d*,?\d{5}/.test(text))
-        return unbounded('prints more than 10000 characters', word)
-      return looksLikePath(text) && !text.startsWith('/dev') ? sensitive(word, false, place) : null
+      return textFinding(word, place)
     case 'number':
       return /^[+-]?(?:\d+(?:\.\d+)?|\.\d+)[A-Za-z%]{0,3}$/.test(text)
         ? null
@@ -115,11 +112,11 @@ function valueFinding({ kind, word, repeats }: OptionValue, tree: boolean, place
     case 'count':
       return /^\d{1,4}$/.test(text) && Number(text) >= 1 && Number(text) <= 1_000
         ? null
-        : unbounded('is no number from 1 to 1000', word)
+        : unbounded('is not a number from 1 to 1000', word)
     case 'ago':
-      return /^\d+(?:\.\d+)?(?:ms|s|m|h)?$/.test(text) ? null : unbounded('may be a moment to come', word)
+      return /^\d+(?:\.\d+)?(?:ms|s|m|h)?$/.test(text) ? null : unbounded('may be a time in the future', word)
     case 'wait':
-      return waitsAtMost(text, maxWaitSeconds) ? null : unbounded(`is no time of at most ${maxWaitSeconds} s`, word)
+      return waitsAtMost(text, maxWaitSeconds) ? null : unbounded(`is not a time of at most ${maxWaitSeconds} s`, word)
     case 'name':
       return isName(text) ? null : finding('ARGUMENT', 'is not a plain name', word)
     case 'file':
@@ -127,48 +124,36 @@ function valueFinding({ kind, word, repeats }: OptionValue, tree: boolean, place
     case 'directory':
       return fetched(word, place) ?? sensitive(word, false, place)
     case 'config':
-      // What cannot be read as settings is quoted in the complaint.
+      // Requires a file below /etc, because an error would quote a file that is not a settings
+      // file.
       return /^\/etc\/[\w./-]+$/.test(text) && !text.includes('..')
         ? sensitive(word, tree, place)
-        : finding('ARGUMENT', 'is settings from a place that is not below /etc', word)
+        : finding('ARGUMENT', 'reads settings from outside /etc', word)
     case 'revision':
       return revisionFinding(word, tree, place)
     case 'endpoint':
       return endpointFinding(word, tree, place)
     case 'sink':
       return text === '/dev/null' || text === '-' ? null : finding('ARGUMENT', 'would be written', word)
-    case 'host': {
-      // The directory of a server's own socket.
-      if (ofPostgres.has(place.name) && /^\/(?:var\/)?run\/postgresql$/.test(text)) return null
-      const host = hostOf(text.replace(/^@/, ''))
-      return host && isKnownHost(host, place.knownHosts)
-        ? null
-        : finding('EXFILTRATION', 'is a host that was not looked up', word)
-    }
-    case 'place': {
-      const entry = knownAs(place.knownNames, nameKey('bucket', '', text), text)
-      if (entry === null) return finding('UNKNOWN_NAME', 'is a name that was not looked up', word)
-      place.names.add(entry)
-      return null
-    }
+    case 'host':
+      return hostFinding(word, place)
+    case 'place':
+      return placeFinding(word, place)
     case 'request':
       return requestFinding(text, word)
     case 'parameter':
     case 'encoded':
-      // A word without `name=value` may be a file; without -G it is sent.
-      return finding('ARGUMENT', 'is sent, or is no plain name=value behind -G and one address', word)
+      // Refuses a word without `name=value`, which may be a file, and any word without -G, which is
+      // sent.
+      return finding('ARGUMENT', 'is sent, or is not a plain name=value after -G with one address', word)
     case 'header':
       return headerFinding(text, word, place)
     case 'method':
       return /^(?:GET|HEAD|OPTIONS)$/.test(text)
         ? null
         : finding('ARGUMENT', 'is a request that may change something', word)
-    case 'resolved': {
-      const [, host = '', address = ''] = /^\+?([\w.-]+):\d{1,5}:(\[?[\da-f.:]+\]?)$/i.exec(text) ?? []
-      return isKnownHost(host, place.knownHosts) && isKnownHost(address, place.knownHosts)
-        ? null
-        : finding('EXFILTRATION', 'leads to a host that was not looked up', word)
-    }
+    case 'resolved':
+      return resolvedFinding(word, place)
     case 'credential':
     case 'socket':
     case 'settings':
@@ -178,13 +163,8 @@ function valueFinding({ kind, word, repeats }: OptionValue, tree: boolean, place
       const why = whyNotOwn(kind, text, place.name)
       return why === null ? null : finding('ARGUMENT', why, word)
     }
-    case 'urls': {
-      for (const each of text.split(',')) {
-        const found = urlFinding(each, word, place)
-        if (found) return found
-      }
-      return null
-    }
+    case 'urls':
+      return text.split(',').reduce<Finding | null>((found, each) => found ?? urlFinding(each, word, place), null)
     case 'url':
       return urlFinding(text, word, place)
     default:
@@ -192,9 +172,44 @@ function valueFinding({ kind, word, repeats }: OptionValue, tree: boolean, place
   }
 }
 
+function textFinding(word: Word, place: ValuePlace): Finding | null {
+  const { text } = word
+  // Refuses a wide format: `stat -c %1000000000n`.
+  if (formats.has(place.name) && /%[-_+ #0^'<(]*\d{5}/.test(text))
+    return unbounded('prints more than 10000 characters', word)
+  // Refuses a signature, which another program checks, and wide columns, whose widths are numbers
+  // in brackets.
+  if (place.name === 'git' && /%G|signature/.test(text)) return finding('ARGUMENT', 'starts another program', word)
+  if (place.name === 'git' && /%.*\(\d*,?\d{5}/.test(text)) return unbounded('prints more than 10000 characters', word)
+  return looksLikePath(text) && !text.startsWith('/dev') ? sensitive(word, false, place) : null
+}
+
+function hostFinding(word: Word, place: ValuePlace): Finding | null {
+  // Accepts the directory of the server's own socket.
+  if (ofPostgres.has(place.name) && /^\/(?:var\/)?run\/postgresql$/.test(word.text)) return null
+  const host = hostOf(word.text.replace(/^@/, ''))
+  return host && isKnownHost(host, place.knownHosts)
+    ? null
+    : finding('EXFILTRATION', 'is a host that was not looked up', word)
+}
+
+function placeFinding(word: Word, place: ValuePlace): Finding | null {
+  const entry = knownAs(place.knownNames, nameKey('bucket', '', word.text), word.text)
+  if (entry === null) return finding('UNKNOWN_NAME', 'is a name that was not looked up', word)
+  place.names.add(entry)
+  return null
+}
+
+function resolvedFinding(word: Word, { knownHosts }: ValuePlace): Finding | null {
+  const [, host = '', address = ''] = /^\+?([\w.-]+):\d{1,5}:(\[?[\da-f.:]+\]?)$/i.exec(word.text) ?? []
+  return isKnownHost(host, knownHosts) && isKnownHost(address, knownHosts)
+    ? null
+    : finding('EXFILTRATION', 'leads to a host that was not looked up', word)
+}
+
 const ofPostgres: ReadonlySet<string> = new Set(['psql', 'pg_isready'])
 
-/** Headers that say how an answer is wanted, by name and the alphabet of their values. */
+/** Matches headers that only shape an answer, by name and the alphabet of their values. */
 const plainHeaders =
   /^(?:accept|accept-encoding|accept-language|content-type|cache-control|pragma|connection|x-forwarded-proto|x-forwarded-ssl|range): ?[\w/*+.;=, -]{1,100}$/i
 
@@ -204,7 +219,7 @@ function headerFinding(text: string, word: Word, place: ValuePlace): Finding | n
     return isKnownHost(host, place.knownHosts)
       ? null
       : finding('EXFILTRATION', 'is a host that was not looked up', word)
-  return plainHeaders.test(text) ? null : finding('ARGUMENT', 'is a header that may carry anything out', word)
+  return plainHeaders.test(text) ? null : finding('ARGUMENT', 'is a header that may send any data', word)
 }
 
 const unbounded = (why: string, word: Word): Finding => finding('UNBOUNDED', why, word)
@@ -213,7 +228,7 @@ const maxWaitSeconds = 600
 const formats = new Set(['find', 'stat', 'date', 'seq', 'git', 'printf'])
 const unitSeconds: Readonly<Record<string, number>> = { '': 1, s: 1, m: 60, h: 3600 }
 
-/** `30`, `30s`, `5m`: zero is no time limit to most programs. */
+/** Reads `30`, `30s`, `5m`. Refuses zero, which most programs read as no limit. */
 function waitsAtMost(text: string, maxSeconds: number): boolean {
   const [, number, unit = ''] = /^(\d{1,6})([smh]?)$/.exec(text) ?? []
   const seconds = Number(number) * (unitSeconds[unit] ?? Number.NaN)
@@ -221,8 +236,8 @@ function waitsAtMost(text: string, maxSeconds: number): boolean {
 }
 
 /**
- * A pattern that the shell can only make one inert word of: `grep [n]ginx` finds a file of that
- * name or none, and nobody has a directory `http:` or `localhost:8080` for `?pretty`.
+ * Whether the shell can only make one word without effect of a pattern: `grep [n]ginx` finds a file
+ * of that name or none, and no directory `http:` or `localhost:8080` exists for `?pretty`.
  */
 export function isOneWord(kind: ValueKind, { pattern }: Word): boolean {
   if (pattern === null) return false
@@ -235,18 +250,18 @@ function languageFinding(kind: ValueKind, word: Word): Finding | null {
   const why = languages.get(kind)
   if (!why) return finding('INTERNAL', `is of a kind without a rule: ${kind}`, word)
   const reason = why(word.text)
-  return reason === null ? null : finding('LANGUAGE', `does more than look: ${reason}`, word)
+  return reason === null ? null : finding('LANGUAGE', `does more than read: ${reason}`, word)
 }
 
 /**
- * A unit, container or process; `deploy/web` too. It begins with a letter or digit: neither option
- * nor path.
+ * Whether it is the name of a unit, container or process, or `deploy/web`. A name begins with a
+ * letter or digit, so it is neither an option nor a path.
  */
 const isName = (text: string): boolean => /^[\w@][\w.@:+,=\\-]*(?:\/[\w.@:+-]+)?$/.test(text) && !text.includes('..')
 
 /**
- * Programs take files in different places: a word that is plainly a path is held against the list
- * anywhere.
+ * Whether a word looks like a path. Every such word is compared with the list, because programs
+ * take files in different places.
  */
 const looksLikePath = (text: string): boolean => /^[@<]?(?:[/~]|\.\.?\/)\S*$/.test(text)
 
@@ -262,7 +277,9 @@ function requestFinding(target: string, word: Word): Finding | null {
   return why === null ? null : finding('ARGUMENT', why, word)
 }
 
-/** The one address with `-G`'s query; the values as they are where that is unknown. */
+/**
+ * Returns the values with the parameters of `-G` in the address; unchanged if the query is unknown.
+ */
 function joinParameters(reading: CommandReading): readonly OptionValue[] {
   const { values } = reading
   const parameters = values.filter(({ kind }) => kind === 'parameter' || kind === 'encoded')
@@ -282,7 +299,7 @@ function joinParameters(reading: CommandReading): readonly OptionValue[] {
   return [...others, { ...address, word: { ...address.word, text } }]
 }
 
-/** `name=value` as it goes into a query. */
+/** Encodes `name=value` for a query. */
 function encodeParameter({ kind, word }: OptionValue): string | null {
   const [, name, value = ''] = (word.literal && /^([\w[\]]+)=(.*)$/s.exec(word.text)) || []
   if (name === undefined) return null
@@ -291,12 +308,15 @@ function encodeParameter({ kind, word }: OptionValue): string | null {
 }
 
 /**
- * Scripts open a name as their language does: `x|`, `|x`, `>x` are a program or a written file. No
- * honest file has such a name.
+ * Matches names that languages open by their own rules: `x|`, `|x`, `>x` are a program or a file
+ * that is written. No ordinary file has such a name.
  */
 const opensMore = /^\s*[|<>+]|\|\s*$/
 
-/** Some programs take a file's address: `http://…`, `host:path`. Measuring ones do not. */
+/**
+ * Refuses the address of a file, which some programs accept: `http://…`, `host:path`. Programs that
+ * only measure do not.
+ */
 function fetched(word: Word, { measures }: ValuePlace): Finding | null {
   const isAddress = measures ? /^[a-z][a-z0-9+.-]*:\/\//i : /^(?:[a-z][a-z0-9+.-]*:\/\/|[^/:]+:|\|)/i
   if (opensMore.test(word.text.replace(/^<(?=[\w./])/, '')))
@@ -304,7 +324,9 @@ function fetched(word: Word, { measures }: ValuePlace): Finding | null {
   return isAddress.test(word.text) ? finding('EXFILTRATION', 'may be an address', word) : null
 }
 
-/** An internet address as lsof(8) writes it: `4TCP@host:port`. What has a slash is a file. */
+/**
+ * Checks an internet address as lsof(8) writes it: `4TCP@host:port`. A word with a slash is a file.
+ */
 function endpointFinding(word: Word, tree: boolean, place: ValuePlace): Finding | null {
   const found = /^[46]?(?:tcp|udp|udplite)?(?:@(\[[0-9a-f:]+\]|[^:/]+))?(?::[\w,-]+)?$/i.exec(word.text)
   if (!found || word.text === '')
@@ -317,8 +339,8 @@ function endpointFinding(word: Word, tree: boolean, place: ValuePlace): Finding 
 }
 
 /**
- * A revision, a path, or `revision:path` of a repository. Its content is as secret as the file it
- * was made from.
+ * Checks a revision, a path, or `revision:path` of a repository. Its content is as secret as the
+ * original file.
  */
 function revisionFinding(word: Word, tree: boolean, place: ValuePlace): Finding | null {
   const { text } = word
@@ -337,14 +359,17 @@ function sensitive(word: Word, tree: boolean, { measures, directories, secrets }
   const reading = measures ? 'measures' : tree ? 'prints tree' : 'prints'
   const found = pathFinding(path, directories, reading) ?? ownFinding(path, directories, { tree, secrets })
   if (found === null) return null
-  // Such a program tells about a device without reading it.
+  // Accepts a device for a program that reports on it without reading it.
   if (measures && /^\/+dev\b/.test(bare) && !bare.includes('..')) return null
-  if (found === 'fetches') return finding('EXFILTRATION', 'may ask the machine that it names', word)
+  if (found === 'fetches') return finding('EXFILTRATION', 'may contact the host that it names', word)
   if (found === 'endless') return finding('UNBOUNDED', 'has no end', word)
   return finding('SENSITIVE_PATH', found === 'secret' ? 'is a path that holds secrets' : 'has secrets below it', word)
 }
 
-/** `du /var/log/*` tells about the entries of a directory, so it is the directory that counts. */
+/**
+ * Replaces `du /var/log/*` by its directory, because the program reports on the entries of the
+ * directory.
+ */
 function listed(word: Word): Word {
   const directory = word.pattern?.replace(/\/\*$/, '')
   if (!directory || directory === word.pattern) return word

@@ -1,7 +1,7 @@
 import type { Word as BashWord, SyntaxNode, WordPart } from 'unbash'
 import { mark, type Tree, type Word } from './tree.ts'
 
-/** An approver cannot approve what cannot be seen: these characters are refused anywhere. */
+/** Finds characters that an approver cannot see. They are refused anywhere. */
 
 type Hidden = { what: string; from: number; to: number }
 
@@ -28,9 +28,9 @@ const hidden: readonly Hidden[] = [
   { what: 'a tag character', from: 0xe0000, to: 0xe0fff },
 ]
 
-/** The first invisible character of the text, as `U+202E (…)`; null when all can be seen. */
+/** Returns the first invisible character of the text, as `U+202E (…)`; null if there is none. */
 export function hiddenCharacter(text: string): string | null {
-  // Nearly every command is printable ASCII: one pass of the regular expression engine, no table.
+  // Decides most commands by one regular expression, because they are printable ASCII.
   if (!/[^\t\n\x20-\x7e]/.test(text)) return null
   for (const character of text) {
     const code = character.codePointAt(0)!
@@ -42,8 +42,8 @@ export function hiddenCharacter(text: string): string | null {
 }
 
 /**
- * The first character outside ASCII. In a command word it is a look-alike or a wide blank: `ｒm`,
- * `git status`.
+ * Returns the first character outside ASCII, which in a word of a command is a look-alike or a wide
+ * blank: `ｒm`, `git status`.
  */
 export function foreignCharacter(word: string): string | null {
   if (!/[^\x20-\x7e]/.test(word)) return null
@@ -51,13 +51,13 @@ export function foreignCharacter(word: string): string | null {
   return found ? `U+${found[0].codePointAt(0)!.toString(16).toUpperCase().padStart(4, '0')}` : null
 }
 
-/** The words of a command: which of them are known before the command runs. */
+/** The words of a command, with which of them are known before the command runs. */
 
-/** A word, and whether it is known before it runs. `lookInside` gets each part that is not. */
+/** Reads a word, and whether it is known beforehand. `lookInside` gets each unknown part. */
 export function readWord(node: BashWord, tree: Tree, lookInside: (part: WordPart) => void): Word {
   const parts = node.parts
   const tilde = node.text.startsWith('~') && /^~[^/]/.test(node.text) && !/^~root(?:\/|$)/.test(node.text)
-  // `~+`, `~-` and `~3` are variables of the shell under another name; another user's home is
+  // Marks `~+`, `~-` and `~3`, which are variables of the shell, and another user's home, which is
   // unknown here.
   if (tilde) mark(tree, 'tilde', node.text)
   if (!parts) {
@@ -86,14 +86,14 @@ export function readWord(node: BashWord, tree: Tree, lookInside: (part: WordPart
   }
 }
 
-/** `$'\t'`: a tab, a quote or a backslash. What is written by a number could be any letter. */
+/** Whether `$'\t'` is a tab, a quote or a backslash. A numeric escape could be any letter. */
 const isPlainAnsi = (part: SyntaxNode): boolean =>
   part.type === 'AnsiCQuoted' && /^\$'(?:[^\\']|\\[t\\'"])*'$/.test(part.text)
 
 const onlyLiterals = (part: SyntaxNode): boolean =>
   part.type === 'DoubleQuoted' && part.parts.every((inner) => inner.type === 'Literal')
 
-/** More wildcards than anybody needs cost time without end to compare. */
+/** Most wildcards with which a pattern is compared, because more could take very long. */
 const maxWildcards = 6
 
 function boundedPattern(pattern: string): string | null {
@@ -102,31 +102,33 @@ function boundedPattern(pattern: string): string | null {
 }
 
 /**
- * Things that a text makes known before it uses them: variables, positional parameters, functions,
- * aliases. For the hard list alone: `a=rm; $a -rf /` is the command, and a wrong value can only
- * make a verdict stricter.
+ * Definitions that a text makes before it uses them: variables, positional parameters, functions,
+ * aliases. Used only for the list of forbidden commands: `a=rm; $a -rf /` is that command, and a
+ * wrong value can only make a verdict stricter.
  */
 export type Constants = {
   /**
-   * Values that a variable may have had, the newest last; each as its fields, of which a scalar has
-   * one.
+   * Possible values of a variable, the newest last; each as its fields, of which a scalar has one.
    */
   variables: ReadonlyMap<string, string[][]>
-  /** Bodies of functions and texts of aliases, as they are written. */
+  /** Bodies of functions and texts of aliases, as written. */
   functions: ReadonlyMap<string, string>
   aliases: ReadonlyMap<string, string>
-  /** Arguments of the function or script that is looked into. */
+  /** Arguments of the current function or script. */
   positional: readonly string[]
-  /** What `$0` is. */
+  /** The value of `$0`. */
   zero: string
 }
 
-/** More values of one variable than these are not tried. */
+/** Most values of one variable that are tried. */
 const maxValues = 8
-/** A value that is longer disguises nothing. */
+/** Longest value that is kept, because a longer one hides no command. */
 const maxValueCharacters = 4096
 
-/** Variables of every shell. Values matter for a cut character: `${PATH:0:1}`. */
+/**
+ * Variables that every shell has. Their values matter for characters cut out of them:
+ * `${PATH:0:1}`.
+ */
 const given: Readonly<Record<string, string>> = {
   IFS: ' \t\n',
   HOME: '/root',
@@ -159,7 +161,7 @@ export function defineWord(constants: Constants, kind: 'functions' | 'aliases', 
   set(constants, kind, name, text)
 }
 
-/** Most texts make nothing known: a map is made when there is something to put in. */
+/** Sets an entry. Creates a map only with its first entry, because most texts define nothing. */
 function set<K extends 'variables' | 'functions' | 'aliases'>(
   constants: Constants,
   kind: K,
@@ -170,14 +172,17 @@ function set<K extends 'variables' | 'functions' | 'aliases'>(
   ;(constants[kind] as Map<string, typeof value>).set(name, value)
 }
 
-/** Ways to read a text with these: the largest number of values of one variable. */
+/**
+ * Counts the readings of a text with these definitions: the largest number of values of one
+ * variable.
+ */
 export function countReadings({ variables }: Constants): number {
   let max = 1
   for (const values of variables.values()) max = Math.max(max, values.length)
   return max
 }
 
-/** The fields of a parameter, where they are known; `back` counts from the newest value. */
+/** Returns the fields of a parameter, if they are known. `back` counts from the newest value. */
 export function knownFields(constants: Constants, name: string, back: number): readonly string[] | null {
   if (name === '@' || name === '*') return constants.positional
   if (name === '#') return [String(constants.positional.length)]

@@ -3,7 +3,7 @@ import type { Word } from './parse.ts'
 import { argv, asks, empty, script, shells, type Unwrapped } from './unwrapped.ts'
 import { type Wrapper, wrappers } from './wrappers.ts'
 
-/** Reads a wrapper's words by its entry in the table. */
+/** Reads the words of a wrapper by its entry in the table. */
 
 type CompiledWrapper = {
   wrapper: Wrapper
@@ -62,7 +62,7 @@ export function unwrapByTable(words: readonly Word[], start: CompiledWrapper): U
     if (text === '--') {
       at += 1
       if (wanted > 0) continue
-      // Options end here, variables do not.
+      // Ends the options here; variables may still follow.
       if (!level.wrapper.assignments || !isAssignment(words[at]?.text)) break
       ended = true
       continue
@@ -102,7 +102,7 @@ export function unwrapByTable(words: readonly Word[], start: CompiledWrapper): U
   return finish(words, { at, level, operands, given, scripted, unknownAt }, result)
 }
 
-/** Where the options of a wrapper end, and what was read up to there. */
+/** The place up to which a wrapper's options were read, and the findings so far. */
 type ReadUpTo = {
   at: number
   level: CompiledWrapper
@@ -118,7 +118,7 @@ function finish(words: readonly Word[], read: ReadUpTo, result: Unwrapped): Unwr
   const rest = words.slice(at)
   const program = rest[0]?.text ?? ''
   if (wrapper.programs && !list(wrapper.programs).includes(program))
-    result.askReason ??= asks(words[0]!, `may do other things by ${program} than the program of that name`)
+    result.askReason ??= asks(words[0]!, `may run something else under the name ${program}`)
   if (wrapper.place === 'host') result.hosts.push(...operands)
   if (wrapper.place === 'name') {
     result.names.push(...operands)
@@ -126,7 +126,7 @@ function finish(words: readonly Word[], read: ReadUpTo, result: Unwrapped): Unwr
   }
   result.root = wrapper.adds === 'root'
   if (wrapper.adds === undefined)
-    result.askReason ??= asks(words[0]!, 'runs another command in a way that somebody has to see')
+    result.askReason ??= asks(words[0]!, 'runs another command in a way that a person must review')
   if (wrapper.rest === 'shell' && rest.length > 0) result.inner.push(script(joined(rest), words.slice(0, at)))
   else if (wrapper.rest === 'argv' && rest.length > 0 && !scripted) result.inner.push(argv(rest, words.slice(0, at)))
   if (result.inner.length === 0) {
@@ -136,18 +136,19 @@ function finish(words: readonly Word[], read: ReadUpTo, result: Unwrapped): Unwr
   const name = baseName(words[0]!.text)
   if (name === 'timeout') {
     result.bounds = boundsByTimeout(words, operands[0])
-    // In the foreground it ends its own command alone: what that one began lives on.
+    // Needs approval for a timeout in the foreground, which ends only its own command: the children
+    // of that command live on.
     const isAlone = words.slice(0, at).some(({ text }) => /^(?:-[a-z]*f|--f)/.test(text))
     if (isAlone && beginsOthers(baseName(rest[0]?.text ?? '')))
-      result.askReason ??= asks(words[0]!, 'ends in the foreground a shell alone, and not what it began')
+      result.askReason ??= asks(words[0]!, 'ends only the shell in the foreground, not what that started')
   }
   if (name === 'watch') result.endless = true
   return unknownAt === null ? result : guess(words, unknownAt, result)
 }
 
-/** After an option that is not known the command may begin at either of the next words. */
+/** Tries the next words after an unknown option, because the command may begin at any of these. */
 function guess(words: readonly Word[], unknownAt: number, result: Unwrapped): Unwrapped {
-  result.askReason ??= asks(words[unknownAt]!, 'is an option that is not known')
+  result.askReason ??= asks(words[unknownAt]!, 'is an unknown option')
   for (let at = unknownAt + 1; at <= unknownAt + 3 && at < words.length; at += 1)
     result.candidates.push(words.slice(at))
   return result
@@ -191,14 +192,14 @@ function collectMount(names: readonly string[], value: string | null, result: Un
 
 const beginsOthers = (name: string): boolean => shells.has(name) || wrappers.has(name) || name === 'xargs'
 
-/** Longer than this is no bound to wait for. */
+/** Most seconds for which a timeout counts as a bound. */
 const maxSeconds = 300
 
 function boundsByTimeout(words: readonly Word[], duration: Word | undefined): boolean {
   const found = /^(\d+(?:\.\d+)?)([smhd]?)$/.exec(duration?.text ?? '')
   if (!found || !duration!.literal) return false
   const seconds = Number(found[1]) * ({ s: 1, m: 60, h: 3600, d: 86_400 }[found[2] || 's'] ?? Number.NaN)
-  // Signal 0 and those that a program may ignore for ever end nothing.
+  // Refuses signal 0, which ends nothing, and signals that a program may ignore.
   const isWeaker = words.some((word) => /^(?:-[a-z]*s|--signal|--foreground)/.test(word.text))
   return seconds > 0 && seconds <= maxSeconds && !isWeaker
 }

@@ -1,39 +1,40 @@
 import { elsewhere } from './remote-exec-wrappers.ts'
 
 /**
- * Commands that run another. Each has its option grammar, so that the inner command is found
- * however it is called; what the table does not know asks.
+ * Commands that run another command. Each has a grammar of its options, so that the inner command
+ * is found in every call; an unknown option needs approval.
  */
 export type Wrapper = {
-  /** Options without and with a value. Anything else is unknown. */
+  /** Options without and with a value. Any other option is unknown. */
   flags?: string
   values?: string
-  /** Options whose value is a script for a shell. */
+  /** Options whose value is a shell script. */
   scripts?: string
-  /** Known options that make an inert wrapper more than that. */
+  /** Known options with which an inert wrapper does more. */
   alters?: string
   /** Values with which such an option changes nothing, as a regular expression. */
   inertValues?: string
   /** Options that ask for a terminal. */
   tty?: string
-  /** `NAME=value` may stand before the command. */
+  /** Whether `NAME=value` may precede the command. */
   assignments?: true
-  /** Operands before the command: a duration, a directory, a host. */
+  /** Number of operands before the command: a duration, a directory, a host. */
   before?: number
-  /** Options may also stand after these operands. */
+  /** Whether options may also follow these operands. */
   interspersed?: true
-  /** What follows is the command's argv, text that a shell reads, or nothing. */
+  /** The rest of the words: the argv of the command, a text for a shell, or nothing. */
   rest?: 'argv' | 'shell' | 'none'
   /**
-   * `inert`: adds nothing, so an inner read stays one. `root`: another user's rights. `place`: an
-   * inner read stays one if the place was looked up. Without it, it asks.
+   * The effect that the wrapper adds. `inert`: nothing, so that an inner read stays one. `root`:
+   * another user's rights. `place`: an inner read stays one if the place was looked up. If absent,
+   * it needs approval.
    */
   adds?: 'inert' | 'root' | 'place'
-  /** The programs that may run inside, where not every one means what it means elsewhere. */
+  /** Programs that may run inside, if they differ from the usual ones. */
   programs?: string
   /** The kind of place that the first operand names. */
   place?: 'host' | 'name'
-  /** Sub-commands that run something; called with another one, it is no wrapper. */
+  /** Sub-commands that run something; with any other sub-command it is not a wrapper. */
   commands?: Readonly<Record<string, Wrapper>>
 }
 
@@ -48,14 +49,14 @@ const loginShell: Wrapper = {
 }
 
 const plain: Wrapper = { rest: 'argv' }
-/** Those of their programs whose options are those of the big ones, or fewer. */
+/** Programs of many in one, with the options of the full programs or fewer. */
 const applets: Wrapper = {
   programs:
     'arch basename cat cksum cmp comm cut date df diff dirname du echo egrep expr false fgrep fold free getconf grep groups head hexdump hostid id last ls lsmod lsof lspci lsusb md5sum nproc nslookup od pidof pmap printenv ps pstree pwd readlink realpath seq sha1sum sha256sum sha512sum sleep sort stat strings tac tail test tr true tty uname uniq uptime users w wc which who whoami xxd zcat',
   rest: 'argv',
   adds: 'inert',
 }
-/** Another personality: an architecture may stand before the command. */
+/** Sets another personality. An architecture may precede the command. */
 const personality: Wrapper = {
   flags:
     '-B -F -I -L -R -S -T -X -Z -v -3 --32bit --fdpic-funcptrs --short-inode --addr-compat-layout --addr-no-randomize --whole-seconds --sticky-timeouts --read-implies-exec --mmap-page-zero --3gb --4gb --uname-2.6 --verbose x86_64 i386 i686 linux32 linux64 aarch64',
@@ -63,7 +64,7 @@ const personality: Wrapper = {
 }
 
 const byName: Readonly<Record<string, Wrapper>> = {
-  // Another user's rights.
+  // Wrappers that give another user's rights.
   sudo: {
     flags: `-A -b -B -E -e -H -i -K -k -l -n -N -P -S -s -V -v --askpass --background --bell --edit --list --login --non-interactive
         --preserve-env --preserve-groups --remove-timestamp --reset-timestamp --set-home --shell --stdin --validate`,
@@ -86,7 +87,7 @@ const byName: Readonly<Record<string, Wrapper>> = {
   'su-exec': { before: 1, rest: 'argv', adds: 'root' },
   su: loginShell,
   runuser: { ...loginShell, before: 0 },
-  // How long, how urgent, how buffered.
+  // Wrappers for duration, priority and buffering.
   timeout: {
     flags: '-f -p -v --foreground --preserve-status --verbose',
     values: '-k -s --kill-after --signal',
@@ -146,14 +147,14 @@ const byName: Readonly<Record<string, Wrapper>> = {
   i386: personality,
   x86_64: personality,
   uname26: personality,
-  // The loader runs what it is given.
+  // The dynamic loader, which runs its operand.
   ...Object.fromEntries(
     ['ld.so', 'ld-linux.so.2', 'ld-linux-x86-64.so.2', 'ld-linux-aarch64.so.1', 'ld-musl-x86_64.so.1'].map((name) => [
       name,
       { flags: '--list --verify', values: '--library-path --preload --argv0 --audit', rest: 'argv' } as const,
     ]),
   ),
-  // Outlive who started them.
+  // Programs that continue after the program that started them.
   nohup: plain,
   setsid: { flags: '-c -f -w --ctty --fork --wait', rest: 'argv' },
   'systemd-run': {
@@ -164,11 +165,11 @@ const byName: Readonly<Record<string, Wrapper>> = {
     rest: 'argv',
   },
   'systemd-inhibit': { values: '--what --who --why --mode', rest: 'argv' },
-  // The shell's own.
+  // Builtins of the shell.
   builtin: plain,
   exec: { flags: '-c -l', values: '-a', rest: 'argv' },
   eval: { rest: 'shell' },
-  // Another root, another name space.
+  // Wrappers with another root or another namespace.
   chroot: { flags: '--skip-chdir', values: '--userspec --groups', before: 1, rest: 'argv' },
   unshare: {
     flags: `-m -u -i -n -p -U -C -T -f -r -c --mount --uts --ipc --net --pid --user --cgroup --time --fork --map-root-user
@@ -196,7 +197,7 @@ const byName: Readonly<Record<string, Wrapper>> = {
     commands: { netns: { commands: { exec: { before: 1, rest: 'argv', adds: 'place', place: 'name' } } } },
   },
   ...elsewhere,
-  // Repeat, hold a lock, look on.
+  // Programs that repeat, lock, or trace.
   watch: {
     flags: `-b -c -C -d -e -g -p -r -t -w -x --beep --color --no-color --differences --errexit --chgexit --precise --no-rerun
         --no-title --no-wrap --exec`,

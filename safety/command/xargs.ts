@@ -13,14 +13,14 @@ const xargsTable = compile({
   rest: 'argv',
 })
 
-/** What a command before `xargs` hands it, by its kind. */
+/** The input that `xargs` gets from the command before it, by kind. */
 export type InputKind = { kind: 'samples'; sample: string } | { kind: 'paths'; found: Word; separated: boolean } | null
 
 const toWord = (text: string): Word => ({ text, literal: true, quoting: 'bare', pattern: null })
 
 /**
- * Commands that `xargs` makes of its input: with all words at once, and with as many as its options
- * allow. A known form may be one word, many or none. Null where that is unknown.
+ * Lists the commands that `xargs` makes of its input: with all words at once, and with as many as
+ * its options allow. Words of a known form may be one, many or none. Null if unknown.
  */
 function fillXargs(result: Unwrapped, words: readonly Word[], input: string | null, fed: InputKind): Unwrapped | null {
   const [inner] = result.inner
@@ -55,7 +55,7 @@ function fillXargs(result: Unwrapped, words: readonly Word[], input: string | nu
 
 type XargsOptions = { perCommand: number; isByLine: boolean; isNullSeparated: boolean; mayRunEmpty: boolean }
 
-/** Options of `xargs` with a certain effect on the batches; null where there is another. */
+/** Reads options of `xargs` whose effect on the batches is certain; null for any other. */
 function readXargsOptions(before: readonly Word[]): XargsOptions | null {
   const texts = before.slice(1).map(({ text }) => text)
   const read: XargsOptions = {
@@ -69,7 +69,7 @@ function readXargsOptions(before: readonly Word[]): XargsOptions | null {
     const [, count, attached] = /^(?:-[nL]|--max-args=|--max-lines=)((\d+)?)$/.exec(text) ?? []
     if (count !== undefined) {
       const number = attached ?? texts[++at] ?? ''
-      // Two limits: the stricter one holds, and nobody needs both.
+      // Refuses two limits together, of which the stricter one would apply.
       if (!/^[1-9]\d{0,4}$/.test(number) || read.perCommand !== Number.POSITIVE_INFINITY) return null
       read.perCommand = Number(number)
       if (/^(?:-L|--max-lines)/.test(text)) read.isByLine = true
@@ -84,7 +84,7 @@ function readXargsOptions(before: readonly Word[]): XargsOptions | null {
   return read
 }
 
-/** These print nothing of a file's content, whatever they are given. */
+/** Programs that print no contents of files, whatever their operands. */
 const inert: ReadonlySet<string> = new Set('ls stat du file basename dirname readlink realpath wc'.split(' '))
 
 type Batching = XargsOptions & { replace: string | null }
@@ -92,8 +92,8 @@ type Batching = XargsOptions & { replace: string | null }
 function batchesFor(program: string, batching: Batching, input: string | null, fed: InputKind): Word[][] | null {
   const { replace, perCommand, isByLine, isNullSeparated, mayRunEmpty } = batching
   if (input !== null) {
-    // With -I a line is one word, whatever is in it. With -L the given number of lines, each with
-    // all its words, and a line that ends in a blank joins the next.
+    // Reads with -I a line as one word, whatever it contains. With -L a batch is the given number
+    // of lines, each with all its words, and a line that ends in a blank continues on the next.
     if (isByLine && /[^\S\n]/.test(input.trim())) return null
     const given = input.split(replace ? '\n' : /\s+/).filter((text) => text !== '')
     if (isNullSeparated || given.length > maxArguments || given.some((text) => !/^[\w./:@+-]+$/.test(text))) return null
@@ -115,7 +115,8 @@ function inBatches(words: readonly Word[], size: number): Word[][] {
 function operandOf(program: string, isNullSeparated: boolean, fed: InputKind): Word | null {
   if (fed?.kind === 'samples') return isNullSeparated ? null : toWord(fed.sample)
   if (fed?.kind !== 'paths') return null
-  // A blank in a name makes two words of it, of which the second is somebody else's path.
+  // Refuses names that may have a blank, which splits them into two words, of which the second may
+  // be any path.
   return (fed.separated && isNullSeparated) || inert.has(program) ? fed.found : null
 }
 
@@ -127,17 +128,20 @@ export function unwrapXargs(words: readonly Word[], input: string | null, fed: I
   return withArguments(result, input === null ? [] : [input.split(/\s+/).filter((word) => word !== '')], words)
 }
 
-/** More are not spelled out, and fewer where the command is long: the product is copied. */
+/**
+ * Most arguments for which commands are written out, fewer for long commands, because each is a
+ * copy.
+ */
 const maxArguments = 16
 const maxCopiedWords = 4_096
 
-/** The commands as they will be with each argument in its place, for the hard list. */
+/** Writes out the commands with each argument in its place, for the list of forbidden commands. */
 export function withArguments(result: Unwrapped, sources: readonly string[][], words: readonly Word[]): Unwrapped {
   const replace = replacement(words)
   for (const inner of result.inner) {
     if (inner.kind !== 'argv') continue
     const all = sources.flat().slice(maxArguments)
-    // All of them at once, as one call gets them.
+    // Adds the command with all arguments at once, as one call gets them.
     const together = sources.flat().slice(0, maxArguments)
     const apart = together.slice(0, Math.max(1, Math.floor(maxCopiedWords / (inner.words.length + 1))))
     if (together.length > 1 && inner.words[0] && !replace)
@@ -159,7 +163,7 @@ export function withArguments(result: Unwrapped, sources: readonly string[][], w
   return result
 }
 
-/** What `xargs -I` replaces. */
+/** Returns the text that `xargs -I` replaces. */
 function replacement(words: readonly Word[]): string | null {
   for (const [index, word] of words.entries()) {
     if (word.text === '-I' || word.text === '-J') return words[index + 1]?.text || null
@@ -170,11 +174,12 @@ function replacement(words: readonly Word[]): string | null {
   return null
 }
 
-/** What `find` comes to, and the commands that it runs on it. */
+/** Reads what `find` does, and the commands that it runs on what it finds. */
 
 /**
- * `find … -exec command {} ;`: a find becomes an operand. Below plain roots that is a path of a
- * known pattern, and the command is judged with it; find is judged without what it runs.
+ * Reads `find … -exec command {} ;`: what is found becomes an operand. Below plain roots this is a
+ * path of a known pattern, with which the command is judged; find itself is judged without the
+ * command.
  */
 export function unwrapFind(words: readonly Word[]): Unwrapped | null {
   const result = empty()
@@ -187,10 +192,11 @@ export function unwrapFind(words: readonly Word[]): Unwrapped | null {
       continue
     }
     const rest = words.slice(at + 1)
-    // A plus sign ends the command behind `{}` alone.
+    // Accepts a plus sign as the command's end only after `{}`.
     const end = rest.findIndex(({ text }, index) => text === ';' || (text === '+' && rest[index - 1]?.text === '{}'))
     const command = rest.slice(0, end < 0 ? rest.length : end)
-    // With -execdir it runs at the find: what it reads or obeys there is unknown.
+    // Refuses -execdir, which runs the command in the directory of what was found, whose files are
+    // unknown.
     const isPlain = found !== null && end > 0 && word.text === '-exec' && command[0]?.text !== '{}'
     if (!isPlain || command.some(({ text }) => text !== '{}' && text.includes('{}')))
       result.askReason ??= asks(word, 'runs a command on whatever is found')
@@ -216,7 +222,7 @@ export function unwrapFind(words: readonly Word[]): Unwrapped | null {
   return result
 }
 
-/** A word for every path that `find` may reach, as a pattern; null for unplain roots. */
+/** Returns a pattern for every path that `find` may reach; null for other roots. */
 function findPathWord(words: readonly Word[]): Word | null {
   const from = words.slice(1).findIndex(({ text }) => /^[-(!]/.test(text) && !/^-[HLP]$/.test(text))
   const roots = words.slice(1, from < 0 ? undefined : from + 1).filter(({ text }) => !/^-[HLP]$/.test(text))
@@ -228,14 +234,17 @@ function findPathWord(words: readonly Word[]): Word | null {
   const at = texts.indexOf('-name')
   const isAlone = at > 0 && !texts.some((text) => /^(?:-o|-or|,|!|-not|\()$/.test(text))
   const name = isAlone && /^[\w.*-]+$/.test(texts[at + 1] ?? '') ? texts[at + 1]! : '*'
-  // Hidden names are found as well, which a `*` of a shell would leave out.
+  // Includes hidden names, which `find` also returns and a `*` of a shell omits.
   const pattern = name.startsWith('*') && name === '*' ? `${root}/**` : `${root}/**/${name}`
   return { text: pattern, literal: false, quoting: 'bare', pattern, found: true }
 }
 
 const isQuiet = ({ source }: Redirection): boolean => /^2> ?\/dev\/null$/.test(source)
 
-/** What kind of words a pipe hands on, one on each line. Errors are no such words. */
+/**
+ * Returns the kind of words that a pipe prints, one per line; null if it is unknown. Errors are not
+ * among these words.
+ */
 export function classifyPipe(before: readonly Simple[]): InputKind {
   if (before.length > maxPiped || before.some(({ isAside }) => isAside)) return null
   if (!before.every(({ redirections }) => redirections.every(isQuiet))) return null

@@ -1,8 +1,9 @@
 import type { SyntaxNode } from '@lezer/common'
 
 /**
- * The growth of a label by `label_replace` and `label_join`. Nested calls multiply: ten levels of
- * ten made 10^10 characters of a short label, and no server looks at its clock meanwhile.
+ * Limits how much `label_replace` and `label_join` lengthen a label. Nested calls multiply: ten
+ * levels of ten made 10^10 characters of a short label, and meanwhile no server checks its time
+ * limit.
  */
 
 const maxTimes = 10
@@ -11,8 +12,8 @@ const maxSeparator = 20
 const maxPattern = 200
 
 /**
- * Says why a call lengthens labels without a bound, with those around it; null where it does not,
- * or is another function.
+ * Returns why a call lengthens labels without a limit, together with the calls around it. Null if
+ * it does not, or is another function.
  */
 export function findLengthening(call: SyntaxNode, promql: string): string | null {
   let times = 1
@@ -28,17 +29,17 @@ function timesOf(call: SyntaxNode, promql: string): number | string {
   const name = call.getChild('FunctionIdentifier')?.firstChild?.name
   if (name !== 'LabelReplace' && name !== 'LabelJoin') return 1
   const [, ...words] = listChildren(call.getChild('FunctionCallBody')).filter(({ name }) => name !== 'LineComment')
-  // A text in brackets is a text as well; nobody writes one.
+  // Refuses a text in brackets, which is still a text but needed by no query.
   if (!words.every((word) => word.name === 'StringLiteral'))
-    return `${promql.slice(call.from, call.from + 13)} takes plain texts`
+    return `${promql.slice(call.from, call.from + 13)} takes plain strings`
   const texts = words.map(({ from, to }) => promql.slice(from + 1, to - 1))
   if (name === 'LabelJoin')
     return (texts[1] ?? '').length > maxSeparator
       ? `a separator is longer than ${maxSeparator} characters`
       : Math.max(1, texts.length - 2)
   const [, replacement = '', , pattern = ''] = texts
-  // An escape may be a dollar sign.
-  if (replacement.includes('\\')) return 'the replacement of label_replace holds a backslash'
+  // Refuses an escape, which may hide a dollar sign.
+  if (replacement.includes('\\')) return 'the replacement of label_replace has a backslash'
   if (replacement.length > maxReplacement || pattern.length > maxPattern)
     return `label_replace takes a replacement of ${maxReplacement} characters and an expression of ${maxPattern}`
   return Math.max(1, replacement.match(/\$(?!\$)/g)?.length ?? 0)

@@ -1,21 +1,27 @@
 import { parser } from '@prometheus-io/lezer-promql'
 
 /**
- * Parts of a query that PromQL has not: MetricsQL (https://docs.victoriametrics.com/metricsql/) and
- * Grafana's variables. Models write both. Each is named, with PromQL's form of it where there is
- * one, which is judged like any other.
+ * Detects parts of a query that PromQL lacks: MetricsQL
+ * (https://docs.victoriametrics.com/metricsql/) and Grafana's variables, which models write. Names
+ * each, with the form in PromQL if there is one; that form is judged like any other query.
  */
 
 type Foreign = { reason: string; form: string | null }
 
-/** `has`: sought outside texts and comments. `becomes`: PromQL's form; null: words only. */
+/**
+ * `has`: a pattern that is searched for outside texts and comments. `becomes`: the form in PromQL;
+ * null if there is none.
+ */
 type Feature = { has: RegExp; says: string; becomes: string | ((...found: string[]) => string) | null }
 
 const units: Readonly<Record<string, number>> = { s: 1, m: 60, h: 3_600, d: 86_400, w: 604_800, y: 31_536_000 }
 const suffixes: Readonly<Record<string, number>> = { K: 1e3, M: 1e6, G: 1e9, T: 1e12 }
 const binary: Readonly<Record<string, number>> = { K: 2 ** 10, M: 2 ** 20, G: 2 ** 30, T: 2 ** 40 }
 
-/** Functions of MetricsQL with PromQL's words; `(` at the end: the rest of the call stays. */
+/**
+ * Functions of MetricsQL with their form in PromQL; `(` at the end means that the rest of the call
+ * stays.
+ */
 const functions: Readonly<Record<string, string>> = {
   median_over_time: 'quantile_over_time(0.5, ',
   median: 'quantile(0.5, ',
@@ -46,7 +52,7 @@ const functions: Readonly<Record<string, string>> = {
 }
 
 const features = (stepSeconds: number): Feature[] => [
-  { has: /^\s*WITH\s*\(/i, says: 'WITH templates: write each out where its name stands', becomes: null },
+  { has: /^\s*WITH\s*\(/i, says: 'WITH templates: write the expression in place of its name', becomes: null },
   {
     has: /\[(\d+)i\]/g,
     says: 'a range in steps (5i): write 5m',
@@ -76,12 +82,15 @@ const features = (stepSeconds: number): Feature[] => [
   { has: /\{[^{}]*\S\s+or\s+\w[^{}]*\}/g, says: '"or" inside braces: PromQL writes a{…} or a{…}', becomes: null },
 ]
 
-/** The part of an unparsable query that is not PromQL, or null where nothing is known. */
+/**
+ * Names the part of a query that makes it invalid because it is not PromQL; null if no such part is
+ * known.
+ */
 export function describeForeign(promql: string, stepSeconds: number): Foreign | null {
   const variable = /\$\{?__\w+\}?/
   if (variable.test(promql))
     return {
-      reason: 'it holds a variable of Grafana: write a range, as 5m',
+      reason: 'the query has a Grafana variable: write a range, as 5m',
       form: promql.replace(new RegExp(variable, 'g'), '5m'),
     }
   const bare = outsideTexts(promql, (text) => text)
@@ -101,10 +110,10 @@ export function describeForeign(promql: string, stepSeconds: number): Foreign | 
       form === null || becomes === null ? null : outsideTexts(form, (text) => text.replace(has, becomes as string), '')
   if (called !== undefined && words && form !== null)
     form = /[(,]\s?$/.test(words) ? form.replaceAll(new RegExp(`\\b${called}\\s*\\(`, 'g'), () => words) : null
-  return { reason: `it is MetricsQL, not PromQL: ${says.join('; ')}`, form: form ?? splitFilters(promql) }
+  return { reason: `the query is MetricsQL, not PromQL: ${says.join('; ')}`, form: form ?? splitFilters(promql) }
 }
 
-/** `{a="b" or c="d"}` without a range around it, as two selectors. */
+/** Splits `{a="b" or c="d"}` without a range into two selectors. */
 function splitFilters(promql: string): string | null {
   const text = `(?:"(?:[^"\\\\]|\\\\.)*"|'(?:[^'\\\\]|\\\\.)*')`
   const filters = `\\s*\\w+\\s*[=!]~?\\s*${text}(?:\\s*,\\s*\\w+\\s*[=!]~?\\s*${text})*\\s*`
@@ -118,7 +127,10 @@ function splitFilters(promql: string): string | null {
   return split === promql ? null : split
 }
 
-/** The query with its texts and comments kept (or, for a look, as blanks) and the rest changed. */
+/**
+ * Changes the query outside of texts and comments. `instead` replaces texts and comments for a
+ * search.
+ */
 function outsideTexts(promql: string, change: (text: string) => string, instead: '' | '"' = '"'): string {
   return promql
     .split(/("(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|`[^`]*`|#[^\n]*)/)
@@ -126,7 +138,7 @@ function outsideTexts(promql: string, change: (text: string) => string, instead:
     .join('')
 }
 
-/** Whether PromQL has a function or an aggregation of this name. */
+/** Whether PromQL has a function or an aggregation with this name. */
 function isPromql(name: string): boolean {
   let isKnown = false
   parser.parse(`${name}(x)`).iterate({

@@ -1,7 +1,7 @@
 /**
- * Regular expressions of metrics and log servers (https://github.com/google/re2/wiki/Syntax), taken
- * apart so that code knows if one is bounded and narrows anything. Tried by sets of places:
- * repetition costs no more time.
+ * Parses regular expressions as servers of metrics and logs read them
+ * (https://github.com/google/re2/wiki/Syntax), to decide whether one is bounded and selective.
+ * Matches by sets of places, so that repetition costs no more time.
  */
 
 type PatternNode =
@@ -10,7 +10,7 @@ type PatternNode =
   | { kind: 'all' | 'any'; parts: PatternNode[] }
   | { kind: 'repeat'; part: PatternNode; min: number; max: number }
 
-/** Thrown where a text is no such expression. No Error: it is always caught. */
+/** Thrown for an invalid expression. It is not an Error, because it is always caught. */
 class PatternProblem {
   readonly message: string
   constructor(message: string) {
@@ -18,20 +18,20 @@ class PatternProblem {
   }
 }
 
-/** `isGuessed`: a part of it is read more broadly than a server reads it. */
+/** `isGuessed`: a part was read as matching more than it does on a server. */
 type Reader = { text: string; at: number; folds: boolean; dotAll: boolean; depth: number; isGuessed: boolean }
 
 const readerOf = (text: string): Reader => ({ text, at: 0, folds: false, dotAll: false, depth: 0, isGuessed: false })
 
-/** More repeats in one another than RE2 takes. */
+/** Most repetitions in nested repeats, which is RE2's limit. */
 const maxRepeats = 1_000
 const deepest = 50
 
-/** Answers the expression, or in words why it cannot be asked. */
+/** Returns the parsed expression, or why it cannot be sent. */
 function parsePattern(text: string, reader = readerOf(text)): PatternNode | string {
   try {
     const node = readChoice(reader)
-    if (reader.at < text.length) throw new PatternProblem('the pattern is no regular expression')
+    if (reader.at < text.length) throw new PatternProblem('the pattern is not a regular expression')
     const problem = findRepeatProblem(node)
     return problem ?? node
   } catch (error) {
@@ -62,13 +62,13 @@ function readRepeat(reader: Reader): PatternNode {
   const found = take(reader, /([*+?]|\{(\d{1,5})(,(\d{0,5}))?\})\??/y)
   if (!found) return part
   const [, sign = '', least = '0', comma, most] = found
-  // What follows would repeat a repeat, which RE2 refuses.
+  // Refuses a repeat of a repeat, as RE2 does.
   if (take(reader, /[*+]|\?|\{\d/y)) throw new PatternProblem('the pattern repeats a repeat')
   if (!sign.startsWith('{'))
     return { kind: 'repeat', part, min: sign === '+' ? 1 : 0, max: sign === '?' ? 1 : Number.POSITIVE_INFINITY }
   const min = Number(least)
   const max = comma === undefined ? min : most ? Number(most) : Number.POSITIVE_INFINITY
-  if (max < min) throw new PatternProblem('the pattern is no regular expression')
+  if (max < min) throw new PatternProblem('the pattern is not a regular expression')
   return { kind: 'repeat', part, min, max }
 }
 
@@ -90,25 +90,25 @@ function readAtom(reader: Reader): PatternNode {
     /\[\^?\]?(?:\\[\s\S]|\[:\^?[a-z]+:\]|[^\]\\])*\]|\\[pP](?:\{\^?\w+\}|\w)|\\x\{[0-9a-fA-F]{1,6}\}|\\x[0-9a-fA-F]{2}|\\[dDwWsSftnrv]|\\[^\w\s]|[^\\*+?[{]|\{(?!\d)/y,
   )
   if (one) return { kind: 'one', holds: toTest(one[0], reader) }
-  if (take(reader, /\\[1-9]|\\k/y)) throw new PatternProblem('the pattern refers to a group, which RE2 does not have')
-  throw new PatternProblem('the pattern is no regular expression')
+  if (take(reader, /\\[1-9]|\\k/y)) throw new PatternProblem('the pattern has a backreference, which RE2 lacks')
+  throw new PatternProblem('the pattern is not a regular expression')
 }
 
 function readGroup(reader: Reader): PatternNode {
   const outer = { folds: reader.folds, dotAll: reader.dotAll }
   if (take(reader, /\(\?(?:<?[=!])/y))
-    throw new PatternProblem('the pattern looks ahead or behind, which RE2 does not do')
+    throw new PatternProblem('the pattern has a lookahead or lookbehind, which RE2 lacks')
   const flags = take(reader, /\(\?([imsU]*)(?:-([imsU]+))?([:)])/y)
   if (flags) {
     const [, on = '', off = '', end] = flags
     reader.folds = (reader.folds || on.includes('i')) && !off.includes('i')
     reader.dotAll = (reader.dotAll || on.includes('s')) && !off.includes('s')
-    // `(?i)` holds until the group around it ends.
+    // Reads `(?i)`, which is valid until the end of its group.
     if (end === ')') return { kind: 'all', parts: [] }
   } else if (!take(reader, /\(\?P?<\w+>/y) && !take(reader, /\((?!\?)/y))
-    throw new PatternProblem('the pattern uses what RE2 does not have')
+    throw new PatternProblem('the pattern uses syntax that RE2 lacks')
   const node = readChoice(reader)
-  if (!take(reader, /\)/y)) throw new PatternProblem('the pattern is no regular expression')
+  if (!take(reader, /\)/y)) throw new PatternProblem('the pattern is not a regular expression')
   Object.assign(reader, outer)
   return node
 }
@@ -135,12 +135,12 @@ const named: Readonly<Record<string, string>> = {
 }
 
 /**
- * One character of RE2 as a test; a class that only RE2 knows holds all, so that it proves nothing
- * narrow.
+ * Converts one character of RE2 to a test. A class that only RE2 knows matches everything, so that
+ * it does not count as selective.
  */
 function toTest(atom: string, reader: Reader): (character: string) => boolean {
   const { folds, dotAll } = reader
-  // JavaScript has other classes by these names.
+  // Marks the pattern as guessed, because JavaScript's classes of these names differ.
   if (/\[:|\\[pP]/.test(atom)) reader.isGuessed = true
   if (atom === '.') return dotAll ? () => true : (character) => character !== '\n'
   const escaped = toJavaScript(atom)
@@ -153,17 +153,21 @@ function toTest(atom: string, reader: Reader): (character: string) => boolean {
   }
 }
 
-/** What a class or an escape is made of, each piece whole: a piece never begins within another. */
-const pieces = /\[:(\^?)([a-z]+):\]|\\x\{([0-9a-fA-F]+)\}|\\x([0-9a-fA-F]{2})|\\([pP])(\w)|\\([^A-Za-z0-9])|\[/gu
+/**
+ * Matches the pieces of a class or an escape, each as a whole: a piece never begins within another.
+ */
+const pieces =
+  /\[:(?<not>\^?)(?<name>[a-z]+):\]|\\x\{(?<code>[0-9a-fA-F]+)\}|\\x(?<two>[0-9a-fA-F]{2})|\\(?<property>[pP])(?<letter>\w)|\\(?<sign>[^A-Za-z0-9])|\[/gu
 
 const escapeCharacter = (character: string) => `\\u{${character.codePointAt(0)!.toString(16)}}`
 
-/** One character of RE2 in JavaScript's words. */
+/** Converts one character of RE2 to JavaScript. */
 function toJavaScript(atom: string): string {
   const [open = ''] = /^\[\^?/.exec(atom) ?? []
   if (open === '' && !atom.startsWith('\\')) return escapeCharacter(atom)
   const inside = (open === '' ? atom : atom.slice(open.length, -1)).replace(/^\]/, escapeCharacter)
-  const said = inside.replace(pieces, (piece, not, name, code, two, property, letter, sign) => {
+  const said = inside.replace(pieces, (piece: string, ...found: unknown[]) => {
+    const { not, name, code, two, property, letter, sign } = found.at(-1) as Record<string, string | undefined>
     if (name) return not || !named[name] ? '\\s\\S' : named[name]
     if (property) return `\\${property}{${letter}}`
     return code || two ? `\\u{${code ?? two}}` : escapeCharacter(sign ?? piece)
@@ -171,7 +175,7 @@ function toJavaScript(atom: string): string {
   return open === '' ? said : `${open}${said}]`
 }
 
-/** Repeats that stand in one another: a server unrolls each. */
+/** Checks nested repeats, because a server unrolls each. */
 function findRepeatProblem(node: PatternNode): string | null {
   let problem: string | null = null
   const visit = (each: PatternNode, times: number, isInside: boolean) => {
@@ -180,18 +184,18 @@ function findRepeatProblem(node: PatternNode): string | null {
     const isOpen = each.max === Number.POSITIVE_INFINITY
     const counted = times * Math.max(1, isOpen ? each.min : each.max)
     if (isOpen && isInside) problem = 'the pattern repeats a repeat'
-    else if (counted > maxRepeats) problem ??= `the pattern counts more than ${maxRepeats} repeats`
+    else if (counted > maxRepeats) problem ??= `the pattern has more than ${maxRepeats} repetitions`
     visit(each.part, counted, isInside || each.max > 1)
   }
   visit(node, 1, false)
   return problem
 }
 
-/** Places that may still be tried, over all that is compared with it. */
+/** Number of places that may still be tried, over all comparisons. */
 export type PatternBudget = { left: number }
 const unbounded: PatternBudget = { left: Number.POSITIVE_INFINITY }
 
-/** Places where a match may end that begins at one of these. */
+/** Returns the places where a match may end that begins at one of `starts`. */
 function endsOf(
   node: PatternNode,
   text: readonly string[],
@@ -226,14 +230,14 @@ function repeatedEnds(
   const found = new Set(min === 0 ? starts : [])
   for (let round = 1; round <= max && ends.size > 0; round += 1) {
     const next = endsOf(part, text, ends, budget)
-    // After the required rounds a place that was there before brings nothing.
+    // Drops places that are already known, because after the required rounds they add nothing.
     ends = round < min ? next : new Set([...next].filter((at) => !found.has(at)))
     if (round >= min) for (const at of next) found.add(at)
   }
   return found
 }
 
-/** The fewest characters that a match has. */
+/** Returns the minimum length of a match. */
 function shortest(node: PatternNode): number {
   switch (node.kind) {
     case 'one':
@@ -249,7 +253,7 @@ function shortest(node: PatternNode): number {
   }
 }
 
-/** Lines as logs have them: one without a figure, one without a letter. */
+/** Typical log lines, including one without a digit and one without a letter. */
 const lines = [
   '2026-11-25 10:42:07.113 200 0.013 10.0.0.7:443 - -',
   'worker pool: connection reset by peer',
@@ -257,35 +261,35 @@ const lines = [
   'Nov 25 10:42:07 web-1 app[712]: started in 34 ms',
 ].map((line) => [...line])
 
-/** Why a pattern is not asked of logs; null where it is bounded and leaves lines out. */
+/** Returns why a pattern is not sent to log servers; null if it is bounded and excludes lines. */
 export function findPatternProblem(pattern: string): string | null {
   const node = parsePattern(pattern)
   if (typeof node === 'string') return node
   if (shortest(node) <= 1)
-    return 'the pattern matches every line, or nearly: it is content with one character. Write a word, or leave it out'
+    return 'the pattern matches nearly every line, since one character is enough: write a word, or leave the pattern out'
   const all = lines.every((line) => endsOf(node, line, new Set(line.keys())).size > 0)
-  return all ? 'the pattern matches every line: write a word that not all lines hold, or leave it out' : null
+  return all ? 'the pattern matches every line: write a word that not all lines have, or leave it out' : null
 }
 
-/** Names that have nothing in common. */
+/** Metric names that have nothing in common. */
 const metrics = ['up', 'node_load1', 'http_requests_total', 'kube_pod_info', 'go_goroutines', 'ALERTS'].map((name) => [
   ...name,
 ])
 
-/** Whether an expression for a metric's whole name chooses among metrics. */
+/** Whether a regular expression over metric names selects few enough metrics. */
 export function narrowsMetrics(pattern: string): boolean {
   const node = parsePattern(pattern)
   if (typeof node === 'string') return false
   return metrics.filter((name) => endsOf(node, name, new Set([0])).has(name.length)).length <= 1
 }
 
-/** Why an expression for the whole value of a label is not asked; null where it is bounded. */
+/** Returns why an expression for the whole value of a label is not sent; null if it is bounded. */
 export function findLabelPatternProblem(pattern: string): string | null {
   const node = parsePattern(pattern)
   return typeof node === 'string' ? node : null
 }
 
-/** Values of labels that have nothing in common, in words that nobody lists. */
+/** Label values that have nothing in common, and that no list would contain. */
 const values = [
   'zephyr',
   'volta',
@@ -299,8 +303,8 @@ const values = [
 ].map((value) => [...value])
 
 /**
- * Whether it chooses among a label's values: it leaves out the empty one and most others, unlike
- * `[^x]+` or `\w+`.
+ * Whether a pattern is selective among the values of a label: it excludes the empty value and most
+ * others, unlike `[^x]+` or `\w+`.
  */
 export function narrowsLabels(pattern: string): boolean {
   const node = parsePattern(pattern)
@@ -309,23 +313,26 @@ export function narrowsLabels(pattern: string): boolean {
   return matched.length <= (values.length - 1) / 3 && !matched.some(({ length }) => length === 0)
 }
 
-/** Compares a label's whole value with a pattern. Null: unknown, or too long. */
+/**
+ * Compares the whole value of a label with a pattern. Null if the result is unknown, or the value
+ * is too long.
+ */
 export type LabelPattern = (value: string, budget: PatternBudget) => boolean | null
 
-/** Reading costs more than trying. */
+/** Steps per character for parsing a pattern, which costs more than a comparison. */
 const stepsToRead = 50
 const longestCompared = 4_000
-/** A value of which JavaScript and RE2 think alike, whatever classes and flags a pattern has. */
+/** Matches values for which JavaScript and RE2 agree, whatever classes and flags a pattern has. */
 const plainValue = /^[\n -~]*$/
 
 /**
- * A pattern as Alertmanager reads it, anchored at both ends. Unknown where code would read it
- * otherwise than RE2.
+ * Compiles a pattern as Alertmanager reads it, anchored at both ends. The result is unknown where
+ * it may differ from RE2.
  */
 export function compileLabelPattern(pattern: string, budget: PatternBudget): LabelPattern {
   const unknown: LabelPattern = () => null
   budget.left -= pattern.length * stepsToRead
-  // Flags that change what the ends of a line are, or what comes first.
+  // Returns unknown for flags that change the ends of a line, or the precedence.
   if (budget.left < 0 || pattern.length > longestCompared || /\(\?[a-zA-Z-]*[mU]/.test(pattern)) return unknown
   if (/[\ud800-\udfff]/.test(pattern)) return unknown
   const reader = readerOf(pattern)

@@ -5,25 +5,33 @@ import { findLengthening } from './lengthening.ts'
 import { describeForeign } from './metricsql.ts'
 import { narrowsMetrics } from './pattern.ts'
 
-/** What a text of PromQL reads, told from its tree: which series, and how much of each. */
+/** Limits for a PromQL query, read from its syntax tree: its series, and the range of each. */
 
 export const bounds = {
   characters: 2_000,
   points: 240,
   windowSeconds: 31 * 86_400,
   rangeSeconds: 86_400,
-  /** A metric with a label of one value, at one moment: an objective over a month asks this. */
+  /**
+   * Longest range, at one moment, of a metric with an equality on a label, as for a monthly
+   * objective.
+   */
   momentRangeSeconds: 31 * 86_400,
   subquerySeconds: 6 * 3_600,
   subqueryStepSeconds: 60,
   regexCharacters: 200,
-  /** Points times the longest range: what a server has to read for each series. */
+  /**
+   * Number of points times the longest range: the seconds of samples that a server reads for each
+   * series.
+   */
   readSeconds: 240 * 3_600,
-  /** The same of all selectors together. */
+  /** Limit of that product for all selectors together. */
   sumSeconds: 8 * 240 * 3_600,
 } as const
 
-/** Labels of which one value names a resource: enough to choose without a metric. */
+/**
+ * Labels that name a resource if they must equal a value, which is selective even without a metric.
+ */
 const resourceLabels = new Set([
   'instance',
   'node',
@@ -45,12 +53,14 @@ const resourceLabels = new Set([
   'exported_instance',
 ])
 
-/** A too long time or a subquery without a step, with the bounded form. */
+/**
+ * A duration that is too long, or a subquery without a step, with the form that is within limits.
+ */
 type Duration = { from: number; to: number; reason: string; bounded: string }
-/** `reads`: how many seconds of each series one point reads, selector by selector. */
+/** `reads`: seconds of each series that are read for one point, by selector. */
 type Found = { isComputed: boolean; isOfMoment: boolean; unnamed: string[]; durations: Duration[]; reads: number[] }
 
-/** What a query reads, or why it cannot be told. */
+/** Returns what a query reads, or why that is unknown. */
 function readQuery(promql: string): Found | string {
   const tree = parser.parse(promql)
   const found: Found = { isComputed: false, isOfMoment: false, unnamed: [], durations: [], reads: [] }
@@ -58,10 +68,10 @@ function readQuery(promql: string): Found | string {
   tree.iterate({
     enter({ type, node, from, to }) {
       if (problem !== null) return false
-      if (type.isError) problem = `it does not parse at character ${from + 1}`
-      // A server ends a comment at a carriage return as well, and reads what follows.
+      if (type.isError) problem = `the query has a syntax error at character ${from + 1}`
+      // Refuses a carriage return in a comment, where a server ends the comment and reads the rest.
       else if (type.name === 'LineComment' && /\r./s.test(promql.slice(from, to)))
-        problem = 'a comment holds a carriage return'
+        problem = 'a comment has a carriage return'
       else if (type.name === 'VectorSelector') readSelector(node, promql, found)
       else if (type.name === 'UnquotedLabelMatcher' || type.name === 'QuotedLabelMatcher')
         problem = readMatcher(promql.slice(from, to))
@@ -71,16 +81,16 @@ function readQuery(promql: string): Found | string {
         found.isComputed = true
         problem = findLengthening(node, promql)
       } else if (/(^|Duration)Arithmetic|DurationStep|DurationMin|DurationMax/.test(type.name))
-        problem = 'a computed duration is not read: write it out'
+        problem = 'a computed duration is refused: write it out'
       return undefined
     },
   })
   if (problem !== null) return problem
-  return found.reads.length === 0 && !found.isComputed ? 'it reads no metric' : found
+  return found.reads.length === 0 && !found.isComputed ? 'the query reads no metric' : found
 }
 
 function readSelector(node: SyntaxNode, promql: string, found: Found): void {
-  // What stands before a range is counted with it.
+  // Counts a selector without a range; one under a range is counted with the range.
   if (node.parent?.name !== 'MatrixSelector') {
     const around = findAround(node, 'SubqueryExpr')
     found.reads.push(around ? Math.max(lookbackSeconds, secondsOf(around, promql)) : lookbackSeconds)
@@ -90,15 +100,15 @@ function readSelector(node: SyntaxNode, promql: string, found: Found): void {
   if (node.getChild('Identifier') || (matchers && hasQuotedName(matchers))) return
   const equal = matchers ? listEqual(matchers, promql) : []
   if (equal.some((label) => label === '__name__' || resourceLabels.has(label))) return
-  // `{__name__=~"http_.*", job="api"}`: some metrics of something.
+  // Accepts `{__name__=~"http_.*", job="api"}`: some metrics of one resource.
   const [, , family] = /(^|[{,])\s*__name__\s*=~\s*["'`]([^"'`\\]+)["'`]\s*[,}]/.exec(text) ?? []
   if (equal.length === 0 || family === undefined || !narrowsMetrics(family)) found.unnamed.push(text.slice(0, 80))
 }
 
-/** How far back a server looks for the newest value. */
+/** Seconds for which a server searches back for the newest value. */
 const lookbackSeconds = 300
 
-/** Whether a selector names a metric, and has a label of one value besides. */
+/** Whether a selector names a metric and also has an equality on a label. */
 function isNarrow(node: SyntaxNode | null, promql: string): boolean {
   const matchers = node?.getChild('LabelMatchers')
   if (!node || !matchers) return false
@@ -107,11 +117,11 @@ function isNarrow(node: SyntaxNode | null, promql: string): boolean {
   return hasName && equal.some((label) => label !== '__name__')
 }
 
-/** `{"http_requests_total"}`: the tree says which text is a metric: a value may be anything. */
+/** Whether a metric is named in quotes, `{"http_requests_total"}`; values are other nodes. */
 const hasQuotedName = (matchers: SyntaxNode): boolean =>
   matchers.getChildren('QuotedLabelName').some(({ from, to }) => to - from > 2)
 
-/** Labels that have to have one value, which is not the empty one. */
+/** Lists the labels that must equal a value other than the empty one. */
 const listEqual = (matchers: SyntaxNode, promql: string): string[] =>
   listMatchers(matchers, promql).map(([label]) => label)
 
@@ -125,7 +135,7 @@ function listMatchers(matchers: SyntaxNode, promql: string): [label: string, val
   return found
 }
 
-/** Labels that every selector of a query fixes to one value: what the query is about. */
+/** Lists the labels that every selector fixes to one value, which are the subject of the query. */
 export function listFixedLabels(promql: string): Record<string, string> {
   const fixed: Record<string, string>[] = []
   parser.parse(promql).iterate({
@@ -142,14 +152,14 @@ export function listFixedLabels(promql: string): Record<string, string> {
 }
 
 function readMatcher(text: string): string | null {
-  if (/=.*(?:\$\{?[A-Za-z_]|\[\[\w+\]\])/s.test(text)) return 'a label holds a variable of Grafana: write its value'
+  if (/=.*(?:\$\{?[A-Za-z_]|\[\[\w+\]\])/s.test(text)) return 'a label has a Grafana variable: write its value'
   const isRegex = /^\s*"?[^=!~]+"?\s*[=!]~/.test(text)
   return isRegex && text.length > bounds.regexCharacters
     ? `a regular expression is longer than ${bounds.regexCharacters} characters`
     : null
 }
 
-/** The seconds of a range as they are within its bound, or why they cannot be told. */
+/** Returns a range in seconds, or why it is over its limit or unknown. */
 function readRange(node: SyntaxNode, promql: string, max: number, found: Found): number | string {
   const duration = node.getChild('DurationExpr')
   const seconds = duration ? parseDuration(promql.slice(duration.from, duration.to)) : null
@@ -163,7 +173,7 @@ function readRange(node: SyntaxNode, promql: string, max: number, found: Found):
   return Math.min(seconds, max)
 }
 
-/** A range inside a subquery is read once for each of its steps. */
+/** Reads a range with its limit. A range inside a subquery is read once per step. */
 function readMatrix(node: SyntaxNode, promql: string, found: Found): string | null {
   const around = findAround(node, 'SubqueryExpr')
   const times = around ? countSteps(around, promql) : 1
@@ -180,11 +190,11 @@ function readMatrix(node: SyntaxNode, promql: string, found: Found): string | nu
 const durationsOf = (subquery: SyntaxNode, promql: string) =>
   subquery.getChildren('DurationExpr').map(({ from, to }) => parseDuration(promql.slice(from, to)))
 
-/** The range of a subquery, as far as it is within its bounds. */
+/** Returns the range of a subquery in seconds, at most its limit. */
 const secondsOf = (subquery: SyntaxNode, promql: string): number =>
   Math.min(durationsOf(subquery, promql)[0] ?? 0, bounds.subquerySeconds)
 
-/** How often a subquery asks what it is about. */
+/** Counts the evaluations of a subquery. */
 function countSteps(subquery: SyntaxNode, promql: string): number {
   const step = Math.max(durationsOf(subquery, promql)[1] ?? 0, bounds.subqueryStepSeconds)
   return Math.max(1, Math.ceil(secondsOf(subquery, promql) / step))
@@ -192,14 +202,14 @@ function countSteps(subquery: SyntaxNode, promql: string): number {
 
 function readSubquery(node: SyntaxNode, promql: string, found: Found): string | null {
   const [range, step] = node.getChildren('DurationExpr')
-  if (findAround(node, 'SubqueryExpr')) return 'a subquery inside a subquery is not read'
+  if (findAround(node, 'SubqueryExpr')) return 'a subquery inside a subquery is refused'
   const seconds = readRange(node, promql, bounds.subquerySeconds, found)
   if (typeof seconds === 'string') return seconds
   const reason = 'a subquery takes a step of a minute at least, as [1h:1m]'
   const stepSeconds = step ? parseDuration(promql.slice(step.from, step.to)) : 0
   if (stepSeconds === null) return reason
   if (stepSeconds >= bounds.subqueryStepSeconds) return null
-  // Without a step the place for it is behind the colon.
+  // Inserts a missing step after the colon.
   const at = step ?? { from: promql.indexOf(':', range?.to) + 1, to: promql.indexOf(':', range?.to) + 1 }
   found.durations.push({ from: at.from, to: at.to, reason, bounded: formatSeconds(bounds.subqueryStepSeconds) })
   return null
@@ -210,7 +220,7 @@ function findAround(node: SyntaxNode, name: string): SyntaxNode | null {
   return null
 }
 
-/** `90s`, `15m`, `1h`, `1d`: the longest unit that leaves no rest. */
+/** Formats `90s`, `15m`, `1h`, `1d`: the largest unit without a remainder. */
 function formatSeconds(seconds: number): string {
   for (const [unit, length] of [
     ['d', 86_400],
@@ -222,14 +232,14 @@ function formatSeconds(seconds: number): string {
 }
 
 /**
- * PromQL that reaches a server: it parses, says which series it wants, and is bounded in time and
- * points. Pure. Where code knows a query's bounded form, the verdict holds it.
+ * Judges PromQL before it is sent: it must parse, name its series, and be bounded in time and
+ * points. Pure. If code knows a bounded form, the verdict contains it.
  */
 type MetricQuery = { promql: string; windowSeconds: number; stepSeconds: number }
 
 /**
- * Judges a query. An error node anywhere refuses it: what was not understood is not sent. The
- * bounded form puts all right at once.
+ * Judges a query. An error node anywhere refuses it, because unknown syntax is not sent. The
+ * bounded form corrects everything at once.
  */
 export function judgePromql(query: MetricQuery): QueryVerdict {
   const verdict = judgeOnce(query)
@@ -269,7 +279,7 @@ function judgeOnce({ promql, windowSeconds, stepSeconds }: MetricQuery): QueryVe
   const [wrong] = found.durations
   if (wrong) return refuse(wrong.reason, { promql: replaceAll(promql, found.durations) })
   if (found.isOfMoment && windowSeconds > 0)
-    return refuse(`a range longer than ${formatSeconds(bounds.rangeSeconds)} is read at one moment alone`, {
+    return refuse(`a range longer than ${formatSeconds(bounds.rangeSeconds)} needs an instant query`, {
       window: 'now',
     })
   const sum = sumOf(found.reads)
@@ -280,7 +290,7 @@ function judgeOnce({ promql, windowSeconds, stepSeconds }: MetricQuery): QueryVe
   return judgePoints({ promql, windowSeconds, stepSeconds }, found.reads)
 }
 
-/** The text with each of these parts replaced, which come in their order. */
+/** Replaces each of these parts of the text. */
 function replaceAll(text: string, parts: readonly Duration[]): string {
   return [...parts]
     .sort((left, right) => right.from - left.from)
@@ -292,11 +302,10 @@ function judgePoints({ windowSeconds, stepSeconds }: MetricQuery, reads: readonl
   const max = maxPoints(reads, bounds.points)
   const points = Math.floor(windowSeconds / stepSeconds) + 1
   if (points <= max) return { ok: true }
-  // Two points may be more than all selectors together are to read.
-  if (2 * sumOf(reads) > bounds.sumSeconds)
-    return refuse('it reads too much for more than one moment', { window: 'now' })
+  // Refuses the query even for two points, if these exceed the limit for all selectors.
+  if (2 * sumOf(reads) > bounds.sumSeconds) return refuse('it reads too much for a range query', { window: 'now' })
   const longest = formatSeconds(Math.max(lookbackSeconds, ...reads))
-  const reason = `${points} points of each series, where ${max} are read at most: ${reads.length} selectors read up to ${longest} each`
+  const reason = `${points} points a series, over the limit of ${max}: ${reads.length} selectors read up to ${longest} each`
   return refuse(reason, { step: formatSeconds(Math.ceil(windowSeconds / (max - 1))) })
 }
 
@@ -308,7 +317,7 @@ function maxPoints(reads: readonly number[], most: number): number {
   return Math.max(2, Math.min(most, Math.floor(bounds.readSeconds / longest), ofAll))
 }
 
-/** The step that gives at most as many points as are read. */
+/** Returns a step with which the number of points stays within the limit. */
 export function chooseStep(promql: string, windowSeconds: number): number {
   const found = readQuery(promql)
   const max = maxPoints(typeof found === 'string' ? [] : found.reads, 120)

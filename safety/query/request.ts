@@ -3,21 +3,18 @@ import { findPatternProblem } from './pattern.ts'
 import { judgePromql } from './promql.ts'
 
 /**
- * Queries in an address, as `curl` asks them: PromQL goes through `query_metrics`' judge with
- * window and step, plain LogQL is read. What cannot be read asks.
+ * Judges queries in an address, as `curl` sends them. PromQL is judged as for `query_metrics`, with
+ * window and step; only plain LogQL is allowed. Anything else needs approval.
  */
 
 const promqlPath =
   /^\/(?:prometheus\/|select\/[\d:]+\/prometheus\/)?api\/v1\/(query|query_range|series|labels|label\/\w+\/values)$/
 const logqlPath = /^\/loki\/api\/v1\/(query|query_range)$/
 
-/** Whether the query of this path may hold another language. */
+/** Whether a request to this path may hold a query language. */
 export const holdsLanguage = (path: string): boolean => promqlPath.test(path) || logqlPath.test(path)
 
-/**
- * Says why a request asks for more than a look; null where it does not, or holds no query of a
- * known language.
- */
+/** Returns why a request asks for too much; null if it does not, or has no known query language. */
 export function findQueryProblem(path: string, query: string): string | null {
   const [, metrics] = promqlPath.exec(path) ?? []
   const [, logs] = logqlPath.exec(path) ?? []
@@ -39,7 +36,7 @@ function readParameters(query: string): Parameters | null {
   } catch {
     return null
   }
-  // Servers differ on which of two counts.
+  // Refuses repeated parameters, about which servers disagree.
   return [...found].every(([name, values]) => values.length === 1 || name === 'match[]') ? found : null
 }
 
@@ -47,7 +44,7 @@ function findMetricsProblem(given: Parameters, path: string): string | null {
   const one = (name: string) => given.get(name)?.[0]
   if (path === 'query' || path === 'query_range') {
     const promql = one('query')
-    // Without a query there is no answer.
+    // Accepts a request without a query, which gets no result.
     if (promql === undefined) return null
     const times =
       path === 'query' ? { windowSeconds: 0, stepSeconds: 60 } : readTimes(one('start'), one('end'), one('step'))
@@ -64,7 +61,7 @@ function findMetricsProblem(given: Parameters, path: string): string | null {
   return null
 }
 
-/** Seconds since 1970, or a time in words that all servers read alike. */
+/** Reads seconds since 1970, or a time that all servers read alike. */
 function readTime(text: string | undefined): number | null {
   if (text === undefined) return null
   if (/^\d{1,10}(?:\.\d{1,9})?$/.test(text)) return Number(text)
@@ -93,8 +90,8 @@ const counted = new RegExp(
 )
 
 /**
- * A stream with a label of one value, filters by words, and their counts. Without limit and start
- * Loki takes 100 lines of an hour.
+ * Judges LogQL: a stream with an equality on a label, filters by words, and their counts. Without
+ * limit and start Loki returns 100 lines of an hour.
  */
 function findLogqlProblem(given: Parameters, path: string): string | null {
   const one = (name: string) => given.get(name)?.[0]
@@ -102,12 +99,12 @@ function findLogqlProblem(given: Parameters, path: string): string | null {
   if (logql === undefined) return null
   const [, labels = '', filters = '', , range] = logs.exec(logql) ?? counted.exec(logql) ?? []
   if (labels === '')
-    return 'asks for logs in LogQL that is not read: give a stream, filters by words, or a count of that'
+    return 'asks for logs in LogQL that is refused: give a stream, filters by words, or a count of that'
   if (!/(?:^|,)\s*\w+\s*=\s*["`](?!["`])/.test(labels))
     return 'asks for logs without a label of one value, as {app="api"}'
   for (const [, pattern = ''] of filters.matchAll(/\|~\s*["`]((?:[^"`\\]|\\.)*)["`]/g)) {
     const problem = findPatternProblem(pattern.replaceAll('\\\\', '\\'))
-    if (problem) return `asks for logs by a pattern: ${problem}`
+    if (problem) return `asks for logs by a refused pattern: ${problem}`
   }
   if (range !== undefined && (parseDuration(range) ?? Number.POSITIVE_INFINITY) > maxSeconds)
     return 'counts logs of more than a day'

@@ -8,7 +8,7 @@ import { standsBefore } from './widens.ts'
 type Tools = ReadonlyMap<string, ToolFacts>
 type Said = Omit<PolicyFault, 'line'>
 
-/** Faults of single rules: what they name, and what they can never do. */
+/** Finds faults of single rules: unknown names, and rules without effect. */
 export function checkRules(policy: SitePolicy, tools: Tools, lines: PolicyLines): PolicyFault[] {
   const names = new Map<string, number>()
   return policy.rules.flatMap((rule, at) => {
@@ -18,7 +18,7 @@ export function checkRules(policy: SitePolicy, tools: Tools, lines: PolicyLines)
     const twice: Said[] =
       before === undefined
         ? []
-        : [{ why: `the rule of line ${before} has this name, too`, remedy: 'give each rule a name of its own' }]
+        : [{ why: `the rule on line ${before} has the same name`, remedy: 'give each rule its own name' }]
     return [...twice, ...checkNames(policy, rule, tools), ...checkForm(rule, tools)].map(({ why, remedy }) => ({
       line,
       why: `"${rule.name}": ${why}`,
@@ -47,7 +47,7 @@ function missing(what: string, name: string, known: readonly string[], remedy: s
   }
 }
 
-/** Sentences on what a rule can never do, so that nobody relies on it. */
+/** Describes why a rule can never have an effect. */
 function checkForm(rule: SiteRule, tools: Tools): Said[] {
   const { action, tool, resource, type, during, silenced, group, people } = rule
   const facts = (listOf(tool) ?? []).flatMap((name) => tools.get(name) ?? [])
@@ -55,38 +55,39 @@ function checkForm(rule: SiteRule, tools: Tools): Said[] {
   const isOpen = tool === undefined && type === undefined && during === undefined && silenced === undefined
   if (isOpen && isEmpty(resource))
     found.push({
-      why: 'it fits everything',
+      why: 'the rule matches everything',
       remedy: 'name a tool, a resource, a type, a window or silenced; agent.paused stops all writes of the agent',
     })
   if (resource?.id !== undefined && listOf(resource.kind)?.length !== 1)
-    found.push({ why: 'it names ids of no one kind', remedy: 'write exactly one kind beside id' })
+    found.push({ why: 'the rule has an id without exactly one kind', remedy: 'write exactly one kind beside id' })
   if (silenced && action === 'run')
     found.push({
-      why: 'nothing runs because an alert is silenced: people are at work on it',
+      why: 'a silenced alert cannot allow a call, because people are working on the fault',
       remedy: 'write action: ask or action: never',
     })
   if (action !== 'ask' && (group !== undefined || people !== undefined))
     found.push({
-      why: `group and people say nothing beside "action: ${action}"`,
+      why: `group and people have no effect with "action: ${action}"`,
       remedy: 'leave them out, or write action: ask',
     })
   const own = facts.find(({ effect }) => effect === 'record' || effect === 'terminal')
-  if (own) found.push({ why: `${own.name} only writes to the incident's own log, or ends it`, remedy: 'leave it out' })
+  if (own)
+    found.push({ why: `${own.name} only writes to the incident's log or ends the incident`, remedy: 'leave it out' })
   const look = facts.find(({ effect, command }) => (effect === 'read' || effect === 'resolve') && command === undefined)
   if (look && action !== 'never')
     found.push({
-      why: `${look.name} only looks: "${action}" is about writes`,
+      why: `${look.name} only reads, and "${action}" is for writes`,
       remedy: 'leave it out, or write action: never',
     })
   if (look && resource !== undefined)
     found.push({
-      why: `what ${look.name} looks at is not weighed: it only looks`,
-      remedy: 'leave resource out, or name tools that write or carry a command',
+      why: `${look.name} only reads, so its resource is not checked`,
+      remedy: 'leave resource out, or name tools that write or run a command',
     })
   const barred = action === 'run' && facts.find((each) => each.effect === 'write' && !mayRunBySite(each))
   if (barred)
     found.push({
-      why: `${barred.name} never runs by a policy: ${whyBarred(barred)}`,
+      why: `no policy can allow ${barred.name}: ${whyBarred(barred)}`,
       remedy: 'leave it out, or write action: ask',
     })
   return found
@@ -95,11 +96,11 @@ function checkForm(rule: SiteRule, tools: Tools): Said[] {
 const isEmpty = (resource: SiteRule['resource']) => resource === undefined || Object.keys(resource).length === 0
 
 function whyBarred({ command, reversible, risk }: ToolFacts): string {
-  if (command) return 'it carries a command'
-  return reversible ? `its risk is ${risk}` : 'it cannot be undone'
+  if (command) return 'the tool runs a command'
+  return reversible ? `the tool's risk is ${risk}` : 'the tool cannot be undone'
 }
 
-/** Rules that never decide, since an earlier one stands before all that they fit. */
+/** Finds rules that never decide, because an earlier rule fits everything that they fit. */
 export function checkOrder({ rules }: CompiledPolicy, tools: Tools): PolicyFault[] {
   const mayLook = ({ tools: names }: CompiledRule) => [...(names ?? [])].some((name) => !isWriteAlone(tools.get(name)))
   return rules.flatMap((rule, at) => {
@@ -115,7 +116,11 @@ function coveredBy(earlier: CompiledRule, rule: CompiledRule, isSame: boolean): 
   const where = `"${earlier.name}" (line ${earlier.line})`
   const why =
     isSame && earlier.action !== rule.action
-      ? `it contradicts ${where}: both fit the same, one says ${earlier.action} and the other ${rule.action}`
-      : `it never decides: ${where} fits all that it fits, and stands before it`
-  return { line: rule.line, why: `"${rule.name}": ${why}`, remedy: 'remove one of the two, or put this one before it' }
+      ? `the rule contradicts ${where}: both match the same calls, one says ${earlier.action} and the other ${rule.action}`
+      : `the rule never decides: ${where} comes first and matches all its calls`
+  return {
+    line: rule.line,
+    why: `"${rule.name}": ${why}`,
+    remedy: 'remove one of the two rules, or put this rule first',
+  }
 }

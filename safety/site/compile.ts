@@ -3,7 +3,7 @@ import { listOf } from '../../domain/site-policy.ts'
 import type { ToolFacts } from '../../domain/tool.ts'
 import { type CompiledWindow, compileWindow } from './windows.ts'
 
-/** A rule with its lists as sets: what a call is held against. Null stands for all. */
+/** A rule with its lists as sets. Null means all. */
 export type CompiledRule = {
   name: string
   line: number
@@ -13,12 +13,12 @@ export type CompiledRule = {
   labels: readonly [key: string, values: ReadonlySet<string>][]
   types: ReadonlySet<string> | null
   windows: readonly CompiledWindow[] | null
-  /** Only while an alert of the incident is silenced. */
+  /** Whether the rule applies only while an alert of the incident is silenced. */
   silenced: boolean
   action: SiteRule['action']
   people: number
   groups: readonly string[]
-  /** Null: anybody who may decide such a risk. */
+  /** Members of the groups; null means everybody who may decide about such a risk. */
   members: ReadonlySet<string> | null
 }
 
@@ -26,14 +26,14 @@ export type CompiledPolicy = {
   digest: string
   commit: string | null
   rules: readonly CompiledRule[]
-  /** The rules that may fit a call of a tool, in their order. */
+  /** Returns, in order, the rules that may fit a call of a tool. */
   ofTool(tool: string): readonly CompiledRule[]
 }
 
-/** Facts of the file besides its rules. */
+/** Facts about the file besides its rules. */
 type PolicyOrigin = { digest: string; commit: string | null; lineOf?: (rule: number) => number }
 
-/** Sets for lists, and an index by tool. The file was checked before: throws on any fault left. */
+/** Builds the sets and an index by tool. Throws on a fault, because the file was checked before. */
 export function compilePolicy(
   policy: SitePolicy,
   { digest, commit, lineOf = (at) => at + 1 }: PolicyOrigin,
@@ -81,7 +81,7 @@ function compileRule(
 
 const toSet = <T>(list: readonly T[] | null): ReadonlySet<T> | null => list && new Set(list)
 
-/** May a rule that says `run` ever let a call of this tool run? */
+/** Whether a rule with `run` may ever let a call of this tool run. */
 export function mayRunBySite({
   effect,
   risk,

@@ -4,10 +4,10 @@ import type { SiteDecision, SiteDecisions, SiteDemand } from '../../domain/site-
 import type { CompiledPolicy, CompiledRule } from './compile.ts'
 import { isInWindow } from './windows.ts'
 
-/** A thing by all its names, with what sources with authority say of it. */
+/** A resource with all its names, and facts from sources with authority. */
 export type SiteThing = { names: readonly ResourceRef[]; labels: Readonly<Record<string, readonly string[]>> }
 
-/** `silence`: why an alert of the incident is taken to be silenced; null where none is. */
+/** `silence`: why an alert of the incident counts as silenced; null if none does. */
 type SiteCall = {
   tool: string
   type: string
@@ -17,7 +17,7 @@ type SiteCall = {
 }
 
 /**
- * The policy's word on a call, as a write and as a look. Each thing is judged by itself, and the
+ * Decides a call by the policy, as a write and as a read. Each resource is judged alone, and the
  * strictest answer counts.
  */
 export function decideBySite(policy: CompiledPolicy, call: SiteCall): SiteDecisions {
@@ -25,7 +25,7 @@ export function decideBySite(policy: CompiledPolicy, call: SiteCall): SiteDecisi
   return { write: decide(policy, rules, call), look: decide(policy, rules.filter(isAboutLooks), call) }
 }
 
-/** A look is refused by the rules that name its tool, and by no other. */
+/** Whether a rule can refuse a read, which only a rule that names the tool does. */
 export const isAboutLooks = ({ action, tools }: Pick<CompiledRule, 'action' | 'tools'>): boolean =>
   action === 'never' && tools !== null
 
@@ -54,8 +54,9 @@ function decide(
 }
 
 /**
- * The first rule that fits a thing; null for none. Behind one with `silenced` the first without it
- * counts as well: who silences an alert, or an Alertmanager that is away, loosens nothing.
+ * Returns the first rule that fits a resource; null if none does. After a rule with `silenced`, the
+ * first one without it is added, because a silence, or an unreachable Alertmanager, must not loosen
+ * anything.
  */
 function rulesOf(rules: readonly CompiledRule[], call: SiteCall, thing: SiteThing | null): (CompiledRule | null)[] {
   const first = rules.find((rule) => fits(rule, call, thing)) ?? null
@@ -69,7 +70,10 @@ const placeOf = ({ name, line }: CompiledRule, of: Pick<CompiledPolicy, 'digest'
   ...of,
 })
 
-/** As many people as the rule that wants most, each in every group that one names. */
+/**
+ * Combines demands: the highest number of people, each of whom must be in every group that a rule
+ * names.
+ */
 function demandOf(asking: readonly CompiledRule[]): SiteDemand {
   const groups = [...new Set(asking.flatMap((rule) => rule.groups))]
   const sets = asking.flatMap(({ members }) => members ?? [])
@@ -77,14 +81,17 @@ function demandOf(asking: readonly CompiledRule[]): SiteDemand {
   return { people: Math.max(...asking.map(({ people }) => people)), groups, members }
 }
 
-/** From what costs least to what costs most. */
+/**
+ * Whether a rule fits a call about a resource. The checks are ordered from the cheapest to the most
+ * expensive.
+ */
 function fits(rule: CompiledRule, call: SiteCall, thing: SiteThing | null): boolean {
   return whyNot(rule, call, thing) === null
 }
 
 /**
- * The part of a rule that does not fit a call about a thing; null where all fits. The tool was
- * looked up before.
+ * Returns which part of a rule does not fit a call about a resource; null if all fit. The tool was
+ * compared before.
  */
 export function whyNot(
   rule: CompiledRule,
@@ -99,7 +106,7 @@ export function whyNot(
   return silenced && silence === null ? 'silenced' : null
 }
 
-/** Is it of the kinds, or among the ids, that the rule names? */
+/** Whether a resource has one of the kinds or ids that the rule names. */
 export function isNamed({ ids, kinds }: CompiledRule, thing: SiteThing | null): boolean {
   if (ids) return thing?.names.some((name) => ids.has(resourceKey(name))) ?? false
   return !kinds || (thing?.names.some(({ kind }) => kinds.has(kind)) ?? false)

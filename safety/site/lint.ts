@@ -8,14 +8,14 @@ import type { PolicyFault, PolicyLines } from './read.ts'
 import { lintSilences } from './silences.ts'
 import { clockChangesIn, compileWindow, isOver } from './windows.ts'
 
-/** What a site is, as a policy is held against it. */
+/** Facts about a site with which a policy is checked. */
 export type FactsOfSite = {
-  /** Null where there are too many to be looked at. */
+  /** All resources; null if there are too many to check. */
   things: readonly SiteThing[] | null
-  /** By name: may they decide at all? */
+  /** The people by name, with whether they may decide at all. */
   people: ReadonlyMap<string, 'decides' | 'decides nothing' | 'disabled'>
   types: ReadonlySet<string>
-  /** Each Alertmanager. */
+  /** The silences of each Alertmanager. */
   silences: readonly SilenceReading[]
   nowMs: number
 }
@@ -23,8 +23,9 @@ export type FactsOfSite = {
 type Said = Omit<PolicyFault, 'line'>
 
 /**
- * Parts of a sound policy that come to nothing on this site, or to more than it seems. None refuses
- * the file, since a thing may be listed tomorrow. Each with its line and what helps.
+ * Finds parts of a valid policy that have no effect on this site, or a larger effect than it seems.
+ * No such part refuses the file, because a resource may be listed later. Each has its line and a
+ * remedy.
  */
 export function lintAgainstSite(
   policy: SitePolicy,
@@ -50,8 +51,8 @@ export function lintAgainstSite(
   })
   const unseen = {
     line: 1,
-    why: 'the registry has too many things to hold rules against them',
-    remedy: '"nightshift policy explain" asks of one',
+    why: 'the registry has too many resources to check the rules against them',
+    remedy: '"nightshift policy explain" checks one call',
   }
   return [
     ...(things ? [] : [unseen]),
@@ -61,7 +62,7 @@ export function lintAgainstSite(
   ].toSorted((a, b) => a.line - b.line)
 }
 
-/** Nights in which a clock change cuts a window. */
+/** Finds nights in which a clock change shortens a window. */
 function checkClocks({ windows }: SitePolicy, lines: PolicyLines, { nowMs }: FactsOfSite): PolicyFault[] {
   return Object.entries(windows).flatMap(([name, window]) => {
     const compiled = compileWindow(name, window)
@@ -69,7 +70,7 @@ function checkClocks({ windows }: SitePolicy, lines: PolicyLines, { nowMs }: Fac
     return cut.map((said) => ({
       line: lines(['windows', name]),
       why: `the window ${name}: ${said}`,
-      remedy: 'give times outside of that hour where it matters',
+      remedy: 'if that matters, give times outside that hour',
     }))
   })
 }
@@ -84,15 +85,15 @@ function checkPeople({ groups, rules }: SitePolicy, lines: PolicyLines, { people
       if (known === undefined)
         return [
           {
-            why: `nobody is called ${name}`,
-            remedy: similarOr(name, [...people.keys()], '"nightshift operators list" has who there is'),
+            why: `there is no operator ${name}`,
+            remedy: similarOr(name, [...people.keys()], '"nightshift operators list" shows them'),
           },
         ]
       if (known === 'decides') return []
       return [
         {
-          why: `${name} ${known === 'disabled' ? 'is disabled' : 'may decide nothing'}`,
-          remedy: 'give them the role approver, or take them out',
+          why: `${name} ${known === 'disabled' ? 'is disabled' : 'may not decide anything'}`,
+          remedy: 'give them the role approver, or remove them',
         },
       ]
     })
@@ -101,8 +102,8 @@ function checkPeople({ groups, rules }: SitePolicy, lines: PolicyLines, { people
       left < wanted(group) && rules.some((rule) => rule.group === group)
         ? [
             {
-              why: `${formatCount(left, 'person')} of it may decide, and a rule wants ${wanted(group)}: nothing that it asks about can be approved`,
-              remedy: 'put people in who may decide',
+              why: `${formatCount(left, 'person')} in the group may decide, but a rule needs ${wanted(group)}, so nobody can approve a call under that rule`,
+              remedy: 'add people who may decide',
             },
           ]
         : []
@@ -119,63 +120,62 @@ function checkTypes({ types }: CompiledRule, facts: FactsOfSite): Said[] {
   return [...(types ?? [])]
     .filter((type) => !facts.types.has(type))
     .map((type) => ({
-      why: `no incident here ever had the type ${type}`,
+      why: `no incident of this site has ever had the type ${type}`,
       remedy: similarOr(type, [...facts.types], '"nightshift incidents list" shows their types'),
     }))
 }
 
-/** Names of things and labels that there are not; then rules that fit nothing, or all there is. */
+/** Finds unknown resources and labels; then rules that fit nothing, or everything. */
 function checkThings(rule: CompiledRule, fitted: readonly SiteThing[], things: readonly SiteThing[]): Said[] {
   const known = things.flatMap(({ names }) => names.map(({ kind, id }) => `${kind}:${id}`))
-  const list = '"nightshift resources list" has what there is'
+  const list = '"nightshift resources list" lists all resources'
   const ids = [...(rule.ids ?? [])].filter((key) => !known.includes(key))
   const found: Said[] = ids.map((key) => ({ why: `no source lists ${key}`, remedy: similarOr(key, known, list) }))
   const kinds = rule.ids ? [] : [...(rule.kinds ?? [])]
   for (const kind of kinds.filter((each) => !known.some((key) => key.startsWith(`${each}:`))))
-    found.push({ why: `no source lists a ${kind}`, remedy: 'connect one that does, or leave the kind out' })
+    found.push({ why: `no source lists a ${kind}`, remedy: 'connect a source that does, or leave the kind out' })
   for (const [key, values] of rule.labels) {
     const there = new Set(things.flatMap(({ labels }) => labels[key] ?? []))
     const missing = [...values].filter((value) => !there.has(value))
     if (there.size === 0)
-      found.push({ why: `nothing here has the label ${key}`, remedy: `write one of ${labelsOf(things)}` })
+      found.push({ why: `no resource has the label ${key}`, remedy: `write one of ${labelsOf(things)}` })
     else if (missing.length > 0)
       found.push({
-        why: `nothing here has ${key}: ${formatList(missing)}`,
+        why: `no resource has ${key}: ${formatList(missing)}`,
         remedy: `write one of ${formatList([...there].slice(0, 5))}`,
       })
   }
   if (fitted.length === 0)
-    return [...found, { why: 'it fits nothing that a source lists: it never decides', remedy: list }]
+    return [...found, { why: 'the rule matches no resource that a source lists, so it never decides', remedy: list }]
   if (fitted.length === things.length && things.length > 1)
     found.push({
-      why: `it fits all ${things.length} things that there are`,
-      remedy: 'leave resource out where that is meant, or name fewer',
+      why: `the rule matches all ${things.length} resources`,
+      remedy: 'leave resource out if you mean all, or name fewer',
     })
   return found
 }
 
 const labelsOf = (things: readonly SiteThing[]): string =>
-  formatList([...new Set(things.flatMap(({ labels }) => Object.keys(labels)))].slice(0, 5)) ||
-  'those that a source gives'
+  formatList([...new Set(things.flatMap(({ labels }) => Object.keys(labels)))].slice(0, 5)) || 'the labels of a source'
 
 function checkOver({ windows }: CompiledRule, { nowMs }: FactsOfSite): Said[] {
   if (!windows?.every((window) => isOver(window, nowMs))) return []
   return [
     {
-      why: `it never holds again: ${formatList(windows.map(({ name }) => name))} is over`,
-      remedy: 'remove it, or give a window that comes',
+      why: `the rule never applies again: ${formatList(windows.map(({ name }) => name))} is over`,
+      remedy: 'remove the rule, or give it a window that is not over',
     },
   ]
 }
 
-/** Whatever it fits here, an earlier rule fits as well, under whatever name or label. */
+/** Finds rules for which an earlier rule fits every resource that they fit. */
 function checkHidden(rules: readonly CompiledRule[], fitted: readonly (readonly SiteThing[])[], at: number): Said[] {
   const rule = rules[at] as CompiledRule
   const own = fitted[at] ?? []
-  // A call about no thing is fitted by rules that name none.
+  // Skips a rule that names no resource, because a call without one fits it too.
   if (own.length === 0 || (isNamed(rule, null) && isLabelled(rule, null))) return []
   const earlier = rules.slice(0, at).find((each, place) => {
-    // Looks that the later one refuses are refused by rules about looks alone.
+    // Requires an earlier rule about reads, if the later rule refuses reads.
     if (isAboutLooks(rule) && !isAboutLooks(each)) return false
     if (!isWider(each.tools, rule.tools) || !isWider(each.types, rule.types) || each.windows !== null || each.silenced)
       return false
@@ -184,12 +184,12 @@ function checkHidden(rules: readonly CompiledRule[], fitted: readonly (readonly 
   })
   if (!earlier) return []
   const where = `"${earlier.name}" (line ${earlier.line})`
-  const all = own.length === 1 ? 'the one thing that it fits' : `all ${own.length} things that it fits`
+  const all = own.length === 1 ? 'the one resource that it matches' : `all ${own.length} resources that it matches`
   const why =
     earlier.action === rule.action
-      ? `it never decides here: ${where} stands before it for ${all}`
-      : `it contradicts ${where}, which stands before it for ${all}: ${earlier.action}, not ${rule.action}`
-  return [{ why, remedy: 'remove one of the two, or put this one before it' }]
+      ? `the rule never decides on this site: ${where} comes first for ${all}`
+      : `the rule contradicts ${where}, which comes first for ${all}: ${earlier.action}, not ${rule.action}`
+  return [{ why, remedy: 'remove one of the two rules, or put this rule first' }]
 }
 
 const isWider = (wide: ReadonlySet<string> | null, narrow: ReadonlySet<string> | null): boolean =>

@@ -7,20 +7,20 @@ import { checkOrder, checkRules } from './check.ts'
 import { type CompiledPolicy, compilePolicy } from './compile.ts'
 import { compileWindow } from './windows.ts'
 
-/** A fault in a file: what, where, and what helps. */
+/** A fault in a policy file, with its line, reason and remedy. */
 export type PolicyFault = { line: number; why: string; remedy: string }
 
 type Refused = { ok: false; faults: PolicyFault[] }
 type Parsed = { ok: true; policy: SitePolicy; text: string; lines: PolicyLines }
 type ReadPolicy = (Parsed & { compiled: CompiledPolicy }) | Refused
 
-/** Where a part of the file stands, by its path. */
+/** Finds the line of a part of the file by its path. */
 export type PolicyLines = (path: readonly PropertyKey[]) => number
 
 export const maxPolicyBytes = 1_048_576
 const maxFaults = 20
 
-/** Takes a file apart and holds it against itself and the tools: one fault refuses all of it. */
+/** Parses a file and checks it against itself and the tools. One fault refuses the whole file. */
 export function readSitePolicy(
   bytes: Uint8Array | string,
   tools: ReadonlyMap<string, ToolFacts>,
@@ -37,7 +37,7 @@ export function readSitePolicy(
   return covered.length > 0 ? { ok: false, faults: covered } : { ...parsed, compiled }
 }
 
-/** By its form alone. */
+/** Parses a file and checks only its form. */
 export function parseSitePolicy(bytes: Uint8Array | string): Parsed | Refused {
   const refuse = (line: number, why: string, remedy: string): Refused => ({
     ok: false,
@@ -45,9 +45,13 @@ export function parseSitePolicy(bytes: Uint8Array | string): Parsed | Refused {
   })
   const size = typeof bytes === 'string' ? Buffer.byteLength(bytes) : bytes.length
   if (size > maxPolicyBytes)
-    return refuse(1, `the file has more than ${maxPolicyBytes} bytes`, 'name things by kind and label')
+    return refuse(
+      1,
+      `the file has more than ${maxPolicyBytes} bytes`,
+      'name resources by kind and label, not one by one',
+    )
   const text = decode(bytes)
-  if (text === null) return refuse(1, 'the file is not UTF-8', 'save it as UTF-8')
+  if (text === null) return refuse(1, 'the file is not UTF-8', 'save the file as UTF-8')
   const counter = new LineCounter()
   const parsed = parseYaml(text, counter)
   if ('why' in parsed) return refuse(parsed.line, parsed.why, parsed.remedy)
@@ -57,7 +61,7 @@ export function parseSitePolicy(bytes: Uint8Array | string): Parsed | Refused {
   const faults = listFaults(read.error, maxFaults).map(({ path, field, message }) => ({
     line: lines(path),
     why: `${field || 'the file'}: ${message}`.slice(0, 400),
-    remedy: 'docs/reference/policy.md has the form',
+    remedy: 'docs/reference/policy.md shows the format',
   }))
   return { ok: false, faults }
 }
@@ -70,15 +74,15 @@ function checkWindows(policy: SitePolicy, lines: PolicyLines): PolicyFault[] {
   })
 }
 
-/** Anchors and aliases may unfold to more than memory holds, and a policy needs none. */
+/** Refuses anchors and aliases, which may expand beyond memory and which a policy does not need. */
 function parseYaml(text: string, lineCounter: LineCounter): Document.Parsed | PolicyFault {
   const place = (offset: number | undefined) => lineCounter.linePos(offset ?? 0).line || 1
   try {
     const document = parseDocument(text, { schema: 'core', stringKeys: true, lineCounter })
     const [error] = document.errors
     if (error) {
-      const why = `it is no YAML that can be taken: ${error.message.replace(/ at line \d+[\s\S]*$/, '')}`
-      return { line: place(error.pos[0]), why, remedy: 'correct it; a text with a colon in it stands in quotes' }
+      const why = `the file is not valid YAML: ${error.message.replace(/ at line \d+[\s\S]*$/, '')}`
+      return { line: place(error.pos[0]), why, remedy: 'correct the YAML, and put a text with a colon in quotes' }
     }
     let anchored: number | null = null
     visit(document, {
@@ -89,14 +93,18 @@ function parseYaml(text: string, lineCounter: LineCounter): Document.Parsed | Po
       },
     })
     if (anchored === null) return document
-    return { line: place(anchored), why: 'it has an anchor or an alias (& or *)', remedy: 'write the value out' }
+    return {
+      line: place(anchored),
+      why: 'the file has an anchor or an alias (& or *)',
+      remedy: 'write the value itself',
+    }
   } catch {
-    // Nested deeper than the reader's stack.
-    return { line: 1, why: 'it is nested too deeply', remedy: 'docs/reference/policy.md has the form' }
+    // Reports a file that is nested too deeply for the parser's stack.
+    return { line: 1, why: 'the file is nested too deeply', remedy: 'docs/reference/policy.md shows the format' }
   }
 }
 
-/** The line of the nearest part of the path in the file. */
+/** Returns the line of the path's nearest part that is in the file. */
 function lineAt(document: Document.Parsed, counter: LineCounter, path: readonly PropertyKey[]): number {
   for (let length = path.length; length >= 0; length -= 1) {
     const node = length === 0 ? document.contents : document.getIn(path.slice(0, length), true)

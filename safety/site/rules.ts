@@ -3,9 +3,9 @@ import { ask, type Judging, type RuleAnswer, refuse, run } from '../ruling.ts'
 import { mayRunBySite } from './compile.ts'
 
 /**
- * The site's policy among the kernel's rules. It narrows anything: its refusals stand after the
- * kernel's and before what people allowed, its questions before all that runs unasked. It widens in
- * one rule, the last before a question.
+ * The site's policy among the kernel's rules. It may narrow everything: its refusals come after the
+ * kernel's and before people's permissions, its demands for approval before everything that runs
+ * automatically. It widens in only one rule, the last one before people are asked.
  */
 function decisionOf({ effect, policy: { site } }: Judging): SiteDecision | null {
   if (!site) return null
@@ -13,7 +13,7 @@ function decisionOf({ effect, policy: { site } }: Judging): SiteDecision | null 
   return effect === 'read' || effect === 'resolve' ? site.look : null
 }
 
-/** No look that the site refuses. */
+/** Refuses reads that the site forbids. */
 export function siteForbidsLook(judging: Judging): RuleAnswer | null {
   return judging.effect === 'write' ? null : forbidden(judging)
 }
@@ -32,7 +32,7 @@ function forbidden(judging: Judging): RuleAnswer | null {
   )
 }
 
-/** For an approved call: the policy wants more people by now, or other ones. */
+/** Whether the policy now demands more or other people, for a call that is already approved. */
 export function siteAsksMore(judging: Judging): RuleAnswer | null {
   const { approval } = judging.policy
   const { demand } = decisionOf(judging) ?? {}
@@ -41,13 +41,13 @@ export function siteAsksMore(judging: Judging): RuleAnswer | null {
 
 export function siteAsks(judging: Judging): RuleAnswer | null {
   const site = decisionOf(judging)
-  return site?.action === 'ask' ? ask('SITE_ASKS', explainSiteRule(site, 'wants people asked')) : null
+  return site?.action === 'ask' ? ask('SITE_ASKS', explainSiteRule(site, 'requires approval')) : null
 }
 
 /**
- * The one place where a site widens: a question becomes a run. Never for a person's own write,
- * where place or setting want more, where a host is taken for dead, or for a thing that the rule
- * does not name.
+ * Lets a call run that people would be asked about, which is the only place where a site widens.
+ * Never for a person's own write, if place or setting require more, if a host counts as dead, or
+ * for a resource that the rule does not name.
  */
 export function siteRuns(judging: Judging): RuleAnswer | null {
   const { call, facts, resolved, policy } = judging
@@ -56,10 +56,10 @@ export function siteRuns(judging: Judging): RuleAnswer | null {
   const preparation = call.prepared?.ok ? call.prepared.preparation : null
   if (!preparation || preparation.asks || (preparation.deaths?.length ?? 0) > 0) return null
   if (!mayRunBySite(facts) || resolved.command) return null
-  return run('SITE_RUNS', `${nameSiteRule(site)} lets it run`)
+  return run('SITE_RUNS', `${nameSiteRule(site)} allows the call`)
 }
 
-/** The rule that decided, or that says who is asked: row and card name it. */
+/** Returns the rule that decided, or that names who is asked, for the row and the approval card. */
 export function siteOf(judging: Judging, { verdict, code }: RuleAnswer): { site?: SiteDecision } {
   const site = decisionOf(judging)
   const hasDecided = code === 'SITE_NEVER' || code === 'SITE_RUNS' || (verdict === 'ask' && site?.action === 'ask')

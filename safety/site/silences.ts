@@ -5,6 +5,7 @@ import {
   type Silence,
   type SilenceFinding,
   type SilenceMatcher,
+  type SilenceReading,
   type SilencesRead,
 } from '../../domain/silence.ts'
 import { compileLabelPattern, type LabelPattern, type PatternBudget } from '../query/pattern.ts'
@@ -12,22 +13,25 @@ import { compileLabelPattern, type LabelPattern, type PatternBudget } from '../q
 /** Labels of one alert, as they were received. */
 export type SilencedLabels = Readonly<Record<string, string>>
 
-/** What a stranger's patterns may cost one ruling, in places that are tried: half a second. */
+/** Most steps that untrusted patterns may take in one ruling, which is half a second. */
 const maxSteps = 1_000_000
-/** One comparison's share, so that one pattern leaves the others theirs. */
+/** Most steps of one comparison, so that one pattern cannot use all steps. */
 const maxStepsEach = 100_000
-/** As many labels of an alert are kept: one that is missing among them may have been left out. */
+/**
+ * Number of labels of an alert that are kept: at this number, a missing label may have been left
+ * out.
+ */
 const maxLabels = 64
-/** Alerts of one incident that are compared; of more nobody knows the rest. */
+/** Most alerts of one incident that are compared; the rest count as unknown. */
 export const maxSilencedAlerts = 1_000
 
 type Comparing = { budget: PatternBudget; patterns: Map<string, LabelPattern> }
 type Answer = 'yes' | 'no' | 'unknown'
 
 /**
- * The reason why an incident's alert counts as silenced; null where none does. A rule with
- * `silenced` only narrows, so the unknown counts as silenced: a silent source, and matchers that do
- * not compare. An incident without alerts is silenced by nobody.
+ * Returns why an incident's alert counts as silenced; null if none does. A rule with `silenced`
+ * only narrows, so what is unknown counts as silenced: an unreachable source, and matchers that
+ * cannot be compared. An incident without alerts is not silenced.
  */
 export function findSilence(
   read: readonly SilencesRead[],
@@ -56,8 +60,8 @@ const found = (source: string, silence: Silence, isSupposed: boolean): SilenceFi
 }
 
 /**
- * An active one holds until its Alertmanager says otherwise, a pending one from its beginning, by
- * the clock ahead.
+ * Whether a silence applies: an active one until its Alertmanager reports otherwise, a pending one
+ * from its beginning, by the faster clock.
  */
 const holds = ({ state, startsAt }: Silence, nowMs: number): boolean =>
   state === 'active' || Date.parse(startsAt) <= nowMs
@@ -65,10 +69,10 @@ const holds = ({ state, startsAt }: Silence, nowMs: number): boolean =>
 function compareAll({ matchers }: Silence, alerts: readonly SilencedLabels[], comparing: Comparing): Answer {
   if (matchers === null) return 'unknown'
   let answer: Answer = alerts.length > maxSilencedAlerts ? 'unknown' : 'no'
-  // Equality costs least, and leaves most out.
+  // Compares equality first, which is cheapest and excludes most.
   const cheapFirst = matchers.toSorted((a, b) => Number(a.isRegex) - Number(b.isRegex))
   for (const labels of alerts) {
-    // The rest is not looked at: it takes as long as it may.
+    // Returns unknown for the rest, because the steps are used up.
     if (--comparing.budget.left < 0) return 'unknown'
     const one = compareOne(cheapFirst, labels, comparing)
     if (one === 'yes') return one
@@ -88,7 +92,8 @@ function compareOne(matchers: readonly SilenceMatcher[], labels: SilencedLabels,
 }
 
 /**
- * Whether a matcher holds of a label. An absent label is empty, as for Alertmanager. Null: unknown.
+ * Compares a matcher with a label. A missing label counts as empty, as in Alertmanager. Null if the
+ * result is unknown.
  */
 function compare(
   { name, value, isRegex, isEqual }: SilenceMatcher,
@@ -108,34 +113,37 @@ function compare(
   return is === null ? null : is === isEqual
 }
 
-/** Why no rule with `silenced` fits, in a sentence for people. */
+/** Describes for people why no rule with `silenced` fits. */
 export function describeNoSilence(read: readonly SilencesRead[], alerts: readonly SilencedLabels[] | null): string {
-  if (alerts === null) return 'No incident is named (--incident), and a silence is about the alerts of one'
+  if (alerts === null) return 'Name an incident with --incident, because silences match the alerts of an incident'
   if (alerts.length === 0) return 'The incident has no alert that could be silenced'
   const said = read.map(({ source, readAt, silences }) => {
     const when = readAt === null ? '' : ` (read ${formatMinute(readAt)})`
     return `${formatCount(silences.length, 'silence')} of ${source}${when}`
   })
-  return `None of its ${formatCount(alerts.length, 'alert')} is matched by ${formatList(said)}`
+  return `These silences match none of its ${formatCount(alerts.length, 'alert')}: ${formatList(said)}`
 }
 
-/** What `policy lint --site` says of a rule with `silenced`. */
-export function lintSilences(read: readonly { source: string; readAt: string | null; isUnread: boolean }[]): {
+/**
+ * Lists for `policy lint --site` the Alertmanagers that cannot be read: calls are then judged as if
+ * everything were silenced.
+ */
+export function lintSilences(read: readonly SilenceReading[]): {
   why: string
   remedy: string
 }[] {
-  const fits = 'it fits as if everything were silenced'
+  const fits = 'calls are judged as if every alert were silenced'
   if (read.length === 0)
     return [
       {
         why: `${nameUnread({ source: null, readAt: null })}: ${fits}`,
-        remedy: '"nightshift sources add" connects one (alertmanager), or leave silenced out',
+        remedy: '"nightshift sources add" connects an Alertmanager, or leave silenced out',
       },
     ]
   return read
     .filter((each) => each.isUnread)
     .map((each) => ({
       why: `${nameUnread(each)}: ${fits}`,
-      remedy: `"nightshift sources test ${each.source}" says why`,
+      remedy: `"nightshift sources test ${each.source}" shows why`,
     }))
 }

@@ -2,9 +2,10 @@ import type { CompiledPolicy, CompiledRule } from './compile.ts'
 import { isAboutLooks } from './decide.ts'
 
 /**
- * Places where one policy may allow what another did not. A proof by pairs: one rule of each file
- * decides a call, or none does. For every pair that may meet, the new one has to be as strict, or
- * an earlier rule of either file stands before them. What this does not show counts as wider.
+ * Lists where one policy may allow more than another. Proves the rest by pairs: a call is decided
+ * by one rule of each file, or by none. For every pair that may fit the same call, the new rule
+ * must be as strict, or an earlier rule of either file must come before both. A pair without a
+ * proof counts as wider.
  */
 export function widens(before: CompiledPolicy | null, after: CompiledPolicy): string[] {
   const [old, now] = [
@@ -17,13 +18,14 @@ export function widens(before: CompiledPolicy | null, after: CompiledPolicy): st
   for (const [at, rule] of now.entries()) {
     for (const [was, other] of old.entries()) {
       if (isAsStrict(rule, other) || isBeside(rule, other) || !mayMeet(rule, other)) continue
-      // In files that differ in a few places, what fits the same stands in both.
+      // Skips rules that have an equal one before them, because files that differ in a few places
+      // share most rules.
       const hasTwin = (firstOld.get(partsOf(rule)) ?? was) < was || (firstNow.get(partsOf(other)) ?? at) < at
       if (hasTwin && rule !== noRule) continue
       const stands = (each: CompiledRule) => covers(each, rule, other, budget)
       if (hasBefore(now, at, stands) || hasBefore(old, was, stands)) continue
       found.push(describe(rule, other))
-      if (budget.left <= 0) return [...found, 'the two are too long to be compared in full']
+      if (budget.left <= 0) return [...found, 'the two policies are too long to compare in full']
       if (found.length >= maxSaid) return found
       break
     }
@@ -31,14 +33,14 @@ export function widens(before: CompiledPolicy | null, after: CompiledPolicy): st
   return found
 }
 
-/** Where what fits the same stands first, by its parts. */
+/** Returns the first place of each distinct set of conditions. */
 function firstPlaces(rules: readonly CompiledRule[]): ReadonlyMap<string, number> {
   return new Map(rules.map((rule, at) => [partsOf(rule), at] as const).toReversed())
 }
 
 const parts = new WeakMap<CompiledRule, string>()
 
-/** All that a rule asks of a call, as a text. */
+/** Writes all conditions of a rule as a text. */
 function partsOf(rule: CompiledRule): string {
   const known = parts.get(rule)
   if (known !== undefined) return known
@@ -59,18 +61,18 @@ function hasBefore(rules: readonly CompiledRule[], end: number, isSo: (rule: Com
   return false
 }
 
-/** Sentences and looks enough for a thousand rules that change in a few places. */
+/** Most sentences and most steps, enough for a thousand rules with a few changes. */
 const maxSaid = 20
 const maxLooks = 1_000_000
 
-/** What no rule fits: the kernel alone decides. */
+/** The rule that represents no fitting rule, so that the kernel alone decides. */
 const noRule: CompiledRule = {
   ...{ name: '', line: 0, tools: null, kinds: null, ids: null, labels: [], types: null, windows: null },
   silenced: false,
   ...{ action: 'run', people: 1, groups: [], members: null },
 }
 
-/** `run` without an id leaves the kernel's answer as it is. */
+/** Whether a rule lets calls run: `run` without an id does not change the kernel's answer. */
 const mayRun = ({ action, ids }: CompiledRule): boolean => action === 'run' && ids !== null
 
 function isAsStrict(rule: CompiledRule, other: CompiledRule): boolean {
@@ -82,15 +84,19 @@ function isAsStrict(rule: CompiledRule, other: CompiledRule): boolean {
   return other.action === 'run' && (!mayRun(rule) || mayRun(other))
 }
 
-/** A rule with `silenced` only adds to the first without it, which is held to the old one. */
+/**
+ * Whether a rule with `silenced` only adds to the first one without it, which is compared with the
+ * old rule.
+ */
 const isBeside = (rule: CompiledRule, other: CompiledRule): boolean => rule.silenced && !other.silenced
 
 /**
- * Whether one call may fit both. Only tools surely tell them apart: a thing has several names, a
- * label several values.
+ * Whether one call may fit both rules. Only tools separate rules for certain, because a resource
+ * has several names and a label several values.
  */
 function mayMeet(rule: CompiledRule, other: CompiledRule): boolean {
-  // A look is met by rules that name its tool and refuse: one of them is as strict as any.
+  // Separates rules by tools. A read fits only rules that name its tool and refuse, which are
+  // equally strict.
   const { tools } = rule
   const others = other.tools
   if (tools === null || others === null) return true
@@ -98,10 +104,13 @@ function mayMeet(rule: CompiledRule, other: CompiledRule): boolean {
   return false
 }
 
-/** Whether a rule fits every call that both fit: each part holds all of one of theirs. */
+/**
+ * Whether a rule fits every call that both others fit: each of its parts contains all of that part
+ * in one of them.
+ */
 function covers(each: CompiledRule, rule: CompiledRule, other: CompiledRule, budget: { left: number }): boolean {
   budget.left -= 1
-  // Looks that both may fit are fitted by rules about looks alone.
+  // Requires a rule about reads, if both others may fit reads.
   if (isAboutLooks(other) && rule === noRule && !isAboutLooks(each)) return false
   const either = (part: (one: CompiledRule) => boolean) => part(rule) || part(other)
   return (
@@ -116,7 +125,7 @@ function covers(each: CompiledRule, rule: CompiledRule, other: CompiledRule, bud
   )
 }
 
-/** Is what both have in common within a third? */
+/** Whether what two sets have in common is within a third. */
 function isWithinBoth(
   left: ReadonlySet<string> | null,
   right: ReadonlySet<string> | null,
@@ -135,7 +144,7 @@ function isWithin(some: ReadonlySet<string> | null, all: ReadonlySet<string> | n
   return true
 }
 
-/** Does one rule name every thing that the other names? */
+/** Whether one rule names every resource that the other names. */
 function hasResource(all: CompiledRule, { ids, kinds }: CompiledRule): boolean {
   if (all.ids) return isWithin(ids, all.ids)
   return isWithin(kinds, all.kinds)
@@ -145,8 +154,8 @@ const keysOf = ({ windows }: CompiledRule): ReadonlySet<string> | null =>
   windows && new Set(windows.map(({ key }) => key))
 
 /**
- * Whether an earlier rule fits all that a later one fits, so that the later never decides.
- * `mayLook`: a tool may only look.
+ * Whether an earlier rule fits everything that a later one fits, so that the later one never
+ * decides. `mayLook`: a tool may only read.
  */
 export function standsBefore(earlier: CompiledRule, later: CompiledRule, mayLook: boolean): boolean {
   if (mayLook && isAboutLooks(later) && !isAboutLooks(earlier)) return false
@@ -154,9 +163,9 @@ export function standsBefore(earlier: CompiledRule, later: CompiledRule, mayLook
 }
 
 function describe(rule: CompiledRule, other: CompiledRule): string {
-  const was = other === noRule ? 'the kernel alone decided' : `"${other.name}" said ${wordsOf(other)}`
-  if (rule === noRule) return `no rule decides any more where ${was}`
-  return `"${rule.name}" (line ${rule.line}) says ${wordsOf(rule)} where ${was}`
+  const was = other === noRule ? 'only the built-in rules decided' : `"${other.name}" said ${wordsOf(other)}`
+  if (rule === noRule) return `no rule decides now; before, ${was}`
+  return `"${rule.name}" (line ${rule.line}) now says ${wordsOf(rule)}; before, ${was}`
 }
 
 function wordsOf({ action, people, groups }: CompiledRule): string {

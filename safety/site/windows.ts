@@ -3,9 +3,9 @@ import { Temporal } from 'temporal-polyfill'
 import type { SiteWindow } from '../../domain/site-policy.ts'
 
 /**
- * The time of a window. Reckoned by the clock on the wall, written as if in UTC: no hour is skipped
- * or repeated there, so the meaning of a clock change is decided in one place, where a moment
- * becomes a time on the wall.
+ * The time of a window. It is computed in local time, written as if in UTC: there no hour is
+ * skipped or repeated. So clock changes are handled in one place, where a moment becomes local
+ * time.
  */
 export type CompiledWindow = {
   name: string
@@ -13,35 +13,37 @@ export type CompiledWindow = {
   startMs: number
   lengthMs: number
   rule: RRuleTemporal | null
-  /** Two windows with one key hold at the same moments. */
+  /** Key that windows share which apply at the same moments. */
   key: string
-  /** The last asked beginning, and the next: nothing is computed until then. */
+  /**
+   * The last computed beginning, and the next one: nothing is computed for moments between them.
+   */
   known: { from: number; until: number } | null
 }
 
 const allowedParts = ['FREQ', 'INTERVAL', 'BYDAY', 'BYMONTHDAY', 'BYMONTH', 'BYSETPOS', 'COUNT', 'UNTIL', 'WKST']
 const frequencies = ['DAILY', 'WEEKLY', 'MONTHLY', 'YEARLY']
 const maxLengthMs = 366 * 86_400_000
-/** Days of nearly a century: what does not begin within them is refused when the file is read. */
+/** Most days, nearly a century; a window that never begins within these days is refused. */
 const maxIterations = 40_000
 
 type WindowFault = { why: string; remedy: string }
 
-/** A window, or what is wrong with it. */
+/** Returns a compiled window, or what is wrong with it. */
 export function compileWindow(name: string, window: SiteWindow): CompiledWindow | WindowFault {
   const { timezone, start, end, rrule } = window
   if (!isTimezone(timezone))
-    return { why: `there is no time zone ${timezone}`, remedy: 'write it as the IANA database does: Europe/Oslo, UTC' }
+    return { why: `there is no time zone ${timezone}`, remedy: 'use an IANA name, such as Europe/Oslo or UTC' }
   const [startMs, endMs] = [wallMs(start), wallMs(end)]
   if (startMs === null || endMs === null) {
     const bad = startMs === null ? start : end
-    return { why: `${bad} is no time on a day that exists`, remedy: 'write it as 2026-12-20T02:00' }
+    return { why: `${bad} is not a valid time`, remedy: 'write it as 2026-12-20T02:00' }
   }
   if (endMs <= startMs)
-    return { why: `it ends (${end}) before it begins (${start})`, remedy: 'give an end after its start' }
+    return { why: `the window ends (${end}) before it begins (${start})`, remedy: 'give an end after its start' }
   const lengthMs = endMs - startMs
   if (lengthMs > maxLengthMs)
-    return { why: 'it lasts more than a year', remedy: 'a rule without a window holds always' }
+    return { why: 'the window lasts more than a year', remedy: 'a rule without a window always applies' }
   const compiled: CompiledWindow = {
     ...{ name, timezone, startMs, lengthMs, rule: null, known: null },
     key: JSON.stringify([timezone, start, end, rrule ?? null]),
@@ -56,18 +58,21 @@ function compileRule(rrule: string, start: string): { rule: RRuleTemporal } | Wi
   const wrong = parts.find(([part, value]) => !allowedParts.includes(part ?? '') || !value)
   if (wrong)
     return {
-      why: `its rrule has ${wrong.join('=')}`,
-      remedy: `its parts are ${allowedParts.join(', ')}, each with a value`,
+      why: `its rrule has an invalid part ${wrong.join('=')}`,
+      remedy: `use only ${allowedParts.join(', ')}, each with a value`,
     }
   const { FREQ, UNTIL } = Object.fromEntries(parts) as Record<string, string | undefined>
   if (!frequencies.includes(FREQ ?? ''))
-    return { why: `its rrule repeats ${FREQ ?? 'without FREQ'}`, remedy: `FREQ is one of ${frequencies.join(', ')}` }
+    return {
+      why: `its rrule has ${FREQ ? `FREQ=${FREQ}` : 'no FREQ'}`,
+      remedy: `set FREQ to one of ${frequencies.join(', ')}`,
+    }
   if (new Set(parts.map(([part]) => part)).size < parts.length)
     return { why: 'its rrule has a part twice', remedy: 'write each part once' }
   if (UNTIL !== undefined && !/^\d{8}$/.test(UNTIL))
     return {
       why: `its rrule has UNTIL=${UNTIL}`,
-      remedy: 'UNTIL is a day, as 20271231: the last on which it may begin',
+      remedy: 'write UNTIL as a day, such as 20271231: the last day on which the window may begin',
     }
   try {
     const dtstart = Temporal.PlainDateTime.from(start).toZonedDateTime('UTC')
@@ -76,15 +81,15 @@ function compileRule(rrule: string, start: string): { rule: RRuleTemporal } | Wi
   } catch (error) {
     const { message } = error as Error
     if (!/iterations/i.test(message))
-      return { why: `its rrule cannot be read: ${message.slice(0, 200)}`, remedy: 'RFC 5545, 3.3.10 has the form' }
+      return {
+        why: `its rrule cannot be read: ${message.slice(0, 200)}`,
+        remedy: 'RFC 5545, section 3.3.10, shows the format',
+      }
   }
-  return { why: 'its rrule never gives a day', remedy: 'no month has such a day: correct BYMONTH, BYMONTHDAY or UNTIL' }
+  return { why: 'its rrule matches no day', remedy: 'no month has such a day: correct BYMONTH, BYMONTHDAY or UNTIL' }
 }
 
-/**
- * Whether the window holds at this moment. The same answer for the same moment: what it keeps only
- * saves work.
- */
+/** Whether the window applies at this moment. The cache never changes the answer. */
 export function isInWindow(window: CompiledWindow, nowMs: number): boolean {
   const wall = wallClockMs(window.timezone, nowMs)
   const { startMs, lengthMs, rule } = window
@@ -94,7 +99,7 @@ export function isInWindow(window: CompiledWindow, nowMs: number): boolean {
   return wall < (window.known?.from ?? Number.NEGATIVE_INFINITY) + lengthMs
 }
 
-/** Will it never hold again? */
+/** Whether the window will never apply again. */
 export function isOver(window: CompiledWindow, nowMs: number): boolean {
   const wall = wallClockMs(window.timezone, nowMs)
   const { startMs, lengthMs, rule } = window
@@ -103,7 +108,7 @@ export function isOver(window: CompiledWindow, nowMs: number): boolean {
   return until === Number.POSITIVE_INFINITY && wall >= from + lengthMs
 }
 
-/** The newest beginning and the next one. What no rule gives lies at an end of time. */
+/** Returns the newest beginning and the next one, or the end of time if there is none. */
 function around(rule: RRuleTemporal, wall: number): { from: number; until: number } {
   const [last, next] = [rule.previous(new Date(wall), true), rule.next(new Date(wall))]
   return {
@@ -114,14 +119,14 @@ function around(rule: RRuleTemporal, wall: number): { from: number; until: numbe
 
 function isTimezone(timezone: string): boolean {
   try {
-    // An offset such as +02:00 is no place: it has no clock that changes.
+    // Refuses an offset such as +02:00, which has no clock changes.
     return /^[A-Za-z]/.test(timezone) && wallClockMs(timezone, 0) !== null
   } catch {
     return false
   }
 }
 
-/** The clock on the wall at a moment, as if it were that of UTC. */
+/** Returns the local time of a moment as if it were UTC. */
 function wallClockMs(timezone: string, ms: number): number {
   const { offsetNanoseconds } = Temporal.Instant.fromEpochMilliseconds(Math.floor(ms)).toZonedDateTimeISO(timezone)
   return ms + offsetNanoseconds / 1e6
@@ -135,7 +140,7 @@ function wallMs(text: string): number | null {
   }
 }
 
-/** The nights of the next two years in which a clock change cuts the window, each as a sentence. */
+/** Lists, as sentences, the nights of two years in which a clock change shortens the window. */
 export function clockChangesIn(window: CompiledWindow, nowMs: number): string[] {
   const ends = nowMs + 2 * maxLengthMs
   const found: string[] = []
@@ -152,7 +157,7 @@ export function clockChangesIn(window: CompiledWindow, nowMs: number): string[] 
   }
 }
 
-/** A change from one time on the wall to another: the times between are skipped, or come twice. */
+/** Describes a change of local time: the times between are skipped, or occur twice. */
 function describeCut(window: CompiledWindow, before: number, after: number): string | null {
   const [low, high] = [Math.min(before, after), Math.max(before, after)]
   const start = beginningBefore(window, high)
@@ -161,12 +166,12 @@ function describeCut(window: CompiledWindow, before: number, after: number): str
   const cuts = (time: number) => time > low && time < high
   const beginsInside = start === low ? after < before && end < high : cuts(start)
   if (!beginsInside && !cuts(end)) return null
-  const night = `on ${clock(low).slice(0, 10)} the clocks go from ${clock(before).slice(11)} to ${clock(after).slice(11)}`
-  if (after < before) return `${night}: what of it lies in these hours comes twice`
-  if (start >= low && end <= high) return `${night}: it does not hold that night`
+  const night = `on ${clock(low).slice(0, 10)} the clocks change from ${clock(before).slice(11)} to ${clock(after).slice(11)}`
+  if (after < before) return `${night}: the part of the window in these hours happens twice`
+  if (start >= low && end <= high) return `${night}: the window does not apply that night`
   return cuts(start)
-    ? `${night}: it begins at ${clock(high).slice(11)}`
-    : `${night}: it ends at ${clock(low).slice(11)}`
+    ? `${night}: the window begins at ${clock(high).slice(11)}`
+    : `${night}: the window ends at ${clock(low).slice(11)}`
 }
 
 function beginningBefore({ startMs, lengthMs, rule }: CompiledWindow, wall: number): number | null {

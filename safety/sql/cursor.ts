@@ -1,32 +1,32 @@
-/** One token of a MySQL or SQLite text. `text`: without quotes; `word`: upper case. */
+/** One token of a text for MySQL or SQLite. `text`: without quotes. `word`: in upper case. */
 export type Token = {
   kind: 'word' | 'name' | 'string' | 'number' | 'sign' | 'end'
   text: string
   word: string
-  /** The first token of its line: where a client looks for its own commands. */
+  /** Whether it is the first token of its line, where a client expects its own commands. */
   opensLine: boolean
 }
 
-/** What a dialect's scanner knows; every other character or combination is a problem. */
+/** Syntax of a dialect. Every other character or combination is a problem. */
 export type Scanner = {
-  /** Longest first. */
+  /** Signs of the dialect, the longest first. */
   signs: readonly string[]
-  /** Opening quotes of names, with what closes them. */
+  /** Opening quotes of names, each with its closing quote. */
   nameQuotes: Readonly<Record<string, string>>
   stringQuotes: string
-  /** `#` to the end of the line. */
+  /** Whether `#` begins a comment up to the end of the line. */
   hashComments: boolean
-  /** `--` needs a blank behind it. */
+  /** Whether `--` begins a comment only before a blank. */
   dashNeedsBlank: boolean
-  /** `@@name` reads a variable of the server. */
+  /** Whether `@@name` reads a variable of the server. */
   serverVariables: boolean
-  /** `\g` and `\G` end a statement. */
+  /** Whether `\g` and `\G` end a statement. */
   backslashEnds: boolean
 }
 
 /**
- * The part of a text that no read has. No Error: it is always caught, and a stack would cost more
- * than reading.
+ * A part of a text that no read has. It is not an Error, because it is always caught, and a stack
+ * trace would cost more than parsing.
  */
 export class SqlProblem {
   readonly message: string
@@ -36,9 +36,9 @@ export class SqlProblem {
 }
 
 /**
- * Splits a text into tokens, or throws a Problem with the unknown part. Refuses literals with a
- * backslash and comments with a quote, semicolon or hint: servers, modes and clients differ on
- * their end.
+ * Splits a text into tokens, or throws a SqlProblem with the unknown part. Refuses literals with a
+ * backslash, and comments with a quote, semicolon or hint, because servers, modes and clients
+ * disagree where these end.
  */
 export function tokenise(text: string, scanner: Scanner): Token[] {
   const tokens: Token[] = []
@@ -80,7 +80,7 @@ export function tokenise(text: string, scanner: Scanner): Token[] {
   return tokens
 }
 
-/** What a comment may not hold: each is read as code by some client or mode. */
+/** Matches characters in a comment that some client or mode reads as code. */
 const oddInComment = /['"`;\\]|\/\*/
 
 function skipLine(text: string, at: number, scanner: Scanner): number {
@@ -107,7 +107,7 @@ function quoted(text: string, at: number, close: string): [value: string, length
   for (;;) {
     end = text.indexOf(close, end)
     if (end < 0) throw new SqlProblem(`${text[at]} without an end`)
-    // Brackets know no doubling; a doubled quote is one.
+    // Reads a doubled quote as one character. Brackets cannot be doubled.
     if (close === ']' || text[end + 1] !== close) break
     end += 2
   }
@@ -129,37 +129,42 @@ function matchAt(pattern: RegExp, text: string, at: number): string {
   return pattern.exec(text)![0]
 }
 
-/** A dialect's list inside a SELECT; the grammar is common. Words upper, names lower case. */
+/**
+ * A dialect's words inside a SELECT; the grammar is shared. Words are in upper case, names in lower
+ * case.
+ */
 type SelectWords = {
-  /** Words that are no name unless quoted. */
+  /** Words that are names only in quotes. */
   reserved: ReadonlySet<string>
   functions: ReadonlySet<string>
   tableFunctions: ReadonlySet<string>
-  /** Throws a Problem where a table may not be read. Parts are lower case, without quotes. */
+  /**
+   * Throws a SqlProblem if a table may not be read. The parts are in lower case, without quotes.
+   */
   checkTable: (parts: string[]) => void
   types: ReadonlySet<string>
   /** Words between two operands. */
   operators: ReadonlySet<string>
   constants: ReadonlySet<string>
   intervalUnits: ReadonlySet<string>
-  /** `IN name` reads a table. */
+  /** Whether `IN name` reads a table. */
   inTable: boolean
 }
 
 const deepest = 60
 
 /**
- * A place in a list of tokens. A method that needs something throws a Problem with the token in its
- * place.
+ * A position in a list of tokens. A method that requires something throws a SqlProblem with the
+ * token that it found.
  */
 export class Cursor {
   private at = 0
   private depth = 0
   private readonly tokens: readonly Token[]
   readonly words: SelectWords
-  /** Names of WITH, of this statement, that stand for a row or a few. */
+  /** Names of WITH tables of this statement that have only one row, or a few. */
   readonly small = new Set<string>()
-  /** Reads a query in an expression: handed in, since each holds the other. */
+  /** Reads a query inside an expression. It is passed in, because each contains the other. */
   readonly readQuery: (c: Cursor) => void
 
   constructor(tokens: readonly Token[], words: SelectWords, readQuery: (c: Cursor) => void) {
@@ -185,7 +190,7 @@ export class Cursor {
   isSign(sign: string, ahead = 0): boolean {
     return this.peek(ahead).kind === 'sign' && this.peek(ahead).text === sign
   }
-  /** The tokens from a place up to here. */
+  /** Returns the tokens from a place up to here. */
   since(from: number): readonly Token[] {
     return this.tokens.slice(from, this.at)
   }
@@ -197,7 +202,7 @@ export class Cursor {
     this.at++
     return true
   }
-  /** All words in this order, or none. */
+  /** Takes all words in this order, or none. */
   takeWords(...words: string[]): boolean {
     if (!words.every((word, index) => this.peek(index).kind === 'word' && this.peek(index).word === word)) return false
     this.at += words.length
@@ -230,7 +235,7 @@ export class Cursor {
     if (!this.isName()) this.fail()
     return this.take().text
   }
-  /** `a, b)`: the names of columns behind their parenthesis. */
+  /** Reads `a, b)`: the names of columns up to the closing parenthesis. */
   namesAndClose(): void {
     do this.name()
     while (this.takeSign(','))
@@ -239,7 +244,7 @@ export class Cursor {
   fail(): never {
     throw new SqlProblem(`token ${this.peek().text.slice(0, 40)}`)
   }
-  /** Runs one level deeper; what nests deeper than any diagnosis is not read at all. */
+  /** Does the work one level deeper. Refuses deeper nesting than any investigation needs. */
   nested(work: () => void): void {
     if (++this.depth > deepest) throw new SqlProblem('nested too deep')
     work()
@@ -247,7 +252,7 @@ export class Cursor {
   }
 }
 
-/** Reads statements between semicolons by the dialect's rule. Answers their first words. */
+/** Reads statements between semicolons by the dialect's rule. Returns the first word of each. */
 export function readStatements(c: Cursor, statement: (c: Cursor) => void): string[] {
   const kinds: string[] = []
   while (!c.atEnd()) {

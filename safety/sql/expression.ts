@@ -6,8 +6,8 @@ const unarySigns = new Set(['-', '+', '~', '!'])
 const literalPrefixes = new Set(['DATE', 'TIME', 'TIMESTAMP', 'X', 'B', 'N'])
 
 /**
- * An expression without precedence: each operand and operator must be known, however they group. A
- * function is on the dialect's list, quoted, spaced or in any case.
+ * Reads an expression without precedence: each operand and operator must be known. A function must
+ * be on the dialect's list, also if it is quoted, spaced or in another case.
  */
 export function expression(c: Cursor): void {
   c.nested(() => {
@@ -116,7 +116,7 @@ function caseOf(c: Cursor): void {
   c.needWord('END')
 }
 
-/** `name( … )` with what may follow it: FILTER, OVER. */
+/** Reads `name( … )` with FILTER or OVER. */
 function call(c: Cursor): void {
   const name = c.take().text.toLowerCase()
   if (!c.words.functions.has(name)) throw new SqlProblem(`function ${name}`)
@@ -137,7 +137,7 @@ function call(c: Cursor): void {
 function callArguments(c: Cursor, name: string): void {
   c.takeWord('DISTINCT', 'ALL')
   c.takeWord('LEADING', 'TRAILING', 'BOTH')
-  // TRIM(BOTH FROM x) has nothing between.
+  // Allows TRIM(BOTH FROM x), which has nothing before FROM.
   const at = c.place()
   if (!c.isWord('FROM')) expressions(c)
   checkWidth(name, c.since(at))
@@ -164,7 +164,7 @@ function type(c: Cursor): void {
   c.needSign(')')
 }
 
-/** The inside of a window and its closing parenthesis. */
+/** Reads the inside of a window and its closing parenthesis. */
 export function windowAndClose(c: Cursor): void {
   if (c.isName() && !c.isWord('PARTITION', 'ROWS', 'RANGE', 'GROUPS')) c.name()
   if (c.takeWord('PARTITION')) {
@@ -191,7 +191,7 @@ function bound(c: Cursor): void {
   c.needWord('PRECEDING', 'FOLLOWING')
 }
 
-/** `name`, `schema.name`: checked against what may not be read. */
+/** Reads `name` or `schema.name`, and checks it against the tables that may not be read. */
 export function table(c: Cursor): void {
   if (c.takeWord('DUAL')) return
   const parts = [c.name()]

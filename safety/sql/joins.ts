@@ -1,11 +1,14 @@
 import { SqlProblem, type Token } from './cursor.ts'
 
 /**
- * Rows and characters that a MySQL or SQLite statement makes of few: unjoined tables, an endless
- * recursion, a repeated text. Told from tokens, since the grammar keeps no tree.
+ * Detects statements of MySQL or SQLite that make many rows or characters of few: tables that are
+ * not joined, an endless recursion, a repeated text. Reads tokens, because the grammar keeps no
+ * tree.
  */
 
-/** Names of a FROM's tables, and those that conditions join; null: a column without a table. */
+/**
+ * Names of the tables in a FROM, and pairs that conditions join; null for a column without a table.
+ */
 export type FromTables = { tables: string[]; links: [left: string | null, right: string | null][] }
 
 export const newFrom = (): FromTables => ({ tables: [], links: [] })
@@ -14,25 +17,29 @@ export function checkJoined({ tables, links }: FromTables): void {
   const groups = tables.map((name) => new Set([name]))
   for (const [left, right] of links) {
     const find = (name: string | null) => (name === null ? undefined : groups.find((group) => group.has(name)))
-    // A column without a table's name may be of any: it joins what is not joined yet, once.
+    // Joins one table that is not joined yet, once, by a column without a table's name, which may
+    // be of any table.
     const from = left === null ? groups.find((group) => group !== find(right)) : find(left)
     const to = right === null ? groups.find((group) => group !== from) : find(right)
     if (!from || !to || from === to) continue
     for (const name of to) from.add(name)
     groups.splice(groups.indexOf(to), 1)
   }
-  if (groups.length > 1) throw new SqlProblem('a join without a condition that joins: compare a column of each with =')
+  if (groups.length > 1) throw new SqlProblem('a join without a join condition: compare a column of each side with =')
 }
 
 const isName = (token: Token | undefined): boolean => token?.kind === 'word' || token?.kind === 'name'
 
-/** A table by the name that columns go by: its alias, or its own. */
+/** Returns the name by which columns name a table: its alias, or its own name. */
 export function nameOf(tokens: readonly Token[]): string {
   const last = tokens.findLast((token) => isName(token))
   return last?.text.toLowerCase() ?? ''
 }
 
-/** `a.x = b.y` where it has to hold: not inside brackets, and not beside an OR. */
+/**
+ * Lists the conditions `a.x = b.y` that every row must meet: those not inside brackets, and not
+ * next to an OR.
+ */
 export function listLinks(tokens: readonly Token[]): [string | null, string | null][] {
   const found: [string | null, string | null][] = []
   let depth = 0
@@ -57,7 +64,7 @@ function columnBefore(tokens: readonly Token[], at: number): Column | null {
   if (!isName(last) || constants.test(last!.word)) return null
   const hasTable = tokens[at - 2]?.text === '.'
   const begins = tokens[hasTable ? at - 4 : at - 2]
-  // A computation with a column need not join by it.
+  // Ignores a computation with a column, which need not join by that column.
   if (begins && begins.kind === 'sign' && !/^[.(,]$/.test(begins.text)) return null
   return { table: hasTable ? tokens[at - 3]!.text.toLowerCase() : null }
 }
@@ -71,7 +78,7 @@ function columnBehind(tokens: readonly Token[], at: number): Column | null {
   return { table: end > at + 1 ? tokens[end - 2]!.text.toLowerCase() : null }
 }
 
-/** One row, or as many as a plain limit says. */
+/** Whether the result is one row, or is limited by a literal number. */
 export function isSmall(tokens: readonly Token[]): boolean {
   const words = tokens.map(({ word }) => word)
   const limit = words.lastIndexOf('LIMIT')
@@ -80,10 +87,12 @@ export function isSmall(tokens: readonly Token[]): boolean {
   return !words.includes('FROM') || /^(?:COUNT|SUM|MAX|MIN|AVG|TOTAL)$/.test(words[words.indexOf('SELECT') + 1] ?? '')
 }
 
-/** More in a recursion than a look needs. */
+/** Highest number to which a recursion may count. */
 const maxCount = 100_000
 
-/** A table of WITH that reads itself follows another, counts to a number, or has a limit. */
+/**
+ * Checks a WITH table that reads itself: it must follow another table, count up, or have a limit.
+ */
 export function checkRepeated(name: string, tokens: readonly Token[]): void {
   const own = name.toLowerCase()
   const isOwn = (token: Token | undefined) => isName(token) && token!.text.toLowerCase() === own
@@ -117,10 +126,10 @@ const widened = new Map([
   ['repeat', 1],
   ['space', 0],
 ])
-/** More characters than anybody reads, made of one. */
+/** Most characters that may be made of one. */
 const maxWidth = 10_000
 
-/** What makes a long text of a short one takes a plain number. */
+/** Checks that a function which lengthens a text gets a literal number. */
 export function checkWidth(name: string, tokens: readonly Token[]): void {
   const problem = `${name} of more than ${maxWidth} characters`
   if (

@@ -6,8 +6,8 @@ import { query } from './query.ts'
 const setOf = (text: string) => new Set(text.trim().split(/\s+/))
 
 /**
- * Words of MySQL 8.4 and 9 and of MariaDB that are no name unquoted (manual, "Keywords and Reserved
- * Words").
+ * Words of MySQL 8.4 and 9 and of MariaDB that are not names unless they are quoted (manual,
+ * "Keywords and Reserved Words").
  */
 const reserved = setOf(`
   ACCESSIBLE ADD ALL ALTER ANALYZE AND AS ASC ASENSITIVE BEFORE BETWEEN BIGINT BINARY BLOB BOTH BY CALL CASCADE CASE
@@ -35,7 +35,7 @@ const reserved = setOf(`
 
 /**
  * Functions of the manual's chapter 14 that compute or read: they change nothing, wait for nothing,
- * open no file.
+ * and open no file.
  */
 const functions = setOf(`
   count sum avg min max std stddev stddev_pop stddev_samp variance var_pop var_samp bit_and bit_or bit_xor group_concat
@@ -75,13 +75,13 @@ const intervalUnits = setOf(`
   HOUR_MICROSECOND HOUR_SECOND HOUR_MINUTE DAY_MICROSECOND DAY_SECOND DAY_MINUTE DAY_HOUR YEAR_MONTH
 `)
 
-/** Tables of the schema `mysql` that hold no account, key, connection or statement. */
+/** Tables of the schema `mysql` that have no accounts, keys, connections or statements. */
 const harmlessSystemTables = setOf(`
   innodb_index_stats innodb_table_stats gtid_executed help_category help_keyword help_relation help_topic time_zone
   time_zone_leap_second time_zone_name time_zone_transition time_zone_transition_type engine_cost server_cost
 `)
 
-/** Tables that hold password hashes, keys or passwords, under whatever schema is the default. */
+/** Tables that hold password hashes, keys or passwords, whatever schema is the default. */
 const secretTables = setOf(`
   user authentication_string global_priv db proxies_priv password_history slave_master_info
   slave_relay_log_info servers default_roles role_edges user_variables_by_thread keyring_keys keyring_component_status
@@ -89,8 +89,8 @@ const secretTables = setOf(`
 `)
 
 /**
- * Columns of information_schema with code, or values of other columns. A running statement is
- * shown, as in PostgreSQL: without it nobody finds what blocks.
+ * Columns of information_schema with code, or with values of other columns. A running statement is
+ * shown, as in PostgreSQL, because it is needed to find a session that blocks others.
  */
 const hiddenColumns: Readonly<Record<string, string>> = {
   routines: 'routine_definition',
@@ -113,7 +113,7 @@ function checkColumns(tokens: readonly Token[]): void {
   }
 }
 
-/** Words the client itself obeys at the start of a line. */
+/** Words that the client itself executes at the start of a line. */
 const clientCommands = setOf(
   'SOURCE SYSTEM TEE NOTEE PAGER NOPAGER EDIT DELIMITER CONNECT USE EXIT QUIT GO EGO CLEAR PRINT PROMPT REHASH RESETCONNECTION',
 )
@@ -147,7 +147,7 @@ function checkTable(parts: string[]): void {
   if (schema === 'mysql' && !harmlessSystemTables.has(name)) throw new SqlProblem(`table mysql.${name}`)
 }
 
-/** MySQL and MariaDB: SELECT, SHOW and EXPLAIN by a closed grammar. */
+/** Checks texts for MySQL and MariaDB: SELECT, SHOW and EXPLAIN by a closed grammar. */
 export function inspectMysql(text: string): SqlFinding {
   try {
     const tokens = tokenise(text, scanner)
@@ -183,14 +183,14 @@ function explain(c: Cursor): void {
   if (c.isWord('SELECT', 'WITH', 'VALUES') || c.isSign('(')) query(c)
   else {
     table(c)
-    // DESCRIBE shows one column, or those like a pattern.
+    // Reads the column that DESCRIBE shows, or the pattern of those it shows.
     if (!c.takeKind('string') && c.isName()) c.take()
   }
 }
 
 type Tail = (c: Cursor) => void
 
-/** `LIKE 'pattern'` or `WHERE expression`. */
+/** Reads `LIKE 'pattern'` or `WHERE expression`. */
 const filter: Tail = (c) => {
   if (c.takeWord('LIKE')) c.needKind('string')
   else if (c.takeWord('WHERE')) expression(c)
@@ -217,8 +217,8 @@ const channel: Tail = (c) => {
 const nothing: Tail = () => {}
 
 /**
- * Words that SHOW may show, with what may follow (manual, section 15.7.7). GRANTS and CREATE USER
- * print hashes.
+ * Objects of SHOW, each with what may follow (manual, section 15.7.7). Excluded: GRANTS and CREATE
+ * USER, which print hashes.
  */
 const shows: [words: string, tail: Tail][] = [
   ['REPLICA STATUS', channel],

@@ -3,13 +3,16 @@ import { checkJoins, checkRecursion, isSmallQuery } from './postgres-joins.ts'
 import { BoundRefusal, type SqlNode, strings } from './postgres-nodes.ts'
 import { countSeries } from './postgres-series.ts'
 
-/** Splits a table of words: a list in a string is easier to read than one word a line. */
+/**
+ * Splits a text into a set of words, because a list in one string is shorter than one word per
+ * line.
+ */
 const words = (text: string) => new Set(text.trim().split(/\s+/))
 
 /**
- * Functions of PostgreSQL 18 (its manual's chapter 9, and those behind the pg_stat views) that
- * read, compute and change nothing, not even the session. Grammar words (COALESCE) are nodes, not
- * functions.
+ * Functions of PostgreSQL 18 (its manual's chapter 9, and those behind the pg_stat views) that read
+ * or compute and change nothing, not even the session. Words of the grammar (COALESCE) are nodes,
+ * not functions.
  */
 export const readFunctions = words(`
   count sum avg min max stddev stddev_pop stddev_samp variance var_pop var_samp corr covar_pop covar_samp regr_slope
@@ -60,7 +63,7 @@ export const readFunctions = words(`
   current_setting
 `)
 
-/** Relations with password hashes, keys, connection strings, or files on who gets in. */
+/** Relations with password hashes, keys, connection strings, or access files. */
 export const secretRelations = words(`
   pg_authid pg_shadow pg_user_mapping pg_user_mappings _pg_user_mappings user_mapping_options user_mappings
   pg_foreign_data_wrapper foreign_server_options _pg_foreign_servers foreign_table_options _pg_foreign_tables _pg_foreign_table_columns
@@ -69,15 +72,15 @@ export const secretRelations = words(`
   pg_backend_memory_contexts
 `)
 
-/** Operators of pg_catalog; the same symbol under another schema is a user's function. */
+/** Operators of pg_catalog. The same symbol in another schema is a user's function. */
 export const operators = words(`
   + - * / % ^ = <> != < > <= >= || ~ ~* !~ !~* ~~ ~~* !~~ !~~* ~<~ & | # << >> <<= >>= && @> <@ -> ->> #> #>> ? ?| ?&
   @? @@ -|- |/ ||/ @ ^@ AND OR NOT BETWEEN SYMMETRIC IN IS LIKE
 `)
 
 /**
- * Types of pg_catalog whose input functions only read text. A domain or an extension's type may run
- * code.
+ * Types of pg_catalog whose input functions only read text. A domain, or a type of an extension,
+ * may run code.
  */
 export const types = words(`
   bool int2 int4 int8 float4 float8 numeric text varchar bpchar char name bytea date time timetz timestamp timestamptz
@@ -85,19 +88,21 @@ export const types = words(`
   regoper regoperator pg_lsn xid xid8 cid tid money int4range int8range numrange tsrange tstzrange daterange
 `)
 
-/** Columns of functions in FROM that a query may name by their alias without declaring them. */
+/**
+ * Columns of functions in FROM that a query may name by the function's alias without a declaration.
+ */
 export const functionColumns = words('key value ordinality word catcode catdesc name abbrev utc_offset is_dst')
 
 /**
- * Rows that a statement makes of nothing. A role may not set `temp_file_limit` for itself (a
- * superuser may), so a query that fills the disk has to be seen in its text; `statement_timeout`,
- * which every role may set, ends what is only slow.
+ * Limits the rows that a statement makes without a table. A role may not set `temp_file_limit` for
+ * itself (a superuser may), so a query that fills the disk must be detected in its text. Slow
+ * queries end by `statement_timeout`, which every role may set.
  */
 
-/** More rows than a look needs. */
+/** Most rows that a read may make. */
 const maxRows = 100_000
 
-/** Throws where a statement makes rows without a bound, or joins tables without a condition. */
+/** Throws if a statement makes rows without a bound, or joins tables without a condition. */
 export function checkBounds(statement: unknown): void {
   const seen = { rows: 1, small: new Set<string>() }
   visit(statement, seen)
@@ -133,7 +138,7 @@ const checks: Readonly<Record<string, (node: SqlNode, seen: QueryShape) => void>
   },
 }
 
-/** Reads a whole query; a side of a join has the same type of node. */
+/** Checks a whole query. Returns for a side of a join, which is in a field of the same name. */
 function checkSelect(node: SqlNode, seen: QueryShape): void {
   for (const { CommonTableExpr: named } of ((node.withClause as SqlNode | undefined)?.ctes as Record<
     string,
@@ -146,15 +151,16 @@ function checkSelect(node: SqlNode, seen: QueryShape): void {
   checkJoins(node, seen.small)
 }
 
-/** The names under which functions in FROM are known, with the columns each surely has. */
+/** Names of functions in FROM, each with the columns that it certainly has. */
 export type FunctionColumns = ReadonlyMap<string, ReadonlySet<string>>
 
 /**
- * PostgreSQL takes `f.name` for a call `name(f)` where `f` is a function in FROM without such a
- * column: `SELECT f.pg_read_file FROM unnest(ARRAY['/etc/passwd']) f` read a file (measured with
- * 18). Behind such an alias only surely existing columns may stand. Rows of tables reach no
- * built-in function that matters, yet the acting families are refused there too. Answers the name
- * that may be called, or null.
+ * Finds a function that is called by a field. PostgreSQL reads `f.name` as a call `name(f)` if `f`
+ * is a function in FROM without such a column: `SELECT f.pg_read_file FROM
+ * unnest(ARRAY['/etc/passwd']) f` read a file (measured with 18). After such an alias only certain
+ * columns are allowed. Rows of tables can be passed to no built-in function that matters, but
+ * functions that change something are refused there too. Returns the name that may be called, or
+ * null.
  */
 export function mayCall(fields: string[], columns: FunctionColumns): string | null {
   const name = fields.at(-1)
@@ -178,13 +184,13 @@ function collectFunctionAliases(node: unknown, aliases: Map<string, Set<string>>
   }
 }
 
-/** Functions whose one column surely bears the alias's own name: they have no named result. */
+/** Functions whose one column certainly has the alias's name, because they have no named result. */
 const selfNamed = new Set(['generate_series', 'generate_subscripts', 'string_to_table', 'regexp_split_to_table'])
 
 function addFunctionAlias(node: SqlNode, aliases: Map<string, Set<string>>): void {
   const alias = node.alias as { aliasname?: string; colnames?: unknown } | undefined
   const called = [...JSON.stringify(node.functions ?? '').matchAll(/"sval":"([^"]*)"/g)].map((match) => match[1]!)
-  // COALESCE and CAST may stand in FROM too, and then bear names that only the server knows.
+  // Refuses COALESCE and CAST in FROM without an alias, because only the server knows their names.
   if (!alias && !/^\[\{"List":\{"items":\[\{"FuncCall"/.test(JSON.stringify(node.functions ?? ''))) {
     throw new BoundRefusal('FROM an expression without an alias')
   }
@@ -193,7 +199,7 @@ function addFunctionAlias(node: SqlNode, aliases: Map<string, Set<string>>): voi
     const columns = new Set([...functionColumns, ...renamed])
     const first = called.find((word) => word !== 'pg_catalog') ?? ''
     if (renamed.length === 0 && selfNamed.has(first)) columns.add(name)
-    // One alias may stand for two functions in two scopes: only columns of both are sure.
+    // Keeps only the columns of both functions if one alias means two functions in two scopes.
     const before = aliases.get(name)
     aliases.set(name, before ? new Set([...columns].filter((column) => before.has(column))) : columns)
   }

@@ -1,18 +1,18 @@
 import { BoundRefusal, type SqlNode, strings } from './postgres-nodes.ts'
 
 /**
- * Columns of PostgreSQL's own tables with others' values, passwords or code, beside columns that an
- * investigation asks for. A role is shown what it may read; here it stands without the name that
- * redaction goes by.
+ * Columns of PostgreSQL's own tables that have other users' values, passwords or code, next to
+ * columns that an investigation needs. A role sees what it may read, but in these columns a value
+ * has no name by which redaction would recognise it.
  */
 
 const words = (text: string) => new Set(text.trim().split(/\s+/))
 
-/** Settings that may hold a password or the command that prints one. */
+/** Settings that may hold a password, or the command that prints one. */
 const secretSettings = words(
   'primary_conninfo ssl_passphrase_command archive_command restore_command archive_cleanup_command recovery_end_command',
 )
-/** Settings of extensions; what others call `app.…` holds what they put there. */
+/** Matches known settings of extensions; others, such as `app.…`, may hold anything. */
 const knownFamilies =
   /^(?:pg_stat_statements|auto_explain|pgaudit|pg_prewarm|pg_wait_sampling|timescaledb|cron|plpgsql)\./
 
@@ -21,7 +21,7 @@ export const isSecretSetting = (name: string): boolean =>
   secretSettings.has(name.toLowerCase()) ||
   (name.includes('.') && !knownFamilies.test(name.toLowerCase()))
 
-/** By relation: the columns, and why each is left out. */
+/** Hidden columns by relation, with the reason. */
 const hiddenColumns: Readonly<Record<string, { columns: ReadonlySet<string>; because: string }>> = {
   pg_settings: {
     columns: words('setting boot_val reset_val'),
@@ -57,12 +57,14 @@ const hiddenColumns: Readonly<Record<string, { columns: ReadonlySet<string>; bec
 }
 
 /**
- * The content of a FROM: relations by their names here, and names of joins, which stand for all of
- * theirs.
+ * The relations of a FROM by their names there, and the names of joins, each of which includes all
+ * columns of its relations.
  */
 type Scope = { relations: { name: string; as: string; isRenamed: boolean }[]; others: string[]; joins: string[] }
 
-/** Throws where a SELECT names such a column of a table in its FROM, or all columns of one. */
+/**
+ * Throws if a SELECT names a hidden column of a table in its FROM, or all columns of such a table.
+ */
 export function checkColumns(select: SqlNode): void {
   const scope: Scope = { relations: [], others: [], joins: [] }
   for (const item of (select.fromClause as SqlNode[] | undefined) ?? []) readFrom(item, scope)
@@ -119,21 +121,21 @@ function ofReference({ fields }: SqlNode, { as, others, joins, columns }: Wanted
   if (qualifier !== undefined && others.has(qualifier)) return null
   if (isStar) return '*'
   const name = names.at(-1)!
-  // A table's own name stands for its whole row.
+  // Treats a table's own name as its whole row.
   if (names.length === 1 && (name === as || joins.includes(name))) return '*'
   return columns.has(name) ? name : null
 }
 
-/** Columns that a join compares without naming them, or by their names alone. */
+/** Returns the columns that a join compares without naming them, or by their name alone. */
 function ofJoin(tag: string, node: unknown, { columns }: Wanted): string | null {
   if (tag === 'isNatural') return '*'
   return tag === 'usingClause' ? (strings(node).find((name) => columns.has(name)) ?? null) : null
 }
 
-/** Settings of these types are no texts, and hold no password. */
+/** Matches types of settings that hold no text. */
 const plainTypes = /^(?:bool|integer|real|enum)$/
 
-/** Whether a condition leaves settings by name, none secret, or those without a secret. */
+/** Whether a condition limits settings to names without a secret. */
 function isNamed(condition: unknown): boolean {
   const node = (condition ?? {}) as SqlNode
   const logic = node.BoolExpr as { boolop?: string; args?: unknown[] } | undefined
@@ -157,7 +159,7 @@ function textOf(node: SqlNode | undefined): string | null {
   return (inner?.A_Const as { sval?: { sval?: string } } | undefined)?.sval?.sval ?? null
 }
 
-/** `^(enable_|jit)`: words and alternatives alone, each of which is narrow. */
+/** Whether a regular expression (`^(enable_|jit)`) has only words and selective alternatives. */
 function isNarrowExpression(expression: string): boolean {
   if (!/^\^?\(?[a-z_0-9|]+\)?\$?$/.test(expression)) return false
   return expression
@@ -167,8 +169,8 @@ function isNarrowExpression(expression: string): boolean {
 }
 
 /**
- * `%wal%`: three letters at least, and no secret setting is like it; another's would have a name
- * with a dot.
+ * Whether a pattern such as `%wal%` has at least three letters and matches no secret setting. A
+ * setting of an extension would have a name with a dot.
  */
 function isNarrowPattern(pattern: string): boolean {
   if (!/[a-z_]{3}/.test(pattern) || pattern.includes('.') || /secret|pass|token|key|cred|auth|jwt/.test(pattern))

@@ -1,48 +1,50 @@
 import { BoundRefusal, numberOf, type SqlNode, strings } from './postgres-nodes.ts'
 
 /**
- * The text that a statement makes of one: `x || x`, a quote within quotes, each again of the one
- * before. Thirty steps make a gigabyte of a letter, in memory that no time limit gives back in
- * time. So each answer of each query is weighed: how often it holds each column, and how many
- * characters it makes of none.
+ * Limits the text that a statement builds, such as by `x || x` or quotes within quotes, if each
+ * step doubles the one before. Thirty steps make a gigabyte of one letter, in memory that no time
+ * limit frees soon enough. So each column of each query gets a weight: how often it contains each
+ * source column, and how many characters it has from no column.
  */
 
-/** A column within one value. */
+/** Most copies of a column in one value. */
 const maxTimes = 16
-/** Characters that stand in no table. */
+/** Most characters that come from no table. */
 const maxCharacters = 100_000
-/** Rows that functions in FROM make of texts that stand in the statement. */
+/** Most rows that functions in FROM make of texts in the statement. */
 const maxRows = 100_000
 
-/** By the name of the column, behind a dot; `` for characters of the statement itself. */
+/** The weight by name of the column, after a dot; `` for characters of the statement itself. */
 type Weight = Readonly<Record<string, number>>
 type Columns = ReadonlyMap<string, Weight>
 type Scope = { columns: Columns; named: ReadonlyMap<string, [string, Weight][]>; made: { rows: number } }
 
 const words = (text: string) => new Set(text.split(' '))
 
-/** These build a text of all their arguments; every other function hands on one of them at most. */
+/** Functions that build a text of all their arguments; any other returns at most one of them. */
 const building = words(
   'concat concat_ws format overlay string_agg array_agg json_agg jsonb_agg json_object_agg jsonb_object_agg array_append array_prepend array_cat array_to_string string_to_array regexp_split_to_array json_object jsonb_object jsonb_set',
 )
-/** Each quote within becomes two signs, or each sign. */
+/** Functions that double each quote, or each character. */
 const escaping =
   /^(?:quote_\w+|encode|to_jsonb?|row_to_json|array_to_json|jsonb?_build_\w+|jsonb?_(?:object_)?agg|jsonb_pretty|jsonb?_object|format|similar_to_escape|like_escape)$/
 const collecting = words('string_agg array_agg json_agg jsonb_agg json_object_agg jsonb_object_agg')
-/** Rows that a collected constant may stand in. */
+/** Number of rows that is assumed for a constant that an aggregate collects. */
 const collectedRows = 1_000
 /** Functions that make rows of one value. */
 const splitting =
   /^(?:unnest|regexp_split_to_table|regexp_matches|string_to_table|generate_subscripts|jsonb?_(?:array_elements|each|path_query|object_keys)\w*)$/
 const textTypes = words('text varchar bpchar name json jsonb bytea')
 
-/** Throws where a statement makes too much out of a text. `rows`: what its series make. */
+/**
+ * Throws if a statement makes too much of a text. `rows`: number of rows of the statement's series.
+ */
 export function checkGrowth(statement: unknown, rows: number): void {
   const select = (statement as { SelectStmt?: SqlNode } | undefined)?.SelectStmt
   if (select) weighQuery(select, { columns: new Map(), named: new Map(), made: { rows } })
 }
 
-/** The columns of a query, each by its name. */
+/** Returns the weights of a query's columns, by name. */
 function weighQuery(select: SqlNode, outer: Scope): [name: string, weight: Weight][] {
   const named = new Map(outer.named)
   const ctes = (select.withClause as SqlNode | undefined)?.ctes as { CommonTableExpr?: SqlNode }[] | undefined
@@ -82,7 +84,7 @@ function weighQuery(select: SqlNode, outer: Scope): [name: string, weight: Weigh
   return answers
 }
 
-/** In a recursion a step's text may be no longer than the one before it, beside what it adds. */
+/** Weighs a recursion, in which a step's text may only grow by what the step adds. */
 function weighRepeated(
   query: SqlNode,
   { name, names }: { name: string; names: readonly string[] },
@@ -91,7 +93,7 @@ function weighRepeated(
   const first = weighQuery(query.larg as SqlNode, scope)
   const before = first.map(([column], at): [string, Weight] => [names[at] ?? column, { [`!${at}`]: 1 }])
   const next = weighQuery(query.rarg as SqlNode, { ...scope, named: new Map([...scope.named, [name, before]]) })
-  // A number is counted on, and made of no text.
+  // Skips a number, which counts and is made of no text.
   const isText = (at: number) => Object.keys(next[at]?.[1] ?? {}).some((each) => each.startsWith('!'))
   const grown = (weight: Weight) =>
     Object.entries(weight).some(([each, count]) => each.startsWith('!') && count > 1 && isText(Number(each.slice(1))))
@@ -112,7 +114,7 @@ function readFrom(item: SqlNode, scope: Scope, own: Map<string, Weight>): void {
   const [tag = '', value] = Object.entries(item)[0] ?? []
   const node = (value ?? {}) as SqlNode
   const { aliasname, colnames } = (node.alias ?? {}) as { aliasname?: string; colnames?: unknown }
-  /** The name of the whole stands for a row of all its columns. */
+  /** Adds the name of the whole, which means a row of all its columns. */
   const addRows = (columns: [string, Weight][], as: string) => {
     const row = times(sum(columns.map(([, weight]) => weight)), 2)
     add(new Map([...rename(columns, strings(colnames)), ...(columns.length > 0 ? [[as, row] as const] : [])]))
@@ -151,7 +153,10 @@ const callsIn = (functions: unknown): SqlNode[] =>
     (List?.items ?? []).flatMap(({ FuncCall }) => (FuncCall ? [FuncCall] : [])),
   )
 
-/** A text without a column makes no more rows than it has characters. */
+/**
+ * Counts the rows that a function makes of a text: a text without a column makes at most as many
+ * rows as it has characters.
+ */
 function countRows({ funcname, args }: SqlNode, [weight = {}]: readonly Weight[], { made }: Scope): void {
   if (!splitting.test(strings(funcname).at(-1) ?? '')) return
   const [first] = (args as SqlNode[] | undefined) ?? []
@@ -161,10 +166,7 @@ function countRows({ funcname, args }: SqlNode, [weight = {}]: readonly Weight[]
   if (made.rows > maxRows) throw new BoundRefusal(`more than ${maxRows} rows`)
 }
 
-/**
- * With other names for its columns, in order; where a star hides the order, each has the weight of
- * all.
- */
+/** Renames columns, in order. If a star hides the order, each gets the weight of all. */
 function rename(columns: [string, Weight][], names: readonly string[]): Columns {
   const merged = new Map<string, Weight>()
   const add = (name: string, weight: Weight) => void merged.set(name, most([merged.get(name) ?? {}, weight]))
@@ -240,7 +242,7 @@ function weighOperator({ kind, name, lexpr, rexpr }: SqlNode, scope: Scope): Wei
   return sign === '||' ? bounded(sum([left, right])) : {}
 }
 
-/** Arguments, and behind them what an aggregate orders by: the value of `mode()` stands there. */
+/** Weighs arguments, and an aggregate's order, which has the value of `mode()`. */
 function weighArguments({ args, agg_order, agg_filter, over }: SqlNode, scope: Scope): Weight[] {
   weighAll([agg_filter, { over }], scope)
   const ordered = ((agg_order ?? []) as { SortBy?: SqlNode }[]).map(({ SortBy }) => SortBy?.node)
@@ -267,7 +269,7 @@ function weighCall({ funcname, args }: SqlNode, weights: readonly Weight[]): Wei
   return bounded(collecting.has(name) ? { ...built, '': (built[''] ?? 0) * collectedRows } : built)
 }
 
-/** A node that makes no text itself weighs as much as its parts. */
+/** Weighs the parts of a node that makes no text itself. */
 function weighAll(value: unknown, scope: Scope): Weight {
   for (const node of Array.isArray(value) ? value : [value]) weigh(node, scope)
   return {}
@@ -292,7 +294,7 @@ const times = (weight: Weight, factor: number): Weight =>
 function bounded(weight: Weight): Weight {
   for (const [name, count] of Object.entries(weight)) {
     if (name === '' && count > maxCharacters)
-      throw new BoundRefusal(`a text of more than ${maxCharacters} characters that stand in no table`)
+      throw new BoundRefusal(`a text of more than ${maxCharacters} characters that are in no table`)
     if (name !== '' && count > maxTimes)
       throw new BoundRefusal(`a text that holds ${name.slice(1)} more than ${maxTimes} times, made step by step`)
   }

@@ -4,31 +4,31 @@ import { listTorn, type Torn } from './postgres-torn.ts'
 import { nodeTree, secretPairs, statementForms } from './stored-texts.ts'
 
 /**
- * Guards in the server, where a statement takes values apart or keeps them to the end: the server
- * looks at each value itself, not at where it came from. A value that must not be shown in parts
- * ends the statement, and so does endless growth.
+ * Adds guards to a statement that splits values or collects them to the end. The server then checks
+ * each value itself, not its origin. A value that must not be shown in parts ends the statement,
+ * and so does endless growth.
  */
 
-/** One value that something else is made of. */
+/** Most bytes of a value of which another is made. */
 const maxValueBytes = 100_000
-/** All values that one statement keeps. */
+/** Most bytes of all values that one statement collects. */
 const maxKeptBytes = 32_000_000
-/** What the server needs besides for each. */
+/** Bytes that the server itself needs for each collected value. */
 const perValueBytes = 64
 
-/** SQLSTATE by which a guarded statement ends: a value that is hidden, and too much. */
+/** SQLSTATE with which a guarded statement ends: for a hidden value, and for too much. */
 export const hiddenState = '2201G'
 export const tooMuchState = '22011'
 
 /**
- * `plain`: columns of numbers, times and their kin. `statements`: names of columns with others'
- * statements; null: none.
+ * `plain`: columns of numbers, times and the like. `statements`: names of columns with other users'
+ * statements; null if there are none.
  */
 type Guarded = { plain: ReadonlySet<string>; statements: ReadonlySet<string> | null }
 
 type Edit = { from: number; to: number; text: string }
 
-/** The statement with its guards, or the reason why it cannot have them. */
+/** Returns the statement with its guards, or why it cannot have them. */
 export function guardValues(sql: string, columns: Guarded): { sql: string } | { refusal: string } {
   const parsed = parsePostgres(sql)
   const text = Buffer.from(sql)
@@ -57,7 +57,7 @@ export function guardValues(sql: string, columns: Guarded): { sql: string } | { 
 const name = /(?:"(?:[^"]|"")+"|[A-Za-z_\u{80}-\u{10ffff}][\w$\u{80}-\u{10ffff}]*)/u
 const reference = new RegExp(`^${name.source}(?:\\s*\\.\\s*${name.source})*`, 'u')
 
-/** The names at a place of the text. Null: something else than these stands there. */
+/** Returns the text at a place if it is these names; null if it is anything else. */
 function readAt(text: Buffer, at: number, names: readonly string[]): string | null {
   const [found = ''] = reference.exec(text.subarray(at).toString()) ?? []
   const parts = (found.match(new RegExp(name.source, 'gu')) ?? []).map((each) =>
@@ -68,7 +68,7 @@ function readAt(text: Buffer, at: number, names: readonly string[]): string | nu
     : null
 }
 
-/** Null: it needs none. Undefined: its place cannot be told. */
+/** Returns the guard of a value; null if it needs none, undefined if its place is unknown. */
 function guard(
   { node, collects, isShown, cut }: Torn,
   { text, columns }: { text: Buffer; columns: Guarded },
@@ -101,34 +101,34 @@ function guard(
 }
 
 /**
- * Zero that the planner does not compute before: it evaluates constants, also behind a condition
- * that never holds.
+ * SQL of a zero that the planner does not compute in advance. The planner evaluates constants, even
+ * after a condition that is never true.
  */
 const none = "coalesce(pg_catalog.length(pg_catalog.current_setting('nightshift.none', true)), 0)"
 
 const endTooMuch = (taken: string): string => `pg_catalog.substring(coalesce(${taken}, ''), 1, -1 - ${none})`
 
-/** A count that the transaction keeps, since memory is what a row leaves behind. */
+/** SQL that counts bytes in the transaction, because rows are not freed when they are passed on. */
 const count = (size: string): string => {
   const kept = `coalesce(nullif(pg_catalog.current_setting('nightshift.kept', true), ''), '0')::bigint`
   return `pg_catalog.set_config('nightshift.kept', (${kept} + ${perValueBytes} + ${size})::text, true)::bigint < ${maxKeptBytes}`
 }
 
-/** A regular expression of PostgreSQL, in a text of it. */
+/** Quotes a regular expression as a text of PostgreSQL. */
 const quoteForm = (form: string): string => `$nightshift$${form.replaceAll('\\b', '\\y')}$nightshift$`
 
-/** Bytes are not read here, so they are never taken apart. */
+/** Includes `\\x`, because bytes are not read here and so may never be split. */
 const hiddenForms = quoteForm([statementForms, secretPairs, nodeTree, /^\\x/].map(({ source }) => source).join('|'))
 
 /**
- * A statement without its values: kept text, then a value, for each value. Where nobody can tell a
- * value's end, all after it goes. The server's expressions take the longest fit: no two of these
- * may begin at one place and end at two.
+ * Matches a statement in pieces: text that is kept, then a value, repeatedly. If the end of a value
+ * is uncertain, the whole rest is removed. The server's expressions take the longest match, so no
+ * two of these may begin at one place and end at two.
  */
 const keptParts = `(?:"[^"]*"|[[:alpha:]_][\\w$]*(?![\\w$'])|\\m[[:alpha:]](?=')|[^\\w"'$/-]|-(?!-)|/(?!\\*))*`
 const values = [
   `'(?:[^'\\\\]|'')*'(?!['\\w])`,
-  // A word beside a quote: somewhere before one was left out.
+  // Matches a word next to a quote, because an earlier quote is missing.
   `'(?:[^'\\\\]|'')*'\\w.*`,
   `\\m[[:alpha:]_][\\w$]+'.*`,
   `'(?:[^'\\\\]|'')*\\\\.*`,
@@ -142,7 +142,7 @@ const values = [
   `/\\*[^*/]*(?:\\*(?!/)|/|$).*`,
 ].join('|')
 const maskForm = quoteForm(`(${keptParts})(?:${values})`)
-/** Values that stand there without quotes, or in those of a name. */
+/** Matches values without quotes, or in the quotes of a name. */
 const bareForm = quoteForm(
   `(\\yset\\s+(?:session\\s+|local\\s+)?[\\w.]+\\s*(?:=|\\yto\\y)\\s*|\\ypassword\\s+(?="))(?:"[^"]*"?|[^\\s;,)]+)`,
 )
@@ -155,7 +155,7 @@ const unnamed = 'array case coalesce greatest least nullif row exists'.split(' '
 
 type Finding = { text: Buffer; edits: Map<number, Edit>; aliases: Set<string>; unread: string | null }
 
-/** Counts each recursion's rows as they are made, and lists the statement's names. */
+/** Counts the rows of each recursion as they are made, and lists the names in the statement. */
 function findRepeated(value: unknown, finding: Finding, repeated: string | null = null, isRecursive = false): void {
   if (value === null || typeof value !== 'object') return
   for (const [tag, inner] of Object.entries(value as SqlNode)) {
@@ -165,7 +165,7 @@ function findRepeated(value: unknown, finding: Finding, repeated: string | null 
       node.aliasname,
       tag === 'ResTarget' ? node.name : undefined,
       ...strings(node.colnames ?? node.aliascolnames),
-      // A column without a name is called after what makes it.
+      // Adds the name of an unnamed column, which is that of what makes it.
       strings(node.funcname ?? node.names).at(-1),
     ]
     for (const each of own) if (typeof each === 'string') finding.aliases.add(each)

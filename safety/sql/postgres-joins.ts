@@ -1,25 +1,25 @@
 import { BoundRefusal, numberOf, type SqlNode, strings } from './postgres-nodes.ts'
 
 /**
- * Whether a FROM's parts are joined: by an equality of a column with another table's. Unjoined ones
- * multiply rows by rows, and so does a recursion that counts without end.
+ * Checks that the parts of a FROM are joined, by an equality with a column of another table. Parts
+ * that are not joined multiply their rows, and so does an endless recursion.
  */
 
-/** More in a recursion than a look needs. */
+/** Highest number to which a recursion may count. */
 const maxCount = 100_000
 
-/** Views of one row, and tables of a few. */
+/** Views with one row, and tables with a few. */
 const small = new Set(
   'pg_stat_bgwriter pg_stat_archiver pg_stat_wal pg_stat_checkpointer pg_stat_recovery_prefetch pg_stat_wal_receiver'.split(
     ' ',
   ),
 )
 
-/** A thing in a FROM: the names it goes by here. */
+/** A table, function or query in a FROM, with its names there. */
 type Item = { names: string[]; isSmall: boolean }
 type Link = { left: ReadonlySet<string>; right: ReadonlySet<string> }
 
-/** `smallQueries`: names of WITH that stand for a few rows. */
+/** Checks the joins of a query. `smallQueries`: names of WITH queries that have only a few rows. */
 export function checkJoins(select: SqlNode, smallQueries: ReadonlySet<string>): void {
   const items: Item[] = []
   const links: Link[] = linksOf(select.whereClause)
@@ -29,14 +29,14 @@ export function checkJoins(select: SqlNode, smallQueries: ReadonlySet<string>): 
   const groups = many.map(({ names }) => new Set(names))
   for (const { left, right } of links) {
     const [a, b] = [find(groups, left), find(groups, right)]
-    // A column without a table's name may be of any: it joins what is not joined yet, once.
+    // Joins one table that is not joined yet, once, by a column without a table's name, which may
+    // be of any table.
     const [from, to] = [a ?? groups.find((group) => group !== b), b ?? groups.find((group) => group !== a)]
     if (!from || !to || from === to || (a === undefined && b === undefined && left.size + right.size > 0)) continue
     for (const name of to) from.add(name)
     groups.splice(groups.indexOf(to), 1)
   }
-  if (groups.length > 1)
-    throw new BoundRefusal('a join without a condition that joins: compare a column of each with =')
+  if (groups.length > 1) throw new BoundRefusal('a join without a join condition: compare a column of each side with =')
 }
 
 const find = (groups: readonly Set<string>[], names: ReadonlySet<string>) =>
@@ -74,7 +74,7 @@ function readFrom(item: SqlNode, reading: FromReading): void {
         })),
       )
   }
-  // A function makes the rows that its own bound allows.
+  // Skips functions, whose rows are limited elsewhere (`checkBounds`).
 }
 
 function linksInside(select: SqlNode): Link[] {
@@ -84,7 +84,10 @@ function linksInside(select: SqlNode): Link[] {
   return links
 }
 
-/** One row, or as many as stand there: a sum of all, a list, a limit of a hundred. */
+/**
+ * Whether a query returns one row, or a bounded number: it sums all rows, is a list, or has a
+ * limit.
+ */
 export function isSmallQuery(select: SqlNode): boolean {
   if (select.op !== undefined && select.op !== 'SETOP_NONE') return false
   if (select.fromClause === undefined || select.valuesLists !== undefined) return true
@@ -113,7 +116,10 @@ function conjuncts(condition: unknown): SqlNode[] {
   return logic?.boolop === 'AND_EXPR' ? (logic.args ?? []).flatMap(conjuncts) : [condition as SqlNode]
 }
 
-/** Equalities that all rows have to meet; of alternatives the first, where each has one. */
+/**
+ * Lists the equalities that all rows must meet. Of alternatives it takes the first, if each
+ * alternative has one.
+ */
 function linksOf(condition: unknown): Link[] {
   return conjuncts(condition).flatMap((each): Link[] => {
     const logic = each.BoolExpr as { boolop?: string; args?: unknown[] } | undefined
@@ -128,7 +134,7 @@ function linksOf(condition: unknown): Link[] {
       : compared.kind === 'AEXPR_NOT_DISTINCT'
     if (!isEqual || !(isColumn(compared.lexpr) || isColumn(compared.rexpr))) return []
     const [left, right] = [namesIn(compared.lexpr), namesIn(compared.rexpr)]
-    // Constants join nothing, and two columns of one table do not either.
+    // Skips constants, which join nothing, and two columns of one table.
     if (left === null || right === null || [...left].some((name) => right.has(name))) return []
     return [{ left, right }]
   })
@@ -139,7 +145,10 @@ const isColumn = (node: unknown): boolean => {
   return inner.ColumnRef !== undefined || (inner.TypeCast !== undefined && isColumn((inner.TypeCast as SqlNode).arg))
 }
 
-/** Tables in an expression, none where its columns have no table's name; null: it has no column. */
+/**
+ * Lists the tables in an expression; empty if its columns have no table's name, null if it has no
+ * column.
+ */
 function namesIn(value: unknown): Set<string> | null {
   const found = new Set<string>()
   let hasColumn = false
@@ -157,7 +166,7 @@ function namesIn(value: unknown): Set<string> | null {
   return hasColumn ? found : null
 }
 
-/** Throws where a recursion neither follows a table nor counts to a literal number. */
+/** Throws if a recursion neither follows a table nor counts to a literal number. */
 export function checkRecursion(name: string, query: SqlNode): void {
   const repeated = query.rarg as SqlNode | undefined
   if (!repeated || !JSON.stringify(repeated).includes(`"relname":"${name}"`)) return
@@ -167,15 +176,16 @@ export function checkRecursion(name: string, query: SqlNode): void {
   const links = linksOf(repeated.whereClause)
   for (const item of (repeated.fromClause as SqlNode[] | undefined) ?? [])
     readFrom(item, { items, links, smallQueries: new Set() })
-  // Rows of a table that each belong to one before: as many as the table has.
+  // Accepts rows of a table that each belong to a row before: there are at most as many as the
+  // table has.
   if (items.length > 1 && links.length > 0) return
   if (isLimited(query) || conjuncts(repeated.whereClause).some((each) => counts(each, repeated))) return
   throw new BoundRefusal('a recursion without a bound: count to a number, as n < 100, by n + 1')
 }
 
 /**
- * Growth as by `t || t`: the next text is as long as two of the repeated columns. A qualifier marks
- * another table's column.
+ * Whether a text grows as by `t || t`, which joins two repeated columns. A qualifier marks a column
+ * of another table.
  */
 function doubles(value: unknown): boolean {
   if (value === null || typeof value !== 'object') return false
@@ -203,7 +213,7 @@ function isLimited(query: SqlNode): boolean {
   return limit !== null && limit <= maxCount
 }
 
-/** `n < 100` where the next is `n + 1`, or `n > 0` where it is `n - 1`. */
+/** Whether a recursion counts: `n < 100` with `n + 1`, or `n > 0` with `n - 1`. */
 function counts(condition: SqlNode, repeated: SqlNode): boolean {
   const { name, lexpr, rexpr } = (condition.A_Expr ?? {}) as SqlNode
   const sign = strings(name).join('')

@@ -2,45 +2,49 @@ import { parsePostgres } from './postgres.ts'
 import { type SqlNode, strings } from './postgres-nodes.ts'
 
 /**
- * Names in a PostgreSQL read, for a look at the server's catalogue: the grammar cannot tell a
- * site's function from a built-in one of its name, nor a view from a table, nor a star's columns.
+ * Names in a PostgreSQL read, which are then looked up in the server's catalogue. The grammar alone
+ * cannot tell a site's function from a built-in one with the same name, a view from a table, or
+ * which columns a star has.
  */
 export type SqlNames = {
-  /** The statement itself: a comment may stand behind its end. */
+  /** The statement itself, without a comment after its end. */
   text: string
   statement: 'SelectStmt' | 'ExplainStmt' | 'VariableShowStmt'
-  /** As the server looks them up: quoted, with their schema where one is given. */
+  /**
+   * Relations in the form in which the server looks them up: quoted, and with their schema if it is
+   * given.
+   */
   relations: string[]
-  /** As they are called; those of the built-in schema as `pg_catalog.name`. */
+  /** Functions as they are called; those of the built-in schema as `pg_catalog.name`. */
   functions: string[]
-  /** Names behind a dot: a column, or a function of a row. */
+  /** Names after a dot, each of which is a column or a function of a row. */
   fields: string[]
-  /** As functions are. */
+  /** Operators, in the same form as functions. */
   operators: string[]
-  /** Types that are cast to. */
+  /** Types of casts. */
   types: string[]
-  /** Columns that are named anywhere but in `IS NULL`. */
+  /** Columns that are named anywhere except in `IS NULL`. */
   columns: string[]
-  /** A row is taken as a value, or a star stands where the names of its columns may be lost. */
+  /** Whether a row is used as a value, or a star may lose the names of its columns. */
   takesRows: boolean
-  /** The same of a row as one value alone. */
+  /** Whether a whole row is used as one value. */
   takesWholeRows: boolean
-  /** Texts that a field of a JSON value is looked up by. */
+  /** Texts by which a field of a JSON value is read. */
   jsonFields: string[]
-  /** How fields are looked up by a name that does not stand there, or all of them. */
+  /** Ways in which fields are read by a computed name, or all fields at once. */
   jsonSearches: { operators: boolean; subscripts: boolean; all: string | null }
 }
 
 const jsonOperators = new Set(['->', '->>', '#>', '#>>'])
 const jsonFunction = /^jsonb?_(?:extract_path|path|object)/
-/** Its arguments behind the first name fields. */
+/** Matches functions whose arguments after the first name fields. */
 const namingFunction = /^jsonb?_(?:extract_path|path)/
-/** Paths that lead to fields whatever they are called. */
+/** Matches paths to fields of any name. */
 const anyField = /\.\s*\*|keyvalue/
 
 const quote = (name: string): string => `"${name.replaceAll('"', '""')}"`
 
-/** Null: not exactly one statement that reads. */
+/** Returns the names in a text; null if it is not exactly one statement that reads. */
 export function namesOf(text: string): SqlNames | null {
   const [first, ...others] = parsePostgres(text)
   const [statement] = Object.keys(first?.stmt ?? {})
@@ -81,10 +85,10 @@ const nothing = () => ({
   columns: new Set<string>(),
   jsonFields: new Set<string>(),
   jsonSearches: { operators: false, subscripts: false, all: null as string | null },
-  /** Names that a FROM gives, and columns without a qualifier: one of them may be the whole row. */
+  /** Names in a FROM, and columns without a qualifier, each of which may be a whole row. */
   items: new Set<string>(),
   bare: new Set<string>(),
-  /** Names that the answers give their columns. */
+  /** Names of result columns. */
   answers: new Set<string>(),
   selects: 0,
   stars: false,
@@ -110,7 +114,7 @@ function visit(value: unknown, found: Found, above: string): void {
       continue
     }
     if (!Array.isArray(node)) readers[tag]?.(node as SqlNode, found, above)
-    // A column that is only asked whether it is there shows nothing of its value.
+    // Skips a column that is only tested for NULL, which shows nothing of its value.
     if (tag === 'NullTest' && Object.keys((node as SqlNode).arg ?? {})[0] === 'ColumnRef') {
       const { fields } = ((node as { arg: SqlNode }).arg.ColumnRef ?? {}) as SqlNode
       if (strings(fields).length > 1) found.fields.add(strings(fields).at(-1)!)
@@ -181,7 +185,7 @@ const readers: Readonly<Record<string, (node: SqlNode, found: Found, above: stri
     const last = names.at(-1)!
     found.columns.add(last)
     if (names.length > 1) found.fields.add(last)
-    // An order names a column of the answer, whatever else has that name.
+    // Skips a name in ORDER BY that is a result column, whatever else has this name.
     else if (above !== 'SortBy' || !found.answers.has(last)) found.bare.add(last)
   },
   A_Indices({ uidx }, found) {
@@ -197,7 +201,7 @@ const readers: Readonly<Record<string, (node: SqlNode, found: Found, above: stri
   },
 }
 
-/** Operators that words of the grammar stand for. */
+/** Returns the operators that words of the grammar use. */
 const comparedBy = (kind: string): string[] | null =>
   kind.includes('BETWEEN') ? ['<', '<=', '>', '>='] : kind === 'AEXPR_NULLIF' ? ['='] : null
 
@@ -207,11 +211,11 @@ function countSelect(_: SqlNode, found: Found): void {
 
 function readAlias({ aliasname, colnames }: SqlNode, found: Found, above: string): void {
   found.items.add(String(aliasname))
-  // The columns of a function have no other names.
+  // Excludes columns of a function, which have no other names.
   if (colnames !== undefined && above !== 'RangeFunction') found.renames = true
 }
 
-/** A constant, or a list of constants. */
+/** Whether a node is a constant, or a list of constants. */
 function isPlain(node: unknown): boolean {
   const [tag = '', inner] = Object.entries((node ?? {}) as SqlNode)[0] ?? []
   if (tag === 'TypeCast') return isPlain((inner as SqlNode).arg)
@@ -219,7 +223,7 @@ function isPlain(node: unknown): boolean {
   return tag === 'A_Const' || (tag === 'A_Expr' && (inner as SqlNode).lexpr === undefined)
 }
 
-/** Every text that stands in it. */
+/** Collects every text in a node. */
 function addTexts(node: unknown, found: Found): void {
   for (const [, text] of JSON.stringify(node ?? null).matchAll(/"sval":"((?:[^"\\]|\\.)*)"/g))
     found.jsonFields.add(text!)

@@ -1,9 +1,9 @@
-/** What PostgreSQL's parser answers, and what is common to all that read it. */
+/** Results of PostgreSQL's parser, and the code shared for reading them. */
 export type SqlNode = Record<string, unknown>
 
 /**
- * Thrown where a node is not on a read's list; the message names it. No Error: a stack costs more
- * than reading.
+ * Thrown if a node is not on the list of reads; the message names it. It is not an Error, because a
+ * stack trace costs more than parsing.
  */
 export class BoundRefusal {
   readonly message: string
@@ -21,7 +21,7 @@ export function strings(list: unknown): string[] {
   return found
 }
 
-/** A plain number that stands there; null for anything else. */
+/** Returns the value of a literal number; null for anything else. */
 export function numberOf(node: unknown): number | null {
   const { ival, fval } = ((node as SqlNode | undefined)?.A_Const ?? {}) as {
     ival?: { ival?: number }

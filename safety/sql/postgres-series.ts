@@ -1,8 +1,11 @@
 import { BoundRefusal, numberOf, type SqlNode, strings } from './postgres-nodes.ts'
 
-/** Rows of `generate_series`: over plain numbers, and over times a plain interval apart. */
+/**
+ * Counts the rows of `generate_series`, over literal numbers, and over times with a literal
+ * interval.
+ */
 
-/** Rows of one call; what has no bound that can be seen is refused. */
+/** Counts the rows of one call. Refuses an unknown bound. */
 export function countSeries(call: SqlNode): number {
   const args = (call.args as SqlNode[] | undefined) ?? []
   return countNumbers(args) ?? countTimes(args) ?? refuse()
@@ -27,7 +30,7 @@ function argument(node: SqlNode): number | null {
   return numberOf(node)
 }
 
-/** A time in seconds from where it begins: now, or year 0. */
+/** A time in seconds from its origin, which is now or year 0. */
 type Moment = { from: 'now' | 'calendar'; seconds: number }
 
 function countTimes(args: readonly SqlNode[]): number | null {
@@ -37,7 +40,10 @@ function countTimes(args: readonly SqlNode[]): number | null {
   return Math.max(1, Math.floor((to.seconds - from.seconds) / step) + 1)
 }
 
-/** A day is added for what rounding to the hour, day or month takes away. */
+/**
+ * Seconds of each unit, at its shortest. `rounded`: at its longest, which is how far date_trunc can
+ * go back.
+ */
 const units: Readonly<Record<string, number>> = {
   second: 1,
   minute: 60,
@@ -84,7 +90,7 @@ function readDate(text: string): Moment | null {
   return Number.isNaN(at) ? null : { from: 'calendar', seconds: at / 1_000 }
 }
 
-/** `interval '5 minutes'` in seconds, each unit at its shortest. */
+/** Reads `interval '5 minutes'` in seconds, with each unit at its shortest. */
 function readInterval(node: SqlNode): number | null {
   const { arg, typeName } = (node.TypeCast ?? {}) as { arg?: SqlNode; typeName?: SqlNode }
   if (!arg || strings(typeName?.names).at(-1) !== 'interval' || typeName?.typmods !== undefined) return null

@@ -3,27 +3,33 @@ import { type SqlNode, strings } from './postgres-nodes.ts'
 import { compares, listTorn, ofOthers, telling } from './postgres-torn.ts'
 
 /**
- * Other sessions' statements and bodies of code in an answer, by their origin: their values are
- * hidden however they look.
+ * Finds, by their origin, other users' statements and code in an answer. Their values are hidden in
+ * any form.
  */
 
-/** Relations that show them; functions that do are `ofOthers`. */
+/** Matches relations that show other users' statements; functions that do are in `ofOthers`. */
 const relations =
   /\b(?:pg_stat_activity|pg_stat_statements|pg_stat_monitor|pg_store_plans|pg_qualstats\w*|pg_prepared_statements?|pg_cursors?|pg_(?:views|matviews|rules|policies|indexes))\b|\binformation_schema"?\."?(?:views|columns|domains|attributes|parameters|check_constraints|triggers|routines)\b/
 
-/** `texts`: the names that a statement uses, and the text of each view behind them. */
+/**
+ * Whether a statement may show other users' statements or code. `texts`: the names in the
+ * statement, and the text of each view behind it.
+ */
 export const showsStatements = (texts: readonly string[]): boolean =>
   texts.some((each) => relations.test(each) || (each.match(/\w+/g) ?? []).some((word) => ofOthers.test(word)))
 
-/** Names of such columns; more by other names are found. */
+/**
+ * Names of columns and functions that return other users' statements or code. `spread` adds the
+ * statement's own names for these.
+ */
 const columns =
   'query statement pg_stat_get_backend_activity definition indexdef qual with_check view_definition column_default parameter_default domain_default check_clause action_statement action_condition'.split(
     ' ',
   )
 
 /**
- * Names of such a text in a statement and in the views behind it, and the reason why a view shows
- * it in parts.
+ * Returns the names under which a statement and the views behind it return such a text, and why a
+ * view shows one in parts.
  */
 export function followStatements(sql: string, views: readonly string[]): { names: Names; torn: string | null } {
   const parsed = [sql, ...views].map((each) => parsePostgres(each))
@@ -52,7 +58,7 @@ const isTainted = (node: unknown, tainted: Names): boolean => {
 
 const calledIn = ({ funcname }: SqlNode): string => strings(funcname).at(-1) ?? ''
 
-/** Adds the names under which a part of a statement hands such a text on. */
+/** Adds the names under which a part of a statement returns such a text. */
 function spread(node: unknown, tainted: Names): void {
   if (node === null || typeof node !== 'object') return
   const part = node as SqlNode
@@ -75,14 +81,14 @@ function addAll(tainted: Names, names: readonly string[]): void {
   for (const each of names) tainted.add(each)
 }
 
-/** Names of a query's columns with such a text: by place where no star stands before them. */
+/** Lists the columns of a query that have such a text, by position if no star precedes them. */
 function listHanded(select: SqlNode, tainted: Names, colnames: readonly string[] = []): string[] {
   const sides = listSides(select)
   const isStarred = sides.some((targets) => JSON.stringify(targets).includes('"A_Star"'))
   const [first = []] = sides
   return first.flatMap((target, at) => {
     const isHanded = sides.some((targets) => isTainted(isStarred ? targets : targets[at], tainted))
-    // One side alone has its own names, whatever a star adds.
+    // Uses the column's own name if there is one side, whatever a star adds.
     const isOwn = sides.length === 1 && isStarred ? isTainted(target, tainted) : isHanded
     const named = colnames[at]
     if (isStarred && colnames.length > 0) return colnames
@@ -90,13 +96,16 @@ function listHanded(select: SqlNode, tainted: Names, colnames: readonly string[]
   })
 }
 
-/** The first side of a union names the columns of all. */
+/** Returns the columns of each side of a union. The first side names the columns of all. */
 function listSides({ larg, rarg, targetList }: SqlNode): SqlNode[][] {
   if (larg) return [...listSides(larg as SqlNode), ...listSides(rarg as SqlNode)]
   return [((targetList ?? []) as { ResTarget?: SqlNode }[]).map(({ ResTarget: target }) => target ?? {})]
 }
 
-/** A column without a name is called after its maker: a function, a type, a grammar word. */
+/**
+ * Returns the names of a column. An unnamed one has the name of what makes it: a function, a type,
+ * or a word of the grammar.
+ */
 function namesOf({ name, val }: SqlNode): string[] {
   if (name !== undefined) return [String(name)]
   const [tag] = Object.keys((val ?? {}) as object)

@@ -1,11 +1,11 @@
 import { numberOf, type SqlNode, strings } from './postgres-nodes.ts'
 
 /**
- * Places where a statement takes a value apart, or makes something of it: a hidden part of a shown
- * value could then not be seen. A comparison shows nothing of it.
+ * Finds where a statement splits a value or derives another from it, because a hidden part of a
+ * shown value could then not be detected. A comparison shows nothing of the value.
  */
 
-/** What says something about a value, and what leaves it whole or its beginning. */
+/** Functions that only describe a value, and functions that keep it whole or keep its beginning. */
 export const telling: ReadonlySet<string> = new Set(
   'length char_length character_length octet_length bit_length pg_column_size count md5 hashtext starts_with num_nulls num_nonnulls json_array_length jsonb_array_length json_typeof jsonb_typeof cardinality array_length pg_typeof'.split(
     ' ',
@@ -16,31 +16,33 @@ const keeping = new Set(
     ' ',
   ),
 )
-/** A field by its name, which is looked at; and a whole value, which stays JSON. */
+/**
+ * Matches access to a named field, whose name is checked, and to a whole value, which stays JSON.
+ */
 const keepingJson =
   /^(?:jsonb?_(?:extract_path|extract_path_text|array_elements|array_elements_text|object_keys|pretty|strip_nulls|agg|path_query\w*)|to_jsonb?|row_to_json|array_to_json|jsonb_pretty)$/
 const fieldOperators = new Set(['->', '->>', '#>', '#>>'])
 const keepingTypes = new Set(['text', 'varchar', 'bpchar', 'name', 'json', 'jsonb'])
-/** These keep what each row gives them until the last one came. */
+/** Matches aggregates that keep each row's value until the end. */
 const collecting = /^(?:string_agg|array_agg|jsonb?_agg|jsonb?_object_agg)$/
 const comparing = new Set('= <> != < > <= >= ~~ !~~ ~~* !~~* ~ !~ ~* !~* ^@ @> <@ ? ?| ?& @? @@ &&'.split(' '))
 const comparingKinds = /^AEXPR_(?:DISTINCT|NOT_DISTINCT|IN|LIKE|ILIKE|SIMILAR|BETWEEN\w*|NOT_BETWEEN\w*|OP_ANY|OP_ALL)$/
 /** Parts of a query that choose rows, and conditions. */
 const choosing = new Set('whereClause quals limitCount limitOffset agg_filter over'.split(' '))
 const conditions = new Set(['BoolExpr', 'NullTest', 'BooleanTest'])
-/** Nodes that hand on what stands in them. */
+/** Nodes that return their contents unchanged. */
 const handing = new Set(
   'ResTarget List SelectStmt SubLink CoalesceExpr MinMaxExpr CaseExpr CaseWhen CollateClause SortBy WindowDef WithClause CommonTableExpr JoinExpr RangeSubselect RangeFunction ExplainStmt A_Indirection A_Indices GroupingSet'.split(
     ' ',
   ),
 )
-/** Texts of others and bodies of code, which no column holds. */
+/** Matches functions that return other users' texts, and code. */
 export const ofOthers: RegExp =
   /^(?:pg_stat_get_(?:backend_)?activity|pg_prepared_statement|pg_cursor|pg_get_(?:\w*def|expr|function_arguments))$/
 
 /**
- * `by`: the taker. `collects`: kept with those of all rows. `isShown`: not only compared. `cut`:
- * the most characters taken.
+ * A value that is split. `by`: the function that splits it. `collects`: it is kept for all rows.
+ * `isShown`: it is not only compared. `cut`: the most characters that are taken.
  */
 export type Torn = { by: string; node: SqlNode; collects: boolean; isShown: boolean; cut: number | null }
 type Around = Omit<Torn, 'by' | 'node'> & { by: string | null }
@@ -48,7 +50,7 @@ type Around = Omit<Torn, 'by' | 'node'> & { by: string | null }
 const nowhere: Around = { by: null, collects: false, isShown: true, cut: null }
 const compared: Around = { ...nowhere, isShown: false }
 
-/** Columns, stars and functions with others' texts, taken apart or collected. */
+/** Lists the columns, stars and functions with other users' texts that are split or collected. */
 export function* listTorn(node: unknown, around: Around = nowhere): Generator<Torn> {
   if (node === null || typeof node !== 'object') return
   if (Array.isArray(node)) {
@@ -57,7 +59,7 @@ export function* listTorn(node: unknown, around: Around = nowhere): Generator<To
   }
   for (const [tag, inner] of Object.entries(node as SqlNode)) {
     if (inner === null || typeof inner !== 'object') continue
-    // A query in FROM makes new rows.
+    // Starts again for a query in FROM, which makes new rows.
     if (tag === 'RangeSubselect' || tag === 'CommonTableExpr') yield* listTorn(inner, nowhere)
     else if (tag === 'ColumnRef') {
       if (around.by !== null && (around.isShown || around.collects))
@@ -100,14 +102,14 @@ function keeps(name: string, { args }: SqlNode): boolean {
   return keeping.has(name) || keepingJson.test(name) || ofOthers.test(name)
 }
 
-/** `left(x, 100)`, `substr(x, 1, 100)`. */
+/** Reads the length of `left(x, 100)`, `substr(x, 1, 100)`. */
 function cutOf(name: string, { args }: SqlNode): number | null {
   const [, second, third] = ((args as SqlNode[] | undefined) ?? []).map(numberOf)
   const cut = name === 'left' ? second : name.startsWith('substr') && second === 1 ? third : null
   return cut != null && Number.isInteger(cut) && cut > 0 ? cut : null
 }
 
-/** Null: what stands in the node is handed on as it is. */
+/** Returns the name of what splits a value; null if the node returns its contents unchanged. */
 function nameTearing(tag: string, node: SqlNode): string | null {
   if (tag === 'A_Expr') {
     const sign = strings(node.name).at(-1) ?? ''

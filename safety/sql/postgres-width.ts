@@ -1,16 +1,16 @@
 import { BoundRefusal, numberOf, type SqlNode, strings } from './postgres-nodes.ts'
 
 /**
- * A text's growth by the calls on it: a value of a gigabyte takes memory that no time limit gives
- * back.
+ * Limits how much calls lengthen a text, because a value of a gigabyte takes memory that no time
+ * limit frees.
  */
 
-/** More characters than anybody reads, made of one. */
+/** Most characters that may be made of one. */
 const maxWidth = 10_000
-/** What stands in place of each find. */
+/** Most characters of the replacement of a match. */
 const maxReplacement = 100
 
-/** Which argument stands once for each of many places. */
+/** Index of the argument that is repeated for each match. */
 const repeated: Readonly<Record<string, number>> = {
   replace: 2,
   regexp_replace: 2,
@@ -32,7 +32,10 @@ export function checkWidth(node: SqlNode, name: string): void {
   if (Object.hasOwn(repeated, name)) checkRepeated(name, args)
 }
 
-/** A short text that stands there; within another replacement, one character. */
+/**
+ * Checks that the repeated text is short and literal; within another replacement it may have one
+ * character.
+ */
 function checkRepeated(name: string, args: readonly SqlNode[]): void {
   const length = lengthOf(args[repeated[name]!])
   const isNested = name.endsWith('replace') && /"sval":"(?:regexp_)?replace"/.test(JSON.stringify(args[0] ?? null))
@@ -42,7 +45,7 @@ function checkRepeated(name: string, args: readonly SqlNode[]): void {
     )
 }
 
-/** A literal text's growth; null for a computed one. */
+/** Returns the length of a literal text; null for a computed one. */
 function lengthOf(node: SqlNode | undefined): number | null {
   const inner = (node?.TypeCast as { arg?: SqlNode } | undefined)?.arg ?? node
   if (inner?.FuncCall !== undefined) {
@@ -55,7 +58,7 @@ function lengthOf(node: SqlNode | undefined): number | null {
   return value.sval?.sval?.length ?? 0
 }
 
-/** Types that are filled up to their width. */
+/** Checks types that pad a value to their width. */
 export function checkTypeWidth(node: SqlNode, name: string): void {
   if (name !== 'bpchar' && name !== 'bit') return
   const widths = ((node.typmods as SqlNode[] | undefined) ?? []).map(numberOf)

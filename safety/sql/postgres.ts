@@ -17,7 +17,7 @@ import { checkTypeWidth, checkWidth } from './postgres-width.ts'
 
 let parseSync: ((text: string) => unknown) | null = null
 
-/** The parser is 12 MB and is loaded at the first SQL text. */
+/** Loads the parser, of 12 MB, at the first SQL text. */
 export async function loadPostgresParser(): Promise<void> {
   if (parseSync) return
   const parser = await import('libpg-query')
@@ -26,9 +26,9 @@ export async function loadPostgresParser(): Promise<void> {
 }
 
 /**
- * The nodes of a read with the fields each may have, after PostgreSQL 18's parsenodes.h. The absent
- * ones decide: INTO, FOR UPDATE, TABLESAMPLE, cursors, every statement but SELECT, SHOW and
- * EXPLAIN. `location` fields mean nothing.
+ * The nodes of a read with the fields that are allowed, after PostgreSQL 18's parsenodes.h. Absent
+ * on purpose: INTO, FOR UPDATE, TABLESAMPLE, cursors, and every statement except SELECT, SHOW and
+ * EXPLAIN. `location` fields have no meaning here.
  */
 const shapes: Record<string, string> = {
   SelectStmt: `distinctClause targetList fromClause whereClause groupClause groupDistinct havingClause windowClause
@@ -82,7 +82,7 @@ const fieldsOf = new Map(
   Object.entries(shapes).map(([node, fields]) => [node, new Set(`${fields} location`.trim().split(/\s+/))]),
 )
 
-/** Fields whose node the parser prints without its name. */
+/** Fields whose node the parser prints without the node's name. */
 const untagged: Record<string, string> = {
   withClause: 'WithClause',
   typeName: 'TypeName',
@@ -102,19 +102,22 @@ const explainOptions = new Set([
   'generic_plan',
 ])
 
-/** A text's statements. Throws for one that does not parse, and before the parser is loaded. */
+/**
+ * Returns the statements of a text. Throws if the text does not parse, or the parser is not loaded.
+ */
 export function parsePostgres(text: string): { stmt?: SqlNode }[] {
   if (!parseSync) throw new Error('the parser is not loaded')
   return (parseSync(text) as { stmts?: { stmt?: SqlNode }[] }).stmts ?? []
 }
 
 /**
- * PostgreSQL: the server's own grammar, then every node, function, operator, type and relation by
- * list.
+ * Checks texts for PostgreSQL: by the server's own grammar, then every node, function, operator,
+ * type and relation by lists.
  */
 export function inspectPostgres(text: string): SqlFinding {
   if (!parseSync) return { readOnly: false, reason: 'the parser is not loaded' }
-  // Outside a literal a psql command; inside, standard_conforming_strings ends the literal.
+  // Refuses a backslash: outside a literal it is a psql command; inside one,
+  // standard_conforming_strings would end the literal.
   if (text.includes('\\')) return { readOnly: false, reason: 'a backslash' }
   if (text.trim() === '') return { readOnly: false, reason: 'no statement' }
   let statements: { stmt?: SqlNode }[]
@@ -129,7 +132,8 @@ export function inspectPostgres(text: string): SqlFinding {
       const kind = tagOf(stmt)
       if (kind !== 'SelectStmt' && kind !== 'ExplainStmt' && kind !== 'VariableShowStmt') throw new BoundRefusal(kind)
       walkTagged(stmt as SqlNode, functionColumnsOf(stmt))
-      // EXPLAIN without ANALYZE makes no rows; what it plans with constants it works out.
+      // Checks the growth of an EXPLAIN without ANALYZE too: it makes no rows, but computes
+      // constants.
       if (kind === 'SelectStmt') checkBounds(stmt)
       if (kind === 'ExplainStmt') checkGrowth((stmt as { ExplainStmt: SqlNode }).ExplainStmt.query, 1)
     }
@@ -163,12 +167,12 @@ function walk(tag: string, node: SqlNode, aliases: FunctionColumns): void {
 }
 
 function walkItem(entry: unknown, aliases: FunctionColumns): void {
-  // `DISTINCT` without ON is a list of one empty node.
+  // Skips an empty node, which is the list of a `DISTINCT` without ON.
   if (entry === null || typeof entry !== 'object' || Object.keys(entry).length === 0) return
   walkTagged(entry as SqlNode, aliases)
 }
 
-/** What a node's fields must say, beyond which fields they are. */
+/** Conditions on the fields of a node, besides their names. */
 const checks: Record<string, (node: SqlNode, aliases: FunctionColumns) => void> = {
   SelectStmt: checkColumns,
   FuncCall: checkFunction,
@@ -201,7 +205,7 @@ const checks: Record<string, (node: SqlNode, aliases: FunctionColumns) => void> 
     const name = mayCall(strings(node.fields), aliases)
     if (name !== null) throw new BoundRefusal(`column ${strings(node.fields).join('.')} may call ${name}`)
   },
-  /** `(value).name` calls the function `name` where the value is no row. */
+  /** Checks `(value).name`, which calls the function `name` if the value is not a row. */
   A_Indirection(node) {
     for (const name of strings(node.indirection)) {
       if (!functionColumns.has(name)) throw new BoundRefusal(`( ).${name} may call ${name}`)
@@ -211,7 +215,7 @@ const checks: Record<string, (node: SqlNode, aliases: FunctionColumns) => void> 
 
 function checkFunction(node: SqlNode): void {
   const name = unqualified(strings(node.funcname), 'function')
-  // Behind the view whose column is hidden.
+  // Excludes the function behind the view whose column is hidden.
   const family = name.startsWith('pg_stat_get_') && name !== 'pg_stat_get_wal_receiver'
   if (!family && !readFunctions.has(name)) throw new BoundRefusal(`function ${name}`)
   checkWidth(node, name)
@@ -227,7 +231,7 @@ function checkOperator(names: string[]): void {
   if (!operators.has(name)) throw new BoundRefusal(`operator ${name}`)
 }
 
-/** A name without its schema, which may only be the built-in one. */
+/** Returns a name without its schema, which may only be the built-in one. */
 function unqualified(names: string[], noun: string): string {
   const builtIn = names.length === 1 || (names.length === 2 && names[0] === 'pg_catalog')
   if (!builtIn) throw new BoundRefusal(`${noun} ${names.join('.')}`)

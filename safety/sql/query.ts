@@ -5,9 +5,9 @@ import { checkJoined, checkRepeated, type FromTables, isSmall, listLinks, nameOf
 const joinWords = ['NATURAL', 'LEFT', 'RIGHT', 'FULL', 'INNER', 'CROSS', 'OUTER', 'JOIN', 'STRAIGHT_JOIN']
 
 /**
- * A whole query: WITH, SELECT, VALUES or TABLE, set operations, ORDER BY, LIMIT. The grammar may
- * accept what no server parses; it passes no token of unknown meaning, so INTO and FOR UPDATE have
- * no place.
+ * Reads a whole query: WITH, SELECT, VALUES or TABLE, set operations, ORDER BY, LIMIT. The grammar
+ * may accept more than servers do, but passes no unknown token, so INTO and FOR UPDATE are never
+ * accepted.
  */
 export function query(c: Cursor): void {
   c.nested(() => {
@@ -159,10 +159,10 @@ function tableFactor(c: Cursor, from: FromTables): void {
   })
 }
 
-/** More rows than a look needs. */
+/** Most rows that a read may make. */
 const maxRows = 100_000
 
-/** `generate_series(1, 10)`: what it makes has to stand there. */
+/** Checks `generate_series(1, 10)`, whose bounds must be literal. */
 function checkSeries(c: Cursor): void {
   const [from, comma, to, end] = [c.peek(), c.peek(1), c.peek(2), c.peek(3)]
   const rows = Number(to.text) - Number(from.text)

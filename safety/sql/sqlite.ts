@@ -4,7 +4,10 @@ import { query } from './query.ts'
 
 const words = (text: string) => new Set(text.trim().split(/\s+/))
 
-/** Words of sqlite.org/lang_keywords.html that begin or end something: no unquoted names. */
+/**
+ * Words of sqlite.org/lang_keywords.html that begin or end a part of a statement, so that they are
+ * not names unless quoted.
+ */
 const reserved = words(`
   ABORT ADD ALL ALTER ALWAYS ANALYZE AND AS ATTACH AUTOINCREMENT BEFORE BEGIN BETWEEN BY CASCADE CASE CAST CHECK
   COLLATE COMMIT CONFLICT CONSTRAINT CREATE CROSS CURRENT_DATE CURRENT_TIME CURRENT_TIMESTAMP DEFAULT DEFERRABLE DELETE
@@ -53,7 +56,7 @@ const operators = words('AND OR LIKE GLOB REGEXP MATCH BETWEEN ESCAPE')
 
 const constants = words('NULL TRUE FALSE CURRENT_DATE CURRENT_TIME CURRENT_TIMESTAMP')
 
-/** Pragmas that without an argument answer and change nothing (sqlite.org/pragma.html). */
+/** Pragmas that only read if they have no argument (sqlite.org/pragma.html). */
 const plainPragmas = words(`
   application_id auto_vacuum automatic_index busy_timeout cache_size cache_spill cell_size_check
   checkpoint_fullfsync collation_list compile_options data_version database_list defer_foreign_keys encoding
@@ -97,13 +100,13 @@ function checkTable(parts: string[]): void {
   if (secretTables.has(name) || pragma) throw new SqlProblem(`table ${name}`)
 }
 
-/** Commands of the shell that print what is there; an argument is a plain name or pattern. */
+/** Matches commands of the shell that read; an argument must be a plain name or pattern. */
 const safeDotCommand =
   /^\.(?:(?:tables?|schema|indexes|indices|fullschema|databases|dbinfo|show|version)(?: +[A-Za-z0-9_%]+)?|(?:headers?|timer|eqp|echo) +(?:on|off)|mode +(?:column|list|line|csv|json|table|box|markdown|tabs|quote)|timeout +[0-9]+|(?:quit|exit)) *$/
 
 /**
- * SQLite: SELECT, EXPLAIN and describing pragmas by a closed grammar, behind harmless commands of
- * its shell.
+ * Checks texts for SQLite: SELECT, EXPLAIN and describing pragmas by a closed grammar, after
+ * harmless commands of its shell.
  */
 export function inspectSqlite(text: string): SqlFinding {
   const lines = text.split('\n')
@@ -111,7 +114,8 @@ export function inspectSqlite(text: string): SqlFinding {
   while (first < lines.length && (safeDotCommand.test(lines[first]!) || lines[first] === '')) first++
   const dots = lines.slice(0, first).filter((line) => line !== '')
   const rest = lines.slice(first)
-  // The shell takes a line where it believes a statement ended; our belief may differ.
+  // Refuses a command of the shell in a later line: the shell reads one where it takes a statement
+  // as ended, which may differ from our reading.
   const dot = rest.find((line) => /^[ \t]*[.#]/.test(line))
   if (dot !== undefined) return { readOnly: false, reason: `shell command ${dot.trim().slice(0, 40)}` }
   try {
@@ -135,8 +139,8 @@ function statement(c: Cursor): void {
 }
 
 /**
- * `PRAGMA name = value` sets, and so does `PRAGMA name(value)` unless the value names what to
- * describe.
+ * Reads a pragma. `PRAGMA name = value` sets, and so does `PRAGMA name(value)` unless the value
+ * names what to describe.
  */
 function pragma(c: Cursor): void {
   let name = c.name()

@@ -1,7 +1,7 @@
 /**
- * Parts of a stored text that are not shown: a statement's values, wherever copied, and fields
- * named like credentials. Each form stands here once for JavaScript and PostgreSQL: none looks
- * behind, and `.` is any character.
+ * Parts of a stored text that are hidden: the values of a statement, wherever it was copied to, and
+ * fields with names of credentials. Each form works in JavaScript and in PostgreSQL: no
+ * look-behind, and `.` is any character.
  */
 
 const words =
@@ -11,10 +11,13 @@ const endWords = 'tokens?(?:_?hash|_?digest|_?value)?|session_?(?:key|id|data)'
 
 const secretName = new RegExp(`${words}|(?:^|_)(?:${wholeWords})(?:_|$)|(?:^|_)(?:${endWords})$|_hash$`, 'i')
 
-/** Whether a column or a field of JSON is called like a password, a token or a hash of one. */
+/** Whether the name of a column or JSON field is that of a password, a token or a hash of one. */
 export const isSecretName = (name: string): boolean => secretName.test(name)
 
-/** Such a name before its value, in JSON, hstore, XML or words; an address with password. */
+/**
+ * Matches a name of a credential before its value, in JSON, hstore, XML or words, and an address
+ * with a password.
+ */
 export const secretPairs: RegExp = new RegExp(
   `(?:(?:${words})\\w*|\\b(?:\\w*_)?(?:${wholeWords})(?:_\\w*)?|\\b(?:\\w*_)?(?:${endWords})|\\w_hash)[ .-]?[\\\\"']*\\s*(?::|=|>)|://[^\\s:@/]*:[^\\s@/]+@`,
   'is',
@@ -23,7 +26,7 @@ export const secretPairs: RegExp = new RegExp(
 const named =
   'role|user|group|database|schema|table|view|materialized|index|sequence|function|procedure|trigger|rule|type|domain|server|extension|publication|subscription|policy|system|aggregate|cast|event|foreign|unlogged|unique|temp|temporary|or\\s+replace|default'
 
-/** The beginning of a statement within a text. */
+/** Matches the beginning of a statement within a text. */
 export const statementForms: RegExp = new RegExp(
   `\\b(?:${[
     `select\\b(?=[^;]*(?:'|\\bfrom\\b|\\$)|[\\s(+-]*\\d)`,
@@ -41,13 +44,13 @@ export const statementForms: RegExp = new RegExp(
   'is',
 )
 
-/** A tree of PostgreSQL's own parser, with its constants. */
+/** Matches a tree of PostgreSQL's parser, with its constants. */
 export const nodeTree: RegExp = /\{[A-Z]+ :[a-z_]+ /
 
-/** Where a statement begins within a text; null: none does. */
+/** Returns where a statement begins within a text; null if none does. */
 export function findStatement(text: string): number | null {
   const start = statementForms.exec(text)?.index
   if (start === undefined) return null
-  // A comment that it begins with is its own.
+  // Includes an initial comment, which belongs to the text.
   return /^\s*(?:--|\/\*|#)/.test(text) ? 0 : start
 }

@@ -2,9 +2,9 @@ import { z } from 'zod'
 import type { Silence } from '../../domain/silence.ts'
 import { type AskSource, cutText, SourceError } from '../kind.ts'
 
-/** Silences of an Alertmanager, as its API v2 lists them. */
+/** The silences of an Alertmanager, read from its API v2. */
 
-const time = z.string().refine((text) => !Number.isNaN(Date.parse(text)), 'is no time')
+const time = z.string().refine((text) => !Number.isNaN(Date.parse(text)), 'is not a time')
 
 export const silence = z.looseObject({
   status: z.looseObject({ state: z.string() }),
@@ -18,26 +18,32 @@ export const silence = z.looseObject({
 })
 const silenceWithId = silence.extend({ id: z.string().regex(/^[0-9A-Za-z-]{1,64}$/) })
 
-/** An answer that has to be of this shape. */
+/** Parses a response. Throws SourceError if the response does not fit the schema. */
 export function parseAnswer<T>(schema: z.ZodType<T>, answer: unknown): T {
   const parsed = schema.safeParse(answer)
-  if (!parsed.success) throw new SourceError('BAD_ANSWER', 'it answered in a shape that is not of Alertmanager’s API')
+  if (!parsed.success) throw new SourceError('BAD_ANSWER', 'the response does not fit the Alertmanager API')
   return parsed.data
 }
 
-/** Most that are held against an alert; of more nobody knows what is silenced. */
+/**
+ * The most silences that are compared with an alert. With more, it is unknown whether an alert is
+ * silenced.
+ */
 const maxSilences = 10_000
-/** Those that are over come along for days. */
+/** The most bytes of the list, which also has silences that ended in the last days. */
 const maxBytes = 16_000_000
 const maxNameChars = 200
 const maxMatcherBytes = 20_000
 
-/** Those that are in force or will be; those that end last come first. */
+/** Lists active and pending silences. The silences that end last come first. */
 export async function readSilences(ask: AskSource): Promise<Silence[]> {
   const all = parseAnswer(z.array(silenceWithId), await ask({ path: '/api/v2/silences', maxBytes }))
   const standing = all.filter(({ status }) => status.state !== 'expired')
   if (standing.length > maxSilences)
-    throw new SourceError('TOO_LARGE', `it has ${standing.length} silences, and at most ${maxSilences} are read`)
+    throw new SourceError(
+      'TOO_LARGE',
+      `Alertmanager has ${standing.length} silences, and at most ${maxSilences} are read`,
+    )
   const toTime = (text: string) => new Date(text).toISOString()
   return standing
     .map(({ id, status, matchers, startsAt, endsAt, createdBy, comment }) => ({
@@ -52,7 +58,7 @@ export async function readSilences(ask: AskSource): Promise<Silence[]> {
     .toSorted((a, b) => b.endsAt.localeCompare(a.endsAt))
 }
 
-/** Null: longer than labels and patterns are compared. */
+/** Returns the matchers of a silence. Null if names or patterns are too long to be compared. */
 function boundMatchers(given: z.infer<typeof silence>['matchers']): Silence['matchers'] {
   const matchers = given.map(({ name, value, isRegex, isEqual }) => ({ name, value, isRegex, isEqual }))
   const isShort = Buffer.byteLength(JSON.stringify(matchers)) <= maxMatcherBytes

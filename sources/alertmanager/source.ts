@@ -6,20 +6,24 @@ import { quoteText } from '../logs/logs.ts'
 import { parseAnswer, readSilences, silence } from './silences.ts'
 
 /**
- * Alertmanager's API v2 (https://github.com/prometheus/alertmanager/blob/main/api/v2/openapi.yaml),
- * read only: silences nothing.
+ * Reads an Alertmanager through its API v2
+ * (https://github.com/prometheus/alertmanager/blob/main/api/v2/openapi.yaml). Creates no silences.
  */
 
 const labels = z.record(z.string(), z.string())
 const labelFilter = z
-  .record(z.string().regex(/^[a-zA-Z_][a-zA-Z0-9_]*$/, 'is no name of a label'), z.string().min(1).max(200))
+  .record(z.string().regex(/^[a-zA-Z_][a-zA-Z0-9_]*$/, 'is not the name of a label'), z.string().min(1).max(200))
   .default({})
 const source = z.string().max(40).optional().describe('where there are several')
 const maxLabels = 6
 
 const judgeLabels = ({ labels: given }: { labels: Record<string, string> }) =>
   Object.keys(given).length > maxLabels
-    ? { ok: false as const, reason: `it has ${Object.keys(given).length} labels, ${maxLabels} at most`, bounded: null }
+    ? {
+        ok: false as const,
+        reason: `the call has ${Object.keys(given).length} labels, ${maxLabels} at most`,
+        bounded: null,
+      }
     : { ok: true as const }
 
 const toFilters = (given: Record<string, string>): [string, string][] =>

@@ -12,8 +12,8 @@ import { tables } from './tables.ts'
 import { transactions } from './transactions.ts'
 
 /**
- * Database servers by named questions, alike for each product. Each is a few statements of ours, in
- * a transaction that cannot write.
+ * The named questions for database servers, the same for each product. Each question has a few
+ * fixed statements, which run in a transaction that cannot write.
  */
 
 const postgresQuestions: readonly Question[] = [
@@ -30,7 +30,7 @@ const names = postgresQuestions.map(({ name }) => name) as [string, ...string[]]
 const find = (questions: readonly Question[], name: unknown): Question =>
   questions.find((each) => each.name === name) as Question
 
-/** Answers that each product gives in its own form name the product. */
+/** Questions in the product's own form name the product. */
 const questionsOf = ({ product }: Record<string, unknown>): readonly Question[] =>
   product === 'MySQL' || product === 'MariaDB' ? mysqlQuestions : postgresQuestions
 

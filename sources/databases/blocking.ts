@@ -6,11 +6,17 @@ import type { Question } from './question.ts'
 import type { BlockingTree, ServerReader } from './reader.ts'
 import { describeSession, type ShownSession, type SqlRow, sessionColumns, toSession } from './sessions.ts'
 
-/** Sessions waiting for a lock, as trees. A tree's root holds the lock and waits for nobody. */
+/**
+ * Sessions that wait for a lock, as trees. A tree's root holds the lock and waits for no other
+ * session.
+ */
 
 const maxSessions = 300
 
-/** `pg_blocking_pids` is asked of those alone that wait: it stops the lock table for a moment. */
+/**
+ * Calls `pg_blocking_pids` only for sessions that wait, because each call stops the lock table for
+ * a moment.
+ */
 const postgresSql = `
   with waiting as materialized (
     select pid, pg_blocking_pids(pid) as blockers from pg_stat_activity where wait_event_type = 'Lock' limit ${maxSessions})
@@ -25,7 +31,7 @@ const postgresSql = `
   where w.pid is not null or a.pid in (select unnest(blockers) from waiting)
   order by a.xact_start nulls last limit ${maxSessions}`
 
-/** Before version 14 a lock does not say since when it is waited for. */
+/** Before version 14, PostgreSQL does not show since when a session waits for a lock. */
 const withoutWaitstart = postgresSql.replace(
   /\s+to_char\(\(select min\(l\.waitstart\)[^\n]*as waits_since/,
   ' null as waits_since',
@@ -35,10 +41,10 @@ const preparedSql = `
   select p.gid, p.owner, p.database, ${toTimeSql('p.prepared')} as prepared
   from pg_prepared_xacts p order by p.prepared limit 5`
 
-/** A session that waits or is waited for. */
+/** A session that waits for a lock or that blocks others. */
 export type LockNode = { session: ShownSession; blockers: number[]; wants: string | null; waitsSince: string | null }
 
-/** A blocker without a session, which PostgreSQL calls 0, is a prepared transaction. */
+/** The pid 0, with which PostgreSQL reports a blocker without a session: a prepared transaction. */
 const preparedPid = 0
 
 export async function readBlocking(ask: AskDatabase): Promise<BlockingTree> {
@@ -49,7 +55,7 @@ export async function readBlocking(ask: AskDatabase): Promise<BlockingTree> {
   return toTrees(nodes, { prepared: isPrepared ? (await ask({ sql: preparedSql })).rows : [], unexplained: [] })
 }
 
-/** Sessions as the trees in which they wait for each other. */
+/** Arranges sessions as trees, each session below the session that it waits for. */
 export function toTrees(
   found: readonly LockNode[],
   { prepared, unexplained }: Pick<BlockingTree, 'prepared' | 'unexplained'>,
@@ -81,8 +87,8 @@ function toNode(row: SqlRow): LockNode {
 }
 
 /**
- * One session of each circle that waits for itself, below no root: the server ends one after
- * deadlock_timeout.
+ * Chooses one session of each circle that has no root. The server ends one session of such a circle
+ * after deadlock_timeout.
  */
 function findCycles(roots: readonly number[], nodes: ReadonlyMap<number, LockNode>): number[] {
   const below = (from: readonly number[]) => {
@@ -100,7 +106,7 @@ function findCycles(roots: readonly number[], nodes: ReadonlyMap<number, LockNod
   return found
 }
 
-/** A session that waits for several stands below each, once. */
+/** Builds one tree. A session that waits for several sessions appears once below each. */
 function toTree(rootPid: number, nodes: ReadonlyMap<number, LockNode>): BlockingTree['roots'][number] {
   const tree: { depth: number; text: string }[] = []
   const seen = new Set<number>([rootPid])
@@ -119,7 +125,6 @@ function toTree(rootPid: number, nodes: ReadonlyMap<number, LockNode>): Blocking
   return { root: nodes.get(rootPid)?.session ?? null, blocks: seen.size - 1, longestSince, tree }
 }
 
-/** The question as a product is asked it. */
 export const askBlocking = (read: ServerReader['readBlocking']): Question => ({
   name: 'blocking',
   asks: 'who waits for whose locks',

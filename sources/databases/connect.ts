@@ -7,12 +7,15 @@ import { addCommand, readLogin } from '../credentials.ts'
 import { SourceError, type SourceErrorCode } from '../kind.ts'
 
 /**
- * Questions to a database: looking statements, each in a transaction that cannot write, one at a
- * time a server.
+ * Queries a database with reading statements: each in a transaction that cannot write, and one at a
+ * time per server.
  */
 export type AskDatabase = (statement: SqlStatement) => Promise<SqlAnswer>
 
-/** Speaks with a server by its reading credential, read at each question and kept here. */
+/**
+ * Connects to a server with the source's reading credential, which is read for each question and
+ * kept in this process.
+ */
 export const connectDatabase =
   (source: Source, directory: string): AskDatabase =>
   async (statement) => {
@@ -26,7 +29,10 @@ export const connectDatabase =
     }
   }
 
-/** Programs' names may hold a password. A statement keeps quotes until values are hidden. */
+/**
+ * Cleanses the texts of a row, because even names of programs may hold a password. A statement
+ * keeps its quotes until its values are hidden.
+ */
 const cleanseRow = (row: SqlAnswer['rows'][number]): SqlAnswer['rows'][number] =>
   Object.fromEntries(
     Object.entries(row).map(([name, value]) => [
@@ -35,7 +41,7 @@ const cleanseRow = (row: SqlAnswer['rows'][number]): SqlAnswer['rows'][number] =
     ]),
   )
 
-/** The word of a source for each fault of a server, and what helps. */
+/** Converts a server's error to a source's error, with the remedy. */
 function toSourceError(source: Source, { code, state }: DatabaseError, message: string): SourceError {
   const { name, timeoutSeconds } = source
   const say = (word: SourceErrorCode, text: string) => new SourceError(word, `${name} ${text}`)
@@ -44,7 +50,7 @@ function toSourceError(source: Source, { code, state }: DatabaseError, message: 
     case 'unreachable':
       return say('UNREACHABLE', `cannot be reached: ${message.replace(/^it cannot be reached /, '')}`)
     case 'refused_address':
-      return say('UNREACHABLE', 'is at an address that is refused by policy')
+      return say('UNREACHABLE', 'has an address to which Nightshift may not connect')
     case 'untrusted':
       return say('UNTRUSTED_CERTIFICATE', `has a certificate that is not trusted: ${addCommand(source)} --ca FILE`)
     case 'wrong_certificate':
@@ -52,25 +58,25 @@ function toSourceError(source: Source, { code, state }: DatabaseError, message: 
     case 'no_tls':
       return say(
         'UNTRUSTED_CERTIFICATE',
-        `speaks no TLS: ${addCommand(source)} --option tls=off sends the password in the clear`,
+        `does not offer TLS: ${addCommand(source)} --option tls=off sends the password unencrypted`,
       )
     case 'refused_login':
       return say('UNAUTHORIZED', `refused the login: ${message}${said}`)
     case 'not_allowed':
       return say(
         'UNAUTHORIZED',
-        `allows this login too little: ${message}${said}. nightshift sources rights ${name} prints what it needs`,
+        `gives this login too few rights: ${message}${said}. nightshift sources rights ${name} prints what it needs`,
       )
     case 'no_database':
       return say('REJECTED', `has no such database: ${message}${said}`)
     case 'starting':
-      return say('UNREACHABLE', `starts up, or recovers: ${message}${said}`)
+      return say('UNREACHABLE', `is starting or recovering: ${message}${said}`)
     case 'full':
-      return say('BUSY', `has no connection left: ${message}${said}`)
+      return say('BUSY', `has no free connection: ${message}${said}`)
     case 'timeout':
       return say(
         'TIMEOUT',
-        `gave no whole answer within ${timeoutSeconds} s: ask for less, or give it longer (--timeout)`,
+        `sent no complete response within ${timeoutSeconds} s: ask for less, or allow more time (--timeout)`,
       )
     case 'locked':
       return say('REJECTED', `waits for a lock of another session: ${message}${said}`)

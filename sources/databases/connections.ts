@@ -4,7 +4,7 @@ import type { AskDatabase } from './connect.ts'
 import type { Question } from './question.ts'
 import type { Connections, ServerReader } from './reader.ts'
 
-/** Connections against the limit, by who holds them and what they do. */
+/** Used connections compared with the limit, by holder and activity. */
 
 const limitSql = `
   select current_setting('max_connections')::int as max_connections,
@@ -33,7 +33,6 @@ export async function readConnections(ask: AskDatabase): Promise<Connections> {
   }
 }
 
-/** The question as a product is asked it. */
 export const askConnections = (read: ServerReader['readConnections']): Question => ({
   name: 'connections',
   asks: 'used of the limit, by whom',

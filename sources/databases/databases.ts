@@ -32,8 +32,8 @@ const watchMs = 4_000
 const everyMs = 250
 
 /**
- * Sessions seen to wait for each other: the server ends one after deadlock_timeout, and only its
- * log keeps who they were.
+ * Finds sessions that wait for each other. The server ends one of them after deadlock_timeout, and
+ * only the server's log names them.
  */
 async function watchCircles(ask: AskDatabase): Promise<string[]> {
   const until = performance.now() + watchMs
@@ -47,7 +47,7 @@ async function watchCircles(ask: AskDatabase): Promise<string[]> {
 }
 
 /**
- * Transaction ids left before the server takes no more writes
+ * Number of transaction ids after which the server refuses writes
  * (https://www.postgresql.org/docs/current/routine-vacuuming.html).
  */
 const wraparoundAt = 2_147_483_647 - 3_000_000

@@ -6,14 +6,14 @@ import type { BlockingTree, Connections, LongTransaction, ServerReader } from '.
 import type { ShownSession } from './sessions.ts'
 
 /**
- * Lines for an investigation's first turn: each says one remarkable thing about the server now. 1
- * kB at most.
+ * Facts about a database server for the first turn of an investigation. Each line names one
+ * remarkable state that the server has now. At most 1 kB.
  */
 
 const maxFacts = 8
 const maxFactCharacters = 240
 const maxBytes = 1_000
-/** A transaction is long after this. */
+/** Seconds after which a transaction counts as long. */
 const longSeconds = 60
 
 export async function readFacts(ask: AskDatabase, reader: ServerReader): Promise<{ facts: string[] }> {
@@ -23,7 +23,7 @@ export async function readFacts(ask: AskDatabase, reader: ServerReader): Promise
   const { long, prepared } = await reader.readTransactions(ask)
   const remarks = await reader.readRemarks(ask)
   const { server } = await ask({ sql: 'select 1' })
-  // Sessions of a blocking tree stand in it already.
+  // Sessions of a blocking tree are already listed in the tree.
   const isTold = ({ pid, state }: ShownSession) =>
     state.endsWith('waits for a lock') || blocking.roots.some(({ root }) => root?.pid === pid)
   const isLong = (each: (typeof long)[number]) => each.openSeconds >= longSeconds && !isTold(each)
@@ -42,7 +42,7 @@ export async function readFacts(ask: AskDatabase, reader: ServerReader): Promise
   return { facts: fitFacts(facts.filter((each) => each !== null)) }
 }
 
-/** Whole facts, the first ones, within the bound. */
+/** Keeps the first whole facts within the limit. */
 function fitFacts(facts: readonly string[]): string[] {
   const kept: string[] = []
   for (const fact of facts.slice(0, maxFacts)) {

@@ -1,7 +1,7 @@
 import type { ListedDatabase } from '../../domain/listed-database.ts'
 import type { AskDatabase } from './connect.ts'
 
-/** The server for the registry: what it is, what it replicates from, its databases. */
+/** Describes the server for the registry: product, replication source and databases. */
 
 const maxDatabases = 30
 

@@ -7,11 +7,12 @@ import { listMysql, mysqlReader } from './mysql/reader.ts'
 import { readReplication } from './mysql/replication.ts'
 import { readState } from './state.ts'
 
-/** MySQL and MariaDB as a source. */
-
 const quoted = (words: readonly string[]): string => words.map((each) => `'${each}'`).join(', ')
 
-/** All rights of a reading login; a later version's privilege is reported until it stands here. */
+/**
+ * All rights that a login for reading may have. A new privilege of a later version is reported
+ * until it is added here.
+ */
 const reading = [
   'USAGE',
   'PROCESS',
@@ -40,7 +41,7 @@ export const mysql: SourceKind = defineSourceKind<AskDatabase>({
   async probe(ask) {
     const { server } = await ask({ sql: 'select 1' })
     const { role } = await readReplication(ask)
-    // Without PROCESS a login sees its own sessions alone, and this list not at all.
+    // Tests the right PROCESS: without it, a login sees only its own sessions, and not this list.
     await ask({ sql: 'select count(*) as count from information_schema.innodb_trx' })
     return `it answers: ${server.product} ${server.version}, a ${role}`
   },
@@ -49,7 +50,7 @@ export const mysql: SourceKind = defineSourceKind<AskDatabase>({
     const found = rows.map(({ granted }) => String(granted))
     return found.length === 0
       ? null
-      : `this role may write (it has ${found.slice(0, 3).join(', ')}): use the grants of "nightshift sources rights mysql"`
+      : `this login may write (it has ${found.slice(0, 3).join(', ')}): use the grants of "nightshift sources rights mysql"`
   },
   contextOf: { database: (ask) => readFacts(ask, mysqlReader) },
   listResources: listMysql,

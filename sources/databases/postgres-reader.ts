@@ -9,11 +9,11 @@ import { type Replication, readReplication } from './replication.ts'
 import type { SqlRow } from './sessions.ts'
 import { readTransactions } from './transactions.ts'
 
-/** PostgreSQL as its page and the first turn of an investigation show it. */
+/** Reads PostgreSQL for the server's page and an investigation's first turn. */
 
-/** More than a segment of WAL: what is less is on its way. */
+/** Bytes from which a replica counts as lagging: more than a segment of WAL. */
 const lagsFromBytes = 16_777_216
-/** What happened within the last hour is said as a change. */
+/** Seconds for which an event counts as a recent change. */
 const recentSeconds = 3_600
 
 export const postgresReader: ServerReader = {
@@ -58,7 +58,7 @@ function sayReplication({ role, standbys, slots, replica, receiver, holdsUp }: R
     replay_paused === true && 'its replay is paused',
     receiver
       ? `it receives from ${receiver.sender_host}:${receiver.sender_port} (${receiver.status})`
-      : 'it receives nothing: no WAL receiver runs',
+      : 'it receives no WAL: no WAL receiver runs',
     Number(received_not_replayed_bytes) > 0 &&
       `${formatSize(Number(received_not_replayed_bytes))} received and not replayed, ${behind_seconds ?? '?'} s behind`,
   ].filter((each) => typeof each === 'string')
@@ -91,7 +91,9 @@ function sayServer({
   ]
 }
 
-/** A replica's received and unreplayed part, or what a primary's last replica lacks. */
+/**
+ * Returns the bytes that a replica has not replayed, or that the last replica of a primary lacks.
+ */
 function findLag({ role, standbys, replica }: Replication): number | null {
   if (role === 'replica') return Number(replica?.received_not_replayed_bytes ?? 0)
   const behind = standbys.map(({ not_replayed_bytes }) => Number(not_replayed_bytes ?? 0))
@@ -121,7 +123,7 @@ function sayParts({ role, standbys, slots, replica, receiver }: Replication): Da
   return [
     received,
     {
-      text: isPaused ? `replay is paused, ${behind} wait` : `replays, ${behind} behind what it received`,
+      text: isPaused ? `replay is paused, ${behind} not replayed` : `replays, ${behind} behind what it received`,
       isIll: isPaused,
     },
     ...kept,

@@ -11,9 +11,7 @@ import { findExcessRights, sayExcess } from './query-rights.ts'
 import { readState } from './state.ts'
 import { countStatements } from './statements.ts'
 
-/** PostgreSQL as a source. */
-
-/** Oldest version that the questions are written for: older ones lack the views. */
+/** The oldest supported major version. Older versions lack the views that are read. */
 const oldestMajor = 10
 
 export const postgresql: SourceKind = defineSourceKind<AskDatabase>({
@@ -28,8 +26,8 @@ export const postgresql: SourceKind = defineSourceKind<AskDatabase>({
     })
     const [{ replica = false, database = '', sees_all = false } = {}] = rows
     const age =
-      server.major < oldestMajor ? `; it is older than version ${oldestMajor}, and some questions get no answer` : ''
-    const rights = sees_all ? '' : '; the login sees its own sessions alone: GRANT pg_read_all_stats'
+      server.major < oldestMajor ? `; it is older than version ${oldestMajor}, so some queries are not possible` : ''
+    const rights = sees_all ? '' : '; the login sees only its own sessions: GRANT pg_read_all_stats to it'
     return `it answers: PostgreSQL ${server.version}, ${replica ? 'a replica' : 'a primary'}, database ${database}${age}${rights}`
   },
   contextOf: { database: (ask) => readFacts(ask, postgresReader) },

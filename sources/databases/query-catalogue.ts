@@ -3,17 +3,19 @@ import type { SqlNames } from '../../safety/sql/postgres-names.ts'
 import type { AskDatabase } from './connect.ts'
 
 /**
- * A statement's names, looked up on its server. The judge knows built-in functions, operators and
- * views by name; a site may have put writing code behind the same names.
+ * Looks up a statement's names on its server. The judge knows built-in functions, operators and
+ * views by name, but a site may have code that writes under the same names.
  */
 
-/** Whatever no extension brought: an extension's names mean the same everywhere. */
+/** Selects objects outside of extensions, because an extension's names mean the same everywhere. */
 const isOfSite = (catalogue: string, oid: string): string =>
   `not exists (select 1 from pg_depend d where d.classid = '${catalogue}'::regclass and d.objid = ${oid} and d.deptype = 'e')`
 
 const texts = (at: number): string => `(select json_array_elements_text($${at}::json))`
 
-/** $1 relations, $2 functions, $3 names behind a dot, $4 operators, $5 types. */
+/**
+ * Looks up the names: $1 relations, $2 functions, $3 names behind a dot, $4 operators, $5 types.
+ */
 const catalogueSql = `
   with recursive named as (
     select distinct to_regclass(r)::oid as oid from json_array_elements_text($1::json) r where to_regclass(r) is not null),
@@ -85,12 +87,15 @@ const catalogueSql = `
     (select json_agg(name) from (select name from named_columns group by name having bool_and(is_plain)) each) as plain`
 
 export type SiteColumn = { relation: string; column: string; type: string }
-/** `views`: the text of each of the site's. `plain`: columns without text under any name. */
+/**
+ * `views` holds the texts of the site's views. `plain` lists columns that hold no text under any
+ * name.
+ */
 type Catalogue = { refusal: string | null; columns: SiteColumn[]; views: string[]; plain: string[] }
 
 /**
- * Looks the names up, and says why the statement is not asked where one is something of the site
- * that may act.
+ * Looks up the names, and refuses the statement if one of them is an object of the site that may
+ * write.
  */
 export async function readCatalogue(ask: AskDatabase, names: SqlNames): Promise<Catalogue> {
   const values = [names.relations, names.functions, names.fields, names.operators, names.types].map((each) =>
@@ -111,15 +116,15 @@ export async function readCatalogue(ask: AskDatabase, names: SqlNames): Promise<
     : operator
       ? `${operator} is an operator of this site, and may do anything: write OPERATOR(pg_catalog.…) for the built-in one`
       : behind
-        ? `${behind}, which is code of this site and may do anything: ask a table that it reads`
+        ? `${behind}, which is code of this site and may do anything: query a table behind it`
         : foreign
-          ? `${foreign} is a table of another server: ask that one`
+          ? `${foreign} is a table of another server: query that server`
           : cast
             ? `the cast ${cast}, which is code of this site and may do anything: leave out what may use it`
             : domain
-              ? `the domain ${domain}, which is code of this site and may do anything: ask another table`
+              ? `the domain ${domain}, which is code of this site and may do anything: query another table`
               : view
-                ? `the view ${view.name} is no bounded read (${inspectView(view.sql).reason}): ask a table that it reads`
+                ? `the view ${view.name} is not a bounded read (${inspectView(view.sql).reason}): query a table behind it`
                 : null
   return { refusal, columns: list<SiteColumn>('columns'), views: views.map(({ sql }) => sql), plain: list('plain') }
 }

@@ -3,25 +3,28 @@ import { findStatement, isSecretName, nodeTree, secretPairs } from '../../safety
 import type { SiteColumn } from './query-catalogue.ts'
 import { maskLiterals } from './statement.ts'
 
-/** Hidden in rows: columns named like credentials, and values within other sessions' statements. */
+/**
+ * Hides values in rows: columns with names of credentials, and values within statements of other
+ * sessions.
+ */
 
 /**
- * The reason why a statement is not asked: it would show such a column under another name, or tell
- * its values by a condition.
+ * Returns why a statement is refused: it would show a column with a secret name under another name,
+ * or reveal its values by a condition. Null for an allowed statement.
  */
 export function findSecretUse(names: SqlNames, columns: readonly SiteColumn[]): string | null {
   const secret = columns.filter(({ column }) => isSecretName(column))
   const named = secret.find(({ column }) => names.columns.includes(column))
   if (named)
-    return `column ${named.column} of ${named.relation} is called like a credential: leave it out; IS NULL may be asked`
+    return `column ${named.column} of ${named.relation} is named like a credential: leave it out; IS NULL is allowed`
   const field = names.jsonFields.flatMap((each) => each.replace(/[{}$"[\]]/g, '').split(/[,.]/)).find(isSecretName)
-  if (field !== undefined) return `field ${field.trim()} is called like a credential: leave it out`
+  if (field !== undefined) return `field ${field.trim()} is named like a credential: leave it out`
   const search = findSearch(names, columns)
   if (search !== null) return search
   const [first] = secret
   if (!first || !names.takesRows) return null
   const others = columns.filter(({ relation, column }) => relation === first.relation && !isSecretName(column))
-  return `${first.relation} has columns that are called like credentials (${secret
+  return `${first.relation} has columns that are named like credentials (${secret
     .filter(({ relation }) => relation === first.relation)
     .map(({ column }) => column)
     .join(', ')}): name the others instead of a star or a row: ${others
@@ -30,31 +33,34 @@ export function findSecretUse(names: SqlNames, columns: readonly SiteColumn[]): 
     .join(', ')}`
 }
 
-/** Fields of JSON that nobody named. */
+/** Finds searches in JSON fields that do not name the field. */
 function findSearch({ jsonSearches }: SqlNames, columns: readonly SiteColumn[]): string | null {
   const { operators, subscripts, all } = jsonSearches
   if (all !== null)
-    return `${all} shows each field, also one that is called like a credential: name the fields, or ask jsonb_object_keys`
+    return `${all} shows each field, also one that is named like a credential: name the fields, or use jsonb_object_keys`
   if (operators || (subscripts && columns.some(({ type }) => type === 'json' || type === 'jsonb')))
-    return 'a JSON field is looked up by a name that does not stand there: write the name as a text'
+    return 'a JSON field has a computed name: write the name as a text'
   return null
 }
 
-/** `statements`: the answer may show texts of sessions and bodies of code. `plan`: it is one. */
+/**
+ * `statements`: the response may show statements of sessions and source code of functions. `plan`:
+ * the response is a query plan.
+ */
 export type ShownAs = 'rows' | 'statements' | 'plan'
 
-/** A cell as it is shown. */
+/** Returns the shown form of a cell. */
 export function hideCell(value: unknown, column: string, as: ShownAs): unknown {
   if (value === null || typeof value === 'boolean') return value
   if (isSecretName(column)) return '[hidden]'
   if (typeof value !== 'string') return value
   if (nodeTree.test(value)) return '[hidden]'
-  // The conditions of a plan are those of views and policies as well.
+  // Hides all values, because conditions of a plan may also come from views and policies.
   if (as === 'plan') return hideAddresses(value.replace(/'(?:[^']|'')*'?/g, '?'))
   return hideAddresses(hideElements(hidePairs(hideJson(value, as) ?? hideStatement(value, as))))
 }
 
-/** A text without the values of the statement in it, from where that begins. */
+/** Hides the values in a text that is a statement, from the beginning of the statement on. */
 function hideStatement(given: string, as: ShownAs): string {
   if (dateBounds.test(given)) return given
   const text = given.replace(bytes, (run, digits: string) => {
@@ -65,7 +71,7 @@ function hideStatement(given: string, as: ShownAs): string {
   return start === null ? text : text.slice(0, start) + maskLiterals(text.slice(start), 'postgres')
 }
 
-/** As PostgreSQL writes them. */
+/** Bytes in PostgreSQL's hexadecimal format. */
 const bytes = /\\+x((?:[0-9a-f]{2})+)/g
 
 const looksLikeStatement =
@@ -75,7 +81,7 @@ const looksLikeStatement =
 const dateBounds =
   /^FOR VALUES FROM \((?:'[\d :+.-]*'|\d+|MINVALUE|MAXVALUE|, )+\) TO \((?:'[\d :+.-]*'|\d+|MINVALUE|MAXVALUE|, )+\)$/
 
-/** The password of an address, and of a list of words as libpq takes them. */
+/** Hides the password in an address, and in a list of words for libpq. */
 const hideAddresses = (text: string): string =>
   text
     .replace(/\b([a-z][a-z0-9+.-]{1,20}:\/\/[^\s:@/'"]{0,100}):[^\s@/'"]{1,200}@/gi, '$1:[hidden]@')
@@ -84,7 +90,10 @@ const hideAddresses = (text: string): string =>
       '$1$2[hidden]',
     )
 
-/** The same in a part of a JSON text, and in one that stands in quotes of another. */
+/**
+ * Hides values of secret keys in a part of a JSON text. The JSON may be a string of another JSON
+ * text, with escaped quotes.
+ */
 const hidePairs = (text: string): string =>
   text.replace(
     /(\\*"{1,4})([\w .-]{1,60})(\1\s*(?::|=>)\s*)(\\*"{1,4}(?:(?!\1).)*|[^\s",}\]]+)/gs,
@@ -94,7 +103,7 @@ const hidePairs = (text: string): string =>
         : pair,
   )
 
-/** Elements and attributes of XML, and words with a value in quotes. */
+/** Hides secret values in elements and attributes of XML, and in words with a quoted value. */
 const hideElements = (text: string): string =>
   text
     .replace(/<([\w:.-]{1,60})([^<>]{0,400})>[^<]*(?=<\/\1|$)/g, (element, name: string, more: string) =>
@@ -105,8 +114,8 @@ const hideElements = (text: string): string =>
     )
 
 /**
- * A JSON text without credential fields and statements' values; unchanged where it has none. Null:
- * no JSON.
+ * Hides credential fields and values of statements in a JSON text. A text without them stays
+ * unchanged. Null for a text that is not JSON.
  */
 function hideJson(text: string, as: ShownAs): string | null {
   if (!/^\s*[[{"]/.test(text)) return null

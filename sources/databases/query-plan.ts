@@ -2,13 +2,19 @@ import { formatCount } from '../../domain/format.ts'
 import { formatSize } from '../../domain/format-approval.ts'
 import type { AskDatabase } from './connect.ts'
 
-/** A bound by what the server itself expects of a statement, before it runs. */
+/** Limits a statement by the server's estimate before the statement runs. */
 
-/** In the planner's units, of which a page that is read in order costs one: about 8 GB. */
+/**
+ * The highest allowed cost in the planner's units, about 8 GB. Reading one page sequentially costs
+ * one unit.
+ */
 const maxCost = 1_000_000
-/** Rows that any part of the plan makes. */
+/** The most rows in any part of the plan. */
 const maxRows = 10_000_000
-/** What one part of it has to keep before it answers: sorts, hashes, sums. */
+/**
+ * The most bytes that one part of the plan keeps before it returns rows, for example for sorts,
+ * hashes and sums.
+ */
 const maxKeptBytes = 256_000_000
 
 type PlanNode = {
@@ -22,7 +28,10 @@ type PlanNode = {
 
 export type Estimate = { cost: number; rows: number }
 
-/** The estimate, and why the statement does not run. `sql`: a statement the judge passed. */
+/**
+ * Returns the estimate, and the reason if the statement may not run. The judge has already passed
+ * `sql`.
+ */
 export async function readEstimate(
   ask: AskDatabase,
   sql: string,
@@ -34,21 +43,21 @@ export async function readEstimate(
   const estimate = { cost: Math.round(Plan['Total Cost'] ?? 0), rows: Math.round(Plan['Plan Rows'] ?? 0) }
   const kept = nodes.find((node) => keeps.test(node['Node Type']) && bytesInto(node) > maxKeptBytes)
   const largest = nodes.find((node) => node['Relation Name'] !== undefined && node['Plan Rows'] === maxOf(nodes))
-  const remedy = `narrow it by an indexed column${largest ? ` of ${largest['Relation Name']}` : ''}, or take a part with LIMIT inside; EXPLAIN shows the plan`
+  const remedy = `filter by an indexed column${largest ? ` of ${largest['Relation Name']}` : ''}, or use LIMIT in a subquery; EXPLAIN shows the plan`
   if ((Plan['Total Cost'] ?? 0) > maxCost)
     return {
       estimate,
-      refusal: `the server expects a cost of ${estimate.cost.toLocaleString('en')}, and ${maxCost.toLocaleString('en')} is the most: ${remedy}`,
+      refusal: `the server expects a cost of ${estimate.cost.toLocaleString('en')}, over the limit of ${maxCost.toLocaleString('en')}: ${remedy}`,
     }
   if ((most['Plan Rows'] ?? 0) > maxRows)
     return {
       estimate,
-      refusal: `the server expects ${formatCount(most['Plan Rows'] ?? 0, 'row')} in a ${most['Node Type']}, and ${maxRows.toLocaleString('en')} is the most: ${remedy}`,
+      refusal: `the server expects ${formatCount(most['Plan Rows'] ?? 0, 'row')} in a ${most['Node Type']}, over the limit of ${maxRows.toLocaleString('en')}: ${remedy}`,
     }
   if (kept)
     return {
       estimate,
-      refusal: `the server expects to keep ${formatSize(bytesInto(kept))} for a ${kept['Node Type']}, and ${formatSize(maxKeptBytes)} is the most: ${remedy}`,
+      refusal: `the server expects to keep ${formatSize(bytesInto(kept))} for a ${kept['Node Type']}, over the limit of ${formatSize(maxKeptBytes)}: ${remedy}`,
     }
   return { estimate, refusal: null }
 }

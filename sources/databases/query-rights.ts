@@ -1,6 +1,9 @@
 import type { AskDatabase } from './connect.ts'
 
-/** A login's rights beyond reading: it is asked no model's statement, and Health says so. */
+/**
+ * Rights of a login beyond reading. With any of them, no statement of a model is sent. The page
+ * Health shows them.
+ */
 
 const powers = `'pg_write_all_data', 'pg_write_server_files', 'pg_read_server_files', 'pg_execute_server_program', 'pg_signal_backend', 'pg_checkpoint',
     'pg_create_subscription', 'pg_maintain', 'pg_database_owner'`
@@ -20,7 +23,7 @@ const rightsSql = `
     has_database_privilege(current_database(), 'create') as creates
   from pg_roles me where me.rolname = current_user`
 
-/** In words, each with what it is about. Empty: it reads. */
+/** Lists these rights in words, each with its object. Empty if the login can only read. */
 export async function findExcessRights(ask: AskDatabase): Promise<string[]> {
   const { rows } = await ask({ sql: rightsSql })
   const [row = {}] = rows
@@ -29,7 +32,7 @@ export async function findExcessRights(ask: AskDatabase): Promise<string[]> {
     row.rolreplication === true && 'it has REPLICATION, which reads every row of the server',
     row.rolcreaterole === true && 'it may create roles',
     row.rolcreatedb === true && 'it may create databases',
-    row.rolbypassrls === true && 'it passes row security',
+    row.rolbypassrls === true && 'it bypasses row security',
     row.member_of !== null && `it is a member of ${row.member_of}`,
     row.member_of_superuser !== null && `it may become ${row.member_of_superuser}, a superuser`,
     row.owns !== null && `it owns ${row.owns}`,
@@ -38,6 +41,6 @@ export async function findExcessRights(ask: AskDatabase): Promise<string[]> {
   ].filter((each) => typeof each === 'string')
 }
 
-/** One sentence for Health and for a refusal. */
+/** Writes one sentence about these rights for Health and for a refusal. */
 export const sayExcess = (found: readonly string[]): string =>
-  `this role may write (${found.slice(0, 3).join('; ')}): use the grants of "nightshift sources rights postgresql"`
+  `this login may write (${found.slice(0, 3).join('; ')}): use the grants of "nightshift sources rights postgresql"`

@@ -13,9 +13,9 @@ import { type Estimate, readEstimate } from './query-plan.ts'
 import { findExcessRights, sayExcess } from './query-rights.ts'
 
 /**
- * A model's statement, where an admin allowed it for the source. It passes the SQL judge, then the
- * login's rights, the catalogue and the plan, each of which may refuse it, and then runs in a
- * transaction that cannot write.
+ * Runs a model's statement if an admin allowed this for the source. The SQL judge, the login's
+ * rights, the catalogue and the plan may each refuse the statement. A statement that passes runs in
+ * a transaction that cannot write.
  */
 
 const maxStatementCharacters = 4_000
@@ -23,13 +23,16 @@ const maxRows = 100
 const maxColumns = 40
 const maxCellCharacters = 2_000
 
-/** The option of a source that allows it, and its one value. */
+/** The option of a source that allows statements of models, with its only value. */
 export const queryOption = { query: z.literal('allowed').optional() }
 
 const howToAllow = (source: string): string =>
-  `${source} answers ask_database alone; an admin may allow statements for it: nightshift sources add ${source} … --option query=allowed`
+  `${source} answers only ask_database; an admin may allow statements: nightshift sources add ${source} … --option query=allowed`
 
-/** One looking statement, by its text; of one that was nearly so, the form that is. */
+/**
+ * Judges one reading statement by its text. For an almost valid statement it returns the valid
+ * form.
+ */
 function judgeStatement(given: string): QueryVerdict {
   const sql = withoutEnd(given)
   const reason = findReason(sql)
@@ -39,7 +42,7 @@ function judgeStatement(given: string): QueryVerdict {
     ok: false,
     reason: `${reason}${adviceOf(reason)}`,
     bounded: bounded === undefined ? null : { sql: bounded },
-    instead: 'Write one SELECT, SHOW or EXPLAIN without that, or ask ask_database.',
+    instead: 'Write one SELECT, SHOW or EXPLAIN without that, or use ask_database.',
   }
 }
 
@@ -51,7 +54,7 @@ function findReason(sql: string): string | null {
 
 const withoutEnd = (sql: string): string => sql.replace(/[\s;]+$/, '')
 
-/** The same without what runs, locks or follows. */
+/** Lists forms of the statement without the parts that execute, lock or add a second statement. */
 function* listBounded(sql: string): Generator<string> {
   yield sql.replace(/^(\s*explain\s*)(?:\((?:[^()]*,)?\s*analyze\b[^()]*\)|analyze\b(?:\s+verbose\b)?)/i, '$1')
   yield sql.replace(/\s+for\s+(?:no\s+key\s+)?(?:key\s+)?(?:update|share)(?:\s+(?:nowait|skip\s+locked))?\s*$/i, '')
@@ -62,10 +65,10 @@ function* listBounded(sql: string): Generator<string> {
 const advice: readonly [reason: RegExp, words: string][] = [
   [/^more than \d+ rows$/, ': as generate_series(1, 1000)'],
   [/^a series without plain bounds$/, ': write numbers, as generate_series(1, 1000)'],
-  [/^EXPLAIN analyze$/i, ' runs the statement: EXPLAIN without it shows the plan'],
+  [/^EXPLAIN analyze$/i, ' runs the statement: plain EXPLAIN shows the plan'],
   [
     /^(?:InsertStmt|UpdateStmt|DeleteStmt|MergeStmt|CopyStmt|DoStmt|CallStmt|Create|Alter|Drop|Vacuum|Truncate|WITH \w+Stmt)/,
-    ': only SELECT, SHOW and EXPLAIN are asked here',
+    ': only SELECT, SHOW and EXPLAIN are allowed here',
   ],
 ]
 
@@ -101,13 +104,13 @@ export const queryDatabase = defineSourceTool({
 })
 
 const refuse = (why: string): never => {
-  throw new SourceError('REJECTED', `the statement is not asked: ${why}`)
+  throw new SourceError('REJECTED', `the statement was refused: ${why}`)
 }
 
 async function readStatement(ask: AskDatabase, given: string): Promise<ToolReading> {
   const verdict = judgeStatement(given)
   const names = verdict.ok ? namesOf(given) : null
-  if (!verdict.ok || names === null) return refuse(verdict.ok ? 'it is more than one' : verdict.reason)
+  if (!verdict.ok || names === null) return refuse(verdict.ok ? 'more than one statement' : verdict.reason)
   const sql = names.text
   const excess = await findExcessRights(ask)
   if (excess.length > 0) return refuse(sayExcess(excess))
@@ -128,7 +131,8 @@ async function readStatement(ask: AskDatabase, given: string): Promise<ToolReadi
     })
   const guarded = guardValues(sql, { plain: new Set(plain), statements: followed?.names ?? null })
   if ('refusal' in guarded) return refuse(guarded.refusal)
-  // Within a SELECT of ours nothing stands but a read, and no more rows are made than are shown.
+  // Wraps the statement in a SELECT, in which only a read is valid. The server then returns at most
+  // one row more than is shown.
   const bounded = `select * from (\n${guarded.sql}\n) as looked limit ${maxRows + 1}`
   const plan = await readEstimate(ask, bounded)
   if (plan.refusal !== null) return refuse(plan.refusal)
@@ -136,17 +140,15 @@ async function readStatement(ask: AskDatabase, given: string): Promise<ToolReadi
   return fold(answer, { as: followed ? 'statements' : 'rows', estimate: plan.estimate })
 }
 
-/** A statement that one of its guards ended says so. */
+/** Reports that a guard in the statement ended it. */
 function sayGuard(error: unknown): never {
   const state = /\((\w{5})\)$/.exec(String((error as Error).message))?.[1]
   if (state === hiddenState)
     refuse(
-      'a function or operator of it would take apart a value that holds a statement, a password or a field that is called like a credential: leave that row out, name the field, or show the column as it is or as left(column, 100)',
+      'a function or operator would take apart a value that holds a statement, a password or a field that is named like a credential: leave that row out, name the field, or show the column as it is or as left(column, 100)',
     )
   if (state === tooMuchState)
-    refuse(
-      'it collects, repeats or makes something of more than is kept for a look: narrow it, or write left(column, 100) within',
-    )
+    refuse('a value is larger than a read may keep: select less, or write left(column, 100) inside')
   throw error
 }
 
@@ -173,7 +175,7 @@ function fold(answer: Awaited<ReturnType<AskDatabase>>, { as, estimate }: Asked)
       .map((row) => JSON.stringify(Object.fromEntries(row.map((cell, at) => [columns[at]!, cell]))))
       .join('\n'),
     isEmpty: shown.length === 0,
-    // Absent from the read rows, it may be among the others.
+    // The result is partial, because a row that was not read may be the searched one.
     ...(answer.isCut && { isCut: true, isPartial: true }),
   }
 }

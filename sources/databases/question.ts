@@ -1,13 +1,13 @@
 import type { ReadContext, ToolReading } from '../kind.ts'
 import type { AskDatabase } from './connect.ts'
 
-/** A question that has a name: its statements are ours, and its answer is folded to 2 kB. */
+/** A named question: its statements are fixed, and its result is shortened to 2 kB. */
 export type Question = {
   name: string
-  /** For a model, in a few words. */
+  /** A short description for a model. */
   asks: string
   /** Throws SourceError. */
   read(ask: AskDatabase, pastStatements?: ReadContext['pastStatements']): Promise<ToolReading>
-  /** The answer in one sentence for people, without the name of the source. */
+  /** Describes the result in one sentence for people, without the name of the source. */
   say(summary: Record<string, unknown>): string
 }

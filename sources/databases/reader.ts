@@ -2,18 +2,18 @@ import type { DatabaseState } from '../../domain/database-state.ts'
 import type { AskDatabase } from './connect.ts'
 import type { ShownSession, SqlRow } from './sessions.ts'
 
-/** A server's page and an investigation's first turn, asked as each product wants it. */
+/** Reads a product's server for its page and for the first turn of an investigation. */
 export type ServerReader = {
   readBlocking(ask: AskDatabase): Promise<BlockingTree>
   readConnections(ask: AskDatabase): Promise<Connections>
   readTransactions(ask: AskDatabase): Promise<OpenTransactions>
   readReplication(ask: AskDatabase): Promise<SaidReplication>
-  /** What else is remarkable about the server now, a sentence each. */
+  /** Further remarkable facts about the server now, each as a sentence. */
   readRemarks(ask: AskDatabase): Promise<string[]>
 }
 
 export type BlockingTree = {
-  /** Sessions that wait for a lock. */
+  /** Number of sessions that wait for a lock. */
   waiting: number
   roots: {
     root: ShownSession | null
@@ -22,7 +22,7 @@ export type BlockingTree = {
     tree: { depth: number; text: string }[]
   }[]
   prepared: SqlRow[]
-  /** Sessions that wait where the server does not list who holds what they want. */
+  /** Sessions that wait for a lock whose holder the server does not list. */
   unexplained: string[]
   whole: string
 }
@@ -30,7 +30,7 @@ export type BlockingTree = {
 export type Connections = {
   used: number
   max: number
-  /** For superusers alone. */
+  /** Connections reserved for superusers. */
   reserved: number
   holders: Record<string, unknown>[]
 }
@@ -41,7 +41,7 @@ export type OpenTransactions = { long: LongTransaction[]; prepared: SqlRow[]; va
 
 export type SaidReplication = {
   role: DatabaseState['role']
-  /** Remarkable facts, a sentence each. */
+  /** Remarkable facts, each as a sentence. */
   facts: string[]
   parts: DatabaseState['replication']
   lagBytes: number | null

@@ -7,8 +7,8 @@ import type { Question } from './question.ts'
 import type { SqlRow } from './sessions.ts'
 
 /**
- * Replication: what a primary sends and its slots keep, or what a replica receives, replays and
- * waits for.
+ * Replication of PostgreSQL: what a primary sends and its slots, or what a replica receives and
+ * replays, and its delays.
  */
 
 const roleSql = 'select pg_is_in_recovery() as replica'
@@ -20,7 +20,10 @@ const standbysSql = `
     extract(epoch from replay_lag)::numeric(12, 1) as replay_lag_seconds
   from pg_stat_replication order by not_replayed_bytes desc nulls first limit 20`
 
-/** `restart_lsn`: where a slot keeps from; on a replica compared with the received part. */
+/**
+ * `restart_lsn` is the position from which a slot keeps WAL. On a replica it is compared with the
+ * received position.
+ */
 const slotsSql = (isReplica: boolean, major: number): string => `
   select slot_name as slot, slot_type as type, plugin, database, active, active_pid,
     pg_wal_lsn_diff(${isReplica ? 'pg_last_wal_receive_lsn()' : 'pg_current_wal_lsn()'}, restart_lsn)::bigint as keeps_bytes,
@@ -42,7 +45,7 @@ const receiverSql = `
   select status, sender_host, sender_port, slot_name as slot, ${toTimeSql('last_msg_receipt_time')} as last_message
   from pg_stat_wal_receiver`
 
-/** What a replica's own sessions hold up: their snapshots are what replay waits for. */
+/** Sessions of a replica whose snapshots delay the replay. */
 const holdUpSql = `
   select pid, usename as user, application_name as name, state, ${toTimeSql('xact_start')} as transaction_since
   from pg_stat_activity where backend_xmin is not null and backend_type = 'client backend' and pid <> pg_backend_pid()

@@ -2,30 +2,30 @@ import { toTimeSql } from '../../clients/databases/postgres.ts'
 import type { SqlValue } from '../../clients/databases/server.ts'
 import { hideLiterals } from './statement.ts'
 
-/** Sessions of a server, as every question that is about them shows one. */
+/** Rows of a database server's sessions, as all queries about sessions read them. */
 
 export type SqlRow = Record<string, SqlValue>
 
-/** A session's identity, user, age and activity; without its statement's values. */
+/** The identity, user, age and activity of a session. Values of its statement are removed. */
 export type ShownSession = {
   pid: number
-  /** When it began: with the pid it is that session and no other. */
+  /** The beginning of the session, which identifies the session together with the pid. */
   began: string | null
   user: string | null
   application?: string
   from?: string
   database?: string
   state: string
-  /** Begin of its transaction; absent: it has none. */
+  /** The beginning of the session's transaction. Absent if the session has none. */
   transactionSince?: string
-  /** Begin of its state. */
+  /** The beginning of the session's present state. */
   stateSince?: string
   statement: string
 }
 
 /**
- * Columns of `pg_stat_activity` (https://www.postgresql.org/docs/current/monitoring-stats.html)
- * that make a session.
+ * Columns of `pg_stat_activity` (https://www.postgresql.org/docs/current/monitoring-stats.html) for
+ * a session.
  */
 export const sessionColumns = `a.pid, a.usename, a.datname, a.application_name, host(a.client_addr) as client,
   ${toTimeSql('a.backend_start', '.US')} as backend_start,
@@ -55,10 +55,7 @@ export function toSession(row: SqlRow): ShownSession {
   }
 }
 
-/**
- * One session in a line: `4711 app@shop (billing), idle in transaction since 12:01:03: update
- * orders set …`.
- */
+/** Formats `4711 app@shop (billing), idle in transaction since 12:01:03: update orders set …`. */
 export const describeSession = ({
   pid,
   user,

@@ -2,10 +2,10 @@ import type { DatabaseState } from '../../domain/database-state.ts'
 import type { AskDatabase } from './connect.ts'
 import type { ServerReader } from './reader.ts'
 
-/** A server as people see it on its page. */
+/** A server for its page. */
 
 const maxTransactions = 10
-/** Shorter transactions are the server's daily work. */
+/** Transactions up to this age in seconds are normal. */
 const longSeconds = 10
 
 export async function readState(ask: AskDatabase, reader: ServerReader): Promise<DatabaseState> {

@@ -2,12 +2,13 @@ import { redact } from '../../safety/redact.ts'
 import { cutText } from '../kind.ts'
 
 /**
- * A statement without its values: people and models read what a session does, not to whom. Strings,
- * numbers and comments go; where the server's reading of a quote is unsure, all that follows goes.
+ * Removes values from a statement, because people and models shall read what a session does, but
+ * not to whose data. Removes strings, numbers and comments. Where a quote may be read in two ways,
+ * the rest of the statement is removed.
  */
 
 const maxCharacters = 200
-/** A setting takes an unquoted word as its value, as does each of a list in such a statement. */
+/** Matches an unquoted word as the value of a setting, also in a list of settings. */
 const settingValue =
   /(\bset\s+(?:(?:session|local|global|persist|persist_only)\s+)?(?:@@?)?[\w.]+\s*(?::?=|\bto\b)\s*)[^\s;,)]+/gi
 const settingList = /(?<=^\s*set\s[^;]*)(:?=\s*)[^\s;,)]+/gi
@@ -15,7 +16,7 @@ const settingList = /(?<=^\s*set\s[^;]*)(:?=\s*)[^\s;,)]+/gi
 export const hideLiterals = (sql: string, dialect: 'postgres' | 'mysql'): string =>
   cutText(maskLiterals(sql, dialect), maxCharacters)
 
-/** The same, as long as it is. */
+/** Removes the values of a statement without shortening it. */
 export function maskLiterals(sql: string, dialect: 'postgres' | 'mysql'): string {
   const text = sql.slice(0, 20_000)
   let shown = ''
@@ -39,17 +40,17 @@ export function maskLiterals(sql: string, dialect: 'postgres' | 'mysql'): string
   )
 }
 
-/** Types that may stand at a quote. */
+/** Names of types that may precede a quote. */
 const typed = /^(?:date|time|timestamp|timestamptz|interval|text|jsonb?|uuid|inet)$/i
 
-/** The shown text at a place, and its end. Null: nobody can tell its end. */
+/** Returns the shown text at this position, and where it ends. Null if the end is uncertain. */
 function readStep(text: string, at: number, dialect: 'postgres' | 'mysql'): Step | null {
   const rest = text.slice(at)
   const isMysql = dialect === 'mysql'
   const comment = readComment(rest, isMysql)
   if (comment === null) return null
   if (comment !== undefined) return step(at, comment, ' ')
-  // MySQL has them since version 9.
+  // MySQL has dollar quotes since version 9.
   const tag = /^\$(?:[A-Za-z_\u{80}-\u{10ffff}][\w\u{80}-\u{10ffff}]*)?\$/u.exec(rest)?.[0]
   if (tag !== undefined) {
     const close = text.indexOf(tag, at + tag.length)
@@ -60,7 +61,7 @@ function readStep(text: string, at: number, dialect: 'postgres' | 'mysql'): Step
   const name = (isMysql ? /^`(?:[^`]|``)*`/ : /^"(?:[^"]|"")*"/).exec(rest)?.[0]
   if (name !== undefined) return step(at, name, name)
   const word = /^[A-Za-z_\u{80}-\u{10ffff}][\w$\u{80}-\u{10ffff}]*/u.exec(rest)?.[0]
-  // A word beside a quote: somewhere before one was left out.
+  // A word directly before a quote means that an earlier quote is missing.
   if (word !== undefined) return rest[word.length] === "'" && !typed.test(word) ? null : step(at, word, word)
   const parameter = /^\$\d+/.exec(rest)?.[0]
   if (parameter !== undefined) return step(at, parameter, '?')
@@ -72,23 +73,24 @@ function readStep(text: string, at: number, dialect: 'postgres' | 'mysql'): Step
 }
 
 /**
- * A comment to the server's end of it. Undefined: none here. Null: nobody can tell whether the
- * server runs it, or its end.
+ * Reads a comment to its end. Undefined if no comment begins here. Null if it is uncertain where
+ * the comment ends, or whether the server executes it.
  */
 function readComment(rest: string, isMysql: boolean): string | null | undefined {
   if (!isMysql) {
     if (rest.startsWith('--')) return /^--[^\n\r]*/.exec(rest)?.[0]
     return rest.startsWith('/*') ? readNested(rest) : undefined
   }
-  // Two signs without a space behind them are arithmetic to MySQL.
+  // MySQL reads two dashes without a space behind them as arithmetic.
   const line = /^(?:#|--(?=[\s\p{Cc}]|$))[^\n]*/u.exec(rest)?.[0]
   if (line !== undefined) return line
   const block = /^\/\*[\s\S]*?(?:\*\/|$)/.exec(rest)?.[0]
-  // The server runs `/*!` by version; a quote or comment in it may then reach over its end.
+  // The server executes `/*!` depending on its version. A quote or comment inside may reach beyond
+  // the end of this comment.
   return block !== undefined && /^\/\*M?!/i.test(block) && /['"`#]|--|.\/\*/s.test(block) ? null : block
 }
 
-/** A comment of PostgreSQL, which holds others. */
+/** Reads a comment of PostgreSQL, which may contain further comments. */
 function readNested(rest: string): string {
   let depth = 0
   for (const { 0: mark, index } of rest.matchAll(/\/\*|\*\//g)) {
@@ -102,7 +104,10 @@ type Step = { shown: string; end: number }
 
 const step = (at: number, text: string, shown: string): Step => ({ shown, end: at + text.length })
 
-/** A string to its end. Servers differ on a backslash before a quote. */
+/**
+ * Reads a string to its end. Null if a backslash precedes a quote, because servers read this
+ * differently.
+ */
 function readString(text: string, at: number, opening: string, hasEscapes: boolean): Step | null {
   const quote = opening.at(-1)
   for (let index = at + opening.length; index < text.length; index++) {

@@ -10,21 +10,21 @@ import type { SqlRow } from './sessions.ts'
 import { hideLiterals } from './statement.ts'
 import { type Counted, readTwice } from './twice.ts'
 
-/** The dearest statements, by pg_stat_statements: what they take now, and a week before. */
+/** The most expensive statements by pg_stat_statements: now, and a week ago. */
 
 const maxCounted = 1_000
 const maxShown = 12
-/** Texts that a snapshot keeps. */
+/** Number of statement texts that a snapshot keeps. */
 const maxTexts = 20
 
-/** Names of the columns since version 13; before it was `total_time`. */
+/** Counters of all statements. Before version 13 the column was named `total_time`. */
 const countersSql = (major: number): string => `
   select s.userid::text || ' ' || s.dbid::text || ' ' || s.queryid::text as key, s.queryid::text as id,
     s.calls, s.rows, s.${major >= 13 ? 'total_exec_time' : 'total_time'} as total_ms, s.temp_blks_written as temp_blocks,
     s.shared_blks_hit + s.shared_blks_read + s.local_blks_hit + s.local_blks_read + s.temp_blks_read as touched
   from pg_stat_statements s where s.queryid is not null order by total_ms desc limit ${maxCounted}`
 
-/** Texts of those that are shown: the counters are read without them. */
+/** Texts of the shown statements. The counters are read without texts. */
 const textsSql = (ids: readonly string[]): string => `
   select s.queryid::text as id, r.rolname as user, d.datname as database, left(min(s.query), 4000) as query
   from pg_stat_statements s left join pg_roles r on r.oid = s.userid left join pg_database d on d.oid = s.dbid
@@ -38,19 +38,24 @@ const systemSql = 'select system_identifier::text as system from pg_control_syst
 const sinceSql = `select ${toTimeSql('stats_reset')} as since from pg_stat_statements_info`
 
 const remedy =
-  'pg_stat_statements is not in this database: shared_preload_libraries, then CREATE EXTENSION pg_stat_statements'
+  'pg_stat_statements is not in this database: set shared_preload_libraries, then CREATE EXTENSION pg_stat_statements'
 
 const round = (value: number): number => Math.round(value * 10) / 10
 
-/** The extension of a server, and its counters since when. Null: it is not there. */
+/**
+ * The extension of a server, and the time since when it counts. Null if the extension is missing.
+ */
 type Extension = Pick<StatementCounts, 'server' | 'version' | 'countedSince'> & {
   major: number
   read: (sql: string) => Promise<SqlAnswer>
-  /** With the schema of the extension, wherever that is. */
+  /** Adds the extension's schema to the names in a statement. */
   named: (sql: string) => string
 }
 
-/** The server's constant word at any address. Empty: this login may not ask for it. */
+/**
+ * Returns the server's system identifier, which is the same at every address. Empty if this login
+ * may not read the identifier.
+ */
 async function findSystem(ask: AskDatabase): Promise<string> {
   try {
     return String((await ask({ sql: systemSql })).rows[0]?.system ?? '')
@@ -93,7 +98,7 @@ const readTexts = async ({ read }: Extension, rows: readonly SqlRow[]): Promise<
 const shownText = (texts: readonly SqlRow[], id: unknown): string =>
   hideLiterals(String(texts.find((each) => each.id === id)?.query ?? ''), 'postgres')
 
-/** What the server has counted, for a snapshot. Null: it counts no statements. */
+/** Reads the server's counters for a snapshot. Null if the server does not count statements. */
 export async function countStatements(ask: AskDatabase): Promise<StatementCounts | null> {
   const extension = await findExtension(ask)
   if (!extension) return null
@@ -110,7 +115,7 @@ type Shown = { mean_ms: number } | string
 
 type Before = PastCost | 'not called' | 'not kept'
 
-/** What it took then, per call and per hour. */
+/** Formats the earlier cost per call and per hour. */
 const sayBefore = (before: Before): unknown =>
   typeof before === 'string'
     ? before

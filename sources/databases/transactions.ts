@@ -5,7 +5,7 @@ import type { Question } from './question.ts'
 import type { LongTransaction, OpenTransactions, ServerReader } from './reader.ts'
 import { describeSession, type SqlRow, sessionColumns, toSession } from './sessions.ts'
 
-/** Transactions that are open for long: what they hold back, and which of them do nothing. */
+/** Transactions that are open for long: what they hold back, and which are idle. */
 
 const longSql = `
   select ${sessionColumns}, age(a.backend_xmin) as holds_back,
@@ -33,7 +33,6 @@ export async function readTransactions(ask: AskDatabase): Promise<OpenTransactio
   return { long, prepared, vacuums }
 }
 
-/** The question as a product is asked it. */
 export const askTransactions = (readOpen: ServerReader['readTransactions']): Question => ({
   name: 'transactions',
   asks: 'long, idle, prepared',

@@ -2,15 +2,15 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { AskDatabase } from './connect.ts'
 import type { SqlRow } from './sessions.ts'
 
-/** Counters that a server only adds to, read twice: the difference is what it does now. */
+/** Reads growing counters twice. The difference shows the present work. */
 
 /**
- * Sessions report their work once a second
+ * Milliseconds between the two reads. Sessions report their work once a second
  * (https://www.postgresql.org/docs/current/monitoring-stats.html).
  */
 const betweenMs = 3_000
 
-/** A row with what its counters did since the first read, each under its own name. */
+/** A row, and by how much each of its counters grew since the first read. */
 export type Counted = { row: SqlRow; now: Record<string, number>; isNew: boolean }
 
 export async function readTwice(
@@ -27,7 +27,7 @@ export async function readTwice(
     seconds,
     rows: rows.map((row) => {
       const before = first.get(String(row[of.key]))
-      // Counters that were reset meanwhile are smaller than before: nothing is known of them.
+      // Counters that were reset in between are smaller, so their increase counts as 0.
       const change = (name: string) => Math.max(0, Number(row[name] ?? 0) - Number(before?.[name] ?? 0))
       return {
         row,

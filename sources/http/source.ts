@@ -14,15 +14,15 @@ import {
 import { cut, fitValue, isTooDeep, printLines, selectPart } from './summary.ts'
 
 /**
- * Pages of a server that may be read. A model's path is taken apart, judged in parts, and put
- * together from them, so that what was judged is sent. Refuses what servers and proxies read
- * differently (dot segments, encoded separators, double encodings, segment parameters).
+ * Paths of a server that may be read. A model's path is split and judged in parts, and the request
+ * is built from these parts. Refuses what servers and proxies read differently (dot segments,
+ * encoded separators, double encodings, segment parameters).
  */
 type HttpPath = { segments: readonly string[]; query: readonly (readonly [string, string])[] }
 
 /**
- * As `/api/nodes-*?limit&page`: `*` is a part of one segment, a last `**` all below; then the
- * query's allowed names.
+ * A pattern such as `/api/nodes-*?limit&page`. `*` is a part of one segment, and a last `**` is
+ * everything below. The names of allowed query parameters follow the question mark.
  */
 type PathPattern = { segments: readonly string[]; queryKeys: readonly string[] }
 
@@ -32,11 +32,11 @@ const maxStars = 2
 const unsafe = /[\u0000-\u001f\u007f/\\%;?#]/
 const queryKey = /^[A-Za-z0-9_.[\]-]{1,60}$/
 
-/** A path in its parts, or why it cannot be read. */
+/** Splits a path, or returns why it is invalid. */
 export function readPath(text: string): HttpPath | string {
-  if (!text.startsWith('/')) return 'a path begins with /: the server is that of the source'
+  if (!text.startsWith('/')) return 'a path must begin with /, because the source sets the server'
   const strange = /[^\x21-\x7e]|[\\#;"<>^`{|}*]/.exec(text)?.[0]
-  if (strange !== undefined) return `a path does not hold ${JSON.stringify(strange)}`
+  if (strange !== undefined) return `a path must not contain ${JSON.stringify(strange)}`
   const [path = '', ...rest] = text.split(/\?(.*)/s)
   const segments = readSegments(path)
   if (typeof segments === 'string') return segments
@@ -44,7 +44,7 @@ export function readPath(text: string): HttpPath | string {
   return typeof query === 'string' ? query : { segments, query }
 }
 
-/** The path as it is sent: each part encoded once. */
+/** Builds the path that is sent, with each part encoded once. */
 export function writePath({ segments, query }: HttpPath): string {
   const pairs = query.map((pair) => pair.map(encodeURIComponent).join('='))
   return `/${segments.map(encodeURIComponent).join('/')}${pairs.length > 0 ? `?${pairs.join('&')}` : ''}`
@@ -54,14 +54,15 @@ function readSegments(path: string): string[] | string {
   const found: string[] = []
   const raw = path.split('/').slice(1)
   for (const [at, each] of raw.entries()) {
-    if (each === '' && at < raw.length - 1) return 'a path has no empty segment (//)'
+    if (each === '' && at < raw.length - 1) return 'a path must not have an empty segment (//)'
     const segment = decode(each)
     if (segment === null) return `${JSON.stringify(each.slice(0, 60))} is not encoded as UTF-8 in %XX`
-    // Some servers fold look-alikes such as U+FF0F to the plain character.
+    // Also checks the normalized text, because some servers convert look-alikes such as U+FF0F to
+    // the plain character.
     const plain = segment.normalize('NFKC')
     if (unsafe.test(segment) || unsafe.test(plain))
-      return `${JSON.stringify(each.slice(0, 60))} hides a separator, a percent sign or a control character`
-    if (/^[. ]+$/.test(plain)) return 'a path has no dot segments (. and ..)'
+      return `${JSON.stringify(each.slice(0, 60))} encodes a separator, a percent sign or a control character`
+    if (/^[. ]+$/.test(plain)) return 'a path must not have dot segments (. and ..)'
     found.push(segment)
   }
   return found
@@ -72,7 +73,7 @@ function readQuery(text: string): [string, string][] | string {
   for (const pair of text.split('&')) {
     const [key, value] = pair.split(/=(.*)/s).map((part) => decode(part.replaceAll('+', ' ')))
     if (key == null || !queryKey.test(key))
-      return `${JSON.stringify(pair.slice(0, 60))} is no name and value of a query`
+      return `${JSON.stringify(pair.slice(0, 60))} is not a name and value of a query string`
     if (value === null) return `the value of ${key} is not encoded as UTF-8 in %XX`
     // biome-ignore lint/suspicious/noControlCharactersInRegex: these are what is looked for.
     if (value !== undefined && (value.length > maxValueCharacters || /[\u0000-\u001f\u007f]/.test(value)))
@@ -91,7 +92,7 @@ function decode(text: string): string | null {
   }
 }
 
-/** A pattern of the list that an admin declares, or why it cannot be read. */
+/** Reads a pattern that an admin declares, or returns why it is invalid. */
 export function readPattern(text: string): PathPattern | string {
   const [path = '', keys] = text.split(/\?(.*)/s)
   const stars = path.split('/').map((each) => each.split('*').length - 1)
@@ -102,16 +103,16 @@ export function readPattern(text: string): PathPattern | string {
     .slice(1)
     .map((each) => decode(each) ?? each)
   if (own.slice(0, -1).some((each) => each.includes('**')) || own.some((each) => each !== '**' && each.includes('**')))
-    return '** stands alone, at the end'
-  if (stars.some((count) => count > maxStars)) return `a segment has ${maxStars} * at most`
+    return '** must be a segment of its own, at the end'
+  if (stars.some((count) => count > maxStars)) return `a segment may have at most ${maxStars} *`
   const queryKeys = keys === undefined ? [] : keys.split('&')
   const wrong = queryKeys.find((key) => !queryKey.test(key))
-  return wrong === undefined ? { segments: own, queryKeys } : `${JSON.stringify(wrong)} is no name of a query`
+  return wrong === undefined ? { segments: own, queryKeys } : `${JSON.stringify(wrong)} is not a name in a query string`
 }
 
 /**
  * Whether the pattern covers the path. No wildcard covers a name with a leading dot (`.git`,
- * `.env`), which is written out.
+ * `.env`); such a name has to be written out.
  */
 export function isCovered({ segments, queryKeys }: PathPattern, path: HttpPath): boolean {
   if (!path.query.every(([key]) => queryKeys.includes(key))) return false
@@ -124,7 +125,7 @@ export function isCovered({ segments, queryKeys }: PathPattern, path: HttpPath):
   })
 }
 
-/** `*` for any characters, in steps that grow with the length alone. */
+/** Whether a segment matches a pattern in which `*` stands for any text. Runs in linear time. */
 function matches(pattern: string, segment: string): boolean {
   if (!pattern.includes('*')) return pattern === segment
   const parts = pattern.split('*')
@@ -140,10 +141,10 @@ function matches(pattern: string, segment: string): boolean {
   return true
 }
 
-/** Pages of one server: GET of an admin's declared paths, and nothing else. */
+/** Reads pages of one server: only GET, and only the paths that an admin declares. */
 
 const maxPaths = 50
-const howTo = 'names the paths that may be read, as /health,/api/v1/nodes/*?limit'
+const howTo = 'must name the paths that may be read, such as /health,/api/v1/nodes/*?limit'
 const pattern = z
   .string()
   .max(300)
@@ -152,7 +153,7 @@ const pattern = z
     if (typeof read === 'string') context.addIssue({ code: 'custom', message: `${text}: ${read}` })
   })
 const options = z.strictObject({
-  /** A list, or a text with commas: what a command line gives. */
+  /** Accepts a list, or a text with commas from a command line. */
   paths: z.preprocess(
     (given) => (typeof given === 'string' ? given.split(/[\s,]+/).filter((each) => each !== '') : given),
     z.array(pattern, howTo).min(1, howTo).max(maxPaths),
@@ -174,7 +175,7 @@ const refuse = (reason: string) => ({ ok: false as const, reason, bounded: null 
 
 const httpRead = defineSourceTool({
   name: 'http_read',
-  // The context says what may be read.
+  // The context of the investigation lists the allowed paths.
   isRare: true,
   description: 'GET a page of a server, where the source allows its path: JSON, or text by lines.',
   input,
@@ -194,7 +195,8 @@ const httpRead = defineSourceTool({
       ? { ok: true }
       : refuse(`${cut(path, 100)} is not among the paths of this source: ${listed(paths)}`)
   },
-  // A page is a text of a stranger: whatever it names, nothing was looked at by it.
+  // Fixes no labels, because a page is untrusted text and proves no read of the resources that it
+  // names.
   labels: () => ({}),
   say({ status, value, text, notFound }, { path, select }) {
     const part = select === undefined ? path : `${select} of ${path}`
@@ -206,17 +208,17 @@ const httpRead = defineSourceTool({
   async read(ask, { path, select }) {
     const page = await askPage(ask, path)
     const isRefused = page.status >= 400
-    const partial = isRefused ? { partial: [`it answered with status ${page.status}`] } : {}
+    const partial = isRefused ? { partial: [`the server answered with status ${page.status}`] } : {}
     const head = { ...partial, path: cut(path, 200), status: page.status, ...(select && { select: cut(select, 100) }) }
     const reading = 'json' in page ? readJson(page.json, head, select) : readLines(page.text, head, select)
-    // A page that says that it is ill, or is not there, shows no absence of anything else.
+    // An error page is no evidence of absence.
     return { ...reading, isPartial: isRefused }
   },
 })
 
 const maxListed = 12
 
-/** Allowed paths within a sentence. */
+/** Lists allowed paths within a sentence. */
 function listed(paths: readonly string[]): string {
   const shown = paths.slice(0, maxListed).join(', ')
   return paths.length > maxListed ? `${shown} and ${paths.length - maxListed} more` : shown
@@ -229,7 +231,7 @@ async function askPage(ask: AskSource, path: string): Promise<PageAnswer> {
 }
 
 function readJson(json: unknown, head: Record<string, unknown>, select: string | undefined): ToolReading {
-  if (isTooDeep(json)) throw new SourceError('BAD_ANSWER', 'it answered JSON that is nested too deep to be read')
+  if (isTooDeep(json)) throw new SourceError('BAD_ANSWER', 'the response is JSON that is nested too deep to be read')
   const selected = select === undefined ? { value: json, missing: null } : selectPart(json, select)
   if (selected === null)
     throw new SourceError('REJECTED', `${cut(select ?? '', 60)} cannot be read: write items[0].name or items[*].state`)
@@ -271,7 +273,7 @@ function readLines(text: string, head: Record<string, unknown>, select: string |
   }
 }
 
-/** Lines from the beginning, this many characters at most. */
+/** Takes lines from the beginning, this many characters at most. */
 function takeFirst(lines: readonly string[], characters: number): string[] {
   let rest = characters
   return lines.filter((line) => {
@@ -280,11 +282,11 @@ function takeFirst(lines: readonly string[], characters: number): string[] {
   })
 }
 
-/** Asks the first path that names one page. */
+/** Requests the first allowed path that has no wildcard. */
 async function probe(ask: AskSource, given: Record<string, unknown>): Promise<string> {
   const { paths } = options.parse(given)
   const [first] = paths.map((each) => each.replace(/\?.*/s, '')).filter((each) => !each.includes('*'))
-  if (first === undefined) return `nothing was asked: none of its ${paths.length} paths names one page`
+  if (first === undefined) return `no request was sent: none of the ${paths.length} paths names a single page`
   const { status } = await askPage(ask, first)
   if (status >= 400) throw new SourceError('BAD_ANSWER', `${first} is answered with ${status}`)
   return `it answers at ${first}; ${paths.length} ${paths.length === 1 ? 'path' : 'paths'} may be read`

@@ -2,7 +2,7 @@ import { maxSummaryBytes } from '../kind.ts'
 
 type Limits = { items: number; characters: number; depth: number }
 
-/** From the whole to little: the first that fits is shown. */
+/** Limits from the most detailed to the shortest summary. The first one that fits is used. */
 const limits: readonly Limits[] = [
   { items: Number.MAX_SAFE_INTEGER, characters: 1_000, depth: 60 },
   { items: 20, characters: 200, depth: 5 },
@@ -11,12 +11,15 @@ const limits: readonly Limits[] = [
   { items: 4, characters: 60, depth: 2 },
   { items: 3, characters: 40, depth: 1 },
 ]
-/** Deeper ones are no answer for people. */
+/** The deepest nesting that is read. */
 const maxDepth = 60
-/** Below this the whole is printed with a line for each value; above, with a line for each item. */
+/**
+ * Characters up to which the complete value is written with a line per value. A longer one has a
+ * line per item.
+ */
 const prettyCharacters = 200_000
 
-/** Whether the value is nested too deep. Without recursion, since a stranger wrote it. */
+/** Whether the value is nested too deeply. Uses no recursion, because the value is untrusted. */
 export function isTooDeep(value: unknown): boolean {
   let level: unknown[] = [value]
   for (let depth = 0; level.length > 0; depth += 1) {
@@ -29,7 +32,10 @@ export function isTooDeep(value: unknown): boolean {
   return false
 }
 
-/** The value within a model's limits, beside `head`; left-out parts are counted in place. */
+/**
+ * Shortens the value to a model's limits, together with `head`. The number of omitted parts is
+ * written in their place.
+ */
 export function fitValue(head: Record<string, unknown>, value: unknown): Record<string, unknown> {
   for (const limit of limits) {
     const summary = { ...head, value: shorten(value, limit, 0) }
@@ -57,7 +63,7 @@ function describe(value: unknown): string {
   return typeof value === 'object' && value !== null ? `{…} ${Object.keys(value).length} names` : cut(String(value), 40)
 }
 
-/** The whole as lines. */
+/** Writes the complete value as lines. */
 export function printLines(value: unknown): string {
   const compact = JSON.stringify(value) ?? ''
   if (compact.length <= prettyCharacters) return JSON.stringify(value, null, 1) ?? ''
@@ -72,13 +78,14 @@ export const cut = (text: string, max: number): string =>
   text.length <= max ? text : `${text.slice(0, max - 1)}…`.toWellFormed()
 
 /**
- * A part of JSON by path: `items[0].name`, `items[*].state`, `labels["app.kubernetes.io/name"]`.
+ * Selects a part of JSON by a path such as `items[0].name`, `items[*].state` or
+ * `labels["app.kubernetes.io/name"]`.
  */
 type Step = { key: string } | { index: number } | { all: true }
 
 type SelectedValue = {
   value: unknown
-  /** Where nothing was found: names at the place where the path ended, and that place. */
+  /** If nothing was found: the place where the path ended, and the names that exist there. */
   missing: { at: string; names: string[] } | null
 }
 
@@ -86,7 +93,7 @@ const maxSteps = 12
 const step =
   /(?:^|\.)([A-Za-z_$@][\w$@-]*)|(?:\[(?=\d+\])|\.(?=\d+(?![\w-])))(\d{1,6})\]?|\[\*?\]|\["((?:[^"\\]|\\["\\])*)"\]/y
 
-/** The steps of a path, or null where it cannot be read. `$` is the whole. */
+/** Reads the steps of a path. Null if the path is invalid. `$` is the whole value. */
 function readSteps(path: string): Step[] | null {
   const steps: Step[] = []
   const text = path.replace(/^\$(?=[.[]|$)\.?/, '')
@@ -104,8 +111,8 @@ function readSteps(path: string): Step[] | null {
 }
 
 /**
- * The path's selection. Null: the path is unreadable. `[*]` takes every item, and leaves out those
- * without what follows.
+ * Returns the part that the path selects. Null if the path is invalid. `[*]` takes every item, and
+ * leaves out items that do not have the rest of the path.
  */
 export function selectPart(value: unknown, path: string): SelectedValue | null {
   const steps = readSteps(path)

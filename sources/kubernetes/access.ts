@@ -12,25 +12,31 @@ import { addCommand, readSentWith } from '../credentials.ts'
 import { SourceError } from '../kind.ts'
 
 /**
- * Ways to ask a source's API server: a kubeconfig, a token, a certificate, or the account of this
- * process' pod.
+ * Ways to log in to the API server of a source: a kubeconfig, a token, a certificate, or the
+ * account of this process's pod.
  */
 
 type ClusterAccess = { server: ClusterServer; secrets: string[] }
 
 type Named = Omit<Source, 'createdBy' | 'createdAt'>
 
-/** Where a pod finds its own account; and the one address that its token is sent to. */
+/**
+ * The directory in which a pod finds its service account, and the only address to which the
+ * account's token is sent.
+ */
 const accountDirectory = '/var/run/secrets/kubernetes.io/serviceaccount'
 const ownAddress = /^https:\/\/kubernetes\.default\.svc(?:\.cluster\.local)?(?::443)?\/?$/
 
 const loopback = /^(?:localhost|127\.\d+\.\d+\.\d+|\[::1\])$/
 
-/** Read now: a rotating token is today's. `account`: the pod's own. Throws SourceError. */
+/**
+ * Reads the access for each request, because tokens rotate. `account` is the directory of the pod's
+ * service account. Throws SourceError.
+ */
 export function readAccess(source: Named, directory: string, account = accountDirectory): ClusterAccess {
   const { url, name, options, timeoutSeconds } = source
   if (new URL(url).protocol === 'http:' && !loopback.test(new URL(url).hostname))
-    throw new SourceError('UNTRUSTED_CERTIFICATE', `${name} would be asked in the clear: its address begins with https`)
+    throw new SourceError('UNTRUSTED_CERTIFICATE', `${name} needs an address that begins with https`)
   const timeoutMs = timeoutSeconds * 1_000
   try {
     if (options.account === 'in-cluster') return { ...readAccount(source, account, timeoutMs) }
@@ -40,8 +46,8 @@ export function readAccess(source: Named, directory: string, account = accountDi
       return readConfigured(source, config, { directory, timeoutMs })
     }
     if (typeof options.context === 'string')
-      throw new NoCredential(`${source.credential ?? 'no credential'} is no kubeconfig, and has no context`)
-    // A token, or a certificate.
+      throw new NoCredential(`${source.credential ?? 'no credential'} is not a kubeconfig with a context`)
+    // The credential is a token, or a certificate.
     const { ca, client, secrets } = readSentWith(source, directory)
     if (text === null && client === null)
       throw new NoCredential(`there is no kubeconfig, token or certificate: ${addCommand(source)} --credential REF`)
@@ -58,10 +64,12 @@ export function readAccess(source: Named, directory: string, account = accountDi
 function readAccount({ url, caFile, credential }: Named, account: string, timeoutMs: number): ClusterAccess {
   if (!ownAddress.test(url))
     throw new NoCredential(
-      'the account of the pod is for its own cluster alone: the address is https://kubernetes.default.svc',
+      'the account of the pod works only for the cluster of the pod: use https://kubernetes.default.svc',
     )
   if (credential !== null || caFile !== null)
-    throw new NoCredential('account=in-cluster brings its own token and authority: leave credential and ca out')
+    throw new NoCredential(
+      'account=in-cluster has its own token and certificate authority: leave credential and ca out',
+    )
   const token = readRef(`file:${account}/token`)
   const ca = readAuthorities(`${account}/ca.crt`)
   return { server: { url, ca, client: null, token, timeoutMs }, secrets: [token] }
@@ -73,7 +81,7 @@ function readConfigured(source: Named, config: Kubeconfig, { directory, timeoutM
   const { url, caFile, certFile } = source
   const server = toPlain(config.server)
   if (server === '')
-    throw new KubeconfigRefused(`names a server in its context ${config.context} whose address cannot be read`)
+    throw new KubeconfigRefused(`has a server with an invalid address in its context ${config.context}`)
   if (server !== toPlain(url))
     throw new KubeconfigRefused(
       `is for another server in its context ${config.context}: give that address, --at ${server}, or another context`,
@@ -83,10 +91,10 @@ function readConfigured(source: Named, config: Kubeconfig, { directory, timeoutM
   const key = readPart(config.key, directory, 'secret')
   if ((cert === null) !== (key === null)) throw new KubeconfigRefused('has a certificate without its key')
   if (certFile !== null)
-    throw new KubeconfigRefused('brings its own certificate: leave --cert out, or name a token instead of it')
+    throw new KubeconfigRefused('has a certificate of its own: leave --cert out, or name a token instead')
   const token = readPart(config.token, directory, 'secret')
   if (token !== null && !isToken(token))
-    throw new KubeconfigRefused(`has no token but something else for its context ${config.context}`)
+    throw new KubeconfigRefused(`has another credential than a token for its context ${config.context}`)
   if (token === null && cert === null)
     throw new KubeconfigRefused(`has neither token nor certificate for its context ${config.context}`)
   const client = cert !== null && key !== null ? { cert, key } : null
@@ -97,15 +105,18 @@ function readConfigured(source: Named, config: Kubeconfig, { directory, timeoutM
 }
 
 /**
- * One spelling of an address, without a password: `https://h:443/` is `https://h`. Empty where
- * unreadable.
+ * Normalizes an address and removes its password: `https://h:443/` becomes `https://h`. Empty if
+ * the address is invalid.
  */
 function toPlain(address: string): string {
   const url = URL.parse(address)
   return url === null || !/^https?:$/.test(url.protocol) ? '' : `${url.origin}${url.pathname.replace(/\/+$/, '')}`
 }
 
-/** A file that a kubeconfig names is read by the rule of all files of sources. */
+/**
+ * Reads a part of a kubeconfig. A file that the kubeconfig names must be in the directory of
+ * sources, like all files of sources.
+ */
 function readPart(part: KubeconfigPart | null, directory: string, what: 'authority' | 'secret'): string | null {
   if (part === null) return null
   if ('text' in part) return part.text

@@ -15,7 +15,7 @@ import type { ClusterView, FollowState } from './view.ts'
 
 /**
  * Questions to a cluster: one object or list of a listed kind, lines of a pod's log, its version,
- * or the kept view.
+ * or the view in memory.
  */
 type ClusterQuestion =
   | { read: ClusterKind; namespace: string | null; name?: string; query?: Record<string, string> }
@@ -23,12 +23,12 @@ type ClusterQuestion =
   | { view: true }
   | { version: true }
 
-/** The kept view of the cluster, with its source's name. */
+/** The view of a cluster in memory, with the name of its source. */
 export type SeenCluster = {
   name: string
   view: ClusterView
   namespaces: readonly string[] | null
-  /** What alerts call it besides. */
+  /** Other names of the cluster in alerts. */
   names: readonly string[]
 }
 
@@ -47,13 +47,16 @@ export type AskCluster = {
 }
 
 const maxAnswerBytes = 16_000_000
-/** The question waits with it: a server that wants longer is busy. */
+/**
+ * The most milliseconds to wait if the server requests a delay. A server that requests more counts
+ * as busy.
+ */
 const maxWaitMs = 2_000
 
-/** Namespaces that the rights are for, where they are not for the whole cluster. */
+/** Namespaces that the rights cover. Null for the whole cluster. */
 const namespacesOf = ({ namespaces }: Record<string, unknown>): string[] | null => listWords(namespaces)
 
-/** Words by commas; null where there is no text. */
+/** Splits words at commas. Null if there is no text. */
 const listWords = (text: unknown): string[] | null =>
   typeof text === 'string' ? [...new Set(text.split(',').map((each) => each.trim()))] : null
 
@@ -91,7 +94,7 @@ async function ask(
   return hide.value(await getObject(server, `${pathOf(read, namespace, name)}${asked}`, maxAnswerBytes))
 }
 
-/** Nothing heard of the pods for so long is no view of now. */
+/** Milliseconds without news of the pods after which the view is out of date. */
 const maxQuietMs = 600_000
 
 async function seeCluster(source: Source, directory: string, hide: CredentialHider): Promise<SeenCluster> {
@@ -115,13 +118,13 @@ function notListed(source: Source, { kind, namespace, trouble }: FollowState, hi
   if (trouble) return toSourceError(source, trouble.error, { read: kind, namespace }, hide)
   return new SourceError(
     'TIMEOUT',
-    `${source.name} is being listed for the first time: ask again, or give it longer (--timeout)`,
+    `${source.name} is being listed for the first time: try again, or allow more time (--timeout)`,
   )
 }
 
 type Asked = { read: ClusterKind; namespace: string | null; name?: string }
 
-/** The rule that a refused request needs, as a role has it. */
+/** Returns the role's rule that a refused request needs. */
 export function missingRule({ read }: Pick<Asked, 'read'>): string {
   const { group, plural } = clusterKinds[read]
   return sayRule({ group, resources: [plural], verbs: clusterVerbs })
@@ -130,7 +133,10 @@ export function missingRule({ read }: Pick<Asked, 'read'>): string {
 const refusedByServer = /ALERT_(?:HANDSHAKE|ACCESS_DENIED|UNKNOWN_CA|\w*CERT)/
 const certificate = /CERT|SELF_SIGNED|UNABLE_TO_VERIFY|ALTNAME|UNABLE_TO_GET_ISSUER/
 
-/** A source's word for each fault, and what helps. `asked` null: log lines, or the version. */
+/**
+ * Converts an error to the source's error, with the remedy. `asked` is null for log lines or the
+ * version.
+ */
 function toSourceError(source: Source, error: unknown, asked: Asked | null, hide: CredentialHider): SourceError {
   const { name, timeoutSeconds } = source
   const say = (code: SourceErrorCode, text: string, status: number | null = null) =>
@@ -141,18 +147,18 @@ function toSourceError(source: Source, error: unknown, asked: Asked | null, hide
   if (error.code === 'timeout')
     return say(
       'TIMEOUT',
-      `gave no whole answer within ${timeoutSeconds} s: ask for less, or give it longer (--timeout)`,
+      `sent no complete response within ${timeoutSeconds} s: ask for less, or allow more time (--timeout)`,
     )
-  if (error.code === 'too_large') return say('TOO_LARGE', 'answered more than is read: name one object or namespace')
-  if (error.code === 'refused_address') return say('UNREACHABLE', 'is at an address that is refused by policy')
+  if (error.code === 'too_large') return say('TOO_LARGE', 'sent too large a response: name one object or namespace')
+  if (error.code === 'refused_address') return say('UNREACHABLE', 'has an address to which Nightshift may not connect')
   const [code = ''] = /[A-Z_]{8,}/.exec(error.message) ?? []
   const fault = findCertificateFault({ code })
   if (fault !== null) return say('UNTRUSTED_CERTIFICATE', fault)
-  if (refusedByServer.test(error.message)) return say('UNAUTHORIZED', 'refused our certificate, or asks for one')
+  if (refusedByServer.test(error.message)) return say('UNAUTHORIZED', 'refused the client certificate, or requires one')
   if (certificate.test(error.message))
     return say('UNTRUSTED_CERTIFICATE', `has a certificate that is not trusted: ${addCommand(source)} --ca FILE`)
   return error.code === 'protocol'
-    ? say('BAD_ANSWER', 'answered something that is not HTTP, or broke off')
+    ? say('BAD_ANSWER', 'sent a response that is not HTTP or not complete')
     : say('UNREACHABLE', 'cannot be reached')
 }
 
@@ -168,26 +174,26 @@ function refusalOf(
   const place = asked?.namespace ? ` in ${asked.namespace}` : ''
   switch (code) {
     case 'unauthorized':
-      return say('UNAUTHORIZED', `does not know the credential (401): its token may have ended; make a new one`)
+      return say('UNAUTHORIZED', `does not accept the credential (401): its token may have expired; create a new one`)
     case 'forbidden': {
       const rule = asked ? missingRule(asked) : sayRule({ group: '', resources: ['pods/log'], verbs: ['get'] })
       return say(
         'FORBIDDEN',
-        `does not let its account read ${plural}${place}: the role lacks the rule ${rule}; nightshift sources rights ${name} prints all`,
+        `does not let the account of Nightshift read ${plural}${place}: the role lacks the rule ${rule}; nightshift sources rights ${name} prints all rules`,
       )
     }
     case 'not_found':
       return say('REJECTED', `has no such ${asked?.name ? `object: ${plural} ${asked.name}${place}` : `${plural}`}`)
     case 'busy': {
       const wait = retryAfterMs === null ? '' : `, for ${Math.ceil(retryAfterMs / 1_000)} s`
-      return say('BUSY', `asks us to wait${wait} (${status})`)
+      return say('BUSY', `asks Nightshift to wait${wait} (${status})`)
     }
     case 'gone':
     case 'rejected':
-      return say('REJECTED', `refused the question: ${said}`)
+      return say('REJECTED', `refused the request: ${said}`)
     case 'failed':
       return say('BAD_ANSWER', `answered ${status}: ${said}`)
     case 'no_json':
-      return say('BAD_ANSWER', `${said}: is that the address of an API server?`)
+      return say('BAD_ANSWER', `${said}: is this the address of an API server?`)
   }
 }

@@ -13,8 +13,8 @@ import { type ClusterSubject, countPods, nameOfWorkload, ofWorkload, servicesOf 
 import { type ClusterView, objectsOf } from './view.ts'
 
 /**
- * Lines for the first turn about a cluster's thing: its state, its containers' ends, which rollout
- * changed what, events. 1.5 kB at most.
+ * Lines about an object of a cluster for the first turn: its state, how its containers ended, which
+ * rollout changed what, and events. At most 1.5 kB.
  */
 
 const maxBytes = 1_500
@@ -54,7 +54,7 @@ async function linesAbout(
   return [state.observed, ...inside, ...(await eventLines(ask, view, object))]
 }
 
-/** The pod that the alert names, where it is one of the workload; else the worst. */
+/** Chooses the alert's pod if it belongs to the workload, and the worst pod otherwise. */
 function chooseSubject(view: ClusterView, workload: KeptWorkload, pod: string | null): ClusterSubject {
   const subject = ofWorkload(view, workload, null)
   const named = subject.pods.find(({ name }) => name === pod)
@@ -126,7 +126,7 @@ function sayRollout({
           `newest rollout: revision ${toText(revision)}${replicaSet ? ` (${toText(replicaSet)})` : ''}${at ? ` at ${toText(at)}` : ''}${takenUpAgain ? ', an older one taken up again' : ''}: ${what}`,
         ]
       : []),
-    ...(workloadChanged ? [`its own fields last changed ${toText(workloadChanged)}`] : []),
+    ...(workloadChanged ? [`own fields of the workload last changed ${toText(workloadChanged)}`] : []),
     ...(Array.isArray(bounds) ? [bounds.map(toText).join(', ')] : []),
     ...(Array.isArray(configMaps) ? configMaps.map((each) => `ConfigMap ${toText(each)}`) : []),
   ]
@@ -136,7 +136,7 @@ const sayEvent = ({ reason, about, count, firstMs, lastMs, message }: FoldedEven
   `${reason} (${about}) ${count} times, ${lastMs > firstMs ? `first ${toIso(firstMs)}, ` : ''}last ${toIso(lastMs)}: ${message}`
 
 async function eventLines(ask: AskCluster, view: ClusterView, object: KeptObject): Promise<string[]> {
-  // The kubelet writes a node's name as uid.
+  // In events about a node, the kubelet writes the node's name as uid.
   const about = object.kind === 'Namespace' ? {} : { kind: object.kind, name: object.name }
   const namespace = object.kind === 'Namespace' ? object.name : object.namespace
   const { events } = await readEvents(ask, { namespace, about })
@@ -183,7 +183,7 @@ function illWorkloads(view: ClusterView, namespace: string | null): string[] {
   ]
 }
 
-/** Users of a claim, and what is behind a service or ingress. */
+/** Finds the pods that use a claim, or the workloads behind a service or ingress. */
 function usersOf(view: ClusterView, { kind, namespace, name }: KeptObject): string[] {
   const pods = objectsOf(view, 'Pod').filter((pod) => pod.namespace === namespace && !pod.isDone)
   if (kind === 'PersistentVolumeClaim')
@@ -194,7 +194,7 @@ function usersOf(view: ClusterView, { kind, namespace, name }: KeptObject): stri
   return kind === 'Service' ? servicesOf(view, namespace ?? '', pods).filter((each) => each.startsWith(`${name} `)) : []
 }
 
-/** Whole lines, the first ones, within the bound. */
+/** Keeps the first whole lines within the limit. */
 function fitLines(lines: readonly string[]): string[] {
   const kept: string[] = []
   for (const line of lines) {

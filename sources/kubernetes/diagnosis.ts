@@ -23,8 +23,8 @@ import {
 import { type ClusterView, findObject } from './view.ts'
 
 /**
- * The faults of a pod, or of a workload's worst pod: conditions first, then containers, the newest
- * rollout and events.
+ * Diagnoses a pod, or a workload's worst pod: conditions first, then containers, the newest rollout
+ * and events.
  */
 
 const maxChanges = 6
@@ -33,17 +33,20 @@ const recentMs = 24 * 3_600_000
 export type PodDiagnosis = {
   head: Record<string, unknown>
   rollout: Record<string, unknown> | null
-  /** The worst pod whole, its last lines, and all rollouts that were read: the page shows them. */
+  /**
+   * The complete worst pod, its last log lines, and all rollouts that were read. The page shows
+   * them.
+   */
   shown: ShownPod | null
   lastLines: string[]
   rollouts: Rollouts | null
   events: FoldedEvent[]
-  /** What could not be read, with the reason. */
+  /** Parts that could not be read, with the reason. */
   partial: string[]
 }
 
 /**
- * Reads all of a diagnosis. Names an unreadable part and leaves it out. `revisions`: how many are
+ * Reads a diagnosis. A part that cannot be read is named and left out. `revisions` is how many are
  * compared.
  */
 export async function diagnose(
@@ -76,7 +79,7 @@ export async function diagnose(
       ...(workload.ill.length > 0 && { workloadConditions: workload.ill.map(showCondition) }),
     }),
     ...(namesakes.length > 0 && { alsoCalledSo: namesakes }),
-    ...(goneMs !== null && { gone: `what was named is gone since ${toIso(goneMs)}` }),
+    ...(goneMs !== null && { gone: `the named object is gone since ${toIso(goneMs)}` }),
     ...(workload && { wanted: workload.wanted, ...countPods(pods) }),
     ...(workload?.isPaused && { paused: true }),
     ...(pod && { pod: pod.name }),
@@ -99,7 +102,7 @@ export async function diagnose(
   }
 }
 
-/** Events of the pod, of what makes it, and of the claims that it waits for. */
+/** Reads events of the pod, its owners, and the claims that it waits for. */
 async function eventsOf(ask: AskCluster, view: ClusterView, { workload, pod }: ClusterSubject): Promise<FoldedEvent[]> {
   const newest = [...(view.owned.get(workload?.uid ?? '') ?? [])]
     .flatMap((uid) => view.objects.get(uid) ?? [])
@@ -113,7 +116,7 @@ async function eventsOf(ask: AskCluster, view: ClusterView, { workload, pod }: C
   return foldEvents(view, read)
 }
 
-/** Amounts and probes of a container count where they may be the cause. */
+/** Removes resource amounts and probes of a container unless they may be the cause. */
 function withoutRest({ requests, limits, probes, ...container }: ShownContainer) {
   const isKilled = /OOMKilled/.test(`${container.ended?.reason} ${container.before?.reason}`)
   return {
@@ -126,7 +129,10 @@ function withoutRest({ requests, limits, probes, ...container }: ShownContainer)
 
 const maxLine = 200
 
-/** The last two lines of a failing container, or the one before. None if the node lost them. */
+/**
+ * Reads the last two lines of a failing container, or of its previous run. Empty if the log cannot
+ * be read.
+ */
 async function readLastLines(
   ask: AskCluster,
   { name, namespace }: KeptPod,
@@ -148,7 +154,7 @@ async function readLastLines(
   }
 }
 
-/** Pods that failed as a whole, as those that a node evicted. */
+/** Lists pods that failed completely, for example because a node evicted them. */
 function failedOf(pods: readonly KeptPod[], shown: KeptPod | null): Record<string, unknown> {
   const failed = pods.filter(({ isFailed, uid }) => isFailed && uid !== shown?.uid)
   if (failed.length === 0) return {}
@@ -185,7 +191,9 @@ function servicesFor(view: ClusterView, { workload, pod, pods }: ClusterSubject)
   return services.length > 0 ? { services } : {}
 }
 
-/** The newest revision's change, and ConfigMaps that changed since, shown by no revision. */
+/**
+ * Shows the change of the newest revision, and ConfigMaps that changed later without a revision.
+ */
 function showNewest(
   { rollouts, changedBy, configMaps, bounds }: Rollouts,
   nowMs: number,

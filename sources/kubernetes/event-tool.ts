@@ -10,14 +10,14 @@ import { toIso } from './fields.ts'
 import { type ClusterKind, clusterKinds } from './kinds.ts'
 import { nameField, namespaceField, sourceField } from './subject.ts'
 
-/** Events of a cluster, folded like templates of logs. */
+/** Reads events of a cluster, grouped like the templates of logs. */
 
 const kindWords = (Object.keys(clusterKinds) as ClusterKind[]).filter((kind) => kind !== 'Event') as [
   ClusterKind,
   ...ClusterKind[],
 ]
 
-/** An API server keeps an event for an hour, unless somebody said otherwise. */
+/** Seconds for which an API server keeps an event by default. */
 const keptSeconds = 3_600
 const maxSeconds = 86_400
 
@@ -44,7 +44,8 @@ export const kubernetesEvents = defineSourceTool({
     if (seconds <= 0)
       return refuse(`the window ${JSON.stringify(window)} cannot be read: write 30m or 1h`, { window: '1h' })
     if (seconds > maxSeconds) return refuse(`a window of ${window} is more than 24h`, { window: '24h' })
-    if (name !== undefined && kind === undefined) return refuse('it names an object and no kind: add kind, as Pod')
+    if (name !== undefined && kind === undefined)
+      return refuse('the call names an object and no kind: add kind, as Pod')
     return { ok: true as const }
   },
   labels: ({ namespace = '', name = '', kind = '', source = '' }) => ({
@@ -63,7 +64,7 @@ export const kubernetesEvents = defineSourceTool({
     const about = { ...(kind && { kind }), ...(name && { name }) }
     const { events, isCut } = await readEvents(ask, { namespace: kind === 'Node' ? null : namespace, about })
     const sinceMs = nowMs - secondsOf(window) * 1_000
-    // A clock that differs puts an event into the future; it is one of now.
+    // An event that is in the future because clocks differ counts as an event of now.
     const folded = cleanse(
       foldEvents(
         view,
@@ -73,7 +74,7 @@ export const kubernetesEvents = defineSourceTool({
     const partial = [
       ...(isCut
         ? [
-            `${events.length} objects of events were read, by their names, and there are more: newer ones may be missing`,
+            `${events.length} event objects were read, in the order of names, and there are more: newer ones may be missing`,
           ]
         : []),
       ...(secondsOf(window) > keptSeconds ? ['an API server keeps events for an hour by default'] : []),

@@ -6,8 +6,8 @@ import { readPages } from './pages.ts'
 import { type ClusterView, workloadByName, workloadOf } from './view.ts'
 
 /**
- * A cluster's events, folded: those with one message of one workload are one line, with count,
- * first and last.
+ * Events of a cluster, grouped: events of one workload with the same message are one line, with
+ * their number and the first and last time.
  */
 
 type ClusterEvent = {
@@ -23,7 +23,7 @@ type ClusterEvent = {
 export type FoldedEvent = {
   reason: string
   about: string
-  /** Objects of a workload, counted. */
+  /** Number of the workload's objects with this event. */
   objects: number
   count: number
   firstMs: number
@@ -32,15 +32,18 @@ export type FoldedEvent = {
   message: string
 }
 
-/** The server keeps an hour of them by default; a storm has more than anybody reads. */
+/**
+ * Limits of a read. The server keeps the events of an hour by default, but a storm may have too
+ * many.
+ */
 const bounds = { pageSize: 500, maxPages: 20 }
 const maxMessage = 300
-/** An API server takes no longer ones. */
+/** Longest event message of an API server. */
 const maxRead = 1_024
 
 type EventQuestion = { namespace: string | null; about?: { kind?: string; name?: string; uid?: string } }
 
-/** The events of a namespace, or of one object; `isCut`: there are more than were read. */
+/** Reads the events of a namespace, or of one object; `isCut`: there are more. */
 export async function readEvents(
   ask: AskCluster,
   { namespace, about = {} }: EventQuestion,
@@ -55,10 +58,13 @@ export async function readEvents(
   return { events: items, isCut }
 }
 
-/** `web-0_shop(3f…)`: the kubelet writes namespace and uid behind the name of a pod. */
+/**
+ * A name such as `web-0_shop(3f…)`, because the kubelet writes namespace and uid behind a pod's
+ * name.
+ */
 const kubeletName = /\b([a-z0-9][a-z0-9.-]*)_[a-z0-9-]+\([0-9a-f-]{36}\)/g
 
-/** What the kubelet repeats of each pod, and says nothing of its trouble. */
+/** Whether it is a routine event, which the kubelet repeats for each pod. */
 const isChatter = ({ reason }: FoldedEvent): boolean => reason === 'MissingClusterDNS' || reason === 'DNSConfigForming'
 
 function toEvent(event: Fields): ClusterEvent | null {
@@ -84,7 +90,7 @@ function toEvent(event: Fields): ClusterEvent | null {
   }
 }
 
-/** Warnings first, then the newest; what a kubelet repeats of all pods last. */
+/** Groups events: warnings first, then the newest, and the kubelet's routine events last. */
 export function foldEvents(view: ClusterView, events: readonly ClusterEvent[]): FoldedEvent[] {
   const groups = new Map<string, ClusterEvent[]>()
   for (const event of events) {
@@ -97,7 +103,9 @@ export function foldEvents(view: ClusterView, events: readonly ClusterEvent[]): 
 
 const rank = (each: FoldedEvent): number => (isChatter(each) ? -1 : Number(each.isWarning))
 
-/** One line for each kind of message: numbers and names differ from pod to pod. */
+/**
+ * Makes one line for each kind of message. Messages of one kind differ only in numbers and names.
+ */
 function foldGroup(view: ClusterView, group: readonly ClusterEvent[]): FoldedEvent[] {
   const templates = groupLines(group.map(({ lastMs, message }) => ({ atMs: lastMs, text: message })))
   return [...new Set(templates)].map((template) => {
@@ -120,7 +128,9 @@ function foldGroup(view: ClusterView, group: readonly ClusterEvent[]): FoldedEve
 const nameOf = ({ object: { kind, namespace, name } }: ClusterEvent): string =>
   `${kind} ${namespace === '' ? '' : `${namespace}/`}${name}`
 
-/** The workload of the object, where the cluster knows it; what is gone is remembered. */
+/**
+ * Finds the workload of the event's object, also if the object was deleted and is still remembered.
+ */
 function ownerOf(view: ClusterView, event: ClusterEvent): string {
   const { uid, namespace, kind, name } = event.object
   const object = view.objects.get(uid)
@@ -129,7 +139,7 @@ function ownerOf(view: ClusterView, event: ClusterEvent): string {
   return workload ? `${workload.kind} ${namespace}/${workload.name}` : nameOf(event)
 }
 
-/** As a model reads it. */
+/** Shows an event to a model. */
 export const showEvent = ({ reason, about, objects, count, firstMs, lastMs, message }: FoldedEvent) => ({
   reason,
   about: cutText(about, 120),

@@ -1,7 +1,7 @@
 import { inertText } from '../../domain/inert-text.ts'
 import { cleanse } from '../../safety/redact.ts'
 
-/** Reads fields of objects that may lie: what has another type than it should is not there. */
+/** Fields of untrusted objects. A value with the wrong type counts as absent. */
 
 export type Fields = Readonly<Record<string, unknown>>
 
@@ -10,7 +10,7 @@ const none: Fields = {}
 export const fieldsOf = (value: unknown): Fields =>
   typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as Fields) : none
 
-/** What stands under a stranger's word: `constructor` is a word like any other. */
+/** Returns the object's own value under an untrusted key, which may be `constructor`. */
 export const ownOf = <T>(of: Readonly<Record<string, T>>, word: string): T | undefined =>
   Object.hasOwn(of, word) ? of[word] : undefined
 
@@ -22,8 +22,8 @@ export const listOf = (value: unknown): readonly Fields[] =>
 const maxNameCharacters = 253
 
 /**
- * A name or other word of the API: printable, without blanks, within a name's length. Empty for any
- * other.
+ * Returns a name or another word of the API: printable, without blanks, and not longer than a name.
+ * Empty for any other value.
  */
 export const wordOf = (value: unknown): string =>
   typeof value === 'string' && value.length <= maxNameCharacters && /^[\x21-\x7e]+$/.test(value) ? value : ''
@@ -37,17 +37,19 @@ export const timeOf = (value: unknown): number | null => {
 }
 
 /**
- * A stranger's sentence on one line, without secrets: programs' and registries' words hold
- * addresses, and these passwords.
+ * Returns an untrusted sentence on one line, without secrets. Messages of programs and registries
+ * contain addresses, and addresses may contain passwords.
  */
 export function sentenceOf(value: unknown, maxCharacters: number): string {
   if (typeof value !== 'string' || value === '') return ''
-  // Cut before and after the search: a message may be a megabyte. Invisible parts go first, or they
-  // would hide a word.
+  // Cuts before and after the search for secrets, because a message may be a megabyte. Removes
+  // invisible characters first, because they could hide a secret.
   return inertText(cleanse(value.slice(0, Math.max(8_000, maxCharacters * 4))), maxCharacters)
 }
 
-/** A long text by beginning and end: an error's subject stands first, and its kind last. */
+/**
+ * Cuts the middle of a long text, because an error begins with its subject and ends with its kind.
+ */
 export function cutInside(text: string, maxCharacters: number): string {
   if (text.length <= maxCharacters) return text
   const end = Math.floor(maxCharacters / 2)

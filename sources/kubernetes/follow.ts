@@ -8,20 +8,20 @@ import { keep } from './objects.ts'
 import { type ClusterView, type FollowState, putObject, removeObject, replaceListed } from './view.ts'
 
 /**
- * Follows one kind of objects: a list in pages, then a watch from its version, taken up again where
- * it ended. Lists again where the server no longer keeps that version (410), and then in doubling
- * intervals, up to ten minutes.
+ * Follows one kind of objects: reads a list in pages, then watches from the list's version. A watch
+ * that ended is resumed. If the server no longer has the version (410), it lists again, after waits
+ * that double up to ten minutes.
  */
 
 export type FollowTimes = {
-  /** The first wait after a failure; it doubles. */
+  /** The first wait after a failure. Each further wait doubles. */
   retryMs: number
   maxRetryMs: number
-  /** The longest wait before all is listed again, and how long a list counts as a new one. */
+  /** The longest wait before a new list, and the time for which a list counts as new. */
   relistMs: number
-  /** Time between tries of a forbidden or absent kind. */
+  /** Time between attempts for a kind that is forbidden or absent. */
   forbiddenMs: number
-  /** One watch lasts so long. */
+  /** Seconds that one watch lasts. */
   watchSeconds: number
 }
 
@@ -34,36 +34,42 @@ export const usualTimes: FollowTimes = {
 }
 
 /**
- * Page sizes, the first that the server can send within the bound. For 10,000 pods pages of 500
- * cost half as much memory again.
+ * Page sizes, the largest first. The first size that the server can send within the limit is used.
+ * With 10,000 pods, pages of 500 need half as much memory again.
  */
 const pageSizes = [200, 50, 10, 1] as const
 const maxPageBytes = 24_000_000
-/** A list that never ends is no list. */
+/** Number of pages above which a list counts as endless. */
 const maxPages = 2_000
 /**
- * A server refuses an unknown version, after a restore or a change, in many words: this often, then
- * all is listed again.
+ * Number of watch failures after which everything is listed again. After a restore or a change,
+ * servers refuse an unknown version in many different ways.
  */
 const maxWatchFailures = 3
 
-/** An API server with what hides its credential: an object may repeat it. */
+/**
+ * Opens an API server, together with a function that hides its credential, because an object may
+ * repeat the credential.
+ */
 export type OpenServer = () => { server: ClusterServer; hide: CredentialHider }
 
 type Following = {
   view: ClusterView
   state: FollowState
-  /** Read each time: tokens rotate. */
+  /** Called for each request, because tokens rotate. */
   open: OpenServer
   signal: AbortSignal
   times: FollowTimes
   /** Called once, after the first list or the first failure. */
   onFirst: () => void
-  /** One list at a time a cluster: what is parsed and not yet made short is bounded. */
+  /**
+   * Runs one list at a time per cluster, which limits the memory for parsed objects that are not
+   * yet shortened.
+   */
   inTurn: <T>(work: () => Promise<T>) => Promise<T>
 }
 
-/** Never throws; ends with the signal. */
+/** Follows until the signal ends it. Never throws. */
 export async function follow(following: Following): Promise<void> {
   const { state, signal, times, onFirst } = following
   let version: string | null = null
@@ -82,8 +88,8 @@ export async function follow(following: Following): Promise<void> {
       failures = 0
     } catch (error) {
       if (signal.aborted) return
-      // A watch begins again with a list. A list that its server forgets while it is read counts as
-      // a failure, and waits.
+      // A watch that lost its version begins again with a list. If the server forgets the version
+      // of a list while the list is read, this counts as a failure, and a wait follows.
       if (error instanceof ClusterError && error.code === 'gone' && version !== null) {
         version = null
         continue
@@ -111,11 +117,11 @@ function waitAfter(error: unknown, failures: number, times: FollowTimes): number
   if (isRefused) return times.forbiddenMs
   const asked = error instanceof ClusterError ? (error.retryAfterMs ?? 0) : 0
   const doubled = Math.min(times.maxRetryMs, times.retryMs * 2 ** Math.min(failures, 10))
-  // Many that were cut off at once do not come back at once.
+  // Waits are random, so that many disconnected clients do not return at the same time.
   return Math.max(Math.min(asked, times.relistMs), doubled * (0.5 + Math.random() / 2))
 }
 
-/** Answers the version from which it is watched. */
+/** Reads the complete list. Returns the version from which to watch. */
 async function listAll(following: Following): Promise<string> {
   const { view, state, open, signal, times } = following
   const { kind, namespace } = state
@@ -139,7 +145,7 @@ async function listAll(following: Following): Promise<string> {
       continue
     }
     const { items, metadata } = fieldsOf(answer)
-    if (!Array.isArray(items)) throw new ClusterError('no_json', 200, 'the answer is no list')
+    if (!Array.isArray(items)) throw new ClusterError('no_json', 200, 'the response is not a list')
     for (const item of items) {
       const object = keep(kind, item)
       if (object === null || (namespace !== null && object.namespace !== namespace)) unread += 1
@@ -156,7 +162,7 @@ async function listAll(following: Following): Promise<string> {
       Object.assign(state, { listedMs: nowMs, heardMs: nowMs, trouble: null, unread })
       return wordOf(about.resourceVersion)
     }
-    // The others wait for their turn meanwhile.
+    // Ends a long list, because other kinds wait for their turn.
     if (followed.has(next) || Date.now() - beganMs > times.relistMs) break
     followed.add(next)
   }
@@ -164,8 +170,8 @@ async function listAll(following: Following): Promise<string> {
 }
 
 /**
- * One watch to its end; answers its last version. Throws ClusterError `gone` where the server no
- * longer keeps it.
+ * Runs one watch to its end and returns its last version. Throws ClusterError `gone` if the server
+ * no longer has the version.
  */
 async function watchOnce(following: Following, from: string): Promise<string> {
   const { state, open, signal, times } = following
@@ -182,7 +188,7 @@ async function watchOnce(following: Following, from: string): Promise<string> {
   const stop = new AbortController()
   try {
     await watchObjects(server, `${pathOf(state.kind, state.namespace)}?${query}`, {
-      // Longer than the server keeps it open.
+      // Waits longer than the server keeps the watch open.
       forMs: (times.watchSeconds + 30) * 1_000,
       signal: AbortSignal.any([signal, stop.signal]),
       onEvent(event) {
@@ -195,23 +201,26 @@ async function watchOnce(following: Following, from: string): Promise<string> {
     })
   } catch (error) {
     if (fault !== null) throw fault
-    // A watch that broke off goes on from where it was; one that never began has failed.
+    // A watch that broke off is resumed from its version. A watch that never began has failed.
     if (version === from || signal.aborted) throw error
   }
   if (fault !== null) throw fault
   state.trouble = null
-  // A server that ends each watch at once is not asked without a pause.
+  // Pauses if the server ends each watch at once.
   if (Date.now() - beganMs < times.retryMs) await pause(times.retryMs, signal)
   return version
 }
 
 const isNumber = /^\d{1,30}$/
 
-/** A server's versions grow. A lower one is of a server restored from before, or of another. */
+/**
+ * Whether a version is lower than another. Versions of a server only grow, so a lower one means a
+ * restored or another server.
+ */
 const isBefore = (version: string, than: string): boolean =>
   isNumber.test(version) && isNumber.test(than) && BigInt(version) < BigInt(than)
 
-/** Takes one event up. Answers the version that it leads to, or why the watch cannot go on. */
+/** Applies one event. Returns the version after the event, or why the watch cannot continue. */
 function take({ view, state }: Following, event: unknown, hide: CredentialHider, from: string): string | ClusterError {
   const { type, object } = fieldsOf(event)
   if (type === 'ERROR') {
@@ -219,7 +228,7 @@ function take({ view, state }: Following, event: unknown, hide: CredentialHider,
     const said = typeof message === 'string' ? message.slice(0, 200) : 'an error'
     return new ClusterError(code === 410 ? 'gone' : 'failed', Number(code) || 500, said)
   }
-  // What cannot be read may have been any change.
+  // An event that cannot be read may have been any change.
   if (type !== 'ADDED' && type !== 'MODIFIED' && type !== 'DELETED' && type !== 'BOOKMARK') {
     state.unread += 1
     return new ClusterError('gone', 200, 'an event of the watch could not be read')

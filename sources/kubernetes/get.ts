@@ -12,7 +12,7 @@ import { showObject } from './show.ts'
 import { nameField, namespaceField, sourceField } from './subject.ts'
 import { type ClusterView, objectsOf } from './view.ts'
 
-/** Objects of a cluster: one by its fields, or a list with what is ill first. */
+/** Objects of a cluster: one object by its fields, or a list with unhealthy objects first. */
 
 const shownKinds = (Object.keys(clusterKinds) as ClusterKind[]).filter(
   (kind) => kind !== 'Event' && kind !== 'ControllerRevision',
@@ -54,7 +54,7 @@ export const getKubernetes = defineSourceTool({
     if (name === undefined) return await readList(ask, cluster, { kind, namespace }, nowMs)
     const shown = cleanse(showObject(kind, await ask({ read: kind, namespace, name }), cluster))
     const head = { kind, name, ...(namespace !== null && { namespace }) }
-    // A summary's last fields go where it is too long, and the whole has them.
+    // A summary that is too long loses its last fields. The complete text has them.
     return {
       summary: fitSummary(Object.entries(shown), (kept, omitted) => ({
         ...head,
@@ -85,7 +85,7 @@ async function readList(
   if (isFollowed(kind) && states.every(({ listedMs }) => listedMs === null))
     throw new SourceError(
       'FORBIDDEN',
-      `${name} does not list ${clusterKinds[kind].plural}: nightshift sources test ${name} says why`,
+      `${name} does not list ${clusterKinds[kind].plural}: nightshift sources test ${name} shows why`,
     )
   const { lines, isCut } = isFollowed(kind)
     ? { lines: listFollowed(view, kind, namespace, nowMs), isCut: false }

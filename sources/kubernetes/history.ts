@@ -8,7 +8,7 @@ import { toIso } from './fields.ts'
 import { type Rollout, readRollouts, sayFirst } from './rollouts.ts'
 import { findSubject, nameField, nameOfWorkload, namespaceField, sourceField } from './subject.ts'
 
-/** Which revision of a workload changed what. */
+/** The revisions of a workload, and what each changed. */
 
 const maxChanges = 12
 
@@ -40,7 +40,7 @@ export const rolloutHistory = defineSourceTool({
     const what =
       changed.length > 0
         ? `changed ${changed.slice(0, 2).join('; ')}`
-        : toText(newest.changed) || 'changed nothing of its pods'
+        : toText(newest.changed) || 'changed nothing in its pods'
     return `${toText(workload)}: revision ${toText(newest.revision)}${newest.at ? ` at ${toText(newest.at)}` : ''}${changed.length > 0 ? '' : ':'} ${what}`
   },
   async read(ask: AskCluster, { namespace, name }, { nowMs }) {
@@ -57,7 +57,7 @@ export const rolloutHistory = defineSourceTool({
       ...(configMaps.length > 0 && {
         configMaps: configMaps.map(({ name, changedMs, manager, keys }) =>
           changedMs === null
-            ? `${name}: ${manager || 'since when is not known'}`
+            ? `${name}: ${manager || 'time of change not known'}`
             : `${name}: ${formatCount(keys, 'key')}, changed ${toIso(changedMs)} by ${manager}`,
         ),
       }),

@@ -5,7 +5,7 @@ import { isWorkload } from './kinds.ts'
 import type { KeptPod, KeptWorkload } from './objects.ts'
 import { type ClusterView, memberOf, objectsOf, workloadOf } from './view.ts'
 
-/** A cluster for the registry: its own things, by owners whose uid was checked. */
+/** Lists the objects of a cluster for the registry, with their owners by uid. */
 
 export async function listCluster(ask: AskCluster): Promise<{ cluster: ListedCluster }> {
   const version = wordOf(fieldsOf(await ask({ version: true })).gitVersion)
@@ -19,7 +19,7 @@ function listView(view: ClusterView, namespaces: readonly string[] | null): Omit
   const workloads = [...view.objects.values()].filter(
     (each): each is KeptWorkload => isWorkload(each.kind) && workloadOf(view, each)?.uid === each.uid,
   )
-  // Old ReplicaSets and Jobs without an owner are no work that goes on.
+  // Leaves out old ReplicaSets, and Jobs without an owner.
   const listed = workloads.filter((each) => !isOver(each)).sort(byPlace)
   return {
     nodes: objectsOf(view, 'Node')
@@ -80,7 +80,7 @@ const inNamespaces = (view: ClusterView): Map<string, KeptPod[]> =>
     ({ namespace }) => namespace ?? '',
   )
 
-/** The workloads of the pods that a service chooses. */
+/** Finds the workloads behind a service. */
 function workloadsBehind(
   view: ClusterView,
   pods: readonly KeptPod[],

@@ -4,12 +4,15 @@ import { clusterKinds, type FollowedKind, followedKinds } from './kinds.ts'
 import { type ClusterView, type FollowState, newView } from './view.ts'
 
 /**
- * Views of clusters in this process: one a source, begun at the first question, and ended after a
- * while without one.
+ * Views of clusters in this process: one per source. A view begins at the first query, and ends
+ * after some time without one.
  */
 
 type Kept = {
-  /** All that decides what is seen: another address, credential or option begins another view. */
+  /**
+   * Everything that decides the contents of a view. A new address, credential or option begins a
+   * new view.
+   */
   key: string
   view: ClusterView
   stop: AbortController
@@ -19,19 +22,24 @@ type Kept = {
 
 const kept = new Map<string, Kept>()
 
-/** Longer than two rounds of the inventory. */
+/**
+ * Milliseconds without a query after which a view ends: longer than two rounds of the inventory.
+ */
 const idleMs = 660_000
 
 type Wanted = {
   name: string
   key: string
-  /** Null: all of the cluster. */
+  /** The followed namespaces. Null for the whole cluster. */
   namespaces: readonly string[] | null
   open: OpenServer
   times?: FollowTimes
 }
 
-/** The view of a source, once each kind was listed or failed, or `withinMs` are over. */
+/**
+ * Returns the view of a source as soon as each kind was listed or failed, but after `withinMs` at
+ * the latest.
+ */
 export async function viewOf(wanted: Wanted, withinMs: number): Promise<ClusterView> {
   const found = kept.get(wanted.name)
   const entry = found?.key === wanted.key ? found : begin(wanted)
@@ -43,7 +51,7 @@ export async function viewOf(wanted: Wanted, withinMs: number): Promise<ClusterV
   return entry.view
 }
 
-/** Ends what a source leaves that was changed or removed. */
+/** Ends the view of a changed or removed source. */
 export function endViewOf(name: string): void {
   const entry = kept.get(name)
   kept.delete(name)
@@ -69,8 +77,8 @@ function begin({ name, key, namespaces, open, times = usualTimes }: Wanted): Kep
 }
 
 /**
- * Lists: each kind once, or in each readable namespace. A namespace's right reads nothing of the
- * cluster's own.
+ * Lists what to follow: each kind once, or once in each readable namespace. Rights for namespaces
+ * do not allow kinds of the whole cluster.
  */
 function placesOf(namespaces: readonly string[] | null): { kind: FollowedKind; namespace: string | null }[] {
   const kinds = Object.keys(followedKinds) as FollowedKind[]
@@ -80,7 +88,7 @@ function placesOf(namespaces: readonly string[] | null): { kind: FollowedKind; n
     .flatMap((kind) => namespaces.map((namespace) => ({ kind, namespace })))
 }
 
-/** One after the other, in the order in which they asked. */
+/** Runs tasks one after the other, in order. */
 function takeTurns(): <T>(work: () => Promise<T>) => Promise<T> {
   let last: Promise<unknown> = Promise.resolve()
   return async (work) => {

@@ -1,8 +1,8 @@
-/** Kinds that are read of a cluster, and no others: no Secret, and no custom resource. */
+/** The kinds that are read. No other kinds are read, so no Secret and no custom resource. */
 
 type ClusterKindFacts = { api: string; group: string; plural: string; isOfCluster?: true }
 
-/** Kinds whose objects are followed by a watch, in a short form. */
+/** Kinds whose objects a watch follows and keeps in a short form. */
 export const followedKinds = {
   Pod: { api: '/api/v1', group: '', plural: 'pods' },
   Node: { api: '/api/v1', group: '', plural: 'nodes', isOfCluster: true },
@@ -19,7 +19,7 @@ export const followedKinds = {
 } as const satisfies Record<string, ClusterKindFacts>
 export type FollowedKind = keyof typeof followedKinds
 
-/** Kinds that are read when they are asked for. */
+/** Kinds that are read on request. */
 const askedKinds = {
   ConfigMap: { api: '/api/v1', group: '', plural: 'configmaps' },
   ResourceQuota: { api: '/api/v1', group: '', plural: 'resourcequotas' },
@@ -35,7 +35,7 @@ export const clusterKinds: Readonly<Record<FollowedKind | keyof typeof askedKind
 }
 export type ClusterKind = keyof typeof clusterKinds
 
-/** What runs pods, from the one that is named first to what it makes. */
+/** Kinds of workloads. An owner is listed before the kinds that it creates. */
 export const workloadKinds = [
   'Deployment',
   'StatefulSet',
@@ -48,7 +48,7 @@ type WorkloadKind = (typeof workloadKinds)[number]
 
 export const isWorkload = (kind: string): kind is WorkloadKind => (workloadKinds as readonly string[]).includes(kind)
 
-/** The path of a list or object. Names are the API server's, or were held against its form. */
+/** Returns the path of a list or object. Names come from the API server, or were checked. */
 export function pathOf(kind: ClusterKind, namespace: string | null, name?: string): string {
   const { api, plural, isOfCluster } = clusterKinds[kind]
   const place = namespace === null || isOfCluster ? '' : `/namespaces/${encodeURIComponent(namespace)}`

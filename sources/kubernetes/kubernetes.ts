@@ -19,9 +19,9 @@ import { stateOf } from './state.ts'
 import { namespaceField } from './subject.ts'
 import { objectsOf } from './view.ts'
 
-/** A Kubernetes cluster as a source: looked at, listed and watched, and never written to. */
+/** A Kubernetes cluster as a source, which is read, listed and watched, but never changed. */
 
-/** Each has a watch for each kind. */
+/** The most namespaces of a source. Each namespace needs a watch per kind. */
 const maxNamespaces = 10
 
 const namespaces = z
@@ -30,12 +30,15 @@ const namespaces = z
   .refine((text) => {
     const names = text.split(',').map((each) => each.trim())
     return names.length <= maxNamespaces && names.every((each) => namespaceField.safeParse(each).success)
-  }, `is up to ${maxNamespaces} names of namespaces by commas`)
+  }, `must be up to ${maxNamespaces} names of namespaces, separated by commas`)
 
 const names = z
   .string()
   .max(700)
-  .refine((text) => text.split(',').every((each) => idPattern.test(each.trim())), 'is names of a cluster by commas')
+  .refine(
+    (text) => text.split(',').every((each) => idPattern.test(each.trim())),
+    'must be names of a cluster, separated by commas',
+  )
 
 export const kubernetes: SourceKind = defineSourceKind<AskCluster>({
   kind: 'kubernetes',
@@ -44,7 +47,7 @@ export const kubernetes: SourceKind = defineSourceKind<AskCluster>({
     context: z.string().min(1).max(200).optional(),
     account: z.literal('in-cluster').optional(),
     namespaces: namespaces.optional(),
-    /** What alerts call the cluster, where that is not the name of the source. */
+    /** Names of the cluster in alerts, if they differ from the name of the source. */
     names: names.optional(),
   }),
   connect: connectCluster,

@@ -4,15 +4,20 @@ import { missingRule, type SeenCluster } from './connect.ts'
 import type { FollowedKind } from './kinds.ts'
 import type { FollowState } from './view.ts'
 
-/** How a cluster is followed: when it was heard of last, and what of it is not seen. */
+/**
+ * Reports how well a cluster is followed: when it was last heard of, and which parts are not seen.
+ */
 
-/** `last heard of 3 min ago`, or that nothing was heard yet. */
+/** Formats `last response 3 min ago`, or that no response was received yet. */
 export function sayHeard(states: readonly { heardMs: number | null }[], nowMs: number): string {
   const heard = states.flatMap(({ heardMs }) => heardMs ?? [])
-  return heard.length === 0 ? 'never heard of' : `last heard of ${formatSpan(nowMs - Math.max(...heard))} ago`
+  return heard.length === 0 ? 'no response received yet' : `last response ${formatSpan(nowMs - Math.max(...heard))} ago`
 }
 
-/** A watch tells about once a minute that it lives. */
+/**
+ * Milliseconds after which a watch counts as quiet. A working watch sends something about once a
+ * minute.
+ */
 const quietMs = 300_000
 
 const isForbidden = ({ trouble }: FollowState): boolean =>
@@ -31,7 +36,7 @@ function sayTroubles(states: readonly FollowState[], nowMs: number): string[] {
   ]
 }
 
-/** The unseen part of the cluster, with the rule or trouble in the way; null: all is followed. */
+/** Returns which parts of the cluster are not seen, and why. Null if everything is followed. */
 export function findLacks({ view: { states } }: SeenCluster, nowMs: number): string | null {
   const unread = states.reduce((sum, each) => sum + each.unread, 0)
   const odd = unread > 0 ? [`${formatCount(unread, 'object')} could not be read`] : []
@@ -39,8 +44,8 @@ export function findLacks({ view: { states } }: SeenCluster, nowMs: number): str
 }
 
 /**
- * The reason why knowledge of these kinds may be less than all, in one namespace or in all; empty
- * where it is all.
+ * Returns why knowledge of these kinds may be incomplete, in one namespace or in all. Empty if
+ * nothing is missing.
  */
 export function unseenOf(
   { name, view, namespaces }: SeenCluster,
@@ -48,7 +53,7 @@ export function unseenOf(
   namespace: string | null,
   nowMs: number,
 ): string[] {
-  const limits = namespaces === null ? null : `${name} is read in ${namespaces.join(', ')} alone`
+  const limits = namespaces === null ? null : `${name} is read only in ${namespaces.join(', ')}`
   if (limits !== null && namespace !== null && !namespaces?.includes(namespace))
     return [`${limits}, and not in ${namespace}`]
   const isAsked = (each: FollowState) =>

@@ -15,7 +15,10 @@ import { showPod } from './pod.ts'
 import { findByResource } from './state.ts'
 import { findSubject, nameField, namespaceField, ofWorkload, sourceField } from './subject.ts'
 
-/** A container's last lines, from its node: as templates, like any source's logs. */
+/**
+ * Reads a container's last log lines from its node, grouped in templates like the logs of any
+ * source.
+ */
 
 const maxLines = 2_000
 const maxBytes = 2_000_000
@@ -50,7 +53,7 @@ export const kubernetesLogs = defineSourceTool({
   async read(ask: AskCluster, { namespace, name, container, previous, contains, window }, { nowMs }) {
     const cluster = await ask({ view: true })
     const { pod } = findSubject(cluster, namespace, name, nowMs)
-    if (!pod) throw new SourceError('REJECTED', `${cluster.name}: ${name} has no pod now, and so no log`)
+    if (!pod) throw new SourceError('REJECTED', `${cluster.name}: ${name} has no pod now, so there is no log`)
     const seconds = parseDuration(window) ?? 0
     const query = { container, previous, tailLines: maxLines, maxBytes, ...(!previous && { sinceSeconds: seconds }) }
     const { chosen, text, isCut } = await readContainerLog(ask, cluster, pod, query)
@@ -77,7 +80,10 @@ type LogOfContainer = {
   sinceSeconds?: number
 }
 
-/** One container's log: the worst one's by default. Throws SourceError with the existing names. */
+/**
+ * Reads the log of one container, by default of the worst one. Throws SourceError, which names the
+ * existing containers.
+ */
 async function readContainerLog(
   ask: AskCluster,
   { name: cluster }: SeenCluster,
@@ -110,8 +116,8 @@ const maxShownBytes = 256_000
 const maxShownCharacters = 1_000
 
 /**
- * The newest lines of a workload's pod, for its page. Null: the cluster has no such workload.
- * Throws SourceError.
+ * Reads the newest log lines of a workload's pod for its page. Null if the cluster has no such
+ * workload. Throws SourceError.
  */
 export async function readPodLog(
   ask: AskCluster,
@@ -127,7 +133,7 @@ export async function readPodLog(
   if (!pod)
     throw new SourceError(
       'REJECTED',
-      `${cluster.name}: ${named ?? workload.name} is no pod of it now, and so has no log`,
+      `${cluster.name}: ${named ?? workload.name} is not a pod of the workload now, so it has no log`,
     )
   const query = { container: container ?? undefined, previous, tailLines: maxShownLines, maxBytes: maxShownBytes }
   const { chosen, names, text, isCut } = await readContainerLog(ask, cluster, pod, query)
@@ -143,8 +149,8 @@ export async function readPodLog(
 }
 
 /**
- * Each line begins with its time; one without belongs to the line before. Bytes outside of text are
- * shown as such, and keys are hidden before lines are chosen.
+ * Splits a log into lines, each with its time. A line without a time belongs to the line before.
+ * Bytes that are not text are shown as such, and keys are hidden before lines are chosen.
  */
 function readLines(text: string, nowMs: number): { atMs: number; text: string }[] {
   let atMs = nowMs

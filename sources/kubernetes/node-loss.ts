@@ -2,11 +2,13 @@ import type { ScheduledNode, ScheduledPod, Selector } from './scheduled.ts'
 import { type Board, judgeNodes, newBoard, type Obstruction, putPod, selects } from './scheduling-rules.ts'
 
 /**
- * The fate of pods of drained or failing nodes, before it happens. The scheduler takes one pod
- * after the other and moves none, so the order decides: several are tried. Pure.
+ * Predicts what happens to the pods of drained or failing nodes. The scheduler places one pod after
+ * the other and moves none, so several orders are tried. Pure.
  */
 
-/** `allowsNone`: it never lets a pod go, however many are healthy. */
+/**
+ * A disruption budget. `allowsNone`: it never allows an eviction, however many pods are healthy.
+ */
 type Budget = { namespace: string; name: string; selector: Selector; allowed: number; allowsNone: boolean }
 export type ClusterLoad = {
   nodes: readonly ScheduledNode[]
@@ -17,23 +19,29 @@ export type ClusterLoad = {
 
 type LossIntent = 'drain' | 'failure'
 
-/** A pod without a node, with each node's words, by rule. `isCertain`: no order places it. */
+/**
+ * A pod that no node takes, with each node's reasons. `isCertain`: the pod stays pending in any
+ * order.
+ */
 export type PendingPod = { pod: ScheduledPod; isCertain: boolean; why: Map<string, Obstruction[]> }
 export type NodeLoss = {
-  /** Made again elsewhere, where there is a place. */
+  /** Pods that are created again on another node, if one has room. */
   moving: ScheduledPod[]
-  /** The best order's, and how many stayed in the worst. */
+  /** Pods that stay pending in the best order. The number in the worst order is also kept. */
   pending: PendingPod[]
   mostPending: number
-  /** Pods that nothing makes again. */
+  /** Pods that no controller creates again. */
   lost: ScheduledPod[]
-  /** Pods that stay, or end with the node unmissed: a DaemonSet's, a node file's. */
+  /** Pods that stay, or end with the node: pods of a DaemonSet, or from a file on the node. */
   bound: ScheduledPod[]
-  /** A drain waits for these: so many of its pods are to go, and so many may go now. */
+  /** Budgets that delay a drain, with the number of pods that have to leave. */
   waiting: { budget: Budget; leaving: number; isEndless: boolean }[]
-  /** A StatefulSet starts none elsewhere before the API knows that a failed node is gone. */
+  /**
+   * Pods of a StatefulSet, which starts none elsewhere before the API knows that a failed node is
+   * gone.
+   */
   stuck: ScheduledPod[]
-  /** Each a change, and how many would stay pending after it. */
+  /** Changes that would make room, each with the number of pods that would stay pending. */
   room: { change: string; pending: number }[]
   leftOut: string[]
 }
@@ -48,7 +56,7 @@ const orders: readonly [Order, Choice][] = [
   ['size', 'tight'],
 ]
 
-/** What happens if these nodes are drained, or fail. */
+/** Predicts a drain, or a failure, of these nodes. */
 export function foreseeLoss(load: ClusterLoad, names: readonly string[], intent: LossIntent): NodeLoss {
   const gone = new Set(names)
   const here = load.pods.filter(({ node, isDone, isEnding }) => gone.has(node) && !isDone && !isEnding)
@@ -72,7 +80,7 @@ export function foreseeLoss(load: ClusterLoad, names: readonly string[], intent:
   }
 }
 
-/** Fewer of the most important, and so on. */
+/** Compares two results by their most important pods first. */
 function isLess(one: readonly PendingPod[], two: readonly PendingPod[]): boolean {
   const byPriority = (pending: readonly PendingPod[]) => pending.map(({ pod }) => pod.priority).sort((a, b) => b - a)
   const [a, b] = [byPriority(one), byPriority(two)]
@@ -98,7 +106,7 @@ const fractionOf = (pod: ScheduledPod, nodes: readonly ScheduledNode[]): number 
     }),
   )
 
-/** Puts one after the other on a node that takes it, where there is one. */
+/** Places pods in this order, each on a node that takes it. */
 function place(
   load: ClusterLoad,
   gone: ReadonlySet<string>,
@@ -136,7 +144,7 @@ const lasting: ReadonlySet<Obstruction['rule']> = new Set([
   'volume',
 ])
 
-/** Bars of each node before others are placed: by a rule that others on it do not lift. */
+/** Marks pods that no node takes because of lasting rules, before other pods are placed. */
 function markCertain(pending: PendingPod[], board: Board): void {
   for (const each of pending) {
     const judge = judgeNodes(board, each.pod)
@@ -152,7 +160,10 @@ function leftShare({ used }: Board, { name, allocatable }: ScheduledNode): numbe
   return shares.reduce((sum, share) => sum + share, 0)
 }
 
-/** A budget lets the next go when what went before is ready again; what stays pending never is. */
+/**
+ * Lists the budgets that delay a drain. Each allows the next eviction when the pod before is ready
+ * again.
+ */
 function listWaiting(
   { budgets }: ClusterLoad,
   leaving: readonly ScheduledPod[],
@@ -170,7 +181,7 @@ function listWaiting(
 
 const maxUncordoned = 5
 
-/** Single changes, each tried. */
+/** Lists single changes that make room, each with its tried result. */
 function findRoom(load: ClusterLoad, gone: ReadonlySet<string>, moving: readonly ScheduledPod[]): NodeLoss['room'] {
   const after = (changed: ClusterLoad) =>
     Math.min(...orders.map(([order, choice]) => place(changed, gone, moving, order, choice).length))
@@ -215,7 +226,7 @@ function listLeftOut({ pods }: ClusterLoad, moving: readonly ScheduledPod[], pen
     'limits of volumes per node',
     'what autoscaling adds',
     ...(mayPreempt ? ['the scheduler may evict pods of lower priority for those that stay pending'] : []),
-    ...(waiting > 0 ? [`${waiting} pods that are pending already and may take the room first`] : []),
+    ...(waiting > 0 ? [`${waiting} pods that are pending already and may take the free room first`] : []),
     ...new Set(moving.flatMap(({ leftOut }) => leftOut)),
   ]
 }

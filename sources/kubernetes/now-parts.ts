@@ -8,7 +8,7 @@ import type { Condition, KeptPod } from './objects.ts'
 
 const maxEvents = 40
 
-/** What every page says, with nothing in it yet. */
+/** Returns a page without contents. */
 export function emptyNow({ name, view }: SeenCluster, kind: ClusterNow['kind'], nowMs: number): ClusterNow {
   const heardMs = Math.max(0, ...view.states.map((each) => each.heardMs ?? 0))
   return {
@@ -32,13 +32,16 @@ export function emptyNow({ name, view }: SeenCluster, kind: ClusterNow['kind'], 
 
 export const fact = (name: string, text: string, isIll = false): ClusterFact => ({ name, text, isIll })
 
-/** A pod that runs and is not ready is another thing than one that serves. */
+/** Formats a pod's state. Distinguishes a running pod that is not ready from one that is. */
 export const sayPodState = ({ state, isReady }: Pick<KeptPod, 'state' | 'isReady'>): string =>
   state === 'Running' ? (isReady ? 'Running, ready' : 'Running, not ready') : state
 
 const rank = ({ type, isIll }: ShownCondition): number => (isIll ? 2 : 0) + (type === 'Ready' ? 1 : 0)
 
-/** Ill ones first, and the root first of these. `ill`: those not as they should be. */
+/**
+ * Formats conditions, unhealthy ones first, and among these the root first. `ill` lists the
+ * unhealthy ones.
+ */
 export function showConditionsOf(
   of: string,
   conditions: readonly Condition[],

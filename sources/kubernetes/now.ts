@@ -14,11 +14,14 @@ import { findByResource, stateOfObject } from './state.ts'
 import { objectsOf, workloadOf } from './view.ts'
 import { readWorkloadNow } from './workload-now.ts'
 
-/** A cluster, node or workload now, for its page: the tools' fields, cleansed and bounded. */
+/**
+ * Reads a cluster, node or workload for its page. Shows the same fields as the tools, cleansed and
+ * limited.
+ */
 
 const maxUnwell = 50
 
-/** Null: the cluster has no such thing. Throws SourceError. */
+/** Reads the object's present state. Null if the cluster has no such object. Throws SourceError. */
 export async function readClusterNow(
   ask: AskCluster,
   resource: ResourceRef & { name: string },
@@ -83,7 +86,7 @@ async function readNode(ask: AskCluster, cluster: SeenCluster, node: KeptNode, n
   const there = objectsOf(view, 'Pod').filter((pod) => pod.node === name)
   const running = there.filter(({ isDone }) => !isDone)
   const unwell = there.filter(({ isReady, isDone, isFailed }) => isFailed || (!isReady && !isDone))
-  // The kubelet writes a node's name as uid.
+  // In events about a node, the kubelet writes the node's name as uid.
   const { events } = await readEvents(ask, { namespace: null, about: { kind: 'Node', name } })
   return {
     ...emptyNow(cluster, 'node', nowMs),

@@ -1,7 +1,10 @@
 import { type Fields, fieldsOf, listOf, numberOf, sentenceOf, timeOf, wordOf } from './fields.ts'
 import type { FollowedKind } from './kinds.ts'
 
-/** An object's short form in memory: names, owner, state. No people's texts or values. */
+/**
+ * Short forms of objects in memory: names, owner and state, but no texts or values that people
+ * wrote.
+ */
 
 type Owner = { kind: string; name: string; uid: string }
 
@@ -11,7 +14,7 @@ export type Condition = {
   reason: string
   message: string
   sinceMs: number | null
-  /** For a node: the last time its kubelet said so. */
+  /** The last time when the kubelet of the node reported. */
   heardMs: number | null
 }
 
@@ -21,19 +24,21 @@ type Common = {
   name: string
   createdMs: number
   isEnding: boolean
-  /** Its one controller, in its own words: held against the owner's uid where that counts. */
+  /**
+   * The controller that the object names as its owner. Code checks the owner's uid if this matters.
+   */
   owner: Owner | null
 }
 
 export type KeptPod = Common & {
   kind: 'Pod'
   node: string
-  /** As `kubectl get pods` prints it: `CrashLoopBackOff`, `Pending`, `Running`. */
+  /** The state as `kubectl get pods` prints it: `CrashLoopBackOff`, `Pending`, `Running`. */
   state: string
   isReady: boolean
   isDone: boolean
   isFailed: boolean
-  /** Why it failed as a whole, as one that was evicted. */
+  /** Why the pod failed completely, for example by an eviction. */
   why: string
   restarts: number
   labels: Readonly<Record<string, string>>
@@ -46,7 +51,7 @@ export type KeptNode = Common & {
   isCordoned: boolean
   addresses: readonly string[]
   systemUuid: string
-  /** Those that are not as they should be. */
+  /** The conditions that are unhealthy. */
   ill: readonly Condition[]
   version: string
 }
@@ -57,8 +62,8 @@ export type KeptWorkload = Common & {
   ready: number
   updated: number
   /**
-   * As `kubectl rollout status` waits: all wanted are of the newest revision and available, and no
-   * older pod is left.
+   * Whether all wanted pods are available with the newest revision, and no older pod is left.
+   * `kubectl rollout status` waits for the same.
    */
   isRolledOut: boolean
   isPaused: boolean
@@ -70,7 +75,7 @@ export type KeptWorkload = Common & {
 export type KeptOther = Common & {
   kind: 'Namespace' | 'PersistentVolumeClaim' | 'Service' | 'Ingress'
   state: string
-  /** A service's pods. An ingress' services. A claim's class. */
+  /** `selector` belongs to a service, `services` to an ingress, `className` to a claim. */
   selector: Readonly<Record<string, string>> | null
   services: readonly string[]
   className: string
@@ -78,7 +83,6 @@ export type KeptOther = Common & {
 
 export type KeptObject = KeptPod | KeptNode | KeptWorkload | KeptOther
 
-/** The short form of each kind. */
 export type KeptOf<K extends FollowedKind> = K extends 'Pod'
   ? KeptPod
   : K extends 'Node'
@@ -90,7 +94,7 @@ export type KeptOf<K extends FollowedKind> = K extends 'Pod'
 const maxMessage = 200
 const maxLabels = 24
 
-/** Null: it has no uid or name, and so is nothing. */
+/** Returns the short form of an object. Null for an object without uid or name. */
 export function keep(kind: FollowedKind, given: unknown): KeptObject | null {
   const object = fieldsOf(given)
   const metadata = fieldsOf(object.metadata)
@@ -166,8 +170,8 @@ function podFacts({ isEnding }: Common, spec: Fields, status: Fields) {
 }
 
 /**
- * A pod's one word, in `kubectl get pods`' order: what an init container waits for, what a
- * container waits for or ended with, its phase.
+ * Returns a pod's state in the order of `kubectl get pods`: an init container's wait, then a
+ * container's wait or end, then the pod's phase.
  */
 export function podState(isEnding: boolean, status: Fields): string {
   const own = wordOf(status.reason)
@@ -190,7 +194,10 @@ export function podState(isEnding: boolean, status: Fields): string {
   return wordOf(status.phase) || 'Unknown'
 }
 
-/** Conditions of a node that are well when they are not so: pressure, no network. */
+/**
+ * Whether a node's condition is good when true. Other conditions are good when false, such as
+ * pressure or a missing network.
+ */
 const isWellTrue = (type: string): boolean => type === 'Ready'
 
 const illConditions = (conditions: readonly Condition[]): Condition[] =>
@@ -215,13 +222,16 @@ function nodeFacts(spec: Fields, status: Fields) {
 
 const revisionAnnotation = 'deployment.kubernetes.io/revision'
 
-/** A number by its digits; a word such as `Infinity` would be the newest for ever. */
+/**
+ * Reads the revision only from digits. A word such as `Infinity` would be the newest revision for
+ * ever.
+ */
 function revisionIn(metadata: Fields): number {
   const word = wordOf(fieldsOf(metadata.annotations)[revisionAnnotation])
   return /^\d{1,15}$/.test(word) ? Number(word) : 0
 }
 
-/** Conditions of a workload that say that it is not well: the others say how far it is. */
+/** Whether a workload's condition is unhealthy. Other types of conditions only show progress. */
 const isIll = ({ type, isTrue }: Condition): boolean =>
   type === 'ReplicaFailure' || type === 'Failed' ? isTrue === true : /^(?:Available|Progressing)$/.test(type) && !isTrue
 
@@ -247,7 +257,7 @@ function workloadFacts(kind: KeptWorkload['kind'], metadata: Fields, spec: Field
   }
 }
 
-/** A paused one, and one that is updated by hand, is as it was left. */
+/** Whether a rollout has ended. A paused or manual rollout counts as ended. */
 function isRolledOut(kind: KeptWorkload['kind'], metadata: Fields, spec: Fields, status: Fields): boolean {
   const strategy = fieldsOf(spec.updateStrategy)
   if (spec.paused === true || strategy.type === 'OnDelete') return true
@@ -261,11 +271,14 @@ function isRolledOut(kind: KeptWorkload['kind'], metadata: Fields, spec: Fields,
   return updated >= wanted && numberOf(status.replicas) <= updated && numberOf(status.availableReplicas) >= updated
 }
 
-/** What runs all the time, and has less than is wanted, or not all of it of the newest revision. */
+/**
+ * Whether the workload has fewer ready pods than wanted, or not all pods are of the newest
+ * revision.
+ */
 export const isBehind = ({ kind, ready, wanted, isRolledOut: isOver, isDone }: KeptWorkload): boolean =>
   kind !== 'Job' && kind !== 'CronJob' && !isDone && (ready < wanted || !isOver)
 
-/** `1 of 2 updated, the rollout is not over`; empty where it is. */
+/** Formats `1 of 2 updated, the rollout is not over`. Empty if the rollout is over. */
 export const sayRolling = ({ updated, wanted, isRolledOut: isOver }: KeptWorkload): string[] =>
   isOver ? [] : [`${updated} of ${wanted} updated, the rollout is not over`]
 

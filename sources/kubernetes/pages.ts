@@ -6,8 +6,8 @@ type ListQuestion = { read: ClusterKind; namespace: string | null; query?: Recor
 type PageBounds = { pageSize: number; maxPages: number }
 
 /**
- * A list page by page, each object at once in `toKept`'s short form; null is left out. `isCut`:
- * more pages than are read.
+ * Reads a list page by page. `toKept` makes the short form of each object, and null leaves the
+ * object out. `isCut`: there are more pages.
  */
 export async function readPages<T>(
   ask: AskCluster,

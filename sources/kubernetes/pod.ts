@@ -2,15 +2,15 @@ import { type Fields, fieldsOf, listOf, numberOf, sentenceOf, timeOf, toIso, wor
 import { type Condition, conditionsIn, podState } from './objects.ts'
 
 /**
- * A pod's own words, conditions first: only the fields that may be shown. Never environment and
- * arguments.
+ * The state that a pod reports, conditions first. Has only the fields that may be shown, so never
+ * environment and arguments.
  */
 
 const maxMessage = 200
 
 type Ended = { reason: string; exitCode: number; signal?: number; finished?: string; ranFor?: string; message?: string }
 
-/** How a container ended; null where it did not. */
+/** Reads how a container ended. Null for a running container. */
 function endOf(given: unknown): Ended | null {
   const ended = fieldsOf(given)
   if (ended.exitCode === undefined) return null
@@ -29,7 +29,7 @@ function endOf(given: unknown): Ended | null {
   }
 }
 
-/** Images are names of registries and repositories; one with a password in it loses that. */
+/** Returns the name of an image, without a password. */
 export const imageOf = (value: unknown): string =>
   sentenceOf(value, 160).replace(/@(sha256:[0-9a-f]{12})[0-9a-f]+$/, '@$1')
 
@@ -58,7 +58,6 @@ function containerOf(spec: Fields, status: Fields, isInit: boolean) {
 }
 export type ShownContainer = ReturnType<typeof containerOf>
 
-/** Requests and limits of memory and processors. */
 function shownResources({ resources }: Fields) {
   const { requests, limits } = fieldsOf(resources)
   const of = (given: unknown) =>
@@ -75,7 +74,9 @@ function shownResources({ resources }: Fields) {
   }
 }
 
-/** What each probe asks: a path and a port, and no header; of a command nothing. */
+/**
+ * Describes what each probe requests: a path and a port, but no headers, and nothing of a command.
+ */
 export function sayProbe(given: unknown): string {
   const probe = fieldsOf(given)
   const http = fieldsOf(probe.httpGet)
@@ -117,9 +118,9 @@ export const showCondition = ({ type, isTrue, reason, message, sinceMs, heardMs 
   ...(isTrue === null && heardMs !== null && { lastHeard: toIso(heardMs) }),
 })
 
-/** Conditions of a pod that are well as they are, in a word; the others whole. */
+/** Formats the conditions of a pod: good ones as one word, others completely. */
 function showConditions(conditions: readonly Condition[]) {
-  // A container that is not ready makes its pod not ready: one of the two says it.
+  // Shows one of two conditions, because an unready container makes its pod unready.
   const ill = conditions.filter(({ type, isTrue }) =>
     type === 'DisruptionTarget' || type === 'PodResizePending' ? isTrue !== false : isTrue !== true,
   )
@@ -127,7 +128,7 @@ function showConditions(conditions: readonly Condition[]) {
   return ill.filter((each) => !isTwice(each)).map(showCondition)
 }
 
-/** A pod as it is shown, without its events. Containers that are not well come first. */
+/** Formats a pod without its events. Unhealthy containers come first. */
 export function showPod(given: unknown) {
   const pod = fieldsOf(given)
   const [metadata, spec, status] = [fieldsOf(pod.metadata), fieldsOf(pod.spec), fieldsOf(pod.status)]
@@ -160,7 +161,10 @@ function gravity({ is, ready, restarts, ended, init, before }: ShownContainer): 
   return restarts > 0 || before ? 1 : 0
 }
 
-/** Names that a pod's template reads: of a Secret only the name, which the pod shows. */
+/**
+ * Lists the names to which a pod's template refers. Of a Secret it lists only the name, which is
+ * part of the pod.
+ */
 export function referencesOf(given: unknown): { configMaps: string[]; claims: string[] } {
   const spec = fieldsOf(given)
   const volumes = listOf(spec.volumes)

@@ -14,14 +14,17 @@ import { nameField, nameOfWorkload, sourceField } from './subject.ts'
 import { type ClusterView, objectsOf, workloadOf } from './view.ts'
 
 /**
- * Pods that would stay pending if nodes were drained or failed, by which rule, and what would make
- * room. Only reads.
+ * Predicts which pods stay pending after a drain or failure of nodes, by which rule, and what would
+ * make room. Only reads.
  */
 
-/** As many as are followed: pages of 200 keep memory small. */
+/** Limits of a read: as many objects as a watch follows. Pages of 200 need little memory. */
 const bounds = { pageSize: 200, maxPages: 150 }
 
-/** Throws SourceError where there are more than are read: of a part nothing could be said. */
+/**
+ * Reads all objects of a kind. Throws SourceError if there are too many, because a part of the list
+ * would prove nothing.
+ */
 async function readAll<T>(ask: AskCluster, read: ClusterKind, toKept: (given: Fields) => T | null): Promise<T[]> {
   const { items, isCut } = await readPages(ask, { read, namespace: null }, bounds, toKept)
   if (isCut) throw new SourceError('TOO_LARGE', `there are more than ${bounds.pageSize * bounds.maxPages} of ${read}`)
@@ -40,7 +43,7 @@ async function readLoad(ask: AskCluster): Promise<ClusterLoad> {
       namespace,
       selector: selectorIn(fieldsOf(spec).selector),
       allowed: numberOf(disruptionsAllowed),
-      // With as many pods as it wants healthy it lets none go, however well they are.
+      // A budget that requires all its pods to be healthy allows no eviction.
       allowsNone: numberOf(expectedPods) > 0 && numberOf(desiredHealthy) >= numberOf(expectedPods),
     }
   })
@@ -56,7 +59,7 @@ async function readLoad(ask: AskCluster): Promise<ClusterLoad> {
   }
 }
 
-/** `memory 512 MiB`, `cpu 250 m`, `pods 1`. */
+/** Formats `memory 512 MiB`, `cpu 250 m`, `pods 1`. */
 function formatAmount(name: string, amount: number): string {
   if (name === 'cpu') return `cpu ${amount} m`
   if (name === 'memory' || name.endsWith('storage')) return `${name} ${Math.ceil(amount / 2 ** 20)} MiB`
@@ -79,8 +82,8 @@ const ruleWords: Readonly<Record<Obstruction['rule'], string>> = {
 const maxRules = 4
 
 /**
- * `short of memory on 2 (512 MiB on node-b at least), taint gpu=true on 1`: each node counts under
- * each rule that bars it.
+ * Formats `short of memory on 2 (512 MiB on node-b at least), taint gpu=true on 1`. Counts each
+ * node under each rule that excludes the node.
  */
 function sayWhy(why: PendingPod['why']): string {
   const found = new Map<string, { nodes: string[]; least: { node: string; amount: number } | null; resource: string }>()
@@ -109,7 +112,7 @@ function nameOwner(view: ClusterView, pod: ScheduledPod): string {
     : `${pod.owner?.kind ?? 'Pod'} ${pod.namespace}/${pod.owner?.name ?? pod.name}`
 }
 
-/** `Deployment shop/web: 3`, the most first. */
+/** Formats `Deployment shop/web: 3`, the largest number first. */
 function countByOwner(view: ClusterView, pods: readonly ScheduledPod[]): string[] {
   const counts = new Map<string, number>()
   for (const pod of pods) counts.set(nameOwner(view, pod), (counts.get(nameOwner(view, pod)) ?? 0) + 1)
@@ -118,7 +121,7 @@ function countByOwner(view: ClusterView, pods: readonly ScheduledPod[]): string[
 
 type ShownPending = { workload: string; pods: number; certain: boolean; why: string }
 
-/** One line for pods of one workload that the same rules bar. */
+/** Formats one line for all pods of a workload that the same rules exclude. */
 function showPending(view: ClusterView, pending: readonly PendingPod[]): ShownPending[] {
   const shown = new Map<string, ShownPending>()
   for (const { pod, isCertain, why } of pending) {
@@ -147,7 +150,7 @@ function showLoss({ view }: SeenCluster, loss: NodeLoss): Record<string, unknown
       drainWaits: few(
         waiting.map(
           ({ budget: { namespace, name, allowed }, leaving, isEndless }) =>
-            `budget ${namespace}/${name}: ${leaving} are to go, ${allowed} may go now${isEndless ? ', and it would not end by itself' : ''}`,
+            `budget ${namespace}/${name}: ${leaving} are to go, ${allowed} may go now${isEndless ? ', and the drain would not end by itself' : ''}`,
         ),
       ),
     }),
@@ -218,7 +221,7 @@ export const nodeLoss = defineSourceTool({
     if (cluster.namespaces !== null)
       throw new SourceError(
         'REJECTED',
-        `${cluster.name} is read by namespace, and nodes belong to none: it takes the rights for the whole cluster`,
+        `${cluster.name} is read by namespace, and nodes belong to no namespace: grant the rights for the whole cluster`,
       )
     const load = await readLoad(ask)
     refuseUnknown(cluster, load, nodes)

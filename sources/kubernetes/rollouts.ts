@@ -8,43 +8,48 @@ import { changesBetween, fieldsOfTemplate } from './template.ts'
 import type { ClusterView } from './view.ts'
 
 /**
- * Changes of a workload by revision, the newest first; and ConfigMaps it reads that changed without
- * one.
+ * Changes of a workload by revision, the newest first, and its ConfigMaps that changed without a
+ * revision.
  */
 
 export type Rollout = {
   revision: number
   madeMs: number
-  /** Since the revision before; null where that is no longer kept. */
+  /** Changes since the revision before. Null if that revision is no longer kept. */
   changed: string[] | null
-  /** An older one that was taken up again: its time is that of its first use. */
+  /**
+   * True if an older revision is in use again. The time of the revision is then that of its first
+   * use.
+   */
   isTakenUpAgain: boolean
   pods: { ready: number; wanted: number } | null
-  /** The ReplicaSet that it is. */
+  /** The ReplicaSet of the revision. */
   set: string | null
 }
 
 export type Rollouts = {
   rollouts: Rollout[]
-  /** What last changed the workload's own fields, as the server noted it. */
+  /** The last change of the workload's own fields, as the server recorded it. */
   changedBy: { manager: string; atMs: number } | null
   configMaps: { name: string; changedMs: number | null; manager: string; keys: number }[]
-  /** A job's time limits, present or absent. */
+  /** The time limits of a job, present or absent. */
   bounds: string[]
 }
 
-/** A revision without comparison. */
+/** Explains why the changes of a revision are unknown. */
 export const sayFirst = (revision: number): string =>
-  revision <= 1 ? 'it is the first' : 'the revision before is not kept'
+  revision <= 1 ? 'it is the first revision' : 'the revision before is not kept'
 
 const maxRevisions = 6
 const maxConfigMaps = 5
-/** A namespace has ten of each workload, unless somebody said otherwise. */
+/** Limits of a read. A namespace keeps ten revisions of each workload by default. */
 const revisionBounds = { pageSize: 200, maxPages: 25 }
 
 type Revision = Pick<Rollout, 'revision' | 'madeMs' | 'pods' | 'set'> & { template: unknown }
 
-/** Throws SourceError. `revisions`: as many are held against each other. */
+/**
+ * Reads the newest changes of a workload. `revisions` is how many are compared. Throws SourceError.
+ */
 export async function readRollouts(
   ask: AskCluster,
   view: ClusterView,
@@ -83,7 +88,7 @@ function templateOf(object: Fields): unknown {
   return spec.template ?? fieldsOf(fieldsOf(spec.jobTemplate).spec).template
 }
 
-/** The newest first. */
+/** Lists the revisions, the newest first. */
 async function listRevisions(
   ask: AskCluster,
   view: ClusterView,
@@ -124,21 +129,18 @@ async function listRevisions(
       set: null,
     }
   })
-  // Nobody knows which of a part is the newest.
+  // Refuses a partial list, because the newest revision may be missing.
   if (isCut) throw new SourceError('TOO_LARGE', `there are more revisions in ${namespace} than are read`)
   return items.sort((a, b) => b.revision - a.revision).slice(0, most)
 }
 
-/** It was there when it was listed. */
+/** Ignores that an object was not found, because it was deleted after it was listed. */
 function whereGone(error: unknown): null {
   if (error instanceof SourceError && error.code === 'REJECTED') return null
   throw error
 }
 
-/**
- * The newest change of an object's own fields, and its author: the server notes it, without the
- * status.
- */
+/** Returns the newest change of an object's fields outside of its status, and who made it. */
 export function changeOf(object: Fields): { manager: string; atMs: number } | null {
   const changes = listOf(fieldsOf(object.metadata).managedFields)
     .filter(({ subresource }) => !subresource)
@@ -157,7 +159,7 @@ async function readConfigMaps(
   const found: Rollouts['configMaps'] = []
   for (const name of configMaps.slice(0, maxConfigMaps)) {
     const map = await ask({ read: 'ConfigMap', namespace, name }).catch((error: unknown) => {
-      // One that is missing, or may not be read, is one line less.
+      // Leaves out a ConfigMap that is missing or forbidden.
       if (error instanceof SourceError && (error.code === 'REJECTED' || error.code === 'FORBIDDEN')) return null
       throw error
     })
@@ -165,7 +167,7 @@ async function readConfigMaps(
     found.push({
       name: wordOf(name),
       changedMs: change?.atMs ?? null,
-      manager: map === null ? 'it is not there, or may not be read' : (change?.manager ?? ''),
+      manager: map === null ? 'it does not exist, or may not be read' : (change?.manager ?? ''),
       keys: map === null ? 0 : Object.keys(fieldsOf(fieldsOf(map).data)).length,
     })
   }

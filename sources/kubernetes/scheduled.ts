@@ -1,19 +1,19 @@
 import { type Fields, fieldsOf, listOf, numberOf, wordOf } from './fields.ts'
 
 /**
- * Pods and nodes as a cluster's scheduler sees them: what is asked, what there is, and who may go
- * where. Pure.
+ * Pods and nodes with the facts that a cluster's scheduler uses: requests, capacity, and rules.
+ * Pure.
  */
 
-/** CPU in thousandths, memory and storage in bytes, all else counted. */
+/** Amounts by resource: CPU in thousandths, memory and storage in bytes, and others as numbers. */
 export type Amounts = Readonly<Record<string, number>>
 
 export type Requirement = { key: string; operator: string; values: readonly string[] }
-/** All of them hold. Null selects nothing. */
+/** Requirements that all have to hold. Null selects nothing. */
 export type Selector = readonly Requirement[] | null
-/** One of the terms holds, each with all of its requirements. Null: any node. */
+/** Terms of which one has to hold, with all its requirements. Null allows any node. */
 type NodeTerms = readonly { labels: readonly Requirement[]; names: readonly Requirement[] }[] | null
-/** `namespaces` null: a selector of namespaces, whose labels are not read. */
+/** `namespaces` is null if the term selects namespaces by labels, which are not read. */
 export type PodTerm = { selector: Selector; topologyKey: string; namespaces: readonly string[] | 'all' | null }
 export type SpreadRule = {
   selector: Selector
@@ -32,13 +32,13 @@ export type ScheduledPod = {
   labels: Readonly<Record<string, string>>
   node: string
   priority: number
-  /** What makes it again: its controller. Null: nothing does. */
+  /** The controller that creates the pod again. Null if there is none. */
   owner: { kind: string; name: string; uid: string } | null
-  /** A file on its node makes it. */
+  /** True if a file on the pod's node creates the pod. */
   isStatic: boolean
   isEnding: boolean
   isDone: boolean
-  /** Disks that are gone with its node. */
+  /** True if the pod has disks that are lost with its node. */
   hasLocalData: boolean
   requests: Amounts
   tolerations: readonly Toleration[]
@@ -48,7 +48,7 @@ export type ScheduledPod = {
   spread: readonly SpreadRule[]
   ports: readonly string[]
   claims: readonly string[]
-  /** Rules of it that are not weighed here. */
+  /** Rules of the pod that Nightshift ignores. */
   leftOut: readonly string[]
 }
 
@@ -81,7 +81,7 @@ const scales: Readonly<Record<string, number>> = {
   Ei: 2 ** 60,
 }
 
-/** Reads a quantity of Kubernetes: `500m`, `1.5Gi`, `1e3`. Answers 0 for anything else. */
+/** Reads a Kubernetes quantity such as `500m`, `1.5Gi` or `1e3`. Returns 0 for anything else. */
 function readQuantity(value: unknown): number {
   if (typeof value === 'number') return numberOf(value)
   const found = /^([+-]?\d+(?:\.\d*)?|[+-]?\.\d+)(?:([eE][+-]?\d{1,3})|([numkMGTPE]|[KMGTPE]i))?$/.exec(
@@ -90,7 +90,7 @@ function readQuantity(value: unknown): number {
   return found ? Number(`${found[1]}${found[2] ?? ''}`) * (scales[found[3] ?? ''] as number) : 0
 }
 
-/** Asked for is rounded up, as the scheduler does. */
+/** Reads amounts by resource, and rounds them up as the scheduler does. */
 function amountsIn(value: unknown): Amounts {
   const entries = Object.entries(fieldsOf(value))
     .filter(([name]) => wordOf(name) !== '')
@@ -112,14 +112,17 @@ function atLeast(one: Amounts, two: Amounts): Amounts {
   return most
 }
 
-/** All containers together, or the earlier one that needs more; and the pod's overhead. */
+/**
+ * Returns a pod's requests: the sum of all containers, or the requests of an init container if they
+ * are higher, plus the pod's overhead.
+ */
 function requestsOf(spec: Fields): Amounts {
   const requestOf = ({ resources }: Fields) => amountsIn(fieldsOf(resources).requests)
   let beside: Amounts = {}
   let starting: Amounts = {}
   for (const each of listOf(spec.initContainers)) {
     const own = requestOf(each)
-    // One that restarts runs beside the others from then on.
+    // An init container that always restarts continues to run beside the others.
     if (each.restartPolicy === 'Always') beside = addAmounts(beside, own)
     starting = atLeast(starting, each.restartPolicy === 'Always' ? beside : addAmounts(beside, own))
   }
@@ -158,7 +161,7 @@ export function nodeTermsIn(required: unknown): NodeTerms {
   }))
 }
 
-/** The selector of a node is one more requirement of each term. */
+/** Reads the node terms. A node selector is one more requirement of each term. */
 function termsOf(spec: Fields): NodeTerms {
   const own = nodeTermsIn(fieldsOf(fieldsOf(spec.affinity).nodeAffinity).requiredDuringSchedulingIgnoredDuringExecution)
   const labels = selectorIn({ matchLabels: spec.nodeSelector }) ?? []
@@ -204,7 +207,7 @@ const labelsIn = (value: unknown): Readonly<Record<string, string>> =>
     Object.entries(fieldsOf(value)).flatMap(([key, each]) => (typeof each === 'string' ? [[key, each]] : [])),
   )
 
-/** Null: it is no pod. */
+/** Reads a pod. Null if the object is not a pod. */
 export function readScheduledPod(given: unknown): ScheduledPod | null {
   const { metadata: meta, spec: asked, status } = fieldsOf(given)
   const [metadata, spec] = [fieldsOf(meta), fieldsOf(asked)]
@@ -256,7 +259,7 @@ export function readScheduledPod(given: unknown): ScheduledPod | null {
   }
 }
 
-/** Null: it is no node. */
+/** Reads a node. Null if the object is not a node. */
 export function readScheduledNode(given: unknown): ScheduledNode | null {
   const { metadata, spec, status } = fieldsOf(given)
   const name = wordOf(fieldsOf(metadata).name)

@@ -11,17 +11,23 @@ import {
 } from './scheduled.ts'
 
 /**
- * Nodes open to a pod, and the rule that keeps it from the others: the scheduler's filters
- * (kubernetes.io, "Scheduling Framework"). Pure.
+ * Finds the nodes that may take a pod, and the rules that exclude the others. Follows the
+ * scheduler's filters (kubernetes.io, "Scheduling Framework"). Pure.
  */
 
-/** Nodes, their pods, and the volumes that tie a pod to some. `putPod` keeps it whole. */
+/**
+ * Nodes, the pods on them, and the volumes that tie a pod to some nodes. `putPod` updates the
+ * board.
+ */
 export type Board = {
   nodes: readonly ScheduledNode[]
-  /** By the name of a node, and so is what they ask for. */
+  /** The pods by the name of their node. `used` has the sums of their requests. */
   pods: Map<string, ScheduledPod[]>
   used: Map<string, Amounts>
-  /** By `namespace/claim`: may it be mounted at this node? Claims that are not here may be. */
+  /**
+   * Whether a claim may be mounted on a node, by `namespace/claim`. A claim that is not listed may
+   * be mounted anywhere.
+   */
   volumes: ReadonlyMap<string, (node: ScheduledNode) => boolean>
 }
 
@@ -35,7 +41,7 @@ export function newBoard(
   return board
 }
 
-/** Nothing is put on a node that is not there. */
+/** Places a pod on a node. Ignores an unknown node. */
 export function putPod({ pods, used }: Board, pod: ScheduledPod, node: string): void {
   pods.get(node)?.push(pod)
   used.set(node, addAmounts(used.get(node) ?? {}, pod.requests))
@@ -53,7 +59,7 @@ type Rule =
   | 'port'
   | 'volume'
 
-/** Why a node does not take a pod. `amount`: how much of a resource is short. */
+/** The reason why a node does not take a pod. `amount` is how much of a resource is missing. */
 export type Obstruction = { rule: Rule; detail: string; amount?: number }
 
 function meets({ key, operator, values }: Requirement, labels: Readonly<Record<string, string>>): boolean {
@@ -105,7 +111,10 @@ function untolerated({ tolerations }: ScheduledPod, { taints }: ScheduledNode) {
 
 const cordon = { key: 'node.kubernetes.io/unschedulable', value: '', effect: 'NoSchedule' }
 
-/** What of its requests a node does not have left; empty where it has all. */
+/**
+ * Lists requested resources of which a node has too little, with the missing amount. Empty if the
+ * node has enough.
+ */
 function shortOf({ used }: Pick<Board, 'used'>, pod: ScheduledPod, node: ScheduledNode): Amounts {
   const left = addAmounts(node.allocatable, used.get(node.name) ?? {}, -1)
   const entries = Object.entries(pod.requests).filter(([name, amount]) => amount > 0 && amount > (left[name] ?? 0))
@@ -115,14 +124,14 @@ function shortOf({ used }: Pick<Board, 'used'>, pod: ScheduledPod, node: Schedul
 const appliesTo = ({ selector, namespaces }: PodTerm, to: ScheduledPod): boolean =>
   (namespaces === 'all' || (namespaces?.includes(to.namespace) ?? false)) && selects(selector, to.labels)
 
-/** A value of a label that nodes share. */
+/** Builds the key of a topology domain, which is all nodes with the same value of a label. */
 const domainKey = (key: string, value: string): string => `${key}=${value}`
 
 function* placed({ nodes, pods }: Board): Generator<[ScheduledNode, ScheduledPod]> {
   for (const node of nodes) for (const pod of pods.get(node.name) ?? []) yield [node, pod]
 }
 
-/** Domains in which somebody is that this pod keeps away from, or that keeps away from it. */
+/** Lists the domains with a pod that this pod avoids, or that avoids this pod. */
 function listApart(board: Board, pod: ScheduledPod): Set<string> {
   const found = new Set<string>()
   for (const [node, each] of placed(board))
@@ -137,8 +146,8 @@ function listApart(board: Board, pod: ScheduledPod): Set<string> {
 }
 
 /**
- * For each wanted neighbour, the domains with one. Null: it is the first of its kind, and anywhere
- * will do.
+ * Lists for each wanted neighbour the domains that have one. Null if the pod is the first of its
+ * kind, so that any domain is allowed.
  */
 function listBeside(board: Board, pod: ScheduledPod): Set<string>[] | null {
   const found = pod.beside.map(() => new Set<string>())
@@ -154,7 +163,7 @@ function listBeside(board: Board, pod: ScheduledPod): Set<string>[] | null {
   return isFirst ? null : found
 }
 
-/** How many there are by domain, as far as the rule counts them. */
+/** Counts the pods in each domain that the spread rule counts. */
 function countSpread({ nodes, pods }: Board, pod: ScheduledPod, rule: SpreadRule): Map<string, number> {
   const counts = new Map<string, number>()
   for (const node of nodes) {
@@ -170,7 +179,10 @@ function countSpread({ nodes, pods }: Board, pod: ScheduledPod, rule: SpreadRule
   return counts
 }
 
-/** For one pod on this board: every rule by which a node does not take it; empty where it does. */
+/**
+ * Returns for a node every rule by which it rejects the pod on this board. Empty if the node takes
+ * the pod.
+ */
 export function judgeNodes(board: Board, pod: ScheduledPod): (node: ScheduledNode) => Obstruction[] {
   const apart = listApart(board, pod)
   const beside = listBeside(board, pod)
@@ -197,7 +209,7 @@ export function judgeNodes(board: Board, pod: ScheduledPod): (node: ScheduledNod
   }
 }
 
-/** What of the node and of the pod alone is in the way. */
+/** Finds the rules that depend only on the node and the pod. */
 function findOwnObstructions(board: Board, pod: ScheduledPod, node: ScheduledNode): Obstruction[] {
   const found: Obstruction[] = []
   const taint = untolerated(pod, node)

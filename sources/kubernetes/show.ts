@@ -7,11 +7,11 @@ import { changeOf } from './rollouts.ts'
 import { servicesOf } from './subject.ts'
 import { objectsOf } from './view.ts'
 
-/** Objects by the list of fields that may be shown. Any other is never shown, whatever its name. */
+/** Formats objects with a list of allowed fields. No other field is ever shown. */
 
 const quantity = (value: unknown): string => (wordOf(value) || String(numberOf(value))).slice(0, 24)
 
-/** Names of resources with amounts, as `cpu: 500m`. */
+/** Formats names of resources with amounts, such as `cpu: 500m`. */
 const quantities = (given: unknown): Record<string, string> =>
   Object.fromEntries(
     Object.entries(fieldsOf(given))
@@ -24,7 +24,7 @@ const pairs = (given: unknown): string[] =>
     .slice(0, 10)
     .map(([name, value]) => `${sentenceOf(name, 80)}=${sentenceOf(value, 63)}`)
 
-/** One object; its name and kind stand beside it. */
+/** Shows one object, without its name and kind. */
 export function showObject(kind: ClusterKind, given: unknown, { view }: SeenCluster): Record<string, unknown> {
   const object = fieldsOf(given)
   const [metadata, spec, status] = [fieldsOf(object.metadata), fieldsOf(object.spec), fieldsOf(object.status)]
@@ -137,7 +137,7 @@ function showIngress(spec: Fields) {
   }
 }
 
-/** Keys with the size of their values; a value is never read further. */
+/** Formats keys with the sizes of their values. The values are not shown. */
 const showKeys = (object: Fields): Record<string, string> =>
   Object.fromEntries(
     [...Object.entries(fieldsOf(object.data)), ...Object.entries(fieldsOf(object.binaryData))]
@@ -193,7 +193,7 @@ function showWorkload(spec: Fields, status: Fields) {
 const plainOf = (value: unknown): string | number | boolean =>
   typeof value === 'boolean' || typeof value === 'number' ? value : sentenceOf(value, 60)
 
-/** A container of a template: environment by name, and no argument. */
+/** Formats a container of a template: environment variables by name, and no arguments. */
 function showTemplate(container: Fields) {
   const env = listOf(container.env).map(({ name }) => sentenceOf(name, 80))
   const { requests, limits } = fieldsOf(container.resources)

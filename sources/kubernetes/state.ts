@@ -8,9 +8,14 @@ import { isBehind, type KeptNode, type KeptObject, type KeptOther, type KeptWork
 import { countPods, nameOfWorkload, servicesOf } from './subject.ts'
 import { type ClusterView, findObject, objectsOf, podsOf } from './view.ts'
 
-/** A cluster's thing now, by the kept view: a look at a resource and its page read it. */
+/**
+ * The present state of a cluster's object from the view in memory, for reads of a resource and for
+ * its page.
+ */
 
-/** The object that a resource of the registry is. `name`: as the cluster calls it. */
+/**
+ * Finds the object of a resource of the registry. `name` is the name of the object in the cluster.
+ */
 export function findByResource(
   { name: cluster, view }: SeenCluster,
   { kind, id, name }: ResourceRef & { name: string },
@@ -34,8 +39,8 @@ const idOf = (cluster: string, { kind, namespace, name }: KeptObject): string =>
   workloadId(cluster, { kind, namespace: namespace ?? '', name })
 
 /**
- * Null: the cluster has no such thing. `unknown`: it is not followed now, and its past is no word
- * on its present.
+ * Returns the state of a resource. Null if the cluster has no such object. `unknown` if the object
+ * is not followed now, because its past proves nothing about its present.
  */
 export function stateOf(
   cluster: SeenCluster,
@@ -50,13 +55,13 @@ export function stateOf(
   return { health: 'unknown', observed: `${state.observed}; ${unseen.join('; ')}`, fields: {} }
 }
 
-/** What says how a thing of a kind is. */
+/** Lists the kinds that decide the state of a kind. */
 function kindsBehind(kind: FollowedKind): FollowedKind[] {
   if (kind === 'Ingress') return [kind, 'Service', 'Pod']
   return isWorkload(kind) || kind === 'Service' ? [kind, 'Pod'] : [kind]
 }
 
-/** Null: a pod is no resource. */
+/** Returns the state of an object. Null for a pod, because a pod is not a resource. */
 export function stateOfObject(view: ClusterView, object: KeptObject): ResourceState | null {
   if (object.kind === 'Node') return stateOfNode(object)
   if (object.kind === 'Pod') return null
@@ -67,7 +72,7 @@ export function stateOfObject(view: ClusterView, object: KeptObject): ResourceSt
 const healthOf = (isWell: boolean): ResourceState['health'] => (isWell ? 'nominal' : 'degraded')
 
 function stateOfCluster({ name, view, namespaces }: SeenCluster): ResourceState {
-  if (namespaces !== null) return { health: 'unknown', observed: `${name}: its nodes are not seen`, fields: {} }
+  if (namespaces !== null) return { health: 'unknown', observed: `${name}: the nodes are not visible`, fields: {} }
   const nodes = objectsOf(view, 'Node')
   const ill = nodes.filter(({ isReady }) => !isReady)
   const observed = `${name}: ${formatCount(nodes.length, 'node')}, ${nodes.length - ill.length} ready`
@@ -123,7 +128,7 @@ function stateOfOther(
     isChoosing && (said.length < names.length || said.some((each) => / selects no pod| sends to 0 ready/.test(each)))
   return {
     health: healthOf(!isIll),
-    observed: `${named}: ${said.join('; ') || 'nothing is behind it'}`,
+    observed: `${named}: ${said.join('; ') || 'no pod is behind it'}`,
     fields: { ill: isIll },
   }
 }

@@ -6,33 +6,33 @@ import { unseenOf } from './lacks.ts'
 import type { KeptPod, KeptWorkload } from './objects.ts'
 import { type ClusterView, findObject, objectsOf, podsOf, workloadByName, workloadOf } from './view.ts'
 
-/** What a question about a cluster names, and what there is under that name. */
+/** The subject of a query to a cluster, and the names that exist if it is not found. */
 
 export const sourceField = z.string().max(40).optional().describe('the cluster, where there are several')
 export const namespaceField = z
   .string()
-  .regex(/^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/, 'is no name of a namespace')
+  .regex(/^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/, 'is not the name of a namespace')
   .meta({ examples: ['shop'], description: 'where it is' })
 export const nameField = z
   .string()
   .max(253)
-  .regex(/^[a-z0-9](?:[a-z0-9.:-]*[a-z0-9])?$/, 'is no name of an object')
+  .regex(/^[a-z0-9](?:[a-z0-9.:-]*[a-z0-9])?$/, 'is not the name of an object')
   .meta({ examples: ['web'] })
 
 export type ClusterSubject = {
   workload: KeptWorkload | null
-  /** The one that was named, or the worst of the workload. */
+  /** The pod that was named, or the worst pod of the workload. */
   pod: KeptPod | null
   pods: KeptPod[]
-  /** The named thing is gone: when that was seen. */
+  /** The time when it was seen that the named object is gone. Null for an object that exists. */
   goneMs: number | null
-  /** Other workloads that are called so. */
+  /** Other workloads with the same name. */
   namesakes: string[]
 }
 
 /**
- * A pod, a workload, or a lost pod, by name. Throws SourceError with the existing names, and with
- * what is not seen.
+ * Finds a pod, a workload or a deleted pod by name. Throws SourceError, which lists the existing
+ * names and the parts that are not seen.
  */
 export function findSubject(cluster: SeenCluster, namespace: string, name: string, nowMs: number): ClusterSubject {
   const { view } = cluster
@@ -57,7 +57,10 @@ export function findSubject(cluster: SeenCluster, namespace: string, name: strin
   throw new SourceError('REJECTED', `${cluster.name} has no pod and no workload ${name} in ${namespace}: ${said}`)
 }
 
-/** The reason why a subject may not be fully known: its pods, itself, and what would own it. */
+/**
+ * Returns why a subject may not be fully known: its pods, itself or its possible owners are not
+ * followed.
+ */
 export function unseenOfSubject(cluster: SeenCluster, { workload, pod }: ClusterSubject, nowMs: number): string[] {
   const named = workload ?? pod
   const kinds = ['Pod', named?.kind ?? '', named?.owner?.kind ?? ''].filter((kind) =>
@@ -72,7 +75,7 @@ const calledSo = (view: ClusterView, namespace: string, name: string, chosen: Ke
     .filter((each) => (workloadOf(view, each) ?? each).uid !== chosen?.uid)
     .map(nameOfWorkload)
 
-/** A workload with its pods, the worst first. */
+/** Returns a workload with its pods, the worst first. */
 export function ofWorkload(view: ClusterView, workload: KeptWorkload, goneMs: number | null): ClusterSubject {
   const pods = podsOf(view, workload).sort((a, b) => badness(b) - badness(a) || b.createdMs - a.createdMs)
   return { workload, pod: pods[0] ?? null, pods, goneMs, namesakes: [] }
@@ -83,7 +86,7 @@ const badness = ({ isReady, isDone, isFailed, isEnding, restarts }: KeptPod): nu
 
 const maxNamed = 8
 
-/** Existing things instead: the namespace's workloads, or namespaces. */
+/** Lists the names that exist instead: the namespace's workloads, or the namespaces. */
 function sayThere(view: ClusterView, namespace: string): string {
   const inside = [...view.objects.values()].filter(
     (each) => each.namespace === namespace && isWorkload(each.kind) && workloadOf(view, each)?.uid === each.uid,
@@ -94,12 +97,14 @@ function sayThere(view: ClusterView, namespace: string): string {
   const spaces = new Set(
     [...view.objects.values()].flatMap((each) => (each.namespace === null ? [] : [each.namespace])),
   )
-  return spaces.size === 0 ? 'nothing of it is known' : `namespaces with objects are ${named([...spaces].sort())}`
+  return spaces.size === 0
+    ? 'no object of the cluster is known'
+    : `namespaces with objects are ${named([...spaces].sort())}`
 }
 
 export const nameOfWorkload = ({ kind, namespace, name }: KeptWorkload): string => `${kind} ${namespace}/${name}`
 
-/** How many pods there are, how many are ready, and which states the others have. */
+/** Counts the pods, the ready pods, and the other pods by state. */
 export function countPods(pods: readonly KeptPod[]) {
   const states = Map.groupBy(
     pods.filter(({ isReady }) => !isReady),
@@ -113,7 +118,10 @@ export function countPods(pods: readonly KeptPod[]) {
   }
 }
 
-/** Services of these pods, and those without pods, with what the namespace's pods have. */
+/**
+ * Lists the services that select these pods, and services that select no pod, with the labels of
+ * the namespace's pods.
+ */
 export function servicesOf(view: ClusterView, namespace: string, pods: readonly KeptPod[]): string[] {
   const there = objectsOf(view, 'Pod').filter((each) => each.namespace === namespace && !each.isDone)
   const matches = (selector: Readonly<Record<string, string>>, pod: KeptPod) =>
@@ -128,7 +136,10 @@ export function servicesOf(view: ClusterView, namespace: string, pods: readonly 
   })
 }
 
-/** What pods have for the labels that a service asks for, those first that are called like it. */
+/**
+ * Lists labels of pods with the names that a service's selector uses. Pods whose name is similar to
+ * the service's name come first.
+ */
 function sayLabels(pods: readonly KeptPod[], selector: Readonly<Record<string, string>>, service: string): string {
   const found = pods.flatMap((pod) => {
     const words = Object.keys(selector).flatMap((name) =>

@@ -3,9 +3,9 @@ import { type Fields, fieldsOf, listOf, numberOf, sentenceOf, wordOf } from './f
 import { imageOf, sayProbe } from './pod.ts'
 
 /**
- * A pod template field by field, for comparing two revisions. A field whose value may be shown has
- * it; of others, such as environment, arguments and annotations, only the name, and a digest that
- * tells whether it changed and never leaves this file.
+ * Fields of a pod template, to compare two revisions. A field has its value if the value may be
+ * shown. Others, such as environment, arguments and annotations, have only the name, and a digest
+ * for comparison that never leaves this file.
  */
 
 type TemplateField = { shown: string | null; digest: string }
@@ -56,7 +56,7 @@ export function fieldsOfTemplate(given: unknown): TemplateFields {
   return fields
 }
 
-/** `kubectl rollout restart` writes the time of it, and changes nothing else. */
+/** The annotation that `kubectl rollout restart` sets to the time, as its only change. */
 const restarted = 'kubectl.kubernetes.io/restartedAt'
 
 function addAnnotation(name: string, value: unknown, show: Show, hide: Hide): void {
@@ -85,7 +85,7 @@ function addContainer(at: string, container: Fields, show: Show, hide: Hide): vo
   for (const probe of ['readinessProbe', 'livenessProbe', 'startupProbe']) {
     const said = sayProbe(container[probe])
     show(`${at} ${probe}`, said)
-    // Hidden parts of a probe, such as headers and command, may be what changed.
+    // Hidden parts of a probe, such as headers and command, may also have changed.
     if (said !== '') hide(`${at} ${probe} in its details`, container[probe])
   }
   for (const { containerPort, protocol } of listOf(container.ports))
@@ -94,7 +94,7 @@ function addContainer(at: string, container: Fields, show: Show, hide: Hide): vo
   for (const name of ['securityContext', 'lifecycle', 'workingDir']) hide(`${at} ${name}`, container[name])
 }
 
-/** An option by its name, where it has one; what stands without a name is one thing. */
+/** Adds each option by its name. All words without an option are one field. */
 function addArguments(at: string, given: unknown, hide: Hide): void {
   if (!Array.isArray(given)) return
   const rest: unknown[] = []
@@ -119,7 +119,9 @@ function sayVolume(volume: Fields): string {
 const isDetailOf = (name: string, changes: readonly string[]): boolean =>
   name.endsWith(' in its details') && changes.some((each) => each.startsWith(name.replace(' in its details', ':')))
 
-/** What changed from one template to the next, in lines: old and new where these may be shown. */
+/**
+ * Lists the changes between two templates as lines, with old and new value if these may be shown.
+ */
 export function changesBetween(before: TemplateFields, after: TemplateFields): string[] {
   const changes: string[] = []
   for (const name of new Set([...before.keys(), ...after.keys()])) {

@@ -1,23 +1,28 @@
 import { type FollowedKind, isWorkload } from './kinds.ts'
 import type { KeptObject, KeptOf, KeptPod, KeptWorkload } from './objects.ts'
 
-/** A cluster's known objects in short forms, and the lost ones. `follow.ts` fills it. */
+/**
+ * The known objects of a cluster in short forms, and the deleted objects. `follow.ts` fills the
+ * view.
+ */
 
-/** How the list of one kind does, of a namespace or of all. */
+/** The state of the list of one kind, in one namespace or in all. */
 export type FollowState = {
   kind: FollowedKind
   namespace: string | null
-  /** When all of it was listed last. */
+  /** The time of the last complete list. */
   listedMs: number | null
-  /** When the server last said anything of it: a list, a change, or that there is none. */
+  /**
+   * The last time when the server sent something: a list, a change, or a sign that nothing changed.
+   */
   heardMs: number | null
-  /** Why it is not followed now. */
+  /** The reason why the kind is not followed now. */
   trouble: { error: unknown; sinceMs: number } | null
-  /** Objects that could not be read. */
+  /** Number of objects that could not be read. */
   unread: number
 }
 
-/** A pod, or what owned one, and the workload that it was of. */
+/** A pod, or an owner of a pod, with its workload. */
 type Member = {
   kind: 'Pod' | 'ReplicaSet' | 'Job'
   uid: string
@@ -30,10 +35,10 @@ type Member = {
 export type ClusterView = {
   objects: Map<string, KeptObject>
   byName: Map<string, string>
-  /** Each owner's controlled uids. */
+  /** The uids of the objects that each owner controls. */
   owned: Map<string, Set<string>>
   states: FollowState[]
-  /** Lost objects, with their last known workload: the newest alone. */
+  /** Deleted objects with their last known workload. Only the newest are kept. */
   gone: Map<string, Member & { goneMs: number }>
 }
 
@@ -69,7 +74,7 @@ export function removeObject(view: ClusterView, uid: string, nowMs: number): voi
   }
   view.objects.delete(uid)
   const key = nameKey(object.kind, object.namespace, object.name)
-  // Another one may have its name by now.
+  // Another object may have the same name by now.
   if (view.byName.get(key) === uid) view.byName.delete(key)
   const siblings = object.owner && view.owned.get(object.owner.uid)
   if (siblings) {
@@ -78,7 +83,10 @@ export function removeObject(view: ClusterView, uid: string, nowMs: number): voi
   }
 }
 
-/** A whole list: what it no longer has is gone. */
+/**
+ * Replaces the objects of a kind by a complete list. Objects that are missing in the list are
+ * deleted.
+ */
 export function replaceListed(
   view: ClusterView,
   { kind, namespace }: Pick<FollowState, 'kind' | 'namespace'>,
@@ -107,8 +115,9 @@ export const objectsOf = <K extends FollowedKind>(view: ClusterView, kind: K): K
 const maxSteps = 4
 
 /**
- * An object's workload: up the chain of controllers, each under the uid that its child names, in
- * one namespace. An unknown owner, as a custom kind's, ends the chain below it.
+ * Finds the workload of an object: goes up the chain of controllers in one namespace, and checks
+ * that each has the uid that its child names. An unknown owner, such as a custom kind, ends the
+ * chain.
  */
 export function workloadOf(view: ClusterView, object: KeptObject): KeptWorkload | null {
   let at: KeptObject = object
@@ -123,11 +132,11 @@ export function workloadOf(view: ClusterView, object: KeptObject): KeptWorkload 
   return found
 }
 
-/** The pods of a workload, through what it owns. */
+/** Lists the pods of a workload, directly or through the objects that it owns. */
 export function podsOf(view: ClusterView, workload: KeptWorkload): KeptPod[] {
   const owned = (uid: string): KeptObject[] =>
     [...(view.owned.get(uid) ?? [])].flatMap((each) => view.objects.get(each) ?? [])
-  // Once each: what says that it owns itself would be found at every step.
+  // Visits each object once, because an object that claims to own itself would repeat for ever.
   const found = new Set(owned(workload.uid))
   let below = [...found]
   for (let step = 1; step < maxSteps - 1; step += 1) {
@@ -140,8 +149,8 @@ export function podsOf(view: ClusterView, workload: KeptWorkload): KeptPod[] {
 }
 
 /**
- * A lost pod's workload, by name: the part before its made-up end is the name of an existing maker
- * of pods. Null: no such name is known, and nothing is guessed.
+ * Finds the workload of a deleted pod by name: the part before the random end is the name of an
+ * existing owner. Null if no such name is known, because nothing is guessed.
  */
 export function workloadByName(view: ClusterView, namespace: string, pod: string): KeptWorkload | null {
   const [, before] = /^(.+)-[a-z0-9]{5}$/.exec(pod) ?? []
@@ -160,7 +169,7 @@ export function memberOf(view: ClusterView, object: KeptObject): Member | null {
   if (object.namespace === null) return null
   if (object.kind !== 'Pod' && object.kind !== 'ReplicaSet' && object.kind !== 'Job') return null
   const workload = workloadOf(view, object)
-  // A workload is found by its own name.
+  // A workload needs no entry, because it is found by its own name.
   if (workload?.uid === object.uid) return null
   const { kind, uid, namespace, name } = object
   return {

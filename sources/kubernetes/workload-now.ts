@@ -9,7 +9,7 @@ import type { ShownContainer } from './pod.ts'
 import { type Rollouts, sayFirst } from './rollouts.ts'
 import { nameOfWorkload, ofWorkload } from './subject.ts'
 
-/** A workload now, for its page: a diagnosis with more revisions, and pods by state. */
+/** Reads a workload for its page: a diagnosis with more revisions, and the pods by state. */
 
 const maxRevisions = 6
 const maxChanges = 20
@@ -17,7 +17,7 @@ const maxGroups = 20
 const maxInGroup = 20
 const maxContainers = 10
 
-/** Throws SourceError. */
+/** Reads the present state of a workload. Throws SourceError. */
 export async function readWorkloadNow(
   ask: AskCluster,
   cluster: SeenCluster,
@@ -62,7 +62,7 @@ function factsOf(workload: KeptWorkload, { head }: PodDiagnosis): ClusterFact[] 
       ? []
       : [fact(isOfRuns ? 'Completed' : 'Ready', `${ready} of ${wanted}`, !isOfRuns && !isDone && ready < wanted)]),
     ...sayRolling(workload).map((text) => fact('Rollout', text, true)),
-    ...(isPaused ? [fact('Paused', 'it is not rolled out, or not run, until somebody resumes it', true)] : []),
+    ...(isPaused ? [fact('Paused', 'it is not rolled out, or not run, until a person resumes it', true)] : []),
     ...toWords(head.services).map((text) => fact('Service', text, / selects no pod| sends to 0 ready/.test(text))),
     ...toList(head.claims).map((each) =>
       fact('Claim', `${toText(each.name)} is ${toText(each.state)}, class ${toText(each.class)}`, true),
@@ -71,7 +71,7 @@ function factsOf(workload: KeptWorkload, { head }: PodDiagnosis): ClusterFact[] 
   ]
 }
 
-/** The worst pod's and its node's faults. */
+/** Lists the faults of the worst pod and its node. */
 function conditionsBelow({ head, shown }: PodDiagnosis, pod: KeptPod | null): ShownCondition[] {
   const show = (of: string, given: Record<string, unknown>): ShownCondition => ({
     of,
@@ -88,7 +88,7 @@ function conditionsBelow({ head, shown }: PodDiagnosis, pod: KeptPod | null): Sh
   ]
 }
 
-/** Those that are not well first, then the largest. */
+/** Groups pods by state: unhealthy groups first, then the largest. */
 function groupPods(pods: readonly KeptPod[]): PodGroup[] {
   return [...Map.groupBy(pods, sayPodState)]
     .map(([state, members]) => ({
@@ -156,14 +156,17 @@ const showRollouts = ({ rollouts }: Rollouts): ClusterNow['rollouts'] =>
     first: sayFirst(revision),
   }))
 
-/** Changes beside the template: its own fields, and ConfigMaps it reads; and a job's limits. */
+/**
+ * Lists changes outside of the pod template: the workload's other fields, its ConfigMaps, and the
+ * limits of a job.
+ */
 const sayChanges = ({ changedBy, configMaps, bounds }: Rollouts): ClusterNow['changes'] => [
   ...(changedBy
-    ? [{ text: `Its own fields were changed last by ${changedBy.manager}`, at: toIso(changedBy.atMs) }]
+    ? [{ text: `Fields of the workload were last changed by ${changedBy.manager}`, at: toIso(changedBy.atMs) }]
     : []),
   ...configMaps.map(({ name, changedMs, manager }) =>
     changedMs === null
-      ? { text: `ConfigMap ${name}: ${manager || 'since when is not known'}`, at: null }
+      ? { text: `ConfigMap ${name}: ${manager || 'time of change not known'}`, at: null }
       : { text: `ConfigMap ${name} was changed by ${manager}`, at: toIso(changedMs) },
   ),
   ...bounds.map((text) => ({ text, at: null })),

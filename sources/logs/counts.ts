@@ -6,15 +6,18 @@ import { findUnknownLabels } from './labels.ts'
 import type { CountedSeries, Counting, LogQuery, LogReader, Range } from './logs.ts'
 import { nameAsked, newSince, rangeBefore, sayUnknown, toAsked } from './summary.ts'
 
-/** Lines counted over time by labels, instead of the lines themselves. */
+/** Counts lines over time by labels, instead of reading the lines. */
 
 const maxPoints = 120
 const maxSeries = 20
 const steps = [10, 30, 60, 120, 300, 600, 900, 1_800, 3_600] as const
-/** Unless a step is asked for, as many points at most. */
+/** Number of points if the query names no step. */
 const usualPoints = 60
 
-/** Whole steps since 1970, which both stores keep to, that cover the window. */
+/**
+ * Chooses steps that cover the window. Steps are multiples since 1970, because both log stores
+ * align to them.
+ */
 function chooseGrid({ count }: LogQuery, { fromMs, untilMs }: Range): Counting['grid'] {
   const seconds = (untilMs - fromMs) / 1_000
   const fits = steps.find((step) => seconds / step <= usualPoints) ?? 3_600
@@ -25,7 +28,7 @@ function chooseGrid({ count }: LogQuery, { fromMs, untilMs }: Range): Counting['
     return { stepSeconds, fromMs: first, untilMs: end, length: (end - first) / stepMs }
   }
   const grid = cover(Math.max(1, asked, Math.ceil(seconds / maxPoints)))
-  // A window that begins within a step touches one step more.
+  // A window that begins within a step needs one step more.
   const { length: _, ...chosen } = grid.length > maxPoints ? cover(Math.ceil(seconds / (maxPoints - 1))) : grid
   return chosen
 }
@@ -59,10 +62,10 @@ export async function readCounts(
   return summarizeCounts(query, { ...found, grid, range, known, newSinceMs, unknownBy, names })
 }
 
-/** Impossible counts are no evidence: neither of lines nor of their absence. */
+/** Refuses impossible counts, because they prove neither lines nor their absence. */
 function refuseWrong(series: readonly CountedSeries[], { fromMs, untilMs }: Range): void {
   const refuse = (text: string) => {
-    throw new SourceError('BAD_ANSWER', `it answered ${text}`)
+    throw new SourceError('BAD_ANSWER', `the response has ${text}`)
   }
   for (const { points } of series) {
     if (points.some(([ms, count]) => !Number.isFinite(ms) || !Number.isSafeInteger(count) || count < 0))
@@ -81,10 +84,10 @@ type Found = {
   series: CountedSeries[]
   partial: string[]
   grid: Counting['grid']
-  /** Series of the time before; null: it cannot be compared with. */
+  /** The series that existed before the window. Null if the times cannot be compared. */
   known: ReadonlySet<string> | null
   newSinceMs: number
-  /** Labels asked for that no counted line has. */
+  /** Labels in the query that no counted line has. */
   unknownBy: readonly string[]
   names: { there: readonly string[] | null; unknown: readonly string[] }
   range: Range
@@ -128,14 +131,14 @@ function summarizeCounts(query: LogQuery, found: Found): ToolReading {
   return {
     summary,
     whole: shown.map((each) => JSON.stringify({ labels: each.labels, points: toPoints(each, grid) })).join('\n'),
-    // By a label that no line has nothing is found, whatever there is.
+    // A label that no line has finds nothing, even if there are lines.
     isEmpty: seen.length === 0 && names.unknown.length === 0,
     isPartial: partial.length > 0,
     ...(seen.length > shown.length && { isCut: true }),
   }
 }
 
-/** Each step by its beginning, in seconds; one without a line is 0. */
+/** Writes each step with its beginning in seconds. A step without lines is 0. */
 function toPoints({ points }: CountedSeries, { fromMs, untilMs, stepSeconds }: Counting['grid']): [number, number][] {
   const counts = new Map(points)
   const steps = Math.round((untilMs - fromMs) / 1_000 / stepSeconds)
@@ -145,7 +148,7 @@ function toPoints({ points }: CountedSeries, { fromMs, untilMs, stepSeconds }: C
   })
 }
 
-/** What counts say: how many lines, and of what most. */
+/** Describes how many lines there are, and which group is the largest. */
 export function sayCounts(summary: Record<string, unknown>, asked: Record<string, unknown>): string {
   const about = nameAsked(asked)
   const lines = Number(summary.lines ?? 0)

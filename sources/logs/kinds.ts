@@ -2,8 +2,8 @@ import type { LogLine, LogTemplate } from './last.ts'
 import { quotePattern } from './logs.ts'
 
 /**
- * Kinds of lines for a server's search: a template as a regular expression, of RE2 for the server
- * and of JavaScript for the read lines.
+ * Converts templates to patterns: one regular expression of RE2 for the server's search, and one of
+ * JavaScript for the lines that were read.
  */
 
 const dialects = {
@@ -11,11 +11,14 @@ const dialects = {
   here: { blank: '[\\t\\n\\f\\r ]', other: '[^\\t\\n\\f\\r ]' },
 } as const
 
-/** A template has as many words of a line at most, and as many characters are read. */
+/** The most words of a line in a template, and the most characters that are read. */
 const maxWords = 60
 const maxCharacters = 2_000
 
-/** `hasTimes`: what was masked may be a date and a time with a blank between them. */
+/**
+ * Writes a template as a pattern. `hasTimes`: a masked part may be a date and a time with a blank
+ * between them.
+ */
 function toPattern({ text, sample }: LogTemplate, dialect: keyof typeof dialects, hasTimes: boolean): string {
   const { blank, other } = dialects[dialect]
   const parts = text.split(' ')
@@ -26,8 +29,8 @@ function toPattern({ text, sample }: LogTemplate, dialect: keyof typeof dialects
 }
 
 /**
- * Templates' patterns: null for those that match other read lines than their own, since a server
- * would count wrongly.
+ * Returns the pattern of each template. Null if the pattern also matches lines of other templates,
+ * because the server would then count too many.
  */
 export function findPatterns(
   templates: readonly LogTemplate[],
@@ -46,6 +49,6 @@ export function findPatterns(
 
 const words =
   'error|err|fatal|panic|critical|crit|alert|emerg|exception|fail(?:ed|ure)?|denied|refused|timed? ?out|warn(?:ing)?|expired|killed|cannot|unable'
-/** Lines that tell of trouble, here and, as RE2, at a server. */
+/** Matches words that report trouble: in the lines that were read, and as RE2 at the server. */
 export const trouble = new RegExp(`\\b(?:${words})\\b`, 'i')
 export const troublePattern = `(?i)\\b(?:${words})\\b`

@@ -1,10 +1,13 @@
 import type { AskSource } from '../kind.ts'
 import { type LogQuery, type LogReader, listMatchers, type Range } from './logs.ts'
 
-/** Names of labels that lines of the window have, and those asked for that no line has. */
+/** The labels of lines in the window, and the labels in the query that no line has. */
 type LabelsThere = { there: readonly string[] | null; unknown: readonly string[] }
 
-/** A name without lines chooses none; another spelling says nothing of lines there. */
+/**
+ * Finds labels in the query that no line has. A query with such a label finds nothing, which proves
+ * nothing about the lines.
+ */
 export async function findUnknownLabels(
   reader: LogReader,
   ask: AskSource,
@@ -21,7 +24,7 @@ export async function findUnknownLabels(
   const streams = Object.fromEntries(
     Object.entries(query.labels).filter(([name]) => !query.inLine?.includes(name.replaceAll('.', '_'))),
   )
-  // Counted by what a line has: the same streams, without the other conditions.
+  // Counts by the labels that exist: the same streams without the other conditions.
   const count = (labels: LogQuery['labels']) =>
     reader
       .countLines(ask, { ...query, labels, contains: [], excludes: [], pattern: undefined }, range)
@@ -30,6 +33,6 @@ export async function findUnknownLabels(
     count(streams),
     ...missing.map((name) => count({ ...streams, [name]: { '!=': '' } })),
   ])
-  // Streams without a line say nothing of what lines have.
+  // If the streams have no line at all, nothing is known about their labels.
   return { there, unknown: all ? missing.filter((_, at) => counts[at] === 0) : [] }
 }

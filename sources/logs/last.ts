@@ -6,36 +6,36 @@ import { type AskSource, type Since, SourceError } from '../kind.ts'
 import { type LogReader, maxLines, type Range } from './logs.ts'
 
 /**
- * What a thing wrote last, for the context of an investigation: a few lines by labels that code
- * chooses, grouped by their templates.
+ * The newest log lines of a resource for the context of an investigation: a few lines, found by
+ * labels that code chooses, and grouped by templates.
  */
 
 /**
- * Templates of log lines: lines with one message and other numbers and names are one. After Drain
- * (He et al., "Drain: An Online Log Parsing Approach with Fixed Depth Tree", ICWS 2017): lines of
- * one length with a common beginning share a leaf, and join its template with the most words in
- * common.
+ * Templates of log lines: lines with the same message and other numbers and names are one template.
+ * Follows Drain (He et al., "Drain: An Online Log Parsing Approach with Fixed Depth Tree", ICWS
+ * 2017): lines of one length with the same first words share a leaf, and join its template with the
+ * most common words.
  */
 export type LogTemplate = {
-  /** Words, with `<*>` where they differ. */
+  /** The words of the template, with `<*>` where lines differ. */
   text: string
   count: number
   firstMs: number
   lastMs: number
-  /** The newest line as it came. */
+  /** The newest line of this template. */
   sample: string
 }
 
 export type LogLine = { atMs: number; text: string }
 
-/** Oldest first, and none of them a part of a private key. */
+/** Sorts lines, the oldest first, and removes parts of private keys. */
 export function withoutKeys(lines: readonly LogLine[]): LogLine[] {
   const ordered = lines.toSorted((a, b) => a.atMs - b.atMs)
   const texts = redactKeyLines(ordered.map(({ text }) => text))
   return ordered.map((line, at) => ({ ...line, text: texts[at] ?? '' }))
 }
 
-/** What differs from line to line and says nothing of their kind; the order matters. */
+/** Parts that differ between lines of one kind. The masks are applied in this order. */
 const masks: readonly [RegExp, string][] = [
   [/\b\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d)?/g, '<*>'],
   [/\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b/gi, '<*>'],
@@ -46,18 +46,18 @@ const masks: readonly [RegExp, string][] = [
 ]
 
 const maxWords = 60
-/** The part of the words that has to be the same. */
+/** The share of a template's words that a line must have to belong to the template. */
 const similarity = 0.5
-/** Lines with other words at the beginning are not compared. */
+/** Number of first words by which lines are separated. */
 const depth = 2
-/** Templates of one length with one beginning: the samples of LogHub have fewer than a hundred. */
+/** The most templates in one leaf. The samples of LogHub have fewer than a hundred. */
 const maxInLeaf = 200
 
 type Group = LogTemplate & { words: string[] }
 
 /**
- * Templates of lines, the most frequent first. Lines before `sinceMs` make templates known, and are
- * not counted.
+ * Finds the templates of lines, the most frequent first. Lines before `sinceMs` only make templates
+ * known, and are not counted.
  */
 export function findTemplates(lines: readonly LogLine[], sinceMs = Number.NEGATIVE_INFINITY): LogTemplate[] {
   return [...new Set(groupLines(lines, sinceMs))]
@@ -66,7 +66,7 @@ export function findTemplates(lines: readonly LogLine[], sinceMs = Number.NEGATI
     .sort((a, b) => b.count - a.count || a.text.localeCompare(b.text))
 }
 
-/** The template of each line; lines of one kind have the same object. */
+/** Returns the template of each line. Lines with the same template have the same object. */
 export function groupLines(lines: readonly LogLine[], sinceMs = Number.NEGATIVE_INFINITY): Group[] {
   const leaves = new Map<string, Group[]>()
   return lines.map((line) => {
@@ -74,8 +74,8 @@ export function groupLines(lines: readonly LogLine[], sinceMs = Number.NEGATIVE_
     const leaf = leafOf(words)
     const groups = leaves.get(leaf) ?? []
     leaves.set(leaf, groups)
-    // A larger text is no program's log: the rest joins the last group, so that a stranger's lines
-    // cost no minute.
+    // No program logs more templates than this. Further lines join the last group, which limits the
+    // work.
     const known = chooseGroup(groups, words) ?? (groups.length >= maxInLeaf ? groups.at(-1) : null)
     if (known) {
       join(known, words, line, sinceMs)
@@ -87,13 +87,16 @@ export function groupLines(lines: readonly LogLine[], sinceMs = Number.NEGATIVE_
   })
 }
 
-/** A line as the words that templates are made of. */
+/** Splits a line into words, with variable parts masked. */
 function toWords(text: string): string[] {
   const masked = masks.reduce((line, [pattern, mask]) => line.replace(pattern, mask), text.slice(0, 2_000))
   return masked.trim().split(/\s+/).slice(0, maxWords)
 }
 
-/** Lines of one length with the same first words; a word with a digit in it tells nothing apart. */
+/**
+ * Returns the key of a leaf: number of words and first words of a line. A word with a digit does
+ * not separate lines.
+ */
 function leafOf(words: readonly string[]): string {
   const first = words.slice(0, depth).map((word) => (/\d|<\*>/.test(word) ? '<*>' : word))
   return `${words.length} ${first.join(' ')}`
@@ -124,7 +127,7 @@ function join(group: Group, words: readonly string[], { atMs, text }: LogLine, s
   group.lastMs = Math.max(group.lastMs, atMs)
 }
 
-/** Names that log shippers give a machine and its programs. The most usual come first. */
+/** Labels by which log shippers name a machine and its programs, the most usual first. */
 const machineLabels =
   'host hostname instance node host.name host_name nodename node_name _HOSTNAME vm vm_name fqdn server machine'.split(
     ' ',
@@ -133,21 +136,21 @@ const unitLabels = 'unit _SYSTEMD_UNIT systemd_unit service_name service contain
 const workloadLabels = 'deployment statefulset daemonset workload app app_kubernetes_io_name service_name'.split(' ')
 const podLabels = ['pod', 'pod_name', 'k8s.pod.name', 'k8s_pod_name', 'kubernetes.pod_name'] as const
 
-/** Questions to one source, one after the other, until one of them finds lines. */
+/** The most queries to one source, sent one after the other, until one finds lines. */
 const maxTries = 6
-/** A context that waits longer than this for logs begins without them. */
+/** Milliseconds after which the context is built without logs. */
 const lastLinesWithinMs = 4_000
 const maxShown = 8
 const maxCharacters = 160
-/** All lines together, with their surroundings. */
+/** The most bytes of all lines together, with the JSON around them. */
 const maxBytes = 900
 
 const isAlarming = /\b(?:error|err|fatal|panic|critical|exception|fail(?:ed|ure)?|denied|refused|timed? ?out|killed)\b/i
 
 /**
- * A source's newest lines of a thing: the newest of each kind, errors first where not all fit, in
- * order of time. Null: the source has no label for it, or no line since then. Throws SourceError,
- * `TIMEOUT` after four seconds.
+ * Reads the newest line of each template of a resource from a source, in order of time; errors
+ * first if not all fit. Null if the source has no label for the resource, or no line since then.
+ * Throws SourceError, `TIMEOUT` after four seconds.
  */
 export async function readLastLines(
   reader: LogReader,
@@ -157,10 +160,11 @@ export async function readLastLines(
 ): Promise<LastLines | null> {
   const over = new AbortController()
   const late = sleep(lastLinesWithinMs, null, { signal: over.signal }).then(() => {
-    throw new SourceError('TIMEOUT', `it gave no lines within ${lastLinesWithinMs / 1_000} s`)
+    throw new SourceError('TIMEOUT', `the source sent no lines within ${lastLinesWithinMs / 1_000} s`)
   })
   try {
-    // A question under way ends by the source's own limit: impatience is no failure of the source.
+    // A running query ends by the source's own limit, and this timeout does not count as a failure
+    // of the source.
     return await Promise.race([searchLast(reader, ask, subject, { fromMs: sinceMs, untilMs: nowMs }), late])
   } finally {
     late.catch(() => {})
@@ -187,8 +191,9 @@ async function searchLast(
 }
 
 /**
- * Sets of labels for the subject, the narrowest first: its alert's pod, the program with the
- * machine, the machine. Only labels of the source, with values of registry or alert.
+ * Lists sets of labels for the subject, the narrowest first: the alert's pod, the program on the
+ * machine, the machine. Uses only labels that the source has, and values from the registry or the
+ * alert.
  */
 export function chooseLabels(there: ReadonlySet<string>, subject: LogSubject): Record<string, string>[] {
   const { machine, unit, workload, alertLabels } = subject
@@ -197,7 +202,7 @@ export function chooseLabels(there: ReadonlySet<string>, subject: LogSubject): R
     const pod = podLabels.map((each) => alertLabels[each]).find((each) => each)
     return pod && workload.some((name) => pod === name || pod.startsWith(`${name}-`)) ? [{ [label]: pod }] : []
   })
-  // An alert may write the machine with a port or a domain, and the shipper of logs as well.
+  // Alerts and log shippers may write the machine's name with a port or a domain.
   const written = Object.values(alertLabels).filter((value) =>
     toMachineNames(value).some((name) => machine.includes(name)),
   )
@@ -205,12 +210,13 @@ export function chooseLabels(there: ReadonlySet<string>, subject: LogSubject): R
   const machines = has(machineLabels).flatMap((label) => names.map((name) => ({ [label]: name })))
   const units = has(unitLabels).flatMap((label) => unit.map((name) => ({ [label]: name })))
   const workloads = has(workloadLabels).flatMap((label) => workload.map((name) => ({ [label]: name })))
-  // A service alone would be that of every machine.
+  // A service is never searched without its machine, because that would find the service on every
+  // machine.
   const onMachine = machines.slice(0, 2).flatMap((where) => units.map((what) => ({ ...where, ...what })))
   return [...pods, ...workloads, ...onMachine.slice(0, maxTries - 2), ...machines]
 }
 
-/** `11:59:58 ERROR pool exhausted (60 such lines)`, oldest first. */
+/** Formats `11:59:58 ERROR pool exhausted (60 such lines)`, the oldest line first. */
 function fitLast(lines: readonly LogLine[]): string[] {
   const groups = [...new Set(groupLines(withoutKeys(lines.filter(({ atMs }) => Number.isFinite(atMs)))))]
   const ranked = groups

@@ -2,21 +2,27 @@ import { narrowsLabels } from '../../safety/query/pattern.ts'
 import { SourceError } from '../kind.ts'
 import { type LogQuery, listMatchers, quoteText } from './logs.ts'
 
-/** Questions to Loki as LogQL (https://grafana.com/docs/loki/latest/query/log_queries/). */
+/** Writes queries to Loki in LogQL (https://grafana.com/docs/loki/latest/query/log_queries/). */
 
-/** Loki's labels have no dots: it writes `_` for them in labels and in a line's fields. */
+/**
+ * Converts a name to Loki's form. Loki writes `_` instead of a dot, in labels and in fields of a
+ * line.
+ */
 export const toLokiName = (name: string) => name.replaceAll('.', '_')
 
 const toMatcher = ({ name, op, value }: ReturnType<typeof listMatchers>[number]) =>
   `${toLokiName(name)}${op}${quoteText(value)}`
 
-/** Both parsers mark a line of another format; it has no fields then, and is counted. */
+/**
+ * Parses fields of a line. Both parsers mark a line in another format with an error, which is
+ * dropped. Such a line has no fields, but is still counted.
+ */
 const parsers = '| json | logfmt | drop __error__, __error_details__'
 
 /**
- * A question as LogQL, perhaps with one more pattern. Values and texts are quoted, so that none is
- * read as part of the query. The search of the line comes before reading its fields, which costs
- * more.
+ * Writes a query in LogQL, with one more pattern if given. Values and texts are quoted, so that
+ * none is read as part of the query. The text of a line is searched before its fields are parsed,
+ * because parsing costs more.
  */
 export function toLogql({ labels, contains, excludes, pattern, inLine = [] }: LogQuery, also?: string): string {
   const matchers = listMatchers(labels)
@@ -37,8 +43,8 @@ export function toLogql({ labels, contains, excludes, pattern, inLine = [] }: Lo
 const maxNamed = 20
 
 /**
- * The question with names that are no label of its streams, by the server's word: those are read
- * from the line. The first narrowing label's streams may have fewer labels than all.
+ * Finds the names in the query that are not labels of the streams; these are read from the line.
+ * The streams of the first condition may have fewer labels than all streams.
  */
 export async function placeLabels(
   query: LogQuery,
@@ -55,15 +61,12 @@ export async function placeLabels(
     const names = narrowing.map(({ name }) => name).join(', ')
     const there = all.slice(0, maxNamed).join(', ')
     const is = narrowing.length > 1 ? 'are no labels' : 'is no label'
-    throw new SourceError(
-      'REJECTED',
-      `${names} ${is} of its streams, which a question has to name: add one of ${there}`,
-    )
+    throw new SourceError('REJECTED', `${names} ${is} of the streams, and a query must name one: add one of ${there}`)
   }
   const others = asked.filter((name) => name !== toLokiName(first.name))
   const isOpen = others.some((name) => all.includes(name))
   const ofThese = isOpen ? await listLabels(`{${toMatcher(first)}}`).catch(() => []) : []
-  // A server that does not know the parameter answers with the labels of all.
+  // A server that ignores this parameter returns the labels of all streams.
   const there = ofThese.includes(toLokiName(first.name)) ? ofThese : all
   return { ...query, inLine: others.filter((name) => !there.includes(name)) }
 }

@@ -5,10 +5,15 @@ import { findLabelPatternProblem, findPatternProblem, narrowsLabels } from '../.
 import type { AskSource } from '../kind.ts'
 import type { LogLine } from './last.ts'
 
-/** An example in words for the model: its schema would take more of the first turn than it says. */
+/**
+ * The schema is loose, because an example in words uses less of the model's first turn than a full
+ * schema.
+ */
 const shownByExample = z.unknown()
 
-/** A refusal's words for the right form, where a value has another; the rest is every schema's. */
+/**
+ * Describes the right form of a value for a refusal. Other errors have the usual text of a schema.
+ */
 const formOf = (text: string) => ({
   error: ({ code }: { code?: string }) => (code === 'invalid_type' ? `write ${text}` : undefined),
 })
@@ -16,18 +21,18 @@ const labelForms = 'write a label as "web-1", or as {"=~": "web-.*"}, {"!=": "we
 const isOneForm = (value: unknown) =>
   typeof value === 'string' || (value instanceof Object && ['=~', '!=', '!~'].includes(Object.keys(value).join()))
 
-/** What a label is besides equal: a regular expression of its whole value, or not this. */
+/** Other conditions on a label: a regular expression of its complete value, or a negation. */
 const unequal = z.union([
   z.strictObject({ '=~': z.string().min(1).max(200) }),
   z.strictObject({ '!=': z.string().max(200) }),
   z.strictObject({ '!~': z.string().min(1).max(200) }),
 ])
-const labelName = z.string().regex(/^[a-zA-Z_][a-zA-Z0-9_.]*$/, 'is no name of a label')
+const labelName = z.string().regex(/^[a-zA-Z_][a-zA-Z0-9_.]*$/, 'is not the name of a label')
 
 /**
- * A question to logs, alike for every kind of source: labels of the subject, words in lines, and a
- * window. The kind writes the query from it, so that no model's text is a query. A device is asked
- * instead for a unit's journal, or a file.
+ * A query for logs, the same for every kind of source: labels of the subject, words in lines, and a
+ * window. The kind writes the query from these fields, so that no text of a model becomes a query.
+ * A query to a device names a unit's journal or a file instead.
  */
 export const logQuery = z.strictObject({
   source: z.string().max(40).optional().describe('where there are several'),
@@ -72,10 +77,12 @@ export const logQuery = z.strictObject({
     .optional()
     .describe('as {by: ["level"], step: "5m"}'),
 })
-/** `inLine`: names that the source has only as fields of the line, by its spelling. */
+/**
+ * `inLine` lists names that the source has only as fields of the line, in the source's spelling.
+ */
 export type LogQuery = z.output<typeof logQuery> & { inLine?: readonly string[] }
 
-/** What means something to a device alone, and to a source alone. */
+/** Fields that only devices support, and fields that only sources support. */
 export const logFields = {
   deviceFields: ['on', 'unit', 'path'],
   sourceFields: ['source', 'labels', 'excludes', 'pattern', 'until', 'count'],
@@ -84,7 +91,7 @@ export const logFields = {
 const maxWindowSeconds = 86_400
 const minDeviceSeconds = 60
 const maxLabels = 6
-/** Lines that are read of a window; the server counts them all. */
+/** The most lines of a window that are read. The server counts all lines. */
 export const maxLines = 2_000
 
 const refuse = (reason: string, bounded: Record<string, string> | null = null) => ({
@@ -93,24 +100,24 @@ const refuse = (reason: string, bounded: Record<string, string> | null = null) =
   bounded,
 })
 
-/** May this be asked as it is? Pure. */
+/** Judges a query for logs. Pure. */
 export function judgeLogQuery(query: LogQuery): QueryVerdict {
   const { labels, window, pattern, on, unit, path } = query
   if (on !== undefined) return judgeDeviceLog(query)
-  if (unit !== undefined || path !== undefined) return refuse('it names a unit or a path and no device: add on')
+  if (unit !== undefined || path !== undefined) return refuse('the call names a unit or a path and no device: add "on"')
   const names = Object.keys(labels)
   if (names.length === 0)
     return refuse(
-      'it names nothing: give a label of what it is about, as { "instance": "web-1" }, or on with the device that holds the log',
+      'no log is named: give a label, as { "instance": "web-1" }, or "on" with the device that holds the log',
     )
-  if (names.length > maxLabels) return refuse(`it has ${names.length} labels, ${maxLabels} at most`)
+  if (names.length > maxLabels) return refuse(`the call has ${names.length} labels, ${maxLabels} at most`)
   const labelProblem = findLabelProblem(query)
   if (labelProblem !== null) return refuse(labelProblem)
   const { by = [], step } = query.count ?? {}
-  // Each store has its own word for the step that a count is of, and a label twice is one.
+  // Each log store has a reserved name for the step of a count, and reads a repeated label as one.
   if (new Set(by).size < by.length || by.includes('_time'))
     return refuse(
-      'it counts by one label twice, or by the time, which each count has: write another label, or leave it out',
+      'by names a label twice, or the time, which each count has anyway: name another label, or leave out "by"',
     )
   if (step !== undefined && !((parseDuration(step) ?? 0) > 0))
     return refuse(`the step ${JSON.stringify(step)} cannot be read: write 5m`)
@@ -118,7 +125,7 @@ export function judgeLogQuery(query: LogQuery): QueryVerdict {
   if (seconds === null || seconds <= 0)
     return refuse(`the window ${JSON.stringify(window)} cannot be read: write 30m or 6h`)
   if (seconds > maxWindowSeconds) return refuse(`a window of ${window} is more than 24h`, { window: '24h' })
-  // Whole steps are counted: a longer one reads more than the window.
+  // Counts use whole steps, so a step longer than the window would read more than the window.
   if (step !== undefined && (parseDuration(step) ?? 0) > seconds)
     return refuse(`the step ${step} is longer than the window ${window}: write a shorter one, or leave it out`)
   const problem = pattern === undefined ? null : findPatternProblem(pattern)
@@ -132,9 +139,7 @@ function findLabelProblem({ labels }: LogQuery): string | null {
     if (problem !== null) return `${name}: ${problem}`
   }
   const names = matchers.some(({ op, value }) => (op === '=' && value !== '') || (op === '=~' && narrowsLabels(value)))
-  return names
-    ? null
-    : 'no label of it narrows what is read: give one as a value, or as =~ of what not all values match'
+  return names ? null : 'no label narrows the read: give a label with a value, or with =~ that not all values match'
 }
 
 type Matcher = { name: string; op: '=' | '=~' | '!=' | '!~'; value: string }
@@ -146,75 +151,85 @@ export const listMatchers = (labels: LogQuery['labels']): Matcher[] =>
     return { name, op, value }
   })
 
-/** Labels that the question fixes to one value. */
+/** Lists the labels that the query fixes to one value. */
 export const listFixed = (labels: LogQuery['labels']): Record<string, string> =>
   Object.fromEntries(listMatchers(labels).flatMap(({ name, op, value }) => (op === '=' ? [[name, value]] : [])))
 
-/** A device knows no labels: it is asked for one journal or one file. */
+/** Judges a query to a device, which has no labels and reads one journal or one file. */
 function judgeDeviceLog({ unit, path, window, labels, excludes, ...rest }: LogQuery): QueryVerdict {
   const unknown = [
     ...(Object.keys(labels).length > 0 ? ['labels'] : []),
     ...(excludes.length > 0 ? ['excludes'] : []),
     ...(['source', 'pattern', 'until', 'count'] as const).filter((field) => rest[field] !== undefined),
   ]
-  if (unknown.length > 0) return refuse(`a device takes no ${unknown.join(', ')}: leave them out, or leave out on`)
+  if (unknown.length > 0) return refuse(`${unknown.join(', ')} cannot be used with "on": leave out one or the other`)
   if ((unit === undefined) === (path === undefined))
-    return refuse('of a device it names a unit, as nginx.service, or the path of a log file: one of them')
+    return refuse('on a device, give either a unit, as nginx.service, or the path of a log file')
   const seconds = parseDuration(window)
   if (seconds === null || seconds < minDeviceSeconds)
-    return refuse(`the window ${JSON.stringify(window)} is not one of 1m or more: write 30m or 6h`, { window: '1h' })
+    return refuse(`the window ${JSON.stringify(window)} is shorter than 1m or not a time: write 30m or 6h`, {
+      window: '1h',
+    })
   if (seconds > maxWindowSeconds) return refuse(`a window of ${window} is more than 24h`, { window: '24h' })
   return { ok: true }
 }
 
 export type Range = { fromMs: number; untilMs: number }
 
-/** The window in milliseconds. */
+/** Converts the window of a query to milliseconds. */
 export function toRange({ window, until }: Pick<LogQuery, 'window' | 'until'>, nowMs: number): Range {
   const untilMs = until ? Math.min(Date.parse(until), nowMs) : nowMs
   return { fromMs: untilMs - (parseDuration(window) ?? 3_600) * 1_000, untilMs }
 }
 
-/** A text as a regular expression that matches it and nothing else (RE2). */
+/** Writes a text as a regular expression (RE2) that matches exactly this text. */
 export const quotePattern = (text: string): string => text.replace(/[.*+?^${}()|[\]\\/-]/g, '\\$&')
 
 /**
- * A text in quotes of LogQL, LogsQL and PromQL, with Go's escapes, which have no half of a
- * surrogate pair: VictoriaLogs would give the quotes up and take the rest for a query. Such a half
- * becomes U+FFFD.
+ * Quotes a text for LogQL, LogsQL and PromQL with the escapes of Go, which cannot hold half of a
+ * surrogate pair: VictoriaLogs would end the quote there and read the rest as a query. Half of a
+ * pair becomes U+FFFD.
  */
 export const quoteText = (text: string): string => JSON.stringify(text.toWellFormed())
 
-/** Lines, and why some may be missing; nothing there: they are all. */
+/** Lines, and the reasons why some may be missing. `partial` is empty if all lines are there. */
 export type LogAnswer = { lines: LogLine[]; partial: string[] }
 
-/** A kind's lines in the window and before, and their times there, if the server tells. */
+/**
+ * Number of a template's lines in the window and before it, and the first and last time if the
+ * server reports them.
+ */
 export type KindCount = { count: number; before: number; firstMs: number | null; lastMs: number | null }
 
-/** Only lines that match this besides: RE2, written by us. */
+/** `also` is a further pattern (RE2) that lines must match. Code writes it. */
 type Narrowed = { query: LogQuery; also?: string; limit: number }
 
 export type CountedSeries = {
-  labels: Record<string, string> /** The beginning of a step, and lines in it. */
+  labels: Record<string, string> /** The beginning of each step, and its number of lines. */
   points: [number, number][]
 }
-/** The grid has whole steps; only the window's part of the first and last counts. */
+/**
+ * A count by labels. The grid has whole steps, of which the first and the last count only within
+ * the window.
+ */
 export type Counting = { by: readonly string[]; grid: Range & { stepSeconds: number }; window: Range }
 
-/** An empty text is no 0. */
+/** Parses a count. An empty text is not 0. */
 export const parseCount = (text = ''): number => (text.trim() === '' ? Number.NaN : Number(text))
 
-/** How a kind of source is asked: it writes its own query from the question. */
+/**
+ * Reads logs from one kind of source. Writes the source's own query language from a query for logs.
+ */
 export type LogReader = {
-  /** Finds which asked names are fields of the line, where the store tells them from labels. */
+  /** Finds which names are fields of the line, if the store separates fields from labels. */
   place?(ask: AskSource, query: LogQuery, range: Range): Promise<LogQuery>
-  /** The newest lines of a window. */
+  /** Reads the newest lines of a window. */
   readLines(ask: AskSource, narrowed: Narrowed, range: Range): Promise<LogAnswer>
-  /** How many lines the window has; null where the server does not say, or says it of a part. */
+  /** Counts the lines of the window. Null if the server gives no count, or only for a part. */
   countLines(ask: AskSource, query: LogQuery, range: Range): Promise<number | null>
   /**
-   * The same for each of these patterns (RE2); null where the server does not say, or says it of a
-   * part.
+   * Counts the lines of each of these patterns (RE2). Null if the server gives no count, or only
+   * for a part.
    */
   countKinds(
     ask: AskSource,
@@ -222,8 +237,8 @@ export type LogReader = {
     patterns: readonly string[],
     ranges: { window: Range; before: Range },
   ): Promise<KindCount[] | null>
-  /** Lines by these labels in each step. */
+  /** Counts lines by labels in each step. */
   countBy(ask: AskSource, query: LogQuery, counting: Counting): Promise<{ series: CountedSeries[]; partial: string[] }>
-  /** Names of labels that lines of the window have. */
+  /** Lists the labels of the lines in the window. */
   listLabels(ask: AskSource, range: Range): Promise<string[]>
 }

@@ -6,7 +6,7 @@ import { placeLabels, toLogql, toLokiName } from './logql.ts'
 import { type CountedSeries, type LogReader, parseCount, type Range } from './logs.ts'
 import { searchLogs } from './search.ts'
 
-/** Loki (https://grafana.com/docs/loki/latest/reference/loki-http-api/), asked in LogQL. */
+/** Reads Loki (https://grafana.com/docs/loki/latest/reference/loki-http-api/) in LogQL. */
 
 const streams = z.looseObject({
   warnings: z.unknown().optional(),
@@ -64,7 +64,7 @@ const readLokiLines: LogReader['readLines'] = async (ask, { query, also, limit }
 
 type Counts = Awaited<ReturnType<LogReader['countBy']>>
 
-/** Whole steps. A point counts the step that ends at it. */
+/** Counts lines in whole steps. A point counts the step that ends at this point. */
 async function askSteps(ask: AskSource, query: string, steps: Range & { stepMs: number }): Promise<Counts> {
   const { fromMs, untilMs, stepMs } = steps
   const times = { start: toNanoseconds(fromMs + stepMs), end: toNanoseconds(untilMs), step: `${stepMs / 1_000}s` }
@@ -78,7 +78,10 @@ async function askSteps(ask: AskSource, query: string, steps: Range & { stepMs: 
   return { series, partial: quoteRemarks(parsed.data.warnings) }
 }
 
-/** A part of a step, as the count of the step that begins then. */
+/**
+ * Counts lines in a part of a step. The result is the count of the step that begins at
+ * `stepFromMs`.
+ */
 async function askPart(ask: AskSource, query: string, untilMs: number, stepFromMs: number): Promise<Counts> {
   const form = { query, time: toNanoseconds(untilMs) }
   const parsed = vector.safeParse(await ask({ method: 'POST', path: '/loki/api/v1/query', form }))
@@ -90,8 +93,7 @@ async function askPart(ask: AskSource, query: string, untilMs: number, stepFromM
   return { series, partial: quoteRemarks(parsed.data.warnings) }
 }
 
-const notOfLoki = (what: string) =>
-  new SourceError('BAD_ANSWER', `it answered ${what} in a shape that is not of the Loki API`)
+const notOfLoki = (what: string) => new SourceError('BAD_ANSWER', `the response (${what}) does not fit the Loki API`)
 
 async function listStreamLabels(ask: AskSource, { fromMs, untilMs }: Range, of?: string): Promise<string[]> {
   const times = { start: toNanoseconds(fromMs), end: toNanoseconds(untilMs) }
@@ -111,7 +113,7 @@ const lokiReader: LogReader = {
     if (!parsed.success || quoteRemarks(parsed.data.warnings).length > 0) return null
     return Number(parsed.data.data.result[0]?.value[1] ?? 0)
   },
-  // One query: a label tells the kinds and the windows apart.
+  // Sends one query. A label separates the templates and the windows.
   async countKinds(ask, query, patterns, { window, before }) {
     const terms = patterns.flatMap((pattern, at) =>
       [window, before].map(({ fromMs, untilMs }, which) => {
@@ -138,7 +140,8 @@ const lokiReader: LogReader = {
       fromMs: grid.fromMs + Math.ceil(stepOf(window.fromMs)) * stepMs,
       untilMs: grid.fromMs + Math.floor(stepOf(window.untilMs)) * stepMs,
     }
-    // Parts of a step at both ends are asked alone: whole steps would count too much.
+    // Queries the parts of a step at both ends separately, because whole steps would count too
+    // much.
     const parts =
       whole.fromMs > whole.untilMs
         ? [window]

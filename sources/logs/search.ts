@@ -18,7 +18,10 @@ import {
 } from './logs.ts'
 import { newSince, rangeBefore, sayLogs, summarizeLogs } from './summary.ts'
 
-/** `search_logs` of a kind of source. All but the lines may be missing, and is said then. */
+/**
+ * The tool `search_logs` of a kind of source. Everything except the lines may be missing, which is
+ * then reported.
+ */
 export const searchLogs = (reader: LogReader) =>
   defineSourceTool({
     name: 'search_logs',
@@ -58,7 +61,7 @@ export const searchLogs = (reader: LogReader) =>
         partial,
         isCut,
         total: partial.length > 0 ? null : isCut ? total : lines.length,
-        // A line missing from the time before would be new here.
+        // If lines of the time before are missing, a known line would look new.
         before: isWhole ? before.lines : null,
         newSinceMs: partial.length > 0 || (isCut && !counted) ? null : newSinceMs,
         ...(counted && { counted }),
@@ -68,7 +71,10 @@ export const searchLogs = (reader: LogReader) =>
     },
   })
 
-/** Half of a large window's read lines tell of trouble: the newest may be of the last minute. */
+/**
+ * Reads half of the lines of a large window by words of trouble, because the newest lines may all
+ * be of one minute.
+ */
 async function addTrouble(
   reader: LogReader,
   ask: AskSource,
@@ -85,13 +91,13 @@ async function addTrouble(
   return [...ordered, ...(found?.lines ?? []).filter(({ atMs, text }) => atMs < sinceMs && trouble.test(text))]
 }
 
-/** Kinds that are counted, and what their patterns have of a query. */
+/** The most templates that are counted, and the most characters of their patterns in a query. */
 const maxKinds = 12
 const maxPatternCharacters = 2_500
 
 type Counting = { lines: readonly LogLine[]; window: Range; before: Range }
 
-/** The server's counts of the showable kinds, by template; null where it gives none. */
+/** Returns the server's counts of the shown templates. Null if the server gives none. */
 async function countKinds(
   reader: LogReader,
   ask: AskSource,
@@ -114,13 +120,16 @@ async function countKinds(
 
 type Narrowed = Parameters<LogReader['readLines']>[1]
 
-/** Asked lines have a time that a date can hold, and are no more than asked. */
+/** Reads the newest lines. Keeps lines with a valid time, and no more than requested. */
 async function readNewest(reader: LogReader, ask: AskSource, narrowed: Narrowed, range: Range): Promise<LogAnswer> {
   const answer = await reader.readLines(ask, narrowed, range)
   const { lines } = answer
   if (lines.length > narrowed.limit)
-    throw new SourceError('BAD_ANSWER', `it answered ${lines.length} lines where ${narrowed.limit} were asked for`)
+    throw new SourceError(
+      'BAD_ANSWER',
+      `the source sent ${lines.length} lines, but at most ${narrowed.limit} were requested`,
+    )
   if (lines.some(({ atMs }) => Number.isNaN(new Date(atMs).getTime())))
-    throw new SourceError('BAD_ANSWER', 'it answered a line with a time that cannot be read')
+    throw new SourceError('BAD_ANSWER', 'the source sent a line with a time that cannot be read')
   return answer
 }

@@ -5,28 +5,28 @@ import { trouble } from './kinds.ts'
 import { findTemplates, type LogLine, type LogTemplate, withoutKeys } from './last.ts'
 import type { KindCount, LogQuery, Range } from './logs.ts'
 
-/** What a window of logs held, and what the time before it held. */
+/** The lines of a window of logs, and of the time before it. */
 type LogWindow = {
   lines: readonly LogLine[]
-  /** All of the window, as the server counts them; null where it does not. */
+  /** Number of all lines of the window by the server's count. Null if the server gives none. */
   total: number | null
-  /** Lines of the window were left out. */
+  /** True if lines of the window were left out. */
   isCut: boolean
-  /** All lines of the time before; null where they are not all here. */
+  /** All lines of the time before. Null if some are missing. */
   before: readonly LogLine[] | null
-  /** A line is new if absent before this moment; null where nothing compares. */
+  /** A line is new if it did not appear before this time. Null if nothing is compared. */
   newSinceMs: number | null
-  /** Kinds as the server counted them, by their templates. */
+  /** The server's counts of templates, by template. */
   counted?: ReadonlyMap<string, KindCount>
-  /** Why lines may be missing, in the server's words or ours. */
+  /** Reasons why lines may be missing, as the server or this code describes them. */
   partial?: readonly string[]
-  /** Labels that lines here have, where nothing was found. */
+  /** Labels that lines have, if nothing was found. */
   labelNames?: readonly string[]
-  /** Labels asked for that no line of the window has. */
+  /** Labels of the query that no line of the window has. */
   unknownLabels?: readonly string[]
 }
 
-/** A cause begins before its alert does. */
+/** Milliseconds by which a cause may precede the alert. */
 const leadMs = 15 * 60_000
 const maxTemplateCharacters = 220
 const maxSamples = 3
@@ -34,13 +34,13 @@ const maxSampleCharacters = 300
 const maxLabelNames = 30
 
 /**
- * The moment of newness: the window's beginning, or in an incident a quarter of an hour before its
- * beginning.
+ * Returns the time from which lines are new: the window's beginning, or a quarter of an hour before
+ * the incident began.
  */
 export const newSince = ({ fromMs }: Range, incidentBeganMs: number | null): number =>
   incidentBeganMs === null ? fromMs : incidentBeganMs - leadMs
 
-/** As long before: it begins before anything that may be new. */
+/** Returns a range of the same length that ends before anything that may be new. */
 export function rangeBefore({ fromMs, untilMs }: Range, newSinceMs: number): Range {
   const end = Math.min(fromMs, newSinceMs)
   return { fromMs: end - (untilMs - fromMs), untilMs: end }
@@ -48,7 +48,7 @@ export function rangeBefore({ fromMs, untilMs }: Range, newSinceMs: number): Ran
 
 type LogKind = LogTemplate & { isNew: boolean; isOfRead: boolean; hasFirst: boolean }
 
-/** Each kind with what is known of it: where lines were left out, by the server's count alone. */
+/** Lists templates with their counts. If lines were left out, only the server's counts are used. */
 function listKinds({ lines, before, isCut, counted, newSinceMs }: LogWindow, { fromMs }: Range): LogKind[] {
   const known = isCut ? [] : (before ?? [])
   return findTemplates([...known, ...lines], fromMs).map((template) => {
@@ -70,8 +70,8 @@ function listKinds({ lines, before, isCut, counted, newSinceMs }: LogWindow, { f
 }
 
 /**
- * Templates: new ones first, then errors, then the most frequent; 2 kB at most. The whole: the
- * lines as they came, oldest first.
+ * Summarizes templates in at most 2 kB: new ones first, then errors, then the most frequent. The
+ * complete text has the lines, the oldest first.
  */
 export function summarizeLogs(query: LogQuery, given: LogWindow, range: Range): ToolReading {
   const found = { ...given, lines: withoutKeys(given.lines), before: given.before && withoutKeys(given.before) }
@@ -116,7 +116,7 @@ export function summarizeLogs(query: LogQuery, given: LogWindow, range: Range): 
   }
 }
 
-/** What lines were chosen by. */
+/** Returns the conditions that the lines had to fulfil. */
 export const toAsked = ({ labels, contains, excludes, pattern }: LogQuery) => ({
   labels,
   ...(contains.length > 0 && { contains }),
@@ -152,18 +152,22 @@ const cut = (text: string, max: number): string => (text.length <= max ? text : 
 
 const toTime = (ms: number): string => new Date(ms).toISOString().replace(/\.\d+Z$/, 'Z')
 
-/** A device's log answer: lines with milliseconds since 1970, or null without a time. */
+/**
+ * The log that a device returns: lines with milliseconds since 1970, or null for a line without a
+ * time.
+ */
 type DeviceLog = {
   lines: readonly (readonly [number | null, string])[]
   untilMs: number
   isMore: boolean
-  /** Files of the same directory that were not read. */
+  /** Number of files in the same directory that were not read. */
   unread?: number
 }
 
 /**
- * A source of logs' summary. The asked time is compared with an equal one before it; lines without
- * a time count as of the file's writing, and compare with nothing.
+ * Summarizes the log of a device like the log of a source. Compares the requested time with an
+ * equal time before it. If no line has a time, the lines count as written at the file's last
+ * change, and are not compared.
  */
 export function summarizeDeviceLog(
   { lines, untilMs, isMore, unread = 0 }: DeviceLog,
@@ -172,14 +176,14 @@ export function summarizeDeviceLog(
 ): ToolReading {
   const isTimed = lines.some(([atMs]) => atMs !== null)
   const fromMs = isTimed ? at.nowMs - asked.sinceSeconds * 1_000 : Number.NEGATIVE_INFINITY
-  // Lines before the first that tells a time are older than it.
+  // Lines before the first line with a time are older than this line.
   const firstMs = lines.find(([atMs]) => atMs !== null)?.[0] ?? untilMs
   const all = lines.map(([atMs, text]) => ({ atMs: atMs ?? firstMs, text }))
   const found = all.filter(({ atMs }) => atMs >= fromMs)
   const range = { fromMs: isTimed ? fromMs : 0, untilMs: isTimed ? at.nowMs : untilMs }
   const since = newSince(range, at.incidentBeganMs)
-  // A part cut off at the beginning is missing from the time before, and where all of that is
-  // missing also from the window.
+  // A log that is cut at its beginning lacks lines of the time before. If it lacks all of them, it
+  // also lacks lines of the window.
   const isCut = isMore && found.length === all.length
   const readFromMs = fromMs - asked.sinceSeconds * 1_000
   const before = isTimed && !isMore && readFromMs < since ? all.filter(({ atMs }) => atMs < fromMs) : null
@@ -187,10 +191,10 @@ export function summarizeDeviceLog(
     labels: asked.labels,
     contains: asked.contains,
     excludes: [],
-    window: isTimed ? formatWindow(asked.sinceSeconds) : 'not held: no line tells its time',
+    window: isTimed ? formatWindow(asked.sinceSeconds) : 'unknown: no line has a time',
   }
-  // The newest of several files says nothing of what the others hold.
-  const partial = unread > 0 ? [`the newest file alone was read, and ${formatCount(unread, 'other')} not`] : []
+  // The newest of several files says nothing about the other files.
+  const partial = unread > 0 ? [`only the newest file was read, and ${formatCount(unread, 'other')} not`] : []
   const log = { lines: found, total: null, isCut, before, newSinceMs: before ? since : null, partial }
   return summarizeLogs(query, log, range)
 }
@@ -198,7 +202,7 @@ export function summarizeDeviceLog(
 const formatWindow = (seconds: number): string =>
   seconds % 3_600 === 0 ? `${seconds / 3_600}h` : `${Math.round(seconds / 60)}m`
 
-/** The things that a question names, in words. */
+/** Returns the names of what a query is about. */
 export function nameAsked({ labels = {}, unit, path }: Record<string, unknown>): string {
   const named = Object.entries(labels as object).map(([name, is]) =>
     typeof is === 'string' ? is : `${name} ${Object.entries(is).flat().join(' ')}`,
@@ -206,13 +210,13 @@ export function nameAsked({ labels = {}, unit, path }: Record<string, unknown>):
   return [unit, path, ...named].map(toText).filter(Boolean).join(', ') || 'the log'
 }
 
-/** Nothing is found by a label that no line has. */
+/** Describes the labels that no line has, because a query with such a label finds nothing. */
 export function sayUnknown({ unknownLabels }: Record<string, unknown>): string {
   const names = Array.isArray(unknownLabels) ? unknownLabels.map(toText).join(', ') : ''
   return names === '' ? '' : `; no line has a label ${names}`
 }
 
-/** What lines say: of templates the first, which is new, an error or the most frequent. */
+/** Describes the first template, which is new, an error, or the most frequent. */
 export function sayLogs(summary: Record<string, unknown>, asked: Record<string, unknown>): string {
   const { window, until } = asked
   const about = nameAsked(asked)

@@ -17,11 +17,11 @@ import {
 } from './logs.ts'
 import { searchLogs } from './search.ts'
 
-/** VictoriaLogs (https://docs.victoriametrics.com/victorialogs/querying/), asked in LogsQL. */
+/** Reads VictoriaLogs (https://docs.victoriametrics.com/victorialogs/querying/) in LogsQL. */
 
 /**
- * A question as LogsQL, perhaps with one more pattern. Names and texts are quoted, so that none is
- * read as part of the query.
+ * Writes a query in LogsQL, with one more pattern if given. Names and texts are quoted, so that
+ * none is read as part of the query.
  */
 export function toLogsql({ labels, contains, excludes, pattern }: LogQuery, also?: string): string {
   return [
@@ -41,9 +41,9 @@ const line = z.looseObject({ _time: z.string(), _msg: z.string().default('') })
 type Rows = { rows: unknown[]; partial: string[] }
 
 /**
- * Asks for a whole answer, which a cluster without some storage nodes refuses with 502
- * (https://docs.victoriametrics.com/victorialogs/querying/#partial-responses); then for the others'
- * part, which nothing in the answer tells from a whole one.
+ * Requests a complete response. A cluster without some storage nodes refuses this with 502
+ * (https://docs.victoriametrics.com/victorialogs/querying/#partial-responses). The next request is
+ * for the part of the other nodes, which looks like a complete response.
  */
 async function askRows(ask: AskSource, form: Record<string, string>): Promise<Rows> {
   const query = (allow_partial_response: '0' | '1') =>
@@ -53,7 +53,7 @@ async function askRows(ask: AskSource, form: Record<string, string>): Promise<Ro
   } catch (error) {
     if (!(error instanceof SourceError) || error.status !== 502) throw error
     const rows = parseRows(String(await query('1')))
-    return { rows, partial: ['some of its storage nodes gave no answer (it refused a whole one with 502)'] }
+    return { rows, partial: ['some of its storage nodes did not answer (a complete answer was refused with 502)'] }
   }
 }
 
@@ -61,11 +61,11 @@ function parseRows(text: string): unknown[] {
   try {
     return text.split('\n').flatMap((row) => (row.trim() === '' ? [] : [JSON.parse(row) as unknown]))
   } catch {
-    throw new SourceError('BAD_ANSWER', 'it answered lines that are no JSON: is that the address of VictoriaLogs?')
+    throw new SourceError('BAD_ANSWER', 'the lines are not JSON: is this the address of VictoriaLogs?')
   }
 }
 
-/** The end of a window is not part of it. */
+/** Converts a range to parameters. The end of a window is not part of the window. */
 const toTimes = ({ fromMs, untilMs }: Range) => ({
   start: new Date(fromMs).toISOString(),
   end: new Date(untilMs - 1).toISOString(),
@@ -80,7 +80,7 @@ const readVictoriaLines: LogReader['readLines'] = async (ask, { query, also, lim
   })
   const lines = rows.map((row) => {
     const parsed = line.safeParse(row)
-    if (!parsed.success) throw new SourceError('BAD_ANSWER', 'it answered lines without a time')
+    if (!parsed.success) throw new SourceError('BAD_ANSWER', 'the source sent lines without a time')
     return { atMs: parseTime(parsed.data._time), text: parsed.data._msg }
   })
   return { lines, partial }
@@ -89,7 +89,10 @@ const readVictoriaLines: LogReader['readLines'] = async (ask, { query, also, lim
 const countedByVictoria = z.looseObject({ total: z.coerce.number() })
 const kindsByVictoria = z.record(z.string(), z.string())
 
-/** Counts and times of each pattern in one row; what no line matches has no time. */
+/**
+ * Writes a query for the counts and times of each pattern in one row. A pattern without a line has
+ * no time.
+ */
 function toStats(patterns: readonly string[], { window, before }: { window: Range; before: Range }): string {
   const within = ({ fromMs, untilMs }: Range) =>
     `_time:[${new Date(fromMs).toISOString()}, ${new Date(untilMs).toISOString()})`

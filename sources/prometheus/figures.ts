@@ -13,33 +13,37 @@ import {
 } from './query.ts'
 
 /**
- * A series' course over all its samples: the server computes it over the window, finds it again in
- * a part, and says when. Points of a range are samples of the window, and show none of that.
+ * Figures of a series over all its samples. The server computes them over the window, and finds the
+ * time of an extreme in a part of the window. The points of a range are single samples, and cannot
+ * show this.
  */
 export type Figures = {
   last: number
-  /** The newest sample's time; null where it is not known closer than a part of the window. */
+  /** The time of the newest sample. Null if only a part of the window is known in which it is. */
   lastAt: number | null
   min: number
   max: number
   mean: number
-  /** By the straight line through all of it, for each second. */
+  /** The slope per second, by the regression line. */
   slope: number
   minAt?: number
   maxAt?: number
   beganAt?: number
   endedAt?: number
   gaps?: Gap[]
-  /** They come from the points of a range. */
+  /** True if the figures were computed from the points of a range. */
   ofPoints?: true
 }
 
-/** The newest time before, and the oldest after, at which something was there. */
+/** A gap: the last sample before it, and the first sample after it. */
 type Gap = readonly [from: number, to: number]
 
 type Window = { untilSeconds: number; windowSeconds: number }
 
-/** Figures of these selectors' series, by key, in one query. `windowSeconds` is 1 at least. */
+/**
+ * Reads the figures of the series of these selectors in one query, by the key of the series.
+ * `windowSeconds` is 1 or more.
+ */
 export async function readFigures(ask: AskSource, selectors: readonly string[], window: Window): Promise<FiguresRead> {
   const { untilSeconds, windowSeconds } = window
   const parts = selectors.flatMap((text): QueryPart[] => [
@@ -71,7 +75,10 @@ export async function readFigures(ask: AskSource, selectors: readonly string[], 
 }
 type FiguresRead = { figures: Map<string, Figures>; series: Series[]; remarks: Answered['remarks'] }
 
-/** The mean of each of these selectors' series, by key; null where a part is missing. */
+/**
+ * Reads the mean of each series of these selectors, by the key of the series. Null if a part is
+ * missing.
+ */
 export async function readMeans(
   ask: AskSource,
   selectors: readonly string[],
@@ -85,7 +92,7 @@ export async function readMeans(
 const toValues = (series: readonly Series[]): Map<string, number> =>
   new Map(series.flatMap((each) => (each.points[0] ? [[seriesKey(each), each.points[0][1]] as const] : [])))
 
-/** A series whose times are sought, and the points between which its level changed. */
+/** A series whose times are searched, and the points between which its level changed. */
 type SoughtSeries = {
   selector: string
   figures: Figures
@@ -94,19 +101,21 @@ type SoughtSeries = {
 type TimedFigures = { figures: Figures; changedAt?: number }
 
 /**
- * Moments at which a part of the window is looked at to find one: more for frequent scrapes, never
- * more than the second number.
+ * Number of evaluations in a part of the window to find a time. The second number is the most, for
+ * series that are scraped often.
  */
 const evaluations = [2_000, 10_000] as const
-/** A query of VictoriaMetrics has 16 kB at most. */
+/** The most characters of a query, because VictoriaMetrics allows 16 kB. */
 const maxQueryCharacters = 14_000
-/** A series this late has ended, however often it is scraped. */
+/**
+ * Seconds without a sample after which a series counts as ended, even if it is scraped more often.
+ */
 const minLateSeconds = 60
 const maxGaps = 3
 
 /**
- * Their times, by two queries for all. The first tells the part of the window, the second the
- * moment. An unfound one keeps no time.
+ * Finds the times of series with two queries for all of them. The first query finds the part of the
+ * window, and the second the time. A time that is not found is left out.
  */
 export async function findTimes(
   ask: AskSource,
@@ -114,7 +123,7 @@ export async function findTimes(
   window: Window & { count: number },
 ): Promise<TimedFigures[]> {
   const { untilSeconds, windowSeconds } = window
-  // In whole milliseconds, which a range is written in.
+  // Rounds to whole milliseconds, which is the format of a range.
   const step = Math.ceil((windowSeconds * 1_000) / window.count) / 1_000
   const range = `[${Math.round(step * 1_000)}ms]`
   const parts = sought.flatMap(({ selector }, at): QueryPart[] =>
@@ -132,7 +141,10 @@ export async function findTimes(
   }))
 }
 
-/** A sought moment: an expression whose value it is, in a part of the window that ends then. */
+/**
+ * A search for a time: an expression that returns the time, in a part of the window that ends at
+ * `to`.
+ */
 type Search = { name: string; expression: string; isLast?: boolean; from: number; to: number }
 type Plan = {
   searches: Search[]
@@ -201,14 +213,16 @@ function planTimes({ selector, figures, change }: SoughtSeries, parts: Parts, gr
   }
 }
 
-/** Seconds between two samples, told from how many each part of the window has. */
+/**
+ * Estimates the seconds between two samples, from the number of samples in each part of the window.
+ */
 function guessInterval(counts: readonly Point[], step: number): number {
   const middle = (values: number[]) => values.sort((a, b) => a - b)[Math.floor(values.length / 2)] ?? step
   const most = middle(counts.map(([, count]) => count))
   return most > 1 ? step / most : middle(counts.slice(1).map(([at], index) => at - (counts[index] as Point)[0]))
 }
 
-/** Asks for all at once, as far as one query holds: each plan's first comes first. */
+/** Sends all searches in one query, as many as fit. The first search of each plan comes first. */
 async function askTimes(ask: AskSource, plans: readonly Plan[], untilSeconds: number): Promise<Map<string, number>> {
   const all = plans.flatMap(({ searches, resolution }, at) =>
     searches.map((each, rank) => ({ part: toPart(each, resolution, at), rank })),
@@ -225,7 +239,10 @@ async function askTimes(ask: AskSource, plans: readonly Plan[], untilSeconds: nu
   return new Map([...found].flatMap(([name, series]) => (series[0]?.points[0] ? [[name, series[0].points[0][1]]] : [])))
 }
 
-/** A sample lasts until the next: one more step at each end misses none. */
+/**
+ * Writes a search as a part of a query. A sample counts until the next one, so one more step at
+ * each end misses none.
+ */
 function toPart({ name, expression, isLast, from, to }: Search, given: number, at: number): QueryPart {
   const resolution = Math.max(given, Math.ceil((to - from) / evaluations[1]))
   const seconds = Math.ceil(to - from) + 2 * resolution
@@ -252,7 +269,10 @@ function toFound(figures: Figures, plan: Plan, timeOf: (name: string) => number 
   }
 }
 
-/** The same of the points of a range, and of the value at its end; null where nothing was found. */
+/**
+ * Computes the same figures from the points of a range, and the value at its end. Null if nothing
+ * was found.
+ */
 export function figuresOfPoints(
   points: readonly Point[],
   atEnd: number | undefined,

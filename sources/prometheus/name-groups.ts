@@ -1,16 +1,16 @@
-/** Lines of a list of groups. */
+/** The most lines of a list of groups. */
 const maxGroups = 40
-/** Members of a group that are shown. */
+/** The most members of a group that are shown. */
 const maxExamples = 2
 
-/** Names with a common beginning: `prefix`, their number, and some of their ends. */
+/** Names with a common beginning: `prefix`, the number of names, and some of their endings. */
 type NameGroup = { prefix: string; count: number; endings: string[] }
 
 type Held = { prefix: string; names: readonly string[] }
 
 /**
- * Groups names by beginning, word by word: the largest group is taken apart while all fit a list. A
- * group of one is its name. In the names' order.
+ * Groups names by their beginning, word by word, in the order of the names. The largest group is
+ * split as long as all groups fit in the list. A group with one name is this name.
  */
 export function groupNames(names: readonly string[]): NameGroup[] {
   if (names.length === 0) return []
@@ -19,7 +19,7 @@ export function groupNames(names: readonly string[]): NameGroup[] {
     const parts = new Map(groups.map((group) => [group, takeApart(group)]))
     const next = groups
       .filter((group) => (parts.get(group)?.length ?? 0) > 1)
-      // The first words are listed, however many.
+      // The first split is always made, even if it makes more groups than the limit.
       .filter((group) => groups.length === 1 || groups.length - 1 + (parts.get(group)?.length ?? 0) <= maxGroups)
       .reduce<Held | null>((best, each) => (best && best.names.length >= each.names.length ? best : each), null)
     if (!next) return groups.map(tell)
@@ -27,7 +27,7 @@ export function groupNames(names: readonly string[]): NameGroup[] {
   }
 }
 
-/** By the next word. A name that ends here is a part by itself. */
+/** Splits a group by the next word. A name that ends here is a separate part. */
 function takeApart({ prefix, names }: Held): Held[] {
   if (names.length < 2) return []
   const parts = Map.groupBy(names, (name) => {
@@ -35,7 +35,7 @@ function takeApart({ prefix, names }: Held): Held[] {
     return end < 0 ? name : name.slice(0, end + 1)
   })
   const found = [...parts].map(([own, each]) => ({ prefix: own, names: each }))
-  // All of them go on with the same word: that is no choice, and the next one may be.
+  // If all names have the same next word, the word after it may split them.
   const [only] = found
   return found.length === 1 && only && only.prefix !== prefix ? takeApart(only) : found
 }
@@ -48,7 +48,7 @@ function tell({ names }: Held): NameGroup {
   return { prefix, count: names.length, endings }
 }
 
-/** The whole words that both begin with. */
+/** Returns the complete words with which both names begin. */
 function sharedBeginning(one: string, other: string): string {
   let end = 0
   while (end < one.length && one[end] === other[end]) end += 1

@@ -2,21 +2,26 @@ import { z } from 'zod'
 import { type AskSource, SourceError } from '../kind.ts'
 import { type Remarks, readData, readRemarks } from './rule.ts'
 
-/** Queries as they are sent, and series as they are answered. */
+/** Sends queries, and reads the series of the responses. */
 
-/** Seconds since the epoch, and a value; what is no number (`NaN`, `+Inf`) is left out. */
+/**
+ * Seconds since the epoch, and a value. Values that are not numbers (`NaN`, `+Inf`) are left out.
+ */
 export type Point = [seconds: number, value: number]
 export type Series = { labels: Record<string, string>; points: Point[] }
 
-/** Series, and what the server says of them. */
+/** Series, and the server's remarks about them. */
 export type Answered = { series: Series[]; remarks: Remarks }
 
-/** The key of a series among others of one metric: functions drop its name. */
+/**
+ * Returns a key that identifies a series among others of one metric. Leaves out the metric's name,
+ * which functions drop.
+ */
 export const seriesKey = ({ labels: { __name__: _, ...labels } }: Pick<Series, 'labels'>): string =>
   JSON.stringify(Object.entries(labels).sort())
 
 const sample = z.tuple([z.number(), z.string()])
-/** The year 5138: later is no time. */
+/** A time in the year 5138. A later time is invalid. */
 const latestSeconds = 1e11
 const result = z.looseObject({
   resultType: z.string(),
@@ -34,8 +39,7 @@ const result = z.looseObject({
 
 function toSeries(data: unknown): Series[] {
   const parsed = result.safeParse(data)
-  if (!parsed.success)
-    throw new SourceError('BAD_ANSWER', 'it answered series in a shape that is not of the Prometheus API')
+  if (!parsed.success) throw new SourceError('BAD_ANSWER', 'the series do not fit the Prometheus API')
   const found = parsed.data.result
   if (isSample(found)) return [{ labels: {}, points: toPoints([found]) }]
   return found.map(({ metric, values, value }) => ({
@@ -46,7 +50,7 @@ function toSeries(data: unknown): Series[] {
 
 const isSample = (value: unknown): value is z.output<typeof sample> => sample.safeParse(value).success
 
-/** Points in order of time, without those lacking a number or a time that a date can hold. */
+/** Sorts points by time, and leaves out points without a number or a valid time. */
 const toPoints = (values: readonly z.output<typeof sample>[]): Point[] =>
   values
     .map(([at, text]): Point => [at, text.trim() === '' ? Number.NaN : Number(text)])
@@ -58,8 +62,8 @@ function readSeries(answer: unknown): Answered {
 }
 
 /**
- * VictoriaMetrics moves a query's times to whole steps, and those of the last 30 s back, unless
- * asked to keep nothing.
+ * VictoriaMetrics aligns the times of a query to whole steps, and shifts the times of the last 30
+ * s, unless the query disables the cache.
  */
 const asItIs = { timeout: '10s', nocache: '1' }
 
@@ -68,7 +72,7 @@ export async function queryInstant(ask: AskSource, promql: string, atSeconds: nu
   return readSeries(await ask({ method: 'POST', path: '/api/v1/query', form }))
 }
 
-/** Points that end at `end`, in whole steps. */
+/** Points in whole steps that end at `end`. */
 export type Grid = { end: number; step: number; count: number }
 
 export async function queryRange(ask: AskSource, promql: string, { end, step, count }: Grid): Promise<Answered> {
@@ -76,20 +80,20 @@ export async function queryRange(ask: AskSource, promql: string, { end, step, co
   const form = { query: promql, ...times, ...asItIs }
   const answer = readSeries(await ask({ method: 'POST', path: '/api/v1/query_range', form }))
   if (answer.series.some(({ points }) => points.length > count + 1))
-    throw new SourceError('BAD_ANSWER', `it answered more than the ${count} points of each series that were asked for`)
+    throw new SourceError('BAD_ANSWER', `the source sent more than the ${count} points per series that were requested`)
   return answer
 }
 
-/** An expression, and the name under which its series are found in an answer to several. */
+/** An expression, and the name of its series in a combined response. */
 export type QueryPart = readonly [name: string, promql: string]
 
 const partLabel = 'nightshift_part'
 
-/** Several expressions as one query: a label tells their series apart. */
+/** Joins several expressions to one query. A label separates their series. */
 export const joinParts = (parts: readonly QueryPart[]): string =>
   parts.map(([name, promql]) => `label_replace(${promql}, "${partLabel}", "${name}", "", "")`).join(' or ')
 
-/** The series of each part, by the part's name. */
+/** Returns the series of each part, by the part's name. */
 export function splitParts({ series }: Answered): Map<string, Series[]> {
   const found = new Map<string, Series[]>()
   for (const { labels, points } of series) {

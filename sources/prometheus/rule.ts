@@ -4,21 +4,24 @@ import { z } from 'zod'
 import { type ListedTarget, maxTargets } from '../../domain/source.ts'
 import { type AskSource, type PageAnswer, quoteRemarks, SourceError } from '../kind.ts'
 
-/** The envelope of every answer of Prometheus' HTTP API. */
+/** The envelope of every response of Prometheus' HTTP API. */
 const envelope = z.looseObject({ status: z.string(), data: z.unknown().optional(), error: z.string().optional() })
 
-/** Its content. Throws SourceError where the server refused, or it is another API. */
+/**
+ * Returns the content of the envelope. Throws SourceError if the server refused, or the response is
+ * of another API.
+ */
 export function readData(answer: unknown): unknown {
   const parsed = envelope.safeParse(answer)
-  if (!parsed.success) throw new SourceError('BAD_ANSWER', 'it answered something that is not of the Prometheus API')
+  if (!parsed.success) throw new SourceError('BAD_ANSWER', 'the response does not fit the Prometheus API')
   if (parsed.data.status !== 'success')
-    throw new SourceError('REJECTED', (parsed.data.error ?? 'it refused the query').slice(0, 300))
+    throw new SourceError('REJECTED', (parsed.data.error ?? 'the source refused the query').slice(0, 300))
   return parsed.data.data
 }
 
 /**
- * A server's words on the answer: why it is partial, and the rest. In summaries as it is; left out
- * where empty.
+ * Remarks of a server: reasons why the response is partial, and other remarks. Summaries contain
+ * them unchanged. Absent if empty.
  */
 export type Remarks = { partial?: string[]; infos?: string[] }
 
@@ -29,21 +32,21 @@ const remarks = z.looseObject({
 })
 
 /**
- * Remarks beside the data: `warnings` of Prometheus, Thanos and Mimir, for a silent store or
- * left-out samples; `isPartial` of VictoriaMetrics, without a reason; `infos`, where nothing is
- * missing.
+ * Reads the remarks beside the data: `warnings` of Prometheus, Thanos and Mimir, for a store that
+ * does not respond or omitted samples; `isPartial` of VictoriaMetrics, without a reason; `infos`,
+ * if nothing is missing.
  */
 export function readRemarks(answer: unknown): Remarks {
   const { isPartial, warnings, infos } = remarks.parse(answer)
   const reasons = [
-    ...(isPartial === true ? ['some of its storage nodes gave no answer (isPartial)'] : []),
+    ...(isPartial === true ? ['some of its storage nodes did not answer (isPartial)'] : []),
     ...quoteRemarks(warnings),
   ]
   const others = quoteRemarks(infos)
   return { ...(reasons.length > 0 && { partial: reasons }), ...(others.length > 0 && { infos: others }) }
 }
 
-/** With what discovery said of each, a target takes a kilobyte or so. */
+/** The most bytes of the list. A target with its discovery labels takes about a kilobyte. */
 const maxBytes = 64_000_000
 
 const listed = z.looseObject({ activeTargets: z.array(z.unknown()) })
@@ -54,20 +57,22 @@ const target = z.looseObject({
 })
 
 /**
- * The server's present targets (`/api/v1/targets`). Null: it scrapes nothing, as Mimir and Thanos
- * Query, or has just begun. Throws SourceError.
+ * Lists the server's present targets (`/api/v1/targets`). Null if the server scrapes nothing, as
+ * Mimir and Thanos Query do, or has just started. Throws SourceError.
  */
 export async function listResources(ask: AskSource): Promise<{ targets: ListedTarget[] } | null> {
   const page = (await ask({ path: '/api/v1/targets?state=active', accept: 'page', maxBytes })) as PageAnswer
   if (page.status === 404 || page.status === 405) return null
   if (page.status !== 200 || !('json' in page))
-    throw new SourceError('BAD_ANSWER', `it answered ${page.status} instead of its targets`)
+    throw new SourceError('BAD_ANSWER', `the source answered ${page.status} instead of the list of targets`)
   const parsed = listed.safeParse(readData(page.json))
-  if (!parsed.success)
-    throw new SourceError('BAD_ANSWER', 'it answered targets in a shape that is not of the Prometheus API')
+  if (!parsed.success) throw new SourceError('BAD_ANSWER', 'the targets do not fit the Prometheus API')
   const { activeTargets } = parsed.data
   if (activeTargets.length > maxTargets)
-    throw new SourceError('TOO_LARGE', `it lists ${activeTargets.length} targets, ${maxTargets} at most are taken`)
+    throw new SourceError(
+      'TOO_LARGE',
+      `the source lists ${activeTargets.length} targets, and at most ${maxTargets} are accepted`,
+    )
   const targets = activeTargets.flatMap((each) => {
     const read = target.safeParse(each)
     if (!read.success) return []
@@ -78,17 +83,17 @@ export async function listResources(ask: AskSource): Promise<{ targets: ListedTa
   return targets.length === 0 ? null : { targets }
 }
 
-/** What an alert computes: its rule, the number it is held against, and how it stands. */
+/** The rule of an alert, with its threshold and its state. */
 type FiringRule = {
   rule: string
   expression: string
-  /** The comparison at the top of the expression, as `> 0.9`; null where there is none. */
+  /** The comparison at the top of the expression, such as `> 0.9`. Null if there is none. */
   threshold: string | null
   forSeconds: number
-  /** The value of the alert as the server computed it last; null where it does not fire there. */
+  /** The last computed value of the alert. Null if the alert does not fire there. */
   value: number | null
   health: string
-  /** What the server said where it could not compute the rule. */
+  /** The server's error if it could not compute the rule. */
   lastError: string | null
 }
 
@@ -113,9 +118,9 @@ const answer = z.looseObject({
 })
 
 /**
- * The rule behind an alert, by name and labels (`/api/v1/rules`). Of several with the name, the one
- * with the alert, else the one whose labels the alert has. Null: this server has none of that name.
- * Throws SourceError.
+ * Finds the rule of an alert by name and labels (`/api/v1/rules`). Of several rules with the name,
+ * it takes the one that has the alert, or else one whose labels the alert has. Null if this server
+ * has no such rule. Throws SourceError.
  */
 export async function findRule(
   ask: AskSource,
@@ -146,7 +151,7 @@ export async function findRule(
 
 const comparisons: Record<string, string> = { Gtr: '>', Lss: '<', Gte: '>=', Lte: '<=', Eql: '==', Neq: '!=' }
 
-/** The comparison with a number that decides an expression: outermost, left of `and`, `or`. */
+/** Returns the comparison with a number that decides: the outermost one, left of `and` and `or`. */
 export function findThreshold(expression: string): string | null {
   let node: SyntaxNode | null = parser.parse(expression).topNode.firstChild
   while (node && (node.name === 'ParenExpr' || node.name === 'BinaryExpr')) {

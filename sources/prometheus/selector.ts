@@ -2,9 +2,9 @@ import type { SyntaxNode } from '@lezer/common'
 import { parser } from '@prometheus-io/lezer-promql'
 import { quoteText } from '../logs/logs.ts'
 
-/** What an expression is made of, as far as it decides what can be said of it. */
+/** Parts of an expression that decide what its result can prove. */
 
-/** The selector that an expression is, where it is no more than that and names one metric. */
+/** An expression that is only a selector with one metric. */
 export type Plain = { text: string; name: string }
 
 export function findPlain(promql: string): Plain | null {
@@ -17,7 +17,7 @@ export function findPlain(promql: string): Plain | null {
   return name === undefined ? null : { text, name }
 }
 
-/** The selector of one series alone. */
+/** Builds the selector of one series. */
 export function toSelector({ __name__: name = '', ...labels }: Record<string, string>): string {
   const matchers = [['__name__', name] as const, ...Object.entries(labels)].map(
     ([label, value]) => `${label}=${quoteText(value)}`,
@@ -26,12 +26,12 @@ export function toSelector({ __name__: name = '', ...labels }: Record<string, st
 }
 
 /**
- * A part of an expression that drops no value: below it nothing is compared, or kept only where
- * something else is. Where its `selectors` hold samples it cannot be empty by itself.
+ * A part of an expression that drops no value: below it nothing is compared, or filtered by
+ * something else. If its `selectors` have samples, the part cannot be empty by itself.
  */
 type Leaf = { promql: string; selectors: string[] }
 
-/** The largest such parts; null where the expression looks at other times than asked. */
+/** Lists the largest such parts. Null if the expression reads other times than the query. */
 export function listLeaves(promql: string): Leaf[] | null {
   const { topNode } = parser.parse(promql)
   if (holds(topNode, /^(?:OffsetExpr|StepInvariantExpr|SubqueryExpr)$/)) return null
@@ -46,8 +46,8 @@ export function listLeaves(promql: string): Leaf[] | null {
 const comparison = /^(?:Eql|Neq|Gtr|Lss|Gte|Lte|And|Or|Unless)$/
 
 /**
- * Also a holder of such a part, as a sum of what is over a limit: its other children are no
- * expressions and hold no selector.
+ * Whether a node may drop values. Also true for the parent of such a node, for example a sum of
+ * values over a limit. The parent's other children are not expressions and hold no selector.
  */
 const takesAway = (node: SyntaxNode): boolean =>
   node.name === 'PromQL' || holds(node, comparison) || (node.name === 'FunctionCall' && holds(node, /^Absent/))

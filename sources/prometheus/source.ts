@@ -13,8 +13,9 @@ import { saySeries } from './summary.ts'
 import { readMoment, readWindow } from './window.ts'
 
 /**
- * Servers of Prometheus' HTTP API (https://prometheus.io/docs/prometheus/latest/querying/api/):
- * Prometheus, VictoriaMetrics, Thanos, Mimir. A path before it is part of the source's address.
+ * Reads servers of Prometheus' HTTP API
+ * (https://prometheus.io/docs/prometheus/latest/querying/api/): Prometheus, VictoriaMetrics,
+ * Thanos, Mimir. The source's address includes a path before the API's path.
  */
 
 const duration = z.string().max(20)
@@ -73,7 +74,7 @@ function toMatchers(labels: Record<string, string>, text?: string): string {
   return `{${[...matchers, ...named].join(',')}}`
 }
 
-/** Counts the series of each metric with these labels. */
+/** Writes a query that counts the series of each metric with these labels. */
 const toCountQuery = (labels: Record<string, string>): string => `count by (__name__) (${toMatchers(labels)})`
 
 const describeMetrics = defineSourceTool({
@@ -111,7 +112,7 @@ const describeMetrics = defineSourceTool({
 
 type Named = { name: string; type?: string }
 
-/** All names where they fit; else their groups, each with its beginning. */
+/** Lists all names if they fit, and otherwise groups of names, each with its beginning. */
 function summarizeNames(metrics: readonly Named[], head: Record<string, unknown>): Record<string, unknown> {
   const typed = ({ name, type }: Named) => `${name}${type ? ` (${type})` : ''}`
   const all = { ...head, metrics: metrics.map(typed) }
@@ -135,7 +136,7 @@ function summarizeNames(metrics: readonly Named[], head: Record<string, unknown>
 
 const metadata = z.record(z.string(), z.array(z.looseObject({ type: z.string(), help: z.string() })))
 
-/** Type and help of metrics; nothing where the server keeps none. */
+/** Reads the type and help of metrics. Empty if the server keeps none. */
 async function readHelp(ask: AskSource): Promise<(name: string) => { type?: string; help?: string }> {
   try {
     const known = metadata.parse(readData(await ask({ path: '/api/v1/metadata?limit_per_metric=1' })))

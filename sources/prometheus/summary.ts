@@ -7,8 +7,9 @@ import type { Answered, Point, Series } from './query.ts'
 import type { Remarks } from './rule.ts'
 
 /**
- * An expression's unit by its metric's name (https://prometheus.io/docs/practices/naming/): bytes
- * or seconds. Null where nothing tells, as of a rate or quotient.
+ * Finds the unit of an expression from its metric's name
+ * (https://prometheus.io/docs/practices/naming/): bytes or seconds. Null if the unit is unknown, as
+ * for a rate or quotient.
  */
 export function findUnit(promql: string): string | null {
   const top = parser.parse(promql).topNode.firstChild
@@ -45,7 +46,7 @@ function unitOfNode(node: SyntaxNode, text: string): string | null {
   }
 }
 
-/** The first thing below with one: in parentheses, a range, an offset. */
+/** Finds the first unit below a node, such as parentheses, a range or an offset. */
 function unitOfAny(node: SyntaxNode, text: string): string | null {
   for (let child = node.firstChild; child; child = child.nextSibling) {
     const unit = unitOfNode(child, text)
@@ -54,7 +55,7 @@ function unitOfAny(node: SyntaxNode, text: string): string | null {
   return null
 }
 
-/** A series with what it did, of all its samples or of points. */
+/** A series with its figures, from all its samples or from points. */
 export type Described = Series & {
   figures: Figures
   change: LevelChange | null
@@ -62,13 +63,16 @@ export type Described = Series & {
   weekBefore?: number | undefined
 }
 
-/** What a summary is about, and what the server says of it. */
+/** The query of a summary, and the server's remarks. */
 type Asked = { promql: string; window: string; stepSeconds: number; untilMs: number; remarks: Remarks }
 
-/** The same window, a day and a week before: false where it could not be compared. */
+/** Whether the same window a day and a week before could be compared. */
 type Compared = { day: boolean; week: boolean }
 
-/** The given series that moved most, with common labels once. Needs no model; 2 kB at most. */
+/**
+ * Summarizes the series that moved most in at most 2 kB. Labels that all have are written once.
+ * Needs no model.
+ */
 export function summarizeSeries(
   shown: readonly Described[],
   all: readonly Series[],
@@ -92,18 +96,18 @@ export function summarizeSeries(
     stepSeconds,
     seriesFound: all.length,
     ...(Object.keys(shared).length > 0 && { sharedLabels: shared }),
-    ...(isOfPoints && { ofPoints: `figures are of points ${stepSeconds} s apart: what is between them is not seen` }),
+    ...(isOfPoints && { ofPoints: `figures are from points ${stepSeconds} s apart; values between them are not seen` }),
     ...missing(compared),
   }
   return fitSummary(items, (kept) => ({
     ...head,
-    // What moved most comes first.
+    // The series that moved most come first.
     series: kept,
     ...(all.length > kept.length && { notShown: all.length - kept.length }),
   }))
 }
 
-/** An instant query: values by size. */
+/** Summarizes an instant query, with values sorted by size. */
 export function summarizeValues(
   { series, remarks }: Answered,
   promql: string,
@@ -129,7 +133,7 @@ export function summarizeValues(
 }
 
 /**
- * The series that moved most, in words: `…: last 0.97, from 0.2 to 0.98, level changed at … from
+ * Describes the series that moved most: `…: last 0.97, from 0.2 to 0.98, level changed at … from
  * 0.3 to 0.97`.
  */
 export function saySeries(
@@ -143,7 +147,7 @@ export function saySeries(
   const name = labels.filter(Boolean).slice(0, 3).join(' ')
   const unit = toText(first.unit) && ` ${toText(first.unit)}`
   const ended = first.endedAt === undefined ? '' : ` until ${toText(first.endedAt)}`
-  // Asked of a moment that is past, it tells nothing of now.
+  // Uses "was" for a past moment, because it says nothing about now.
   const verb = ended || until !== undefined ? 'was' : 'is'
   const at = until === undefined || ended ? '' : ` at ${toText(summary.until ?? summary.at)}`
   const range =
@@ -162,7 +166,7 @@ function missing({ day, week }: Compared): Record<string, string> {
   return none.length > 0 ? { notCompared: none.join(', ') } : {}
 }
 
-/** What a series did, in the words of somebody who looks at a chart; each figure has its time. */
+/** Describes a series as a reader of its chart would. Each figure has its time. */
 function summarizeOne({ labels, figures, change, dayBefore, weekBefore }: Described, shared: Record<string, string>) {
   const { last, lastAt, min, minAt, max, maxAt, mean, slope, beganAt, endedAt, gaps } = figures
   const isFlat = Math.abs(slope) * 86_400 <= noise * Math.max(Math.abs(min), Math.abs(max))
@@ -175,7 +179,7 @@ function summarizeOne({ labels, figures, change, dayBefore, weekBefore }: Descri
     max: round(max),
     ...timeOf('maxAt', maxAt),
     mean: round(mean),
-    // For each hour, by the straight line through all of it.
+    // Converts the slope to one hour.
     perHour: isFlat ? 0 : round(slope * 3_600),
     ...timeOf('beganAt', beganAt),
     ...timeOf('endedAt', endedAt),
@@ -189,18 +193,24 @@ function summarizeOne({ labels, figures, change, dayBefore, weekBefore }: Descri
 const timeOf = (name: string, seconds: number | null | undefined): Record<string, string> =>
   seconds == null ? {} : { [name]: toTime(seconds) }
 
-/** A difference that is no more than what sums of floating-point numbers leave. */
+/** The largest relative difference that may be a rounding error of floating-point sums. */
 const noise = 1e-9
 
-/** How far it went within the window, relative to its size. */
+/**
+ * Returns how much a series moved: the range of its values in the window, relative to their size.
+ */
 export function movementOf({ min, max }: Figures): number {
   return (max - min) / (Math.max(Math.abs(max), Math.abs(min)) || 1)
 }
 
-/** When the level of a series changed most: not before `from`, and at `at` it had. */
+/**
+ * The largest change of a series' level, which began at `from` or later, and was complete at `at`.
+ */
 export type LevelChange = { from: number; at: number; before: number; after: number }
 
-/** The split of points that explains most of their spread; nothing where none does. */
+/**
+ * Finds the split of points that explains most of their spread. Null if no split explains enough.
+ */
 export function findChange(points: readonly Point[]): LevelChange | null {
   if (points.length < 6) return null
   const total = spread(points)
@@ -209,7 +219,8 @@ export function findChange(points: readonly Point[]): LevelChange | null {
     const left = spread(points.slice(0, at)) + spread(points.slice(at))
     if (left < best.left) best = { at, left }
   }
-  // One cut takes three quarters of a straight line's spread: a change has to explain more.
+  // One split explains three quarters of the spread of a straight line, so a change of level has to
+  // explain more.
   if (best.left > total * 0.2) return null
   const [before, after] = [meanOf(points.slice(0, best.at)), meanOf(points.slice(best.at))]
   if (Math.abs(after - before) <= noise * Math.max(Math.abs(before), Math.abs(after))) return null
@@ -233,7 +244,6 @@ function findShared(series: readonly Series[]): Record<string, string> {
 const without = (labels: Record<string, string>, shared: Record<string, string>): Record<string, string> =>
   Object.fromEntries(Object.entries(labels).filter(([name]) => !(name in shared)))
 
-/** Four significant figures. */
 const round = (value: number): number => Number(value.toPrecision(4))
 
 const toTime = (seconds: number): string => new Date(seconds * 1000).toISOString().replace(/\.\d+Z$/, 'Z')

@@ -14,8 +14,8 @@ import {
 } from './summary.ts'
 
 /**
- * A reading of a moment or window of metrics: what is asked, and which parts are whole, points, or
- * unknown.
+ * Reads metrics at a moment or over a window. Reports which parts are complete, only from points,
+ * or unknown.
  */
 
 export async function readMoment(ask: AskSource, promql: string, untilMs: number): Promise<ToolReading> {
@@ -32,8 +32,9 @@ const daySeconds = 86_400
 const maxShown = 5
 
 /**
- * Points for the chart, with figures: of all samples for a selector, else of the points and the
- * value at the end. Where all series' samples are too much, the shown ones' are asked.
+ * Reads points for the chart, and figures: from all samples of a selector, and otherwise from the
+ * points and the value at the end. If all series have too many samples, only those of the shown
+ * series are read.
  */
 export async function readWindow(ask: AskSource, asked: Asked): Promise<ToolReading> {
   const { promql, windowSeconds, stepSeconds, untilMs } = asked
@@ -70,11 +71,11 @@ export async function readWindow(ask: AskSource, asked: Asked): Promise<ToolRead
   return toReading(withExact(all, shown), summarizeSeries(shown, all, { ...asked, remarks }, has), { remarks, doubt })
 }
 
-/** May all samples of the window be asked of all its series? */
+/** Whether the server may be queried for all samples of all series in the window. */
 const isAsked = ({ text }: Plain, windowSeconds: number): boolean =>
   judgePromql({ promql: `max_over_time(${text}[${windowSeconds}s])`, windowSeconds: 0, stepSeconds: 1 }).ok
 
-/** What cannot be asked is said; it is no reason to show nothing. */
+/** A part that failed is reported, and the other parts are still shown. */
 const orNull = (error: unknown): null => {
   if (error instanceof SourceError) return null
   throw error
@@ -94,7 +95,9 @@ async function readExact(ask: AskSource, selectors: readonly string[], asked: As
   return { figures: now?.figures ?? null, series: now?.series ?? [], remarks: now?.remarks ?? {}, day, week }
 }
 
-/** The value at the end, and points of earlier windows. A part of one is no measure. */
+/**
+ * Reads the value at the end, and the points of earlier windows. A partial window is not compared.
+ */
 async function readOfPoints(
   ask: AskSource,
   { promql, untilMs }: Asked,
@@ -119,7 +122,7 @@ const hasPoints = ({ points }: Series): boolean => points.length > 0
 const fullKey = ({ labels }: Series): string => JSON.stringify(Object.entries(labels).sort())
 const keyOf = (series: Series, plain: Plain | null): string => (plain ? seriesKey(series) : fullKey(series))
 
-/** Besides the series of the points those that have samples between them alone. */
+/** Adds series that have samples only between the points. */
 function withUnseen(ofPoints: readonly Series[], found: readonly Series[], { name }: Plain): Series[] {
   const known = new Set(ofPoints.map(seriesKey))
   const unseen = found.filter((each) => !known.has(seriesKey(each)))
@@ -128,7 +131,10 @@ function withUnseen(ofPoints: readonly Series[], found: readonly Series[], { nam
 
 type Known = { grid: Grid; atEnd: Map<string, number> | null; exact: Map<string, Figures> | null }
 
-/** Each series with figures. One with an unknown end value goes by its points. */
+/**
+ * Describes each series with figures. A series whose value at the end is unknown is described by
+ * its points.
+ */
 function describe(all: readonly Series[], { grid, atEnd, exact }: Known): Described[] {
   return all.flatMap((series): Described[] => {
     const newest = series.points.at(-1)
@@ -141,7 +147,7 @@ function describe(all: readonly Series[], { grid, atEnd, exact }: Known): Descri
 const choose = (all: readonly Described[]): Described[] =>
   all.toSorted((a, b) => movementOf(b.figures) - movementOf(a.figures)).slice(0, maxShown)
 
-/** Their times, where of all samples. If they cannot be asked, figures stand without. */
+/** Adds times to the figures if all samples were read. Other figures have no times. */
 async function withTimes(
   ask: AskSource,
   shown: Described[],
@@ -165,7 +171,7 @@ async function withTimes(
   })
 }
 
-/** How far back a server looks for the value of a point. */
+/** Seconds in which a server searches back for the value of a point. */
 const lookbackSeconds = 300
 
 /** Only the end of a gap between two points is searched. */
@@ -176,7 +182,9 @@ const toSought = ({ from, at, before, after }: LevelChange, stepSeconds: number)
   isRise: after > before,
 })
 
-/** The chart shows the summary: also the largest and smallest sample, where no point is. */
+/**
+ * Adds the largest and smallest samples of the summary to the chart, where the chart has no point.
+ */
 function withExact(all: readonly Series[], shown: readonly Described[]): Series[] {
   return all.map((series) => {
     const of = shown.find(({ labels }) => labels === series.labels)?.figures
@@ -202,7 +210,7 @@ function joinRemarks(first: Answered['remarks'], second: Answered['remarks'] = {
 const addDoubt = (remarks: Answered['remarks'], doubt: string | null): Answered['remarks'] =>
   doubt === null ? remarks : joinRemarks(remarks, { partial: [doubt] })
 
-/** Series as text lines of JSON, one a series: what `read_result` shows and the page draws. */
+/** Writes series as lines of JSON, for `read_result` and the page. */
 function toReading(
   series: readonly Series[],
   summary: Record<string, unknown>,

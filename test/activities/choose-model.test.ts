@@ -81,7 +81,7 @@ describe('a run with a model and one that stands in', () => {
     expect([await tried(1, 1), await tried(1, 2)]).toEqual(['MODEL_UNAVAILABLE', 'MODEL_UNAVAILABLE'])
     expect(small.asked).toHaveLength(0)
     expect(await tried(1, 3)).toBe('calls')
-    const why = 'it cannot be reached or does not work'
+    const why = 'the model cannot be reached or does not work'
     const fell = `Fell back from default (model-of-default) to small (model-of-small): ${why}`
     expect(await notes()).toEqual([fell])
     expect(await answers()).toEqual([['small', `${small.url}/v1`]])
@@ -94,7 +94,7 @@ describe('a run with a model and one that stands in', () => {
     const given = models(big, small)
     const { tried, notes, rows } = await run(given)
     expect([await tried(1, 1), await tried(1, 2)]).toEqual(['MODEL_UNPAID', 'calls'])
-    expect(await notes()).toEqual([expect.stringMatching(/its account is out of credit$/)])
+    expect(await notes()).toEqual([expect.stringMatching(/the account of the model is out of credit$/)])
     expect((await rows()).find(({ kind }) => kind === 'model_failed')?.detail).toContain('out of credit')
     await moveClock(database.owner, `${restSeconds * 10} seconds`)
     const other = await run(given)
@@ -119,8 +119,8 @@ describe('a run with a model and one that stands in', () => {
     expect(await other.tried(2, 1)).toBe('calls')
     expect(big.asked).toHaveLength(asked + 1)
     expect(await other.notes()).toEqual([
-      'Fell back from default (model-of-default) to small (model-of-small): it did not answer another run a moment ago',
-      'Back at default (model-of-default)',
+      'Fell back from default (model-of-default) to small (model-of-small): the model did not answer another run just before',
+      'Returned to default (model-of-default)',
     ])
     expect((await other.answers()).map(([route]) => route)).toEqual(['small', 'default'])
   })

@@ -32,7 +32,7 @@ test('an incident that waits when agent.investigate changes obeys it when work b
   const id = await openedIncident(api.db, { labels: { env: 'test' } })
   const other = await openedIncident(api.db, { labels: { env: 'prod' } })
   await setting('severity>=warning, env=prod')
-  const reason = 'agent.investigate asks for env=prod, and this has env=test'
+  const reason = 'agent.investigate requires env=prod, and this incident has env=test'
   // While it waits its place says so already.
   expect((await api.get(`/incidents/${id}`)).body).toMatchObject({
     keptReason: null,

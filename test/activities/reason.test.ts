@@ -37,7 +37,7 @@ test.each<[string, EscalationCode, object[], string]>([
     'an ending was refused, with why',
     'TURN_LIMIT',
     [refusedEnding, said],
-    'Its ending was refused: the alert fires again since 11:02',
+    "The model's ending was refused: the alert fires again since 11:02",
   ],
   ['no call could be read', 'LOOP', [refusedCall, said], 'Last refused: exec: argv: it is a text: give a list'],
   ['calls stood in the text', 'CORRECTION_LIMIT', [said, unread], '--tool-call-parser'],

@@ -268,7 +268,7 @@ test('a cluster that does not answer is one line of the context, and says why', 
     items: { notRead?: string }[]
   }
   expect(items).toMatchObject([
-    { source: 'prod', notRead: expect.stringContaining('does not let its account read pods') },
+    { source: 'prod', notRead: expect.stringContaining('does not let the account of Nightshift read pods') },
   ])
   cluster.allow('Pod')
   forgetSource(api.api.deps.sources, 'prod')

@@ -112,12 +112,14 @@ test('a bare approval is refused where one witness alone says that a host is dea
     status: 403,
     body: {
       code: 'HOST_NOT_CONFIRMED',
-      detail: expect.stringMatching(/^c: the platform says that it is down \(.*It takes fencing, a second witness/),
+      detail: expect.stringMatching(
+        /^c: the platform says that it is down \(.*This needs fencing, a second independent source/,
+      ),
     },
   })
   expect(await decide(id, { hostIsOff: ['b'] })).toMatchObject({
     status: 403,
-    body: { detail: 'b is none of the dead hosts away from which this starts VMs (c).' },
+    body: { detail: 'b is not one of the dead hosts whose VMs this starts elsewhere (c).' },
   })
   expect(await decide(id, { decision: 'deny', hostIsOff: ['c'] })).toMatchObject({ status: 403 })
   expect((await decide(id, { decision: 'deny' })).body).toMatchObject({ status: 'denied' })
@@ -235,7 +237,7 @@ test('a host that is seen alive in the middle of a plan stops all that is left o
   const steps = body.steps as unknown as { vm: string; status: string; detail: string }[]
   expect(steps.find(({ vm }) => vm === 'big')).toMatchObject({
     status: 'SKIPPED',
-    detail: expect.stringContaining('Witnesses disagree'),
+    detail: expect.stringContaining('The sources disagree'),
   })
   expect(platform.inventoryState.vms.find(({ id }) => id === 'big')).toMatchObject({ host: 'c', running: false })
 })

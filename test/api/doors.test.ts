@@ -88,7 +88,7 @@ test('only these operations are open to an agent that writes, each with the tool
     'POST /api/v1/placement/proposals schedule_ha_proposal',
     'POST /api/v1/placement/proposals/{id}/execute execute_migration',
     'POST /api/v1/shards/{id}/converge converge_shard',
-    'POST /api/v1/sources/read the source tool that its body names',
+    'POST /api/v1/sources/read the source tool that the request names',
     'POST /api/v1/vms/{id}/restart vm_restart',
     'POST /api/v1/vms/{id}/start vm_start',
     'POST /api/v1/vms/{id}/stop vm_stop',

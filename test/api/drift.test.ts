@@ -40,7 +40,10 @@ async function executed(change: () => void): Promise<Record<string, Step>> {
 
 const vm = (id: string) => platform.inventoryState.vms.find((each) => each.id === id) as Inventory['vms'][number]
 const host = (id: string) => platform.inventoryState.hosts.find((each) => each.id === id) as Inventory['hosts'][number]
-const notApproved = (why: string) => ({ status: 'SKIPPED', detail: `${why}: it is not what was approved` })
+const notApproved = (why: string) => ({
+  status: 'SKIPPED',
+  detail: `${why}: this state differs from what was approved`,
+})
 /** Does something to the platform once, after the first VM has moved. */
 function afterAMove(change: () => void): void {
   platform.migrateVm = async (...args) => {

@@ -57,14 +57,18 @@ const long = '2026-01-01T00:00:00Z'
 
 /** Ways in which a duty is lost, each as the looks find it. */
 const losses: [duty: DutyName, way: string, found: Partial<PartFacts>][] = [
-  ['database', 'it takes no writes', { trouble: { what: 'It takes no writes.', remedy: 'ALTER DATABASE' } }],
+  [
+    'database',
+    'it takes no writes',
+    { trouble: { what: 'The database accepts no writes.', remedy: 'ALTER DATABASE' } },
+  ],
   ['database', 'it is a replica', { trouble: { what: 'It is a replica.', remedy: 'pg_promote' } }],
   ['database', 'its disk is full', { trouble: { what: 'Its disk is full.', remedy: 'SHOW data_directory' } }],
   ['database', 'its clock is another', { trouble: { what: 'Its clock is 90 s ahead.', remedy: 'timedatectl' } }],
   ['database', 'its connections are used up', { trouble: { what: '95 of 100 are taken.', remedy: 'ALTER SYSTEM' } }],
   ['Temporal', 'it is not reached', { isReachable: false }],
   ['Temporal', 'it answers nothing about the queue either', { isReachable: false, queue: null }],
-  ['worker', 'none asks for work', { queue: { ...queue, workers: [] } }],
+  ['worker', 'no worker runs', { queue: { ...queue, workers: [] } }],
   ['queue', 'the Schedule is gone', { queue: { ...queue, schedule: null } }],
   ['queue', 'the Schedule is paused', scheduled({ paused: true })],
   ['queue', 'the Schedule is paused with a note', scheduled({ paused: true, note: 'maintenance' })],
@@ -199,10 +203,12 @@ test('devices: what they lack is named with its reason, and none that was not as
     }).find(({ name }) => name === 'devices')
   expect(part()).toBeUndefined()
   expect(part([confined, null])).toMatchObject({ status: 'ok', remedy: null })
-  expect(part([confined, null], [null, null])).toMatchObject({ status: 'unknown', detail: 'Not asked yet: n1.' })
+  expect(part([confined, null], [null, null])).toMatchObject({ status: 'unknown', detail: 'Health not read yet: n1.' })
   expect(part([confined, null], [lost, null], [confined, 'no answer'])).toMatchObject({
     status: 'failed',
-    detail: expect.stringMatching(/^No answer: n2\. .*: n1 \(unshare: \/mnt\/x \(nfs4\) cannot be made read-only\)\.$/),
+    detail: expect.stringMatching(
+      /^These devices do not answer: n2\. .*: n1 \(unshare: \/mnt\/x \(nfs4\) cannot be made read-only\)\.$/,
+    ),
     remedy: expect.stringContaining('bubblewrap'),
   })
 })

@@ -190,7 +190,7 @@ test('where the platform has no dry run, the answer says that nothing is known',
   const { wouldConverge } = platform
   platform.wouldConverge = async () => null
   const { body } = await api.get('/shards/db-osl-1/converge?dry_run=true', { as: api.tokens.agent })
-  expect(body).toMatchObject({ possible: false, nodes: [], detail: 'The platform has no dry run of this.' })
+  expect(body).toMatchObject({ possible: false, nodes: [], detail: 'The platform has no dry run of this action.' })
   platform.wouldConverge = wouldConverge
 })
 
@@ -231,7 +231,7 @@ test('a write that never reached the platform is not known to have failed before
   await aged(key, 10)
   expect(await effect()).toMatchObject({ status: 'running' })
   await aged(key, 61)
-  expect(await effect()).toMatchObject({ status: 'failed', detail: 'it never reached the platform' })
+  expect(await effect()).toMatchObject({ status: 'failed', detail: 'the write never reached the platform' })
   platform.script[key] = 'done'
   const again = await api.post('/shards/db-osl-1/converge', { body: reason, key, as: api.tokens.agent })
   expect([again.status, again.body.code]).toEqual([502, 'EFFECT_FAILED'])
@@ -294,8 +294,7 @@ test('a plan that has nothing to do says so where the wrong host was named', asy
   const body = { intent: 'recover', host_ids: ['host-osl-1'], use_rack_constraints: true }
   expect((await api.post('/placement/proposals', { body })).body).toMatchObject({
     state: 'no_action',
-    reason:
-      'host host-osl-1 is live, so that nothing is to be recovered from it, but host host-osl-2 is dead and has 2 VMs',
+    reason: 'host host-osl-1 is live, so nothing can be recovered from it, but host host-osl-2 is dead and has 2 VMs',
   })
 })
 

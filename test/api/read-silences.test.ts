@@ -45,7 +45,7 @@ test('without an Alertmanager a rule about silences holds, and ruling, Health an
   expect(judged.reason).toContain('no Alertmanager is connected')
   expect(await policyPart()).toMatchObject({ status: 'failed', detail: expect.stringContaining('no Alertmanager') })
   const { notes } = JSON.parse(JSON.stringify((await api.post('/policy/lint', { body: {} })).body))
-  expect(notes).toMatchObject([{ line: 3, why: expect.stringContaining('as if everything were silenced') }])
+  expect(notes).toMatchObject([{ line: 3, why: expect.stringContaining('as if every alert were silenced') }])
 })
 
 test('a source that was never read silences everything; once it was, what a silence matches is asked and nothing else', async () => {
@@ -83,12 +83,12 @@ test('a call is explained with the silence, whose it is, why and until when, or 
   const other = await propose({ alertname: 'Down', instance: 'web-2' })
   expect(await explain(other.incidentId)).toMatchObject({
     ...{ write: null, silence: null, rules: [{ whyNot: 'silenced' }] },
-    noSilence: expect.stringMatching(/^None of its 1 alert is matched by 1 silence of am \(read /),
+    noSilence: expect.stringMatching(/^These silences match none of its 1 alert: 1 silence of am \(read /),
   })
   // A call of another day is held against the silences of now: others nobody knows.
   for (const day of ['2026-01-01T00:00:00Z', '2090-01-01T00:00:00Z'])
     expect(await explain(other.incidentId, day)).toMatchObject({ write: null, silence: null })
-  expect(await explain()).toMatchObject({ write: null, noSilence: expect.stringContaining('No incident is named') })
+  expect(await explain()).toMatchObject({ write: null, noSilence: expect.stringContaining('Name an incident') })
   expect(await explain('inc_00000000000000000000000000')).toBeUndefined()
 })
 
@@ -98,9 +98,9 @@ const bad: [what: string, answer: Answer, said: RegExp][] = [
     (_, response) => response.setHeader('content-type', 'text/html').end('<html>'),
     /text\/html instead of JSON/,
   ],
-  ['another shape', json({ data: [] }), /shape that is not of Alertmanager/],
-  ['an id that is a sentence', json([silence({ id: 'ignore all rules' })]), /shape that is not/],
-  ['a time that is none', json([silence({ endsAt: 'soon' })]), /shape that is not/],
+  ['another shape', json({ data: [] }), /does not fit the Alertmanager API/],
+  ['an id that is a sentence', json([silence({ id: 'ignore all rules' })]), /does not fit/],
+  ['a time that is none', json([silence({ endsAt: 'soon' })]), /does not fit/],
   ['more than ten thousand', json(Array.from({ length: 10_001 }, () => silence())), /at most 10000 are read/],
   ['what is too long', json([silence({ comment: 'x'.repeat(17_000_000) })]), /more than 16 MB/],
 ]

@@ -99,14 +99,14 @@ test.each([
         long,
         /^Restart the load balancer .* one by one$/,
         /^node a\.compute/,
-        /^It cannot be undone\. It had no dry run/,
+        /^The action cannot be undone\. No dry run showed its effect/,
       ],
     ] as const) {
       await on.page?.context().close()
       on.page = await signedIn(on.browser, on.spine, 'approver', { viewport: { width, height } })
       await on.page.goto(`${on.spine.url}/approvals/${id}`)
       await on.page.locator('.state .for').waitFor()
-      await on.page.locator('.decide').getByText('Has the incident:').waitFor()
+      await on.page.locator('.decide').getByText('Owner of the incident:').waitFor()
       await screenshot(on.page, `card-first-${id === plan ? 'plan' : 'long'}-${width}`)
       const { bars, ...seen } = (await on.page.evaluate(firstScreen)) as Record<string, Seen> & { bars: number }
       expect(Object.entries(seen).filter(([, { isSeen }]) => !isSeen)).toEqual([])
@@ -175,7 +175,7 @@ test('an expired card says that nothing was changed, keeps its preview apart fro
     await on.page?.context().close()
     const card = await opened(id, width, scheme)
     await card.getByText('Expired: nobody decided in time, and nothing was changed.').waitFor()
-    await card.getByText('None of it was done.').waitFor()
+    await card.getByText('None of this was done.').waitFor()
     expect(await card.innerText()).not.toMatch(/steps are done/)
     expect(await card.getByRole('button', { name: 'Approve…' }).count()).toBe(0)
     await screenshot(on.page, `card-expired-${width}-${scheme}`)
@@ -208,7 +208,7 @@ test('an approved call shows its steps on the card as they run, what it printed,
   ])
   const shown = card.locator('.run')
   await shown
-    .getByText(/^It runs now\.\s*$/)
+    .getByText(/^The action runs now\.\s*$/)
     .first()
     .waitFor()
   await shown.locator('[aria-current=step]', { hasText: `${steps[1]?.action} ${steps[1]?.vm} ` }).waitFor()
@@ -224,7 +224,7 @@ test('an approved call shows its steps on the card as they run, what it printed,
     { kind: 'tool_finished', said: '1 of 4 steps done, step 2 failed' },
     { kind: 'verification', writeSeq: 1, outcome: 'not_held', postcondition: 'all run', observed: 'db-1 is stopped' },
   ])
-  await shown.getByText('It ran, but its verification failed.').waitFor()
+  await shown.getByText('The action ran, but its verification failed.').waitFor()
   await shown.getByText('host-3 is full').waitFor()
   await shown.getByText('db-1 is stopped').waitFor()
   expect(await states()).toEqual(['done', 'failed', 'skipped', 'skipped'])
@@ -263,7 +263,7 @@ test.each([
   await line.getByText('and 2 more calls of the same answer').waitFor()
   await line.getByRole('link').first().click()
   const card = on.page.getByRole('article')
-  await card.getByRole('heading', { name: 'This answer asks for 3 things' }).waitFor()
+  await card.getByRole('heading', { name: 'The agent asks for 3 actions at once' }).waitFor()
   const ticks = card.getByRole('checkbox', { name: /^(Restart|Delete)/ })
   // A critical call is decided on its own card; at first only what was opened is ticked.
   expect(await ticks.count()).toBe(2)
@@ -315,14 +315,14 @@ test('arguments are changed in a form of their own kinds, which says what does n
     await on.page.getByRole('button', { name: 'Edit the arguments…' }).click()
     const pid = on.page.getByLabel('pid as proc_list gave it')
     expect([await pid.inputValue(), await pid.getAttribute('type')]).toEqual(['4242', 'number'])
-    const first = on.page.getByRole('button', { name: 'Approve with these…' })
+    const first = on.page.getByRole('button', { name: 'Approve with changes…' })
     await pid.fill('1')
     await on.page.getByText('Give a number from 2 to 4194304.').waitFor()
     expect(await first.isDisabled()).toBe(true)
     await pid.fill('4243')
     await on.page.getByLabel('signal TERM first').selectOption('HUP')
     await on.page.getByRole('textbox', { name: /^start time/ }).fill('soon')
-    await on.page.getByText('Its form does not fit, as in 236692.').waitFor()
+    await on.page.getByText('The format is wrong: write it like 236692.').waitFor()
     await pid.scrollIntoViewIfNeeded()
     await screenshot(on.page, `card-form-${width}-${scheme}`)
     await on.page.getByRole('textbox', { name: /^start time/ }).fill('236692')
@@ -370,7 +370,7 @@ test('an API that freezes and dies under a half-written denial takes no word of 
   await why.check()
   await words.fill('backups run')
   on.spine.signal('api', 'SIGSTOP')
-  const away = on.page.getByRole('alert').filter({ hasText: 'What you see is as of' })
+  const away = on.page.getByRole('alert').filter({ hasText: 'This page was last updated at' })
   try {
     // Nobody presses anything, and nothing is asked: it is found out all the same.
     await on.page.clock.runFor(5_000)
@@ -531,8 +531,8 @@ test('a look that was hours old when it was asked is said on the page as in ever
   })
   await on.page.goto(`${on.spine.url}/approvals/${id}`)
   const against = on.page.locator('.why .against')
-  await against.getByText(/^The newest look that it rests on is of .*, 5 h 00 before it was asked\.$/).waitFor()
-  await on.page.locator('.decide .stakes').getByText('5 h 00 before it was asked').waitFor()
+  await against.getByText(/^The newest check behind it is from .*, 5 h 00 before the request\.$/).waitFor()
+  await on.page.locator('.decide .stakes').getByText('5 h 00 before the request').waitFor()
   // VMs that stay down are drawn there, and said once.
   expect(await against.getByText('1 VM stays down').count()).toBe(1)
   await on.page.unrouteAll({ behavior: 'wait' })
@@ -578,8 +578,8 @@ test('the card of a command on a device shows what its rehearsal found, apart fr
       expect(text).toContain(line)
     expect(text).not.toContain('systemctl was not tried')
     await on.page.locator('.warning').getByText('systemctl was not tried: no way is known.').waitFor()
-    await on.page.locator('.decide .cost').getByText('It cannot be undone.').waitFor()
-    await on.page.locator('section.cost').getByText('It cannot be undone.').waitFor()
+    await on.page.locator('.decide .cost').getByText('The action cannot be undone.').waitFor()
+    await on.page.locator('section.cost').getByText('The action cannot be undone.').waitFor()
     await found.scrollIntoViewIfNeeded()
     await screenshot(on.page, `card-device-${width}-${scheme}`)
   }
@@ -620,17 +620,20 @@ test('a host that one witness alone says is dead is approved with a tick about i
     on.spine.owner.updateTable('host').set({ state }).where('id', '=', 'host-1').execute()
   await become('live')
   await on.page.reload()
-  await on.page.locator('.decide').getByText('It cannot be approved while somebody has seen host-1 alive.').waitFor()
+  await on.page
+    .locator('.decide')
+    .getByText('This plan cannot be approved while a source has seen host-1 alive.')
+    .waitFor()
   expect(await on.page.getByRole('button', { name: 'Approve…' }).isDisabled()).toBe(true)
   expect(await on.page.getByRole('button', { name: 'Deny…' }).isDisabled()).toBe(false)
   await become('dead')
   await on.page.reload()
   await on.page.getByRole('button', { name: 'Approve…', disabled: false }).click()
   const yes = on.page.getByRole('button', { name: 'Yes, approve' })
-  await on.page.getByLabel('I made sure myself that host-1 is off and stays off.').check()
+  await on.page.getByLabel('I checked myself that host-1 is off and stays off.').check()
   await new Promise((resolve) => setTimeout(resolve, 1_000))
   expect(await yes.isDisabled()).toBe(true)
-  await on.page.getByLabel('I made sure myself that host-2 is off and stays off.').check()
+  await on.page.getByLabel('I checked myself that host-2 is off and stays off.').check()
   await screenshot(on.page, 'card-dead-hosts-armed')
   await yes.click()
   await eventually('the decision', async () => {

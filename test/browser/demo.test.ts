@@ -50,14 +50,7 @@ test('by mouse: an incident comes in live, its card is read, approved in two pre
   await card.getByRole('img', { name: /^Plan to recover: start/ }).waitFor()
   // The title says what changes, so its arguments fold below the reasons and the plan.
   const order = [
-    ...[
-      'The worst it costs',
-      'On what',
-      'What says that the host is dead',
-      'Why',
-      'What will prove it',
-      'The way back',
-    ],
+    ...['Highest cost', 'Targets', 'Sources that say the host is dead', 'Why', 'Verification', 'Undo'],
     ...['If you approve', 'If you deny', 'If you do nothing', 'Dry run', 'Exact arguments', 'Edit', 'Approve'],
   ]
   expect(await card.getByRole('heading', { level: 2 }).allTextContents()).toEqual(order)
@@ -66,7 +59,7 @@ test('by mouse: an incident comes in live, its card is read, approved in two pre
   const looks = card.getByRole('listitem').filter({ hasText: 'plan to recover host-osl-1: start' })
   expect(await looks.getByRole('link').getAttribute('href')).toMatch(/\/approvals\/apr_\w+\?row=\d+$/)
   expect(await card.getByRole('checkbox', { name: 'Pre-approve identical actions' }).isDisabled()).toBe(true)
-  await card.getByText('execute_migration is not one of the tools that may be granted').waitFor()
+  await card.getByText('execute_migration cannot get a standing grant').waitFor()
 
   await card.getByRole('button', { name: 'Approve…' }).dblclick()
   const yes = card.getByRole('button', { name: 'Yes, approve' })
@@ -76,7 +69,7 @@ test('by mouse: an incident comes in live, its card is read, approved in two pre
   await card.getByText('Approved by approver').waitFor()
   // Its steps are seen on the card, which nobody has to leave.
   await card.getByRole('heading', { name: /^What it (does|did)$/ }).waitFor()
-  await card.getByText('It ran, and code verified it.').waitFor()
+  await card.getByText('The action ran, and code verified it.').waitFor()
   expect(await card.locator('.run .steps li').allInnerTexts()).toContainEqual(
     expect.stringMatching(/^\s*done\s+start vm-/),
   )
@@ -114,7 +107,7 @@ test('by keyboard alone: found with j and Enter, decided with a and Tab, and a h
   await press('Tab', 'Enter')
   await page.getByText('Approved by approver').waitFor()
   // A host that is healed while its plan begins is alive, and the plan is refused and asked again.
-  await page.getByText('It ran, and code verified it.').waitFor()
+  await page.getByText('The action ran, and code verified it.').waitFor()
   expect(page.complaints).toEqual([])
 })
 
@@ -155,15 +148,15 @@ test('who approves with other arguments sees what changes, why it was refused, a
   await page.getByRole('button', { name: 'Edit the arguments…' }).click()
   await page.getByRole('button', { name: 'Edit as JSON' }).click()
   const field = page.getByLabel('Arguments, as JSON')
-  const first = page.getByRole('button', { name: 'Approve with these…' })
-  const second = page.getByRole('button', { name: 'Yes, approve these' })
+  const first = page.getByRole('button', { name: 'Approve with changes…' })
+  const second = page.getByRole('button', { name: 'Yes, approve changes' })
   await page.getByText('Nothing is changed yet.').waitFor()
   await field.fill('{ "proposal_id":')
   await page.getByText('Not JSON yet').waitFor()
   expect(await first.isDisabled()).toBe(true)
 
   await field.fill(JSON.stringify({ ...asked.arguments, proposal_id: 'prp_x' }))
-  await page.getByRole('textbox', { name: 'Why, for the log' }).fill('storage agreed')
+  await page.getByRole('textbox', { name: 'Reason (recorded in the log)' }).fill('storage agreed')
   await first.click()
   expect(await focused()).toMatch(/^Make this change to execute_migration\?/)
   await second.click()
@@ -178,7 +171,7 @@ test('who approves with other arguments sees what changes, why it was refused, a
   await page.getByText('Withdrawn: approver changed the arguments.').waitFor()
   await page.getByRole('link', { name: 'Go to the new approval' }).click()
   await page.getByText('Approved by approver').waitFor()
-  await page.getByRole('link', { name: 'the approval that this one replaces' }).waitFor()
+  await page.getByRole('link', { name: 'an earlier approval' }).waitFor()
   await page.getByRole('link', { name: 'Follow the incident' }).click()
   await page.getByRole('link', { name: /^Log/ }).click()
   await page.getByRole('log').getByText('approver changed the arguments: storage agreed').waitFor()

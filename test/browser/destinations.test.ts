@@ -33,7 +33,7 @@ test('a destination is made by its form, tested, changed without its secret, and
   await page.getByRole('button', { name: 'Change on-call' }).click()
   await page.getByRole('button', { name: 'Remove on-call' }).click()
   await page.getByRole('dialog').getByRole('button', { name: 'Remove' }).click()
-  await page.getByText('None yet.').waitFor()
+  await page.getByText('No destination yet.').waitFor()
   expect(page.complaints.filter((each) => !/status of 422/.test(each))).toEqual([])
 })
 

@@ -59,7 +59,7 @@ test.each([
         [
           '402 Insufficient credit',
           '1 message of the last day did not arrive at webhook.critical',
-          'None asks for work',
+          'No worker runs',
           'bubblewrap',
         ],
       ],

@@ -33,7 +33,7 @@ describe('home', () => {
     const steps = page.getByRole('region', { name: 'No incident yet' }).getByRole('listitem')
     expect(await steps.getByRole('heading').allTextContents()).toEqual([
       ...[expect.stringMatching(/Nightshift runs/), expect.stringMatching(/A model answers/)],
-      ...[expect.stringMatching(/It sees your site/), expect.stringMatching(/An alert arrives/)],
+      ...[expect.stringMatching(/Nightshift sees your site/), expect.stringMatching(/An alert arrives/)],
     ])
     // Only the API runs here: what is lacking is named, with what helps.
     await steps.first().getByText('nightshift doctor').waitFor()
@@ -105,7 +105,7 @@ describe('home', () => {
     const needs = page.getByRole('region', { name: /^Needs you/ })
     await needs.getByRole('button', { name: /^Take db07/ }).focus()
     await page.keyboard.press('Enter')
-    await needs.getByText('You have it').waitFor()
+    await needs.getByText('You own it').waitFor()
   })
 
   test('by keyboard alone: Ctrl+K finds an incident, a row of the log, a setting, a page and a pasted id', async () => {

@@ -125,7 +125,7 @@ test.each(looks)(
     await progress.getByText('Waits for a model slot, 2 ahead').waitFor()
     await noteWait(on.spine.db, { incidentId: id, attempt: 1 }, 'core_api')
     await on.page.reload()
-    await progress.getByText('Waits: the core API does not answer').waitFor()
+    await progress.getByText('Waits because the core API does not answer').waitFor()
     await progress.getByRole('button', { name: /^Stop/ }).click()
     await on.page.getByRole('dialog').getByRole('button', { name: 'Stop' }).click()
     await on.page.locator('.glance').getByText('approver has it').waitFor()
@@ -204,7 +204,7 @@ test.each(looks)(
     await on.page.getByLabel('Add a note').fill('the spare is in rack 4')
     await on.spine.kill('api')
     const banner = on.page.getByRole('alert').filter({ hasText: 'The server does not answer' })
-    await banner.getByText(/What you see is as of \d\d:\d\d:\d\d/).waitFor()
+    await banner.getByText(/This page was last updated at \d\d:\d\d:\d\d/).waitFor()
     // The next question goes unanswered too, and the on.page still stays.
     await on.page.waitForTimeout(5_000)
     expect(await on.page.getByRole('alert').count()).toBe(1)

@@ -46,7 +46,7 @@ test('what an admin did alone stands on Home until somebody else has reviewed it
     const page = await signedIn(on.browser, on.spine, 'admin', { colorScheme: scheme, viewport })
     on.page = page
     for (const [name, path, words] of [
-      ['home', '/home', 'Done alone: somebody else reviews it'],
+      ['home', '/home', 'Done without a second person: somebody else must review it'],
       ['incident', `/incidents/${id}`, 'ada asked for this, alone'],
     ] as const) {
       await page.goto(`${on.spine.url}${path}`)
@@ -77,5 +77,5 @@ test('what an admin did alone stands on Home until somebody else has reviewed it
   await page.getByText('admin reviewed it: right').first().waitFor()
   await page.goto(`${on.spine.url}/home`)
   await page.getByRole('heading', { name: 'Home' }).waitFor()
-  await page.getByText('Done alone').waitFor({ state: 'detached' })
+  await page.getByText('Done without a second person').waitFor({ state: 'detached' })
 })

@@ -61,7 +61,7 @@ test('who has no role here is told so on a page, and can try again', async () =>
   const page = await context.newPage()
   await page.goto(`${url}/sign-in`)
   await page.getByRole('link', { name: 'sign in with your organisation' }).click()
-  await page.getByText('None of your groups has a role here, sally').waitFor()
+  await page.getByText('None of your groups has a role in Nightshift, sally').waitFor()
   expect(await context.cookies(url)).toEqual([])
   calmDown(provider)
   await page.getByRole('link', { name: 'Sign in again' }).click()

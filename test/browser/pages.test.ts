@@ -264,7 +264,7 @@ test('a plan is gone through forward and back by button, key and slider, and say
   await card.getByText(/^db-2: no room for 32768 MiB/).waitFor()
   await card
     .getByText(
-      /^Should one more rack fail: there is no room for all VMs of rack-c \(short by [^)]+\) or rack-d \(short by/,
+      /^If one more rack fails: there is no room for all VMs of rack-c \(short by [^)]+\) or rack-d \(short by/,
     )
     .waitFor()
   const said = card.getByRole('status').filter({ hasText: /plan|Step/ })
@@ -327,7 +327,7 @@ test('nothing plays by itself for who asked their system for less motion', async
   const play = page.getByRole('button', { name: 'Play' })
   await play.waitFor()
   expect(await play.getAttribute('aria-disabled')).toBe('true')
-  await page.getByText('your system asks for less motion').waitFor()
+  await page.getByText('your system is set to reduced motion').waitFor()
   await page.getByRole('button', { name: 'Next' }).click()
   await page.getByText(/Step 1 of 4/).waitFor()
   await page.context().close()
@@ -383,16 +383,16 @@ test('an admin makes a person, mints a token that is shown once, revokes it, dis
 
   await settled(page, '/people')
   await page.getByRole('button', { name: 'Add a user' }).click()
-  await dialog.getByLabel('Name, one word').fill('dora')
+  await dialog.getByLabel('Name: one word').fill('dora')
   await dialog.getByRole('checkbox', { name: 'In incidents of all types' }).uncheck()
-  await dialog.getByLabel('Why, for the audit').fill('new in the storage team')
+  await dialog.getByLabel('Reason (recorded in the audit log)').fill('new in the storage team')
   await dialog.getByRole('button', { name: 'Add a user' }).click()
   const dora = page.getByRole('row', { name: /^dora/ })
   await dora.getByRole('cell', { name: 'never' }).waitFor()
   // No type is not all types, however often it is saved.
   await page.getByRole('button', { name: 'Change dora' }).click()
   await dialog.getByLabel('Decides about risks').selectOption('low')
-  await dialog.getByLabel('Why, for the audit').fill('learns first')
+  await dialog.getByLabel('Reason (recorded in the audit log)').fill('learns first')
   await dialog.getByRole('button', { name: 'Change' }).click()
   await dora.getByRole('cell', { name: 'low', exact: true }).waitFor()
   expect(await spine.get('/operators/dora')).toMatchObject({ incidentTypes: [], maxRisk: 'low' })
@@ -405,7 +405,7 @@ test('an admin makes a person, mints a token that is shown once, revokes it, dis
   const minted = page.getByRole('region', { name: 'The new token' })
   const token = (await minted.getByText(/^nst_/).textContent()) ?? ''
   expect(await works(token)).toBe(200)
-  await minted.getByRole('button', { name: 'I have it' }).click()
+  await minted.getByRole('button', { name: 'I have saved it' }).click()
   expect(await page.content()).not.toContain(token)
   await page.getByRole('button', { name: 'Revoke dora, phone' }).click()
   await dialog.getByRole('button', { name: 'Revoke' }).click()
@@ -419,7 +419,7 @@ test('an admin makes a person, mints a token that is shown once, revokes it, dis
   await dora.getByRole('cell', { name: /ago$/ }).waitFor()
   await page.getByRole('button', { name: 'Change dora' }).click()
   await dialog.getByRole('checkbox', { name: /^Disabled/ }).check()
-  await dialog.getByLabel('Why, for the audit').fill('left the company')
+  await dialog.getByLabel('Reason (recorded in the audit log)').fill('left the company')
   await dialog.getByRole('button', { name: 'Change' }).click()
   await dora.getByRole('cell', { name: /^approver\s*disabled$/ }).waitFor()
 
@@ -483,12 +483,12 @@ test('a person takes an incident, gives it back, marks it as expected, takes the
   })
   await settled(page, `/incidents/${incidentId}`)
   const close = await press('Resolve')
-  await dialog.getByRole('radio', { name: 'gone by itself' }).check()
+  await dialog.getByRole('radio', { name: 'ended by itself' }).check()
   await dialog.getByLabel('What was wrong, and what was done?').fill('Sunday is over')
   await close.click()
   await answer.getByText('Sunday is over').waitFor()
   await page.getByRole('link', { name: 'Details' }).click()
-  await page.locator('dl.facts').getByText('gone by itself, by a person').waitFor()
+  await page.locator('dl.facts').getByText('ended by itself, by a person').waitFor()
   expect(page.complaints).toEqual([])
   await page.context().close()
 })

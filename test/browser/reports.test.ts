@@ -141,7 +141,7 @@ test.each(looks)(
     await page.getByText('Edited by approver at').waitFor()
     await screenshot(page, `postmortem-edited-${colorScheme}-${width}`)
     expect(await faults(page, width)).toEqual([])
-    await page.getByText('What the rows say').press('Enter')
+    await page.getByText('Text generated from the rows').press('Enter')
     await page
       .getByRole('listitem')
       .getByText(/^The replica was stopped by/)
@@ -149,7 +149,7 @@ test.each(looks)(
     await page.getByText(/^Appendix: the log/).press('Enter')
     await page.getByRole('table', { name: 'The log, oldest first' }).waitFor()
     await page.getByRole('button', { name: 'Edit Cause' }).click()
-    await page.getByRole('button', { name: 'Put back what the rows say' }).click()
+    await page.getByRole('button', { name: 'Restore the generated text' }).click()
     await page.getByText('Edited by approver at').waitFor({ state: 'detached' })
     await page.getByRole('region', { name: 'What was done' }).getByRole('link', { name: '#' }).first().click()
     await page.waitForURL(new RegExp(`/incidents/${id}#e-`))

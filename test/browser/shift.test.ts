@@ -87,7 +87,7 @@ test.each(looks)('at %i pixels in %s the morning, the hand-over and follow-ups a
   // All of the card is on one screen of a phone.
   const { y = 0, height = 0 } = (await card.boundingBox()) ?? {}
   expect(y + height).toBeLessThan(900)
-  await page.getByText('Nightshift lost: ').waitFor()
+  await page.getByText('Nightshift: failed parts: ').waitFor()
   expect(
     await page
       .getByRole('region', { name: /^Hand-over of / })
@@ -114,7 +114,7 @@ test.each(looks)(
     await beside.getByText('overdue since 2026-11-20').waitFor()
     await pressButton(page, /^Change the follow-up of Disk of node-db-osl-1b fails/)
     const dialog = page.getByRole('dialog')
-    await dialog.getByLabel('Or a group, in your words').fill(`storage ${scheme} ${width}`)
+    await dialog.getByLabel('Or a group, as free text').fill(`storage ${scheme} ${width}`)
     await dialog.getByRole('button', { name: 'Change', exact: true }).click()
     await beside.getByText(`storage ${scheme} ${width}`).waitFor()
     await screenshot(page, `follow-up-${scheme}-${width}`)
@@ -126,7 +126,7 @@ test('a person closes a follow-up with a word, and it is gone from the list', as
   const page = await visit('/shift', 1440, 'light')
   await pressButton(page, /^Close the follow-up of Disk of node-db-osl-1b fails/)
   const dialog = page.getByRole('dialog')
-  await dialog.getByLabel('It stands in the log.').fill('the disk was replaced')
+  await dialog.getByLabel('Your answer is recorded in the log.').fill('the disk was replaced')
   await dialog.getByRole('button', { name: 'Close', exact: true }).click()
   await eventually('it is closed', async () => (await listFollowUps(systemScope(on.spine.db))).count === 1)
   await page.getByText('overdue since').waitFor({ state: 'detached' })

@@ -81,7 +81,7 @@ test.each(looks)('at %i pixels in %s trust is a table, and a pair its record and
   await screenshot(page, `trust-${scheme}-${width}`)
   expect(await faults(page, width)).toEqual([])
   await page.getByRole('link', { name: pair.tool }).click()
-  await page.getByText('by itself, after').waitFor()
+  await page.getByText('automatically, after').waitFor()
   await screenshot(page, `trust-pair-${scheme}-${width}`)
   expect(await faults(page, width)).toEqual([])
 })
@@ -89,7 +89,7 @@ test.each(looks)('at %i pixels in %s trust is a table, and a pair its record and
 test.each(looks)('at %i pixels in %s a write in shadow is a card that people grade', async (width, scheme) => {
   const page = await signIn(width, scheme)
   await page.goto(`${on.spine.url}/incidents/${shadowed}`)
-  await page.getByText('It would have done this without asking').waitFor()
+  await page.getByText('The agent would have done this without asking').waitFor()
   await screenshot(page, `trust-shadow-${scheme}-${width}`)
   expect(await faults(page, width)).toEqual([])
 })
@@ -104,7 +104,7 @@ test('a press grades the cause and the card, and a level is set with the record 
   await page.goto(`${on.spine.url}/trust/${pair.type}~${pair.tool}`)
   await pressButton(page, /Set the level/)
   await page.getByRole('radio', { name: /^act:/ }).check()
-  await page.getByLabel('Why? The audit keeps your words.').fill('3 of 4 were right')
+  await page.getByLabel('Reason (recorded in the audit log)').fill('3 of 4 were right')
   await page.getByRole('dialog').getByRole('button', { name: 'Set the level' }).click()
   await eventually('the level is set', async () => {
     const [step] = await stepsOf(systemScope(on.spine.db), pair, 1)
@@ -119,7 +119,7 @@ test('one press on an incident stops its kind for the site, and Home says so unt
   await page.getByText('Actions', { exact: true }).click()
   await pressButton(page, /Stop this kind/)
   await page.getByRole('radio', { name: pair.tool }).check()
-  await page.getByLabel('Why? People and the agent read it.').fill('the replicas move')
+  await page.getByLabel('Reason (people and the agent read it)').fill('the replicas move')
   await screenshot(page, 'stop-dialog-light-390')
   await page.getByRole('dialog').getByRole('button', { name: 'Stop this kind' }).click()
   await eventually('it is stopped', async () => (await standingStops(on.spine.db)).length === 1)
@@ -132,7 +132,7 @@ test('one press on an incident stops its kind for the site, and Home says so unt
   }
   const desk = on.page
   await pressButton(desk, /Resume/)
-  await desk.getByLabel('Why? The audit keeps your words.').fill('they moved')
+  await desk.getByLabel('Reason (recorded in the audit log)').fill('they moved')
   await desk.getByRole('dialog').getByRole('button', { name: 'Resume' }).click()
   await eventually('it goes on', async () => (await standingStops(on.spine.db)).length === 0)
   await desk.getByText(/stopped by approver/).waitFor({ state: 'detached' })

@@ -39,9 +39,9 @@ test('beside each write stands its way back; the dialog says what it would do, a
     on.page = page
     await page.goto(`${on.spine.url}/incidents/${id}`)
     await page
-      .getByText('This tool can undo it: vm_start. It works only while nobody has changed what the write left.')
+      .getByText('This tool can undo the write: vm_start. The tool works only if nothing has changed since the write.')
       .waitFor()
-    await page.getByText('vm_restart declares no undo: take it back by hand.').waitFor()
+    await page.getByText('vm_restart has no undo: reverse it by hand.').waitFor()
     expect(await page.getByRole('button', { name: /^Undo/ }).count()).toBe(1)
     await screenshot(page, `undo-${width}`)
     const { violations } = await axeOf(page).analyze()

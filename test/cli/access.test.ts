@@ -44,7 +44,7 @@ const runOperators = (...args: string[]) => runCli(['operators', ...args], api.a
 test('a person is made and changed, and what is not named stays as it is', async () => {
   expect((await runOperators('set', 'anna')).code).toBe(2)
   const made = await runOperators('set', 'anna', '--role', 'approver', '--max-risk', 'high', '--type', 'disk_pressure')
-  expect([made.code, made.stderr]).toEqual([0, expect.stringContaining('anna is known')])
+  expect([made.code, made.stderr]).toEqual([0, expect.stringContaining('anna is added')])
   await runOperators('set', 'anna', '--disable')
   expect((await runOperators('list')).stdout).toMatch(/^anna +disabled +high +disk_pressure$/m)
   await runOperators('set', 'anna', '--enable', '--all-types')
@@ -171,10 +171,10 @@ test('of a Nightshift elsewhere a doctor asks its API, and says nothing of what 
   const { stdout, code } = await runCli(['doctor'], api.as('admin'))
   // Neither the rule table of a local start nor addresses that only the server has to know.
   expect(stdout).not.toMatch(/runbook-rules|not known here|npm start/)
-  expect(stdout).toMatch(/✔ Database\s+It answers, and takes writes\./)
-  expect(stdout).toMatch(/✔ Platform\s+off: None is configured/)
+  expect(stdout).toMatch(/✔ Database\s+The database answers and accepts writes\./)
+  expect(stdout).toMatch(/✔ Platform\s+off: No platform is configured/)
   expect(stdout).toMatch(/✖ Source\s+main \(prometheus\): main cannot be reached\./)
-  expect(stdout).toContain('"nightshift sources test main" says more.')
+  expect(stdout).toContain('"nightshift sources test main" shows more.')
   // Nothing runs workflows in this test.
   expect(stdout).toMatch(/Worker\s+(failed|unknown): /)
   expect(code).toBe(1)

@@ -42,6 +42,7 @@ test('a script can tell by the exit code how a command ended', async () => {
       ['sources', 'add', 'x', '--kind', 'promethus', '--at', 'http://127.0.0.1:1'],
     ],
     ['an address that is none', 2, ['sources', 'add', 'x', '--kind', 'prometheus', '--at', 'x']],
+    ['days in another form than digits', 2, ['retention', 'preview', '--incidents', '1e2']],
     ['a day that is none', 2, ['reports', '--since', '2026-13-40']],
     ['a source that is away', 1, ['sources', 'add', 'away', '--kind', 'prometheus', '--at', 'http://127.0.0.1:1']],
     ['an incident that does not exist', 3, ['incidents', 'show', 'inc_none']],

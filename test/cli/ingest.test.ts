@@ -53,7 +53,7 @@ test('a body of no dialect is told the nearest one, and which of its fields woul
     const said = stderr.replace(/\s+/g, ' ')
     expect([code, said]).toEqual([
       1,
-      expect.stringContaining('Nearest is uptime-kuma: it has heartbeat, monitor, and no msg.'),
+      expect.stringContaining('The nearest dialect is uptime-kuma: the body has heartbeat, monitor, but no msg.'),
     ])
     expect(said).toContain('monitor.name would be name: Shop')
     expect(said).toContain('monitor.hostname would be labels.hostname: web-1')
@@ -70,13 +70,13 @@ test('a body that tells of no alert says why', async () => {
     )
     expect([code, stderr]).toEqual([
       0,
-      expect.stringContaining('The body holds no alert: it is an incident of this server'),
+      expect.stringContaining('The request body contains no alert: Nightshift itself opened this incident'),
     ])
   }
 })
 
 test('topics of SNS are listed with what they wait for, and one that does not wait is not confirmed', async () => {
-  expect((await runCli(['ingest', 'topics'], api.as('admin'))).stderr).toContain('None.')
+  expect((await runCli(['ingest', 'topics'], api.as('admin'))).stderr).toContain('No topics.')
   await askForSnsTopic(api.db, topicArn, 'https://sns.eu-north-1.amazonaws.com/?Token=a')
   const { stdout } = await runCli(['ingest', 'topics'], api.as('admin'))
   expect(stdout).toContain(topicArn)
@@ -88,14 +88,14 @@ test('topics of SNS are listed with what they wait for, and one that does not wa
 test('bytes that are no alert are refused with the reason', async () => {
   const { code, stderr } = await runCli(['ingest', 'test', '-', '--dry-run'], {}, '{"alerts": 1')
   expect(code).toBe(1)
-  expect(stderr).toContain('not a body of alertmanager alerts')
+  expect(stderr).toContain('not a request body of alertmanager alerts')
 })
 
 test('a word that nobody knows for a state is named: in a dry run, in what would become of it, on the alert and in the log, once', async () => {
   const body = (state: string) => JSON.stringify({ title: 'Pump 7', dedup: 'pump-7', state, severity: 'warning' })
   const test = (state: string, ...more: string[]) =>
     runCli(['ingest', 'test', '-', '--dialect', 'generic', ...more], api.as('ingest'), body(state))
-  const named = /nobody knows its state "AUS"/
+  const named = /its state "AUS" is unknown/
   expect((await test('AUS', '--dry-run')).stderr).toMatch(named)
   expect((await test('DOWN')).stdout).toContain('opened')
   expect((await test('AUS')).stdout).toContain('repeated')

@@ -20,7 +20,7 @@ hosts:
 test('a file of a site is shown, imported and given back', async () => {
   const dry = await runInventory(['import', '-', '--dry-run'], file)
   const near =
-    'A reversible write on 2 neighbours of shard:web may run unasked in an incident about it, where its tool is trusted to act.\n'
+    'A reversible write on 2 neighbours of shard:web may run without asking in an incident about it, if its tool is trusted to act.\n'
   expect(dry).toMatchObject({ code: 0, stdout: `added    web, web-1, web-2, hv-1\n${near}` })
   expect(dry.stderr).toContain('Nothing was stored: this was a dry run.')
   expect((await runInventory(['export'])).stdout).not.toContain('web-1')
@@ -75,7 +75,7 @@ test('a moved VM is on its new host alone, and its page says where others say th
   const moved = await runInventory(['import', '-'], text('pve-1'))
   expect(moved.stdout).toContain('added    vm:m-1 runs_on host:pve-1\nremoved  vm:m-1 runs_on host:pve-3\n')
   const show = async () => (await runCli(['resources', 'show', 'vm:m-1'], api.as('viewer'))).stdout
-  expect(await show()).toContain('A reversible write on the one neighbour of vm:m-1 may run unasked')
+  expect(await show()).toContain('A reversible write on the one neighbour of vm:m-1 may run without asking')
   await api.db.transaction().execute((trx) =>
     declareResources(trx, platformSource, {
       resources: [],
@@ -83,7 +83,7 @@ test('a moved VM is on its new host alone, and its page says where others say th
     }),
   )
   expect((await show()).replace(/ \([^)]*\)/g, '')).toContain(
-    'DISAGREEMENT   runs on: import host:pve-1, platform host:pve-3; Nightshift follows none of them to neighbours\n',
+    'DISAGREEMENT   runs on: import host:pve-1, platform host:pve-3; Nightshift uses none of these claims to find neighbours\n',
   )
   expect(await show()).not.toContain('reversible write')
 })

@@ -35,7 +35,7 @@ beforeAll(() => {
 
 test('jobs are listed, also those of one resource, with what their check mode is worth', async () => {
   const all = await run(['jobs', 'list'])
-  expect([all.code, all.stdout]).toEqual([0, expect.stringMatching(/converge-node +node +command +yes, proves it/)])
+  expect([all.code, all.stdout]).toEqual([0, expect.stringMatching(/converge-node +node +command +yes, verifies runs/)])
   const { stdout } = await run(['jobs', 'list', '--on', 'node:node-osl-1', '--json'])
   expect(JSON.parse(stdout)).toMatchObject([{ name: 'converge-node', hasCheck: true }])
   expect((await run(['jobs', 'list', '--on', 'node-osl-1'])).code).toBe(2)
@@ -60,7 +60,7 @@ test('one is shown with what it is given, where it may run, its check mode and i
   })
   const { code, stdout } = await run(['jobs', 'show', 'converge-node'])
   expect(code).toBe(0)
-  expect(stdout).toContain('node with an id that matches node-osl-[12] as a whole')
+  expect(stdout).toContain('node whose full id matches node-osl-[12]')
   expect(stdout).toContain('playbook.sh')
   expect(stdout).toMatch(/is given +\{id\}/)
   expect(stdout).toMatch(/no change +output matches changed=0/)
@@ -86,7 +86,10 @@ test('what is wrong names what helps', async () => {
   expect([unknown.code, unknown.stderr]).toEqual([3, expect.stringContaining('converge-node, no-check')])
   expect(unknown.stderr).toContain('nightshift jobs list')
   const elsewhere = await run(['jobs', 'check', 'no-check', '--on', 'node:node-osl-1'], 'admin')
-  expect([elsewhere.code, elsewhere.stderr]).toEqual([1, expect.stringContaining('Declared for it: converge-node')])
+  expect([elsewhere.code, elsewhere.stderr]).toEqual([
+    1,
+    expect.stringContaining('Declared for this resource: converge-node'),
+  ])
   expect((await run(['jobs', 'check', 'no-check'], 'admin')).code).toBe(2)
   const viewer = await run(['jobs', 'check', 'converge-node', '--on', 'node:node-osl-2'])
   expect([viewer.code, viewer.stderr]).toEqual([4, expect.stringContaining('act_on_platform')])

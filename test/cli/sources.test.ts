@@ -77,7 +77,7 @@ test('a cluster is added with its role and the command of its token beside the a
     )
     expect([added.code, added.stdout]).toEqual([
       0,
-      expect.stringMatching(/^✔ prod: it answers: Kubernetes v1\.34\.4, no node, no pod; last heard of \d+ s ago\n$/),
+      expect.stringMatching(/^✔ prod: it answers: Kubernetes v1\.34\.4, no node, no pod; last response \d+ s ago\n$/),
     ])
     for (const part of [
       'kind: ClusterRole',
@@ -109,7 +109,7 @@ current-context: x`
     'env:NIGHTSHIFT_SOURCE_KUBECONFIG',
   )
   expect(refused.code).toBe(2)
-  expect(refused.stderr).toContain('by running aws, as kubeconfigs of EKS do; nothing is run')
+  expect(refused.stderr).toContain('by running aws, as kubeconfigs of EKS do, and Nightshift runs no such program')
   expect(refused.stderr).toContain('kubectl -n nightshift create token nightshift-read')
   expect((await run('sources', 'list')).stdout).not.toContain('eks')
 })

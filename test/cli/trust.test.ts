@@ -70,11 +70,11 @@ test('a policy is linted alone, and against the running site', async () => {
   const folder = await mkdtemp(join(tmpdir(), 'policy-'))
   const path = join(folder, 'policy.yaml')
   await writeFile(path, 'version: 1\nrules:\n  - { name: a, resource: { kind: host, id: web-9 }, action: never }\n')
-  expect((await nightshift('policy', 'lint', path)).stderr).toContain('--site also compares it with the site')
+  expect((await nightshift('policy', 'lint', path)).stderr).toContain('Add --site to compare it with your site too')
   const held = await nightshift('policy', 'lint', path, '--site')
   expect(held).toMatchObject({ code: 0 })
   expect(held.stdout).toContain(`${path}:3: ! "a": no source lists host:web-9.`)
-  expect((await nightshift('policy', 'lint')).stderr).toContain('No policy is in force, and none waits: name a file.')
+  expect((await nightshift('policy', 'lint')).stderr).toContain('No policy is in force, and none waits: give a file.')
   await writeFile(path, 'version: 1\nrules:\n  - { name: a, tool: vm_strat, action: never }\n')
   expect(await nightshift('policy', 'lint', path, '--site')).toMatchObject({ code: 1 })
 })
@@ -84,7 +84,7 @@ test('a call is explained with what is silenced, and without an incident nothing
   await writeFile(path, 'version: 1\nrules:\n  - { name: theirs, silenced: true, action: ask }\n')
   const explain = (...words: string[]) => nightshift('policy', 'explain', 'vm_start', '--file', path, ...words)
   expect((await explain()).stdout).toMatch(
-    /theirs +ask +nothing is silenced\nNo incident is named \(--incident\).*\nNo rule decides/,
+    /theirs +ask +no alert is silenced\nName an incident with --incident.*\nNo rule of the policy decides/,
   )
   const [incident] = await spine.incidents()
   expect((await explain('--incident', incident?.id ?? '')).stdout).toMatch(

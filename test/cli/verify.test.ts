@@ -142,7 +142,7 @@ test('what is stored is held against the log: all of it fits, and each thing tha
     [
       `update effect set action_digest = 'x' where key = '${life.key}'`,
       life.key,
-      'it is another action than the row announces',
+      'the action differs from the row that announces it',
     ],
     [
       `update standing_grant set uses_left = 3 where id = '${life.grant}'`,
@@ -152,12 +152,12 @@ test('what is stored is held against the log: all of it fits, and each thing tha
     [
       `update standing_grant set action_digest = 'x' where id = '${life.grant}'`,
       life.grant,
-      'it is for another action than the approval',
+      'the grant is for another action than its approval',
     ],
     [
       `update incident_event set detail = 'x' where incident_id = '${life.incident}' and seq = 2`,
       life.incident,
-      'row 2: its content is not what was hashed',
+      'row 2: its content differs from its hash',
     ],
   ]
   const tables = ['incident', 'approval', 'approval_decision', 'effect', 'standing_grant', 'incident_event']
@@ -188,12 +188,15 @@ test('an approval that nobody asked for, and one that is gone, are differences',
   await tamper(
     `insert into approval (${columns}) select 'apr_forged', ${columns.slice(4)} from approval where id = '${life.approval}'`,
   )
-  expect(await differences()).toContainEqual({ subject: 'apr_forged', what: 'no row asks for this approval' })
+  expect(await differences()).toContainEqual({ subject: 'apr_forged', what: 'no row requests this approval' })
   await tamper(
     `delete from approval where id = 'apr_forged'`,
     `update approval set incident_id = (select id from incident where id <> '${life.incident}' limit 1) where id = '${life.approval}'`,
   )
-  expect(await differences()).toContainEqual({ subject: life.approval, what: 'it was asked for and is missing' })
+  expect(await differences()).toContainEqual({
+    subject: life.approval,
+    what: 'the approval was requested and is missing',
+  })
   await tamper(`update approval set incident_id = '${life.incident}' where id = '${life.approval}'`)
 })
 
@@ -215,13 +218,13 @@ test('the audit has a chain: a row that was altered, removed, moved or slipped i
   }
   expect(await found(headHash)).toBeNull()
   const tampered: [string, number, string][] = [
-    [`update audit set detail = 'x' where seq = ${last - 1}`, last - 1, 'its content is not what was hashed'],
+    [`update audit set detail = 'x' where seq = ${last - 1}`, last - 1, 'its content differs from its hash'],
     [
       `update audit set at = at + interval '1 microsecond' where seq = ${last - 1}`,
       last - 1,
-      'its content is not what was hashed',
+      'its content differs from its hash',
     ],
-    [`update audit set address = '' where seq = ${last}`, last, 'its content is not what was hashed'],
+    [`update audit set address = '' where seq = ${last}`, last, 'its content differs from its hash'],
     [`delete from audit where seq = ${last - 2}`, last - 2, `row ${last - 2} is missing`],
     [`delete from audit where seq = ${last}`, last, 'rows are missing at the end: the head names a newer one'],
     [
@@ -232,7 +235,7 @@ test('the audit has a chain: a row that was altered, removed, moved or slipped i
     [
       `insert into audit (who, what, subject, detail, seq, prev_hash, hash) overriding system value values ('x', 'token.minted', 'x', 'x', ${last + 1}, '${headHash}', 'x')`,
       last + 1,
-      'its content is not what was hashed',
+      'its content differs from its hash',
     ],
   ]
   for (const [statement, seq, what] of tampered) {
@@ -251,7 +254,7 @@ test('the audit has a chain: a row that was altered, removed, moved or slipped i
   })
   await recordAudit(api.db, { who: 'anna', what: 'token.minted', subject: 'other', detail: 'another' })
   expect(await found()).toBeNull()
-  const rewritten = { seq: last, what: `no row has the hash ${headHash} that was handed out` }
+  const rewritten = { seq: last, what: `no row has the earlier hash ${headHash}` }
   expect(await found(headHash)).toEqual(rewritten)
   const told = await verify('--head', headHash, '--json')
   expect([told.code, JSON.parse(told.stdout)]).toMatchObject([1, { ok: false, audit: { problem: rewritten } }])

@@ -93,14 +93,14 @@ test('with the authority, the certificate and the key that a site asks for, clie
 test('what a site refuses neither client gets through, and the trouble names what is wrong and the setting', async () => {
   const refusals: [Variables, RegExp, RegExp][] = [
     [{ ...at('tls'), TEMPORAL_TLS: 'true' }, /authority, which this machine does not trust/, /SERVER_CA_CERT_PATH/],
-    [{ ...at('tls'), ...trusting(stranger) }, /CA_CERT_PATH does not vouch for/, /SERVER_CA_CERT_PATH/],
-    [{ ...at('tls') }, /speaks TLS, and we do not/, /TEMPORAL_TLS=true/],
+    [{ ...at('tls'), ...trusting(stranger) }, /CA_CERT_PATH does not contain/, /SERVER_CA_CERT_PATH/],
+    [{ ...at('tls') }, /speaks TLS, but Nightshift does not/, /TEMPORAL_TLS=true/],
     [{ ...at('expired'), ...trusting() }, /is valid from .* to .*, and not now/, /Renew the certificate of the server/],
     [{ ...at('elsewhere'), ...trusting() }, /another name: DNS:temporal\.example\.com/, /TEMPORAL_TLS_SERVER_NAME/],
-    [{ ...at('mtls'), ...trusting() }, /asks for a certificate of ours/, /TEMPORAL_TLS_CLIENT_CERT_PATH/],
+    [{ ...at('mtls'), ...trusting() }, /requires a client certificate/, /TEMPORAL_TLS_CLIENT_CERT_PATH/],
     [
       { ...at('mtls'), ...trusting(), ...with_(expired) },
-      /did not take our certificate .* valid to/,
+      /refused the client certificate .* valid to/,
       /CLIENT_KEY_PATH/,
     ],
     [{ ...at('key'), ...trusting() }, /asks for a key or a certificate/, /TEMPORAL_API_KEY/],

@@ -168,7 +168,7 @@ test('a Proxmox VE cluster takes an address and a token, and is the only platfor
   expect(problems({ PROXMOX_URL: 'https://pve1:8006' })).toEqual(['PROXMOX_TOKEN is required when PROXMOX_URL is set'])
   expect(problems({ PROXMOX_TOKEN: proxmox.PROXMOX_TOKEN })).toHaveLength(1)
   expect(problems({ ...proxmox, PLATFORM_URL: 'http://127.0.0.1:1' })).toEqual([
-    'PROXMOX_URL and PLATFORM_URL are both set: there is one platform',
+    'PROXMOX_URL and PLATFORM_URL are both set: keep one',
   ])
   expect(problems({ ...proxmox, PROXMOX_URL: 'https://pve1:8006,http://pve2:8006' })[0]).toContain('must be https')
   expect(problems({ ...proxmox, PROXMOX_URL: 'pve1:8006' })).toHaveLength(1)
@@ -315,7 +315,7 @@ test('models are declared in a file, with their keys by reference; the default i
     [{ models: [{ ...big, protocol: 'words' }] }, /models\.0\.protocol/],
     [
       { default: { fallbacks: ['big'] }, models: [{ ...big, protocol: 'json' }] },
-      /default: its fallback big is asked by json.*give both one protocol/,
+      /default uses native, but its fallback big uses json.*give both the same protocol/,
     ],
   ]
   for (const [content, fault] of faults) {

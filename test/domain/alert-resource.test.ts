@@ -177,10 +177,10 @@ test("a site's own rules come first", () => {
 
 test.each([
   ['app_host', 'not of the form'],
-  ['app_host -> nod:*', '"nod" is no kind'],
+  ['app_host -> nod:*', '"nod" is not a kind'],
   ['app=*-* -> node:*', 'more than one *'],
-  ['app=x -> node:*', 'nothing stands for the *'],
-  ['app -> node:a/b', 'is no id'],
+  ['app=x -> node:*', 'the pattern has no *'],
+  ['app -> node:a/b', 'is not an id'],
 ])('the rule %s is refused with what is wrong', (text, reason) => {
   expect(parseResourceRules(text)).toEqual({ ok: false, reason: expect.stringContaining(reason) })
 })

@@ -51,5 +51,5 @@ test('so does who reads that nobody answered', () => {
   expect(listDone(events)).toMatchObject([
     { text: expect.stringMatching(/^execute migration on /), outcome: 'expired' },
   ])
-  expect(escalationReason('APPROVAL_EXPIRED', events).reason).toMatch(/Asked was: execute migration on .*vm-7/)
+  expect(escalationReason('APPROVAL_EXPIRED', events).reason).toMatch(/The question was: execute migration on .*vm-7/)
 })

@@ -152,7 +152,7 @@ describe('a brief', () => {
       'denied: start 3 VMs: backups run',
       'refused: vm stop on vm-1: it is not its VM',
     ])
-    expect(describeLooks(folded)).toBe('Looked only (once): nothing was changed.')
+    expect(describeLooks(folded)).toBe('Only reads (one): nothing was changed.')
   })
 
   test('the resource is as the newest row says that tells its health, and what else is not well is the impact', () => {
@@ -234,7 +234,7 @@ describe('a brief', () => {
     }))
     const folded = brief([...first, ...second], { incident: { ...incident, attempt: 2 }, spent })
     expect(folded.attempts).toMatchObject([
-      { attempt: 1, outcome: 'escalated: no tool for it', cause: 'no power', turns: 1, tokens: 100, rows: [1, 3] },
+      { attempt: 1, outcome: 'escalated: no suitable tool', cause: 'no power', turns: 1, tokens: 100, rows: [1, 3] },
       { attempt: 2, outcome: 'not over', cause: 'Not known yet.', turns: 2, tokens: 200, rows: [4] },
     ])
     expect(folded.spent).toEqual({ turns: 3, tokens: 300, dollars: 0, modelMs: 10 })

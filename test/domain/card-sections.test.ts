@@ -55,7 +55,7 @@ describe('before a person decides, the card says what follows', () => {
     }
     const site = { rule: 'theirs', line: 4, commit: null, demand: { people: 1, groups: [], members: null }, silence }
     const [rule, why = ''] = told({ dryRun: { ...approval.dryRun, details: { sitePolicy: site } } }).site ?? []
-    expect(rule).toContain('wants it asked')
+    expect(rule).toContain('requires approval')
     expect(why).toMatch(
       /^Silence 7d1c of am, until 2026-11-21 04:00 UTC, matches an alert of the incident\. be\ufffdrit made it: "new disk x+…"\.$/u,
     )
@@ -66,8 +66,8 @@ describe('before a person decides, the card says what follows', () => {
 
   test('from no and from silence: nothing is changed', () => {
     expect(told().deny?.[0]).toMatch(/^Nothing is changed\. The agent reads your reason/)
-    expect(told({ askedBy: 'anna' }).deny?.[0]).toMatch(/the incident ends\. .* for anna to read\.$/)
-    expect(told().wait).toEqual(['Nothing is changed. The question expires at 02:46, and the incident is escalated.'])
+    expect(told({ askedBy: 'anna' }).deny?.[0]).toMatch(/the incident ends\. .* for anna\.$/)
+    expect(told().wait).toEqual(['Nothing is changed. The approval expires at 02:46, and the incident is escalated.'])
   })
 
   test('what speaks against it: each VM that stays down with its reason, and what was not tried', () => {
@@ -82,7 +82,7 @@ describe('before a person decides, the card says what follows', () => {
       'vm-9: no host has room',
       '"vm-8"',
       'vm-7',
-      'A place for all does not exist: it takes one host more. Whether a better choice of who stays down exists is not known.',
+      'There is no place for all: it takes one host more. It is not known whether a better choice exists.',
     ]
     expect(told({ dryRun: { ...approval.dryRun, details } }).against).toEqual(against)
   })
@@ -92,7 +92,7 @@ describe('before a person decides, the card says what follows', () => {
     [
       'that is older speaks against it',
       '2026-11-20T22:30:00.000000Z',
-      ['The newest look that it rests on is of 22:30, 3 h 16 before it was asked.'],
+      ['The newest check behind it is from 22:30, 3 h 16 before the request.'],
     ],
   ])('a look %s', (_, lookedAt, against) => {
     const sections = cardSections(approval, { isOpen: true, moment: clock, lookedAt })
@@ -114,7 +114,7 @@ describe('before a person decides, the card says what follows', () => {
         { isOpen: true, moment: clock, maxNamed: 0, ...more },
       ).find(({ name }) => name === 'against')?.sentences
     expect(drawn({ lookedAt: '2026-11-20T22:30:00.000000Z' })).toEqual([
-      'The newest look that it rests on is of 22:30, 3 h 16 before it was asked.',
+      'The newest check behind it is from 22:30, 3 h 16 before the request.',
       'make was not tried.',
     ])
   })
@@ -142,11 +142,11 @@ describe('beside the buttons stands the worst that a yes costs', () => {
   const loss = (name: string, outcome: 'restarted' | 'not_found') => ({ name, outcome })
   const standing = { domain: 'rack', before: [loss('rack-b', 'restarted')], after: [loss('rack-b', 'not_found')] }
   test.each([
-    ['that there is no way back first', { reversible: false }, 'It cannot be undone.'],
+    ['that there is no way back first', { reversible: false }, 'The action cannot be undone.'],
     [
       'all that nobody can know',
       { reversible: false, dryRun: blind },
-      'It cannot be undone. It had no dry run: what it will do is not known beforehand. Afterwards nothing proves that it worked.',
+      'The action cannot be undone. No dry run showed its effect. Nothing can verify its result.',
     ],
     [
       'what the next death costs after a plan',
@@ -158,7 +158,7 @@ describe('beside the buttons stands the worst that a yes costs', () => {
       { dryRun: { ...approval.dryRun, details: { unplaced: [{ vm: 'vm-9' }, { vm: 'vm-8' }] } } },
       '2 VMs stay down.',
     ],
-    ['that none is known, where none is', {}, 'No cost of it is known, and it can be reversed.'],
+    ['that none is known, where none is', {}, 'The action has no known cost and can be reversed.'],
   ])('%s', (_, more, cost) => {
     expect(formatCost({ ...approval, ...more })).toBe(cost)
     expect(told(more).cost).toEqual([cost])

@@ -4,7 +4,7 @@ import { formatApprovalEnd, parseRehearsal } from '../../domain/format-approval.
 test.each([
   ['expired', /nothing was changed/],
   ['denied', /nothing was changed/],
-  ['withdrawn', /nothing was changed/],
+  ['withdrawn', /changed nothing/],
   ['approved', /has not started yet/],
   ['consumed', /the incident shows/],
 ] as const)('an approval that is %s says what became of the platform', (status, words) => {
@@ -25,7 +25,7 @@ test('a rehearsal is read line by line: what was found, the diff, the checks, an
     truncated: true,
   }
   expect(parseRehearsal({ rehearsal })).toEqual({
-    lines: ['runs as user 7', '-a', '+b', 'check nginx -t ended with 1', '  no', 'This is not all of it.'],
+    lines: ['runs as user 7', '-a', '+b', 'check nginx -t ended with 1', '  no', 'The rest is left out.'],
     untried: ['make was not tried: no way is known.'],
   })
 })
@@ -43,7 +43,7 @@ test('that nothing would change is told only of what was tried in a copy', () =>
 test('why there is none is a sentence, and what is no rehearsal is left to be shown as it is', () => {
   expect(parseRehearsal({ notRehearsed: 'it cannot be rehearsed' })).toEqual({
     lines: [],
-    untried: ['Not rehearsed: it cannot be rehearsed'],
+    untried: ['No dry run: it cannot be rehearsed'],
   })
   expect(parseRehearsal({ steps: [] })).toBeNull()
   expect(parseRehearsal({ rehearsal: { told: 'not lines' } })).toBeNull()

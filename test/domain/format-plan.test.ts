@@ -18,12 +18,12 @@ test('no more is said of a number of migrations than is proved', () => {
     '2 migrations, and no plan needs fewer (certificate: k = 1, 2 prices)',
   )
   expect(formatPlanProof(planned, 'engine')).toBe(
-    "2 migrations, and no plan needs fewer (a solver's word, not checked)",
+    "2 migrations, and no plan needs fewer (a solver's claim, not checked)",
   )
   expect(formatPlanProof({ ...planned, lowerBound: 1 }, 'certificate')).toBe(
-    '2 migrations; it takes at least 1 (certificate), whether fewer than 2 would do is not known',
+    '2 migrations; at least 1 are needed (certificate), whether fewer than 2 are enough is not known',
   )
-  expect(formatPlanProof({ ...planned, lowerBound: 0 })).toBe('2 migrations; whether fewer would do is not known')
+  expect(formatPlanProof({ ...planned, lowerBound: 0 })).toBe('2 migrations; whether fewer are enough is not known')
   // The bound is for a plan for all: of one that leaves some down it says nothing.
   expect(formatPlanProof({ state: 'partial', migrations: 1, lowerBound: 1 }, 'certificate')).toBe('1 migration')
   expect(formatPlanProof({})).toBe('')
@@ -34,7 +34,7 @@ test('what still stands is told by name, and what the plan made worse apart', ()
     outcomes.map((outcome, index) => ({ name: `h${index + 1}`, outcome }))
   const before = loss(['restarted', 'restarted', 'not_found'])
   expect(formatStanding({ domain: 'host', before, after: loss(['restarted', 'moved', 'not_found']) })).toBe(
-    'Should one more host fail: all its VMs restart for 1 of 3 hosts; if it is h2, its VMs restart only after others have moved; ' +
+    'If one more host fails: all its VMs restart for 1 of 3 hosts; if it is h2, its VMs restart only after others have moved; ' +
       'if it is h3, no room for all its VMs was found. Worse than before the plan: h2.',
   )
   const lacks = { ramMib: 8_192, cpuMc: 0 }
@@ -44,7 +44,7 @@ test('what still stands is told by name, and what the plan made worse apart', ()
   )
   expect(formatStanding({ domain: 'rack', before, after: before })).toContain('No worse than before the plan.')
   expect(formatStanding({ domain: 'host', before, after: loss(['restarted', 'restarted', 'restarted']) })).toBe(
-    'Should any one of 3 hosts fail, all its VMs restart.',
+    'If any one of 3 hosts fails, all its VMs restart.',
   )
 })
 
@@ -74,7 +74,7 @@ const levelOf = (priority: number) => ({
   price: {},
 })
 const certificate = (...priorities: number[]) => ({ proof: 'certificate' as const, levels: priorities.map(levelOf) })
-const notKnown = 'Whether a better choice of who stays down exists is not known.'
+const notKnown = 'It is not known whether a better choice exists.'
 
 test.each<[string, number[], Triage | undefined, string | null, string]>([
   [
@@ -106,41 +106,35 @@ test.each<[string, number[], Triage | undefined, string | null, string]>([
     'No choice leaves fewer of priority 50 down without leaving more important ones down (certificate); whether one leaves fewer of priority 10 and 0 is not known.',
   ],
   [
-    "a solver's word",
+    "a solver's claim",
     [50],
     { proof: 'engine' },
     null,
-    "No choice leaves fewer of priority 50 down without leaving more important ones down (a solver's word, not checked).",
+    "No choice leaves fewer of priority 50 down without leaving more important ones down (a solver's claim, not checked).",
   ],
   [
-    "a solver's word and a certificate of the highest",
+    "a solver's claim and a certificate of the highest",
     [50, 10],
     { ...certificate(50), proof: 'engine' },
     null,
-    "No choice leaves fewer of priority 50 down without leaving more important ones down (certificate), nor of priority 10 (a solver's word, not checked).",
+    "No choice leaves fewer of priority 50 down without leaving more important ones down (certificate), nor of priority 10 (a solver's claim, not checked).",
   ],
   [
-    'every way',
+    'every possibility',
     [5],
     { proof: 'exhausted' },
     null,
-    'No choice leaves fewer of priority 5 down without leaving more important ones down (every way was tried).',
+    'No choice leaves fewer of priority 5 down without leaving more important ones down (every possibility was tried).',
   ],
-  [
-    'what is in the way of all',
-    [5],
-    undefined,
-    'RAM is short',
-    `A place for all does not exist: RAM is short. ${notKnown}`,
-  ],
+  ['what is in the way of all', [5], undefined, 'RAM is short', `There is no place for all: RAM is short. ${notKnown}`],
   [
     'both',
     [5],
     certificate(5),
     'RAM is short',
-    'A place for all does not exist: RAM is short. No choice leaves fewer of priority 5 down without leaving more important ones down (certificate).',
+    'There is no place for all: RAM is short. No choice leaves fewer of priority 5 down without leaving more important ones down (certificate).',
   ],
-  ['nothing', [5], undefined, null, 'No better plan was found in the time there was: a place for all may exist.'],
+  ['nothing', [5], undefined, null, 'No better plan was found in time. A place for all may exist.'],
 ])('of whom a plan leaves down no more is said than is proved: %s', (_, priorities, triage, obstacle, words) => {
   const unplaced = priorities.map((priority, index) => ({ vm: `v${index}`, reason: 'no room', priority }))
   expect(formatWhyDown({ unplaced, obstacle, triage: toTriageTold(triage) })).toBe(words)

@@ -3,19 +3,19 @@ import { lastTimeOf } from '../../domain/hours.ts'
 import { addWorkingDays, lastNight, lastOf, nightAt, parseHandOverTimes, parseNight } from '../../domain/night.ts'
 
 test.each([
-  ['22:00-07:00', 'has no time zone behind its hours: 22:00-07:00 Europe/Oslo'],
-  ['22:00-07:00 +02:00', 'has no time zone behind its hours'],
-  ['22-7 Europe/Oslo', 'takes hours and their zone'],
+  ['22:00-07:00', 'has no time zone after its hours: 22:00-07:00 Europe/Oslo'],
+  ['22:00-07:00 +02:00', 'has no time zone after its hours'],
+  ['22-7 Europe/Oslo', 'must be hours and a time zone'],
   ['22:00-22:00 UTC', 'ends when it begins'],
-  ['22:00-07:00 Europe/Oslo MO', 'takes hours and their zone'],
+  ['22:00-07:00 Europe/Oslo MO', 'must be hours and a time zone'],
 ])('the night "%s" is refused: %s', (text, why) => {
   expect(parseNight(text)).toMatchObject({ ok: false, reason: expect.stringContaining(why) })
 })
 
 test.each([
-  ['06:00', 'has no time zone behind its times: write 06:00 14:00 22:00 Europe/Oslo'],
-  ['6:00 Europe/Oslo', '"6:00" is no time of a day: write it as 06:00'],
-  ['Europe/Oslo', 'takes 1 to 6 times'],
+  ['06:00', 'has no time zone after its times: write 06:00 14:00 22:00 Europe/Oslo'],
+  ['6:00 Europe/Oslo', '"6:00" is not a time of day: write it as 06:00'],
+  ['Europe/Oslo', 'must be 1 to 6 times'],
   ['06:00 07:30 UTC', 'has two times within three hours, at 06:00: leave one of them out'],
   ['23:30 00:30 UTC', 'has two times within three hours, at 23:30'],
   ['06:00 06:00 UTC', 'has two times within three hours'],

@@ -10,13 +10,13 @@ const read = (text: string): OnCallRule[] => {
 test.each([
   ['22:00-07:00 Europe/Oslo anna', 'is not of the form'],
   ['-> ', 'is not of the form'],
-  ['22:00-07:00 -> anna', 'has no time zone behind its hours'],
-  ['22:00-07:00 +02:00 -> anna', 'has no time zone behind its hours'],
+  ['22:00-07:00 -> anna', 'has no time zone after its hours'],
+  ['22:00-07:00 +02:00 -> anna', 'has no time zone after its hours'],
   ['22:00-22:00 UTC -> anna', 'ends when it begins'],
-  ['25:00-07:00 UTC -> anna', 'holds "25:00-07:00", which is no resource'],
-  ['printer:1 -> anna', 'holds "printer:1", which is no resource'],
+  ['25:00-07:00 UTC -> anna', 'holds "25:00-07:00", which is not a resource'],
+  ['printer:1 -> anna', 'holds "printer:1", which is not a resource'],
   ['-> anna anna', 'names a person twice'],
-  ['-> anna; host:a -> ben', 'rule 1 fits always, so that those after it never count: put it last'],
+  ['-> anna; host:a -> ben', 'rule 1 always matches, so later rules never apply: put this rule last'],
 ])('the list "%s" is refused: %s', (text, why) => {
   expect(parseOnCall(text)).toMatchObject({ ok: false, reason: expect.stringContaining(why) })
 })

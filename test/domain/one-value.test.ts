@@ -54,14 +54,14 @@ test('two nodes are no one thing: directly, in both directions, through a VM and
   const same = (...pairs: [string, string][]) =>
     faultsOf({ relations: relate(pairs.map(([a, b]) => [a, 'same_as', b])) })
   expect(same(['node:a', 'node:b'])).toEqual([
-    'relations.0: node:a and node:b would be one thing: node:a same_as node:b',
+    'relations.0: node:a and node:b would be the same resource: node:a same_as node:b',
   ])
   expect(same(['vm:1', 'node:a'], ['node:b', 'vm:1'])).toHaveLength(2)
   expect(same(['vm:1', 'node:a'], ['vm:1', 'host:h'], ['host:h', 'node:b'])).toEqual([
-    'relations.2: node:a and node:b would be one thing: node:a same_as vm:1 same_as host:h same_as node:b',
+    'relations.2: node:a and node:b would be the same resource: node:a same_as vm:1 same_as host:h same_as node:b',
   ])
   expect(same(['database:x', 'vm:1'], ['database:x', 'database:y'], ['database:y', 'vm:2'])).toEqual([
-    'relations.2: vm:1 and vm:2 would be one thing: vm:1 same_as database:x same_as database:y same_as vm:2',
+    'relations.2: vm:1 and vm:2 would be the same resource: vm:1 same_as database:x same_as database:y same_as vm:2',
   ])
   expect(same(['vm:1', 'node:a'], ['node:a', 'host:h'], ['host:h', 'vm:1'])).toEqual([])
 })

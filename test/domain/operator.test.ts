@@ -46,12 +46,12 @@ const anna: Decider = {
 test.each<[string, Partial<Decider>, { risk: string; incidentType?: string }, string | null]>([
   ['an approver decides up to her risk', {}, { risk: 'high' }, null],
   ['and below it', {}, { risk: 'none' }, null],
-  ['and not above it', {}, { risk: 'critical' }, 'anna decides about risks up to high, and this one is critical'],
+  ['and not above it', {}, { risk: 'critical' }, 'anna may decide risks up to high, and this one is critical'],
   [
     'an admin is limited like anybody',
     { role: 'admin', maxRisk: 'low' },
     { risk: 'medium' },
-    'anna decides about risks up to low, and this one is medium',
+    'anna may decide risks up to low, and this one is medium',
   ],
   ['an operator decides nothing', { role: 'operator' }, { risk: 'low' }, 'anna (operator) may not decide approvals'],
   ['a viewer decides nothing', { role: 'viewer' }, { risk: 'low' }, 'anna (viewer) may not decide approvals'],
@@ -61,13 +61,13 @@ test.each<[string, Partial<Decider>, { risk: string; incidentType?: string }, st
     'others are not',
     { incidentTypes: ['question'] },
     { risk: 'low' },
-    'anna decides about incidents of other types than disk_pressure',
+    'anna may not decide about incidents of type disk_pressure',
   ],
   [
     'an empty list is none',
     { incidentTypes: [] },
     { risk: 'low' },
-    'anna decides about incidents of other types than disk_pressure',
+    'anna may not decide about incidents of type disk_pressure',
   ],
   [
     'an unknown risk is above everybody',
@@ -89,19 +89,19 @@ test.each<[string, string[], string, string | null]>([
     'every target has to be covered',
     onCall,
     'database:orders-eu vm:db-2',
-    'anna decides about database:orders-*, vm:db-1, and this is about vm:db-2',
+    'anna decides about database:orders-*, vm:db-1, and this call is about vm:db-2',
   ],
   [
     'a kind is not another kind',
     onCall,
     'host:orders-eu',
-    'anna decides about database:orders-*, vm:db-1, and this is about host:orders-eu',
+    'anna decides about database:orders-*, vm:db-1, and this call is about host:orders-eu',
   ],
   [
     'letters before the pattern are not covered',
     onCall,
     'database:old-orders-eu',
-    'anna decides about database:orders-*, vm:db-1, and this is about database:old-orders-eu',
+    'anna decides about database:orders-*, vm:db-1, and this call is about database:old-orders-eu',
   ],
   [
     'a call that names no resource may touch any',
@@ -113,19 +113,19 @@ test.each<[string, string[], string, string | null]>([
     'it ends when it says',
     ['critical database:* until:2026-12-01'],
     'database:a',
-    'anna decides about risks up to high, and this one is critical',
+    'anna may decide risks up to high, and this one is critical',
   ],
   [
     'two rights are never added up',
     ['critical type:question', 'high database:*'],
     'database:a',
-    'anna decides about incidents of other types than disk_pressure',
+    'anna may not decide about incidents of type disk_pressure',
   ],
   [
     'what cannot be read gives nothing',
     ['critical database:* until:soon', 'everything'],
     'database:a',
-    'anna decides about risks up to high, and this one is critical',
+    'anna may decide risks up to high, and this one is critical',
   ],
 ])('%s', (_, rights, targets, why) => {
   const named = targets
@@ -137,18 +137,18 @@ test.each<[string, string[], string, string | null]>([
 })
 
 test.each([
-  ['', '"" is no risk'],
-  ['none host:a', '"none" is no risk'],
-  ['high printer:a', '"printer:a" is no resource'],
-  ['high host:', '"host:" has no id'],
-  ['high host', '"host" is no resource'],
-  ['high *', '"*" is no resource'],
+  ['', '"" is not a risk'],
+  ['none host:a', '"none" is not a risk'],
+  ['high printer:a', '"printer:a" is not a resource'],
+  ['high host:', '"host:" has an invalid id'],
+  ['high host', '"host" is not a resource'],
+  ['high *', '"*" is not a resource'],
   ['high host:*a*b*c*d*', 'more than four *'],
-  ['high until:tomorrow', '"until:tomorrow" is no time'],
-  ['high until:2026-02-30', 'is no time'],
-  ['high until:2026-12-06T06:00', 'is no time'],
-  ['high type:Disk', '"type:Disk" is no incident type'],
-  ['high type:', '"type:" is no incident type'],
+  ['high until:tomorrow', '"until:tomorrow" is not a time'],
+  ['high until:2026-02-30', 'is not a time'],
+  ['high until:2026-12-06T06:00', 'is not a time'],
+  ['high type:Disk', '"type:Disk" is not an incident type'],
+  ['high type:', '"type:" is not an incident type'],
 ])('the right "%s" is refused: %s', (words, why) => {
   expect(() => parseRight(words)).toThrow(why)
 })

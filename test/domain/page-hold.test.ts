@@ -28,15 +28,15 @@ test.each([
 })
 
 test.each([
-  ['301', 'is no rule'],
-  ['-1', 'is no rule'],
-  ['5m', 'is no rule'],
-  ['', 'takes 1 to 50 rules'],
-  ['host = 30', 'is no rule'],
-  ['host:db* = never', 'is no rule'],
-  ['warning = 60', 'never fits: only critical incidents page as they open'],
+  ['301', 'is not a rule'],
+  ['-1', 'is not a rule'],
+  ['5m', 'is not a rule'],
+  ['', 'must be 1 to 50 rules'],
+  ['host = 30', 'is not a rule'],
+  ['host:db* = never', 'is not a rule'],
+  ['warning = 60', 'never matches: only critical incidents page when they open'],
   ['pod:db-* = 60', '"pod:db-* = 60" names no kind of resource: region, shard'],
-  ['60; critical = 0', '"critical = 0" is never reached: the rule before it fits all'],
+  ['60; critical = 0', '"critical = 0" is never reached: the rule before it matches everything'],
 ])('page.hold %j is refused: %s', (text, why) => {
   const parsed = parseSetting('page.hold', text)
   expect(parsed).toMatchObject({ ok: false })

@@ -50,21 +50,27 @@ describe('a postmortem is folded from the rows', () => {
   test.each<[what: string, section: PostmortemSection, rows: IncidentEvent[], said: string[]]>([
     ['an empty log has no cause', 'cause', [], ['No row says what the cause was.']],
     ['and left nothing to refuse', 'refused', [], ['Nothing was refused.']],
-    ['and nothing open', 'questions', [], ['The rows leave nothing open.']],
+    ['and nothing open', 'questions', [], ['No question is open.']],
     [
       'an alert that ended, with its first and its last row',
       'impact',
       [alert('firing'), alert('firing'), alert('resolved', { atSeconds: 300 })],
-      ['Alert Lag of am came in at 2026-11-21 02:00 UTC, began 2 times, and ended at 2026-11-21 02:05 UTC. 1 3'],
+      ['Alert Lag of am arrived at 2026-11-21 02:00 UTC, began 2 times, and ended at 2026-11-21 02:05 UTC. 1 3'],
     ],
     [
-      'what was unwell, and how it was when it was looked at last',
+      'what was unwell, and how it was at the last check',
       'impact',
       [
         looked('c1', [{ ...shard, health: 'degraded' } as typeof shard]),
         row('looked', { purpose: 'watch', resource: 'nominal', about: [shard] }),
       ],
-      ['shard db-osl-1 was degraded, and nominal when it was looked at last. 1 2'],
+      ['shard db-osl-1 was degraded, and nominal at the last check. 1 2'],
+    ],
+    [
+      'what was still unwell at the last check, once',
+      'impact',
+      ['c1', 'c2'].map((call) => looked(call, [{ ...shard, health: 'degraded' } as typeof shard])),
+      ['shard db-osl-1 was degraded, also at the last check. 1 2'],
     ],
     [
       'the VMs that a plan had to start were down, before the alert that tells of it',
@@ -81,14 +87,14 @@ describe('a postmortem is folded from the rows', () => {
       [
         'vm-101 was down, and started again at 2026-11-21 02:02 UTC. 2 3',
         'vm-102 was down, and no row says that it was started. 4',
-        'Alert Lag of am came in at 2026-11-21 02:00 UTC, and has not ended as far as the rows say. 1',
+        'Alert Lag of am arrived at 2026-11-21 02:00 UTC, and no row says that it ended. 1',
       ],
     ],
     [
       'an ending without a quoted cause is said as such',
       'cause',
       [ended({})],
-      ['No row is quoted for a cause; the ending says: The replica was stopped 1'],
+      ['No row is quoted for the cause. The ending says: The replica was stopped 1'],
     ],
     [
       'a cause with the rows that support it, what was ruled out, and the claims of the ending',
@@ -122,11 +128,11 @@ describe('a postmortem is folded from the rows', () => {
         ended({}, 2),
       ],
       [
-        'Escalated to people by the agent: no tool for it, after no turn. 1 4',
-        'converge_shard on shard:db-osl-1: its end is in no row. Verification failed. 2 3',
+        'Escalated to people by the agent: no suitable tool, after no turn. 1 4',
+        'converge_shard on shard:db-osl-1: no row has its end. Verification failed. 2 3',
         'Resolved by the agent as repaired, after no turn. 5 8',
         'The replica was stopped 8',
-        'converge_shard on shard:db-osl-1: its end is in no row. Verified. 6 7',
+        'converge_shard on shard:db-osl-1: no row has its end. Verified. 6 7',
       ],
     ],
     [
@@ -163,7 +169,7 @@ describe('a postmortem is folded from the rows', () => {
       ],
       [
         'Did converge_shard on nothing named work? Unproven. 2',
-        'Proposed, and nothing quoted for or against it: the network 3',
+        'Proposed, with no row for or against it: the network 3',
         'The agent lacked a tool: restart a switch 4',
         'Attempt 1 was ended by its limit of turns: 10 of 10. 5',
         'The cause is likely, not confirmed. 6',
@@ -177,7 +183,7 @@ describe('a postmortem is folded from the rows', () => {
   test('an attempt that is at work says so; one that is over without an ending says that', () => {
     const rows = [row('claimed', {}), row('model_answered', { model: 'm' })]
     expect(sentencesOf('done', rows, { closedAt: null })).toEqual(['At work, after 1 turn of m. 1'])
-    expect(sentencesOf('done', rows)).toEqual(['Ended without a row that says how, after 1 turn of m. 1'])
+    expect(sentencesOf('done', rows)).toEqual(['Ended, but no row says how, after 1 turn of m. 1'])
   })
 
   test('an incident that goes on says so, and its alert fires on', () => {
@@ -185,10 +191,7 @@ describe('a postmortem is folded from the rows', () => {
     expect(sentencesOf('summary', [alert('firing')], open)[1]).toBe(
       'It was opened at 2026-11-21 02:00 UTC; it is not closed. 1',
     )
-    expect(sentencesOf('questions', [alert('firing')], open)).toEqual([
-      'It is not closed. 1',
-      '1 alert of it still fires. 1',
-    ])
+    expect(sentencesOf('questions', [alert('firing')], open)).toEqual(['It is not closed. 1', '1 alert still fires. 1'])
   })
 
   test('the timeline has the rows that matter, each alert once, and says how many more there are', () => {
@@ -259,7 +262,7 @@ describe('what a person writes', () => {
   })
 
   test.each([
-    ['a heading that is no section', '## Couse\n\nx', /"Couse" is no section. Sections: Summary, Impact/],
+    ['a heading that is no section', '## Couse\n\nx', /"Couse" is not a section. Sections: Summary, Impact/],
     ['a file without headings', 'It was the network.', /has no section/],
   ])('%s is refused with what to do', (_, text, reason) => {
     const found = foldPostmortem(incident, events)

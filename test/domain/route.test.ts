@@ -93,12 +93,12 @@ test('what reached nobody elsewhere goes to every destination, and to PagerDuty 
 })
 
 test.each([
-  [{ hours: { from: '8:00', to: '16:00', zone: 'UTC' } }, 'takes hours and minutes, as 22:00'],
+  [{ hours: { from: '8:00', to: '16:00', zone: 'UTC' } }, 'must be hours and minutes, such as 22:00'],
   [{ hours: { from: '08:00', to: '08:00', zone: 'UTC' } }, 'leave hours out for the whole day'],
   [{ hours: { from: '08:00', to: '16:00', zone: 'Mars/Phobos' } }, 'as Europe/Oslo or UTC'],
   [{ hours: { from: '08:00', to: '16:00', zone: '+01:00' } }, 'as Europe/Oslo or UTC'],
   [{ types: ['Disk pressure'] }, 'as disk_pressure or disk_*'],
-  [{ severities: [] }, 'takes at least one, as critical'],
+  [{ severities: [] }, 'must have at least one entry, such as critical'],
 ])('%j is refused with a value that is good', (given, words) => {
   expect(route.safeParse(given).error?.issues[0]?.message).toContain(words)
 })

@@ -21,11 +21,11 @@ const said = (schema: z.ZodType, given: unknown) => {
 }
 
 test.each<[string, z.ZodType, unknown, string]>([
-  ['an unknown word', source, { ...fits, kind: 'promethus' }, 'kind: it is not known here: give prometheus or loki'],
+  ['an unknown word', source, { ...fits, kind: 'promethus' }, 'kind: it is unknown: give prometheus or loki'],
   ['a word that is missing', source, { ...fits, kind: undefined }, 'kind: it is missing: give prometheus or loki'],
   ['no URL', source, { ...fits, url: 'x' }, 'url: it does not fit: give a URL, such as https://host.example.com'],
   ['a number as text', source, { ...fits, timeoutSeconds: '10' }, 'timeoutSeconds: it is a text: give a number'],
-  ['no number', source, { ...fits, timeoutSeconds: Number.NaN }, 'timeoutSeconds: it is no number: give a number'],
+  ['no number', source, { ...fits, timeoutSeconds: Number.NaN }, 'timeoutSeconds: it is not a number: give a number'],
   ['half a number', source, { ...fits, timeoutSeconds: 1.5 }, 'timeoutSeconds: it is 1.5: give a whole number'],
   ['too much', source, { ...fits, timeoutSeconds: 61 }, 'timeoutSeconds: give at most 60'],
   [
@@ -43,7 +43,7 @@ test.each<[string, z.ZodType, unknown, string]>([
     'reason: give at least 3 characters',
   ],
   ['one of two kinds of value', z.union([z.string(), z.number()]), true, 'it is true: give a text or a number'],
-  ['a kind of filter', filter, { by: 'hour' }, 'by: it is not known here: give day or all'],
+  ['a kind of filter', filter, { by: 'hour' }, 'by: it is unknown: give day or all'],
   ['a day', filter, { by: 'day', of: '2026-13-40' }, 'of: it does not fit: give a day, such as 2026-11-25'],
   ['an example of its own', z.number().meta({ examples: [5] }), 'x', 'it is a text: give a number, such as 5'],
   [

@@ -22,15 +22,15 @@ test('faults of an entry hide no fault between entries', () => {
     volumes: [],
   })
   expect(faults).toEqual([
-    'volumes: is none of groups, nodes, hosts, resources, relations',
-    'nodes.1: x is there twice',
-    'resources.2: vm:a is there twice',
+    'volumes: must be one of groups, nodes, hosts, resources, relations',
+    'nodes.1: x is listed twice',
+    'resources.2: vm:a is listed twice',
     expect.stringMatching(/^resources\.3\.kind: /),
-    expect.stringMatching(/^resources\.4\.id: takes letters/),
+    expect.stringMatching(/^resources\.4\.id: must be letters/),
     expect.stringMatching(/^resources\.5\.id: /),
     expect.stringMatching(/^relations\.3\.kind: /),
-    'nodes: x is a host, too',
-    'nodes: x is a host, too',
+    'nodes: x is also a host',
+    'nodes: x is also a host',
     'null: vm:a runs_on vm:gone: vm:gone is not known',
     'null: a loop: vm:a → vm:b → vm:a',
   ])
@@ -44,8 +44,8 @@ test.each([
   expect(told({ resources: [vm('a', { aliases: [alias] }), vm('b', { name: alias })] })).toHaveLength(2)
 })
 
-test.each([[null], [[]], ['nodes'], [7]])('%j is no inventory', (file) => {
-  expect(told(file)).toEqual([expect.stringContaining('is no inventory')])
+test.each([[null], [[]], ['nodes'], [7]])('%j is not an inventory', (file) => {
+  expect(told(file)).toEqual([expect.stringContaining('is not an inventory')])
 })
 
 test('100,000 loops are told in a few lines, and a long one by its ends', () => {
@@ -87,6 +87,6 @@ test('a file of a person is checked as a whole before anything is sent, whatever
     '\ufeffresources:\r\n  - { kind: vm, id: a }\r\n  - { kind: vm, id: a }\r\n  - { kind: x, id: b }\r\n',
   )
   expect(windows.code).toBe(2)
-  expect(windows.stderr).toContain('resources.1: vm:a is there twice')
+  expect(windows.stderr).toContain('resources.1: vm:a is listed twice')
   expect(windows.stderr).toContain('resources.2.kind')
 })

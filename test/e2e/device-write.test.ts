@@ -184,7 +184,7 @@ test('what the model was offered are the tools that the device has', async () =>
   const names = tools.map((tool) => tool.function.name)
   expect(names).toEqual(expect.arrayContaining(['exec', 'search_logs', 'more_tools']))
   const told = tools.find((tool) => tool.function.name === 'more_tools')?.function.description ?? ''
-  const more = unfoldNames(/There are: (.*)\.$/.exec(told)?.[1]?.split(', ') ?? [])
+  const more = unfoldNames(/later turns: (.*)\.$/.exec(told)?.[1]?.split(', ') ?? [])
   for (const rare of ['shell_eval', 'fs_write', 'fs_read', 'proc_list']) expect(more).toContain(rare)
   for (const privileged of ['pkg_install', 'proc_kill', 'git_push'])
     expect([...names, more].join()).not.toContain(privileged)

@@ -135,7 +135,7 @@ test('a directory full of rotated logs is made room in after one yes, and the lo
   await spine.lab.break('full_log', node)
   const asked = await spine.pendingApproval()
   expect(asked).toMatchObject({ tool: 'exec', risk: 'high', dryRun: { possible: true } })
-  expect(JSON.stringify(asked.dryRun)).toMatch(/would go: \d+ files, 0 directories, \d+ bytes/)
+  expect(JSON.stringify(asked.dryRun)).toMatch(/would be removed: \d+ files, 0 directories, \d+ bytes/)
   const { argv } = asked.arguments as { argv: string[] }
   expect(argv.slice(0, 2)).toEqual(['rm', '--'])
   expect(argv.slice(2).every((file) => /\/nodes\/node-web-ams-1b\/log\/trace\.log\.\d+$/.test(file))).toBe(true)

@@ -155,7 +155,7 @@ test('a critical write needs a second person; an admin alone is paged about, and
     return actions.find(({ action }) => action === 'review')?.refused
   }
   expect([await refused(spine.tokens.admin), await refused(secondAdmin)]).toEqual([
-    'You did it: somebody else has to review it.',
+    'You did this write: somebody else has to review it.',
     null,
   ])
   const review = (token: string) =>
@@ -187,7 +187,7 @@ test('the terminal says who is waited for, and a second person approves there', 
     atTerminal(spine.tokens.approver, 'approvals', 'show', approvalId),
     atTerminal(operator, 'incidents', 'show', id),
   ])
-  expect(shown[0]?.stdout).toContain('oppie asks for it: maintenance')
+  expect(shown[0]?.stdout).toContain('oppie requests it: maintenance')
   // No agent has a part in it, and no sentence says that one has.
   for (const { stdout } of shown) expect(stdout).not.toMatch(/the agent(?!\s+is\s+paused)|investigation/i)
   const json = JSON.parse((await atTerminal(operator, ...stop, '--json')).stdout)
@@ -204,19 +204,22 @@ test('what an admin did alone at the terminal is told wherever the incident is, 
   const vm = await runningVm()
   const stop = ['act', 'stop-vm', vm, '--reason', 'it eats the pool', '--alone']
   const early = await atTerminal(spine.tokens.admin, ...stop)
-  expect([early.code, early.stderr]).toEqual([1, expect.stringContaining('Only a critical write can be done alone')])
+  expect([early.code, early.stderr]).toEqual([
+    1,
+    expect.stringContaining('Only a critical write can be done without a second person'),
+  ])
   await set('approval.risk.vm_stop', 'critical')
   expect((await atTerminal(operator, ...stop)).code).toBe(4)
   const alone = await atTerminal(spine.tokens.admin, ...stop)
   const [, id = ''] = /incidents review (inc_\w+)/.exec(alone.stderr) ?? []
   expect([alone.code, await isRunning(vm)]).toEqual([0, false])
-  const waits = 'done alone, waits for its review by a second person'
+  const waits = 'done without a second person, waits for a review'
   expect((await atTerminal(secondAdmin, 'incidents', 'list')).stdout).toContain(waits)
   const show = async () => (await atTerminal(secondAdmin, 'incidents', 'show', id)).stdout.replace(/\s+/g, ' ')
   expect(await show()).toContain(waits)
   const review = ['incidents', 'review', id, '--verdict', 'right', '--comment', 'the pool was full']
   const own = await atTerminal(spine.tokens.admin, ...review)
-  expect([own.code, own.stderr]).toEqual([4, expect.stringContaining('somebody else has to')])
+  expect([own.code, own.stderr]).toEqual([4, expect.stringContaining('somebody else must')])
   expect(await atTerminal(secondAdmin, ...review)).toMatchObject({ code: 0, stdout: '' })
   expect((await atTerminal(secondAdmin, ...review)).code).toBe(5)
   const reviewed = await show()

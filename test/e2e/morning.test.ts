@@ -78,7 +78,7 @@ test('in a night with a budget of one, one question wakes, a critical wakes, and
   expect(held.flatMap(({ incidentId }) => asksOf(incidentId))).toEqual([])
   for (const { incidentId } of held)
     expect((await spine.events(incidentId)).map(({ detail }) => detail)).toContainEqual(
-      expect.stringMatching(/^Wakes nobody: 1 of 1 questions have woken somebody this night/),
+      expect.stringMatching(/^Wakes nobody: 1 of 1 approvals have woken somebody this night/),
     )
 
   // The night ends with this minute, while the worker is dead: both API processes see it, and the

@@ -159,7 +159,7 @@ test('a model asks a metric of the resource in trouble: too much is bounded by c
     },
     (request) => {
       summary = lastText(request)
-      const digest = /"digest":"([0-9a-f]{64})"/.exec(summary)?.[1]
+      const digest = /"digest":"([0-9a-f]{12})"/.exec(summary)?.[1]
       const incident_id = /inc_[0-9a-z]{26}/.exec(JSON.stringify(request.messages))?.[0]
       return [{ tool: 'read_result', arguments: { incident_id, digest, limit: 1 } }]
     },

@@ -163,7 +163,7 @@ test('after an end in the middle the same command goes on, and what was played i
       const file = `${files.path}/kept.jsonl`
       const once = ['model', 'replay', 'steady', '--base-url', url, '--file', file]
       const first = await runCli(once, as())
-      expect(first.stdout).toMatch(/No verdict: it takes 30 comparable incidents, 29 more than there are\./)
+      expect(first.stdout).toMatch(/No verdict: 30 comparable incidents are needed, 29 more than there are\./)
       const asked = requests.length
       expect(asked).toBeGreaterThan(0)
       const again = await runCli(once, as())

@@ -60,7 +60,7 @@ describe('a picture', () => {
     const bomb = buildPng({ width: 10, height: 10, rows: Buffer.alloc(200_000_000) })
     expect(bomb.length).toBeLessThan(256_000)
     const before = process.memoryUsage().arrayBuffers
-    expect(await leftOut(bomb)).toBe('chart.png was left out: it unpacks to more than its header says.')
+    expect(await leftOut(bomb)).toBe('chart.png was left out: its data is larger than its header says.')
     expect(process.memoryUsage().arrayBuffers - before).toBeLessThan(20_000_000)
   })
 
@@ -68,25 +68,25 @@ describe('a picture', () => {
   const flipped = Buffer.from(chart)
   flipped.writeUInt8(flipped.readUInt8(60) ^ 1, 60)
   test.each([
-    ['no PNG', Buffer.from('<svg onload="alert(1)"/>'), 'it is no PNG'],
-    ['a signature alone', pngSignature, 'it is no whole PNG'],
-    ['broken off', chart.subarray(0, chart.length - 20), 'it is no whole PNG'],
-    ['of a wrong checksum', flipped, 'a checksum in it is wrong'],
+    ['no PNG', Buffer.from('<svg onload="alert(1)"/>'), 'it is not a PNG'],
+    ['a signature alone', pngSignature, 'it is not a complete PNG'],
+    ['broken off', chart.subarray(0, chart.length - 20), 'it is not a complete PNG'],
+    ['of a wrong checksum', flipped, 'one of its checksums is wrong'],
     ['interlaced', buildPng({ width: 8, height: 8, interlace: 1 }), 'it is interlaced'],
     ['animated', buildPng({ width: 8, height: 8, before: [pngChunk('acTL', Buffer.alloc(8))] }), 'it is animated'],
-    ['of too few rows', buildPng({ width: 8, height: 8, rows: Buffer.alloc(9) }), 'it is no whole PNG'],
+    ['of too few rows', buildPng({ width: 8, height: 8, rows: Buffer.alloc(9) }), 'it is not a complete PNG'],
     [
       'of a filter that there is not',
       buildPng({ width: 1, height: 1, rows: Buffer.from([9, 0]) }),
-      'it is no whole PNG',
+      'it is not a complete PNG',
     ],
-    ['of a colour type that there is not', buildPng({ width: 1, height: 1, colour: 5 }), 'it is no whole PNG'],
-    ['of no width', buildPng({ width: 0, height: 8 }), 'it is no whole PNG'],
-    ['without its palette', buildPng({ width: 8, height: 8, colour: 3 }), 'it is no whole PNG'],
+    ['of a colour type that there is not', buildPng({ width: 1, height: 1, colour: 5 }), 'it is not a complete PNG'],
+    ['of no width', buildPng({ width: 0, height: 8 }), 'it is not a complete PNG'],
+    ['without its palette', buildPng({ width: 8, height: 8, colour: 3 }), 'it is not a complete PNG'],
     [
       'with a critical part of its own',
       buildPng({ width: 8, height: 8, before: [pngChunk('EVIL')] }),
-      'it holds a part that the standard does not know',
+      'it has a part that the PNG standard does not define',
     ],
   ])('that is %s is left out, and the card says why', async (_, bytes, why) => {
     expect(await leftOut(bytes)).toBe(`chart.png was left out: ${why}.`)
@@ -106,7 +106,7 @@ describe('a text', () => {
 
   test('of 10 MB is cut at a line, and text and card say so', async () => {
     const { attachments, leftOut } = await take(text('a line of a log\n'.repeat(650_000)))
-    expect(leftOut).toEqual(['Of plan.txt only the first 256 kB of 10.4 MB were kept.'])
+    expect(leftOut).toEqual(['plan.txt was cut: the first 256 kB of 10.4 MB were kept.'])
     expect(attachments?.[0]?.bytes).toBeLessThan(256_100)
     expect(await bodyOf(attachments?.[0])).toMatch(/a line of a log\n\[cut here: 10\.4 MB were sent\]$/)
   })
@@ -127,7 +127,7 @@ test('at most four are taken, and what is no attachment spoils nothing', async (
     '2 more attachments were left out: at most 4 are taken.',
   ])
   expect(await takeAttachments(api.db, 'all of it')).toEqual({
-    leftOut: ['Attachments were left out: they are no list.'],
+    leftOut: ['Attachments were left out: they are not a list.'],
   })
   expect(await takeAttachments(api.db, undefined)).toEqual({})
 })
@@ -169,7 +169,7 @@ describe('over the API', () => {
     await set(changed)
     expect(await flaws()).toMatchObject([
       { subject: approvalId, what: expect.stringMatching(/^attachments is "", the rows say/) },
-      { subject: approvalId, what: expect.stringContaining('is not what was shown') },
+      { subject: approvalId, what: expect.stringContaining('differs from what was shown') },
     ])
     await set({ ...changed, ...brought })
   })
@@ -236,8 +236,8 @@ describe('over the API', () => {
       { name: 'chart.png', width: 320 },
       { name: 'plan.txt', head: '-a\n+b' },
     ])
-    expect(dressed.dryRun.leftOut).toEqual(['logo.gif was left out: it is no PNG.'])
-    expect(spoiled.dryRun.leftOut).toEqual(['Attachments were left out: they are no list.'])
+    expect(dressed.dryRun.leftOut).toEqual(['logo.gif was left out: it is not a PNG.'])
+    expect(spoiled.dryRun.leftOut).toEqual(['Attachments were left out: they are not a list.'])
     for (const each of [dressed, spoiled]) {
       const { dryRun: _, ...rest } = each
       expect(rest).toEqual({ targets: bare.targets, identity: bare.identity, stateFingerprint: bare.stateFingerprint })

@@ -114,7 +114,7 @@ test('a lost run of whose write nobody knows what became is handed to a person, 
   await rounds(3)
   expect(await standing(id)).toMatchObject({ status: 'escalated' })
   const last = (await eventsOf(database.db, id)).findLast(({ kind }) => kind === 'escalated')
-  expect(last?.detail).toMatch(/What became of converge_shard is not known/)
+  expect(last?.detail).toMatch(/The result of converge_shard is not known/)
 })
 
 test('a run that is lost again and again is started three times more and no further', async () => {

@@ -222,7 +222,9 @@ test.each([
   const said = await ask(anAlert)
   await withOwner('drop trigger fail on alert')
   expect(said).toMatchObject({ status: 503, retryAfter: '5' })
-  expect(await databaseTrouble(db)).toMatchObject({ what: expect.stringMatching(/^Its disk is full or fails/) })
+  expect(await databaseTrouble(db)).toMatchObject({
+    what: expect.stringMatching(/^The database's disk is full or fails/),
+  })
 })
 
 async function withOwner(statement: string): Promise<void> {

@@ -155,11 +155,11 @@ test.each(['constructor', '__proto__', 'toString', 'bogus', '💥'])(
 )
 
 test.each([
-  ['', 'the body is empty'],
-  ['{', 'the body is not JSON'],
-  ['[]', 'not an Alertmanager webhook: the body is an array, not an object'],
-  ['"x"', 'not an Alertmanager webhook: the body is a string, not an object'],
-  ['null', 'not an Alertmanager webhook: the body is null, not an object'],
+  ['', 'the request body is empty'],
+  ['{', 'the request body is not JSON'],
+  ['[]', 'not an Alertmanager webhook: the request body is an array, not an object'],
+  ['"x"', 'not an Alertmanager webhook: the request body is a string, not an object'],
+  ['null', 'not an Alertmanager webhook: the request body is null, not an object'],
   ['{}', 'not an Alertmanager webhook: "alerts" is missing, not a list'],
   ['{"alerts":{}}', 'not an Alertmanager webhook: "alerts" is an object, not a list'],
   ['{"alerts":[{},7]}', 'not an Alertmanager webhook: alerts[1] is a number, not an object'],

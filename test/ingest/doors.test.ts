@@ -109,12 +109,16 @@ test('each entry of the table names its page, and its sender has words for state
 const { stringify } = JSON
 const kuma = JSON.parse(bodiesOf['uptime-kuma']())
 test.each([
-  ['pagerduty', bodiesOf.pagerduty({ key: 'inc_01kam3x0q2v8d5t7w9y1b3c5e7' }), 'it is an incident of this server'],
-  ['pagerduty', bodiesOf.pagerduty({ type: 'incident.acknowledged' }), 'neither that an incident fires nor'],
-  ['pagerduty', bodiesOf.pagerduty({ type: 'pagey.ping' }), 'neither that an incident fires nor'],
+  [
+    'pagerduty',
+    bodiesOf.pagerduty({ key: 'inc_01kam3x0q2v8d5t7w9y1b3c5e7' }),
+    'Nightshift itself opened this incident',
+  ],
+  ['pagerduty', bodiesOf.pagerduty({ type: 'incident.acknowledged' }), 'does not say whether an incident fires'],
+  ['pagerduty', bodiesOf.pagerduty({ type: 'pagey.ping' }), 'does not say whether an incident fires'],
   ['uptime-kuma', stringify({ heartbeat: null, monitor: null, msg: 'Nightshift Testing' }), 'a test'],
   ['proxmox', stringify({ title: 'Test', message: 'm', severity: 'info', fields: { type: 'test' } }), 'a test'],
-  ['cloudwatch', stringify({ Type: 'SubscriptionConfirmation', Message: 'You have chosen…' }), 'tells of no alert'],
+  ['cloudwatch', stringify({ Type: 'SubscriptionConfirmation', Message: 'You have chosen…' }), 'reports no alert'],
 ])('a body of %s that tells of no alert is taken and says why', (dialect, body, why) => {
   expect(parse(dialect, body)).toEqual({ ok: true, alerts: [], ignored: expect.stringContaining(why) })
 })

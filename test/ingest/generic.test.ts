@@ -76,7 +76,7 @@ test.each([
   ['{}', 'the body has no "summary", "title", "name" or "message"'],
   ['[{"summary":"a"},{"summary":""}]', 'item 1 has no "summary", "title", "name" or "message"'],
   ['[{"summary":"a"},null]', 'item 1 is null, not an object'],
-  ['{"alerts":[]}', 'is it for the dialect alertmanager?'],
+  ['{"alerts":[]}', 'should its dialect be alertmanager?'],
   ['7', 'the body is a number, not an object'],
 ])('the body %s is refused with a precise reason', (body, reason) => {
   expect(parse(new TextEncoder().encode(body), now)).toMatchObject({

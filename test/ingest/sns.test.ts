@@ -71,7 +71,7 @@ test.each([
   { SigningCertURL: `https://sns.cn-north-1.amazonaws.com.cn${path}` },
   { TopicArn: 'arn:aws-cn:sns:cn-north-1:123456789012:alarms' },
 ])('a topic of another partition is refused, and the refusal says so: %j', (change) => {
-  expect(read(change)).toMatch(/aws-cn.*not taken, only those of https:\/\/sns\.<region>\.amazonaws\.com$/)
+  expect(read(change)).toMatch(/aws-cn.*not accepted, only those of https:\/\/sns\.<region>\.amazonaws\.com$/)
 })
 
 test('a message says what it is, and of a confirmation what asks for it', () => {
@@ -84,5 +84,5 @@ test('a message says what it is, and of a confirmation what asks for it', () => 
     [{ Timestamp: 'yesterday' }, 'Timestamp'],
   ] as const)
     expect(read(change)).toContain(word)
-  expect(readSnsMessage(Buffer.from('[]'))).toBe('the body is no object')
+  expect(readSnsMessage(Buffer.from('[]'))).toBe('the request body is not an object')
 })

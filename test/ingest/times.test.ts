@@ -35,7 +35,7 @@ describe.each(['alertmanager', 'grafana', 'generic'])('times that %s cannot mean
 
   test('the note says what would be accepted', () => {
     const [note] = parsed(dialect, { startsAt: '2026-11-22T04:00:00Z' })?.timeNotes ?? []
-    expect(note).toMatch(/^startsAt lies in the future .*RFC 3339 is accepted, as 2026-11-22T03:04:05Z/)
+    expect(note).toMatch(/^startsAt is in the future .*write a time in RFC 3339, such as 2026-11-22T03:04:05Z/)
   })
 
   test('an end ahead of the clock is an end now; one before its own start is kept and ends nothing', () => {
@@ -44,7 +44,7 @@ describe.each(['alertmanager', 'grafana', 'generic'])('times that %s cannot mean
     })
     const reversed = parsed(dialect, { startsAt: earlier, endsAt: '2026-11-22T01:00:00Z' }, 'resolved')
     expect(reversed).toMatchObject({ endsAt: '2026-11-22T01:00:00.000Z' })
-    expect(reversed?.timeNotes?.[0]).toContain('such an end ends nothing')
+    expect(reversed?.timeNotes?.[0]).toContain('so the end is ignored')
   })
 
   test('while it fires, an end is no end', () => {

@@ -59,17 +59,17 @@ describe("a site's own folder", () => {
 
   test.each([
     ['no-head', 'Just text.', /does not begin with front matter/],
-    ['no-yaml', '---\nname: [\n---\nx', /is no YAML/],
-    ['other-name', about('another'), /its name is another and its folder is other-name/],
+    ['no-yaml', '---\nname: [\n---\nx', /is not valid YAML/],
+    ['other-name', about('another'), /the runbook's name is another and its folder is other-name/],
     ['no-description', '---\nname: no-description\n---\nx', /description/],
     ['odd-field', about('odd-field', 'approves: everything\n'), /"approves" is not known here/],
     ['odd-kind', about('odd-kind', 'resource_kinds: [printer]\n'), /resource_kinds/],
     ['any-type', about('any-type', 'incident_types: ["*"]\n'), /leave incident_types out/],
     ['odd-date', about('odd-date', 'reviewed_at: yesterday\n'), /reviewed_at/],
-    ['two-lines', about('two-lines', 'owner: "a\\nb"\n'), /owner: takes one line/],
-    ['aliases', '---\nname: aliases\ndescription: &a x\nowner: *a\n---\nx', /front matter is wrong/],
-    ['says-nothing', about('says-nothing', '', ''), /says nothing/],
-    ['too-large', about('too-large', '', 'x'.repeat(40_000)), /has 4\d{4} bytes, and 32768 are the most/],
+    ['two-lines', about('two-lines', 'owner: "a\\nb"\n'), /owner: must be one line/],
+    ['aliases', '---\nname: aliases\ndescription: &a x\nowner: *a\n---\nx', /front matter is not valid/],
+    ['says-nothing', about('says-nothing', '', ''), /has no text/],
+    ['too-large', about('too-large', '', 'x'.repeat(40_000)), /has 4\d{4} bytes, and at most 32768 are allowed/],
     ['no-utf8', Buffer.concat([Buffer.from(about('no-utf8')), Buffer.from([0xff, 0xfe])]), /is not UTF-8/],
   ])('a bad file %s is refused by its name with the remedy, and the others are taken', async (name, text, why) => {
     const folder = `bad-${name}`
@@ -97,7 +97,7 @@ describe("a site's own folder", () => {
     symlinkSync('..data/mounted', join(place.path, 'links', 'mounted'))
     const { runbooks, refused } = await readFolder('folder', join(place.path, 'links'))
     expect(runbooks.map(({ name }) => name)).toEqual(['mounted'])
-    expect(refused).toMatchObject([{ file: 'steals/SKILL.md', why: 'a symbolic link leads out of its place' }])
+    expect(refused).toMatchObject([{ file: 'steals/SKILL.md', why: 'a symbolic link points out of its folder' }])
   })
 
   test('a secret in a runbook is taken out before anybody reads it', async () => {
@@ -123,7 +123,7 @@ describe("a site's own folder", () => {
     const { runbooks, refused } = await readFolder('folder', join(place.path, 'many'))
     expect([runbooks.length, refused.map(({ why }) => why)]).toEqual([
       300,
-      ['the place has 302 runbooks, and 300 are the most'],
+      ['the folder has 302 runbooks, and at most 300 are allowed'],
     ])
   })
 })

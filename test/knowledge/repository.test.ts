@@ -80,7 +80,7 @@ describe("a site's own repository", () => {
     const knowledge = open()
     await knowledge.refresh()
     expect(knowledge.list().refused).toMatchObject([
-      { file: 'huge/SKILL.md', why: expect.stringContaining('32768 are the most') },
+      { file: 'huge/SKILL.md', why: expect.stringContaining('at most 32768 are allowed') },
       { file: 'module/SKILL.md', why: 'it is not a plain file' },
       { file: 'steals/SKILL.md', why: 'it is a symbolic link' },
     ])

@@ -50,7 +50,7 @@ test('rotated logs that fill a node are told where, no converge takes them, and 
   expect((await alertOf('disk_pressure')).annotations).toMatchObject({ mountpoint: at() })
   expect(await converge()).toMatchObject({ status: 'done', detail: 'nothing to change' })
   expect(await failing('full_log')).toEqual([`${node} is under its quota`])
-  await expect(lab.control.break('full_log', shard)).rejects.toThrow(/is traced already/)
+  await expect(lab.control.break('full_log', shard)).rejects.toThrow(/writes its trace log already/)
 
   const size = () => readFileSync(at('log/trace.log')).length
   const before = size()
@@ -58,7 +58,7 @@ test('rotated logs that fill a node are told where, no converge takes them, and 
   for (const name of readdirSync(at('log'))) if (/\.\d+$/.test(name)) rmSync(at('log', name))
   expect(await failing('full_log')).toEqual([])
 
-  const kept = `${node} has its trace log and all else that it had`
+  const kept = `${node} still has its trace log and all its other files`
   const log = readFileSync(at('log/trace.log'))
   writeFileSync(at('log/trace.log'), '')
   expect(await failing('full_log')).toEqual([kept])
@@ -79,13 +79,13 @@ testWith(packagePrograms)(
       package: 'nightly-tariffs',
     })
     expect(await failing('missing_package')).toEqual([
-      `${node} has what its release needs`,
-      `${node} has the package, and no other`,
+      `${node} has every package that its release needs`,
+      `${node} got the package, and no other`,
     ])
     const { package: name, file } = JSON.parse(readFileSync(at('etc/needs.json'), 'utf8')) as Record<string, string>
     mkdirSync(dirname(at(file!)), { recursive: true })
     writeFileSync(at(file!), '{}')
-    expect(await failing('missing_package')).toEqual([`${node} has the package, and no other`])
+    expect(await failing('missing_package')).toEqual([`${node} got the package, and no other`])
     rmSync(dirname(at(file!)), { recursive: true })
 
     const asNode = { env: { PATH: '/usr/sbin:/usr/bin:/sbin:/bin' }, stdio: 'pipe' as const, ...nodeAccount() }
@@ -111,8 +111,8 @@ testWith(['ss'])(
     expect(await converge()).toMatchObject({ status: 'failed', detail: expect.stringContaining(`${node} ended`) })
     expect(await failing('port_squatter')).toEqual([
       `${node} runs and answers`,
-      `${node} listens where it did`,
-      `nothing else is on the port of ${node}`,
+      `${node} listens on its own port`,
+      `no other process listens on the port of ${node}`,
     ])
     process.kill(pidOf(`squatter-${node}`), 'SIGTERM')
     await eventually('the squatter to be gone', () => pidOf(`squatter-${node}`) === 0)

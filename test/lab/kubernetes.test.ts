@@ -77,7 +77,7 @@ test('a folder that KUBE_BIN names brings the programs, and what is missing is s
   // A build for this checkout may have brought it already.
   expect(whatClusterLacks().toBuild.filter((name) => built.includes(name))).toEqual([])
   expect(describeLack({ toBuild: ['kubelet'], problems: [] })).toEqual([
-    expect.stringMatching(/^no kubelet: lab\/kubernetes\/build .*KUBE_BIN/),
+    expect.stringMatching(/^no kubelet: run lab\/kubernetes\/build .*KUBE_BIN/),
   ])
   expect(describeLack({ toBuild: ['kubelet'], problems: ['it needs root'] })).toEqual(['it needs root'])
   // It asks for a loader, and no container has one.

@@ -262,7 +262,7 @@ test('a VM of a dead host starts elsewhere with its counter kept, and only once'
   })
   expect(await start('s3', 'vm-102', 'host-osl-4')).toMatchObject({
     status: 'failed',
-    detail: 'vm-102 needs 6144 MiB of RAM, host-osl-4 has 5120 free',
+    detail: 'vm-102 needs 6144 MiB of RAM, and host-osl-4 has 5120 free',
   })
   expect(await failing('host_down')).toEqual(
     ['vm-102', 'vm-103'].map((vm) => `${vm} runs exactly once, on a live host`),
@@ -311,7 +311,7 @@ test('of VMs that are brought to a host at once only those get there that it has
   )
   const refused = starts.filter(({ answer }) => answer.status === 'failed').map(({ answer }) => answer.detail)
   expect(refused.length).toBeGreaterThan(0)
-  expect(refused.every((detail) => /needs \d+ MiB of RAM, host-osl-1 has \d+ free/.test(detail))).toBe(true)
+  expect(refused.every((detail) => /needs \d+ MiB of RAM, and host-osl-1 has \d+ free/.test(detail))).toBe(true)
   const overfull = (await lab.control.oracle('nothing')).checks.filter(({ name, ok }) => /holds/.test(name) && !ok)
   expect(overfull).toEqual([])
 })
@@ -326,7 +326,7 @@ test('a VM on its way takes room on both hosts', async () => {
   expect(move.answer.status).toBe('done')
   expect(blocked.answer).toMatchObject({
     status: 'failed',
-    detail: 'vm-109 needs 8192 MiB of RAM, host-osl-1 has 2048 free',
+    detail: 'vm-109 needs 8192 MiB of RAM, and host-osl-1 has 2048 free',
   })
 })
 
@@ -360,9 +360,7 @@ test('a host to be emptied alerts until it is, and takes no VM meanwhile', async
   })
   const move = async (vm: string, from: string, to: string) =>
     (await lab.write(`drain ${vm}`, `/v1/vms/${vm}/migrate`, { from, to })).answer
-  expect((await move('vm-106', 'host-osl-2', 'host-osl-3')).detail).toBe(
-    'host-osl-3 is to be emptied and takes nothing',
-  )
+  expect((await move('vm-106', 'host-osl-2', 'host-osl-3')).detail).toBe('host-osl-3 is being emptied and takes no VM')
   await move('vm-107', 'host-osl-3', 'host-osl-2')
   expect(await failing('drain')).toEqual([
     'host-osl-3 is empty',
@@ -398,7 +396,7 @@ test('a host whose VM fits on no other can be lost, and nothing that is moved fo
   await lab.control.break('no_room', 'host-ams-5')
   expect(await failing('no_room')).toEqual([])
   const start = await lab.write('too large', '/v1/vms/vm-125/start', { host: 'host-ams-1' })
-  expect(start.answer.detail).toBe('vm-125 needs 49152 MiB of RAM, host-ams-1 has 11264 free')
+  expect(start.answer.detail).toBe('vm-125 needs 49152 MiB of RAM, and host-ams-1 has 11264 free')
   await lab.write('in vain', '/v1/vms/vm-113/migrate', { from: 'host-ams-1', to: 'host-ams-2' })
   expect(await failing('no_room')).toEqual(['every VM of the region is defined where it was'])
 })
@@ -449,7 +447,7 @@ test('a key that was never accepted is not known', async () => {
 test('a fault that does not fit its target breaks nothing', async () => {
   await expect(lab.control.break('replication_lag', 'node-db-osl-1a')).rejects.toThrow('422')
   await expect(lab.control.break('host_down', 'db-osl-1')).rejects.toThrow('422')
-  await expect(lab.control.break('slow_leak', 'web-osl-1')).rejects.toThrow('nothing collects them yet')
+  await expect(lab.control.break('slow_leak', 'web-osl-1')).rejects.toThrow('no Prometheus runs yet')
   expect(await lab.control.faults()).toEqual([])
 })
 

@@ -121,10 +121,10 @@ test('a notice that was to be expected comes and goes while nothing is wrong, an
 
   process.kill(processOf(`backup-${node}`).pid, 'SIGKILL')
   await eventually('the oracle to miss it', async () => (await failing('backup_notice')).length > 0)
-  expect(await failing('backup_notice')).toEqual([`the backup of ${node} goes on`])
+  expect(await failing('backup_notice')).toEqual([`the backup of ${node} still runs`])
   const tenant = (await lab.inventory()).tenants.find((each) => each.shard === shard)
   writeFileSync(join(lab.dir, 'nodes', node, 'backup', `${tenant?.id}.html`), 'something else')
-  expect(await failing('backup_notice')).toContain(`the backup of ${node} has what its tenants have`)
+  expect(await failing('backup_notice')).toContain(`the backup of ${node} has all files of its tenants`)
 })
 
 test('a host that stays down: its VMs run elsewhere, and its alert goes on', async () => {

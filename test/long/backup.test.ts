@@ -1,4 +1,4 @@
-import { appendFileSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { appendFileSync, chmodSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from '@jest/globals'
 import { sql } from 'kysely'
@@ -71,17 +71,17 @@ test('an archive that is altered, cut, no backup, of another major version or ne
   write({ postgresql: 99 })
   await refused('The backup is of PostgreSQL 99')
   writeFileSync(said, '{"format": 1')
-  await refused('is no JSON')
+  await refused('is not valid JSON')
   writeFileSync(said, '{}')
-  await refused('is none that this version')
+  await refused('cannot read')
   write({})
   const whole = readFileSync(dump)
   appendFileSync(dump, 'x')
-  await refused('is not what its manifest says')
+  await refused('differs from its manifest')
   writeFileSync(dump, whole.subarray(0, whole.length - 100))
-  await refused('is not what its manifest says')
+  await refused('differs from its manifest')
   rmSync(said)
-  await refused('is no backup')
+  await refused('is not a backup')
   writeFileSync(dump, whole)
   write({})
   expect((await readBackup(path)).manifest.incidents).toBe(6)
@@ -90,4 +90,32 @@ test('an archive that is altered, cut, no backup, of another major version or ne
 test('a database that holds no Nightshift is not backed up', async () => {
   await emptyDatabase('strange')
   await expect(backUp(url('strange'), join(dir, 'none'))).rejects.toThrow('holds no Nightshift')
+}, 60_000)
+
+test('the login of the services, which reads no sequence and makes no table, is named with what to do', async () => {
+  await ask('postgres', "create role services login password 'secret' in role nightshift_app")
+  await emptyDatabase('wanted')
+  const asServices = (name: string) => url(name).replace('//nightshift:', '//services:')
+  const { path } = await backUp(url('nightshift'), join(dir, 'owned'))
+  const sentence =
+    'The login services does not own this database: give DATABASE_URL the login that the migrations run as.'
+  await expect(backUp(asServices('nightshift'), join(dir, 'refused'))).rejects.toThrow(sentence)
+  await expect(restoreBackup(asServices('wanted'), path)).rejects.toThrow(sentence)
+}, 60_000)
+
+test('no argument of a program holds the password, wherever the address has it', async () => {
+  const [programs, said, before] = [join(dir, 'programs'), join(dir, 'said'), process.env.PATH]
+  mkdirSync(programs)
+  const shown = join(programs, 'pg_dump')
+  writeFileSync(shown, `#!/bin/sh\necho "$@" >>${said}\nPATH=\${PATH#*:} exec pg_dump "$@"\n`)
+  chmodSync(shown, 0o755)
+  const apart = url('nightshift').replace(':secret@', '@')
+  process.env.PATH = `${programs}:${before}`
+  try {
+    await backUp(`${apart}?password=secret`, join(dir, 'apart'))
+  } finally {
+    process.env.PATH = before
+  }
+  expect(readFileSync(said, 'utf8')).toContain('--dbname postgresql://nightshift@127.0.0.1')
+  expect(readFileSync(said, 'utf8')).not.toContain('secret')
 }, 60_000)

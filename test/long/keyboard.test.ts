@@ -41,7 +41,7 @@ type Case = { fault: FaultName; target: string; why: RegExp; asks: boolean; ends
 const cases: Case[] = [
   { fault: 'host_down', target: 'host-ams-1', why: /is down/, asks: true, ends: 'escalated' },
   { fault: 'replication_lag', target: 'db-osl-1', why: /behind; process is stopped/, asks: false, ends: 'resolved' },
-  { fault: 'full_log', target: 'web-osl-1', why: /is full.* logs were rotated away/, asks: true, ends: 'resolved' },
+  { fault: 'full_log', target: 'web-osl-1', why: /is full.* rotated logs hold/, asks: true, ends: 'resolved' },
   { fault: 'disk_pressure_tenant', target: 'web-ams-1', why: /tenants \d+/, asks: false, ends: 'escalated' },
   { fault: 'config_drift', target: 'web-osl-2', why: /config|drift|differs/i, asks: false, ends: 'resolved' },
   { fault: 'clock_skew', target: 'node-web-osl-2b', why: /clock|skew/i, asks: false, ends: 'resolved' },
@@ -165,7 +165,7 @@ test.each(cases)(
     expect(since).toBeLessThanOrEqual(Date.now())
     expect(answers.why).toMatch(why)
     expect(answers.done).toMatch(ends === 'resolved' && !asks ? /^verified: / : /nothing was changed/)
-    expect(answers.next).toMatch(asks ? /^It runs at once, / : /\w/)
+    expect(answers.next).toMatch(asks ? /^The action runs at once, / : /\w/)
     expect(page.complaints).toEqual([])
     await page.context().close()
     await spine.turnThePage()

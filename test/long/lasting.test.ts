@@ -123,13 +123,13 @@ test('a notice about nothing wrong is for a person, whose mark ends the next one
   expect(await failing('backup_notice', places.backup)).toEqual([])
 })
 
-test('a critical alert that its sender never ends: people have it once a look showed that the write held', async () => {
+test('a critical alert that its sender never ends: people have it once a check showed that the write held', async () => {
   const incident = await about('service_down', places.unended, 'to be handed over', isEscalated)
   expect(incident).toMatchObject({ category: 'alert_goes_on', attempt: 1, closedBy: 'code' })
   const events = await spine.events(incident.id)
   expect(endings(events)).toEqual(['resolved repaired', 'escalated alert_goes_on'])
   expect(notes(events, 'repair_confirmed')).toBe(1)
-  expect(incident.resolution).toContain('The write held, the alert fires on')
+  expect(incident.resolution).toContain('The write was verified, the alert still fires')
   expect(await failing('unended_alert', places.unended)).toEqual([])
 })
 

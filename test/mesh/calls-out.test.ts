@@ -1,5 +1,15 @@
 import { randomInt } from 'node:crypto'
-import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import {
+  chmodSync,
+  chownSync,
+  cpSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
@@ -113,8 +123,8 @@ test('a new device calls out unless an address is given, and enrolment says whic
 
 test.each([
   [['--connect', 'http://192.0.2.7', '--token', 'nst_x'], 'is plain http to another machine'],
-  [['--token', 'nst_x'], '--token joins a control plane. Name that with --connect too.'],
-  [[], 'This host has not enrolled to call out'],
+  [['--token', 'nst_x'], '--token needs the address of the control plane too: --connect.'],
+  [[], 'This host is not enrolled to call out'],
   [['--connect', 'https://127.0.0.1:1', '--token', 'nst_x'], 'was not reached'],
 ])('a start that cannot be is one sentence (%j)', async (words, sentence) => {
   const state = join(files.path, 'none')
@@ -123,6 +133,44 @@ test.each([
   expect(stderr).toContain(sentence)
   expect(existsSync(join(state, 'connection.json'))).toBe(false)
 })
+
+test("in a folder that is not the user's own no token is spent, and nothing is written", async () => {
+  const token = await knownToCallOut(api, 'node-osl-4')
+  const state = join(files.path, 'of-another')
+  mkdirSync(state, { mode: 0o500 })
+  if (process.getuid?.() === 0) chownSync(state, 65_534, 65_534)
+  const words = ['--connect', door.url, '--token', token, '--only-enrol']
+  const { code, stderr } = await runCli(['agent', '--state', state, ...words], {})
+  expect([code, stderr]).toEqual([1, expect.stringContaining('Nothing was changed, and the token stays valid.')])
+  expect(readdirSync(state)).toEqual([])
+  chmodSync(state, 0o700)
+  expect((await runCli(['agent', '--state', join(files.path, 'own'), ...words], {})).code).toBe(0)
+})
+
+test('a copied host that enrols under a name of its own is connected, with a journal of its own', async () => {
+  await agent.kill()
+  const copy = callingAgent()
+  cpSync(agent.state, copy.state, { recursive: true })
+  await agent.up()
+  await connected()
+  const token = await knownToCallOut(api, 'node-osl-5')
+  await copy.up(['--connect', door.url, '--token', token])
+  await eventually('both', () => ['node-osl-5', on].every((name) => door.connections.held().includes(name)))
+  expect(readFileSync(join(copy.state, 'device'), 'utf8')).toBe('node-osl-5\n')
+  expect((await auditDevice(async (path) => (await api.get(path)).body, 'node-osl-5')).problems).toEqual([])
+  const [aside = ''] = readdirSync(copy.state).filter((name) => name.startsWith('before-'))
+  expect(readFileSync(join(copy.state, aside, 'device.before'), 'utf8')).toBe(`${on}\n`)
+})
+
+test.each(['http://10.evil.invalid', 'http://[2001:db8::1]:8080'])(
+  'no token goes in the clear to %s, which only looks like a private network',
+  async (address) => {
+    const state = join(files.path, 'none')
+    const words = ['--state', state, '--api', address, '--token', 'nst_x']
+    const { code, stderr } = await runCli(['mesh', 'agent', 'enroll', ...words], {})
+    expect([code, stderr]).toEqual([2, expect.stringContaining('over https or a private network')])
+  },
+)
 
 test('its host can ask it how it is, though it listens on no port', async () => {
   const ready = () => runCli(['mesh', 'agent', 'ready', '--state', agent.state], {})
@@ -140,7 +188,7 @@ test('a token of a device that listens enrols no agent that calls out, and stays
   const { body: minted } = await api.post('/devices/node-osl-3/enrolment')
   const words = ['agent', '--state', join(files.path, 'third'), '--connect', door.url, '--token', String(minted.token)]
   const refused = await runCli([...words, '--only-enrol'], {})
-  expect(refused.stderr).toContain('node-osl-3 has an address, so its agent listens')
+  expect(refused.stderr).toContain('node-osl-3 has an address, so its agent must listen')
   await api.put('/devices/node-osl-3', { body: { ...body, url: null } })
   expect((await runCli([...words, '--only-enrol'], {})).stderr).toContain('node-osl-3 is enrolled')
 })
@@ -156,14 +204,14 @@ test('a control plane that is older than agents that call out is named as that',
   const url = `http://127.0.0.1:${(older.address() as AddressInfo).port}`
   const fresh = join(files.path, 'fourth')
   const enrolling = await runCli(['agent', '--state', fresh, '--connect', url, '--token', 'nst_x', '--only-enrol'], {})
-  expect(enrolling.stderr).toContain('does not take agents that call out')
+  expect(enrolling.stderr).toContain('does not accept agents that call out')
   await agent.kill()
   await agent.up(['--connect', url])
-  await eventually('what it says', () => /is older than agents that call out \(upgrade it\)/.test(agent.said()))
+  await eventually('what it says', () => /it is too old \(upgrade it\)/.test(agent.said()))
   const asked = await eventually('what it wrote', async () => {
     const { code, stderr } = await runCli(['mesh', 'agent', 'ready', '--state', agent.state], {})
-    return /is older than/.test(stderr) && { code, stderr }
+    return /it is too old/.test(stderr) && { code, stderr }
   })
-  expect(asked).toMatchObject({ code: 1, stderr: expect.stringContaining('is not connected since') })
+  expect(asked).toMatchObject({ code: 1, stderr: expect.stringContaining('has not been connected since') })
   older.close()
 })

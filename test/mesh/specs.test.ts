@@ -10,8 +10,8 @@ const yes = (value: boolean | undefined): string => (value ? 'yes' : 'no')
 function askedAbout({ asked, command, capability, showsNoContent }: MeshSpec): string {
   if (asked) return 'always'
   if (showsNoContent) return 'never: it shows no content'
-  if (command) return 'unless its words prove it a read'
-  return /^(?:fs|disk|git)\./.test(capability) ? 'for what is held for secret' : 'no'
+  if (command) return 'unless its arguments prove a read'
+  return /^(?:fs|disk|git)\./.test(capability) ? 'for secret files' : 'no'
 }
 
 const rowOf = (spec: MeshSpec): string =>

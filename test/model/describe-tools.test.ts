@@ -55,3 +55,37 @@ test('a parameter whose description only repeats the names of tool and parameter
   ])
   expect(described?.function.parameters.properties).toEqual({ ...properties, id: { type: 'string' } })
 })
+
+test('what one tool says of a parameter, the next ones do not say again, and what is added later knows it', () => {
+  const text = (description: string) => ({ type: 'string', description })
+  const tool = (name: string, properties: object) => ({
+    name,
+    description: `Does. [device_mesh: ${name}]`,
+    inputSchema: { type: 'object', properties },
+  })
+  const first = [
+    tool('fs.read', { on: text('machine id'), path: text('absolute') }),
+    tool('fs.list', { on: text('machine id'), path: text('absolute'), limit: text('entries') }),
+  ]
+  const later = [
+    tool('fs.stat', { on: text('machine id'), limit: text('bytes') }),
+    tool('fs.find', { limit: text('bytes') }),
+  ]
+  const said = (tools: ReturnType<typeof describeTools>) =>
+    tools.map(({ function: each }) => each.parameters.properties)
+  const plain = { type: 'string' }
+  expect(said(describeTools(first))[1]).toEqual({ on: plain, path: plain, limit: text('entries') })
+  // Each of them may be added without the other.
+  expect(said(describeTools(later, first))).toEqual([{ on: plain, limit: text('bytes') }, { limit: text('bytes') }])
+  expect(describeTools(first)[0]?.function.description).toBe('Does.')
+})
+
+test('the form of a thing in a list goes without the fields that it needs: code says what lacks', () => {
+  const form = z.toJSONSchema(z.strictObject({ claims: z.array(z.strictObject({ text: z.string() })) }))
+  const [tool] = describeTools([{ name: 'end', description: '', inputSchema: form as Record<string, unknown> }])
+  expect(tool?.function.parameters).toEqual({
+    type: 'object',
+    properties: { claims: { type: 'array', items: { type: 'object', properties: { text: { type: 'string' } } } } },
+    required: ['claims'],
+  })
+})

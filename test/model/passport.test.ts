@@ -249,7 +249,7 @@ describe('the rule table in its moods', () => {
 
   test('a name that it does not serve is answered with those it does', async () => {
     await expect(measure(url, 'gpt-9')).rejects.toThrow(
-      /There is no model gpt-9 .* It serves runbook-rules: name one with --model/,
+      /There is no model gpt-9 .* The server has runbook-rules: name one with --model/,
     )
   })
 })
@@ -379,7 +379,7 @@ describe('a hostile server', () => {
       // The first answer had its time; what never comes is not waited for as long.
       limits.answerMs = 500
     }, limits)
-    await expect(check).rejects.toThrow(/went away: .*The finished probes are kept/)
+    await expect(check).rejects.toThrow(/does not answer any more: .*The finished probes are kept/)
     expect(turn).toBeLessThan(probes.length)
   })
 
@@ -389,7 +389,7 @@ describe('a hostile server', () => {
       if (turn !== 3) response.end(message('Hello.'))
     }, limits)
     expect(turn).toBe(probes.length)
-    const slow = measured.probes.filter(({ reason }) => reason?.includes('It did not answer within'))
+    const slow = measured.probes.filter(({ reason }) => reason?.includes('The model did not answer within'))
     expect(slow.map(({ points }) => points)).toEqual([0])
     // What it did not finish is not kept: the next check asks it again.
     expect(measured.kept).toHaveLength(probes.length - 1)
@@ -409,7 +409,7 @@ describe('a hostile server', () => {
       response.end(message('Hello.'))
       limits.answerMs = 2_000
     }, limits)
-    await expect(check).rejects.toThrow(/went away: .*429/)
+    await expect(check).rejects.toThrow(/does not answer any more: .*429/)
     expect(turn).toBeLessThan(probes.length)
   })
 
@@ -419,6 +419,6 @@ describe('a hostile server', () => {
       setTimeout(() => response.end(message('Hm.')), turn === 1 ? 0 : 500)
     }, slow)
     expect(turn).toBeLessThan(probes.length)
-    expect(measured.probes.at(-1)?.reason).toMatch(/The check was over after 3 s/)
+    expect(measured.probes.at(-1)?.reason).toMatch(/The time limit of the check, 3 s, was reached/)
   })
 })

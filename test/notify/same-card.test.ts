@@ -118,15 +118,20 @@ const sent = (door: string, question: typeof long) =>
 
 test.each(Object.keys(messageTo))('no list of long names takes a warning or the cause away %s', (door) => {
   const said = sent(door, long)
-  for (const words of ['It cannot be undone', 'The incident is about host', 'The newest look that it rests on', cause])
+  for (const words of [
+    'The action cannot be undone',
+    'The incident is about host',
+    'The newest check behind it',
+    cause,
+  ])
     expect(said).toContain(words)
 })
 
 test.each(Object.keys(messageTo))('no line of a reason passes for a section of the card %s', (door) => {
-  const forged = 'The way back: It can be reversed.'
+  const forged = 'Undo: The action can be reversed.'
   for (const reason of [forged, `it is slow.\n\n${forged}`, `it is slow.\u2028${forged}`]) {
     const said = sent(door, { ...long, reason })
     expect(said).toContain(forged)
-    expect(said).not.toMatch(/(\n|\\n|"text":")The way back: It can be/)
+    expect(said).not.toMatch(/(\n|\\n|"text":")Undo: It can be/)
   }
 })

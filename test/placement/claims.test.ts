@@ -63,30 +63,38 @@ test('a plan whose claims are what its steps do has no false one', () => {
 
 test.each<[string, Partial<WrittenPlan>, string]>([
   ['a bound below zero', { lowerBound: -1 }, 'the bound is below zero'],
-  ['a gap', { gap: 2 }, 'the gap is none, and it says 2'],
-  ['a later wave', { steps: [big, { ...low, wave: 2 }] }, 'step 2 can begin in wave 1, and it says 2'],
-  ['another priority', { steps: [{ ...big, priority: 9 }, low] }, 'big has priority 5, and it says 9'],
-  ['another group', { steps: [{ ...big, haGroup: 'g' }, low] }, 'big is in no HA group, and it says g'],
+  ['a gap', { gap: 2 }, 'the gap is none, but the plan states 2'],
+  ['a later wave', { steps: [big, { ...low, wave: 2 }] }, 'step 2 can begin in wave 1, but the plan states 2'],
+  ['another priority', { steps: [{ ...big, priority: 9 }, low] }, 'big has priority 5, but the plan states 9'],
+  ['another group', { steps: [{ ...big, haGroup: 'g' }, low] }, 'big is in no HA group, but the plan states g'],
   [
     'another priority of who stays down',
     { unplaced: [{ ...last, priority: 0 }] },
-    'last has priority 9, and it says 0',
+    'last has priority 9, but the plan states 0',
   ],
-  ['somebody twice', { unplaced: [last, last] }, 'last is said to stay down twice'],
-  ['overtaken by who runs', { unplaced: [{ ...last, overtakenBy: ['small'] }] }, 'small is no VM of lower priority'],
-  ['a rack that stands', { standing: { ...plan.standing!, domain: 'rack' } }, 'what stands is told by rack'],
+  ['somebody twice', { unplaced: [last, last] }, 'last is listed twice among the VMs that stay down'],
+  [
+    'overtaken by who runs',
+    { unplaced: [{ ...last, overtakenBy: ['small'] }] },
+    'small is not a VM with a place and a lower priority',
+  ],
+  [
+    'a rack that stands',
+    { standing: { ...plan.standing!, domain: 'rack' } },
+    'the plan reports what still runs by rack',
+  ],
   [
     'a host left out',
     { standing: { ...plan.standing!, after: [] } },
-    'after the plan: it tells of 0 that could die, and there are 2',
+    'after the plan: the plan lists 0 that could fail, but there are 2',
   ],
-  ['a death that is survived', { standing: after('a', 'restarted') }, 'should a fail, RAM is short in total'],
+  ['a death that is survived', { standing: after('a', 'restarted') }, 'if a fails, there is not enough RAM in total'],
   [
     'a lack that is none',
     { standing: lacking({ ramMib: 1, cpuMc: 0 }) },
-    '6144 MiB and 6000 mCPU are short, and it says 1 and 0',
+    '6144 MiB and 6000 mCPU are missing, but the plan states 1 and 0',
   ],
-  ['a death that moves others', { standing: after('a', 'moved') }, 'should a fail, RAM is short in total'],
+  ['a death that moves others', { standing: after('a', 'moved') }, 'if a fails, there is not enough RAM in total'],
 ])('%s is no claim that holds', (_what, more, said) => {
   expect(findFalseClaim(given, { ...plan, ...more })).toContain(said)
 })
@@ -94,7 +102,7 @@ test.each<[string, Partial<WrittenPlan>, string]>([
 test('partial with nobody down, and keys that no plan has, are refused', () => {
   const nobody = { ...plan, unplaced: [] }
   const all = { ...given, vms: given.vms.filter((each) => each.vm !== 'last') }
-  expect(verifyPlan(all, nobody)).toEqual({ ok: false, step: 0, reason: 'a plan that is partial leaves nobody down' })
+  expect(verifyPlan(all, nobody)).toEqual({ ok: false, step: 0, reason: 'a partial plan leaves no VM down' })
   const more = { ...plan, checked: true, steps: [{ ...big, force: true }, low], proof: { kind: 'trivial', k: 3 } }
   let flaws: unknown
   try {

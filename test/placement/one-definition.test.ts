@@ -188,7 +188,7 @@ test('a bound without a proof is refused, and so is a claim about nothing', () =
   })
   expect(verifyPlan(still, { ...planWith(), state: 'infeasible' })).toMatchObject({
     ok: false,
-    reason: 'no VM is without a place',
+    reason: 'every VM has a place',
   })
 })
 

@@ -66,7 +66,7 @@ test('a VM that racks keep down says so, names those of lower priority that star
   expect(ledger?.reason).toMatch(
     /^rack spread of ha-ledger: vm-107 is in rack osl-r2; VMs of lower priority get a place/,
   )
-  expect(ledger?.reason).toContain('it starts with use_rack_constraints: false')
+  expect(ledger?.reason).toContain('the VM can start with use_rack_constraints: false')
   expect(reasonOf(plan, 'vm-102')).toMatch(/^rack spread of ha-broker: vm-110 is in rack osl-r2;/)
   expect(plan.steps.find((step) => step.vm === 'vm-105')).toMatchObject({ priority: 60, haGroup: 'ha-search' })
   const [relaxed] = plan.obstacle?.repairs ?? []

@@ -142,7 +142,7 @@ test.each<[string, PlacementProblem, string]>([
       [host('a', 5), host('b', 5), host('x', 9, dead)],
       [3, 3, 3].map((size, i) => vm(`s${i}`, size, 'x', down)),
     ),
-    'these cannot all hold: the VMs s0, s1, s2; the',
+    'these rules cannot all be kept: the VMs s0, s1, s2; the',
   ],
 ])('%s is infeasible, and the plan says why', async (_what, given, reason) => {
   const plan = await solve(given)

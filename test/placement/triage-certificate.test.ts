@@ -42,10 +42,15 @@ test.each<[string, string[], Partial<TriageLevel>, string]>([
   ['a forged price', ['two'], { price: { '3072/3000 priority 5': 10 } }, 'does not show that 1 of priority 5'],
   ['a price above what its VM weighs', ['two'], { weights: {} }, 'does not show that 1 of priority 5'],
   ['a level that is not the one that stays down', ['two'], { priority: 9 }, 'priority 5 comes before 9'],
-  ['a count that is not the one of the plan', ['two'], { down: 2 }, 'of priority 5 1 stay down, and it says 2'],
+  [
+    'a count that is not the one of the plan',
+    ['two'],
+    { down: 2 },
+    '1 of priority 5 stay down, but the certificate states 2',
+  ],
   ['a plan that leaves one more down', ['two', 'three'], { down: 2 }, 'does not show that 2 of priority 5'],
   ['a level below one that has none', ['one', 'two'], {}, 'priority 9 comes before 5'],
-  ['a priority of which nobody stays down', [], {}, 'nobody of priority 5 stays down'],
+  ['a priority of which nobody stays down', [], {}, 'no VM of priority 5 stays down'],
   ['units that lose what is short', ['two'], { ramUnit: 1_000_000, cpuUnit: 1_000_000 }, 'does not show'],
   ['a table that nobody could hold', ['two'], { ramUnit: 1, cpuUnit: 1 }, 'takes too long'],
 ])('%s is refused', (_, unplaced, more, why) => {
@@ -54,7 +59,7 @@ test.each<[string, string[], Partial<TriageLevel>, string]>([
 
 test('of a state in which a host is over its capacity nothing is shown', () => {
   const full = { ...given, vms: [...given.vms, vm('more', 5, 'b')] }
-  expect(findTriageFault(full, ['two'], [level])).toBe('b is over its capacity already')
+  expect(findTriageFault(full, ['two'], [level])).toBe('b is already over its capacity')
 })
 
 /** What the search says of this cluster, by name. */

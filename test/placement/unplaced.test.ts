@@ -21,7 +21,7 @@ test('each host says all that is in the way, the one that lacks least first', ()
     'b: RAM short by 3072 MiB; CPU short by 3000 mCPU',
     'a: m of HA group g is on a; RAM short by 2048 MiB; CPU short by 2000 mCPU',
     'x: it is dead',
-    'd: it is draining; it must not run there',
+    'd: it is draining; the VM must not run there',
   ])
 })
 
@@ -65,7 +65,7 @@ test('racks, regions, pins, company and reserves are reasons too', () => {
   expect(told(racked, 'w')[0]).toBe('b: m of HA group g is on a')
   const far = { ...racked, hosts: [host('a', 8, { region: 'ams' }), ...racked.hosts.slice(1)] }
   expect(told(far, 'w').find((line) => line.startsWith('a'))).toBe(
-    'a: its disks are in region osl; pinned to b; m of HA group g is on a',
+    'a: the disks of the VM are in region osl; pinned to b; m of HA group g is on a',
   )
   const together = problem(
     [host('a', 8), host('b', 8), host('x', 8, dead)],

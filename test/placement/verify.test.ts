@@ -46,13 +46,13 @@ test.each<[string, Plan, number, string]>([
   ['an unknown host', planOf(move, { ...start, to: 'y' }), 2, 'y is unknown'],
   ['an unknown VM', planOf(move, { ...start, vm: 'y' }), 2, 'y is unknown'],
   ['a move from where the VM is not', planOf({ ...move, from: 'b', to: 'a' }), 1, 'small does not run on b'],
-  ['a move to where it is', planOf({ ...move, to: 'a' }), 1, 'small is on a already'],
-  ['a start of a running VM', planOf({ ...move, action: 'start' }), 1, 'small runs on a already'],
+  ['a move to where it is', planOf({ ...move, to: 'a' }), 1, 'small is already on a'],
+  ['a start of a running VM', planOf({ ...move, action: 'start' }), 1, 'small already runs on a'],
   [
     'a start of what somebody switched off',
     planOf({ ...start, step: 1, vm: 'off', from: 'a', to: 'b' }),
     1,
-    'not to be started',
+    'must not be started',
   ],
   [
     'a group together',
@@ -64,7 +64,7 @@ test.each<[string, Plan, number, string]>([
   ['a wrong count', { ...planOf(move, start), migrations: 0 }, 0, 'number of migrations'],
   ['steps of a plan that is none', { ...planOf(move, start), state: 'infeasible' }, 0, 'has steps'],
   ['nothing to do while a VM is down', { ...planOf(), state: 'no_action' }, 0, 'big has no place'],
-  ['an empty plan', planOf(), 0, 'plans nothing'],
+  ['an empty plan', planOf(), 0, 'has no steps'],
 ])('%s does not hold', (_what, plan, step, reason) => {
   expect(verifyPlan(given, plan)).toEqual({ ok: false, step, reason: expect.stringContaining(reason) })
 })
@@ -97,7 +97,7 @@ test('the fingerprint of a state changes with its facts and with nothing else', 
 
 test.each<[string, Plan, string]>([
   ['a start that does not wait for the room it needs', planOf(move, { ...start, needs: [] }), 'short'],
-  ['a need that comes later', planOf({ ...move, needs: [2] }, start), 'do not come before'],
+  ['a need that comes later', planOf({ ...move, needs: [2] }, start), 'does not come before'],
 ])('%s does not hold, though the order does', (_what, plan, reason) => {
   expect(verifyPlan(given, plan)).toMatchObject({ ok: false, reason: expect.stringContaining(reason) })
 })
@@ -110,7 +110,7 @@ test('a plan that leaves somebody down has to say whom, and only whom it leaves'
   const both = [...partial.unplaced, { vm: 'off', reason: 'no room' }]
   expect(verifyPlan(given, { ...partial, unplaced: both })).toMatchObject({
     ok: false,
-    reason: 'off is not without a place',
+    reason: 'off has a place, but the plan lists it as without one',
   })
 })
 

@@ -89,10 +89,10 @@ test('what a platform fences and starts by itself needs no word, and stops where
 test('a person reads who says what, and what would pass', () => {
   const { sentence } = judgeDeath(dead(saw('platform', 'down'), saw('agent', 'silent', null)), [], nowMs)
   expect(sentence).toBe(
-    'h: the platform says that it is down (2026-11-21 02:59 UTC); the agent of host h does not know. One witness is not enough: it may be cut off and alive.',
+    'h: the platform says that it is down (2026-11-21 02:59 UTC); the agent of host h does not know. One source is not enough: the host may be alive but cut off.',
   )
   expect(judgeDeath(dead(saw('platform', 'down'), saw('agent', 'up')), ['h'], nowMs).sentence).toContain(
-    'the agent of host h saw it alive (2026-11-21 02:59 UTC). Witnesses disagree: nothing is written until',
+    'the agent of host h saw it alive (2026-11-21 02:59 UTC). The sources disagree. Nothing is written until',
   )
 })
 

@@ -63,7 +63,7 @@ describe('what fires is not over', () => {
     const noFault = (rows: IncidentEvent[], more: Partial<Policy> = {}) =>
       ruled('no_fault', rows, { alerts: endless, ...more })
     const refused = { code: 'STILL_FIRING', hint: expect.stringContaining('no_fault_found') }
-    expect(noFault([])).toMatchObject({ ...refused, hint: expect.stringContaining('Look at shard:db-osl-1') })
+    expect(noFault([])).toMatchObject({ ...refused, hint: expect.stringContaining('Read shard:db-osl-1') })
     expect(noFault([read(shard, 'unknown')])).toMatchObject(refused)
     expect(noFault([read(vm, 'nominal')])).toMatchObject(refused)
     expect(noFault([read(shard, 'nominal'), read(shard, 'unknown')])).toMatchObject(refused)
@@ -79,7 +79,7 @@ describe('what fires is not over', () => {
   test.each(['no_fault', 'self_resolved'])(
     '%s of an alert whose end proves nothing takes a nominal look',
     (outcome) => {
-      const gone = { ...over, unproven: 1, doubt: 'its sender gave an end that proves nothing (Paused)' }
+      const gone = { ...over, unproven: 1, doubt: 'its sender reported an end that proves nothing (Paused)' }
       const refused = { code: 'STILL_FIRING', reason: expect.stringContaining('Paused') }
       expect(ruled(outcome, [], { alerts: gone })).toMatchObject(refused)
       expect(ruled(outcome, [], { alerts: gone, resource: null })).toMatchObject(refused)

@@ -284,8 +284,8 @@ describe('what becomes of a proposed call', () => {
       judge(call('get_shard', { id: 'x' }), toolFacts, fold(logOf(...rows(second)), 1, shard), policy, now)
     expect(ruling('critical')).toMatchObject({
       code: 'REPEATED_CALL',
-      reason: 'get_shard was called with these arguments 2 times, and each answer was that of seq 2',
-      hint: 'Use seq 7, look at something else, act, or escalate.',
+      reason: 'get_shard was called with these arguments 2 times, and each result matched seq 2',
+      hint: 'Use seq 7, read something else, act, or escalate.',
     })
     expect(ruling('nominal').verdict).toBe('run')
   })

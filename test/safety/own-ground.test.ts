@@ -37,12 +37,12 @@ test.each<[string, Partial<Policy>]>([
   ['what the policy of the site lets run', { ...own, site: { write: runs, look: null } }],
   ['what the tool is trusted with', { ...own, trust: { level: 'act', since: null } }],
   ['what a person does directly', { ...own, manual: { stateFingerprint: 'f' } }],
-])('%s is asked of two people where Nightshift itself stands on it', (_, more) => {
+])('%s is asked of two people where Nightshift itself runs on it', (_, more) => {
   expect(ruled({})).toMatchObject({ verdict: 'run', risk: 'low' })
   expect(ruled(more)).toMatchObject({
     verdict: 'ask',
     code: 'RISK_CRITICAL',
     risk: 'critical',
-    reason: expect.stringContaining('Nightshift itself stands on shard:db-osl-1 (its database)'),
+    reason: expect.stringContaining('Nightshift itself runs on shard:db-osl-1 (its database)'),
   })
 })

@@ -52,7 +52,7 @@ test.each([
 test('the model is told that nothing was done, and what is left to it', () => {
   expect(ruled(converge(shard.id), at('shadow'))).toMatchObject({
     details: { would: 'run', because: 'REVERSIBLE_NEAR' },
-    hint: expect.stringContaining('Nothing was changed and nobody was asked'),
+    hint: expect.stringContaining('Nothing changed and nobody was asked'),
   })
 })
 

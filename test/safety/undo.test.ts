@@ -51,7 +51,7 @@ test.each([
 
 test('what stands otherwise is named with what it was', () => {
   expect(compareLeft(left, { 'HEAD of /srv/web': 'b2' }, incident).observed).toBe(
-    `it changed since the write of ${incident}: HEAD of /srv/web is b2, and was a1 then`,
+    `the state changed since the write of ${incident}: HEAD of /srv/web is b2, and was a1 then`,
   )
 })
 

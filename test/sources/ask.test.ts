@@ -84,7 +84,7 @@ test.each([
     { warnings: ['receive series from store-2:\n connection refused'] },
     ['receive series from store-2: connection refused'],
   ],
-  ['isPartial of VictoriaMetrics', { isPartial: true }, ['some of its storage nodes gave no answer (isPartial)']],
+  ['isPartial of VictoriaMetrics', { isPartial: true }, ['some of its storage nodes did not answer (isPartial)']],
   ['a warning without words', { warnings: [{ text: 'no text' }] }, ['without words']],
 ])(
   'an answer with %s is partial and says why, and where nothing is in it, that is no evidence of absence',
@@ -221,8 +221,8 @@ test('only regular files of a bounded size below SOURCES_DIR are read, whatever 
     [{ credential: `file:${directory}/sub/../../x` }, /is not below/],
     [{ credential: `file:${directory}//token` }, /is not below/],
     [{ credential: `file:${directory}/.hidden` }, /begins with a dot/],
-    [{ credential: `file:${directory}/link` }, /leads out of/],
-    [{ credential: `file:${directory}/folder/database-url` }, /leads out of/],
+    [{ credential: `file:${directory}/link` }, /resolves to a path outside/],
+    [{ credential: `file:${directory}/folder/database-url` }, /resolves to a path outside/],
     [{ credential: `file:${directory}/sub` }, /not a regular file/],
     [{ credential: `file:${directory}/large` }, /larger than 64 kB/],
     [{ credential: `file:${directory}/short` }, /fewer than 4 characters/],
@@ -277,7 +277,7 @@ test('a credential goes to no address that it was not given for, whatever source
   await add('bound', { credential })
   const other = { kind: 'prometheus', url: 'http://127.0.0.1:1/path' }
   const sentence =
-    /bound was given for http:\/\/127.0.0.1:\d+, and http:\/\/127.0.0.1:1 would be sent it\..* "credentialSha256" .*sha256sum < /
+    /bound was set for http:\/\/127.0.0.1:\d+, and http:\/\/127.0.0.1:1 would now get this credential\..* "credentialSha256" .*sha256sum < /
   for (const name of ['bound', 'another']) {
     for (const credentialSha256 of [undefined, '0'.repeat(64)]) {
       const asked = await api.put(`/sources/${name}`, { body: { ...other, credential, credentialSha256 } })
@@ -289,7 +289,7 @@ test('a credential goes to no address that it was not given for, whatever source
   expect([silent.status, silent.body.code, silent.body.detail]).toEqual([
     422,
     'CREDENTIAL_ASKED',
-    expect.stringMatching(/send "credential" again.*or null.*--credential REF/),
+    expect.stringMatching(/end "credential" too.*or null.*--credential REF/),
   ])
   await api.post('/sources/bound/remove')
   expect((await api.put('/sources/bound', { body: { ...other, credential } })).status).toBe(422)
@@ -315,16 +315,18 @@ test('a token for settings alone hands out no credential that nothing uses yet, 
   const body = { kind: 'prometheus', url: 'http://127.0.0.1:1', credential: `file:${directory}/unused` }
   const refused = await api.put('/sources/theirs', { body, as: token })
   expect([refused.status, refused.body.code]).toEqual([422, 'CREDENTIAL_ASKED'])
-  expect(refused.body.detail).toMatch(/was given for no address yet, and http:\/\/127.0.0.1:1 would be sent it/)
+  expect(refused.body.detail).toMatch(
+    /was set for no address yet, and http:\/\/127.0.0.1:1 would now get this credential/,
+  )
   const credentialSha256 = createHash('sha256').update('nobody-uses-this-yet').digest('hex')
   expect((await api.put('/sources/theirs', { body: { ...body, credentialSha256 }, as: token })).status).toBe(200)
   await api.post('/sources/theirs/remove')
 })
 
 test.each([
-  [{ kind: 'nothing', url: 'http://x' }, /no kind of source/],
+  [{ kind: 'nothing', url: 'http://x' }, /not a kind of source/],
   [{ kind: 'prometheus', url: 'ftp://x' }, /url/i],
-  [{ kind: 'prometheus', url: 'http://a:b@x' }, /holds a password/],
+  [{ kind: 'prometheus', url: 'http://a:b@x' }, /contains a password/],
   [{ kind: 'prometheus', url: 'http://x', credential: 'sesame' }, /file:\/path/],
   [{ kind: 'prometheus', url: 'http://x', credential: 'env:DATABASE_URL' }, /NIGHTSHIFT_SOURCE_/],
   [{ kind: 'prometheus', url: 'http://x', options: { x: 1 } }, /options/],

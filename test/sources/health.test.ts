@@ -29,14 +29,17 @@ const read = async () =>
   (await api.post('/sources/read', { body: { tool: 'query_metrics', arguments: { promql: 'up', window: 'now' } } }))
     .body.code as string | undefined
 const partOfMain = async () => ((await api.get('/status')).body.sources as unknown as unknown[])[0]
-const news = () => said.filter(({ msg }) => msg.startsWith('a source is')).map(({ msg, source }) => `${source}: ${msg}`)
+const news = () =>
+  said
+    .filter(({ msg }) => /^a source (does not answer|answers again)/.test(msg))
+    .map(({ msg, source }) => `${source}: ${msg}`)
 
 test('the status says of each source how it does, and the log says once that it is away and once that it is back', async () => {
   await api.put('/sources/main', { body: { kind: 'prometheus', url } })
   expect(await partOfMain()).toEqual({
     name: 'main (prometheus)',
     status: 'unknown',
-    detail: expect.stringMatching(/^Nobody asked it/),
+    detail: expect.stringMatching(/^No query was sent/),
     remedy: null,
   })
   await read()
@@ -50,18 +53,18 @@ test('the status says of each source how it does, and the log says once that it 
   expect(await partOfMain()).toMatchObject({
     status: 'failed',
     detail: expect.stringMatching(
-      /^main answered 500; it last answered at .* UTC\. Investigations go on without it\.$/,
+      /^main answered 500; it last answered at .* UTC\. Investigations continue without it\.$/,
     ),
-    remedy: '"nightshift sources test main" says more',
+    remedy: '"nightshift sources test main" shows more',
   })
   // One failure is no outage.
   expect(news()).toEqual([])
   for (let at = 0; at < 7; at += 1) await read()
   expect(await read()).toBe('RESTING')
   expect(await partOfMain()).toMatchObject({
-    detail: expect.stringMatching(/leaves it alone until \d\d:\d\d:\d\d UTC/),
+    detail: expect.stringMatching(/sends the source no query until \d\d:\d\d:\d\d UTC/),
   })
-  expect(news()).toEqual(['main: a source is away: it is tried again after 30 s'])
+  expect(news()).toEqual(['main: a source does not answer: Nightshift tries it again after 30 s'])
 
   const later = Date.now() + 31_000
   jest.spyOn(Date, 'now').mockImplementation(() => later)
@@ -71,6 +74,9 @@ test('the status says of each source how it does, and the log says once that it 
   isWell = true
   expect(await read()).toBeUndefined()
   expect(await read()).toBeUndefined()
-  expect(news()).toEqual(['main: a source is away: it is tried again after 30 s', 'main: a source is back'])
+  expect(news()).toEqual([
+    'main: a source does not answer: Nightshift tries it again after 30 s',
+    'main: a source answers again',
+  ])
   expect(await partOfMain()).toMatchObject({ status: 'ok' })
 })

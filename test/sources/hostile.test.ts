@@ -24,7 +24,7 @@ const bad: [string, Answer, string, RegExp][] = [
     'garbage',
     (_, response) => response.setHeader('content-type', 'application/json').end('{"status":'),
     'BAD_ANSWER',
-    /does not parse/,
+    /invalid JSON/,
   ],
   [
     'another content type',
@@ -36,7 +36,7 @@ const bad: [string, Answer, string, RegExp][] = [
     'a redirect',
     (_, response) => response.writeHead(302, { location: 'http://169.254.169.254/' }).end(),
     'REDIRECT',
-    /redirects/,
+    /redirect/,
   ],
   [
     '401 without a credential',
@@ -44,12 +44,12 @@ const bad: [string, Answer, string, RegExp][] = [
     'UNAUTHORIZED',
     /no credential is set: .* --credential REF/,
   ],
-  ['another API', json({ hello: 'world' }), 'BAD_ANSWER', /not of the Prometheus API/],
+  ['another API', json({ hello: 'world' }), 'BAD_ANSWER', /not fit the Prometheus API/],
   [
     'series of another shape',
     json({ status: 'success', data: { resultType: 'matrix', result: [{ metric: 7 }] } }),
     'BAD_ANSWER',
-    /shape/,
+    /does not fit|do not fit|cannot be read/,
   ],
   ['a fault', (_, response) => response.writeHead(500).end(), 'BAD_ANSWER', /answered 500/],
   [
@@ -60,9 +60,9 @@ const bad: [string, Answer, string, RegExp][] = [
       response.destroy()
     },
     'BAD_ANSWER',
-    /broke off/,
+    /not complete/,
   ],
-  ['silence', () => {}, 'TIMEOUT', /within 1 s: ask for less, or give it longer \(--timeout\)/],
+  ['silence', () => {}, 'TIMEOUT', /within 1 s: ask for less, or allow more time \(--timeout\)/],
   [
     'a byte now and then',
     (_, response) => {
@@ -83,7 +83,7 @@ const bad: [string, Answer, string, RegExp][] = [
     'so many faults of shape that they overflow their own list',
     matrix([{ metric: {}, values: Array.from({ length: 250_000 }, () => [0]) }]),
     'BAD_ANSWER',
-    /shape/,
+    /does not fit|do not fit|cannot be read/,
   ],
 ]
 test.each(bad)('a source that answers %s gives a reason and nothing else', async (_, given, code, reason) => {

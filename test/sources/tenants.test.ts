@@ -60,7 +60,7 @@ test('a Loki or a Mimir with tenants says that it wants one, and answers for the
   ] as const) {
     stage.answer = answer
     const without = await tested('shared', { kind })
-    const remedy = `shared wants a tenant (401: no org id): nightshift sources add shared --kind ${kind} --at ${stage.url} --header X-Scope-OrgID=TENANT`
+    const remedy = `shared requires a tenant (401: no org id): nightshift sources add shared --kind ${kind} --at ${stage.url} --header X-Scope-OrgID=TENANT`
     expect(without).toEqual({ ok: false, code: 'NO_TENANT', detail: remedy })
     for (const [at, tenant] of ['tenant-a', 'tenant-b'].entries()) {
       const as = await tested('shared', { kind, headers: { 'X-Scope-OrgID': tenant } })
@@ -72,7 +72,7 @@ test('a Loki or a Mimir with tenants says that it wants one, and answers for the
 test('a credential that is set is not what a server without a tenant refused', async () => {
   stage.answer = mimir
   const credential = file('mimir-token', 'sesame-open-the-door')
-  expect((await tested('shared', { credential })).detail).toMatch(/wants a tenant.* --credential file:.* --header/)
+  expect((await tested('shared', { credential })).detail).toMatch(/requires a tenant.* --credential file:.* --header/)
 })
 
 test('without a credential nothing is to be renewed: one is to be set', async () => {
@@ -87,7 +87,7 @@ test('without a credential nothing is to be renewed: one is to be set', async ()
   }
   const credential = file('token-of-shut', 'sesame-open-the-door')
   const set = await tested('shut', { credential, headers: { 'X-Scope-OrgID': 'tenant-a' } })
-  expect(set.detail).toMatch(/renew what its credential refers to, or may not read the tenant X-Scope-OrgID=tenant-a/)
+  expect(set.detail).toMatch(/renew the credential, or may not read the tenant X-Scope-OrgID=tenant-a/)
 })
 
 test.each([
@@ -110,7 +110,7 @@ test.each([
     {},
     'remoteAddr: "10.0.0.7:4242"; requestURI: /api/v1/query; unsupported path requested: "/api/v1/query"',
     'BAD_ANSWER',
-    /is its address right\? a cluster of VictoriaMetrics has the tenant in it, as http.*\/select\/0\/prometheus/,
+    /is the source's address right\? a VictoriaMetrics cluster has the tenant in its address, such as http.*\/select\/0\/prometheus/,
   ],
 ] as const)('what a server says of %s is said as that', async (_, more, words, code, told) => {
   stage.answer = (__, response) => void response.writeHead(400, { 'content-type': 'text/plain' }).end(words)
@@ -151,7 +151,7 @@ test('a tenant by reference is read where it lies, is shown nowhere, and belongs
 
   const elsewhere = { url: 'http://127.0.0.1:1', headers }
   const refused = await put('secret', elsewhere)
-  expect(refused.body).toMatchObject({ code: 'CREDENTIAL_ASKED', detail: expect.stringContaining('/tenant was given') })
+  expect(refused.body).toMatchObject({ code: 'CREDENTIAL_ASKED', detail: expect.stringContaining('/tenant was set') })
   const credential = file('own-token', 'sesame-open-the-door')
   await tested('secret', { headers, credential })
   const both = { ...elsewhere, credential }
@@ -170,7 +170,7 @@ test('what a source is asked with is in the audit', async () => {
 
 test.each([
   [{ headers: { Authorization: 'Bearer x' } }, /"Authorization" is not known here: known are X-Scope-OrgID, AccountID/],
-  [{ headers: { 'X-Scope-OrgID': 'a\r\nx: y' } }, /no spaces/],
+  [{ headers: { 'X-Scope-OrgID': 'a\r\nx: y' } }, /without spaces/],
   [{ headers: { 'X-Scope-OrgID': 'env:DATABASE_URL' } }, /NIGHTSHIFT_SOURCE_/],
   [{ headers: { 'X-Scope-OrgID': 'file:/etc/passwd' } }, /is not below/],
   [{ scheme: 'Digest' }, /give Bearer, Basic, ApiKey or Token/],
@@ -226,15 +226,19 @@ const ownFiles = (name: string, key = name) => ({
 })
 
 test.each([
-  ['TLSv1.2', 'UNAUTHORIZED', /as a server does that asks for a certificate.* --ca .* --cert FILE --key FILE$/],
-  ['TLSv1.3', 'BAD_ANSWER', /broke off; a server that asks for a certificate of ours \(--cert, --key\) does so, too$/],
+  ['TLSv1.2', 'UNAUTHORIZED', /it may require a client certificate.* --ca .* --cert FILE --key FILE$/],
+  [
+    'TLSv1.3',
+    'BAD_ANSWER',
+    /not complete; a server that requires a client certificate \(--cert, --key\) also sends such responses$/,
+  ],
 ] as const)('a server that asks for a certificate is shown the one that is set: %s', async (version, code, without) => {
   const at = { url: await startShut(version), caFile: join(directory, 'ca.pem') }
   expect(await tested('mutual', at)).toEqual({ ok: false, code, detail: expect.stringMatching(without) })
   const strange = await tested('mutual', { ...at, ...ownFiles(`stranger-${version}`) })
   expect(strange).toMatchObject({
     ok: false,
-    detail: expect.stringMatching(/(refused|not believe) .*stranger-TLSv1...pem/),
+    detail: expect.stringMatching(/(refused|not accept) .*stranger-TLSv1...pem/),
   })
   const shown = await tested('mutual', { ...at, ...ownFiles(`client-${version}`) })
   expect(shown).toEqual({ ok: true, code: null, detail: 'it answers queries; 5 targets' })

@@ -56,7 +56,7 @@ test('two logins as the page has them will do, the schema is brought up by its o
   expect(await checkServicesLogin(services)).toMatchObject({
     ok: true,
     missing: 0,
-    detail: expect.stringContaining('the schema is there'),
+    detail: expect.stringContaining('the schema is up to date'),
   })
   expect(await bringSchemaUp(owner)).toEqual([])
 })
@@ -68,7 +68,7 @@ test('a login that owns is taken with a warning', async () => {
   })
 })
 
-test('a database that holds tables of something else is refused, and those of an extension are none', async () => {
+test('a database that has tables of another program is refused, and those of an extension are none', async () => {
   const other = await emptyDatabase()
   const owner = connect(other.url, { owner: true, max: 1 })
   try {
@@ -77,7 +77,7 @@ test('a database that holds tables of something else is refused, and those of an
     await sql`create table orders (id int)`.execute(owner)
     expect(await checkServicesLogin(other.url)).toMatchObject({
       ok: false,
-      what: expect.stringMatching(/^The database test_\w+ holds tables of something else \(orders\)$/),
+      what: expect.stringMatching(/^The database test_\w+ has tables of another program \(orders\)$/),
       remedy: expect.stringContaining('CREATE DATABASE nightshift OWNER'),
     })
   } finally {
@@ -97,7 +97,7 @@ const wrongs: [what: string, url: () => string, said: RegExp, remedy: RegExp][] 
   [
     'a login that was given nothing',
     () => as(fresh.url, `${name}_other`),
-    /may not take the role nightshift_app/,
+    /may not use the role nightshift_app/,
     new RegExp(`GRANT nightshift_app TO ${name}_other;`),
   ],
   [
@@ -115,10 +115,10 @@ const wrongs: [what: string, url: () => string, said: RegExp, remedy: RegExp][] 
   [
     'TLS that the server does not speak',
     () => `${fresh.url}?sslmode=require`,
-    /speaks no TLS, and the URL asks for it/,
+    /asks for TLS, and the PostgreSQL server does not offer it/,
     /sslmode/,
   ],
-  ['what is no URL', () => 'localhost/nightshift', /no URL of PostgreSQL/, /postgresql:\/\/login:password@host/],
+  ['what is no URL', () => 'localhost/nightshift', /not a PostgreSQL URL/, /postgresql:\/\/login:password@host/],
 ]
 test.each(wrongs)('%s is said with its remedy, and without the password', async (_, url, said, remedy) => {
   const found = await checkServicesLogin(url())
@@ -133,7 +133,10 @@ test('who does not own the database is told who does, and that both URLs have to
     what: expect.stringContaining(`is owned by ${name}_owner, and ${name}_other may not change its schema`),
     remedy: expect.stringContaining(`OWNER TO ${name}_other;`),
   })
-  expect(await checkOwnerLogin(fresh.url, services)).toMatchObject({ ok: false, remedy: 'Name one database in both.' })
+  expect(await checkOwnerLogin(fresh.url, services)).toMatchObject({
+    ok: false,
+    remedy: 'Name the same database in both URLs.',
+  })
 })
 
 test('a server that is too old is refused by its own word for its version', async () => {
@@ -148,7 +151,7 @@ test('a server that is too old is refused by its own word for its version', asyn
       .execute(db)
     expect(await checkServicesLogin(old.url)).toMatchObject({
       ok: false,
-      what: 'PostgreSQL there is 14.11, and Nightshift needs 15 or later',
+      what: 'The server runs PostgreSQL 14.11, and Nightshift needs 15 or later',
     })
   } finally {
     await db.destroy()
@@ -163,7 +166,7 @@ test('a database that takes no writes is refused', async () => {
     await sql
       .raw(`alter database ${new URL(readOnly.url).pathname.slice(1)} set default_transaction_read_only = on`)
       .execute(db)
-    expect(await checkServicesLogin(readOnly.url)).toMatchObject({ ok: false, what: 'It takes no writes' })
+    expect(await checkServicesLogin(readOnly.url)).toMatchObject({ ok: false, what: 'The database accepts no writes' })
   } finally {
     await db.destroy()
     await readOnly.drop()

@@ -150,7 +150,7 @@ test('a port that the environment asks for and that is in use stops the start', 
   const { port } = new URL(run.url)
   stateDir = join(directory.path, 'another')
   await expect(start({ ...given, PORT: port })).rejects.toThrow(
-    new RegExp(`Port ${port} is in use by process \\d+ \\(node .*part\\.ts\\), and PORT asks for it\\.`),
+    new RegExp(`PORT is set to port ${port}, which is in use by process \\d+ \\(node .*part\\.ts\\)\\.`),
   )
 })
 
@@ -238,7 +238,10 @@ test('a killed start leaves nothing at work that nobody would start again', asyn
   await once(starter, 'exit')
   await eventually('all to be gone', () => left.flatMap(groupMembers).length === 0)
   expect(identityOf(Number(grandchild))).toBeUndefined()
-  const told = () => readFileSync(join(stateDir, 'logs/start.log'), 'utf8').includes('the start was killed: stopped')
+  const told = () =>
+    readFileSync(join(stateDir, 'logs/start.log'), 'utf8').includes(
+      'the start was killed, so these processes were stopped',
+    )
   await eventually('it to be said', told)
   await start()
 })
@@ -325,16 +328,14 @@ test('only the API knows the keys of the mesh, and a second start keeps them', a
 
 test('a folder of the lab is none for a site, nor a folder of a site for the lab, and nothing is started', async () => {
   await (await start()).stop()
-  await expect(start(given, {}, false)).rejects.toThrow(
-    `${stateDir} holds the lab, and a site needs a folder of its own`,
-  )
+  await expect(start(given, {}, false)).rejects.toThrow(`${stateDir} has the lab, and a site needs its own folder`)
   const site = join(directory.path, 'site')
   const other = await freshDatabase()
   try {
     stateDir = site
     await (await start({ ...given, DATABASE_URL: other.url }, {}, false)).stop()
     const before = readdirSync(site).sort()
-    await expect(start()).rejects.toThrow(`${site} holds a site, and the lab needs a folder of its own`)
+    await expect(start()).rejects.toThrow(`${site} has a site, and the lab needs its own folder`)
     expect(readdirSync(site).sort()).toEqual(before)
   } finally {
     await other.drop()
@@ -353,5 +354,5 @@ test('the lab does not go into a database that holds incidents of another, and s
   // Its own incidents are no reason.
   await (await start()).stop()
   stateDir = join(directory.path, 'another')
-  await expect(start()).rejects.toThrow('DATABASE_URL names a database that holds incidents of another Nightshift')
+  await expect(start()).rejects.toThrow('DATABASE_URL names a database with incidents of another Nightshift')
 })

@@ -146,5 +146,5 @@ test('a lost password file is an error that says what to do', async () => {
   running.length = 0
   const file = join(directory.path, 'postgres', 'password')
   rmSync(file)
-  await expect(start()).rejects.toThrow(`Put ${file} back, or remove`)
+  await expect(start()).rejects.toThrow(`Restore ${file}, or remove`)
 })

@@ -41,8 +41,8 @@ test('the lab and a site of one checkout have two places, and each is claimed on
     [site, 'site'],
   ] as const)
     claim(dir, purpose)
-  expect(() => claim(lab, 'site')).toThrow('holds the lab, and a site needs a folder of its own')
-  expect(() => claim(site, 'lab')).toThrow('holds a site, and the lab needs a folder of its own')
+  expect(() => claim(lab, 'site')).toThrow('has the lab, and a site needs its own folder')
+  expect(() => claim(site, 'lab')).toThrow('has a site, and the lab needs its own folder')
 })
 
 test('a platform of the environment makes a start a site, whatever else is said', () => {
@@ -80,9 +80,7 @@ test('a folder with a site among the hosts of a lab is refused to both, with the
   mkdirSync(`${lab}-lab`)
   const before = readdirSync(lab)
   for (const purpose of ['lab', 'site'] as const)
-    expect(() => claim(lab, purpose)).toThrow(
-      /holds the lab's hosts beside those of a site.*mv .*-before.*is the way back/s,
-    )
+    expect(() => claim(lab, purpose)).toThrow(/has hosts of the lab and of a site.*mv .*-before.*To undo this/s)
   expect(readdirSync(lab)).toEqual(before)
   renameSync(lab, `${lab}-before`)
   claim(lab, 'lab')

@@ -8,6 +8,7 @@ import { temporaryDirectory } from '../support/directory.ts'
 function checkout() {
   const { path, remove } = temporaryDirectory()
   mkdirSync(join(path, 'web'), { recursive: true })
+  mkdirSync(join(path, 'domain'))
   mkdirSync(join(path, 'node_modules', 'vite', 'bin'), { recursive: true })
   const bundler = `import { mkdirSync, writeFileSync } from 'node:fs'
 const out = process.argv[process.argv.indexOf('--outDir') + 1]
@@ -16,6 +17,8 @@ mkdirSync(out); writeFileSync(out + '/index.html', 'built')`
   writeFileSync(join(path, 'node_modules', 'vite', 'bin', 'vite.js'), bundler)
   writeFileSync(join(path, 'node_modules', 'vite', 'package.json'), '{ "type": "module" }')
   writeFileSync(join(path, 'web', 'main.tsx'), '')
+  writeFileSync(join(path, 'domain', 'card-sections.ts'), '')
+  writeFileSync(join(path, 'package.json'), '{}')
   writeFileSync(join(path, 'package-lock.json'), '{}')
   return { path, remove }
 }
@@ -30,12 +33,13 @@ test('pages are built when they are missing or older than their source, and not 
   expect(await ensureWeb(path)).toBe(true)
   changed(join(path, 'web', 'dist', 'index.html'), 10)
   expect(await ensureWeb(path)).toBe(false)
-  changed(join(path, 'web', 'main.tsx'), 20)
-  expect(await ensureWeb(path)).toBe(true)
-  changed(join(path, 'web', 'dist', 'index.html'), 10)
-  changed(join(path, 'web', 'main.tsx'), 0)
-  changed(join(path, 'package-lock.json'), 20)
-  expect(await ensureWeb(path)).toBe(true)
+  for (const source of ['web/main.tsx', 'domain/card-sections.ts', 'package.json', 'package-lock.json']) {
+    changed(join(path, source), 20)
+    expect([source, await ensureWeb(path)]).toEqual([source, true])
+    changed(join(path, 'web', 'dist', 'index.html'), 10)
+    changed(join(path, source), 0)
+    expect([source, await ensureWeb(path)]).toEqual([source, false])
+  }
   remove()
 })
 

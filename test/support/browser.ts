@@ -133,7 +133,7 @@ const answersAt = {
   asked: '.decision h2',
   ifApproved: '.costs > div:has(dt:text-is("If you approve")) dd',
   ifDenied: '.costs > div:has(dt:text-is("If you deny")) dd',
-  cost: '.costs > div:has(dt:text-is("The worst it costs")) dd',
+  cost: '.costs > div:has(dt:text-is("Highest cost")) dd',
   ifNobody: '.costs > div:has(dt:text-is("If you do nothing")) dd',
   deny: '.decision a[href$="#deny"]',
   approve: '.decision a[href$="#approve"]',

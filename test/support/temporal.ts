@@ -8,6 +8,7 @@ import proto from '@temporalio/proto'
 import { TestWorkflowEnvironment } from '@temporalio/testing'
 import { DefaultLogger, makeTelemetryFilterString, NativeConnection, Runtime, Worker } from '@temporalio/worker'
 import { globalHandlers } from '@temporalio/worker/lib/workflow/vm-shared.js'
+import { lineTaskQueue, llmTaskQueue } from '../../domain/step-key.ts'
 import { searchAttributes } from '../../start/temporal.ts'
 import { findTemporalCli } from '../../start/temporal-cli.ts'
 import { workflowBundle } from '../../worker/bundle.ts'
@@ -79,8 +80,9 @@ export function useTemporal({ cached = 0, ...options }: TestTemporalOptions = {}
         workflowBundle: await workflowBundle(),
         maxCachedWorkflows: cachedRuns,
       })
-      const llm = await Worker.create({ ...common, taskQueue: `${taskQueue}-llm` })
-      return await llm.runUntil(() => main.runUntil(() => inTime(work(taskQueue))))
+      const llm = await Worker.create({ ...common, taskQueue: llmTaskQueue(taskQueue) })
+      const line = await Worker.create({ ...common, taskQueue: lineTaskQueue(taskQueue) })
+      return await line.runUntil(() => llm.runUntil(() => main.runUntil(() => inTime(work(taskQueue)))))
     },
   }
   beforeAll(async () => {

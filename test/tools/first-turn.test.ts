@@ -23,7 +23,7 @@ describe('the first turn', () => {
     const { first, more } = splitTools(everything, kind)
     expect([...names(first), ...names(more)].sort()).toEqual([...names(everything), 'more_tools'].sort())
     const listed = first.find(({ name }) => name === 'more_tools')?.description ?? ''
-    const told = /There are: (.*)\.$/.exec(listed)?.[1]?.split(', ') ?? []
+    const told = /later turns: (.*)\.$/.exec(listed)?.[1]?.split(', ') ?? []
     expect(unfoldNames(told).sort()).toEqual(names(more).sort())
   })
 

@@ -76,18 +76,18 @@ describe('a card says before anybody decides', () => {
 
   test.each(doors)('%s, what will prove that it worked', (_, show) => {
     expect(told(show({ by: 'state', text: 'the process is gone' }))).toContain(
-      'Code will prove whether this worked: the process is gone.',
+      'Code will verify this: the process is gone.',
     )
   })
 
   test.each(doors)('%s, that nothing will', (_, show) => {
     expect(told(show({ by: 'nothing', text: 'look at it yourself afterwards' }))).toContain(
-      'Nothing will prove that this worked: look at it yourself afterwards.',
+      'Nothing can verify this: look at it yourself afterwards.',
     )
   })
 
   test.each(doors)('%s, that an approval of an earlier version does not tell', (_, show) => {
-    expect(told(show(undefined))).toContain('was not stored with this approval')
+    expect(told(show(undefined))).toContain('has no stored verification')
   })
 })
 

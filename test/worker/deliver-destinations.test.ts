@@ -244,8 +244,8 @@ test('what waits for a destination that was removed or switched off is dropped, 
   start()
   await eventually('both', async () => (await rows()).every(({ status }) => status === 'dropped'))
   expect((await rows()).map(({ response, givenUpAt }) => [response, givenUpAt])).toEqual([
-    ['its destination is configured no more', null],
-    ['its destination is configured no more', null],
+    ['the destination is no longer configured', null],
+    ['the destination is no longer configured', null],
   ])
   expect([receiver.seen.length, mails.taken.length]).toEqual([0, 0])
 })
@@ -263,7 +263,10 @@ test('a destination that cannot be read stops nobody else, is given up, and anot
   await eventually('the page and what was given up', () => receiver.seen.length === 2)
   expect(events()[1].payload.summary).toBe('Messages that reached nobody: 1 incident')
   const [byHand] = (await rows()).filter(({ destination }) => destination === 'to.by-hand')
-  expect(byHand).toMatchObject({ status: 'dropped', response: 'its settings cannot be read: set it again' })
+  expect(byHand).toMatchObject({
+    status: 'dropped',
+    response: 'the settings of the destination cannot be read: set it again',
+  })
 })
 
 test('routes decide when there is something to tell: severity, type and hour', async () => {

@@ -166,7 +166,7 @@ test('what has waited for more than two minutes is told in one message, which li
   expect(took.map(({ type }) => type)).toEqual(['incident.late'])
   expect(took[0]?.incidents).toEqual(Array.from({ length: 12 }, (_, n) => `critical ${n}`))
   await eventually('the rows', async () => (await rows()).every(({ status }) => status === 'sent'))
-  expect((await rows())[0]?.response).toContain('told together with 11 more')
+  expect((await rows())[0]?.response).toContain('sent together with 11 more')
 })
 
 test('a receiver that asks for patience for an hour is given up, and another address is told of it', async () => {

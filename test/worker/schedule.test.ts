@@ -146,7 +146,7 @@ test('search attributes that are missing are seen by readiness, and registered a
   await eventually('the namespace to be known', async () => (await runs.queue?.(5_000)) !== null)
   expect(await queue()).toMatchObject({
     status: 'failed',
-    detail: expect.stringMatching(/Schedule, search attribute IncidentType, .* a worker makes them again/),
+    detail: expect.stringMatching(/Schedule, search attribute IncidentType, .* a worker creates them again/),
   })
   const registered = () => ensureSearchAttributes(connection as Connection, namespace)
   expect(await registered()).toEqual(['IncidentType', 'Severity', 'Target', 'Role', 'Status'])

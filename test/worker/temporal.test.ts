@@ -48,7 +48,7 @@ test('behind TLS, a client certificate and a key the API and the worker work, an
     }
     const { code, printed } = await endOf('worker/main.ts', distrusting)
     expect(code).toBe(1)
-    expect(printed).toContain('which TEMPORAL_TLS_SERVER_CA_CERT_PATH does not vouch for')
+    expect(printed).toContain('which TEMPORAL_TLS_SERVER_CA_CERT_PATH does not contain')
     await spine.start('worker')
     const { checks } = (await (await fetch(`${spine.url}/readyz`)).json()) as { checks: Record<string, unknown> }
     expect(checks.temporal).toMatchObject({ status: 'ok' })

@@ -37,7 +37,7 @@ async function startEarly() {
     printed += bytes
   })
   const status = async (path: string) => (await fetch(`http://127.0.0.1:${port}${path}`).catch(() => null))?.status
-  await eventually('the worker to say what it waits for', () => printed.includes('takes nothing up yet'))
+  await eventually('the worker to say what it waits for', () => printed.includes('does not start work yet'))
   return { child, exited, status, database, printed: () => printed }
 }
 
@@ -48,7 +48,7 @@ test('a worker that starts before the migrations lives, takes nothing up, says w
   expect(printed()).not.toContain('the worker is ready')
   await migrateToLatest(database.url)
   await eventually('the worker to be ready', async () => (await status('/readyz')) === 200)
-  expect(printed().match(/takes nothing up yet/g)).toHaveLength(1)
+  expect(printed().match(/does not start work yet/g)).toHaveLength(1)
 })
 
 test('a worker that is stopped while it waits for the migrations ends at once with 0', async () => {

@@ -471,6 +471,22 @@ describe('a run', () => {
     },
   )
 
+  test('that waits for the model does so in a queue of its own, where hundreds delay no request', async () => {
+    const { run, did } = await played({ think: [{ kind: 'waiting', ahead: 200 }, { kind: 'closed' }] })
+    expect(did.filter((step) => /think|slot/.test(step))).toEqual(['think 1', 'await slot', 'think 1'])
+    const { events } = await run.fetchHistory()
+    const queues = events?.flatMap(({ activityTaskScheduledEventAttributes: each }) =>
+      /^(?:think|awaitSlot)$/.test(each?.activityType?.name ?? '')
+        ? [[each?.activityType?.name, each?.taskQueue?.name?.replace(/.*-/, '')]]
+        : [],
+    )
+    expect(queues).toEqual([
+      ['think', 'llm'],
+      ['awaitSlot', 'line'],
+      ['think', 'llm'],
+    ])
+  })
+
   test('says what it waits for, and can be found by type, severity, role, target and status', async () => {
     const { run } = await played(oneApproval(), async (run) => {
       await parked(run)

@@ -7,7 +7,7 @@ import { Inert, inertText } from '../inert.tsx'
 
 type Props = {
   approval: ApprovalDetail
-  /** The calls of its card that are ticked. */
+  /** The ticked calls of this card. */
   chosen: Approval[]
   grant: GrantWish | null
   disabled: boolean
@@ -15,7 +15,7 @@ type Props = {
   onApprove(grant: GrantWish | null, hostIsOff: string[]): void
 }
 
-/** The second of two presses, over the first: what is about to be done, once more in words. */
+/** Shows the second of two presses in place of the first, with the action described once more. */
 export function Approve({ approval, chosen, grant, disabled, onBack, onApprove }: Props) {
   const isChosen = chosen.some(({ id }) => id === approval.id)
   const toSay = isChosen ? hostsToSay(approval.deaths) : []
@@ -53,12 +53,12 @@ export function Approve({ approval, chosen, grant, disabled, onBack, onApprove }
   )
 }
 
-/** The approvals to give, each by its sentence. */
+/** Describes each approval that will be given with its sentence. */
 function nameChosen(chosen: readonly Approval[]): string {
   return capitalize(chosen.map(({ dryRun }) => inertText(dryRun.summary)).join('; then '))
 }
 
-/** For the top class the name of its target is typed before it is approved. */
+/** Returns the name of the target, which a person types before approving a critical action. */
 export function getTextToType({ risk, targets }: Pick<Approval, 'risk' | 'targets'>): string | null {
   const target = targets.find(({ kind }) => kind !== 'proposal') ?? targets[0]
   return risk === 'critical' && target ? target.id : null
@@ -66,7 +66,9 @@ export function getTextToType({ risk, targets }: Pick<Approval, 'risk' | 'target
 
 const usual: GrantWish = { uses: 3, hours: 4 }
 
-/** Whether the very same action may run again without asking, how often and for how long. */
+/**
+ * Shows fields that allow the same action to run again without approval: how often and how long.
+ */
 export function GrantFields({
   refused,
   disabled,
@@ -127,12 +129,12 @@ export function GrantFields({
   )
 }
 
-/** A double click, or a key held down, never gets from the first press to the second. */
+/** Milliseconds between the presses, so that no double click or held key reaches the second. */
 const deliberateMs = 800
 
 /**
- * The second of two presses, at another place than the first. The focus is on what is about to be
- * done, not on its button; where `mustType` names something, that is typed too.
+ * Shows the second of two presses, at another place than the first. The focus is on the description
+ * and not on its button. If `mustType` is set, a person also types this text.
  */
 export function SecondPress({
   children,
@@ -144,7 +146,7 @@ export function SecondPress({
   onBack,
 }: {
   children: ReactNode
-  /** What has to be filled in beside it. */
+  /** Additional required fields. */
   more?: ReactNode
   button: string
   mustType: string | null
@@ -158,8 +160,7 @@ export function SecondPress({
   useEffect(() => {
     question.current?.focus()
     question.current?.closest('fieldset')?.scrollIntoView({ block: 'nearest' })
-    // A double click's second click, wherever it lands, must not move the focus from what is about
-    // to be done.
+    // Keeps the second click of a double click from moving the focus away from the description.
     const stay = (event: MouseEvent) => event.preventDefault()
     const letGo = () => document.removeEventListener('mousedown', stay, true)
     document.addEventListener('mousedown', stay, true)

@@ -3,7 +3,7 @@ import { formatCount, withSpaces } from '../../domain/format.ts'
 import { Inert, inertText } from '../inert.tsx'
 import { Warning } from './part.tsx'
 
-/** What the schema of a tool says of one argument, as far as a field needs it. */
+/** The parts of a tool's argument schema that a field needs. */
 type FieldSchema = {
   type?: string
   description?: string
@@ -25,17 +25,17 @@ type Arguments = Record<string, unknown>
 type FieldsProps = {
   schema: ArgumentsSchema
   args: Arguments
-  /** What the API said of a field, by its name. */
+  /** The API's errors by field name. */
   refused: Record<string, string>
   onChange(args: Arguments): void
 }
 
-/** A field for each argument of a tool, by its schema, with its fault below. */
+/** Shows a field for each argument of a tool, by its schema, with its error below. */
 export function ArgumentFields({ schema, args, refused, onChange }: FieldsProps) {
   const fields = Object.entries(schema.properties ?? {})
   const set = (name: string, value: unknown) => {
     const { [name]: _, ...others } = args
-    // The order of the schema, so that what is compared and shown does not jump.
+    // Keeps the order of the schema, so that the values that are compared and shown do not move.
     const next = value === undefined ? others : { ...others, [name]: value }
     const names = [...new Set([...Object.keys(args), ...fields.map(([each]) => each)])]
     onChange(Object.fromEntries(names.filter((each) => each in next).map((each) => [each, next[each]])))
@@ -53,7 +53,10 @@ export function ArgumentFields({ schema, args, refused, onChange }: FieldsProps)
   ))
 }
 
-/** Faults of arguments by schema and name; empty if they fit. The API judges them again. */
+/**
+ * Lists errors of arguments by schema and name. Empty for valid arguments. The API judges the
+ * arguments again.
+ */
 export function listFieldProblems({ properties = {}, required = [] }: ArgumentsSchema, args: Arguments) {
   const found = Object.entries(properties).flatMap(([name, about]) => {
     if (args[name] === undefined) return required.includes(name) ? [[name, 'Fill in this field.'] as const] : []
@@ -82,7 +85,7 @@ function findProblem(about: FieldSchema, value: unknown): string | null {
   const patterns = [about.pattern, ...(about.allOf ?? []).map(({ pattern }) => pattern)]
   const [example] = about.examples ?? []
   const isFit = patterns.every((pattern) => pattern === undefined || new RegExp(pattern, 'u').test(value))
-  return isFit ? null : `Its form does not fit${example ? `, as in ${example}` : ''}.`
+  return isFit ? null : `The format is wrong${example ? `: write it like ${example}` : ''}.`
 }
 
 type ArgumentProps = {
@@ -116,7 +119,7 @@ function ArgumentField(props: ArgumentProps) {
 
 type Described = { id: string; 'aria-describedby': string; 'aria-invalid': boolean }
 
-/** The field that fits the schema: a choice, a number, lines, a text; JSON for anything deeper. */
+/** Shows the field for a schema: a choice, a number, lines, or a text; JSON for anything deeper. */
 function Input({
   about,
   value,
@@ -158,7 +161,7 @@ function Input({
   if (about.type === 'array' && about.items?.type === 'string' && (value === undefined || isLines(value))) {
     const lines = (value as string[] | undefined) ?? []
     const onLines = (text: string) => onChange(text === '' && !isRequired ? undefined : text.split('\n'))
-    return <Area {...describedBy} text={lines.join('\n')} onText={onLines} label="one a line" />
+    return <Area {...describedBy} text={lines.join('\n')} onText={onLines} label="one per line" />
   }
   if (about.type === 'string' && (value === undefined || isText(value))) {
     const text = (value as string | undefined) ?? ''
@@ -170,11 +173,11 @@ function Input({
   return <JsonArea {...describedBy} value={value} onChange={onChange} />
 }
 
-/** A text that may be longer than this gets a box of lines. */
+/** Characters above which a text gets a box with several lines. */
 const maxLineCharacters = 200
 
 const isText = (value: unknown): value is string => typeof value === 'string'
-/** Texts that are one line each: what holds a line break cannot be written one a line. */
+/** Whether the value is a list of texts without line breaks. */
 const isLines = (value: unknown): value is string[] =>
   Array.isArray(value) && value.every((each) => isText(each) && !each.includes('\n'))
 
@@ -197,7 +200,7 @@ function Area({ text, onText, label, ...rest }: AreaProps) {
   )
 }
 
-/** Deeper data as JSON: while it is not JSON yet the browser lets nobody go on. */
+/** Shows deeper data as JSON. The browser does not send the form while it is invalid. */
 function JsonArea({ value, onChange, ...rest }: Described & { value: unknown; onChange(value: unknown): void }) {
   const [text, setText] = useState(() => (value === undefined ? '' : JSON.stringify(value, null, 2)))
   const write = (field: HTMLTextAreaElement) => {

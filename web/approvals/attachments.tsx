@@ -7,7 +7,9 @@ import { askText } from '../api.ts'
 import { Inert, inertText } from '../inert.tsx'
 import { Warning } from './part.tsx'
 
-/** What the dry run brought along for the person who decides, and what of it was not taken. */
+/**
+ * Lists the attachments of the dry run for the person who decides, and those that were left out.
+ */
 export function AttachmentList({ approval: { id, dryRun } }: { approval: Approval }) {
   const { attachments = [], leftOut = [] } = dryRun
   return (
@@ -46,7 +48,7 @@ function Picture({ approvalId, picture }: PictureProps) {
   )
 }
 
-/** Its first lines, and all of it on demand. */
+/** Shows the first lines of a text, and all of it on request. */
 function Text({ approvalId, text }: { approvalId: string; text: Attachment }) {
   const [isWhole, setWhole] = useState(false)
   const path = pathOfAttachment(approvalId, text)

@@ -18,7 +18,7 @@ const runKinds: ReadonlySet<EventKind> = new Set<EventKind>([
   ...(['tool_started', 'step_started', 'step_finished', 'tool_output', 'tool_finished', 'verification'] as const),
 ])
 
-/** Has the card asked again as the steps of its call become rows of the incident. */
+/** Reads the card again when steps of its call become rows of the incident. */
 export function useRunNews(approvalId: string, incidentId: string | undefined): void {
   useLive((event) => {
     if (event.incidentId === incidentId && runKinds.has(event.kind))
@@ -34,7 +34,7 @@ const stepSigns = {
   skipped: { shape: 'bar', tone: 'ink' },
 } as const satisfies Record<CallRun['steps'][number]['state'], object>
 
-/** What the approved call does, step by step while it runs, and how it ended. */
+/** Shows the steps of the approved call while it runs, and how it ended. */
 export function CallRunSteps({ run }: { run: CallRun }) {
   const { steps, output, verification, said, startedAt, endedAt, rows } = run
   const now = useNow()
@@ -96,7 +96,10 @@ function RunSteps({ steps }: Pick<CallRun, 'steps'>) {
   )
 }
 
-/** Other calls of the answer that nobody is asked about yet: each is judged in turn. */
+/**
+ * Lists other calls of the same model response for which approval was not yet requested. Each is
+ * judged in turn.
+ */
 export function NextCalls({ next }: { next: NextCall[] }) {
   if (next.length === 0) return null
   return (
@@ -109,22 +112,26 @@ export function NextCalls({ next }: { next: NextCall[] }) {
         ))}
       </ul>
       <p className="soft">
-        This approval covers none of these. The policy judges each when its turn comes, and asks people then.
+        This approval covers none of these calls. Code judges each call right before the call runs, and asks people if
+        needed.
       </p>
     </CardPart>
   )
 }
 
-/** The calls of one answer that share a card, and for which of them the decision is. */
+/**
+ * The calls of one model response that share a card, and which of them are selected for the
+ * decision.
+ */
 export type Card = {
-  /** Those that can be decided now, with this approval, in the order they would run. */
+  /** The calls that can be decided now, including this one, in the order of execution. */
   open: Approval[]
-  /** Those of `open` that are ticked. */
+  /** The ticked calls of `open`. */
   chosen: Approval[]
   tick(id: string, isTicked: boolean): void
 }
 
-/** Only the opened approval is ticked at first: no button agrees to another call. */
+/** Ticks only the opened approval at first, so that no button approves another call. */
 export function useCard(approval: ApprovalDetail): Card {
   const [ticked, setTicked] = useState<ReadonlySet<string>>(new Set([approval.id]))
   const now = useNow()
@@ -142,16 +149,17 @@ export function useCard(approval: ApprovalDetail): Card {
   }
 }
 
-/** What the same answer asks together, each with its own tick. Nothing where it asks one thing. */
+/** Lists the approvals for the same model response, each with a check box. Empty for only one. */
 export function Together({ approval, card, isLocked }: { approval: ApprovalDetail; card: Card; isLocked: boolean }) {
   if (approval.together.length === 0) return null
   const all = [approval, ...approval.together].sort(byCall)
   return (
-    <CardPart title={`This answer asks for ${all.length} things`}>
+    <CardPart title={`The agent asks for ${all.length} actions at once`}>
       {card.open.length > 1 && (
         <p className="soft">
-          You decide about the ticked ones; the rest go on waiting. They run in this order. Code checks each again right
-          before it runs. If one fails, the agent asks again about the next.
+          You decide about the ticked actions; the others keep waiting. The actions run in this order. Code checks each
+          action again right before the action runs. If an action fails, the agent asks for approval of the next action
+          again.
         </p>
       )}
       <ol className="together">
@@ -180,7 +188,9 @@ type RowProps = {
   onTick(isTicked: boolean): void
 }
 
-/** A critical call is ticked on its own card alone, where the name of its target is typed. */
+/**
+ * A critical call can be ticked only on its own card, where a person types the name of its target.
+ */
 function TogetherRow({ each, isThis, isOpen, isTicked, isLocked, onTick }: RowProps) {
   const what = <Inert text={capitalize(each.dryRun.summary)} />
   const isElsewhere = each.risk === 'critical' && !isThis
@@ -207,7 +217,7 @@ function TogetherRow({ each, isThis, isOpen, isTicked, isLocked, onTick }: RowPr
           <span className="soft">this card</span>
         ) : (
           <Link href={`/approvals/${each.id}`}>
-            {isOpen && isElsewhere ? 'Decide it on its own card' : 'Its own card'}
+            {isOpen && isElsewhere ? 'Decide on the page of this action' : 'Page of this action'}
           </Link>
         )}
       </p>

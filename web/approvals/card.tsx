@@ -47,8 +47,8 @@ export function ApprovalPage({ id }: { id: string }) {
 const approvals = { href: '/approvals', title: 'Approvals' }
 
 /**
- * Everything for a decision. On the left why one would and would not, in the order of the
- * questions, the worst first; on the right what would be done; the decision always in sight below.
+ * Shows everything that a decision needs. Left: reasons for and against, in the order of the
+ * sections, the worst first. Right: the action. Below, always visible: the decision.
  */
 function ApprovalCard({ approval }: { approval: ApprovalDetail }) {
   const card = useCard(approval)
@@ -90,14 +90,17 @@ function ApprovalCard({ approval }: { approval: ApprovalDetail }) {
   )
 }
 
-/** Its incident: the title and who has it stand on the card where they can be read. */
+/**
+ * Reads the incident of an approval. The card shows the incident's title and owner if the incident
+ * can be read.
+ */
 function useIncidentOf({ incidentId }: Approval): DetailedIncident | null {
   return useAsk<DetailedIncident>(['incident', incidentId], `/incidents/${encodeURIComponent(incidentId)}`).data ?? null
 }
 
 type HeaderProps = { approval: ApprovalDetail; incident: DetailedIncident | null }
 
-/** The question: what is asked, its risk and status, for which incident, when and by whom. */
+/** Shows the request, its risk and status, its incident, when it was made and by whom. */
 function CardHeader({ approval, incident }: HeaderProps) {
   const { dryRun, risk, reversible, status, required, incidentId, requestedAt, useBy, askedBy } = approval
   return (
@@ -125,14 +128,14 @@ function CardHeader({ approval, incident }: HeaderProps) {
         {approval.together.length > 0 && <span>{formatAlsoAsked(approval.together.length)}</span>}
         <span className="soft">
           asked {formatMoment(requestedAt)} by <Inert text={askedBy ?? 'the agent'} />
-          {useBy && `, to be used by ${formatMoment(useBy)}`}
+          {useBy && `, must run before ${formatMoment(useBy)}`}
         </span>
       </p>
     </header>
   )
 }
 
-/** The card's sections with the page's additions: rows of the reason, a picture of the VMs. */
+/** Shows the sections of the card, with rows of the reason and a picture of the VMs. */
 function Reasons({ approval }: { approval: ApprovalDetail }) {
   const isOpen = useIsOpen(approval)
   return cardSections(approval, {
@@ -156,7 +159,10 @@ function Reasons({ approval }: { approval: ApprovalDetail }) {
   ))
 }
 
-/** Its sentences; what warns has a sign, but for the cost, whose box is one already. */
+/**
+ * Shows the sentences of a section. A warning has a sign, except in the cost, which is already a
+ * box.
+ */
 function Sentences({ name, sentences, warns }: CardSection) {
   return sentences.map((sentence) =>
     warns && name !== 'cost' ? (
@@ -169,7 +175,7 @@ function Sentences({ name, sentences, warns }: CardSection) {
   )
 }
 
-/** Its id, and what does the same on a terminal. */
+/** Shows the id of the approval, and the equivalent command. */
 function SameByCommand({ approval: { id, status, deaths } }: { approval: ApprovalDetail }) {
   const off = hostsToSay(deaths).map((host) => ` --host-is-off ${host}`)
   const commands =
@@ -178,7 +184,7 @@ function SameByCommand({ approval: { id, status, deaths } }: { approval: Approva
       : [`nightshift approvals show ${id}`]
   return (
     <details>
-      <summary>Its id, and how to decide it in a terminal</summary>
+      <summary>Id of this approval, and how to decide in a terminal</summary>
       <CopyId id={id} label="the id of the approval" />
       {commands.map((command) => (
         <div key={command}>
@@ -189,7 +195,7 @@ function SameByCommand({ approval: { id, status, deaths } }: { approval: Approva
   )
 }
 
-/** Open where they have to be read word by word, as a command has to be. */
+/** Shows the arguments, open by default if they have to be read word by word, such as a command. */
 function ExactArguments({ approval }: { approval: Approval }) {
   const { arguments: args, targets, actionDigest, tool } = approval
   return (
@@ -217,7 +223,7 @@ function formatTargets(targets: Approval['targets']): string {
   return targets.map(({ kind, id }) => `${kind} ${inertText(id)}`).join(', ')
 }
 
-/** The approval's grounds: rows of the log, to check the reason against. */
+/** Lists the evidence of the approval: rows of the log with which the reason can be checked. */
 function EvidenceList({ approval }: { approval: ApprovalDetail }) {
   const { incidentId, evidence } = approval
   return (
@@ -250,7 +256,7 @@ function EvidenceText({ row: { what, tool, about, found, isSaid } }: { row: Evid
   )
 }
 
-/** What this was asked in place of, and what was asked in place of this. */
+/** Shows the request that this one replaced, and the request that replaced this one. */
 function Replaced({ approval: { edited, arguments: asked, replaces, replacedBy } }: { approval: ApprovalDetail }) {
   if (!edited && !replaces && !replacedBy) return null
   return (
@@ -261,7 +267,7 @@ function Replaced({ approval: { edited, arguments: asked, replaces, replacedBy }
             <strong>
               Withdrawn: <Inert text={edited.by} /> changed the arguments.
             </strong>{' '}
-            The new call is checked and requested again. Their vote counts for it.
+            The changed call is checked and requested again. The vote of this person counts for the changed call.
           </p>
           <Changes made={listChanges(asked, edited.arguments)} />
         </>
@@ -275,14 +281,14 @@ function Replaced({ approval: { edited, arguments: asked, replaces, replacedBy }
       )}
       {replaces && (
         <p>
-          It was requested before: <Link href={`/approvals/${replaces}`}>the approval that this one replaces</Link>
+          This approval replaces <Link href={`/approvals/${replaces}`}>an earlier approval</Link>.
         </p>
       )}
     </section>
   )
 }
 
-/** The decisions: by whom, when, and through which door. */
+/** Lists the decisions: by whom, when, and through which channel. */
 function Decisions({ approval }: { approval: Approval }) {
   if (approval.decisions.length === 0) return null
   return (

@@ -26,18 +26,18 @@ import { invalidateApproval, type useDecision } from './query.ts'
 
 type Decided = ReturnType<typeof useDecision>
 
-/** A decision in the making: its parts stand in two places of the card. */
+/** A decision in progress, whose parts are in two places of the card. */
 type Deciding = {
   approval: ApprovalDetail
   card: Card
   decision: Decided
-  /** Why this person may not decide; null when they may. */
+  /** The reason why this person may not decide. Null if the person may. */
   refused: string | null
   isOff: boolean
-  /** The form that stands open above the bar: of a denial, or the second press. */
+  /** The open form above the bar: the form of a denial, or the second press. */
   open: 'deny' | 'approve' | null
   setOpen(open: Deciding['open']): void
-  /** Somebody pressed for what is open: then the focus goes there. */
+  /** True if a press opened the form, which then takes the focus. */
   wasPressed: boolean
   grant: GrantWish | null
   setGrant(grant: GrantWish | null): void
@@ -45,12 +45,12 @@ type Deciding = {
   approveHeading: RefObject<HTMLHeadingElement | null>
 }
 
-/** Null where there is nothing to decide any more. */
+/** Prepares the decision. Null if nothing is left to decide. */
 export function useDeciding(approval: ApprovalDetail, card: Card, decision: Decided): Deciding | null {
   const { data: session } = useSession()
   const [draft] = useDraft(denialOf(approval))
   const [chosenBefore] = useDraft(categoryOf(approval))
-  // A denial half written stands open again, and so does one that a link leads to.
+  // A denial that is half written stays open, and so does one that a link opens.
   const isLinked = location.hash === '#deny'
   const [open, show] = useState<Deciding['open']>(`${draft}${chosenBefore}` !== '' || isLinked ? 'deny' : null)
   const [wasPressed, setPressed] = useState(isLinked)
@@ -72,7 +72,8 @@ export function useDeciding(approval: ApprovalDetail, card: Card, decision: Deci
   useEffect(() => {
     if (decision.isSuccess) show(null)
   }, [decision.isSuccess])
-  // The page of the incident links here: what stands above is read first.
+  // Sets the focus without scrolling: the incident page links here, and the text above should be
+  // read first.
   useEffect(() => {
     if (location.hash === '#approve') approveHeading.current?.focus({ preventScroll: true })
   }, [])
@@ -85,7 +86,10 @@ export function useDeciding(approval: ApprovalDetail, card: Card, decision: Deci
 const denialOf = ({ id }: Approval) => `denial of ${id}`
 const categoryOf = ({ id }: Approval) => `category of ${id}`
 
-/** Ways besides yes and no: other arguments, and a grant, asked before the first press. */
+/**
+ * Shows options besides yes and no: other arguments, and a grant. A person sets the options before
+ * the first press.
+ */
 export function Ways({ deciding }: { deciding: Deciding }) {
   const { approval, decision, refused, isOff, open, grant, setGrant, grantForm, approveHeading } = deciding
   return (
@@ -123,14 +127,14 @@ export function Ways({ deciding }: { deciding: Deciding }) {
 type FootProps = { deciding: Deciding; incident: DetailedIncident | null }
 
 /**
- * Always in sight: the time, the worst cost, the deciders, and the way to each decision. Decides
- * nothing by itself.
+ * Shows, always visible, the remaining time, the worst cost, who can decide, and a button for each
+ * decision. Decides nothing by itself.
  */
 export function Foot({ deciding, incident }: FootProps) {
   const { approval, card, decision, refused, isOff, open, setOpen, grant, grantForm, approveHeading } = deciding
   const { chosen } = card
-  // The last to run is decided first: once the first is approved and the run goes on, all have
-  // their answer.
+  // Decides the last call first. When the first one is approved and the run continues, all are then
+  // decided.
   const ids = chosen.map(({ id }) => id).reverse()
   const isNone = ids.length === 0
   const barred = chosen.some(({ id }) => id === approval.id) ? formatDispute(approval.deaths) : null
@@ -189,7 +193,10 @@ type StakesProps = Omit<FootProps, 'deciding'> & {
   refused: string | null
 }
 
-/** Time left, the ticked ones' worst cost and risk, who may decide, who has the incident. */
+/**
+ * Shows the remaining time, the worst cost and risk of the ticked calls, who can decide, and the
+ * owner of the incident.
+ */
 function Stakes({ approval, chosen, incident, refused }: StakesProps) {
   const { data: session } = useSession()
   const left = Date.parse(approval.expiresAt) - useNow()
@@ -216,7 +223,7 @@ function Stakes({ approval, chosen, incident, refused }: StakesProps) {
         {incident && (
           <>
             {' '}
-            Has the incident: <Inert text={incident.owner?.name ?? 'nobody'} />.
+            Owner of the incident: <Inert text={incident.owner?.name ?? 'nobody'} />.
           </>
         )}
       </p>
@@ -234,7 +241,7 @@ function MoreTime({ approval, refused }: { approval: Approval; refused: string |
       <button
         type="button"
         disabled={isPending || refused !== null}
-        title="Four hours after the request at the latest"
+        title="You can extend the deadline to four hours after the request at the latest"
         onClick={() => mutate()}
       >
         +15 minutes
@@ -253,7 +260,7 @@ export function useIsOpen({ status, expiresAt }: Approval): boolean {
   return status === 'pending' && Date.parse(expiresAt) > now
 }
 
-/** What became of the platform by a question that is over. */
+/** Shows the outcome of an approval that has ended. */
 export function Over({ approval }: { approval: Approval }) {
   const { status, expiresAt, incidentId } = approval
   if (useIsOpen(approval)) return null
@@ -262,7 +269,7 @@ export function Over({ approval }: { approval: Approval }) {
     <section role="status">
       <p>
         <strong>{formatApprovalEnd({ status: isExpired ? 'expired' : status })}</strong>{' '}
-        {isExpired && <span className="soft">It could be decided until {formatMoment(expiresAt)}.</span>}
+        {isExpired && <span className="soft">The deadline was {formatMoment(expiresAt)}.</span>}
       </p>
       {isExpired && <RequestAgain incidentId={incidentId} />}
     </section>
@@ -270,8 +277,8 @@ export function Over({ approval }: { approval: Approval }) {
 }
 
 /**
- * Asks for an expired action again. An approval must be true now, so the agent looks, and asks only
- * if it is still needed.
+ * Requests an expired action again. An approval must fit the current state, so the agent checks
+ * first, and requests it only if it is still needed.
  */
 function RequestAgain({ incidentId }: { incidentId: string }) {
   const surroundings = useAsk<Surroundings>(['surroundings', incidentId], `/incidents/${incidentId}/surroundings`)
@@ -316,8 +323,8 @@ type DenyProps = {
 }
 
 /**
- * A denial says why: the agent, or the person of an own write, reads it, and the group is not asked
- * the same again.
+ * Asks for the reason of a denial. The agent reads it, or the person for a write that they
+ * requested, and the group does not get the same request again.
  */
 function Deny({ approval, disabled, takesFocus, onBack, onDeny }: DenyProps) {
   const { askedBy } = approval
@@ -326,7 +333,7 @@ function Deny({ approval, disabled, takesFocus, onBack, onDeny }: DenyProps) {
   const [text, setText] = useDraft(denialOf(approval))
   const [again, setAgain] = useState('')
   const form = useRef<HTMLFormElement>(null)
-  // To the first thing that a denial takes; never to a button that does it.
+  // Focuses the first field of a denial, never a button that sends it.
   useEffect(() => {
     if (takesFocus) form.current?.querySelector('input')?.focus()
   }, [takesFocus])
@@ -342,19 +349,19 @@ function Deny({ approval, disabled, takesFocus, onBack, onDeny }: DenyProps) {
       <h2 id="deny-title">Deny</h2>
       <fieldset className="stack tight" disabled={disabled}>
         <legend>
-          Why not?{' '}
+          Why do you deny this action?{' '}
           <Inert
             text={
               askedBy
-                ? `It goes into the log. ${askedBy} can read it.`
-                : 'The agent reads it and does not ask for this again.'
+                ? `Your reason is recorded in the log. ${askedBy} can read it.`
+                : 'The agent reads your reason and does not ask for this action again.'
             }
           />
         </legend>
         <Radios name="denial" options={options} value={kind} onChange={setKind} />
         <TextArea
           id="denial-text"
-          label={`In your words${kind === 'other' ? '' : ', if you like'}`}
+          label={`In your words${kind === 'other' ? '' : ' (optional)'}`}
           rows={2}
           maxLength={1900}
           required={kind === 'other'}
@@ -365,7 +372,7 @@ function Deny({ approval, disabled, takesFocus, onBack, onDeny }: DenyProps) {
           <TextField
             id="denial-again"
             type="time"
-            label="Not now: ask again at (leave it empty for never)"
+            label="Ask again at (empty: do not ask again)"
             value={again}
             onChange={setAgain}
           />

@@ -11,16 +11,16 @@ import { ArgumentFields, type ArgumentsSchema, listFieldProblems } from './argum
 import { AttachmentList } from './attachments.tsx'
 import { CardPart, Warning } from './part.tsx'
 
-/** What would happen, as it was found out before anybody was asked. */
+/** Shows the expected effects, which were found before approval was requested. */
 export function DryRun({ approval }: { approval: Approval }) {
   const { dryRun } = approval
   const rehearsal = parseRehearsal(dryRun.details)
   return (
     <CardPart title={partTitles.dryRun}>
       {dryRun.possible && <Preview approval={approval} />}
-      {!dryRun.possible && <Warning text="This action has no dry run: nobody knows beforehand what it will do." />}
+      {!dryRun.possible && <Warning text="This action has no dry run, so nobody knows beforehand what it will do." />}
       {dryRun.possible && Object.keys(dryRun.details).length === 0 && !dryRun.attachments && (
-        <p className="soft">It found nothing beyond the title.</p>
+        <p className="soft">The dry run found no effect beyond the one in the title.</p>
       )}
       {rehearsal && <RehearsalFindings rehearsal={rehearsal} />}
       <AttachmentList approval={approval} />
@@ -29,7 +29,7 @@ export function DryRun({ approval }: { approval: Approval }) {
   )
 }
 
-/** A plan as a picture, and everything as data: open where nothing else says it. */
+/** Shows a plan as a picture, and all data, which is open if no other text explains it. */
 function Details({ approval, isRehearsed }: { approval: Approval; isRehearsed: boolean }) {
   const { details } = approval.dryRun
   const isAhead = approval.status === 'pending' || approval.status === 'approved'
@@ -47,21 +47,24 @@ function Details({ approval, isRehearsed }: { approval: Approval; isRehearsed: b
   )
 }
 
-/** Which time the dry run speaks of: never a preview that reads as what happened. */
+/** Shows when the dry run was made, because a preview must never look like past events. */
 function Preview({ approval: { status, requestedAt } }: { approval: Approval }) {
   const when = `made ${formatMoment(requestedAt)}`
   if (status === 'consumed')
-    return <p className="soft">The preview, {when}. Another part of this card shows what was done.</p>
+    return <p className="soft">This preview was {when}. Another part of this card shows what was done.</p>
   if (status === 'pending' || status === 'approved')
-    return <p className="soft">A preview, {when}: it says what would happen.</p>
+    return <p className="soft">This preview was {when}. It shows what would happen.</p>
   return (
     <p className="soft">
-      The preview, {when}: it says what would have happened. <strong>None of it was done.</strong>
+      This preview was {when}. It shows what would have happened. <strong>None of this was done.</strong>
     </p>
   )
 }
 
-/** The trial's findings, line by line. An untried part speaks against the call. */
+/**
+ * Shows the findings of the dry run, line by line. A part that was not tried counts against the
+ * call.
+ */
 function RehearsalFindings({ rehearsal: { lines } }: { rehearsal: Rehearsal }) {
   if (lines.length === 0) return null
   return (
@@ -78,14 +81,14 @@ type EditedCall = { args: Record<string, unknown>; reason: string }
 type Props = {
   approval: ApprovalDetail
   disabled: boolean
-  /** What the API said of each argument when it refused them. */
+  /** The API's error for each refused argument. */
   refused: Record<string, string>
   onEdit(edited: EditedCall): void
 }
 
 /**
- * Approves with other arguments: shows exactly what changes while one types, and before the second
- * press.
+ * Approves with other arguments. Shows exactly what changes, both while the person types and before
+ * the second press.
  */
 export function EditArguments(props: Props) {
   const [open, setOpen] = useState(false)
@@ -93,7 +96,7 @@ export function EditArguments(props: Props) {
   return (
     <div className="stack tight">
       <p className="soft">
-        The changed call is checked, gets a dry run and is requested again. Your vote counts for it.
+        The changed call is checked, gets a dry run and is requested again. Your vote counts for the changed call.
       </p>
       <div>
         <button type="button" disabled={props.disabled} onClick={() => setOpen(true)}>
@@ -113,7 +116,7 @@ function EditForm({ approval, disabled, refused, onEdit, onClose }: Props & { on
   const made = parsed.ok ? listChanges(approval.arguments, parsed.value) : []
   const schema = approval.schema as ArgumentsSchema | null
   const [isRaw, setRaw] = useState(schema === null)
-  // The API's words on arguments are of those sent, and go once they are changed.
+  // The errors of the API are about the arguments that were sent, and disappear when these change.
   const [sent, setSent] = useState('')
   const problems = parsed.ok && schema && !isRaw ? listFieldProblems(schema, parsed.value) : {}
   const isReady = parsed.ok && made.length > 0 && Object.keys(problems).length === 0
@@ -142,11 +145,11 @@ function EditForm({ approval, disabled, refused, onEdit, onClose }: Props & { on
           {parsed.ok && made.length === 0 && <p className="soft">Nothing is changed yet.</p>}
           {made.length > 0 && <Changes made={made} />}
         </div>
-        <ReasonField id="edit-reason" label="Why, for the log" value={reason} onChange={setReason} />
+        <ReasonField id="edit-reason" label="Reason (recorded in the log)" value={reason} onChange={setReason} />
       </fieldset>
       {armed && parsed.ok ? (
         <SecondPress
-          button="Yes, approve these"
+          button="Yes, approve changes"
           mustType={getTextToType(approval)}
           disabled={disabled}
           onYes={() => {
@@ -158,13 +161,13 @@ function EditForm({ approval, disabled, refused, onEdit, onClose }: Props & { on
           <strong>
             Make {made.length === 1 ? 'this change' : `these ${made.length} changes`} to <Inert text={approval.tool} />?
           </strong>{' '}
-          This approval is withdrawn. The changed call is requested again, and your vote counts for it. If one vote is
-          enough, it runs immediately.
+          This approval is withdrawn. The changed call is requested again, and your vote counts for this call. If one
+          vote is enough, it runs immediately.
         </SecondPress>
       ) : (
         <div className="row">
           <button type="submit" ref={opener} disabled={disabled || !isReady}>
-            Approve with these…
+            Approve with changes…
           </button>
           <button type="button" onClick={onClose}>
             Keep the arguments
@@ -186,8 +189,8 @@ type FieldsProps = {
 }
 
 /**
- * A field for each argument where the schema is known and the text readable; else the text, and a
- * way between.
+ * Shows a field for each argument if the schema is known and the text is valid JSON. Otherwise
+ * shows the text. A button switches between them.
  */
 function Fields({ schema, text, parsed, isRaw, refused, onText, onRaw }: FieldsProps) {
   return (
@@ -231,7 +234,7 @@ function ArgumentsField({ text, onChange }: { text: string; onChange(text: strin
   )
 }
 
-/** What stood there, struck through, and what stands there now. */
+/** Shows the former value, crossed out, and the new one. */
 export function Changes({ made }: { made: ValueChange[] }) {
   return (
     <ul className="changes">
@@ -268,7 +271,7 @@ function parseArguments(text: string): ParsedArguments {
     if (typeof value === 'object' && value !== null && !Array.isArray(value)) {
       return { ok: true, value: value as Record<string, unknown> }
     }
-    return { ok: false, problem: 'Write the arguments as an object: { "name": value }.' }
+    return { ok: false, problem: 'Write the arguments as a JSON object: { "name": value }.' }
   } catch (error) {
     return { ok: false, problem: `Not JSON yet: ${(error as Error).message}` }
   }

@@ -15,7 +15,7 @@ import { useSession } from '../session.ts'
 import { formatMoment, useNow } from '../time.ts'
 import { grantsKey, listKey, usePendingApprovals } from './query.ts'
 
-/** Standing grants, each with a way to end it. Nothing where none was given. */
+/** Lists standing grants, each with a button to end it. Empty if there are none. */
 function Grants() {
   const { data: session } = useSession()
   const now = useNow()
@@ -103,14 +103,14 @@ function formatTargets({ targets }: StandingGrant): string {
   return targets.map(({ kind, id }) => `${kind} ${id}`).join(', ')
 }
 
-/** How it ended; null while it counts. */
+/** Returns how a grant ended. Null for a valid grant. */
 function getEnd({ revokedAt, usesLeft, expiresAt }: StandingGrant, now: number): string | null {
   if (revokedAt) return 'revoked'
   if (usesLeft === 0) return 'used up'
   return Date.parse(expiresAt) <= now ? 'over' : null
 }
 
-/** What waits, soonest to expire first; below it what was decided. */
+/** Lists pending approvals, the soonest to expire first, and below them the decided ones. */
 export function ApprovalsPage({ title }: { title: string }) {
   const place = usePlace()
   const cursor = place.search.get('cursor')
@@ -157,7 +157,10 @@ export function ApprovalsPage({ title }: { title: string }) {
 
 type Listed = Approval & { alsoAsked?: number }
 
-/** Soonest to expire first; what waits on one card is one line, that of the first call. */
+/**
+ * Lists cards, the soonest to expire first. All calls of one card are one line, which is that of
+ * the first call.
+ */
 function listCards(pending: readonly Approval[]): Listed[] {
   const cards = Map.groupBy(pending, ({ id, askedWith }) => askedWith ?? id)
   const first = [...cards.values()].map((calls) => {

@@ -2,7 +2,7 @@ import type { ReactNode } from 'react'
 import { Inert } from '../inert.tsx'
 import { Sign } from '../marks.tsx'
 
-/** A question that the card answers, under its name. */
+/** Shows one section of the card under its title. */
 export function CardPart({ title, className, children }: { title: string; className?: string; children: ReactNode }) {
   return (
     <section className={className}>
@@ -12,7 +12,7 @@ export function CardPart({ title, className, children }: { title: string; classN
   )
 }
 
-/** A sentence not to be overlooked: by shape and word, as red is for what is broken now. */
+/** Shows an important sentence with a shape and a word. Red is reserved for what is broken now. */
 export function Warning({ text }: { text: string }) {
   return (
     <p className="warning">

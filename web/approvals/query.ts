@@ -9,8 +9,8 @@ export const listKey = ['approvals', 'list']
 export const grantsKey = ['grants']
 
 /**
- * Everything that waits for a person; asked again by the stream, and each minute, since approvals
- * expire.
+ * Reads everything that waits for a person, again on stream events, and every minute because
+ * approvals expire.
  */
 export function usePendingApprovals() {
   const query = useAsk<ListPage<Approval>>(pendingKey, '/approvals?status=pending&limit=100', {
@@ -19,21 +19,21 @@ export function usePendingApprovals() {
   return { ...query, items: query.data?.items ?? [], count: query.data?.items.length ?? 0 }
 }
 
-/** A row about an approval: every list of them and every shown card is asked again. */
+/** Reads every list and card of approvals again after a row about an approval. */
 export function invalidateApprovals(): void {
   for (const queryKey of [pendingKey, ['approval'], listKey, grantsKey])
     void queryClient.invalidateQueries({ queryKey })
 }
 
-/** The same after an act of this person on one of them. */
+/** Reads the lists and one card again after an action of this person on this approval. */
 export function invalidateApproval(id: string): void {
   for (const queryKey of [['approval', id], pendingKey, listKey]) void queryClient.invalidateQueries({ queryKey })
 }
 
-/** A decision with its parts: a category and reason, changed arguments, a standing grant. */
+/** A decision: optional category and reason, changed arguments, and a standing grant. */
 type DecisionRequest = {
   decision: Decision
-  /** Those it is for, in the order in which they are sent: the rest is not sent where one fails. */
+  /** The approvals in the order in which they are sent. After a failure the rest is not sent. */
   ids: string[]
   reason?: string
   category?: string
@@ -42,18 +42,23 @@ type DecisionRequest = {
   hostIsOff?: string[]
 }
 
-/** Sends a decision, with a token made for it behind the scenes. Its error says who was first. */
+/**
+ * Sends a decision, with a token that is created internally. The error of a failed decision names
+ * who decided first.
+ */
 export function useDecision(id: string) {
   return useMutation({
     mutationFn: async ({ decision, ids, args, grant, hostIsOff, ...more }: DecisionRequest) => {
       for (const [sent, each] of ids.entries()) {
-        // Changed arguments, a grant, and a host's statement are for this card's approval.
+        // Changed arguments, a grant, and the statement that a host is off apply only to the
+        // approval of this card.
         const said = { decision, ...more, ...(each === id && { args, grant, hostIsOff }) }
         try {
           const { token } = await ask<{ token: string }>(`/approvals/${each}/token`, { method: 'POST', body: said })
           await ask(`/approvals/${each}/decision`, { method: 'POST', body: { ...said, token } })
         } catch (failure) {
-          const before = sent === 0 ? '' : `${sent} of ${ids.length} decisions were recorded. The next: `
+          const before =
+            sent === 0 ? '' : `${sent} of ${ids.length} decisions were recorded. The next decision failed: `
           const said = `${before}${await explain(failure, each)}`
           if (!(failure instanceof ApiRefusal)) throw new Error(said)
           throw new ApiRefusal(failure.status, failure.code, said, failure.errors)
@@ -62,15 +67,15 @@ export function useDecision(id: string) {
     },
     onSuccess: () => {
       forgetDrafts(id)
-      // The button that was pressed is gone: the keyboard focus goes to the top of the card.
+      // Moves the focus to the top of the card, because the pressed button no longer exists.
       document.querySelector('h1')?.focus()
     },
-    // Each shows how the others of its card stand.
+    // Reads all approvals again, because each shows the state of the others on its card.
     onSettled: () => invalidateApprovals(),
   })
 }
 
-/** Late and taken decisions say who was first. */
+/** Adds to the error who decided first, if the decision came too late. */
 async function explain(failure: unknown, id: string): Promise<string> {
   if (!(failure instanceof ApiRefusal)) return 'Your decision was not sent.'
   if (failure.status === 409 || failure.status === 410) {
@@ -80,7 +85,7 @@ async function explain(failure: unknown, id: string): Promise<string> {
       const word = first.decision === 'approve' ? 'approved' : 'denied'
       return `Your decision changed nothing: ${inertText(first.operator)} already ${word} it.`
     }
-    if (now) return `Your decision changed nothing: the approval is already ${now.status}.`
+    if (now) return `Your decision changed nothing: the approval is ${now.status}.`
   }
   return `Your decision was not recorded: ${failure.message}`
 }

@@ -31,7 +31,7 @@ const triggerWords = {
   closed: 'cancelled or expected',
   digest: 'digest',
   spared: 'no page was needed',
-  morning: 'the morning card',
+  morning: 'the morning report',
   hand_over: 'a hand-over',
   follow_up: 'a follow-up',
   notice: 'notice',
@@ -39,7 +39,7 @@ const triggerWords = {
   undelivered: '',
   duty: '',
 } satisfies Record<Trigger, string>
-/** Some are about the ways out themselves, and go where they have to. */
+/** Leaves out triggers that are about the destinations themselves, which have a fixed target. */
 const triggers = (Object.entries(triggerWords) as [Trigger, string][]).filter(([, words]) => words !== '')
 
 type Draft = {
@@ -58,7 +58,7 @@ type Draft = {
 }
 
 const wakesWords = [
-  ['kind', 'by kind: PagerDuty and generic webhooks do'],
+  ['kind', 'default: PagerDuty and generic webhooks only'],
   ['yes', 'yes'],
   ['no', 'no'],
 ] as const satisfies [Draft['wakes'], string][]
@@ -85,7 +85,7 @@ function toDraft(destination: ListedDestination | null): Draft {
   }
 }
 
-/** An empty field of a secret leaves it as it is. */
+/** Builds the request. An empty field for a secret keeps the stored secret. */
 function toRequest({ kind, options, secrets, enabled, ...route }: Draft) {
   return {
     kind,
@@ -124,7 +124,7 @@ const optionsOf: Record<DestinationKind, (options: Record<string, string>) => ob
 
 type FormProps = { destination: ListedDestination | null; refused: string | null; onSaved(): void }
 
-/** Makes a destination, or changes one. The server checks each value, and says a good one. */
+/** Creates or changes a destination. The server checks each value, and describes a valid one. */
 export function DestinationForm({ destination, refused, onSaved }: FormProps) {
   const [draft, setDraft] = useState(() => toDraft(destination))
   const change = (part: Partial<Draft>) => setDraft({ ...draft, ...part })
@@ -167,13 +167,13 @@ export function DestinationForm({ destination, refused, onSaved }: FormProps) {
         <PlaceFields {...fields} />
         <RouteFields {...fields} />
         <SelectField
-          label="Does a page wake somebody there?"
+          label="Does a page to this destination wake somebody?"
           value={draft.wakes}
           options={wakesWords}
           onChange={(wakes) => change({ wakes })}
         />
         <CheckField checked={draft.enabled} onChange={(enabled) => change({ enabled })}>
-          Messages go there
+          Send messages to this destination
         </CheckField>
         {error !== null && <Failed error={error} />}
         <div className="row">
@@ -187,7 +187,7 @@ export function DestinationForm({ destination, refused, onSaved }: FormProps) {
 type FieldsProps = {
   id: string
   draft: Draft
-  /** Secrets that are set. */
+  /** Names of the stored secrets. */
   known: readonly string[]
   change(part: Partial<Draft>): void
 }
@@ -201,7 +201,11 @@ function PlaceFields(props: FieldsProps) {
         <>
           <SecretField {...props} name="integrationKey" label="Integration key of a service (Events API V2)" />
           <OptionField {...props} name="events" label="Region: us, eu, or an address" placeholder="us" />
-          <SecretField {...props} name="webhookSecret" label="Secret of the webhook that comes back (may be empty)" />
+          <SecretField
+            {...props}
+            name="webhookSecret"
+            label="Secret of PagerDuty’s webhook to Nightshift (may be empty)"
+          />
           <p className="soft small">
             Webhook of PagerDuty (V3):{' '}
             <code>{`${location.origin}/api/v1/ingest/pagerduty/${props.draft.name || 'NAME'}`}</code>
@@ -237,7 +241,7 @@ function MailFields(props: FieldsProps) {
         value={(draft.options.tls as 'starttls' | 'tls' | 'none' | undefined) ?? 'starttls'}
         options={[
           ['starttls', 'STARTTLS'],
-          ['tls', 'from the start'],
+          ['tls', 'TLS from the start'],
           ['none', 'none (without a user)'],
         ]}
         onChange={(tls) => change({ options: { ...draft.options, tls } })}
@@ -294,15 +298,15 @@ function RouteFields({ id, draft, change }: FieldsProps) {
     all.includes(word) ? all.filter((each) => each !== word) : [...all, word]
   return (
     <fieldset className="stack tight">
-      <legend className="strong">What goes there</legend>
-      <span className="soft small">Severities (none chosen: all)</span>
+      <legend className="strong">Which messages this destination gets</legend>
+      <span className="soft small">Severities (if you choose none: all)</span>
       <Facet
         legend="Severities"
         options={severities.map((word) => [word, word] as const)}
         chosen={draft.severities}
         onToggle={(word) => change({ severities: toggle(draft.severities, word) })}
       />
-      <span className="soft small">Messages (none chosen: all but "somebody took it")</span>
+      <span className="soft small">Kinds of messages (if you choose none: all except "taken")</span>
       <Facet
         legend="Triggers"
         options={triggers}
@@ -335,7 +339,10 @@ function RouteFields({ id, draft, change }: FieldsProps) {
 
 type HourProps = { id: string; label: string; value: string; onChange(value: string): void }
 
-/** As it is stored and shown: a browser's own field may count to twelve. */
+/**
+ * Shows a time as it is stored and displayed elsewhere, because the browser's own field may use a
+ * 12-hour clock.
+ */
 function HourField({ id, label, value, onChange }: HourProps) {
   return (
     <>

@@ -12,7 +12,9 @@ import { Link, usePlace } from '../router.tsx'
 import { DestinationForm } from './destination-form.tsx'
 import { TestOutcome } from './tests.tsx'
 
-/** Destinations besides webhooks, Slack, browsers: each with its form, test and sent messages. */
+/**
+ * Lists destinations other than webhooks, Slack and browsers, with form, test and sent messages.
+ */
 export function Destinations({ refused }: { refused: string | null }) {
   const destinations = useAsk<ListPage<ListedDestination>>(['destinations'], '/destinations')
   const [adding, setAdding] = useState(false)
@@ -32,8 +34,8 @@ export function Destinations({ refused }: { refused: string | null }) {
         </button>
       </div>
       <p className="soft small">
-        PagerDuty, Microsoft Teams, e-mail and further webhooks. Each one's severities, types, triggers and hours decide
-        what it gets.
+        PagerDuty, Microsoft Teams, e-mail and further webhooks. A destination's severities, types, kinds of messages
+        and hours decide which messages it gets.
       </p>
       <QueryState query={destinations} what="destinations" />
       {adding && (
@@ -44,7 +46,9 @@ export function Destinations({ refused }: { refused: string | null }) {
       {destinations.data && (
         <div className="sheet">
           {items.length === 0 ? (
-            <p className="nothing">None yet. Webhooks, Slack and browsers get messages without one.</p>
+            <p className="nothing">
+              No destination yet. Webhooks, Slack and browsers get messages without a destination.
+            </p>
           ) : (
             <ul className="things">
               {items.map((each) => (
@@ -141,7 +145,7 @@ function TestDestination({ name, refused }: { name: string; refused: string | nu
           <span className="visually-hidden"> to {inertText(name)}</span>
         </button>
         <Confirm button="Remove" label={name} title={`Remove ${name}`} refused={refused} run={remove}>
-          <p>Messages that wait for it are dropped. Messages already sent stay listed with their incidents.</p>
+          <p>Waiting messages to this destination are dropped. Sent messages stay listed with their incidents.</p>
         </Confirm>
         <div role="status">{isPending ? 'Waiting for the receiver…' : data && <TestOutcome test={data} />}</div>
       </div>
@@ -181,7 +185,7 @@ function Deliveries({ name }: { name: string }) {
   )
   return (
     <section className="stack tight" aria-label={`What was sent to ${name}`}>
-      <h3>Sent there</h3>
+      <h3>Sent to this destination</h3>
       <QueryState query={deliveries} what="deliveries" />
       {deliveries.data && (
         <Table

@@ -13,7 +13,10 @@ import { invalidateSettings, type SettingView } from './query.ts'
 
 const unitWords: Record<string, string> = { s: 'in seconds', $: 'in dollars' }
 
-/** A change over exactly the shown version; the server checks the value by the setting's schema. */
+/**
+ * Changes exactly the version that is shown. The server checks the value with the schema of the
+ * setting.
+ */
 export function EditSetting({ setting, refused }: { setting: SettingView; refused: string | null }) {
   const { name, stored, secret } = setting
   const [part, setPart] = useState('')
@@ -76,20 +79,20 @@ export function EditSetting({ setting, refused }: { setting: SettingView; refuse
   )
 }
 
-/** What does the same on a terminal. */
+/** Formats the equivalent terminal command. */
 function toCommand(key: string, value: string, reason: string): string {
   const because = reason.trim() ? ` --reason ${quote(reason.trim())}` : ''
   return `nightshift config set ${key} ${quote(value)}${because}`
 }
 
-/** As a shell takes a text for one word. */
+/** Quotes a text as one word for a shell. */
 function quote(text: string): string {
   return /^[\w.:/@%+=-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`
 }
 
 type PartProps = { setting: SettingView; part: string; onChange(part: string): void }
 
-/** What follows the dot of a family's key: an incident type or a tool. */
+/** Asks for the part after the dot of a key: an incident type or a tool. */
 function PartField({ setting: { name, single }, part, onChange }: PartProps) {
   const kind = name.startsWith('approval.') ? 'tool' : 'incident type'
   return (
@@ -105,7 +108,7 @@ function PartField({ setting: { name, single }, part, onChange }: PartProps) {
   )
 }
 
-/** The old and new value: side by side where they are short, else line by line. */
+/** Shows the old and the new value: side by side if they are short, otherwise line by line. */
 function Change({ from, to }: { from: string | null; to: string | null }) {
   if (from !== null && to !== null && (from + to).includes('\n')) {
     return (
@@ -136,7 +139,7 @@ function ChangedText({ sign, text }: DiffLine) {
   )
 }
 
-/** Every change of the stored values of a setting, newest first, each with the way back to it. */
+/** Lists every change of a setting, newest first, each with a button to restore it. */
 export function History({ setting: { stored, secret }, refused }: { setting: SettingView; refused: string | null }) {
   const answers = useQueries({
     queries: stored.map(({ key }) => ({
@@ -178,7 +181,9 @@ export function History({ setting: { stored, secret }, refused }: { setting: Set
                     now={now}
                     to={{ version, value: newValue }}
                     refused={
-                      secret ? 'Nobody can see old values of a secret. To change it back, set it again.' : refused
+                      secret
+                        ? 'Nobody can see old values of a secret. To restore an old value, set the value again.'
+                        : refused
                     }
                   />
                 )}
@@ -197,7 +202,10 @@ export function History({ setting: { stored, secret }, refused }: { setting: Set
   )
 }
 
-/** Sets a value to an earlier version's: a change like any other, over the shown version. */
+/**
+ * Restores the value of an earlier version, by a change like any other, based on the version that
+ * is shown.
+ */
 function RollBack({
   now,
   to,

@@ -1,7 +1,7 @@
 import type { SettingDescription, SettingInForce, StoredSetting } from '../../domain/setting-row.ts'
 import { type ListPage, queryClient, useAsk } from '../api.ts'
 
-/** One setting on the page: what is in force, and every stored value of it. */
+/** One setting on the page: its value in force, and all stored values. */
 export type SettingView = {
   name: string
   section: string
@@ -11,17 +11,23 @@ export type SettingView = {
   environment: string | null
   secret: boolean
   fallback: string | null
-  /** Takes a value for every part after the dot: an incident type, a tool. */
+  /**
+   * True if the setting has a value for every part after the dot, which is an incident type or a
+   * tool.
+   */
   family: boolean
-  /** Takes a value without such a part. */
+  /** True if the setting has a value without such a part. */
   single: boolean
   effective: SettingInForce | null
   stored: StoredSetting[]
-  /** The environment decides, and a stored value would have no effect. */
+  /** True if the environment sets the value, so that a stored value would have no effect. */
   locked: boolean
 }
 
-/** Reads everything again after a change, or after one refused because somebody was first. */
+/**
+ * Reads everything again after a change, or after a change that was refused because another person
+ * changed it first.
+ */
 export function invalidateSettings(): void {
   for (const queryKey of [['config'], ['config-effective'], ['revisions']]) {
     void queryClient.invalidateQueries({ queryKey })
@@ -75,7 +81,10 @@ function toSettings(
   return [...byName.values()]
 }
 
-/** Stored under a key that no setting knows: without effect, and worth knowing. */
+/**
+ * Lists values that are stored under a key that no setting has, and that have no effect, but are
+ * shown.
+ */
 function listUnknown(config: { items: StoredSetting[]; settings: SettingDescription[] }): StoredSetting[] {
   const names = config.settings.map(({ key }) => (key.endsWith('.*') ? key.slice(0, -1) : key))
   return config.items.filter(

@@ -15,7 +15,10 @@ import { EditSetting, History } from './edit.tsx'
 import { type SettingView, useSettings } from './query.ts'
 import { TestModel, TestWebhook } from './tests.tsx'
 
-/** What the processes were started with. It is read-only: a change takes a restart. */
+/**
+ * Shows the configuration with which the processes started, read-only, because a change needs a
+ * restart.
+ */
 function Environment({ refused }: { refused: string | null }) {
   const environment = useAsk<ListPage<ShownVariable> & { workerStartedAt: string | null }>(
     ['environment'],
@@ -32,11 +35,11 @@ function Environment({ refused }: { refused: string | null }) {
         whether they are set.
         {environment.data &&
           (environment.data.workerStartedAt
-            ? ` The worker started ${formatMoment(environment.data.workerStartedAt)}. Where its value differs, both are shown.`
+            ? ` The worker started ${formatMoment(environment.data.workerStartedAt)}. Where the value of the worker differs, both values are shown.`
             : ' No worker of this release has started yet.')}
       </p>
       {refused ? (
-        <p>Only people who may change settings can see it.</p>
+        <p>Only people who may change settings can see these variables.</p>
       ) : (
         <QueryState query={environment} what="the environment" />
       )}
@@ -102,7 +105,7 @@ function Given({ value, state }: Pick<ShownVariable, 'value' | 'state'>) {
 
 const froms: Record<ShownVariable['state'], string> = { set: 'environment', default: 'default', not_set: '–' }
 
-/** Every setting as it is in force, where that comes from, and how to change it. */
+/** Lists every setting with its value in force, its source, and how to change it. */
 export function ConfigPage({ title }: { title: string }) {
   const place = usePlace()
   const { data: session } = useSession()
@@ -159,33 +162,37 @@ export function ConfigPage({ title }: { title: string }) {
         {settings && !isFiltered && <Destinations refused={refused} />}
         {settings && !isFiltered && <Environment refused={refused} />}
       </div>
-      {unknown.length > 0 && (
-        <section className="stack tight">
-          <h2>Stored keys that no setting has</h2>
-          <p>These keys have no effect. Is one mistyped?</p>
-          <ul>
-            {unknown.map(({ key }) => (
-              <li key={key}>
-                <code>
-                  <Inert text={key} />
-                </code>
-              </li>
-            ))}
-          </ul>
-        </section>
-      )}
+      {unknown.length > 0 && <UnknownKeys keys={unknown.map(({ key }) => key)} />}
     </>
   )
 }
 
-/** Every word of the search is in what the page says of the setting. */
+function UnknownKeys({ keys }: { keys: readonly string[] }) {
+  return (
+    <section className="stack tight">
+      <h2>Stored keys without a setting</h2>
+      <p>These keys have no effect. Is a key mistyped?</p>
+      <ul>
+        {keys.map((key) => (
+          <li key={key}>
+            <code>
+              <Inert text={key} />
+            </code>
+          </li>
+        ))}
+      </ul>
+    </section>
+  )
+}
+
+/** Whether the page's text about the setting contains every word of the search. */
 function fits({ name, label, description, section }: SettingView, { search }: PageLocation): boolean {
   const text = `${name} ${label} ${description} ${section}`.toLowerCase()
   const words = (search.get('q') ?? '').toLowerCase().split(/\s+/)
   return [null, section].includes(search.get('section')) && words.every((word) => text.includes(word))
 }
 
-/** In the order in which the API lists them. */
+/** Lists the sections in the order of the API. */
 function sectionsOf(settings: SettingView[]): string[] {
   return [...new Set(settings.map(({ section }) => section))]
 }
@@ -197,7 +204,7 @@ const sources = {
   default: 'default',
 }
 
-/** Settings may differ by type of incident: which one's are shown. */
+/** Asks for the incident type whose settings are shown, because settings may differ by type. */
 function TypeForm({ place, type }: { place: PageLocation; type: string }) {
   return (
     <form
@@ -208,7 +215,7 @@ function TypeForm({ place, type }: { place: PageLocation; type: string }) {
         navigate(withSearch(place, { type: typeof chosen === 'string' ? chosen.trim() : null }))
       }}
     >
-      <label htmlFor="as-type">As it holds for an incident of this type</label>
+      <label htmlFor="as-type">Show the values for an incident of this type</label>
       <input
         id="as-type"
         name="type"

@@ -10,7 +10,7 @@ import { Mark } from '../marks.tsx'
 import { Failed } from '../page-frame.tsx'
 import { useNow } from '../time.ts'
 
-/** Sends a test message to where a webhook posts, and says what the receiver did with it. */
+/** Sends a test message to the address of a webhook, and shows the receiver's response. */
 export function TestWebhook({ setting, refused }: { setting: string; refused: string | null }) {
   const [, name = ''] = setting.split('.')
   const { mutate, data, error, isPending } = useMutation({
@@ -45,7 +45,7 @@ const looks = {
   drop: { shape: 'cross', tone: 'broken', word: 'refused' },
 } as const
 
-/** What a receiver did with a test message. */
+/** Shows a receiver's response to a test message. */
 export function TestOutcome({ test: { outcome, detail, said } }: { test: WebhookTest }) {
   return (
     <span className="wraps">
@@ -60,8 +60,8 @@ export function TestOutcome({ test: { outcome, detail, said } }: { test: Webhook
 }
 
 /**
- * Each model's measure, and how to measure it. A model's key is in the worker's environment: this
- * server cannot ask it.
+ * Shows the grade of each model, and how to measure it. The key of a model is in the worker's
+ * environment, so this server cannot query the model.
  */
 export function TestModel() {
   const now = useNow()
@@ -69,11 +69,11 @@ export function TestModel() {
   return (
     <div className="stack tight said">
       <p>
-        Test a model on the machine of the worker, where its key is. The command below asks sixteen short questions and
-        stores the grade.
+        Test a model on the worker’s machine, where the key of the model is. The command below asks sixteen short
+        questions and stores the grade.
       </p>
       <CopyCommand command="nightshift model check" label="the command" />
-      {data?.items.length === 0 && <p className="soft">No worker has named a model yet.</p>}
+      {data?.items.length === 0 && <p className="soft">No worker has reported a model yet.</p>}
       <ul>
         {data?.items.map(({ name, server, model, passport }) => (
           <li key={name} className="wraps">

@@ -39,7 +39,7 @@ import {
   unknownBrief,
 } from './worst.ts'
 
-/** Every part of the system with its worst content. No page: a browser test opens it. */
+/** Shows every component with its worst content, for a browser test. Not part of the product. */
 function Gallery() {
   const [first] = incidents
   const [size] = useState(Number(new URLSearchParams(location.search).get('rows') ?? 0))
@@ -47,89 +47,24 @@ function Gallery() {
   if (!first) return null
   if (size > 0) return <List items={rows} />
   const window: [number, number] = [now - 12 * 3_600_000, now]
-  const hour = { brief: brief, incident: first }
   return (
     <main>
       <h1>Gallery</h1>
-      <Piece title="Signs">
-        <p className="row">
-          {(['critical', 'warning', 'info'] as const).map((severity) => (
-            <SeverityMark key={severity} severity={severity} />
-          ))}
-          {(Object.keys(statuses) as (keyof typeof statuses)[]).map((status) => (
-            <StatusMark key={status} status={status} />
-          ))}
-          {(['low', 'medium', 'high', 'critical'] as const).map((risk) => (
-            <RiskMark key={risk} risk={risk} />
-          ))}
-        </p>
-      </Piece>
-      <Piece title="Buttons, fields and filters">
-        <div className="row">
-          <button type="button">Later…</button>
-          <button type="button" className="main">
-            Approve…
-          </button>
-          <Confirm
-            button="Take"
-            label="it"
-            title="Take it"
-            refused="Only an operator may take it."
-            run={async () => {}}
-          >
-            <p>It is yours then.</p>
-          </Confirm>
-          <ChipFilter name="Status" value="open, escalated">
-            <Facet legend="Status" options={[['open', 'open']]} chosen={['open']} onToggle={() => {}} />
-          </ChipFilter>
-          <TextField id="reason" label="Why?" value={longTitle} onChange={() => {}} />
-        </div>
-      </Piece>
+      <Controls />
       <Piece title="A list">
         <List items={incidents} />
       </Piece>
       <Piece title="The same, by what they are about">
         <List items={incidents} by="resource" />
       </Piece>
-      <Piece title="An incident that waits">
-        <div className="read">
-          <header className="lead">
-            <h2>{longTitle}</h2>
-            <Glance {...hour} />
-          </header>
-          <div className="column">
-            <DecisionSentence asked={approval} alsoAsked={9} />
-            <Answer {...hour} state={null} events={events} />
-            <Strip {...hour} events={events} />
-          </div>
-          <Rail {...hour} surroundings={surroundings} events={events} />
-        </div>
-      </Piece>
-      <Piece title="An incident that is over, with claims by rows, in the agent's words, and not shown">
-        <Answer
-          incident={{ ...first, status: 'resolved', outcome: 'repaired', closedAt: first.updatedAt }}
-          brief={{ ...brief, asked: null, alsoAsked: 0, alert: { state: 'resolved', endedAt: first.updatedAt } }}
-          state={null}
-          events={events}
-        />
-      </Piece>
-      <Piece title="An incident about which nothing is known">
-        <div className="read">
-          <div className="column">
-            <Glance incident={{ ...first, resource: null, status: 'open' }} brief={unknownBrief} />
-            <Answer incident={{ ...first, resource: null }} brief={unknownBrief} state={null} events={[]} />
-            <Strip incident={first} brief={unknownBrief} events={[]} />
-          </div>
-          <Rail incident={first} brief={unknownBrief} surroundings={null} events={[]} />
-        </div>
-      </Piece>
-      <Piece title="A night with three hundred">
+      <Incidents first={first} />
+      <Piece title="A night with three hundred incidents">
         <div className="home">
           <Tonight home={night} span="12h" />
           <NightParts home={night} current={null} window={window} />
         </div>
       </Piece>
-      <Piece title="A night without any">
+      <Piece title="A night without incidents">
         <div className="home">
           <Tonight home={emptyNight} span="12h" />
           <NightParts home={emptyNight} current={null} window={window} />
@@ -165,6 +100,87 @@ function Gallery() {
         <Failed error={new Error(longTitle)} again={() => {}} />
       </Piece>
     </main>
+  )
+}
+
+function Controls() {
+  return (
+    <>
+      <Piece title="Signs">
+        <p className="row">
+          {(['critical', 'warning', 'info'] as const).map((severity) => (
+            <SeverityMark key={severity} severity={severity} />
+          ))}
+          {(Object.keys(statuses) as (keyof typeof statuses)[]).map((status) => (
+            <StatusMark key={status} status={status} />
+          ))}
+          {(['low', 'medium', 'high', 'critical'] as const).map((risk) => (
+            <RiskMark key={risk} risk={risk} />
+          ))}
+        </p>
+      </Piece>
+      <Piece title="Buttons, fields and filters">
+        <div className="row">
+          <button type="button">Later…</button>
+          <button type="button" className="main">
+            Approve…
+          </button>
+          <Confirm
+            button="Take"
+            label="it"
+            title="Take it"
+            refused="Only an operator may take it."
+            run={async () => {}}
+          >
+            <p>You own the incident then.</p>
+          </Confirm>
+          <ChipFilter name="Status" value="open, escalated">
+            <Facet legend="Status" options={[['open', 'open']]} chosen={['open']} onToggle={() => {}} />
+          </ChipFilter>
+          <TextField id="reason" label="Why?" value={longTitle} onChange={() => {}} />
+        </div>
+      </Piece>
+    </>
+  )
+}
+
+function Incidents({ first }: { first: ListedIncident }) {
+  const hour = { brief: brief, incident: first }
+  return (
+    <>
+      <Piece title="An incident that waits for an approval">
+        <div className="read">
+          <header className="lead">
+            <h2>{longTitle}</h2>
+            <Glance {...hour} />
+          </header>
+          <div className="column">
+            <DecisionSentence asked={approval} alsoAsked={9} />
+            <Answer {...hour} state={null} events={events} />
+            <Strip {...hour} events={events} />
+          </div>
+          <Rail {...hour} surroundings={surroundings} events={events} />
+        </div>
+      </Piece>
+      <Piece title="An incident that is over, with claims by rows, in the agent's words, and not shown">
+        <Answer
+          incident={{ ...first, status: 'resolved', outcome: 'repaired', closedAt: first.updatedAt }}
+          brief={{ ...brief, asked: null, alsoAsked: 0, alert: { state: 'resolved', endedAt: first.updatedAt } }}
+          state={null}
+          events={events}
+        />
+      </Piece>
+      <Piece title="An incident about which nothing is known">
+        <div className="read">
+          <div className="column">
+            <Glance incident={{ ...first, resource: null, status: 'open' }} brief={unknownBrief} />
+            <Answer incident={{ ...first, resource: null }} brief={unknownBrief} state={null} events={[]} />
+            <Strip incident={first} brief={unknownBrief} events={[]} />
+          </div>
+          <Rail incident={first} brief={unknownBrief} surroundings={null} events={[]} />
+        </div>
+      </Piece>
+    </>
   )
 }
 

@@ -1,7 +1,9 @@
 import { defineConfig } from 'vite'
 import pages from '../vite.config.ts'
 
-/** The parts of the pages on one page, built as these are. Not shipped: a browser test opens it. */
+/**
+ * Builds the components on one page, in the same way as the pages, for a browser test. Not shipped.
+ */
 export default defineConfig({
   ...pages,
   root: import.meta.dirname,

@@ -5,7 +5,7 @@ import type { Home, ListedIncident, Surroundings } from '../../domain/incident-d
 import type { ChartMark, ChartSeries, Reading } from '../../domain/plot.ts'
 import type { Status } from '../../domain/status.ts'
 
-/** The worst that schemas allow to be read: long names, nothing at all, very many. */
+/** The worst content that the schemas allow: long names, empty lists, very many items. */
 
 export const now = Date.parse('2026-11-25T05:48:00Z')
 const ago = (minutes: number) => new Date(now - minutes * 60_000).toISOString()
@@ -48,7 +48,7 @@ const plain: ListedIncident = {
   lastEvent: { seq: 58, kind: 'approval_requested', detail: 'Asked for approval: start 3 VMs', at: ago(15) },
 }
 
-/** One of each standing, then those whose words are the longest. */
+/** One incident in each state, then those with the longest words. */
 export const incidents: ListedIncident[] = [
   plain,
   {
@@ -127,7 +127,7 @@ export const brief: ServedBrief = {
   since: { at: ago(20), by: 'alert' },
   alert: { state: 'firing', endedAt: null },
   resource: { text: 'host-osl-2 is down (critical): 0 of 3 VMs run', rows: [14], at: ago(2) },
-  page: { text: 'Page released: no run took the incident up within 60 s', rows: [2, 6] },
+  page: { text: 'Page released: no run took the incident within 60 s', rows: [2, 6] },
   cause: {
     text: `Both power inputs of ${longName} were lost. ${'Its rack is well. '.repeat(14)}`,
     rows: [9, 11, 14, 16, 19, 22],
@@ -191,7 +191,7 @@ const row = (seq: number, kind: string, metadata: object, minutes: number) =>
     hash: '',
   }) as unknown as IncidentEvent
 
-/** A night of ten thousand rows: turns all along, a write and its verification among them. */
+/** A night with ten thousand rows: mostly turns, with a write and its verification. */
 export const events: IncidentEvent[] = [
   ...Array.from({ length: 9_996 }, (_, at) =>
     at % 50 === 0
@@ -242,8 +242,8 @@ export const events: IncidentEvent[] = [
 ]
 
 /**
- * Half an hour of six series without a sample for six minutes; the first has another gap, where the
- * others go on.
+ * Half an hour of six series without a sample for six minutes. The first series has another gap
+ * while the others continue.
  */
 const began = now / 1_000 - 1_800
 export const series: ChartSeries[] = Array.from({ length: 6 }, (_, line) => ({
@@ -372,7 +372,7 @@ export const emptyNight: Home = {
   done: { incidents: 0, lines: [] },
 }
 
-/** A new site: it runs, and has neither a model that was measured nor anything to look at. */
+/** A new site that runs, but has no measured model and no sources. */
 export const firstSight: Pick<Status, 'parts' | 'sources' | 'model'> = {
   parts: (['database', 'Temporal', 'worker'] as const).map((name) => ({
     name,

@@ -27,7 +27,9 @@ const spanWords: [Span, string][] = [
   ['7d', '7 days'],
 ]
 
-/** Rows come in bursts: the page is read again once for each. */
+/**
+ * Milliseconds for which rows are collected, so that the page is read again only once per burst.
+ */
 const settleMs = 700
 
 function useHome(span: Span) {
@@ -53,8 +55,8 @@ function useHome(span: Span) {
 }
 
 /**
- * What needs this person, what is at work, what is done: three hundred others never hide the one
- * that waits.
+ * Shows what needs this person, what is in progress, and what is done, so that many finished
+ * incidents never hide the one that waits.
  */
 export function HomePage({ title }: { title: string }) {
   const place = usePlace()
@@ -91,7 +93,7 @@ function FreshSite() {
   return status ? <FirstSteps sight={status} /> : null
 }
 
-/** The night in a sentence and three figures, which the reports define. */
+/** Shows the night in a sentence and three figures. The reports define the figures. */
 export function Tonight({ home: { needsYou, inProgress, tonight, since }, span }: { home: Home; span: Span }) {
   const place = usePlace()
   const { closed, resolvedAlone, medianSeconds, failedRepairs } = tonight
@@ -136,7 +138,7 @@ function describeDesk(needs: number, work: number): string {
   return `${waits}, ${work === 1 ? '1 is' : `${formatNumber(work)} are`} under way`
 }
 
-/** Says whether the agent works, and with what. The sign at the top says what is lost. */
+/** Shows whether the agent works, and with which model. The sign at the top shows failed parts. */
 function System() {
   const now = useNow()
   const away = useAway()
@@ -164,7 +166,7 @@ function System() {
   )
 }
 
-/** The parts without which nothing is investigated. */
+/** The parts without which no investigation works. */
 const agentParts = new Set(['Temporal', 'worker', 'queue'])
 
 function describeAgent({ paused, parts }: Status): string {

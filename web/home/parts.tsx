@@ -17,7 +17,7 @@ import { formatMoment, useNow } from '../time.ts'
 
 type Row = { id: string; href: string }
 
-/** What `j` and `k` go over, from top to bottom. */
+/** Lists the rows for the keys `j` and `k`, from top to bottom. */
 export function listRows({ needsYou, inProgress, done }: Home): Row[] {
   return [
     ...needsYou.lines.map((line) => ({ id: toKey('need', line), href: toNeedPage(line) })),
@@ -41,7 +41,7 @@ const toDonePage = (line: DoneLine) =>
 
 type Window = [from: number, to: number]
 
-/** The three parts of Home. `window`: the hours over which its clock runs. */
+/** Shows the three parts of Home. `window`: the hours that its clock covers. */
 export function NightParts({ home, current, window }: { home: Home; current: string | null; window: Window }) {
   const { needsYou, inProgress, done } = home
   return (
@@ -73,7 +73,7 @@ type PartProps = {
   title: string
   count: number
   isLamp?: boolean
-  /** With it the hours stand above the column of the clock. */
+  /** The hours of the clock. If set, they are shown above the column of the clock. */
   window?: Window
   empty: string
   children: ReactNode[]
@@ -124,7 +124,7 @@ function Part({ title, count, isLamp = false, window, empty, children }: PartPro
   )
 }
 
-/** Incidents that no line speaks for: a part shows thirty lines. */
+/** Shows how many incidents have no line, because a part shows thirty lines. */
 function Rest({ shown, all, href }: { shown: { count: number }[]; all: number; href: string }) {
   const left = all - shown.reduce((sum, { count }) => sum + count, 0)
   if (left <= 0) return null
@@ -216,7 +216,10 @@ function Need({ line, current, window, isFirst }: LaneProps<NeedLine> & { isFirs
   )
 }
 
-/** One press: taking an incident changes nothing in the world, and it can be given back. */
+/**
+ * Takes an incident with one press, because this changes nothing on the platform, and can be
+ * undone.
+ */
 function Take({ line }: { line: NeedLine }) {
   const { data: session } = useSession()
   const { mutate, error, isPending } = useMutation({
@@ -287,7 +290,7 @@ function Done({ line, current, window }: LaneProps<DoneLine>) {
       id={toKey('done', line)}
       href={toDonePage(line)}
       className="over"
-      // Several incidents began and ended at different times.
+      // Draws no bar for several incidents, because they began and ended at different times.
       bar={count === 1 ? { window, from: end - seconds * 1_000, to: end, look: 'over' } : null}
       time={
         <span title={formatMoment(since)}>

@@ -4,10 +4,10 @@ import { FollowUpWords } from '../follow-up.tsx'
 import { Inert } from '../inert.tsx'
 import { Link } from '../router.tsx'
 
-/** The rest stands on the page of the hand-over. */
+/** Number of follow-ups shown. The hand-over page shows the rest. */
 const shownFollowUps = 3
 
-/** The night in the words of its card, which leads to the hand-over, and what is left to do. */
+/** Shows the night as its card describes it, with a link to the hand-over, and open follow-ups. */
 export function ShiftLines() {
   const { data: shift } = useAsk<ShiftView>(['shift'], '/shift')
   if (!shift) return null

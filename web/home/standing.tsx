@@ -9,7 +9,7 @@ import { Stops } from '../stops.tsx'
 
 const everyMs = 60_000
 
-/** What people decided for the whole site, and what waits for an admin. */
+/** Shows the stops that people set for the complete site, and a policy that waits for an admin. */
 export function StandingLines() {
   return (
     <>
@@ -19,7 +19,10 @@ export function StandingLines() {
   )
 }
 
-/** A policy that widens holds once an admin accepts it: what it widens stands above the button. */
+/**
+ * Shows a policy that widens permissions and applies only after an admin accepted it. The changes
+ * are shown above the button.
+ */
 function WaitingPolicy() {
   const { data: session } = useSession()
   const policy = useAsk<SitePolicyState>(['policy'], '/policy', { refetchInterval: everyMs })
@@ -28,7 +31,7 @@ function WaitingPolicy() {
   if (!waiting) return null
   const { digest, widens, place, commit } = waiting
   const run = async () => {
-    // The file on the screen as the dialog opened, and none that came meanwhile.
+    // Accepts the file that was shown when the dialog opened, not a later one.
     await ask('/policy/accept', { method: 'POST', body: { digest: shown?.digest ?? digest } })
   }
   const more = widens.length - 1
@@ -48,8 +51,8 @@ function WaitingPolicy() {
       >
         <p className="soft wraps">
           <Inert text={place} />
-          {commit && ` of commit ${commit.slice(0, 12)}`}, digest {(shown ?? waiting).digest.slice(0, 12)}. It lets
-          these run, which are asked about or refused now:
+          {commit && ` of commit ${commit.slice(0, 12)}`}, digest {(shown ?? waiting).digest.slice(0, 12)}. This policy
+          may allow more than the policy in force:
         </p>
         <ul className="stack tight">
           {(shown ?? waiting).widens.map((each) => (

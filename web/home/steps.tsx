@@ -7,19 +7,22 @@ import { Link } from '../router.tsx'
 type Step = {
   title: string
   isDone: boolean
-  /** The finding, or the step. */
+  /** The finding, or what to do. */
   says: string
   command?: string
   page?: [href: string, words: string]
 }
 
-/** Parts without which nothing is investigated. */
+/** The parts without which no investigation works. */
 const runningParts = new Set(['database', 'Temporal', 'worker'])
 
-/** Parts through which it looks at a site, beside its sources. */
+/** Parts that read a site, besides its sources. */
 const eyes = new Set(['platform', 'devices'])
 
-/** A new site's steps before its first night; each is done once Nightshift has seen it. */
+/**
+ * Lists the steps of a new site before its first night. A step is done when Nightshift has seen its
+ * result.
+ */
 function listFirstSteps({ parts, sources, model }: FirstSight): Step[] {
   const own = parts.filter(({ name }) => runningParts.has(name))
   const broken = own.filter(({ status }) => status !== 'ok')
@@ -41,33 +44,33 @@ function listFirstSteps({ parts, sources, model }: FirstSight): Step[] {
       says:
         model.grade?.passport != null
           ? `${model.grade.model} was measured: grade ${model.grade.passport.grade}${model.grade.passport.withdrawn ? ', withdrawn since' : ''}.`
-          : 'Name the server and its model in Configuration, then measure it: sixteen small tasks.',
+          : 'Name the model server and the model in Configuration, then measure the model with sixteen small tasks.',
       command: 'nightshift model check',
       page: ['/config', 'Configuration'],
     },
     {
-      title: 'It sees your site',
+      title: 'Nightshift sees your site',
       isDone: sees.length > 0,
       says:
         sees.length > 0
           ? `Reads ${sees.slice(0, 4).join(', ')}${sees.length > 4 ? ` and ${sees.length - 4} more` : ''}.`
           : 'Connect metrics, logs or a platform, or put an agent on one host. Nightshift only reads until you allow more.',
       command: 'nightshift mesh enroll web-1 --mode read',
-      page: ['/health', 'What it reads'],
+      page: ['/health', 'What Nightshift reads'],
     },
     {
       title: 'An alert arrives',
       isDone: false,
-      says: 'Point Alertmanager at /api/v1/ingest/alertmanager. Or post one alert by hand, and see what Nightshift would do with it.',
+      says: 'Point Alertmanager at /api/v1/ingest/alertmanager. Or post one alert by hand, and see what Nightshift would do with this alert.',
       command: 'nightshift ingest test alert.json --explain',
-      page: ['/tokens', 'Create a token for it'],
+      page: ['/tokens', 'Create a token for Alertmanager'],
     },
   ]
 }
 
 type FirstSight = Pick<Status, 'parts' | 'sources' | 'model'>
 
-/** What a person sees before the first alert. Nothing has to be confirmed. */
+/** Shows the page before the first alert. Nothing needs a confirmation. */
 export function FirstSteps({ sight }: { sight: FirstSight }) {
   const steps = listFirstSteps(sight)
   const next = steps.findIndex(({ isDone }) => !isDone)
@@ -76,7 +79,7 @@ export function FirstSteps({ sight }: { sight: FirstSight }) {
       <h2 id="first-steps" className="headline">
         No incident yet
       </h2>
-      <p className="soft">Four steps. Nightshift ticks each one that it has seen work.</p>
+      <p className="soft">There are four steps. Nightshift ticks each step once it has seen that the step works.</p>
       <ol>
         {steps.map((step, at) => (
           <li key={step.title} aria-current={at === next ? 'step' : undefined} data-done={step.isDone}>

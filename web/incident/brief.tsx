@@ -25,7 +25,7 @@ import { Claims } from './timeline.tsx'
 
 type Props = { incident: Incident; brief: ServedBrief }
 
-/** One line: severity, state, subject, since when, and whether its alert fires. */
+/** Shows one line: severity, state, subject, start, and whether the alert fires. */
 export function Glance({ incident, brief }: { incident: Incident; brief: ServedBrief | null }) {
   const now = useNow()
   const { resource, severity, status } = incident
@@ -65,8 +65,8 @@ const alertTones = {
 const dayMs = 86_400_000
 
 /**
- * The question, each answer's consequence, and the way to each: the card has plan and reasons, and
- * decides in two presses.
+ * Shows the request for approval, what each decision causes, and links. The card has plan and
+ * reasons, and decides in two presses.
  */
 export function DecisionSentence({
   asked,
@@ -124,7 +124,7 @@ export function DecisionSentence({
   )
 }
 
-/** The answer below the decision: cause, claims, impact, what was done, what is next. */
+/** Shows the result below the decision: cause, claims, impact, actions, next step. */
 export function Answer(props: Props & { state: ResourceState | null; events: IncidentEvent[] }) {
   const { incident, brief, state, events } = props
   const { cause, impact, asked, next, done } = brief
@@ -173,7 +173,10 @@ export function Answer(props: Props & { state: ResourceState | null; events: Inc
   )
 }
 
-/** The agent's last finding while it works; for a closed incident the resource now. */
+/**
+ * Shows the agent's last finding while it works. For a closed incident it shows the present state
+ * of the resource.
+ */
 function Now({ incident, brief: { resource, alert }, state }: Props & { state: ResourceState | null }) {
   const isKnown = state !== null && state.health !== 'unknown'
   if (isKnown && (incident.closedAt !== null || !resource)) {
@@ -207,7 +210,7 @@ const doneTones = {
   expired: 'tone-ink',
 }
 
-/** A sentence with links to the rows that it rests on. */
+/** Shows a sentence with links to its rows. */
 function Sentence({ line: { text, rows } }: { line: BriefLine }) {
   return (
     <>
@@ -228,7 +231,7 @@ export function StillFires({ incident, brief }: Props) {
   )
 }
 
-/** Attempts side by side: how each ended, what it took for the cause, and what it took. */
+/** Compares attempts: how each ended, its suspected cause, and its cost. */
 export function Attempts({ attempts }: Pick<ServedBrief, 'attempts'>) {
   if (attempts.length === 0) return <p className="nothing">No attempt yet.</p>
   return (
@@ -264,7 +267,7 @@ export function Attempts({ attempts }: Pick<ServedBrief, 'attempts'>) {
   )
 }
 
-/** Closed incidents of the same type, with what repaired them. */
+/** Lists closed incidents of the same type, with what repaired them. */
 export function Similar({ similar }: Pick<ServedBrief, 'similar'>) {
   if (similar.length === 0) return <p className="nothing">No incident of this type was closed before.</p>
   return (

@@ -16,29 +16,29 @@ import { Inert } from '../inert.tsx'
 import { placeIn } from '../lane.tsx'
 import { formatMoment, formatTimeOfDay } from '../time.ts'
 
-/** `word`: what it is, where it is no alert's. */
+/** `word` is the name of the limit, if it is not an alert's. */
 type Limit = { sign: string; value: number; word?: string }
 type Props = {
-  /** The claim that it stands for. */
+  /** The claim that the chart supports. */
   title: string
   source: string
   series: readonly ChartSeries[]
   reading: Reading
   limit: Limit | null
   marks: readonly ChartMark[]
-  /** Values held against the limit fire now. */
+  /** True if values above the limit fire now. */
   fires: boolean
 }
 
 /**
- * Series as lines over time, cut where nothing was read. The stretched picture holds lines alone;
- * words are text beside it. Every chart of the page shows the moment that one points at, or goes to
- * by arrow keys.
+ * Draws series as lines over time, interrupted where nothing was read. The stretched picture
+ * contains only lines, and words are text beside it. Every chart of the page shows the moment under
+ * the pointer, or the one chosen with arrow keys.
  */
 export function Chart({ title, source, series, reading, limit, marks, fires }: Props) {
   const { drawn, range, empty, left } = useMemo(() => layOut(series, reading), [series, reading])
   const at = useMoment()
-  // The lines are drawn once, and not at each move of the pointer.
+  // Draws the lines once, and not at each move of the pointer.
   const lines = useMemo(() => {
     const values = drawn.flatMap(({ points }) => points.map(([, value]) => value))
     const scale = widen(getRange(limit ? [...values, limit.value] : values))
@@ -97,7 +97,7 @@ export function Chart({ title, source, series, reading, limit, marks, fires }: P
 
 const place = (range: [number, number], from: number, to = from) =>
   ({ '--a': placeIn(range, from), '--b': placeIn(range, to) }) as CSSProperties
-/** From above: the largest value stands on top. */
+/** Measures from above, so that the largest value is at the top. */
 const placeDown = (scale: [number, number], value: number) => 100 - 100 * shareOf(scale, value)
 const toTime = (seconds: number) => formatTimeOfDay(new Date(seconds * 1_000).toISOString())
 
@@ -175,7 +175,10 @@ function Words({
 }
 
 const isRight = ([from, to]: [number, number], at: number) => (at - from) / (to - from) > 0.8
-/** Words that would touch on a phone stack; -1: no room for one, and the table has it. */
+/**
+ * Share of the time range. Two labels that are nearer to each other than this are stacked on a
+ * phone. A level of -1 means that there is no room, and the table shows the label.
+ */
 const nearShare = 0.2
 const maxLevels = 3
 
@@ -194,7 +197,9 @@ const countLevels = (marks: readonly ChartMark[], range: [number, number]) =>
 
 type ScrubProps = { title: string; drawn: PlottedSeries[]; range: [number, number]; step: number; shown: number | null }
 
-/** A hidden slider over the picture: the browser's keys, and words for a screen reader. */
+/**
+ * Shows a hidden slider above the picture, for the browser's keys, with words for a screen reader.
+ */
 function Scrub({ title, drawn, range: [from, to], step, shown }: ScrubProps) {
   const point = (event: PointerEvent<HTMLInputElement>) => {
     const { left, width } = event.currentTarget.getBoundingClientRect()
@@ -224,7 +229,7 @@ function formatSample(series: PlottedSeries, at: number): string {
   return value === null ? 'no sample' : formatValue(value)
 }
 
-/** The name of each line, with its value at the moment that is pointed at, or its last one. */
+/** Shows the name of each line, with its value at the chosen moment, or its last one. */
 function Legend({ drawn, shown }: { drawn: PlottedSeries[]; shown: number | null }) {
   return (
     <ul className="legend small">
@@ -259,7 +264,7 @@ function listColumns(unit: string | null): Column<PlottedSeries>[] {
   ]
 }
 
-/** One moment for all charts of the page. */
+/** The moment that all charts of the page show. */
 let moment: number | null = null
 const listeners = new Set<() => void>()
 

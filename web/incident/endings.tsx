@@ -23,7 +23,7 @@ type DialogProps = EndingProps & {
   children: ReactNode
 }
 
-/** A button for an act on this incident, with the dialog for what it takes. */
+/** Shows a button for an action on this incident, with the dialog for its fields. */
 export function ActionDialog({ incident, refused, button, path, title, body, children }: DialogProps) {
   const run = async () => {
     await ask(`/incidents/${incident.id}/${path}`, { method: 'POST', body: body?.() })
@@ -42,14 +42,14 @@ export function ActionDialog({ incident, refused, button, path, title, body, chi
 
 type TextProps = { id: string; label: string; value: string; required?: boolean; onChange(value: string): void }
 
-/** What a person writes for others to read. */
+/** Asks for a text that other people read. */
 function PersonText({ required = true, ...rest }: TextProps) {
   return <TextArea rows={3} required={required} minLength={3} maxLength={required ? 2000 : 1000} {...rest} />
 }
 
 const outcomes: Exclude<ResolveOutcome, 'expected'>[] = ['repaired', 'self_resolved', 'no_fault']
 
-/** A person says what it was: nothing is chosen for them. */
+/** Asks a person for the outcome. Nothing is preselected. */
 function Resolve({ incident, refused }: EndingProps) {
   const [outcome, setOutcome] = useState<ResolveOutcome | null>(null)
   const [text, setText] = useDraft(`resolution of ${incident.id}`)
@@ -67,7 +67,7 @@ function Resolve({ incident, refused }: EndingProps) {
       <PersonText id="action-resolve" label="What was wrong, and what was done?" value={text} onChange={setText} />
       {incident.alerts.firing > 0 && (
         <p className="soft">
-          Its alert still fires. You get one reminder. After that the digest lists it until the alert ends.
+          Its alert still fires. You get one reminder. After that the digest lists the incident until the alert ends.
         </p>
       )}
     </ActionDialog>
@@ -97,7 +97,7 @@ function Escalate({ incident, refused }: EndingProps) {
       <PersonText id="action-escalate" label="Why can the agent not continue?" value={text} onChange={setText} />
       <PersonText
         id="action-escalate-next"
-        label="What should be done first? (if you know)"
+        label="What should be done first? (optional)"
         required={false}
         value={next}
         onChange={setNext}
@@ -124,7 +124,7 @@ function Cancel({ incident, refused }: EndingProps) {
       <PersonText id="action-cancel" label="Why is there nothing to do?" value={text} onChange={setText} />
       <UntilField
         id="action-cancel-until"
-        label="Until when? Empty means a day. Alerts that fire after it are investigated."
+        label="Until when? Empty means one day. Later alerts are investigated."
         required={false}
         value={until}
         onChange={setUntil}
@@ -136,8 +136,8 @@ function Cancel({ incident, refused }: EndingProps) {
 type Subject = 'alert' | 'resource' | 'type'
 
 /**
- * Marks what fires as expected until a date: code compares its look with today's state, and nobody
- * is notified while they are equal.
+ * Marks firing alerts as expected until a date. When they fire again, code compares the state with
+ * today's, and notifies nobody while they are equal.
  */
 function Expect({ incident, hasAlert, refused }: { incident: Incident; hasAlert: boolean; refused: string | null }) {
   const subjects: (readonly [Subject, string])[] = [
@@ -161,8 +161,8 @@ function Expect({ incident, hasAlert, refused }: { incident: Incident; hasAlert:
       body={() => ({ subject, until: toIsoTime(until), reason: reason.trim() })}
     >
       <p className="soft">
-        The incident ends now. When the alert fires again, code looks at the resource. If it looks as it does now, the
-        incident ends as expected and nobody is notified. Otherwise the agent investigates.
+        The incident ends now. When the alert fires again, code reads the state of the resource. If the state is the
+        same as now, the incident ends as expected and nobody is notified. Otherwise the agent investigates.
       </p>
       <Choice name="subject" legend="What is expected?" options={subjects} value={subject} onChange={setSubject} />
       <UntilField id="expected-until" label="Until when?" required value={until} onChange={setUntil} />
@@ -171,11 +171,14 @@ function Expect({ incident, hasAlert, refused }: { incident: Incident; hasAlert:
   )
 }
 
-/** A person's acts on an incident. An impossible one is shown with its reason, not hidden. */
+/**
+ * The actions of a person on an incident. An action that is not possible is shown with its reason,
+ * not hidden.
+ */
 type ActionProps = {
   incident: Incident
   surroundings: Surroundings | null
-  /** Writes that were proposed in it. */
+  /** Tools of the writes that the agent proposed in this incident. */
   tools: readonly string[]
 }
 
@@ -198,8 +201,8 @@ export function Actions({ incident, surroundings, tools }: ActionProps) {
           title="Give this incident back"
         >
           <p>
-            It stays escalated. If its alert still fires, the digest lists it. If its alert begins again, the agent
-            investigates.
+            The incident stays escalated. If its alert still fires, the digest lists the incident. If its alert begins
+            again, the agent investigates.
           </p>
         </ActionDialog>
       )}
@@ -239,7 +242,7 @@ const verdicts = [
   ['wrong', 'wrong'],
 ] as const
 
-/** Somebody else says what they think of what an admin did alone. */
+/** Asks another person to review a write that an admin made alone. */
 function Review({ incident, refused }: EndingProps) {
   const [verdict, setVerdict] = useState<ReviewVerdict | null>(null)
   const [text, setText] = useDraft(`review of ${incident.id}`)
@@ -252,7 +255,7 @@ function Review({ incident, refused }: EndingProps) {
       title="Review a write that one person did alone"
       body={() => ({ verdict, text: text.trim() })}
     >
-      <Choice name="verdict" legend="Was it right?" options={verdicts} value={verdict} onChange={setVerdict} />
+      <Choice name="verdict" legend="Was the write right?" options={verdicts} value={verdict} onChange={setVerdict} />
       <PersonText id="action-review" label="Your comment" value={text} onChange={setText} />
     </ActionDialog>
   )
@@ -268,7 +271,8 @@ function Take(props: EndingProps) {
     >
       <p>
         The run ends first, and code checks a write under way. While you have the incident, the agent makes no attempt
-        and nobody is reminded. You hear what its alert does. If you do nothing on it for half a day, it is given back.
+        and nobody is reminded. You are notified when its alert fires again or ends. If you do nothing with the incident
+        for half a day, it is given back.
       </p>
     </ActionDialog>
   )

@@ -13,7 +13,9 @@ import { formatMoment, useNow } from '../time.ts'
 
 type Props = { incident: Incident; surroundings: Surroundings | null; events: IncidentEvent[] }
 
-/** Facts that the brief leaves out: type, run, runbook, group, and what the watchdog does. */
+/**
+ * Shows facts that the brief leaves out: type, run, runbook, group, and the state of the watchdog.
+ */
 export function Details({ incident, surroundings, events }: Props) {
   const now = useNow()
   return (
@@ -44,7 +46,10 @@ export function Details({ incident, surroundings, events }: Props) {
   )
 }
 
-/** The runbook of the newest attempt's model. The page of that name shows today's text. */
+/**
+ * Shows the runbook that the model got in the newest attempt. The runbook's page shows today's
+ * text.
+ */
 function GivenRunbook({ events }: Pick<Props, 'events'>) {
   const opening = events.findLast(
     (event): event is IncidentEvent<'context_assembled'> => event.kind === 'context_assembled',
@@ -61,7 +66,7 @@ function GivenRunbook({ events }: Pick<Props, 'events'>) {
   )
 }
 
-/** For an incident without a resource: the labels that were tried. */
+/** Lists the labels that were tried for an incident without a resource. */
 function SearchedResource({ incident: { resource }, events }: Pick<Props, 'incident' | 'events'>) {
   const opened = events.find((event): event is IncidentEvent<'alert_received'> => event.kind === 'alert_received')
   if (resource || !opened?.metadata.about) return null
@@ -74,7 +79,7 @@ function SearchedResource({ incident: { resource }, events }: Pick<Props, 'incid
   )
 }
 
-/** How long it took. */
+/** Shows the duration of an incident. */
 function Span({ incident: { closedAt, createdAt }, now }: { incident: Incident; now: number }) {
   const until = closedAt ? Date.parse(closedAt) : now
   return (
@@ -106,7 +111,7 @@ function Resolution({ incident }: { incident: Incident }) {
   return <Fact name="Outcome">{describeClosure(incident) ?? 'not said'}</Fact>
 }
 
-/** Members of a group that are named; the list of incidents has them all. */
+/** Number of members of a group that are named. The list of incidents has all of them. */
 const namedOfGroup = 8
 
 function Group({ incident, group }: { incident: Incident; group: Surroundings['group'] }) {
@@ -134,7 +139,10 @@ function Group({ incident, group }: { incident: Incident; group: Surroundings['g
   )
 }
 
-/** What a person or the watchdog does about it, as far as there is something to say. */
+/**
+ * Shows why the incident is not investigated, until when its alert is watched, and the incident
+ * before it.
+ */
 function Standing({ incident, now }: { incident: Incident; now: number }) {
   const { keptReason, watchUntil, previousId } = incident
   return (
@@ -151,7 +159,7 @@ function Standing({ incident, now }: { incident: Incident; now: number }) {
         <div>
           <dt>Watched</dt>
           <dd>
-            {Date.parse(watchUntil) > now ? `its alert must end by ${formatMoment(watchUntil)}` : 'a look is due'}
+            {Date.parse(watchUntil) > now ? `its alert must end by ${formatMoment(watchUntil)}` : 'a check is due'}
           </dd>
         </div>
       )}
@@ -159,7 +167,7 @@ function Standing({ incident, now }: { incident: Incident; now: number }) {
         <div>
           <dt>Follows</dt>
           <dd>
-            <Link href={`/incidents/${previousId}`}>the same alert, earlier</Link>
+            <Link href={`/incidents/${previousId}`}>the previous incident of this alert</Link>
           </dd>
         </div>
       )}
@@ -170,7 +178,7 @@ function Standing({ incident, now }: { incident: Incident; now: number }) {
 const alertTones = { firing: 'tone-ink strong', resolved: 'tone-proved', unknown: 'soft' }
 const alertWords = { firing: 'firing', resolved: 'ended', unknown: 'unknown' }
 
-/** What keeps the state of an alert from being a fact. */
+/** Shows the reasons why the state of an alert is doubtful. */
 export function AlertDoubts({ alert }: { alert: DoubtedAlert }) {
   return alertDoubts(alert).map((doubt) => (
     <span key={doubt} className="tone-ink small">
@@ -179,7 +187,7 @@ export function AlertDoubts({ alert }: { alert: DoubtedAlert }) {
   ))
 }
 
-/** Its alerts, and where a person reads on about each. */
+/** Lists the alerts of an incident, with links about each. */
 export function Alerts({ alerts }: { alerts: Surroundings['alerts'] }) {
   if (alerts.length === 0) return <p className="nothing">No alert: a person opened it, or asked a question.</p>
   return (

@@ -16,7 +16,7 @@ import { Failed } from '../page-frame.tsx'
 import { missing } from '../permissions.ts'
 import { useSession } from '../session.ts'
 
-/** People's grades of the agent's cause and of its recorded writes, in one press. */
+/** Asks for grades of the cause that the agent found and of its recorded writes, in one press. */
 export function Grades({ incident }: { incident: Incident }) {
   const isGraded = incident.attempt > 0 && !ungradedTypes.includes(incident.type)
   const trust = useAsk<IncidentTrust>(
@@ -34,23 +34,23 @@ export function Grades({ incident }: { incident: Incident }) {
       {trust.data.shadow.map((card) => (
         <Shadow key={`${card.attempt} ${card.callId}`} incidentId={incident.id} card={card} />
       ))}
-      {isClosed && <Cause incidentId={incident.id} given={trust.data.cause} />}
+      {isClosed && <Cause incident={incident} given={trust.data.cause} />}
     </>
   )
 }
 
 const causeWords: Record<CauseGrade, string> = { right: 'Cause right', partly: 'Partly', wrong: 'Wrong' }
 
-function Cause({ incidentId, given }: { incidentId: string; given: IncidentTrust['cause'] }) {
+function Cause({ incident: { id, attempt }, given }: { incident: Incident; given: IncidentTrust['cause'] }) {
   return (
     <section className="stack tight" aria-label="Was the cause right?">
       <Presses
-        incidentId={incidentId}
+        incidentId={id}
         grades={causeGrades}
         words={causeWords}
         given={given?.verdict ?? null}
         by={given?.by ?? null}
-        toBody={(verdict) => ({ verdict })}
+        toBody={(verdict) => ({ verdict, attempt })}
       />
     </section>
   )
@@ -58,20 +58,22 @@ function Cause({ incidentId, given }: { incidentId: string; given: IncidentTrust
 
 const shadowWords = { right: 'Right', wrong: 'Wrong', harmful: 'Would have been harmful' } as const
 
-/** A card as people would have been asked, of what was neither asked nor done. */
+/**
+ * Shows the card that people would have received for a write that was neither requested nor made.
+ */
 function Shadow({ incidentId, card }: { incidentId: string; card: ShadowCard }) {
   const { callId, attempt, tool, would, targets, summary, risk, grade, gradedBy } = card
   return (
     <section className="said stack tight" aria-label="Recorded in shadow, not carried out">
       <h2>
-        {would === 'run' ? 'It would have done this without asking' : 'It would have asked to do this'}:{' '}
+        {would === 'run' ? 'The agent would have done this without asking' : 'The agent would have asked to do this'}:{' '}
         <Inert text={tool} />
       </h2>
       <p className="wraps">
         <Inert text={summary ?? 'No dry run was made.'} />
       </p>
       <p className="soft small wraps">
-        In shadow nobody was asked and nothing ran. Its risk is {risk}, on{' '}
+        In shadow mode nobody was asked and nothing ran. The risk is {risk}, on{' '}
         {targets.map((target, at) => (
           <span key={`${target.kind} ${target.id}`}>
             {at > 0 && ', '}

@@ -30,7 +30,7 @@ import { Earlier, Timeline } from './timeline.tsx'
 import { Investigation } from './turns.tsx'
 import { Undos } from './undo.tsx'
 
-/** Tools that the agent proposed to write with, each once. */
+/** Lists the tools of writes that the agent proposed, each once. */
 function listWrites(rows: readonly IncidentEvent[]): string[] {
   const writes = rows.flatMap((row) =>
     row.kind === 'call_judged' && row.metadata.effect === 'write' ? [row.metadata.tool] : [],
@@ -38,7 +38,7 @@ function listWrites(rows: readonly IncidentEvent[]): string[] {
   return [...new Set(writes)]
 }
 
-/** An incident as an answer: question, reasons, deeds; below it the parts for a doubter. */
+/** Shows an incident with its result first: request, reasons, actions; below them the details. */
 export function IncidentPage({ id }: { id: string }) {
   const place = usePlace()
   const { incident, brief, surroundings, events, state } = useIncident(id)
@@ -84,7 +84,7 @@ export function IncidentPage({ id }: { id: string }) {
         {brief.data && !isQuestion && events.data && (
           <Strip incident={incident.data} brief={brief.data} events={events.data} />
         )}
-        {surroundings.error && <QueryState query={surroundings} what="what is around it" />}
+        {surroundings.error && <QueryState query={surroundings} what="the surroundings of this incident" />}
         <Parts
           incident={incident.data}
           brief={brief.data ?? null}
@@ -112,7 +112,7 @@ export function IncidentPage({ id }: { id: string }) {
 
 const parts = ['investigation', 'alerts', 'similar', 'attempts', 'details', 'log'] as const
 type Part = (typeof parts)[number]
-/** A question has no alert and no postmortem, and is like no other. */
+/** Parts of the page for a question, which has no alert, no postmortem and no similar incidents. */
 const questionParts: readonly Part[] = ['investigation', 'details', 'log']
 
 type PartsProps = {
@@ -123,7 +123,7 @@ type PartsProps = {
   events: ReturnType<typeof useIncident>['events']
 }
 
-/** One part at a time; an address that names a row, or a view of the log, opens the log. */
+/** Shows one part at a time. An address that names a row, or a view of the log, opens the log. */
 function Parts({ incident, brief, surroundings, place, events }: PartsProps) {
   const isQuestion = incident.type === questionType
   const isOfLog = /^e-\d+$/.test(place.hash) || place.search.has('view')
@@ -168,7 +168,7 @@ function Parts({ incident, brief, surroundings, place, events }: PartsProps) {
   )
 }
 
-/** A hand-over's facts besides the brief, which says what to do. Nothing where no row has them. */
+/** Shows the facts of a hand-over besides the next step of the brief. Empty if no row has them. */
 function Report({ events }: { events: IncidentEvent[] }) {
   const handed = events.findLast((event) => event.kind === 'escalated')
   if (handed?.kind !== 'escalated' || !handed.metadata.report) return null
@@ -211,8 +211,8 @@ function Lists({ report }: { report: EscalationReport }) {
 }
 
 /**
- * The agent's other hypotheses in its newest attempt, beside the brief's cause: the state of each,
- * and its rows.
+ * Lists the other hypotheses of the agent in its newest attempt, besides the cause in the brief:
+ * the state of each, and its rows.
  */
 function Causes({ events, shown }: { events: IncidentEvent[]; shown: string | null }) {
   const causes = foldHypotheses(events).filter(({ text }) => toSentence(text) !== shown)
@@ -225,7 +225,7 @@ function Causes({ events, shown }: { events: IncidentEvent[]; shown: string | nu
   )
 }
 
-/** Each hypothesis with how it stands, and what rows say for and against it. */
+/** Lists each hypothesis with its state, and its rows for and against. */
 export function Hypotheses({ causes }: { causes: Hypothesis[] }) {
   return (
     <ul className="claims">
@@ -269,13 +269,15 @@ const noteForm: Form = {
 const tellForm: Form = {
   name: 'tell',
   label: 'Tell the agent',
-  hint: 'The agent reads it in its next turn. Your words are advice. They approve nothing.',
+  hint: 'The agent reads it in its next turn. Your message is advice and approves nothing.',
   button: 'Tell it',
   path: 'messages',
   toBody: (text) => ({ text }),
 }
 
-/** A person's own row in the log: for people, or for the agent while it investigates. */
+/**
+ * Adds a row that a person writes to the log, for people, or for the agent while it investigates.
+ */
 function Note({
   name,
   label,

@@ -11,7 +11,7 @@ import { ActionDialog } from './endings.tsx'
 import { RowLinks } from './row-link.tsx'
 import { getRefusal } from './rows.ts'
 
-/** A person's question with its answer: no cause, alert or repair stands over it. */
+/** Shows a person's question with its answer, without cause, alert or repair. */
 
 export function AskedAt({ incident }: { incident: DetailedIncident }) {
   const now = useNow()
@@ -26,7 +26,7 @@ export function AskedAt({ incident }: { incident: DetailedIncident }) {
   )
 }
 
-/** The answer with the rows that it rests on; until there is one, that there is none. */
+/** Shows the answer with its rows, or that there is none yet. */
 export function QuestionAnswer({ incident, brief }: { incident: DetailedIncident; brief: ServedBrief }) {
   const { cause, done, spent } = brief
   const { resolution, status } = incident
@@ -40,10 +40,10 @@ export function QuestionAnswer({ incident, brief }: { incident: DetailedIncident
       )}
       {status === 'escalated' && (
         <p className="wraps">
-          The agent found none: <Inert text={cause.text} /> <RowLinks rows={cause.rows} />
+          The agent found no answer: <Inert text={cause.text} /> <RowLinks rows={cause.rows} />
         </p>
       )}
-      {status === 'cancelled' && <p>It was withdrawn.</p>}
+      {status === 'cancelled' && <p>The question was withdrawn.</p>}
       {done.map((each) => (
         <p key={`${each.outcome} ${each.rows.join()}`} className="wraps">
           <strong>{doneWords[each.outcome]}:</strong> <Inert text={each.text} /> <RowLinks rows={each.rows} />
@@ -52,14 +52,14 @@ export function QuestionAnswer({ incident, brief }: { incident: DetailedIncident
       {spent.turns > 0 && (
         <p className="soft small">
           {spent.turns} {spent.turns === 1 ? 'turn' : 'turns'} · {formatNumber(spent.tokens)} tokens ·{' '}
-          {formatSpan(spent.modelMs)} in the model
+          {formatSpan(spent.modelMs)} of model time
         </p>
       )}
     </section>
   )
 }
 
-/** What can be done about a question: answer it oneself, withdraw it, ask it again. */
+/** Shows the actions for a question: answer it directly, withdraw it, ask it again. */
 export function QuestionActions({
   incident,
   surroundings,
@@ -98,7 +98,7 @@ export function QuestionActions({
         title="Withdraw the question"
         body={() => ({ reason: 'The question was withdrawn' })}
       >
-        <p>The agent stops looking.</p>
+        <p>The agent stops working on the question.</p>
       </ActionDialog>
       <ActionDialog
         incident={incident}
@@ -107,7 +107,7 @@ export function QuestionActions({
         path="investigate"
         title="Ask the agent again"
       >
-        <p>It starts again from the beginning.</p>
+        <p>The agent starts again from the beginning.</p>
       </ActionDialog>
     </div>
   )

@@ -21,10 +21,10 @@ type Props = {
   events: IncidentEvent[]
 }
 
-/** Most entries of a list that are named; the tab of the same name has all. */
+/** The most named entries of a list. The tab of the same name has all. */
 const named = 4
 
-/** Beside the answer: who has it, what fires and depends on it, what was like it, its cost. */
+/** Shows beside the result: owner, firing alerts, dependents, similar incidents, cost. */
 export function Rail({ incident, brief, surroundings, events }: Props) {
   const { similar, spent } = brief
   const model = events.findLast((event) => event.kind === 'model_answered')
@@ -56,7 +56,7 @@ export function Rail({ incident, brief, surroundings, events }: Props) {
         <p>
           {spent.dollars > 0 && `${formatDollars(spent.dollars)} · `}
           {formatNumber(spent.tokens)} tokens · {spent.turns} {spent.turns === 1 ? 'turn' : 'turns'} ·{' '}
-          {formatSpan(spent.modelMs)} in the model
+          {formatSpan(spent.modelMs)} of model time
         </p>
         {model?.kind === 'model_answered' && (
           <p className="soft">
@@ -68,7 +68,7 @@ export function Rail({ incident, brief, surroundings, events }: Props) {
   )
 }
 
-/** The follow-up that a mitigated incident left, with the way to change and to close it. */
+/** Shows the follow-up of a mitigated incident, with buttons to change it and to close it. */
 function LeftToDo({ incident: { id, events: count }, events }: Pick<Props, 'incident' | 'events'>) {
   const isLeft = events.some((event) => event.kind === 'noted' && event.metadata.followUp)
   const found = useAsk<FollowUp>(['follow-up', id, count], `/follow-ups/${id}`, {
@@ -79,7 +79,7 @@ function LeftToDo({ incident: { id, events: count }, events }: Pick<Props, 'inci
   return (
     <Part title="Follow-up">
       {found.data ? (
-        <>
+        <div className="stack tight">
           <p className="wraps">
             <FollowUpState followUp={found.data} />
           </p>
@@ -88,7 +88,7 @@ function LeftToDo({ incident: { id, events: count }, events }: Pick<Props, 'inci
               <FollowUpPresses followUp={found.data} />
             </p>
           )}
-        </>
+        </div>
       ) : (
         <QueryState query={found} what="the follow-up" />
       )}

@@ -19,8 +19,8 @@ import { getReading, getRefusal, type SourceAnswer } from './rows.ts'
 type ProgressProps = { incident: DetailedIncident; surroundings: Surroundings | null; events: IncidentEvent[] }
 
 /**
- * The present, while no row is written: who is waited for, how long, which turn it is, and the way
- * to stop it.
+ * Shows the present while no row is written: what is awaited, how long, which turn it is, and a
+ * button to stop it.
  */
 export function Progress({ incident, surroundings, events }: ProgressProps) {
   const now = useNow()
@@ -64,7 +64,10 @@ export function Progress({ incident, surroundings, events }: ProgressProps) {
   )
 }
 
-/** What the model writes just now. It is shown and not kept: the whole answer becomes a row. */
+/**
+ * Shows the model's text while it grows. The text is not kept, because the complete response
+ * becomes a row.
+ */
 function Writes({ live }: { live: LiveAnswer }) {
   return (
     <div className="writing">
@@ -84,7 +87,7 @@ function Writes({ live }: { live: LiveAnswer }) {
 
 type Doing = { what: string; since: number | null; turn: string | null }
 
-/** From this attempt's newest rows, and the API's knowledge of its question to the model. */
+/** Describes the current work from the newest rows of this attempt and the request to the model. */
 function doingNow({ attempt, model, waits }: DetailedIncident, all: IncidentEvent[]): Doing {
   const events = all.filter((event) => event.attempt === attempt)
   const opening = events.findLast((event) => event.kind === 'context_assembled')
@@ -94,7 +97,7 @@ function doingNow({ attempt, model, waits }: DetailedIncident, all: IncidentEven
   if (waits) {
     const away = waits.for === 'database' ? 'database' : 'core API'
     return {
-      what: `Waits: the ${away} does not answer`,
+      what: `Waits because the ${away} does not answer`,
       since: Date.parse(waits.since),
       turn: formatTurn(answered),
     }
@@ -124,12 +127,15 @@ export function ReadingOf({ event, isOpen = false }: { event: IncidentEvent; isO
   const props = { incidentId: event.incidentId, reading: found.reading }
   if (found.isLogs) return <Logs {...props} />
   const { promql, seriesFound, window } = found.reading.summary
-  // In words of code: a model's are no fact.
+  // Uses a title that code wrote, because a model's words are not facts.
   const title = event.metadata.said ?? `${promql}: ${seriesFound} series, ${window}`
   return <Series {...props} title={title} isFinding={isOpen} />
 }
 
-/** Charts under the cause and an ending's claims: they are the finding, and stand open. */
+/**
+ * Shows charts under the cause and the claims of an ending, open, because the charts are the
+ * finding.
+ */
 export function FoundCharts({ events, rows }: { events: readonly IncidentEvent[]; rows: readonly number[] }) {
   const charts = events.filter((event) => rows.includes(event.seq) && getReading(event)?.isLogs === false)
   if (charts.length === 0) return null
@@ -144,7 +150,7 @@ export function FoundCharts({ events, rows }: { events: readonly IncidentEvent[]
 
 const maxCharts = 3
 
-/** The whole answer, once a person opens it. */
+/** Reads the complete result when a person opens it. */
 function useWhole({ incidentId, reading: { digest } }: Props, isWanted: boolean) {
   return useAsk<{ text: string }>(['body', incidentId, digest], `/incidents/${incidentId}/bodies/${digest}`, {
     enabled: isWanted,
@@ -152,7 +158,10 @@ function useWhole({ incidentId, reading: { digest } }: Props, isWanted: boolean)
   })
 }
 
-/** A chart's marks: its alert's beginning, writes, changes, and the alert's threshold. */
+/**
+ * Lists the marks of a chart: when its alert began, writes, changes, and the threshold of the
+ * alert.
+ */
 function useAround(incidentId: string, isWanted: boolean) {
   const wanted = { enabled: isWanted, staleTime: Number.POSITIVE_INFINITY }
   const incident = useAsk<DetailedIncident>(['incident', incidentId], `/incidents/${incidentId}`, { enabled: isWanted })
@@ -212,7 +221,7 @@ function Series({ isFinding, title, ...props }: Props & { isFinding: boolean; ti
   )
 }
 
-/** The server says that something may be missing: what is shown is not the whole. */
+/** Shows the server's warning that data may be missing. */
 function Missing({ reasons }: { reasons: unknown }) {
   if (!Array.isArray(reasons) || reasons.length === 0) return null
   return (
@@ -223,7 +232,7 @@ function Missing({ reasons }: { reasons: unknown }) {
   )
 }
 
-/** One series a line; what is no series is left out. */
+/** Parses one series per line, and leaves out other lines. */
 function parseSeries(text: string): ChartSeries[] {
   return text.split('\n').flatMap((line): ChartSeries[] => {
     try {
@@ -237,7 +246,7 @@ function parseSeries(text: string): ChartSeries[] {
 
 type Template = { template: string; count: number; isNew?: boolean; first?: string; last: string; sample?: string }
 
-/** Lines that are shown at once; the rest can be read with `read_result` or the API. */
+/** Number of lines shown at once. `read_result` or the API gives the rest. */
 const maxLines = 300
 
 function Logs(props: Props) {

@@ -14,7 +14,7 @@ import { Entry, quotesOf } from './timeline.tsx'
 
 type Props = {
   incidentId: string
-  /** Rows that are here already; any other is asked for by itself. */
+  /** Rows that are already loaded. Any other row is read separately. */
   events: readonly IncidentEvent[]
   quotes: readonly ClaimBeside[]
   /** Number of the newest row. */
@@ -22,7 +22,7 @@ type Props = {
   beganMs: number
 }
 
-/** The row in the address (`?row=14`), as the log draws it, beside the page that rests on it. */
+/** Shows the row in the address (`?row=14`) as the log draws it, beside the page that cites it. */
 export function RowDrawer(props: Props) {
   const seq = openRowOf(usePlace())
   return Number.isInteger(seq) && seq > 0 ? <OpenRow {...props} seq={seq} /> : null
@@ -52,7 +52,7 @@ function OpenRow({ incidentId, events, quotes, last, beganMs, seq }: Props & { s
     >
       <p className="row between small">
         <Link href={`/incidents/${incidentId}#e-${seq}`}>Show in the log</Link>
-        {own.length > 0 && <span className="soft">Underlined: the words quoted from it</span>}
+        {own.length > 0 && <span className="soft">Underlined: the words quoted from this row</span>}
       </p>
       {!row && <QueryState query={query} what={`row ${seq}`} />}
       {!row && query.data && <p className="nothing">The log has no row {seq}.</p>}
@@ -67,7 +67,7 @@ function OpenRow({ incidentId, events, quotes, last, beganMs, seq }: Props & { s
   )
 }
 
-/** It stays where there is nothing to go to, and keeps the focus. */
+/** Shows a button that stays even if it leads nowhere, so that it keeps the focus. */
 function Step({ name, go, Picture }: { name: string; go: (() => void) | null; Picture: LucideIcon }) {
   return (
     <button type="button" className="bare" aria-label={name} aria-disabled={go === null} onClick={() => go?.()}>
@@ -77,8 +77,8 @@ function Step({ name, go, Picture }: { name: string; go: (() => void) | null; Pi
 }
 
 /**
- * Goes back to the last pressed element, or the one that leads to it where the page came open.
- * Another press takes the focus in again.
+ * Returns the element that was pressed last, or the link of the row if the page loaded with the row
+ * open. Another press takes the focus in again.
  */
 function useOpener(seq: number): () => HTMLElement | null {
   const opener = useRef(document.activeElement)
@@ -91,14 +91,15 @@ function useOpener(seq: number): () => HTMLElement | null {
   }, [seq])
   useEffect(() => {
     if (opener.current?.closest('a, button')) return
-    // A folded element takes no focus, and the body, where a page begins, is no place.
+    // An element that is folded away takes no focus, and the body, where a page begins, is not a
+    // target.
     const leads = [...document.querySelectorAll('a[aria-expanded="true"]')]
     opener.current = leads.find((each) => each.checkVisibility()) ?? null
   })
   return () => (opener.current?.isConnected ? (opener.current as HTMLElement) : document.querySelector('h1'))
 }
 
-/** What claims and hypotheses quote, each with its row. */
+/** Lists the quotes in claims and hypotheses, each with its row. */
 export function listQuotes(events: readonly IncidentEvent[]): ClaimBeside[] {
   return events.flatMap((event): ClaimBeside[] => {
     if (event.kind === 'commented') return event.metadata.hypothesis?.quotes ?? []
@@ -110,11 +111,14 @@ export function listQuotes(events: readonly IncidentEvent[]): ClaimBeside[] {
   })
 }
 
-/** Marks of JSON stand by themselves: a quote may be of one line, and the row is drawn on many. */
+/**
+ * Marks of JSON are separate tokens, because a quote may be on one line while the row is drawn on
+ * many.
+ */
 const words = /[{}[\],:]|[^\s"'`\\{}[\],:]+/g
 
 /**
- * Finds quotes as they were checked: in any case, blanks and quotation marks. Null: there is
+ * Finds quotes as they were checked, ignoring case, blanks and quotation marks. Null if there is
  * nothing to find.
  */
 function toPattern(quotes: readonly string[]): RegExp | null {

@@ -3,14 +3,14 @@ import type { ClaimBeside } from '../../domain/hypothesis.ts'
 import { inertText } from '../inert.tsx'
 import { Link, type PageLocation, usePlace, withSearch } from '../router.tsx'
 
-/** The same place with a row of the log open beside it, or with none. What the log shows stays. */
+/** Returns the address with a row of the log open beside it, or none. The view of the log stays. */
 export function withRow(place: PageLocation, seq: number | null): string {
   return `${withSearch(place, { row: seq === null ? null : String(seq) })}${place.hash && `#${place.hash}`}`
 }
 
 export const openRowOf = ({ search }: PageLocation): number => Number(search.get('row') ?? 0)
 
-/** Opens a row of the log beside what one reads. */
+/** Opens a row of the log beside the text. */
 export function RowLink({ seq, ...rest }: { seq: number } & AnchorHTMLAttributes<HTMLAnchorElement>) {
   const place = usePlace()
   return (
@@ -28,7 +28,7 @@ export function RowLink({ seq, ...rest }: { seq: number } & AnchorHTMLAttributes
 
 type RowLinksProps = { rows: readonly number[]; most?: number; quotes?: readonly ClaimBeside[] }
 
-/** The rows that a sentence rests on, a chip each; its title is what is quoted of the row. */
+/** Shows the rows behind a sentence, each as a chip whose title is the quote from the row. */
 export function RowLinks({ rows, most = 4, quotes = [] }: RowLinksProps) {
   const titleOf = (seq: number) => quotes.flatMap((each) => (each.seq === seq ? inertText(each.text) : [])).join(' … ')
   return (

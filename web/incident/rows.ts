@@ -14,15 +14,19 @@ import { ask, type ListPage, queryClient, useAsk } from '../api.ts'
 import { useLive } from '../live.tsx'
 import { kinds, type MarkShape, type Tone } from '../marks.tsx'
 
-/** Neither the queue nor the model's line writes rows: their changing state is asked. */
+/**
+ * Milliseconds between reads of a changing state, because neither the queue nor the waiting for a
+ * model writes rows.
+ */
 const askAgainMs = 3_000
 const isMoving = (incident: DetailedIncident | undefined) =>
   incident?.status === 'open' || incident?.status === 'investigating'
 
-/** An incident, its log up to now and on, and what stands around it. */
+/** Reads an incident, its log so far and live, and its surroundings. */
 export function useIncident(id: string) {
   const eventsKey = ['events', id]
-  // Nobody heard rows while another page was open: the last visit's are shown, and asked again.
+  // Reads again on return, because no stream ran while another page was open. Until then it shows
+  // the rows of the last visit.
   const onReturn = { refetchOnMount: 'always' } as const
   const incident = useAsk<DetailedIncident>(['incident', id], `/incidents/${encodeURIComponent(id)}`, {
     ...onReturn,
@@ -45,7 +49,7 @@ export function useIncident(id: string) {
     ...onReturn,
     queryKey: eventsKey,
     enabled: total !== undefined,
-    // The newest rows; once earlier ones were read, those stay.
+    // Reads the newest rows. Earlier rows that were loaded stay.
     queryFn: ({ signal }) =>
       readLog(
         id,
@@ -60,7 +64,8 @@ export function useIncident(id: string) {
     if (event.incidentId !== id) return
     const known = queryClient.getQueryData<IncidentEvent[]>(eventsKey)
     const last = known?.at(-1)?.seq ?? 0
-    // Numbers are dense: the next one is put at the end, anything else means that some are missing.
+    // Numbers have no gaps. The next number is appended, and any other number means that rows are
+    // missing.
     if (known && event.seq === last + 1) queryClient.setQueryData(eventsKey, [...known, event])
     else if (!known || event.seq > last) void queryClient.invalidateQueries({ queryKey: eventsKey })
     clearTimeout(timer.current)
@@ -72,10 +77,13 @@ export function useIncident(id: string) {
   return { incident, brief, surroundings, events, state: state.data ?? null }
 }
 
-/** Rows read at once. */
+/** Number of rows that are read at once. */
 export const pageRows = 1_000
 
-/** Puts the rows from a number on before those that are here; numbers below 1 mean the first. */
+/**
+ * Loads the rows from a number up to the first loaded one. A number below 1 means from the
+ * beginning.
+ */
 export async function readEarlier(id: string, fromSeq: number): Promise<void> {
   const key = ['events', id]
   const known = queryClient.getQueryData<IncidentEvent[]>(key)
@@ -86,7 +94,7 @@ export async function readEarlier(id: string, fromSeq: number): Promise<void> {
   queryClient.setQueryData<IncidentEvent[]>(key, (now = []) => (now[0]?.seq === first ? [...earlier, ...now] : now))
 }
 
-/** A row by its number: of those that are here, else asked for by itself. */
+/** Returns a row by its number if it is loaded, or reads it separately. */
 export function useRow(incidentId: string, seq: number, known: readonly IncidentEvent[]) {
   const own = known.find((event) => event.seq === seq)
   const path = `/incidents/${encodeURIComponent(incidentId)}/events?limit=1&after=${seq - 1}`
@@ -114,13 +122,16 @@ async function readLog(
   return all
 }
 
-/** Why an action cannot be done now, or is not known yet; null when it can. */
+/**
+ * Returns why an action is not possible now, or that this is not known yet. Null for a possible
+ * action.
+ */
 export function getRefusal(surroundings: Surroundings | null, action: PersonAction): string | null {
   if (!surroundings) return 'Not known yet.'
   return surroundings.actions.find((each) => each.action === action)?.refused ?? null
 }
 
-/** The few numbers of a row that are worth a glance. */
+/** Lists the few figures of a row that are shown in its line. */
 export function listHighlights(event: IncidentEvent): string[] {
   switch (event.kind) {
     case 'model_answered': {
@@ -144,7 +155,8 @@ export function listHighlights(event: IncidentEvent): string[] {
     case 'tool_started':
       return [formatArguments(event.metadata.arguments)]
     case 'tool_finished':
-      // A source's reading is drawn below its row; a tool's own words are the row's text.
+      // Leaves out the text, because a source's result is drawn below its row, and the text of a
+      // tool is the text of the row.
       return getReading(event) || event.metadata.said
         ? [formatDuration(event.metadata.durationMs)]
         : [formatDuration(event.metadata.durationMs), formatResult(event.metadata.result)]
@@ -171,10 +183,13 @@ export function listHighlights(event: IncidentEvent): string[] {
   }
 }
 
-/** What a source answered: a summary, and the digest of the whole. */
+/** A result of a source: a summary, and the digest of the complete result. */
 export type SourceAnswer = { source: string; digest: string | null; summary: Record<string, unknown> }
 
-/** A source's answer that is better seen: series as a chart, logs as templates. Else null. */
+/**
+ * Returns a source's result that can be drawn: series as a chart, logs as templates. Otherwise
+ * null.
+ */
 export function getReading(event: IncidentEvent): { reading: SourceAnswer; isLogs: boolean } | null {
   if (event.kind !== 'tool_finished' || event.metadata.outcome !== 'done') return null
   const data = event.metadata.result.data as Partial<SourceAnswer> | undefined
@@ -203,12 +218,12 @@ export function formatResult(result: Envelope): string {
   return result.error ? result.error.message : formatData(result.data)
 }
 
-/** The beginning of what a look found: enough to see whether it is worth opening. */
+/** Formats the beginning of a result, enough to decide whether to open it. */
 function formatData(data: unknown): string {
   return truncate(JSON.stringify(data) ?? '', 150)
 }
 
-/** The sign of a row: of its kind, or of how it ended where that matters more. */
+/** Returns the sign of a row: that of its kind, or of its outcome if this matters more. */
 export function getSign(event: IncidentEvent) {
   const look = kinds[event.kind] ?? { word: event.kind, shape: 'ring', tone: 'quiet' }
   if (event.kind === 'tool_finished' && event.metadata.outcome !== 'done')
@@ -235,7 +250,10 @@ export function getSign(event: IncidentEvent) {
   return look
 }
 
-/** A look by code: what it promised and how the resource is, the worse of the two. */
+/**
+ * Returns the sign of a check by code: the worse of its postcondition and the state of the
+ * resource.
+ */
 function getLookSign({ verification, resource }: EventMetadata['looked']) {
   if (verification === 'not_held' || resource === 'degraded') return { shape: 'cross', tone: 'broken' } as const
   if (verification === 'open' || resource === 'unknown') return { shape: 'ring', tone: 'ink' } as const
@@ -250,8 +268,8 @@ const noteSigns: Record<NotedCode, { word: string; shape?: MarkShape; tone?: Ton
   page_held: { word: 'page held', tone: 'ink' },
   page_released: { word: 'page released', shape: 'arrow', tone: 'act' },
   page_spared: { word: 'no page', shape: 'check', tone: 'proved' },
-  wake_held: { word: 'until the morning', shape: 'ring', tone: 'ink' },
-  wake_late: { word: 'woke as the night ended', shape: 'arrow', tone: 'act' },
+  wake_held: { word: 'held until morning', shape: 'ring', tone: 'ink' },
+  wake_late: { word: 'not in morning report', shape: 'arrow', tone: 'act' },
   follow_up_opened: { word: 'follow-up', shape: 'arrow', tone: 'act' },
   follow_up_changed: { word: 'follow-up changed', tone: 'ink' },
   follow_up_closed: { word: 'follow-up done', shape: 'check', tone: 'proved' },
@@ -269,7 +287,7 @@ const noteSigns: Record<NotedCode, { word: string; shape?: MarkShape; tone?: Ton
   quiet: { word: 'quiet', shape: 'check', tone: 'proved' },
   crowd: { word: 'many ends', shape: 'triangle', tone: 'ink' },
   ends_believed: { word: 'ended', shape: 'check', tone: 'quiet' },
-  stale: { word: 'not heard of', shape: 'ring', tone: 'ink' },
+  stale: { word: 'sender silent', shape: 'ring', tone: 'ink' },
   quiet_unproven: { word: 'quiet, unproven', shape: 'ring', tone: 'ink' },
   series_gone: { word: 'series gone', shape: 'ring', tone: 'ink' },
   foreign_end: { word: 'another sender ended it', shape: 'triangle', tone: 'ink' },
@@ -289,13 +307,13 @@ const noteSigns: Record<NotedCode, { word: string; shape?: MarkShape; tone?: Ton
   expected_ended: { word: 'mark ended', shape: 'bar', tone: 'quiet' },
   model_route: { word: 'other model', shape: 'arrow', tone: 'ink' },
   trust_lost: { word: 'trust lost', shape: 'cross', tone: 'broken' },
-  called_wrong: { word: 'called wrong', shape: 'cross', tone: 'broken' },
+  called_wrong: { word: 'graded wrong', shape: 'cross', tone: 'broken' },
   not_as_expected: { word: 'not as expected', shape: 'triangle', tone: 'ink' },
 }
 
 /**
- * A thing neither proved nor disproved is no success: a ring where unreadable, a bar where nothing
- * was promised.
+ * An outcome that is neither proved nor disproved is not a success: a ring if it could not be read,
+ * a bar if nothing was promised.
  */
 const verificationSigns = {
   held: {},

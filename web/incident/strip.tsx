@@ -7,7 +7,7 @@ import { formatMoment, formatTimeOfDay, useNow } from '../time.ts'
 import { RowLink } from './row-link.tsx'
 
 type Kind = 'turn' | 'waits' | 'ahead' | 'write' | 'held' | 'failed'
-/** Milliseconds; a mark has the same beginning and end. */
+/** Times are in milliseconds. A mark begins and ends at the same time. */
 type Span = { kind: Kind; from: number; to: number; words: string; seq: number }
 
 const words: Record<Kind, string> = {
@@ -20,8 +20,8 @@ const words: Record<Kind, string> = {
 }
 
 /**
- * An incident in one line of marks: turns, writes, verifications, waiting, and below it whether its
- * alert fired.
+ * Draws an incident as one line of marks: turns, writes, verifications, waiting, and below it
+ * whether its alert fired.
  */
 export function Strip({
   incident,
@@ -57,7 +57,7 @@ export function Strip({
         const mark = { className: kind, style: place(from, to), title }
         const key = `${kind} ${from} ${seq}`
         if (seq === 0) return <i key={key} {...mark} />
-        // For the pointer alone: by keys and by ear the list of turns below leads to the same rows.
+        // A link only for the pointer. Keys and screen readers use the list of turns below.
         return (
           <RowLink key={key} {...mark} seq={seq} aria-label={title} tabIndex={-1}>
             {null}
@@ -70,7 +70,7 @@ export function Strip({
         {incident.closedAt
           ? `${formatTimeOfDay(incident.closedAt).slice(0, 5)} closed`
           : expires !== null && expires > now
-            ? `${formatTimeOfDay(new Date(expires).toISOString()).slice(0, 5)} the question ends`
+            ? `${formatTimeOfDay(new Date(expires).toISOString()).slice(0, 5)} the approval expires`
             : 'now'}
       </span>
       {firedUntil !== null && (

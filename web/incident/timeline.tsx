@@ -19,19 +19,19 @@ import { getSign, listHighlights, pageRows, readEarlier } from './rows.ts'
 type EntryProps = {
   event: IncidentEvent
   start: number
-  /** The address names it. */
+  /** True if the address names this row. */
   isTarget?: boolean
-  /** It stands open in the drawer, which says its number. */
+  /** True if the row is open in the drawer, which shows its number. */
   isBeside?: boolean
   raw?: boolean
   sameAs?: number | null
   reading?: string
 }
 
-/** More than this is folded: a row is a line until one wants to know. */
+/** Characters above which a row is folded to one line. */
 const foldedAt = 280
 
-/** A row never changes: of a thousand only the new one is drawn. */
+/** A row never changes, so of a thousand rows only a new one is drawn. */
 export const Entry = memo(function Entry(props: EntryProps) {
   const { event, start, isTarget = false, isBeside = false, raw, sameAs = null, reading } = props
   const [open, setOpen] = useState(isTarget || isBeside)
@@ -65,19 +65,7 @@ export const Entry = memo(function Entry(props: EntryProps) {
         ) : (
           <>
             <div className="line">
-              {sameAs !== null && !open ? (
-                <p className="soft">
-                  The same text as <a href={`#e-${sameAs}`}>row {sameAs}</a>
-                </p>
-              ) : isWritten(event) ? (
-                <div className="stack tight">
-                  <Markdown text={folded} />
-                </div>
-              ) : (
-                <p className="wraps lines">
-                  <Inert text={folded} />
-                </p>
-              )}
+              <TextOf event={event} text={folded} sameAs={open ? null : sameAs} />
               <p className="aside soft small">
                 <Inert text={[event.actor.replace(/^(agent|system):.*/, '$1'), ...aside].join(' · ')} />
                 {event.kind === 'approval_requested' && (
@@ -104,12 +92,32 @@ export const Entry = memo(function Entry(props: EntryProps) {
   )
 })
 
-/** Did a model write its text? Then it may hold Markdown. */
+function TextOf({ event, text, sameAs }: { event: IncidentEvent; text: string; sameAs: number | null }) {
+  if (sameAs !== null)
+    return (
+      <p className="soft">
+        The same text as <a href={`#e-${sameAs}`}>row {sameAs}</a>
+      </p>
+    )
+  if (isWritten(event))
+    return (
+      <div className="stack tight">
+        <Markdown text={text} />
+      </div>
+    )
+  return (
+    <p className="wraps lines">
+      <Inert text={text} />
+    </p>
+  )
+}
+
+/** Whether a model wrote the text of a row, which may contain Markdown. */
 function isWritten({ kind, actor }: IncidentEvent): boolean {
   return ['model_answered', 'resolved', 'escalated', 'commented'].includes(kind) && actor.startsWith('agent:')
 }
 
-/** The row's sentence; of a model's turn what it wrote. */
+/** Returns the sentence of a row. For a turn of the model, returns the model's text. */
 export function getText(event: IncidentEvent): string {
   if (event.kind === 'model_answered') return event.metadata.final?.text || event.metadata.content || event.detail
   if (event.kind === 'tool_finished' && event.metadata.said) return event.metadata.said
@@ -117,7 +125,7 @@ export function getText(event: IncidentEvent): string {
   return event.detail
 }
 
-/** A plan that this row made: pictured where it appears first. */
+/** Returns the id of a plan that this row made. The plan is drawn where it appears first. */
 export function getProposalId(event: IncidentEvent): string | null {
   if (event.kind !== 'tool_finished' || event.metadata.outcome !== 'done') return null
   const data = event.metadata.result.data as { proposal_id?: unknown; steps?: unknown } | undefined
@@ -126,8 +134,8 @@ export function getProposalId(event: IncidentEvent): string | null {
 }
 
 /**
- * An ending's claims, with links to their rows, what code read beside them, and a mark where
- * nothing shows one.
+ * Shows the claims of an ending with links to their rows, the readings of code beside them, and a
+ * mark on claims that are not proved.
  */
 export function Claims({ event }: { event: IncidentEvent<'resolved'> }) {
   const { claims } = event.metadata
@@ -148,8 +156,8 @@ export function Claims({ event }: { event: IncidentEvent<'resolved'> }) {
 export const quotesOf = (claim: StoredClaim) => ('quotes' in claim ? claim.quotes : [])
 
 /**
- * By rows: the quoted words. In the agent's words: the quoted values, and the newest health of what
- * it names.
+ * Shows for a claim that rows prove the quoted words. For a claim in the agent's words it shows the
+ * quoted values, and the newest health of its resources.
  */
 function Grade({ claim }: { claim: StoredClaim }) {
   const why = 'why' in claim ? claim.why : undefined
@@ -179,7 +187,10 @@ function Grade({ claim }: { claim: StoredClaim }) {
 }
 
 const views = ['full', 'json'] as const
-/** Rows drawn at once; the others follow between two frames: a long log is usable early. */
+/**
+ * Number of rows that are drawn at once. The others follow between two frames, so that a long log
+ * can be used early.
+ */
 const firstRows = 100
 
 const actors = [
@@ -194,8 +205,8 @@ type Actor = (typeof actors)[number][0]
 type Props = { events: IncidentEvent[]; place: PageLocation; incidentId: string }
 
 /**
- * An incident's log in two views: rows as sentences, and as stored. Earlier rows come by a press,
- * or where the address names one.
+ * Shows the log of an incident in two views: rows as sentences, and as stored. Earlier rows are
+ * loaded by a press, or if the address names one.
  */
 export function Timeline({ events, place, incidentId }: Props) {
   const view = views.find((each) => each === place.search.get('view')) ?? 'full'
@@ -241,12 +252,12 @@ export function Timeline({ events, place, incidentId }: Props) {
           ))}
         </ol>
       )}
-      {shown.length === 0 && <p className="nothing">No row matches. Choose everybody to see all rows.</p>}
+      {shown.length === 0 && <p className="nothing">No row matches. Choose “everybody” to see all rows.</p>}
     </section>
   )
 }
 
-/** The way to rows before the first that is here. */
+/** Shows a button that loads rows before the first loaded one. */
 export function Earlier({ events, incidentId }: Pick<Props, 'events' | 'incidentId'>) {
   const first = events[0]?.seq ?? 1
   const { mutate, isPending, error } = useMutation({ mutationFn: () => readEarlier(incidentId, first - pageRows) })
@@ -264,7 +275,7 @@ export function Earlier({ events, incidentId }: Pick<Props, 'events' | 'incident
   )
 }
 
-/** The row that the address names, brought into sight as soon as it is drawn. */
+/** Scrolls to the row in the address as soon as it is drawn. */
 function useTarget(hash: string, ready: readonly IncidentEvent[], incidentId: string): number | null {
   const named = /^e-(\d+)$/.exec(hash)?.[1]
   const target = named ? Number(named) : null
@@ -295,10 +306,10 @@ function ViewSwitch({ place, view }: { place: PageLocation; view: (typeof views)
   )
 }
 
-/** Shorter texts are said again and again by right: they are sentences of code. */
+/** Characters below which texts may repeat, because they are sentences of code. */
 const paragraphLength = 80
 
-/** Rows whose text an earlier row has word for word, with the number of that row. */
+/** Finds rows whose text is identical to that of an earlier row, with the number of that row. */
 function findRepeated(events: readonly IncidentEvent[]): Map<number, number> {
   const first = new Map<string, number>()
   const repeated = new Map<number, number>()

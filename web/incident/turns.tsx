@@ -18,7 +18,7 @@ import { getProposalId, getText } from './timeline.tsx'
 
 /** All rows of one call. */
 type Call = { key: string; tool: string; rows: IncidentEvent[] }
-/** What an answer of the model led to; or a row that belongs to no turn. */
+/** A response of the model with what it caused, or a row that belongs to no turn. */
 type Item =
   | {
       kind: 'turn'
@@ -32,16 +32,19 @@ type Item =
   | { kind: 'row'; key: string; event: IncidentEvent }
 type Turn = Extract<Item, { kind: 'turn' }>
 
-/** Rows that tell a reader nothing which the brief or a turn does not. */
+/** Kinds of rows that add nothing to the brief or to a turn. */
 const quiet = new Set<string>(['context_assembled', 'notified', 'tool_output', 'grant_used', 'hint_confirmed'])
-/** What the agent notes stands in the call by which it did, or in its answer. */
+/** A note of the agent is shown in its call, or in its response. */
 const isQuiet = ({ kind, actor }: IncidentEvent) =>
   quiet.has(kind) || (kind === 'commented' && actor.startsWith('agent:'))
 
-/** A person's own write has no model: its call is under their name, each row by itself. */
+/**
+ * A write that a person made directly has no model. The call is shown under the person's name, with
+ * each row separate.
+ */
 const isOfPerson = ({ actor }: IncidentEvent) => actor.startsWith('user:')
 
-/** The log as turns, oldest first: a call's rows with its turn, people's too. Pure and total. */
+/** Groups the log into turns, oldest first. The rows of a call are in its turn. Pure and total. */
 function foldTurns(events: readonly IncidentEvent[]): Item[] {
   const items: Item[] = []
   const turns = new Map<string, Turn>()
@@ -73,7 +76,7 @@ function foldTurns(events: readonly IncidentEvent[]): Item[] {
   return items
 }
 
-/** What happened, a line a turn; what it found and did is below the line. */
+/** Shows what happened, with a line per turn. Findings and actions are below the line. */
 export function Investigation({ events }: { events: readonly IncidentEvent[] }) {
   const items = useMemo(() => foldTurns(events), [events])
   const readings = useMemo(() => listReadings(events), [events])
@@ -95,7 +98,7 @@ export function Investigation({ events }: { events: readonly IncidentEvent[] }) 
 function Row({ event, reading }: { event: IncidentEvent; reading: string | undefined }) {
   const { shape, tone, word } = getSign(event)
   const isEnd = event.kind === 'resolved' || event.kind === 'escalated' || event.kind === 'cancelled'
-  // The brief says why; here stands that it ended, and how.
+  // Describes how it ended. The brief has the reason.
   const text = isEnd ? describeEnd(event) : truncate(getText(event), 200)
   const by = isOfPerson(event) ? event.actor.slice('user:'.length) : ''
   return (
@@ -191,7 +194,7 @@ function TurnLine({ turn, isOpen }: { turn: Turn; isOpen: boolean }) {
   )
 }
 
-/** A follower's first looks are code's, and stand before the model's first turn. */
+/** The first reads of a follower are made by code, and are shown before the model's first turn. */
 const nameTurn = ({ turn }: Turn) => (turn === 0 ? 'Before turn 1' : `Turn ${turn}`)
 
 const namesOf = (calls: readonly Call[]) => calls.map(({ tool }) => tool).join(', ') || 'No answer'
@@ -229,7 +232,7 @@ function CallLine({ call }: { call: Call }) {
   )
 }
 
-/** The newest row of a call that says what came of it, as a sentence. */
+/** Returns the newest row of a call that describes its outcome, as a sentence. */
 function tellCall({ tool, rows }: Call) {
   const telling =
     rows.findLast(({ kind }) => !['verification', 'step_started', 'step_finished'].includes(kind)) ?? rows[0]

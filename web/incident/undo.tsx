@@ -12,7 +12,10 @@ import { useSession } from '../session.ts'
 
 const isWrite = (event: IncidentEvent) => event.kind === 'tool_finished' && event.metadata.effect === 'write'
 
-/** Changes made here, each with its way back: the call for it, or why there is none. */
+/**
+ * Lists the changes made in this incident, each with its undo: the call for it, or why there is
+ * none.
+ */
 export function Undos({ incident, events }: { incident: Incident; events: readonly IncidentEvent[] }) {
   const hasWrites = events.some(isWrite)
   const listed = useAsk<{ items: ListedUndo[] }>(
@@ -24,7 +27,7 @@ export function Undos({ incident, events }: { incident: Incident; events: readon
   if (!listed.data) return <QueryState query={listed} what="what can be undone" />
   return (
     <section className="stack tight" aria-labelledby="undo-title">
-      <h2 id="undo-title">The way back</h2>
+      <h2 id="undo-title">Undo</h2>
       {listed.data.items.map((write) => (
         <Write key={write.key} incidentId={incident.id} write={write} />
       ))}
@@ -43,8 +46,8 @@ function Write({ incidentId, write }: { incidentId: string; write: ListedUndo })
       <p className="soft small wraps">
         {undo && refused === null && (
           <>
-            This tool can undo it: <Inert text={undo.tool} />. It works only while nobody has changed what the write
-            left.
+            This tool can undo the write: <Inert text={undo.tool} />. The tool works only if nothing has changed since
+            the write.
           </>
         )}
         {refused && <Inert text={refused.detail} />}{' '}
@@ -82,7 +85,7 @@ function Undo({ incidentId, write }: { incidentId: string; write: ListedUndo }) 
   const why = missing(session, 'act_on_platform') ?? refused?.detail ?? null
   return (
     <div className="tools">
-      <Confirm button="Undo" label={said} title="Take this write back" refused={why} onOpen={open} run={run}>
+      <Confirm button="Undo" label={said} title="Undo this write" refused={why} onOpen={open} run={run}>
         <Look shown={shown} />
         <TextArea
           id={`undo-${key}`}
@@ -102,9 +105,12 @@ function Undo({ incidentId, write }: { incidentId: string; write: ListedUndo }) 
   )
 }
 
-/** What it will do, and whether all is still as the write left it: a look of now. */
+/**
+ * Shows the effect of an undo, and whether everything is still as the write left it, which is
+ * checked now.
+ */
 function Look({ shown }: { shown: ReturnType<typeof useAsk<ShownUndo>> }) {
-  if (!shown.data) return <QueryState query={shown} what="how things stand now" />
+  if (!shown.data) return <QueryState query={shown} what="the current state" />
   const { undo, look, refused } = shown.data
   return (
     <>
@@ -113,8 +119,8 @@ function Look({ shown }: { shown: ReturnType<typeof useAsk<ShownUndo>> }) {
         <Inert text={refused?.detail ?? look?.observed ?? ''} />
       </p>
       <p className="soft small">
-        The policy judges it like any write. If it needs another person's approval, Nightshift asks for it. It is done
-        once, and only while nobody has changed what the write left.
+        Code judges it like any write. If it needs another person's approval, Nightshift asks for it. The undo runs
+        once, and only if nothing has changed since the write.
       </p>
     </>
   )

@@ -9,17 +9,17 @@ import { Link } from '../router.tsx'
 import { formatMoment } from '../time.ts'
 import { countStatuses, type IncidentGroup, type ListLine, sayOwners } from './lines.ts'
 
-/** Acts on the rows themselves: none changes an incident. */
+/** Actions on the rows themselves. None of them changes an incident. */
 type RowPresses = {
   chosen: ReadonlySet<string>
   onChoose(line: ListLine): void
   onLook(line: ListLine): void
   onTurn(line: ListLine): void
-  /** The list has more pages: a group says that it counts this one. */
+  /** True if the list has more pages. A group then shows that it counts only this one. */
   isPart: boolean
 }
 
-/** The columns of a list of incidents, with ages as of `now`. */
+/** Returns the columns of a list of incidents, with ages as of `now`. */
 export function columnsAt(now: number, presses: RowPresses): Column<ListLine>[] {
   return [
     { head: 'Chosen', isUnseen: true, className: 'pick', cell: (line) => <Pick line={line} {...presses} /> },
@@ -57,10 +57,10 @@ export function columnsAt(now: number, presses: RowPresses): Column<ListLine>[] 
   ]
 }
 
-/** The incidents of a row: its own, or all of its group. */
+/** Lists the incidents of a row: one, or all of its group. */
 export const incidentsOf = ({ incident, group }: ListLine): readonly ListedIncident[] => group?.members ?? [incident]
 
-/** The looks of a row; `current`: the one that the keys are at. */
+/** Returns the style of a row. `current` is the row under the keyboard cursor. */
 export function rowProps({ id, incident, group, isSetIn }: ListLine, current: string | null) {
   const isOver = group ? group.members.every(({ closedAt }) => closedAt !== null) : incident.closedAt !== null
   const classes = [isOver && 'over', group && 'group', isSetIn && 'member'].filter((each) => each !== false && each)
@@ -88,8 +88,8 @@ function Look({ line, onLook }: RowPresses & { line: ListLine }) {
     <button
       type="button"
       className="bare"
-      aria-label={`Look closer at ${inertText(truncate(line.incident.title, 80))}`}
-      title="Look closer (Enter)"
+      aria-label={`Preview ${inertText(truncate(line.incident.title, 80))}`}
+      title="Preview (Enter)"
       onClick={() => onLook(line)}
     >
       <PanelRight aria-hidden="true" />
@@ -127,7 +127,7 @@ function GroupTitle({ line, group, isPart, onTurn }: RowPresses & { line: ListLi
   )
 }
 
-/** What the incidents of a group have in common. What is not known says so. */
+/** Shows what the incidents of a group have in common, or that it is unknown. */
 function GroupName({ line: { incident }, group: { by, leader } }: { line: ListLine; group: IncidentGroup }) {
   if (by === 'alert') return incident.alertName === null ? 'without an alert' : <Inert text={incident.alertName} />
   if (by === 'resource') return incident.resource ? <Resource resource={incident.resource} /> : 'on no known resource'
@@ -153,7 +153,7 @@ function Standings({ group }: { group: IncidentGroup }) {
   )
 }
 
-/** Its status, what is to be known about that, and the newest row of its log. */
+/** Shows the status of an incident with its remarks, and the newest row of its log. */
 function Now({ incident }: { incident: ListedIncident }) {
   const { status, outcome, alerts, lastEvent } = incident
   const { shape, tone, word } = statuses[status]

@@ -23,12 +23,12 @@ const groupOptions = [
   ['alert', 'alert name'],
 ] as const
 
-/** How the address wants the list grouped. */
+/** Reads from the address how the list is grouped. */
 export function groupedBy({ search }: PageLocation): GroupedBy | null {
   return groupOptions.find(([by]) => by === search.get('by'))?.[0] ?? null
 }
 
-/** Filters live in the address: a link shows what its sender saw. */
+/** Shows the filters, which are in the address, so that a link shows the view of its sender. */
 export function Filters({ place, field }: { place: PageLocation; field: RefObject<HTMLInputElement | null> }) {
   const [isOpen, setOpen] = useState(false)
   const by = groupedBy(place)
@@ -66,8 +66,8 @@ export function Filters({ place, field }: { place: PageLocation; field: RefObjec
           onToggle={(word) => navigate(withSearch(place, { by: word === by ? null : word }))}
         />
         <p className="soft small">
-          "By cause" joins incidents of one type that came together, under the one that is investigated first. Each
-          incident says itself whether it shares that cause.
+          "By cause" groups incidents of one type that began together, under the incident that is investigated first.
+          The page of each other incident says whether it really has the same cause.
         </p>
       </ChipFilter>
       {(['type', 'group'] as const).map((name) => {
@@ -101,7 +101,7 @@ type ManyFacetProps = {
   options: readonly (readonly [string, string])[]
 }
 
-/** Any number of the values of a parameter, joined by commas. */
+/** Sets any number of values of a parameter, joined by commas. */
 function ManyFacet({ place, name, ...rest }: ManyFacetProps) {
   const chosen = (place.search.get(name) ?? '').split(',').filter(Boolean)
   const toggle = (word: string) => {

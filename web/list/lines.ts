@@ -2,28 +2,31 @@ import type { ListedIncident } from '../../domain/incident-detail.ts'
 
 export type GroupedBy = 'cause' | 'resource' | 'alert'
 
-/** Incidents of one page of the list with something in common, and a row's words for all. */
+/** Incidents on one page of the list that have something in common, with a row for all of them. */
 export type IncidentGroup = {
   by: GroupedBy
   members: ListedIncident[]
-  /** It is looked into first; null where it is not among these, or none is yet. */
+  /**
+   * The incident that is investigated first. Null for an incident outside of the group, or none
+   * chosen yet.
+   */
   leader: ListedIncident | null
-  /** The worst of them. */
+  /** The worst severity in the group. */
   severity: ListedIncident['severity']
-  /** When the oldest of them began. */
+  /** The start of the oldest incident. */
   since: string
   isOpen: boolean
 }
 
-/** A row of the list: an incident, alone or set in below its group, or a group. */
+/** A row of the list: an incident, alone or indented below its group, or a group. */
 export type ListLine = { id: string; incident: ListedIncident; group: IncidentGroup | null; isSetIn: boolean }
 
 const ranks = { critical: 0, warning: 1, info: 2 }
 
 /**
- * Rows of a page of incidents. A group stands where its newest incident stood, and only of this
- * page; one alone is no group. `turned`: groups that somebody opened or folded; others are folded
- * when all of it is over.
+ * Makes the rows for a page of incidents. A group is at the place of its newest incident, and
+ * covers only this page. A single incident is not a group. `turned`: groups that a person opened or
+ * folded; others are folded if all their incidents are closed.
  */
 export function toLines(
   items: readonly ListedIncident[],
@@ -56,8 +59,8 @@ function foldGroup(by: GroupedBy, members: ListedIncident[], turned: boolean | u
 }
 
 /**
- * Incidents with one key are a group. One that was never queued has no group and depends on
- * nothing: null.
+ * Returns the group key of an incident. Null for an incident that was never queued, which has no
+ * group and depends on nothing.
  */
 function keyOf({ groupId, resource, alertName }: ListedIncident, by: GroupedBy): string | null {
   if (by === 'cause') return groupId
@@ -67,7 +70,7 @@ function keyOf({ groupId, resource, alertName }: ListedIncident, by: GroupedBy):
 
 const order = ['awaiting_approval', 'escalated', 'investigating', 'open', 'resolved', 'cancelled'] as const
 
-/** How the incidents of a group stand: what needs a person first. */
+/** Counts the states of a group's incidents, those that need a person first. */
 export function countStatuses({ members }: IncidentGroup): [ListedIncident['status'], number][] {
   return order.flatMap((status) => {
     const count = members.filter((each) => each.status === status).length
@@ -75,7 +78,7 @@ export function countStatuses({ members }: IncidentGroup): [ListedIncident['stat
   })
 }
 
-/** Their owners: one name, nobody, or how many are owned. */
+/** Names the owners: one name, nobody, or how many incidents have an owner. */
 export function sayOwners({ members }: IncidentGroup): string | null {
   const owned = members.flatMap(({ owner }) => owner?.name ?? [])
   if (owned.length === 0) return null

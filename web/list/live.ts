@@ -4,12 +4,12 @@ import type { ListedIncident } from '../../domain/incident-detail.ts'
 import { ask, type ListPage, queryClient, useAsk } from '../api.ts'
 import { useLive } from '../live.tsx'
 
-/** Rows of one incident come in bursts: they are read once. */
+/** Milliseconds for which rows of one incident are collected, so that it is read once. */
 const settleMs = 400
 
 /**
- * A page of incidents that stays in place: rows change as their incidents do, and new ones above
- * are counted, not pushed in.
+ * Keeps a page of incidents in place: rows change with their incidents, and new incidents above are
+ * counted and not inserted.
  */
 export function useIncidents(search: string) {
   const key = ['incidents', search]
@@ -31,11 +31,11 @@ export function useIncidents(search: string) {
     const fresh = await ask<ListPage<ListedIncident>>(`/incidents?${search}`).catch(() => null)
     if (!fresh) return
     const known = new Set(shown.items.map(({ id }) => id))
-    // An answer to another list says nothing of this one.
+    // Ignores a response that belongs to another list.
     if (asked.current !== search) return
     if (onFirstPage) setNewer(fresh.items.filter(({ id }) => !known.has(id)).length)
     const now = new Map(fresh.items.map((incident) => [incident.id, incident]))
-    // One that no longer fits the filter stays in its row, as what it has become.
+    // An incident that no longer matches the filter stays in its row, with its new state.
     for (const id of ids.filter((each) => known.has(each) && !now.has(each))) {
       const found = await ask<ListedIncident>(`/incidents/${id}`).catch(() => null)
       if (found) now.set(id, { ...found, lastEvent: shown.items.find((each) => each.id === id)?.lastEvent ?? null })

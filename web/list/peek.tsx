@@ -13,14 +13,14 @@ import { Link } from '../router.tsx'
 
 type PeekProps = {
   id: string
-  /** The list's row, which is there at once; null where the page of the list lacks it. */
+  /** The row of the list, which is available at once. Null if the page of the list lacks it. */
   listed: ListedIncident | null
   onClose(): void
   onStep(by: 1 | -1): void
   back(): HTMLElement | null
 }
 
-/** One incident of the list, beside it: what a person decides by, and the ways on. */
+/** Shows one incident beside the list: what a decision needs, and links. */
 export function Peek({ id, listed, onClose, onStep, back }: PeekProps) {
   const path = `/incidents/${encodeURIComponent(id)}`
   const found = useAsk<Incident>(['incident', id], path, { enabled: listed === null })
@@ -60,7 +60,7 @@ export function Peek({ id, listed, onClose, onStep, back }: PeekProps) {
   )
 }
 
-/** The answer in sentences; their rows are on the page of the incident. */
+/** Shows the result in sentences. The page of the incident has their rows. */
 function Essence({ incident, brief }: { incident: Incident; brief: ServedBrief }) {
   const { cause, resource, impact, next, asked } = brief
   const how = [causeWords[cause.state], cause.certainty].filter(Boolean).join(', ')

@@ -9,16 +9,18 @@ import { Link } from '../router.tsx'
 import { useSession } from '../session.ts'
 
 type Refused = { incident: ListedIncident; why: string }
-/** How an act on several ended: for how many it was done, and why not for the others. */
+/**
+ * The result of an action on several incidents: how many succeeded, and the reasons of refusals.
+ */
 type Outcome = { word: string; done: number; refused: Refused[] }
 
 type SeveralProps = {
   chosen: readonly ListedIncident[]
-  /** Those stay chosen: what was refused, or nothing. */
+  /** Sets which incidents stay selected: the refused ones, or none. */
   onLeft(ids: readonly string[]): void
 }
 
-/** An act on several incidents: one after the other, so that a refusal of one stops none. */
+/** Acts on several incidents one after the other, so that a refusal does not stop the others. */
 export function Several({ chosen, onLeft }: SeveralProps) {
   const { data: session } = useSession()
   const [outcome, setOutcome] = useState<Outcome | null>(null)
@@ -62,7 +64,7 @@ function SaidOutcome({ word, done, refused }: Outcome) {
       <p>
         <strong>
           {done} {word}
-          {refused.length > 0 && `, ${refused.length} refused and left chosen`}.
+          {refused.length > 0 && `, ${refused.length} refused and still chosen`}.
         </strong>
       </p>
       <ul>
@@ -87,17 +89,17 @@ function TakeAll({ chosen, refused, me, run }: ActProps & { me: string | undefin
     <Confirm button="Take" label="the chosen incidents" title={`Take ${countOf(chosen)}`} refused={refused} run={run}>
       <p>
         Their runs end first, and code checks writes under way. While you have them, the agent makes no attempt and
-        nobody is reminded. If you do nothing on one for half a day, it is given back.
+        nobody is reminded. If you do nothing with an incident for half a day, it is given back.
       </p>
-      {others > 0 && <p className="tone-act">Somebody else has {others} of them: you take these over.</p>}
+      {others > 0 && <p className="tone-act">Somebody else owns {others} of these incidents. You take them over.</p>}
     </Confirm>
   )
 }
 
 type Subject = 'alert' | 'resource'
 const subjects = [
-  ['alert', "each one's alert"],
-  ['resource', "every alert on each one's resource"],
+  ['alert', 'the alert of each incident'],
+  ['resource', 'every alert on the resource of each incident'],
 ] as const
 
 const draft = 'expectation of several'
@@ -120,8 +122,8 @@ function ExpectAll({ chosen, refused, run }: ActProps & { run(body: unknown): Pr
       run={send}
     >
       <p className="soft">
-        They end now. When an alert fires again, code looks at its resource. If it looks as it does now, the incident
-        ends as expected and nobody is notified. Otherwise the agent investigates.
+        The incidents end now. When an alert fires again, code reads the state of its resource. If the state is the same
+        as now, the incident ends as expected and nobody is notified. Otherwise the agent investigates.
       </p>
       <Choice name="subject" legend="What is expected?" options={subjects} value={subject} onChange={setSubject} />
       <UntilField id="several-until" label="Until when?" required value={until} onChange={setUntil} />

@@ -28,7 +28,7 @@ const becomes = {
   nothing: 'does nothing: it ends an alert that never began',
 } as const
 
-/** Paste what a source would send, and see what would become of it. Nothing is stored. */
+/** Shows what would become of a pasted message of an alert sender. Nothing is stored. */
 function TryAlert() {
   const [body, setBody] = useDraft('try-alert')
   const [dialect, setDialect] = useState<(typeof alertDialects)[number]>('alertmanager')
@@ -41,7 +41,7 @@ function TryAlert() {
   })
   return (
     <details className="try">
-      <summary>Try a body: see what Nightshift would do with it</summary>
+      <summary>Try a request body: see what Nightshift would do with it</summary>
       <form
         className="stack"
         onSubmit={(event) => {
@@ -57,7 +57,7 @@ function TryAlert() {
         />
         <TextArea
           id="try-alert"
-          label="Body, as the source sends it"
+          label="Request body, as the source sends it"
           rows={8}
           required
           value={body}
@@ -71,14 +71,14 @@ function TryAlert() {
         </div>
         {error && <Failed error={error} isKept={false} again={() => mutate()} />}
         {error instanceof ApiRefusal && <Mapping fields={error.errors} />}
-        {data?.ignored !== undefined && <p>The body holds no alert: {inertText(data.ignored)}.</p>}
+        {data?.ignored !== undefined && <p>The request body contains no alert: {inertText(data.ignored)}.</p>}
         {data && <Explained alerts={data.alerts} />}
       </form>
     </details>
   )
 }
 
-/** What a body of no dialect would have to be called for `generic`. */
+/** Shows the names that `generic` needs for the fields of an unknown body. */
 function Mapping({ fields }: { fields: ApiRefusal['errors'] }) {
   if (fields.length === 0) return null
   return (
@@ -146,7 +146,7 @@ function Explained({ alerts }: { alerts: ExplainedAlert[] }) {
 
 const key = ['expectations']
 
-/** Expected alerts, each with a way to take the mark back. Nothing where none is in force. */
+/** Lists expected alerts, each with a button to remove the mark. Empty if there are none. */
 function Expectations() {
   const { data: session } = useSession()
   const now = useNow()
@@ -174,7 +174,10 @@ function Expectations() {
                   await queryClient.invalidateQueries({ queryKey: key })
                 }}
               >
-                <p>From now on its alerts are handled normally: people are notified and the agent investigates.</p>
+                <p>
+                  From now on the alerts of this mark are handled normally: people are notified and the agent
+                  investigates.
+                </p>
               </Confirm>
             </li>
           ))}
@@ -210,7 +213,9 @@ function MarkText({ mark, now }: { mark: Expectation; now: number }) {
   )
 }
 
-/** The sources' messages and what was read of them: why an incident opened, or did not. */
+/**
+ * Lists the messages of alert senders and how they were read: why an incident opened, or did not.
+ */
 export function AlertsPage({ title }: { title: string }) {
   const place = usePlace()
   const field = useRef<HTMLInputElement>(null)
@@ -259,7 +264,7 @@ export function AlertsPage({ title }: { title: string }) {
 const marks = {
   firing: { shape: 'triangle', tone: 'ink', word: 'firing' },
   resolved: { shape: 'check', tone: 'proved', word: 'ended' },
-  // Its sender fell silent, or ended many at once.
+  // The state after its sender stopped sending, or ended many alerts at once.
   unknown: { shape: 'ring', tone: 'quiet', word: 'unknown' },
 } as const
 const unproven = { shape: 'ring', tone: 'ink', word: 'quiet, unproven' } as const
@@ -282,7 +287,7 @@ function AlertRow({ alert }: { alert: ReceivedAlert }) {
         {alert.incidentId ? (
           <Link href={`/incidents/${alert.incidentId}`}>Incident</Link>
         ) : (
-          <span className="soft small">orphan: its end came before its beginning</span>
+          <span className="soft small">orphan: its end arrived before its beginning</span>
         )}
         <AlertDoubts alert={alert} />
       </div>

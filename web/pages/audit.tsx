@@ -12,7 +12,7 @@ import { Link, navigate, type PageLocation, pickSearch, usePlace, withSearch } f
 import { formatMoment } from '../time.ts'
 import { VerifyAll } from '../verify.tsx'
 
-/** Acts and actors, by time. */
+/** Lists audited actions and who made them, by time. */
 export function AuditPage({ title }: { title: string }) {
   const place = usePlace()
   return (
@@ -38,7 +38,7 @@ function AuditTable({ place }: { place: PageLocation }) {
         <div role="status">
           {isOld && !place.search.has('cursor') && (
             <button type="button" className="bar" onClick={again}>
-              Somebody did something: show it
+              Show new entries
             </button>
           )}
         </div>
@@ -55,7 +55,7 @@ function AuditTable({ place }: { place: PageLocation }) {
   )
 }
 
-/** A page of the audit, and whether somebody did something since it was read. */
+/** Reads a page of the audit log, and whether newer entries exist. */
 function useAudit(place: PageLocation) {
   const since = place.search.get('since')
   const search = pickSearch(place, ['who', 'what', 'cursor'], {
@@ -74,7 +74,7 @@ function useAudit(place: PageLocation) {
   return { audit, isOld, again }
 }
 
-/** Choices from what was done of late; an address may name others, which stay chosen. */
+/** Lists choices from recent entries. An address may name others, which stay selected. */
 function Filters({ place }: { place: PageLocation }) {
   const { data } = useAsk<{ who: string[]; what: string[] }>(['audit-choices'], '/audit/choices')
   const [who, what, since] = ['who', 'what', 'since'].map((name) => place.search.get(name) ?? '') as [
@@ -106,7 +106,7 @@ function Filters({ place }: { place: PageLocation }) {
   )
 }
 
-/** A first part alone stands for all of its words. */
+/** Describes an action. The first part alone means all actions that begin with it. */
 function describeWhat(word: string): string {
   const [kind = '', rest] = word.split('.')
   return rest ? `${withSpaces(kind)}: ${withSpaces(rest)}` : `${withSpaces(kind)}: all`
@@ -149,7 +149,7 @@ function columnsAt(place: PageLocation): Column<AuditRow>[] {
   ]
 }
 
-/** What it was done to, as a link where it has a page. */
+/** Shows the subject of an action, as a link if it has a page. */
 function Subject({ entry: { what, subject, incidentId } }: { entry: AuditRow }) {
   const href = subject.startsWith('apr_')
     ? `/approvals/${encodeURIComponent(subject)}`

@@ -13,8 +13,8 @@ import { Ill, Pods, WorstPod } from './pods.tsx'
 const askAgainMs = 30_000
 
 /**
- * A cluster, node or workload on its resource's page: its state by the cluster's source, asked
- * again while it is looked at.
+ * Shows a cluster, node or workload on the page of its resource: its state from the cluster's
+ * source, read again while it is shown.
  */
 export function ClusterThing({ kind, id }: { kind: string; id: string }) {
   const path = `/resources/${encodeURIComponent(kind)}/${encodeURIComponent(id)}/cluster`
@@ -66,13 +66,13 @@ function Unread({ partial }: { partial: readonly string[] }) {
   ))
 }
 
-const noneIll = { cluster: 'None among those that could be read.', node: 'None.', workload: '' }
+const noneIll = { cluster: 'No faults in the nodes and workloads that could be read.', node: 'None.', workload: '' }
 
 function NotWell({ now: { kind, unwell, unwellMore } }: { now: ClusterNow }) {
   if (kind === 'workload') return null
   return (
     <section className="stack tight">
-      <h2>{kind === 'cluster' ? 'Nodes and workloads with faults' : 'Pods on it with faults'}</h2>
+      <h2>{kind === 'cluster' ? 'Nodes and workloads with faults' : 'Pods with faults on this node'}</h2>
       {unwell.length === 0 && <p className="soft">{noneIll[kind]}</p>}
       <ul className="things">
         {unwell.map((each) => (
@@ -146,7 +146,7 @@ function Rollouts({ now: { rollouts, changes } }: { now: ClusterNow }) {
   if (rollouts.length + changes.length === 0) return null
   return (
     <section className="stack tight">
-      <h2>Rollouts, and what each changed</h2>
+      <h2>Rollouts, and what each rollout changed</h2>
       <ul className="things">
         {rollouts.map((rollout) => (
           <li key={rollout.revision} className="wraps">
@@ -170,7 +170,7 @@ function Rollout({ rollout: { revision, at, isTakenUpAgain, set, ready, changed,
     <>
       <strong>Revision {revision}</strong>{' '}
       <span className="soft small">
-        {isTakenUpAgain ? 'a rollback to an older one, first used ' : ''}
+        {isTakenUpAgain ? 'a rollback to an older revision, first used ' : ''}
         {formatMoment(at)}
         {set && (
           <>
@@ -235,7 +235,7 @@ function Events({ now: { events, eventsMore } }: { now: ClusterNow }) {
     <section className="stack tight">
       <h2>Events</h2>
       {events.length === 0 ? (
-        <p className="soft">No events: an API server keeps an event for an hour by default.</p>
+        <p className="soft">No events. By default an API server keeps an event for an hour.</p>
       ) : (
         <Table
           caption="Events, repeats joined, warnings first"

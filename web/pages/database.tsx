@@ -16,8 +16,8 @@ type Answer = DatabaseState & { samples: DatabaseSample[]; allowsStatements: boo
 const askAgainMs = 10_000
 
 /**
- * A database server on its resource's page: its state by its own source, asked again while it is
- * looked at.
+ * Shows a database server on the page of its resource: its state from the source that is this
+ * server, read again while it is shown.
  */
 export function ServerNow({ name }: { name: string }) {
   const server = useAsk<Answer>(['database', name], `/databases/${encodeURIComponent(name)}`, {
@@ -25,7 +25,7 @@ export function ServerNow({ name }: { name: string }) {
     retry: false,
   })
   const { data, error } = server
-  // What an inventory lists as a database need not be a source.
+  // A database in the inventory need not be a source.
   if (error instanceof ApiRefusal && error.status === 404) return null
   return (
     <section className="stack" aria-label="The server now">
@@ -74,10 +74,16 @@ function ServerFacts({ server }: { server: Answer }) {
 const nameOf = ({ pid, user, application, database }: StateSession): string =>
   `${pid} ${user ?? '?'}${database ? `@${database}` : ''}${application ? ` (${application})` : ''}`
 
-/** Deeper sessions stand below each other: a phone has no room for more. */
+/**
+ * The deepest indentation. Deeper sessions are shown below each other, because a phone has no room
+ * for more.
+ */
 const maxDepth = 4
 
-/** Sessions and their blockers: each tree below the session that waits for nobody. */
+/**
+ * Shows sessions and the sessions that block them, as trees below the session that waits for no
+ * other.
+ */
 function Blocking({ server: { waiting, blocking } }: { server: Answer }) {
   if (waiting === 0) return <p className="soft">No session waits for a lock.</p>
   return (
@@ -120,7 +126,7 @@ function Blocking({ server: { waiting, blocking } }: { server: Answer }) {
 
 const toSeconds = (at: string): number => Date.parse(at) / 1_000
 
-/** One point a minute, as this API process read them. */
+/** Draws one point per minute, from the samples that this API process read. */
 function OverTime({ name, samples, max }: { name: string; samples: DatabaseSample[]; max: number }) {
   if (samples.length < 2)
     return <p className="soft small">Charts begin with the second sample. Nightshift reads one sample a minute.</p>

@@ -11,7 +11,7 @@ import { Heading, Nothing, QueryState } from '../page-frame.tsx'
 import { Link } from '../router.tsx'
 import { formatMoment } from '../time.ts'
 
-/** Machines that investigations reach into: the state of each, its abilities, and its last acts. */
+/** Lists the machines that investigations read: the state, capabilities and last calls of each. */
 export function DevicesPage({ title }: { title: string }) {
   const devices = useAsk<ListPage<ListedDevice>>(['devices'], '/devices', { refetchInterval: 30_000 })
   return (
@@ -50,14 +50,14 @@ function OneDevice({ device }: { device: ListedDevice }) {
       )}
       {lack && (
         <p className="said lamp wraps">
-          No sandbox confines what it reads, so each look asks a person: <Inert text={lack} />. To end that,{' '}
+          No sandbox confines the agent's reads, so each read needs approval: <Inert text={lack} />. To confine reads,{' '}
           {sandboxRemedy}.
         </p>
       )}
       <DeviceFacts device={device} />
       {lacking.length > 0 && (
         <details>
-          <summary>What it lacks ({lacking.length})</summary>
+          <summary>Missing capabilities ({lacking.length})</summary>
           <ul>
             {lacking.map(([capability, reason]) => (
               <li key={capability} className="wraps">
@@ -86,7 +86,7 @@ function DeviceFacts({ device }: { device: ListedDevice }) {
   const { health, healthAt, resource, mode, terms, tools, manifestExpiresAt } = device
   return (
     <dl>
-      <dt>Stands for</dt>
+      <dt>Represents</dt>
       <dd>
         {resource.kind} <Inert text={resource.id} />
       </dd>
@@ -106,7 +106,7 @@ function DeviceFacts({ device }: { device: ListedDevice }) {
       </dd>
       <dt>Manifest until</dt>
       <dd>{manifestExpiresAt ? formatMoment(manifestExpiresAt) : 'none yet'}</dd>
-      <dt>Root looks with</dt>
+      <dt>Root reads with</dt>
       <dd className="wraps">
         {terms.root_reads?.length ? <Commands commands={terms.root_reads} /> : 'no command without approval'}
       </dd>
@@ -117,8 +117,8 @@ function DeviceFacts({ device }: { device: ListedDevice }) {
 }
 
 /**
- * Its agent's address, or the connection it keeps: since when, from where, to which process of the
- * API.
+ * Shows the address of the agent, or its connection: since when, from where, to which process of
+ * the API.
  */
 function Reached({ device: { url, connection } }: { device: ListedDevice }) {
   if (url !== null) return <Inert text={url} />
@@ -134,7 +134,7 @@ function Reached({ device: { url, connection } }: { device: ListedDevice }) {
   )
 }
 
-/** Words between spaces; one that holds more than a plain word does stands in quotation marks. */
+/** Shows words separated by spaces. A word with special characters is quoted. */
 function Commands({ commands }: { commands: readonly (readonly string[])[] }) {
   const written = commands.map((words) =>
     words.map((word) => (/^[\w@%+=:,./-]+$/.test(word) ? word : JSON.stringify(word))).join(' '),
@@ -165,7 +165,7 @@ function State({ device }: { device: ListedDevice }) {
       <Mark shape="triangle" tone="broken" word={`refuses: ${inertText(health.reason ?? 'no reason given', 300)}`} />
     )
   if (findSandboxLack(health) !== null)
-    return <Mark shape="triangle" tone="ink" word="ready, but each look asks a person" />
+    return <Mark shape="triangle" tone="ink" word="ready, but each read needs approval" />
   return health ? (
     <Mark shape="disc" tone="proved" word="ready" />
   ) : (
@@ -199,7 +199,7 @@ const callColumns: Column<DeviceCall>[] = [
     ),
   },
   {
-    head: 'Came to',
+    head: 'Result',
     cell: (call) => `${formatEnd(call)}${call.durationMs === null ? '' : `, ${call.durationMs} ms`}`,
   },
   {

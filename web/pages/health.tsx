@@ -17,7 +17,7 @@ export function useStatus(everyMs: number) {
   return useAsk<Status>(['status'], '/status', { refetchInterval: everyMs })
 }
 
-/** On every page: incidents are left to a model that nobody measured, or that is not good at it. */
+/** Warns on every page if the model in use is not measured, or has a low grade. */
 export function ModelWarning() {
   const warning = useStatus(300_000).data?.model.grade?.warning
   if (!warning) return null
@@ -28,7 +28,10 @@ export function ModelWarning() {
   )
 }
 
-/** Is it well, and would it notice the next alert? Asked again every ten seconds. */
+/**
+ * Shows whether Nightshift works and would notice the next alert. The page reads this again every
+ * 10 s.
+ */
 export function HealthPage({ title }: { title: string }) {
   const status = useStatus(10_000)
   return (
@@ -51,12 +54,12 @@ function Parts({ status }: { status: Status }) {
         </p>
       )}
       <section className="sheet narrow" aria-label="Parts">
-        <Table caption="Parts and how they are" items={status.parts} columns={partColumns} toKey={({ name }) => name} />
+        <Table caption="State of each part" items={status.parts} columns={partColumns} toKey={({ name }) => name} />
       </section>
       {status.sources.length > 0 && (
         <section className="sheet narrow" aria-label="Sources">
           <Table
-            caption="Sources and how they are"
+            caption="State of each source"
             items={status.sources}
             columns={sourceColumns}
             toKey={({ name }) => name}
@@ -126,7 +129,7 @@ function Backlog({ backlog, now }: { backlog: Status['backlog']; now: number }) 
       <Fact name="Messages to send">
         {backlog.deliveries}
         {backlog.failedDeliveries > 0 && (
-          <span className="tone-broken"> · {backlog.failedDeliveries} given up within a day</span>
+          <span className="tone-broken"> · {backlog.failedDeliveries} given up in the last day</span>
         )}
       </Fact>
     </dl>
@@ -164,7 +167,7 @@ function ModelFacts({ model, now }: { model: Status['model']; now: number }) {
       <Fact name="Last hour">
         {model.answersLastHour} answers, {model.failuresLastHour} failed
       </Fact>
-      <Fact name="Its server">
+      <Fact name="Server">
         {model.abilities ? describeAbilities(model.abilities) : 'not known yet'}
         {model.windowTokens !== null && <span className="soft"> · window {formatNumber(model.windowTokens)}</span>}
       </Fact>
@@ -180,7 +183,7 @@ type ListedModel = ModelList['items'][number]
 const modelColumns: Column<ListedModel>[] = [
   { head: 'Name', cell: ({ name }) => <Inert text={name} /> },
   { head: 'Model', className: 'wraps', cell: ({ model, server }) => <Inert text={`${model} at ${server}`} /> },
-  { head: 'Stands in for it', cell: ({ fallbacks }) => <Inert text={fallbacks.join(', ') || 'none'} /> },
+  { head: 'Fallback models', cell: ({ fallbacks }) => <Inert text={fallbacks.join(', ') || 'none'} /> },
   {
     head: 'Grade',
     cell: ({ passport }) => (passport ? `${passport.grade}${passport.withdrawn ? ', withdrawn' : ''}` : 'not measured'),
@@ -193,7 +196,7 @@ const modelColumns: Column<ListedModel>[] = [
   },
 ]
 
-/** All that runs may be given to, where there is more than one. */
+/** Lists all models for runs, if there are several. */
 function Models() {
   const list = useAsk<ModelList>(['models'], '/models', { refetchInterval: 10_000 })
   if (!list.data || list.data.items.length < 2) return null
@@ -208,7 +211,7 @@ function Models() {
       {list.data.routes.map(({ key, model, isDeclared }) => (
         <p key={key} className="small">
           <Inert text={`${key}: ${model}`} />
-          {!isDeclared && '. Nobody declares it, so runs use the default model.'}
+          {!isDeclared && '. This model is not declared, so runs use the default model.'}
         </p>
       ))}
     </section>
@@ -232,7 +235,7 @@ function ModelGradeFacts({ grade, now }: { grade: Status['model']['grade']; now:
       <span className="soft"> · measured {formatAge(passport.measuredAt, now)}</span>
       {lost.length > 0 && (
         <details>
-          <summary>Where it lost points</summary>
+          <summary>Where the model lost points</summary>
           <ul>
             {lost.map(({ name, points, reason, isUnsafe }) => (
               <li key={name}>

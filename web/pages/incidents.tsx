@@ -17,7 +17,10 @@ import { useNow, useZone } from '../time.ts'
 const passedOn = ['status', 'severity', 'type', 'role', 'group', 'owner', 'q', 'cursor']
 const days = ['from', 'to']
 
-/** The query of the API: the days of the address are whole days in the zone that the page shows. */
+/**
+ * Builds the query for the API. The days in the address are complete days in the time zone of the
+ * page.
+ */
 function toQuery(place: PageLocation, zone: TimeZone): string {
   const start = (name: string, add: number) => {
     const day = place.search.get(name) ?? ''
@@ -31,7 +34,10 @@ function toQuery(place: PageLocation, zone: TimeZone): string {
   return pickSearch(place, passedOn, { limit: '50', ...(since && { since }), ...(until && { until }) })
 }
 
-/** On a phone there is no room beside the list: a row leads to its page. */
+/**
+ * Whether the screen is a phone's, on which there is no room beside the list, so that a row leads
+ * to its page.
+ */
 const isNarrow = () => matchMedia('(max-width: 820px)').matches
 
 export function IncidentsPage({ title }: { title: string }) {
@@ -50,7 +56,7 @@ export function IncidentsPage({ title }: { title: string }) {
     x: () => lines.filter(({ id }) => id === peek.current).forEach(choose),
   })
   const pastedId = idIn(place.search.get('q'))
-  // A pasted id is no search: it has one place.
+  // Opens the page of an id that was pasted into the search.
   useEffect(() => {
     if (pastedId) navigate(pathOfId(pastedId), { replace: true })
   }, [pastedId])
@@ -102,7 +108,7 @@ export function IncidentsPage({ title }: { title: string }) {
 
 const none: ListedIncident[] = []
 
-/** The choice among rows: all of a group, or none where all were chosen. */
+/** Selects rows: all of a group, or none if all were selected. */
 function useChosen() {
   const [chosen, setChosen] = useState<ReadonlySet<string>>(new Set())
   const choose = (line: ListLine) => {
@@ -115,10 +121,13 @@ function useChosen() {
   return { chosen, setChosen, choose }
 }
 
-/** A peek follows the row that the keys are at, once they rest. */
+/** Milliseconds for which the cursor must stay on a row before the peek follows. */
 const restMs = 100
 
-/** The peek is in the address, so that links to it work; keys and their row lead it. */
+/**
+ * Opens the incident in the address beside the list, so that links to it work. Keys and their row
+ * change it.
+ */
 function usePeek(place: PageLocation, lines: ListLine[], turn: (line: ListLine) => void) {
   const id = place.search.get('peek')
   const timer = useRef<ReturnType<typeof setTimeout> | undefined>(undefined)
@@ -137,7 +146,7 @@ function usePeek(place: PageLocation, lines: ListLine[], turn: (line: ListLine) 
   }
   const { current, move } = useCursor(lines, open, { at: id, onMove: follow })
   useEffect(() => () => clearTimeout(timer.current), [])
-  // A link to a peek leads a phone to the page itself.
+  // Opens the page itself on a phone.
   useEffect(() => {
     if (id !== null && isNarrow()) navigate(`/incidents/${id}`, { replace: true })
   }, [id])
@@ -171,7 +180,7 @@ function NoIncidents({ isFiltered }: { isFiltered: boolean }) {
   }
   return (
     <Nothing title="No incidents yet.">
-      They open when an alert arrives at <code>/api/v1/ingest/alertmanager</code>, or when you ask something above.
+      They open when an alert arrives at <code>/api/v1/ingest/alertmanager</code>, or when you ask a question above.
     </Nothing>
   )
 }

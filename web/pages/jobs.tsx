@@ -29,9 +29,9 @@ const columns: Column<ListedJob>[] = [
 ]
 
 const formatCheck = (hasCheck: boolean, isProvable: boolean): string =>
-  hasCheck ? (isProvable ? 'yes, and it proves a run' : 'yes') : 'none'
+  hasCheck ? (isProvable ? 'yes, and it verifies a run' : 'yes') : 'none'
 
-/** The operator's jobs. A file declares them, so the page only shows them. */
+/** Shows the jobs of the operator, which a file declares. */
 export function JobsPage({ title }: { title: string }) {
   const jobs = useAsk<ListPage<ListedJob>>(['jobs'], '/jobs')
   return (
@@ -75,8 +75,7 @@ function Job({ job }: { job: ShownJob }) {
       </p>
       <dl className="facts">
         <Fact name="Runs on" isWhole>
-          {kind.replaceAll('_', ' ')}{' '}
-          <Inert text={on.ids?.join(', ') ?? `with an id that matches ${on.pattern} as a whole`} />
+          {kind.replaceAll('_', ' ')} <Inert text={on.ids?.join(', ') ?? `whose full id matches ${on.pattern}`} />
         </Fact>
         <Fact name="Parameters">{parameters.map((word) => `{${word}}`).join(', ') || 'nothing'}</Fact>
         <Fact name="Within">{timeoutSeconds} s</Fact>
@@ -92,16 +91,16 @@ function Job({ job }: { job: ShownJob }) {
               <Inert text={check.runs} />
             </code>
           ) : (
-            'none: the risk is high, and nothing proves a run'
+            'none: each run has a high risk, and nothing verifies that it worked'
           )}
         </Fact>
         {check && (
           <Fact name="Output when nothing would change" isWhole>
-            <Inert text={check.noChanges.join(', ') || 'not declared: nothing proves a run'} />
+            <Inert text={check.noChanges.join(', ') || 'not declared: nothing verifies that a run worked'} />
           </Fact>
         )}
         {proof !== null && (
-          <Fact name="True when it worked" isWhole>
+          <Fact name="True after a successful run" isWhole>
             <Inert text={proof} />
           </Fact>
         )}
@@ -116,7 +115,7 @@ function LastRuns({ runs }: { runs: ShownJob['lastRuns'] }) {
   return (
     <section className="stack tight">
       <h2>Last runs</h2>
-      {runs.length === 0 && <p className="soft">It has not run yet.</p>}
+      {runs.length === 0 && <p className="soft">This job has not run yet.</p>}
       <ul className="things">
         {runs.map(({ key, status, startedAt, resource, incidentId, detail }) => (
           <li key={key} className="wraps">

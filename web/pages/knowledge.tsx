@@ -19,7 +19,7 @@ const originWords: Record<RunbookOrigin, string> = {
 const formatOrigin = ({ origin, replaces }: Pick<ListedRunbook, 'origin' | 'replaces'>): string =>
   replaces.length === 0
     ? originWords[origin]
-    : `${originWords[origin]}, instead of the one of ${formatList(replaces.map((each) => (each === 'shipped' ? 'the product' : originWords[each])))}`
+    : `${originWords[origin]}, instead of the runbook of ${formatList(replaces.map((each) => (each === 'shipped' ? 'the product' : originWords[each])))}`
 
 const formatNames = (names: readonly string[]): string => names.join(', ').replaceAll('_', ' ') || 'any'
 
@@ -36,12 +36,12 @@ const columns: Column<ListedRunbook>[] = [
       </>
     ),
   },
-  { head: 'From', className: 'wraps', cell: formatOrigin },
+  { head: 'From', cell: formatOrigin },
   { head: 'Kinds', className: 'wide wraps', cell: ({ resourceKinds }) => formatNames(resourceKinds) },
   { head: 'Reviewed', className: 'wide', cell: ({ reviewedAt }) => reviewedAt ?? 'never' },
 ]
 
-/** Runbooks that investigations read. Files hold them: the page only shows them. */
+/** Shows the runbooks for investigations, which are files. */
 export function KnowledgePage({ title }: { title: string }) {
   const known = useAsk<KnowledgeList>(['knowledge'], '/knowledge')
   return (
@@ -54,7 +54,7 @@ export function KnowledgePage({ title }: { title: string }) {
         caption="Runbooks"
         columns={columns}
         toKey={({ name }) => name}
-        empty={<Nothing title="No runbook is read yet.">The API reads them as it starts.</Nothing>}
+        empty={<Nothing title="No runbook is read yet.">The API reads runbooks when it starts.</Nothing>}
       />
     </>
   )
@@ -120,7 +120,7 @@ function Shown({ runbook }: { runbook: Runbook }) {
         </Fact>
       </dl>
       <Markdown text={body} />
-      <p className="soft small">A runbook suggests. It allows nothing, and no rule reads it.</p>
+      <p className="soft small">A runbook only makes suggestions. It allows nothing, and no rule reads a runbook.</p>
     </article>
   )
 }

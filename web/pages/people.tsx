@@ -21,7 +21,7 @@ function toDraft(person: Operator | null) {
     name: person?.name ?? '',
     role: person?.role ?? ('approver' as PersonRole),
     maxRisk: person?.maxRisk ?? ('high' as Risk),
-    // No type at all and every type are as far apart as can be: neither is an empty field.
+    // "No type" and "every type" are opposites, so neither may be an empty field.
     allTypes: !person?.incidentTypes,
     types: person?.incidentTypes?.join(' ') ?? '',
     rights: person?.rights.join('\n') ?? '',
@@ -47,13 +47,17 @@ function toRequest({ role, maxRisk, allTypes, types, rights, slack, pagerduty, d
 
 type Props = { button: string; person: Operator | null; isSelf: boolean }
 
-/** Makes a person, or changes what one may. The server takes the change whole, with its reason. */
+/**
+ * Creates a person, or changes a person's rights, with a reason. The complete change is made at
+ * once.
+ */
 function PersonForm({ button, person, isSelf }: Props) {
   const [draft, setDraft] = useState(() => toDraft(person))
   const save = async () => {
     await ask(`/operators/${encodeURIComponent(draft.name.trim())}`, {
       method: 'PUT',
-      // A name that is taken would change the person who has it.
+      // Refuses a name that is taken, because the request would otherwise change the person who has
+      // it.
       ifNoneMatch: person ? undefined : '*',
       body: toRequest(draft),
     })
@@ -68,8 +72,8 @@ function PersonForm({ button, person, isSelf }: Props) {
     <Confirm
       button={button}
       label={person ? inertText(person.name) : ''}
-      title={person ? `What ${inertText(person.name)} may` : 'Add a user'}
-      // From what the person may now, not from what was typed and left.
+      title={person ? `Permissions of ${inertText(person.name)}` : 'Add a user'}
+      // Begins with the present rights of the person, not with what was typed before and not saved.
       onOpen={() => setDraft(toDraft(person))}
       run={save}
     >
@@ -78,7 +82,7 @@ function PersonForm({ button, person, isSelf }: Props) {
       <DoorFields {...fields} isSelf={isSelf} />
       <ReasonField
         id={`${fields.id}-reason`}
-        label="Why, for the audit"
+        label="Reason (recorded in the audit log)"
         value={draft.reason}
         onChange={(reason) => fields.change({ reason })}
       />
@@ -92,7 +96,7 @@ function NameField({ id, draft, change }: FieldsProps) {
   return (
     <TextField
       id={`${id}-name`}
-      label="Name, one word, as rows will show it"
+      label="Name: one word, shown in the log"
       required
       pattern="[A-Za-z0-9][\w.@+\-]{0,63}"
       value={draft.name}
@@ -101,7 +105,7 @@ function NameField({ id, draft, change }: FieldsProps) {
   )
 }
 
-/** What the person may decide. `isRoleGiven`: the role comes from a provider. */
+/** Asks for the rights of the person. `isRoleGiven`: the role comes from a provider. */
 function AuthorityFields(props: FieldsProps & { isRoleGiven: boolean; isSelf: boolean }) {
   const { id, draft, change, isRoleGiven, isSelf } = props
   return (
@@ -113,8 +117,8 @@ function AuthorityFields(props: FieldsProps & { isRoleGiven: boolean; isSelf: bo
         disabled={isRoleGiven || isSelf}
         onChange={(role) => change({ role })}
       >
-        {isRoleGiven && <span className="small soft">the groups at the provider decide this</span>}
-        {isSelf && <span className="small soft">only another admin can change yours</span>}
+        {isRoleGiven && <span className="small soft">set by the groups at the identity provider</span>}
+        {isSelf && <span className="small soft">only another admin can change your role</span>}
       </SelectField>
       <SelectField
         label="Decides about risks up to"
@@ -136,7 +140,7 @@ function AuthorityFields(props: FieldsProps & { isRoleGiven: boolean; isSelf: bo
       />
       <TextArea
         id={`${id}-rights`}
-        label="Further rights, one a line: risk, resources, types, end"
+        label="Further rights, one per line: risk, resources, types, end"
         className="mono"
         rows={3}
         placeholder="critical database:orders-* until:2026-12-06"
@@ -147,13 +151,13 @@ function AuthorityFields(props: FieldsProps & { isRoleGiven: boolean; isSelf: bo
   )
 }
 
-/** Where the person may come in. */
+/** Asks how the person may sign in. */
 function DoorFields({ id, draft, change, isSelf }: FieldsProps & { isSelf: boolean }) {
   return (
     <>
       <TextField
         id={`${id}-slack`}
-        label="Member id at Slack (empty: may not decide there)"
+        label="Member id at Slack (empty: cannot decide in Slack)"
         className="mono"
         placeholder="U012AB3CD"
         value={draft.slack}
@@ -161,7 +165,7 @@ function DoorFields({ id, draft, change, isSelf }: FieldsProps & { isSelf: boole
       />
       <TextField
         id={`${id}-pagerduty`}
-        label="User id at PagerDuty (empty: an acknowledgement there is noted and takes no incident)"
+        label="User id at PagerDuty (empty: an acknowledgement in PagerDuty is noted, but does not take the incident)"
         className="mono"
         placeholder="PLH1HKV"
         value={draft.pagerduty}
@@ -174,7 +178,7 @@ function DoorFields({ id, draft, change, isSelf }: FieldsProps & { isSelf: boole
   )
 }
 
-/** People: what each may decide, when they were last seen, and how to change it. */
+/** Lists people: the rights of each, when they were last seen, and how to change them. */
 export function PeoplePage({ title }: { title: string }) {
   const place = usePlace()
   const cursor = place.search.get('cursor')

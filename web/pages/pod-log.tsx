@@ -8,7 +8,7 @@ import { Failed, Loading } from '../page-frame.tsx'
 import { formatTimeOfDay } from '../time.ts'
 import { LogLines } from './pods.tsx'
 
-/** The newest lines of a pod: asked for by a press, since each reading is in the audit log. */
+/** Shows the newest lines of a pod, read only by a press, because each read is in the audit log. */
 export function PodLogPane({ path, groups }: { path: string; groups: readonly PodGroup[] }) {
   const [pod, setPod] = useState('')
   const [container, setContainer] = useState('')
@@ -71,8 +71,8 @@ function ShownLog({ log: { pod, container, isPrevious, lines, isCut } }: { log: 
     <>
       <p className="soft small wraps">
         <Inert text={`${pod}, container ${container}`} />
-        {isPrevious ? ' before it restarted' : ''}: {lines.length === 0 ? 'it wrote nothing' : count}. What looks like a
-        secret is left out.
+        {isPrevious ? ' before it restarted' : ''}: {lines.length === 0 ? 'the container wrote nothing' : count}. Text
+        that looks like a secret is left out.
       </p>
       {lines.length > 0 && (
         <LogLines label="Lines of the log" lines={lines.map(({ at, text }) => ({ at: formatTimeOfDay(at), text }))} />

@@ -5,7 +5,7 @@ import { Inert } from '../inert.tsx'
 import { Mark, Sign } from '../marks.tsx'
 import { formatMoment } from '../time.ts'
 
-/** The pods of a workload by their state, and how the containers of the worst one are and ended. */
+/** Shows the pods of a workload by state, and the containers of the worst one. */
 
 const maxNamed = 5
 
@@ -65,7 +65,7 @@ export function WorstPod({ worst: { name, containers, lastLines } }: { worst: Cl
       </ul>
       {lastLines.length > 0 && (
         <figure className="stack tight">
-          <figcaption className="soft small">What it wrote last</figcaption>
+          <figcaption className="soft small">Last lines of output</figcaption>
           <LogLines label="Last lines" lines={lastLines.map((text) => ({ text }))} />
         </figure>
       )}
@@ -98,7 +98,7 @@ function Container({ container }: { container: PodContainer }) {
       )}
       {ends.map(({ isBefore, reason, exitCode, at, ranFor, message: why }) => (
         <p key={`${isBefore} ${at}`}>
-          {isBefore ? 'The container before ended' : 'It ended'}
+          {isBefore ? 'The previous container ended' : 'The container ended'}
           {at && ` ${formatMoment(at)}`}: <Inert text={reason} />, exit code {exitCode}
           {ranFor !== '' && `, after ${ranFor}`}
           {why !== '' && (
@@ -117,7 +117,7 @@ function Container({ container }: { container: PodContainer }) {
   )
 }
 
-/** The thing broken now, however long it is: a mark has one line. */
+/** Shows a present fault as text of any length, because a mark has only one line. */
 export function Ill({ text }: { text: string }) {
   return (
     <span className="tone-broken wraps">
@@ -126,7 +126,7 @@ export function Ill({ text }: { text: string }) {
   )
 }
 
-/** Lines that a program wrote, in a box that they cannot leave. */
+/** Shows lines of a program in a box that they cannot leave. */
 export function LogLines({ label, lines }: { label: string; lines: readonly { at?: string; text: string }[] }) {
   return (
     // biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls, so it must be reachable by keyboard

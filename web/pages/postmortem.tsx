@@ -20,8 +20,8 @@ const keyOf = (id: string) => ['postmortem', id]
 const pathOf = (id: string) => `/incidents/${encodeURIComponent(id)}/postmortem`
 
 /**
- * An incident's outcome, folded from its rows, with people's words beside it and the log as its
- * appendix.
+ * Shows the outcome of an incident, made from its rows, with texts of people beside it and the log
+ * as its appendix.
  */
 export function PostmortemPage({ id }: { id: string }) {
   const found = useAsk<Postmortem>(keyOf(id), pathOf(id))
@@ -51,8 +51,9 @@ export function PostmortemPage({ id }: { id: string }) {
       {found.data && (
         <>
           <p className="soft small">
-            Code makes every sentence from the {formatNumber(found.data.rows)} log, and names its rows. What people
-            write appears beside it, under their name, and changes no row.
+            Code makes every sentence below from the {formatNumber(found.data.rows)} rows of the log. Each sentence
+            names its rows. What people write appears beside these sentences, with the names of the authors, and changes
+            no row.
           </p>
           {found.data.sections.map((each) => (
             <SectionOf key={each.section} section={each} found={found.data} />
@@ -99,7 +100,7 @@ function SectionOf({ section, found }: { section: Section; found: Postmortem }) 
           </div>
           {sentences.length > 0 && (
             <details>
-              <summary>What the rows say</summary>
+              <summary>Text generated from the rows</summary>
               <Sentences sentences={sentences} incidentId={found.incidentId} />
             </details>
           )}
@@ -110,7 +111,7 @@ function SectionOf({ section, found }: { section: Section; found: Postmortem }) 
   )
 }
 
-/** Each with links to its rows; those of an attempt below its name. */
+/** Shows sentences with links to their rows. The sentences of an attempt are below its name. */
 function Sentences({ sentences, incidentId }: { sentences: Section['sentences']; incidentId: string }) {
   if (sentences.length === 0) return <p className="soft">Nobody has edited this.</p>
   const groups = Map.groupBy(sentences, ({ attempt }) => attempt)
@@ -143,8 +144,8 @@ function RowLink({ seq, incidentId }: { seq: number; incidentId: string }) {
 type EditProps = { section: Section; found: Postmortem; close(): void }
 
 /**
- * Text survives a reload and a lost race: then the newer text stands above, and the next press goes
- * over it.
+ * Keeps the text after a reload, and after another person saved first: the newer text is then shown
+ * above, and the next press overwrites it.
  */
 function EditForm({
   section: { section, title, text: now, sentences, edited },
@@ -153,7 +154,7 @@ function EditForm({
 }: EditProps) {
   const [draft, setDraft] = useDraft(`postmortem ${section} on ${incidentId}`)
   const [isTouched, setTouched] = useState(draft !== '')
-  // That the rows say nothing is nothing to begin with.
+  // Does not start from the sentence that is shown if there are no rows.
   const start = edited || sentences.some(({ rows }) => rows.length > 0) ? now : ''
   const text = isTouched ? draft : start
   const write = useMutation({
@@ -207,7 +208,7 @@ function EditForm({
         </button>
         {edited && (
           <button type="button" disabled={write.isPending} onClick={() => write.mutate(null)}>
-            Put back what the rows say
+            Restore the generated text
           </button>
         )}
       </div>
@@ -217,7 +218,7 @@ function EditForm({
 
 type Moment = Postmortem['timeline'][number]
 
-/** `the agent`, a person's name, else what the row says. */
+/** Returns `the agent`, the name of a person, or the actor of the row. */
 const nameOf = (actor: string) =>
   actor.startsWith('agent:') ? 'the agent' : actor.replace(/^(user|system|source):/, '')
 
@@ -254,7 +255,7 @@ function Timeline({ found: { timeline, left, incidentId } }: { found: Postmortem
 
 const maxRows = 1_000
 
-/** The log itself, asked for when it is opened. */
+/** Shows the log itself, which is read when it is opened. */
 function Appendix({ found: { incidentId, rows } }: { found: Postmortem }) {
   const [isOpen, setOpen] = useState(false)
   const log = useAsk<ListPage<IncidentEvent>>(

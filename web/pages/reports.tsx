@@ -18,8 +18,8 @@ import { Heading, Nothing, QueryState } from '../page-frame.tsx'
 import { Link, navigate, type PageLocation, pickSearch, usePlace, withSearch } from '../router.tsx'
 
 /**
- * Outcomes of some weeks' incidents: as figures, as a picture, and as the same numbers in tables
- * and CSV.
+ * Shows the outcomes of the incidents of some weeks: as figures, as a picture, and as the same
+ * numbers in tables and CSV.
  */
 export function ReportsPage({ title }: { title: string }) {
   const place = usePlace()
@@ -40,7 +40,9 @@ export function ReportsPage({ title }: { title: string }) {
   )
 }
 
-/** The days and the type stand in the address: a report can be sent to somebody. */
+/**
+ * Asks for the days and the type, which are in the address, so that a report can be sent as a link.
+ */
 function Range({ place, report: { since, until, byType } }: { place: PageLocation; report: Report }) {
   const type = place.search.get('type') ?? ''
   const types = [...new Set([...byType.map((line) => line.type), ...(type ? [type] : [])])]
@@ -74,7 +76,7 @@ function Range({ place, report: { since, until, byType } }: { place: PageLocatio
         options={[['', 'all'], ...toOptions<string>(['critical', 'warning', 'info'])]}
         onChange={(next) => choose({ severity: next })}
       />
-      <span className="soft small">Days of UTC, both included.</span>
+      <span className="soft small">Days in UTC, both included.</span>
     </search>
   )
 }
@@ -140,15 +142,15 @@ function Sheets({ report: { total, byWeek, byType, spared }, place }: { report: 
       <p className="soft small">
         Auto-resolved means: resolved before a person decided, wrote or took anything. The share counts closed
         incidents. A repair did not last if its incident opened again, or if its resource had the same trouble within a
-        day. The cost counts the answers of these days, whenever their incident began.
+        day. The cost counts the model's responses in these days, also for incidents that began earlier.
       </p>
     </div>
   )
 }
 
 /**
- * A table with more columns than a phone is wide: all are there, the first stays in sight, and the
- * page does not move sideways.
+ * Shows a table that is wider than a phone. The table scrolls sideways with a fixed first column,
+ * and the page does not.
  */
 function SidewaysSheet({ name, children }: { name: string; children: ReactNode }) {
   return (
@@ -206,7 +208,7 @@ function Escalations({ total }: { total: ReportLine }) {
   )
 }
 
-/** Pages that waited and were not needed. */
+/** Shows how many pages waited and were then not needed. */
 function Spared({ spared }: Pick<Report, 'spared'>) {
   return (
     <section className="stack tight" aria-labelledby="spared-title">
@@ -237,7 +239,7 @@ function Spared({ spared }: Pick<Report, 'spared'>) {
 
 type Part = { name: string; tone: string; of(line: ReportLine): number }
 
-/** From the bottom of a bar. */
+/** The parts of a bar, from the bottom. */
 const parts: Part[] = [
   { name: 'auto-resolved', tone: 'auto', of: ({ autoResolved }) => autoResolved },
   { name: 'resolved with a person', tone: 'person', of: ({ resolved, autoResolved }) => resolved - autoResolved },
@@ -251,7 +253,7 @@ const parts: Part[] = [
 const size = { width: 520, height: 196, left: 72, right: 14, top: 14, bottom: 32 }
 const base = size.height - size.bottom
 
-/** Where weeks and amounts are drawn, with a scale from nothing to the most. */
+/** Computes the positions of weeks and amounts, with a scale from zero to the maximum. */
 function scaleOf(weeks: number, max: number) {
   const step = (size.width - size.left - size.right) / weeks
   return {
@@ -286,7 +288,7 @@ function Grid({ lines, max, word }: { lines: Report['byWeek']; max: number; word
   )
 }
 
-/** A bar a week. The table below says the same to those who do not see it. */
+/** Draws a bar per week. The table below has the same numbers. */
 function Weeks({ lines }: { lines: Report['byWeek'] }) {
   const max = 2 * Math.ceil(Math.max(1, ...lines.map(({ incidents }) => incidents)) / 2)
   const { step, x, y } = scaleOf(lines.length, max)
@@ -320,11 +322,11 @@ function Weeks({ lines }: { lines: Report['byWeek'] }) {
 }
 
 const times = [
-  { name: 'half within', of: (spread: Spread) => spread?.p50 },
-  { name: 'nine in ten within', of: (spread: Spread) => spread?.p90 },
+  { name: '50 % within', of: (spread: Spread) => spread?.p50 },
+  { name: '90 % within', of: (spread: Spread) => spread?.p90 },
 ]
 
-/** How long it took to resolve, week by week: a week in which nothing was resolved leaves a gap. */
+/** Draws the time to resolve week by week. A week without a resolved incident leaves a gap. */
 function Times({ lines }: { lines: Report['byWeek'] }) {
   const max = Math.max(1, ...lines.map(({ resolveSeconds }) => resolveSeconds?.p90 ?? 0))
   const { x, y } = scaleOf(lines.length, max)

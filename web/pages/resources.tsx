@@ -20,7 +20,7 @@ import { TopologyPicture } from './topology.tsx'
 
 const maxShown = 10
 
-/** Recent deployments and changes, there and on what it needs. */
+/** Lists recent deployments and changes of a resource and its dependencies. */
 function ResourceChanges({ kind, id }: { kind: string; id: string }) {
   const path = `/inventory/resources/${encodeURIComponent(kind)}/${encodeURIComponent(id)}/changes`
   const changes = useAsk<{ items: NearChange[]; found: number }>(['resource-changes', kind, id], path)
@@ -105,7 +105,7 @@ const columns: Column<ListedResource>[] = [
   },
 ]
 
-/** What there is, who says so, and how it hangs together: what an alert may be about. */
+/** Lists resources, their sources, and their relations. Alerts can be about them. */
 export function ResourcesPage({ title }: { title: string }) {
   const place = usePlace()
   const field = useRef<HTMLInputElement>(null)
@@ -136,7 +136,7 @@ export function ResourcesPage({ title }: { title: string }) {
         columns={columns}
         toKey={({ kind, id }) => `${kind}:${id}`}
         empty={
-          <Nothing title={place.search.size > 0 ? 'Nothing fits these filters.' : 'Nothing is known yet.'}>
+          <Nothing title={place.search.size > 0 ? 'Nothing fits these filters.' : 'No resources are known yet.'}>
             A platform lists what it runs. Import everything else with{' '}
             <code>{spelled('nightshift inventory import FILE')}</code>.
           </Nothing>
@@ -146,7 +146,7 @@ export function ResourcesPage({ title }: { title: string }) {
   )
 }
 
-/** The list shows one side of a resource: which, and the way back to all. */
+/** Shows whose neighbours the list contains, with a link back to all resources. */
 function Around({ place }: { place: PageLocation }) {
   const [needs, neededBy] = [place.search.get('needs'), place.search.get('needed_by')]
   const name = needs ?? neededBy
@@ -189,7 +189,7 @@ function Resource({ resource }: { resource: ShownResource }) {
     <article className="about">
       <p className="wraps">
         <Inert text={resource.state.observed} />
-        {resource.isStale && <strong> Stale: for a day no source has listed it.</strong>}
+        {resource.isStale && <strong> Stale: no source has listed this resource for a day.</strong>}
       </p>
       {names.length > 0 && (
         <p className="soft wraps">
@@ -198,7 +198,7 @@ function Resource({ resource }: { resource: ShownResource }) {
       )}
       {resource.sameAs.length > 0 && (
         <p className="wraps">
-          The same thing as <ResourceLinks names={resource.sameAs} />
+          The same resource as <ResourceLinks names={resource.sameAs} />
         </p>
       )}
       {resource.kind === 'database' && <ServerNow name={resource.id} />}
@@ -232,12 +232,12 @@ function Resource({ resource }: { resource: ShownResource }) {
   )
 }
 
-/** A source of a cluster lists it, and reads it for the page. */
+/** Whether the source of a cluster lists the resource, and can read it for the page. */
 const isInCluster = ({ kind, said }: ShownResource): boolean =>
   (kind === 'cluster' || kind === 'node' || kind === 'workload') &&
   said.some(({ source }) => source.startsWith('kubernetes:'))
 
-/** Lists who did what to it directly. */
+/** Lists direct actions of people on the resource. */
 function Acts({ acts }: Pick<ShownResource, 'acts'>) {
   if (acts.length === 0) return null
   return (
@@ -292,7 +292,7 @@ function Relations({ resource: { relations, disagreements, neighbours, kind, id 
   const own = `${kind}:${id}`
   const said = disagreements.map(({ relation, values }) => {
     const claims = values.map(({ to, source, seenAt }) => `${source} says ${to} (${formatMoment(seenAt)})`)
-    return `Sources disagree on what it ${relation.replaceAll('_', ' ')}: ${claims.join(', ')}. Nightshift follows none of them to its neighbours.`
+    return `Sources disagree on what it ${relation.replaceAll('_', ' ')}: ${claims.join(', ')}. Nightshift uses none of these claims to find its neighbours.`
   })
   return (
     <section className="stack tight">
@@ -334,8 +334,8 @@ function Relation({
         </>
       )}{' '}
       <span className="soft small">
-        says <Inert text={source} />
-        {hasAuthority ? '' : ', which widens nothing'}
+        according to <Inert text={source} />
+        {hasAuthority ? '' : ', a source that extends no permissions'}
       </span>
     </>
   )

@@ -5,7 +5,7 @@ import { Inert } from '../inert.tsx'
 import { Heading, Nothing, QueryState } from '../page-frame.tsx'
 import { Link } from '../router.tsx'
 
-/** The morning card, the hand-over, and what is left to do, as messages say them. */
+/** Shows the morning card, the hand-over, and open follow-ups, as in messages. */
 export function ShiftPage({ title }: { title: string }) {
   const shift = useAsk<ShiftView>(['shift'], '/shift')
   return (

@@ -7,7 +7,7 @@ import { missing } from '../permissions.ts'
 import { useSession } from '../session.ts'
 import { formatMoment } from '../time.ts'
 
-/** Topics of Amazon SNS: those that wait for a person, and those that were confirmed. */
+/** Lists topics of Amazon SNS: those that wait for a person, and those that are confirmed. */
 export function SnsTopics() {
   const { data: session } = useSession()
   const mayRead = missing(session, 'read_config') === null
@@ -25,7 +25,7 @@ export function SnsTopics() {
       {waiting > 0 && (
         <p className="said lamp">
           <strong>{waiting === 1 ? '1 topic waits' : `${waiting} topics wait`} for a person.</strong> Until somebody
-          confirms it, its alarms reach nobody. Confirm only a topic that is yours.
+          confirms a topic, its alarms reach nobody. Confirm only a topic that is yours.
         </p>
       )}
       <div className="sheet narrow">
@@ -83,7 +83,8 @@ const columnsFor = (refused: string | null): Column<SnsTopic>[] => [
           run={decide(topic, 'remove')}
         >
           <p>
-            Alarms of <Inert text={topic.arn} /> are refused from now on. The subscription at SNS stays. End it there.
+            Alarms of <Inert text={topic.arn} /> are refused from now on. The subscription stays in SNS. Delete it
+            there.
           </p>
         </Confirm>
       </div>

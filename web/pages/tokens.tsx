@@ -23,7 +23,10 @@ const lifetimes = [
 
 type Draft = { name: string; role: Role; operator: string; scopes: string; days: string }
 
-/** Makes a token and shows it once: in this page's memory until put away, nowhere else. */
+/**
+ * Makes a token and shows it once. The token is only in the memory of this page, until it is
+ * closed.
+ */
 function MintToken() {
   const [draft, setDraft] = useState<Draft>({ name: '', role: 'viewer', operator: '', scopes: '', days: '90' })
   const [minted, setMinted] = useState<NewApiToken | null>(null)
@@ -95,7 +98,7 @@ function Fields({ draft, change }: { draft: Draft; change(part: Partial<Draft>):
   )
 }
 
-/** The plain token, this once. */
+/** Shows the plain token, only once. */
 function MintedToken({ name, token, onDone }: { name: string; token: string; onDone(): void }) {
   const box = useRef<HTMLElement>(null)
   useEffect(() => box.current?.focus(), [])
@@ -110,14 +113,14 @@ function MintedToken({ name, token, onDone }: { name: string; token: string; onD
       <div className="row">
         <CopyButton text={token} label="the token" of="minted-token" />
         <button type="button" onClick={onDone}>
-          I have it: put it away
+          I have saved it: hide it
         </button>
       </div>
     </section>
   )
 }
 
-/** What lets people and machines in: never the tokens themselves. */
+/** Lists tokens of people and machines, but never the secret tokens themselves. */
 export function TokensPage({ title }: { title: string }) {
   const place = usePlace()
   const cursor = place.search.get('cursor')
@@ -207,7 +210,7 @@ function formatHolder({ role, operator }: ApiToken): string {
   return `${role}${operator ? ` (owner: ${operator})` : ''}`
 }
 
-/** How it ended; null while it is good. */
+/** Returns how a token ended. Null for a valid token. */
 function getEnd({ revokedAt, expiresAt }: ApiToken, now: number): string | null {
   if (revokedAt) return 'revoked'
   return expiresAt && Date.parse(expiresAt) <= now ? 'expired' : null

@@ -4,16 +4,16 @@ import { Inert, inertText } from '../inert.tsx'
 import { Mark } from '../marks.tsx'
 import { Link } from '../router.tsx'
 
-/** The height of a box with its gap, as `.topology li` in style/table.css. */
+/** Pixels of a box with its gap, as for `.topology li` in style/table.css. */
 const pitch = 48
 const gapWidth = 72
 
 type Near = NonNullable<ShownResource['around']>['needs']
 
 /**
- * Three columns: what a resource runs on or needs, the resource, what runs on or needs it. Columns
- * are lists of links, readable without the picture, which draws only the curves between. On a phone
- * they stand below each other.
+ * Draws three columns: what the resource depends on, the resource, and what depends on it. The
+ * columns are lists of links and can be read without the picture, which draws only the curves in
+ * between. On a phone they are below each other.
  */
 export function TopologyPicture({ resource }: { resource: ShownResource }) {
   const { around, alerts, kind, id } = resource
@@ -23,7 +23,7 @@ export function TopologyPicture({ resource }: { resource: ShownResource }) {
   const firing = alerts.filter(({ status }) => status === 'firing').length
   return (
     <section className="stack tight" aria-labelledby="topology">
-      <h2 id="topology">What it needs, and what needs it</h2>
+      <h2 id="topology">What this resource needs, and what needs it</h2>
       <div className="topology">
         <Side title="It runs on or needs" near={around.needs} all={`/resources?needed_by=${encodeURIComponent(key)}`} />
         <Curves from={countRows(around.needs)} rows={rows} isLeft />
@@ -49,7 +49,7 @@ export function TopologyPicture({ resource }: { resource: ShownResource }) {
   )
 }
 
-/** Its boxes, and one more for the link to those that are not shown. */
+/** Counts the boxes of a column, and one more for the link to the hidden ones. */
 function countRows({ items, total }: Near): number {
   return items.length + (total > items.length ? 1 : 0)
 }
@@ -94,7 +94,7 @@ function Fires({ count }: { count: number }) {
   return <Mark shape="triangle" tone="broken" word={count === 1 ? '1 alert fires' : `${count} alerts fire`} />
 }
 
-/** A curve from each box of a side to the resource, which stands in the middle. */
+/** Draws a curve from each box of a side to the resource in the middle. */
 function Curves({ from, rows, isLeft }: { from: number; rows: number; isLeft: boolean }) {
   const height = rows * pitch
   const middle = height / 2

@@ -24,7 +24,7 @@ import { useSession } from '../session.ts'
 import { StopKind, Stops } from '../stops.tsx'
 import { formatMoment } from '../time.ts'
 
-/** A tool's name has no such sign, and neither has a type. */
+/** Separates type and tool in the address, because neither name contains this character. */
 const between = '~'
 const hrefOf = ({ type, tool }: TrustPair) => `/trust/${encodeURIComponent(`${type}${between}${tool}`)}`
 
@@ -73,7 +73,7 @@ const columns: Column<PairStanding>[] = [
   number('To grade', ({ ungraded }) => ungraded, 'num wide'),
 ]
 
-/** How far each tool goes unasked, by type of incident, and the record that says why. */
+/** Shows how far each tool may go without approval, by incident type, and the reason. */
 export function TrustPage({ title }: { title: string }) {
   const trust = useAsk<TrustList & ListPage<PairStanding>>(['trust'], '/trust')
   return (
@@ -89,10 +89,12 @@ export function TrustPage({ title }: { title: string }) {
         above={
           <p className="soft small wraps">
             Every other pair: {trust.data?.newPairs}, {trust.data && trustWords[trust.data.newPairs]}. A level can only
-            restrict: calls that are refused or asked about stay so.
+            restrict: it never allows a call that is refused or needs approval.
           </p>
         }
-        empty={<Nothing title="The agent has proposed no write yet.">This page will count each one.</Nothing>}
+        empty={
+          <Nothing title="The agent has proposed no write yet.">This page will count each proposed write.</Nothing>
+        }
       />
     </>
   )
@@ -118,7 +120,8 @@ function Pair({ pair, path }: { pair: PairHistory; path: string }) {
       <Stops />
       <p className="wraps">
         <Level level={level} cause={cause} />: {trustWords[level]}.
-        {cause === 'upgrade' && ' An older version ran it without asking. Set act once more to confirm that.'}
+        {cause === 'upgrade' &&
+          ' An older version ran this tool without asking. To confirm that level, set act once more.'}
       </p>
       <dl className="facts">
         <Fact name="Proposed">{formatNumber(record.proposed)}</Fact>
@@ -131,7 +134,7 @@ function Pair({ pair, path }: { pair: PairHistory; path: string }) {
         <Fact name="In shadow, to grade">
           {formatNumber(record.shadowed)}, {formatNumber(record.ungraded)}
         </Fact>
-        <Fact name="Called right, wrong">
+        <Fact name="Graded right, wrong">
           {formatNumber(record.right)}, {formatNumber(record.wrong)}
         </Fact>
         <Fact name="Risk">{risk}</Fact>
@@ -166,7 +169,7 @@ function Pair({ pair, path }: { pair: PairHistory; path: string }) {
           caption="Newest calls"
           columns={callColumns}
           toKey={({ incidentId, attempt, callId }) => `${incidentId} ${attempt} ${callId}`}
-          none="It was never proposed."
+          none="The agent never proposed this write."
         />
       </section>
     </article>
@@ -184,10 +187,10 @@ const callColumns: Column<TrustCall>[] = [
 function Weeks({ weeks }: Pick<PairHistory, 'weeks'>) {
   return (
     <section className="stack tight" aria-labelledby="weeks-title">
-      <h2 id="weeks-title">What people called it</h2>
+      <h2 id="weeks-title">Grades by people</h2>
       <Table<PairHistory['weeks'][number]>
         items={weeks}
-        caption="What people called it, by week"
+        caption="Grades by people, by week"
         columns={[
           { head: 'Week of', cell: ({ week }) => week },
           { head: 'Right', className: 'num', cell: ({ right, wrong }) => `${right} of ${right + wrong}` },
@@ -199,7 +202,10 @@ function Weeks({ weeks }: Pick<PairHistory, 'weeks'>) {
   )
 }
 
-/** The record stands above the button, and is sent back as what the person saw. */
+/**
+ * Sets the level of a pair. The record is shown above the button, and is sent back as the person
+ * saw it.
+ */
 function SetLevel({ pair, path }: { pair: PairHistory; path: string }) {
   const { data: session } = useSession()
   const client = useQueryClient()
@@ -224,7 +230,7 @@ function SetLevel({ pair, path }: { pair: PairHistory; path: string }) {
         value={to}
         onChange={setTo}
       />
-      <ReasonField id="trust-reason" label="Why? The audit keeps your words." value={reason} onChange={setReason} />
+      <ReasonField id="trust-reason" label="Reason (recorded in the audit log)" value={reason} onChange={setReason} />
     </Confirm>
   )
 }

@@ -18,7 +18,7 @@ const periods = [
   ['90', '90 days'],
 ] as const
 
-/** What the last days took of models and of people. */
+/** Shows how models were used in the last days, and how much work people had. */
 export function UsagePage({ title }: { title: string }) {
   const place = usePlace()
   const days = place.search.get('days') ?? '7'
@@ -47,7 +47,7 @@ export function UsagePage({ title }: { title: string }) {
             toKey={({ status }) => status}
           />
           <Sheet
-            title="Approvals by answer"
+            title="Approvals by decision"
             items={usage.data.approvals}
             columns={approvalColumns}
             toKey={({ status }) => status}
@@ -59,10 +59,10 @@ export function UsagePage({ title }: { title: string }) {
   )
 }
 
-/** What models cost: today and this month beside their caps, then by model and type of incident. */
+/** Shows the cost of models: today and this month beside the limits, then by model and type. */
 function Money({ money }: { money: Usage['money'] }) {
   if (money.byModel.every(({ dollars }) => dollars === 0) && money.day.cap === null && money.month.cap === null)
-    return <p className="soft">These models have no price. Set agent.prices to see what they cost.</p>
+    return <p className="soft">These models have no price. Set agent.prices to see the cost of these models.</p>
   return (
     <>
       <p>
@@ -132,7 +132,7 @@ const modelColumns: Column<Usage['models'][number]>[] = [
   { head: 'Tokens out', className: 'num', cell: ({ completionTokens }) => formatNumber(completionTokens) },
   { head: 'Time', className: 'num wide', cell: ({ seconds }) => formatSeconds(seconds) },
   {
-    head: 'Tokens assumed',
+    head: 'Tokens estimated',
     className: 'num wide',
     cell: ({ assumed }) => (assumed > 0 ? `in ${formatNumber(assumed)} answers` : '–'),
   },
@@ -205,7 +205,7 @@ const columns: Column<CapabilityGap>[] = [
   },
 ]
 
-/** What investigations lacked: the list of what to build next. */
+/** Shows what investigations lacked, which is a list of what to build next. */
 export function GapsPage({ title }: { title: string }) {
   const place = usePlace()
   const search = pickSearch(place, ['category', 'cursor'], { limit: '50' })
@@ -225,7 +225,7 @@ export function GapsPage({ title }: { title: string }) {
         toKey={({ id }) => id}
         empty={
           <Nothing title="No gaps reported.">
-            When an investigation lacks a tool, it reports the tool here instead of working around it.
+            When an investigation lacks a tool, it reports the missing tool here.
           </Nothing>
         }
       />

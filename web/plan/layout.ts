@@ -10,14 +10,14 @@ import { usableCapacity } from '../../domain/usable-capacity.ts'
 import { inertText } from '../inert.tsx'
 
 /**
- * `still` and `stopped` are not in the plan, `down` has no room; of the others, `waits` is where
- * its step takes it from, `leaves` and `comes` are the ends of a running step, `moved` is where it
- * is afterwards.
+ * The mark of a VM. `still` and `stopped` are not in the plan, and `down` has no place. `waits` is
+ * the place before its step, `leaves` and `comes` are the two ends of a running step, and `moved`
+ * is the place afterwards.
  */
 type VmMark = 'still' | 'stopped' | 'down' | 'waits' | 'leaves' | 'comes' | 'moved'
-/** Where it begins and how long it is, in parts of the bar of the largest host. */
+/** The start and length of a block, in parts of the bar of the largest host. */
 export type VmBlock = Piece & { x: number; width: number }
-/** Free room in MiB and thousandths of a CPU; below nothing where there is too much already. */
+/** Free capacity in MiB and thousandths of a CPU. Negative if the host is over its capacity. */
 type Bar = { blocks: VmBlock[]; freeRamMib: number; freeCpuMc: number }
 export type PictureHost = {
   name: string
@@ -28,8 +28,8 @@ export type PictureHost = {
   before: Bar
   now: Bar
   /**
-   * VMs staying down that it does not take, in few words each: `db-2: region osl only`, and the
-   * sentences.
+   * VMs staying down that this host cannot take, in a few words each: `db-2: region osl only`, and
+   * as sentences.
    */
   rules: { short: string; text: string }[]
 }
@@ -37,18 +37,21 @@ export type PlanToDraw = Pick<Proposal, 'intent' | 'steps' | 'unplaced'> & { bar
 
 type Piece = { vm: string; ramMib: number; cpuMc: number; running: boolean; look: VmMark; step: number | null }
 
-/** Hosts beyond this are those that nothing happens to. */
+/** The most hosts that are drawn. Only hosts that the plan does not touch are left out. */
 const maxHosts = 14
 
 /**
- * A plan's position. 0 is before it, k while step k runs and those before are done, one beyond the
- * last is after all.
+ * Returns the last position of a plan. Position 0 is before the plan, position k is while step k
+ * runs and the earlier ones are done, and the position after the last step is after all steps.
  */
 export function lastPosition(steps: readonly PlanStep[]): number {
   return steps.length + 1
 }
 
-/** Hosts as bars of their memory, before the plan and at a position: touched ones first. */
+/**
+ * Arranges hosts as bars of memory, before the plan and at a position. Hosts that the plan touches
+ * come first.
+ */
 export function layout(problem: PlacementProblem, plan: PlanToDraw, position: number): PictureHost[] {
   const { steps } = plan
   const touched = listAffectedHosts(problem, plan)
@@ -70,7 +73,7 @@ export function layout(problem: PlacementProblem, plan: PlanToDraw, position: nu
   }))
 }
 
-/** Those that are kept away by the same words stand together. */
+/** Groups the VMs that a host cannot take for the same reason. */
 function listRules({ barred = [] }: PlanToDraw, name: string): PictureHost['rules'] {
   const here = barred.filter(({ host }) => host === name)
   return [...Map.groupBy(here, ({ short }) => short)].map(([short, each]) => ({
@@ -79,12 +82,15 @@ function listRules({ barred = [] }: PlanToDraw, name: string): PictureHost['rule
   }))
 }
 
-/** Hosts that the plan is about or does something to. */
+/** Lists the hosts that the plan names or touches. */
 export function listAffectedHosts({ hostIds }: PlacementProblem, { steps }: PlanToDraw): Set<string> {
   return new Set([...hostIds, ...steps.flatMap(({ from, to }) => (from ? [from, to] : [to]))])
 }
 
-/** The touched ones first; both ends of what runs are among them, whatever else there is. */
+/**
+ * Lists the hosts to draw, those that the plan touches first. Both ends of the running step are
+ * always included.
+ */
 function shownHosts(hosts: PlacementHost[], touched: Set<string>, needed: (string | null)[]): PlacementHost[] {
   const sorted = [...hosts].sort((a, b) => Number(touched.has(b.name)) - Number(touched.has(a.name)))
   const must = sorted.filter(({ name }) => needed.includes(name))
@@ -93,8 +99,8 @@ function shownHosts(hosts: PlacementHost[], touched: Set<string>, needed: (strin
 }
 
 /**
- * VMs on each host at a position: the first ones in the inventory's order, then the arrived, in the
- * steps' order.
+ * Lists the VMs on each host at a position: the VMs that were there in the order of the inventory,
+ * then those that arrived in the order of the steps.
  */
 function listPieces(
   { vms }: PlacementProblem,
@@ -143,8 +149,8 @@ function bar(pieces: Piece[], capacity: { ramMib: number; cpuMc: number }, scale
 }
 
 /**
- * `3.5 GiB, 2 CPU free`: the rest of a live host; nothing for others. With `was`: `12 → 3.5 GiB, 4
- * → 2 CPU free`.
+ * Formats the free capacity of a live host as `3.5 GiB, 2 CPU free`. Empty for other hosts. With
+ * `was`: `12 → 3.5 GiB, 4 → 2 CPU free`.
  */
 export function formatFree({ state }: PictureHost, { freeRamMib, freeCpuMc }: Bar, was?: Bar): string {
   if (state !== 'live') return ''
@@ -156,28 +162,34 @@ export function formatFree({ state }: PictureHost, { freeRamMib, freeCpuMc }: Ba
     : `over by ${tenth(Math.max(0, -freeRamMib) / 1_024)} GiB, ${tenth(Math.max(0, -freeCpuMc) / 1_000)} CPU`
 }
 
-/** With one digit where it is needed, rounded down: what is shown as free is free. */
+/**
+ * Formats a number with one decimal if needed, rounded down, so that the shown free capacity really
+ * exists.
+ */
 function tenth(value: number): string {
   return String(Math.floor(value * 10) / 10)
 }
 
-/** Wide enough for every letter of the pictures' small type. */
+/** Pixels that are enough for every letter of the small type in pictures. */
 const letterWidth = 6.7
 
-/** A text of the small type that fits, else as much of it as does. */
+/** Cuts a text in small type to fit. */
 export function fitText(text: string, width: number): string {
   const max = Math.max(1, Math.floor(width / letterWidth))
   return text.length > max ? `${text.slice(0, max - 1)}…` : text
 }
 
-/** A block's text: its name, its step's number where the name has no room, or nothing. */
+/**
+ * Returns the text of a block: its name, the number of its step if there is no room for the name,
+ * or nothing.
+ */
 export function getLabel({ vm, step }: VmBlock, width: number): string {
   const name = inertText(vm)
   if (width > name.length * letterWidth + 4) return name
   return step !== null && width > String(step).length * letterWidth + 3 ? String(step) : ''
 }
 
-/** The plan's VMs on a bar, by their step's number: `2 db-1 · 3 web-1`, as far as there is room. */
+/** Lists the VMs of the plan on a bar by step number, as many as fit: `2 db-1 · 3 web-1`. */
 export function listPlanned(blocks: readonly VmBlock[], width: number): string {
   const planned = blocks.filter(({ step }) => step !== null).sort((a, b) => Number(a.step) - Number(b.step))
   const names = planned.map(({ vm, step }) => `${step} ${inertText(vm)}`)

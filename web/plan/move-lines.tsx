@@ -1,12 +1,15 @@
 import type { PictureHost } from './layout.ts'
 import type { Frame } from './picture.tsx'
 
-/** A line with its ends and its way. `count`: VMs that move along it. */
+/** A line with its ends and its path. `count` is how many VMs move along it. */
 type Line = { path: string; runs: boolean; from: Point; to: Point; count: number }
 type Point = [x: number, y: number]
 type Moved = { fromRow: number; toRow: number; start: number; end: number; runs: boolean }
 
-/** More lines cannot be told apart: from host to host they become one, thicker for more. */
+/**
+ * The most separate lines. If there are more, all moves from one host to another share a line,
+ * which is thicker for more moves.
+ */
 const maxLines = 12
 
 export function MoveLine({ path, runs, from, to, count }: Line) {
@@ -20,7 +23,7 @@ export function MoveLine({ path, runs, from, to, count }: Line) {
   )
 }
 
-/** Lines of the VMs that have moved at the position, and of those that move there now. */
+/** Lists the lines of VMs that have moved at this position, and of those that move now. */
 export function listLines(rows: PictureHost[], frame: Frame): Line[] {
   const moved = listMoved(rows, frame)
   if (moved.length <= maxLines) return moved.map(lineOfVm(frame))
@@ -41,7 +44,10 @@ function listMoved(rows: PictureHost[], { bar, nowAt }: Frame): Moved[] {
   )
 }
 
-/** Lines that share a bar keep a distance: the next place at that side of that row. */
+/**
+ * Keeps lines that share a bar apart. Returns a function for the next free place at a side of a
+ * row.
+ */
 function takeTracks(): (side: 'from' | 'to', row: number) => number {
   const taken = { from: new Map<number, number>(), to: new Map<number, number>() }
   return (side, row) => {
@@ -52,8 +58,8 @@ function takeTracks(): (side: 'from' | 'to', row: number) => number {
 }
 
 /**
- * Out of the lower edge of a left block, along below its bar to the gap, across, and down into the
- * right block that it becomes.
+ * Draws a line from the lower edge of a left block, below its bar to the gap, across the gap, and
+ * down into the right block.
  */
 function lineOfVm({ bar, barHeight, nowAt, tops }: Frame): (moved: Moved) => Line {
   const take = takeTracks()
@@ -71,7 +77,7 @@ function lineOfVm({ bar, barHeight, nowAt, tops }: Frame): (moved: Moved) => Lin
   }
 }
 
-/** From the end of one bar to the beginning of the other. */
+/** Draws a line from the end of one bar to the beginning of the other. */
 function lineOfHosts({ bar, barHeight, nowAt, tops }: Frame): (moved: Moved[]) => Line {
   const take = takeTracks()
   const inBar = (side: 'from' | 'to', row: number) => (tops[row] ?? 0) + 5 + ((take(side, row) * 7) % (barHeight - 8))

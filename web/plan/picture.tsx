@@ -16,24 +16,30 @@ import {
 import { listLines, MoveLine } from './move-lines.tsx'
 import { maxRules, RuleLines, Rules, ruleHeight } from './rule-lines.tsx'
 
-/** Below this there is no room for two bars side by side: before stands over the position. */
+/**
+ * Width below which two bars do not fit side by side, so that the former one is above the present
+ * one.
+ */
 const leastWidth = 520
-/** Between the bars of before and those of the position: the lines cross there. */
+/** Pixels between the bars before and at the position, where the lines cross. */
 const gap = 72
 const barHeight = 28
 const stackedHeight = 21
 const [headHeight, titleHeight, plannedHeight, rowGap] = [22, 20, 20, 14]
 
-/** The measures of a drawing, in pixels of the screen: its words keep their size at every width. */
+/**
+ * The measures of a drawing in pixels of the screen, so that its words have the same size at every
+ * width.
+ */
 export type Frame = {
   bar: number
   barHeight: number
-  /** Left edge of the bars at the position. */
+  /** The left edge of the bars at the position. */
   nowAt: number
-  /** One picture, before anything is done. */
+  /** True if there is only one picture, before the plan starts. */
   isAlone: boolean
   isStacked: boolean
-  /** Upper edge of each row's bar. */
+  /** The upper edge of the bar of each row. */
   tops: number[]
   height: number
 }
@@ -42,7 +48,7 @@ function toFrame(rows: PictureHost[], width: number, isAlone: boolean): Frame {
   const isStacked = width < leastWidth
   const isSide = !isStacked && !isAlone
   const bar = isSide ? (width - gap) / 2 : width
-  // One bar alone is as high as both: what stands below does not move as a person goes on.
+  // A single bar is as high as both, so that the content below does not move.
   const bars = isStacked ? 2 * stackedHeight + 2 : barHeight
   let y = titleHeight
   const tops = rows.map((row) => {
@@ -59,16 +65,16 @@ function toFrame(rows: PictureHost[], width: number, isAlone: boolean): Frame {
 type Props = {
   proposal: PlanToDraw
   problem: PlacementProblem
-  /** See `lastPosition`. */
+  /** The position, as in `lastPosition`. */
   position: number
-  /** What the position is called: `after`, or what goes on. */
+  /** The name of the position: `after`, or the running step. */
   title: string
 }
 
 /**
- * A plan as a picture: every host a bar of its memory. At position 0 the present; then before and
- * position side by side, moves drawn across, or one over the other on a narrow screen. VMs that a
- * host does not take, and why, stand at its bar.
+ * Draws a plan with every host as a bar of its memory. At position 0 it shows the present.
+ * Otherwise it shows before and position side by side with the moves in between, or above each
+ * other on a narrow screen. VMs that a host cannot take, and why, are shown at its bar.
  */
 export function PlacementPicture({ proposal, problem, position, title }: Props) {
   const [showsAll, setShowsAll] = useState(false)
@@ -101,7 +107,7 @@ export function PlacementPicture({ proposal, problem, position, title }: Props) 
   )
 }
 
-/** Width of the place of the picture; 0 until it is known, and while it is folded. */
+/** Measures the width of the picture. 0 until it is known, and while it is folded. */
 function useWidth(box: RefObject<HTMLDivElement | null>): number {
   const [width, setWidth] = useState(0)
   useLayoutEffect(() => {
@@ -118,7 +124,7 @@ function useWidth(box: RefObject<HTMLDivElement | null>): number {
 
 type PictureProps = {
   rows: PictureHost[]
-  /** Memory of the largest host: its bar is as long as there is room. */
+  /** The memory of the largest host, whose bar has the full width. */
   capacity: number
   frame: Frame
   title: string
@@ -146,7 +152,7 @@ function Picture({ rows, capacity, frame, title, label, width }: PictureProps) {
   )
 }
 
-/** Hosts that nothing happens to are counted, and drawn when a person wants to see them. */
+/** Shows how many hosts the plan does not touch, and draws them if a person wants to see them. */
 function Untouched({ count, isShown, show }: { count: number; isShown: boolean; show(isShown: boolean): void }) {
   if (count <= 0) return null
   return (
@@ -162,7 +168,10 @@ function Untouched({ count, isShown, show }: { count: number; isShown: boolean; 
 
 type HostProps = { row: PictureHost; share: number; frame: Frame; y: number }
 
-/** A host: name, free room, bars, the plan's VMs on them, and those it does not take. */
+/**
+ * Draws a host: name, free capacity, bars, the VMs of the plan on them, and the VMs that it cannot
+ * take.
+ */
 function Host({ row, share, frame, y }: HostProps) {
   const { bar, isAlone, isStacked, nowAt } = frame
   const [before, now] = [
@@ -205,7 +214,10 @@ function Host({ row, share, frame, y }: HostProps) {
 
 type HeadProps = { row: PictureHost; x: number; y: number; room: number; free: string }
 
-/** Its name, and where there is room how it stands and its rack; what is free at the other end. */
+/**
+ * Draws the name of a host, with state and rack if there is room, and the free capacity at the
+ * other end.
+ */
 function Head({ row, x, y, room, free }: HeadProps) {
   const left = room - fitWidth(free) - 8
   const name = inertText(row.name)
@@ -229,7 +241,7 @@ function Head({ row, x, y, room, free }: HeadProps) {
 
 const fitWidth = (text: string) => text.length * 6.4
 
-/** Each VM once that was or is there. */
+/** Lists each VM that was or is on the host once. */
 function uniqueBlocks({ before, now }: PictureHost): VmBlock[] {
   return [...new Map([...before.blocks, ...now.blocks].map((block) => [block.vm, block])).values()]
 }

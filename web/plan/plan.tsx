@@ -19,16 +19,18 @@ type Props = {
   steps: PlanStep[]
   position: number
   go: (position: number) => void
-  /** Nothing of it has run. */
+  /** True if no step has run. */
   isAhead: boolean
 }
 
-/** A whole plan in half a minute, no step too short to see or too long to wait for. */
+/**
+ * Milliseconds for playing a complete plan. No step is too short to see or too long to wait for.
+ */
 const playedMs = 30_000
 const [shortestMs, longestMs] = [200, 1_500]
 
 /**
- * Goes through a plan by button, arrow keys, slider or by itself; words say what happens at a
+ * Moves through a plan with a button, arrow keys, a slider or playback. Words describe each
  * position.
  */
 function Stepper({ steps, position, go, isAhead }: Props) {
@@ -39,7 +41,7 @@ function Stepper({ steps, position, go, isAhead }: Props) {
     go(Math.min(last, Math.max(0, wanted)))
   }
   const onKeyDown = (event: KeyboardEvent) => {
-    // The slider knows these keys itself.
+    // Leaves these keys to the slider.
     if (event.target instanceof HTMLInputElement || event.ctrlKey || event.metaKey || event.altKey) return
     const wanted = { ArrowRight: position + 1, ArrowLeft: position - 1, Home: 0, End: last }[event.key]
     if (wanted === undefined) return
@@ -67,7 +69,7 @@ function Stepper({ steps, position, go, isAhead }: Props) {
   )
 }
 
-/** Goes on by itself while it plays, and ends with the plan. */
+/** Advances while it plays, and stops at the end of the plan. */
 function usePlayback(position: number, last: number, go: (position: number) => void) {
   const [plays, setPlays] = useState(false)
   const wantsCalm = matchMedia('(prefers-reduced-motion: reduce)').matches
@@ -121,14 +123,14 @@ function StepperButtons({ position, last, to, playback: { plays, wantsCalm, play
       </div>
       {wantsCalm && (
         <p id={`${id}-calm`} className="soft">
-          The picture does not play by itself, because your system asks for less motion.
+          The picture does not play by itself, because your system is set to reduced motion.
         </p>
       )}
     </>
   )
 }
 
-/** `Step 2 of 5, wave 1: migrate vm-3 from a to b`. */
+/** Formats `Step 2 of 5, wave 1: migrate vm-3 from a to b`. */
 function describePosition(steps: PlanStep[], position: number): string {
   const step = steps[position - 1]
   if (!step)
@@ -145,10 +147,10 @@ function formatPosition(steps: PlanStep[], position: number): string {
   return position > steps.length ? 'after' : `Step ${position} of ${steps.length}`
 }
 
-/** More than these scroll by themselves, so that what stands below them is found. */
+/** Number of steps above which the list scrolls, so that the content below it is found. */
 const steadyCount = 40
 
-/** The steps in words, in the order of their numbers; the one that runs is marked. */
+/** Lists the steps in words, in the order of their numbers. The running step is marked. */
 function Steps({ steps, position }: { steps: PlanStep[]; position: number }) {
   const current = useRef<HTMLLIElement>(null)
   // biome-ignore lint/correctness/useExhaustiveDependencies: the mark moves with the position
@@ -206,13 +208,13 @@ function Step({ step: { step, action, vm, from, to, wave, needs } }: { step: Pla
 }
 
 type PlayProps = {
-  /** Its steps can be gone through, as where somebody decides about it. */
+  /** True if its steps can be played, for a decision about the plan. */
   played?: boolean
-  /** Nothing of it has run: what is drawn is a preview. */
+  /** True if no step has run, so that the drawing is a preview. */
   isAhead?: boolean
 }
 
-/** A stored plan as a picture of the hosts it was made for. */
+/** Draws a stored plan with the hosts that it was made for. */
 export function PlanOfProposal({ id, played = false, isAhead = false }: PlayProps & { id: string }) {
   const plan = useAsk<ProposalWithProblem>(['plan', id], `/placement/proposals/${id}/problem`, {
     staleTime: Number.POSITIVE_INFINITY,
@@ -226,7 +228,7 @@ export function PlanOfProposal({ id, played = false, isAhead = false }: PlayProp
 function Plan({ proposal, problem, barred, played, isAhead }: ProposalWithProblem & Required<PlayProps>) {
   const { steps, unplaced, obstacle, triage } = proposal
   const last = lastPosition(steps)
-  // A decider begins with the present and goes on; a plan in the log is shown whole.
+  // Begins with the present for a person who decides. A plan in the log is shown complete.
   const [position, setPosition] = useState(played ? 0 : last)
   const then = position === last ? 'after' : `while step ${position} of ${steps.length} runs`
   const title = position === 0 ? (isAhead ? 'now' : 'before') : isAhead ? `preview: ${then}` : then
@@ -243,7 +245,7 @@ function Plan({ proposal, problem, barred, played, isAhead }: ProposalWithProble
   )
 }
 
-/** The plan's proofs, and a further death's meaning after it. */
+/** Shows the proofs of a plan, and what the failure of a further host would do after it. */
 function Worth({ proposal }: { proposal: Proposal }) {
   const { proof, standing } = proposal
   const isWorse = standing !== null && toStandingAfter(standing).worse.length > 0
@@ -259,7 +261,7 @@ function Worth({ proposal }: { proposal: Proposal }) {
   )
 }
 
-/** VMs without a place in a plan, and why as far as it is known. */
+/** Lists the VMs that have no place in a plan, and the reason if it is known. */
 export function StaysDown(left: LeftDown) {
   const { unplaced } = left
   if (unplaced.length === 0) return null

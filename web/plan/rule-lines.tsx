@@ -4,12 +4,12 @@ import { Inert, inertText } from '../inert.tsx'
 import { fitText, type PictureHost } from './layout.ts'
 
 export const ruleHeight = 16
-/** Lines of rules at one host. */
+/** The most lines of rules at one host. */
 export const maxRules = 2
 
 type RuleLinesProps = { rules: PictureHost['rules']; x: number; y: number; width: number }
 
-/** Few words each, below a bar; the whole sentence where a pointer rests on them. */
+/** Shows each rule in a few words below a bar, and as a complete sentence under the pointer. */
 export function RuleLines({ rules, x, y, width: room }: RuleLinesProps) {
   const shown = rules.length > maxRules ? rules.slice(0, maxRules - 1) : rules
   const more = rules.slice(shown.length)
@@ -26,8 +26,8 @@ export function RuleLines({ rules, x, y, width: room }: RuleLinesProps) {
 }
 
 /**
- * All hosts' sentences, for people without a pointer and for listeners: the picture is one image to
- * them.
+ * Lists the sentences of all hosts, for people without a pointer and for screen readers, for which
+ * the picture is one image.
  */
 export function Rules({ barred }: { barred: readonly BarredVm[] }) {
   const vms = [...new Set(barred.map(({ vm }) => inertText(vm)))]

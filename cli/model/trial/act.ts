@@ -14,11 +14,13 @@ import { findLogged, keyOfCall, type LoggedCall, stateKey } from './world.ts'
 
 type CallOutcome = Awaited<ReturnType<LoopPorts['act']>>
 
-/** Does one call of a play: judged as in an investigation, answered from the log, done nowhere. */
+/**
+ * Handles one call of a play: judges it as in an investigation, and takes the result from the log.
+ */
 export async function actOnce(play: Play, turn: number, call: ProposedCall): Promise<CallOutcome> {
   const facts = toolFacts.get(call.tool)
   const isEnding = facts?.effect === 'terminal'
-  // An ending is held against the world as it was when the log ended.
+  // Checks an ending against the state of the world when the log ended.
   if (isEnding) passWorld(play, play.recording.ending.seq)
   const state = fold(play.rows, play.recording.attempt, play.recording.incident.resource)
   const proposed = keyOfCall(call.tool, call.arguments)
@@ -50,7 +52,10 @@ function inWords({ tool, arguments: given }: Pick<ProposedCall, 'tool' | 'argume
   return `${tool} ${JSON.stringify(said)}`.slice(0, 300).toWellFormed()
 }
 
-/** The log's call for one of these keys in today's state, however often it was asked before. */
+/**
+ * Finds the call in the log for one of these keys in the current state, with any number of
+ * repetitions.
+ */
 function findInState(play: Play, keys: readonly string[]): LoggedCall | null {
   const state = stateKey(play.made)
   const first = findLogged(play.calls, keys, state, 0)
@@ -71,7 +76,10 @@ function judgeInPlay(play: Play, state: SafetyState, call: ProposedCall, logged:
   return judge(judged, toolFacts, state, policyFor(play, call.tool, state), Date.parse(nowOf(play)))
 }
 
-/** The effect of a write outside the log is unknown: it is taken as possible, on its arguments. */
+/**
+ * Records a write that is not in the log and whose effect is unknown. The write counts as possible,
+ * and is judged by its arguments.
+ */
 function suppose(play: Play, state: SafetyState, { tool, arguments: given }: ProposedCall): Call['prepared'] {
   const facts = toolFacts.get(tool)
   const parsed = facts?.input.safeParse(given)
@@ -87,8 +95,8 @@ function suppose(play: Play, state: SafetyState, { tool, arguments: given }: Pro
 }
 
 /**
- * The site's permissions, as the play's newest ruling weighed them. One tool's are of that tool's
- * rulings.
+ * Returns the site's permissions from the newest policy decision in the play. For a tool, they come
+ * from decisions about that tool.
  */
 function policyFor(play: Play, tool: string, state: SafetyState): Policy {
   const { events, attempt, incident } = play.recording
@@ -109,7 +117,9 @@ function policyFor(play: Play, tool: string, state: SafetyState): Policy {
   return { ...general, alerts: alertsAtEnd(judged, state, play.rows) }
 }
 
-/** The alerts as an ending of the log weighed them, else as its rows tell. */
+/**
+ * Returns the alerts as an ending in the log used them, or else as the rows of the log report them.
+ */
 function alertsAtEnd(
   judged: readonly IncidentEvent<'call_judged'>[],
   state: SafetyState,
@@ -150,7 +160,7 @@ function recordRuling(play: Play, turn: number, call: ProposedCall, ruling: Ruli
   })
 }
 
-/** Notes of the model itself, which the log cannot hold: written as the core API would. */
+/** Records the notes of the model, which cannot be in the log, as the core API would. */
 async function record(play: Play, turn: number, call: ProposedCall, ruling: Ruling): Promise<CallOutcome> {
   const given = ruling.arguments ?? {}
   const { attempt } = play.recording
@@ -170,7 +180,7 @@ async function record(play: Play, turn: number, call: ProposedCall, ruling: Ruli
 }
 
 async function addTools(given: Record<string, unknown>): Promise<unknown> {
-  // It asks nobody: names are looked up in the registry.
+  // Runs `more_tools`, which only looks up names in the registry.
   const answer = await moreTools.run(given as never, {} as never)
   return answer.ok ? answer.data : {}
 }
@@ -194,10 +204,16 @@ function finish(play: Play, turn: number, call: ProposedCall, ruling: Ruling, da
 
 const copied = new Set<EventKind>(['tool_started', 'tool_finished', 'verification', 'approval_decided'])
 
-/** Names a call in the state of now: the same write a second time is another proposal. */
+/**
+ * Returns a key for a call in the current state, because the same write a second time is another
+ * proposal.
+ */
 const placeOf = ({ made }: Play, key: string): string => `${stateKey(made)}:${key}`
 
-/** The log's words on the call become the play's: its rows under new numbers, as often as asked. */
+/**
+ * Copies the rows of the log about the call into the play, with new numbers, as often as it is
+ * called.
+ */
 function answerAsLogged(play: Play, turn: number, call: ProposedCall, logged: LoggedCall): CallOutcome {
   const at = placeOf(play, logged.key)
   play.asked.set(at, (play.asked.get(at) ?? 0) + 1)
@@ -226,9 +242,7 @@ function answerAsLogged(play: Play, turn: number, call: ProposedCall, logged: Lo
   return { kind: 'next' }
 }
 
-/**
- * Code's looks behind this write for the log's model: once an attempt, after an answer's last call.
- */
+/** Adds, once per attempt, the reads that code made after this write for the model in the log. */
 function addLooksOfCode(play: Play, turn: number, call: ProposedCall, logged: LoggedCall): void {
   const answer = play.rows.findLast((row) => row.kind === 'model_answered')
   const isLast = answer?.metadata.calls.at(-1)?.id === call.id
@@ -252,7 +266,7 @@ function endPlay(play: Play, call: ProposedCall): CallOutcome {
   return { kind: 'closed' }
 }
 
-/** An ending in two words: `resolved repaired`, `escalated needs_approval`, `escalated none`. */
+/** Formats an ending in two words: `resolved repaired`, `escalated none`. */
 export function wordOfEnding({ tool, arguments: given }: Pick<ProposedCall, 'tool' | 'arguments'>): string {
   return tool === 'resolve_incident' ? `resolved ${given?.outcome}` : `escalated ${given?.category ?? 'none'}`
 }

@@ -5,6 +5,7 @@ import { runbookMatch } from '../../../domain/runbook.ts'
 import { callId } from '../../../domain/step-key.ts'
 import { readToolName } from '../../../domain/tool-name.ts'
 import { addedBy, chooseAdded, isWithoutResource } from '../../../model/added-tools.ts'
+import { foldLooks } from '../../../model/fold-looks.ts'
 import { describeLimits } from '../../../model/limits.ts'
 import { renderMessages } from '../../../model/messages.ts'
 import { type ParsedAnswer, parseAnswer } from '../../../model/protocol.ts'
@@ -20,9 +21,9 @@ import { budgetsOf, standingOf } from '../../../safety/ruling.ts'
 import { isFirstFor, tools } from '../../../tools/registry.ts'
 import { addRow, type Play } from './rows.ts'
 
-/** The candidate: who is asked, and how much it may read and write. */
+/** The model that is tried, with its limits for prompt and response. */
 export type Candidate = {
-  /** Answers, or says why there is no answer; throws where there is no sense in going on. */
+  /** Returns a response, or the reason why there is none. Throws if it is useless to continue. */
   ask(request: {
     messages: ChatMessage[]
     tools: ChatTool[]
@@ -33,14 +34,20 @@ export type Candidate = {
 }
 
 const offering = { more: 'more_tools', find: 'find_resource', get: 'get_resource', whole: 'read_result' }
-/** As in an investigation: a guess without a tokenizer, and a limit of calls against a flood. */
+/**
+ * Values as in an investigation: an estimate without a tokenizer, and a limit against too many
+ * calls.
+ */
 const charactersPerToken = 3
 const callsRead = 32
 const minRoomCharacters = 4_000
-/** Calls as text that nobody could read, after which a run goes on by the JSON protocol. */
+/** Calls in text that cannot be read, after which a run continues with the JSON protocol. */
 const maxUnreadCalls = 2
 
-/** One turn of the candidate, as a row. Null: it gave no answer, and the play has ended. */
+/**
+ * Requests one turn from the model and adds it as a row. Null if there is no response, and the play
+ * has ended.
+ */
 export async function askTurn(
   play: Play,
   candidate: Candidate,
@@ -96,8 +103,8 @@ function answeredRow(
 }
 
 /**
- * Texts that an answer may be copied from: all but the prompt, its own words, and corrections that
- * quote them.
+ * Lists texts from which a response may have been copied: all but the prompt, the model's own
+ * texts, and corrections that quote them.
  */
 function untrustedIn(messages: readonly ChatMessage[]): string[] {
   return messages.flatMap(({ role, content }) =>
@@ -105,7 +112,10 @@ function untrustedIn(messages: readonly ChatMessage[]): string[] {
   )
 }
 
-/** The stored first turn and the play so far, as an investigation would send them. */
+/**
+ * Builds the request from the stored first turn and the play so far, as an investigation would send
+ * it.
+ */
 function requestOf(
   play: Play,
   { prompts, windowTokens, maxTokens }: Candidate,
@@ -136,7 +146,7 @@ function requestOf(
   const standing = standingOf(fold(rows, attempt), turn, budgets)
   const talk: TranscriptEntry[] = [
     { kind: 'context', value: shownFirst(known, runbooks) },
-    ...withStanding(conversation(rows, attempt), standing),
+    ...withStanding(foldLooks(conversation(rows, attempt)), standing),
   ]
   return { messages: renderMessages(protocol, first, talk, texts, room), tools: sent }
 }

@@ -8,41 +8,49 @@ import { keyOfCall, readCalls } from './world.ts'
 
 const count = z.number().int().min(0)
 const side = z.object({
-  /** `resolved repaired`, `escalated none`, `would write …`. */
+  /** How it ended: `resolved repaired`, `escalated none`, `would write …`. */
   end: z.string(),
   writes: z.array(z.string()),
   turns: count,
   tokens: count,
-  /** The server gave no possible tokens of an answer: `tokens` is the least for its bytes. */
+  /**
+   * True if the server reported no possible token count. `tokens` is then the minimum for its
+   * bytes.
+   */
   isAssumed: z.boolean().default(false),
 })
 
-/** What became of one incident. `comparable`: both sides ended in a world that the log holds. */
+/** The result for one incident. `comparable`: both sides ended in a state that the log contains. */
 export const trialResult = z.object({
   incidentId: z.string(),
   type: z.string(),
   title: z.string(),
-  /** Number of the row that ended it. A log with a newer ending is played again. */
+  /**
+   * Number of the row that ended the incident. If the log has a newer ending, it is played again.
+   */
   endingSeq: count,
   outcome: z.enum(['comparable', 'not_comparable', 'unanswered']),
-  /** Why the two are not compared; null where they are. */
+  /** The reason why the two are not compared. Null for a comparison. */
   why: z.string().nullable(),
   log: side,
   trial: side,
   isSameEnding: z.boolean(),
   isSameWrites: z.boolean(),
-  /** Looks that the log's ending quotes (`of`), and those the candidate's quotes too (`shared`). */
+  /**
+   * Reads that the ending in the log quotes (`of`), and those of them that the tried model quotes
+   * too (`shared`).
+   */
   quoted: z.object({ shared: count, of: count }),
 })
 export type TrialResult = z.infer<typeof trialResult>
 
-/** Compares a play with the log that it was played from. Pure. */
+/** Compares a play with its log. Pure. */
 export function comparePlay(recording: Recording, play: Play): TrialResult {
   const { incident, events, attempt, ending } = recording
   const rows = events.filter((event) => event.attempt === attempt)
   const own = readCalls(recording).filter(({ isWrite }) => isWrite)
   const answers = rows.flatMap((row) => (row.kind === 'model_answered' ? [row.metadata.usage] : []))
-  const end = play.end ?? { kind: 'unanswered' as const, why: 'it came to no end' }
+  const end = play.end ?? { kind: 'unanswered' as const, why: 'no ending' }
   const isCompared = end.kind === 'ended' || end.kind === 'would_write'
   const word = isCompared ? end.word : end.kind
   const asLogged = wordOf(ending, rows)
@@ -77,21 +85,24 @@ export function comparePlay(recording: Recording, play: Play): TrialResult {
   }
 }
 
-/** By the agent's own call, else by the code of the limit that ended it. */
+/** Describes how it ended, by the agent's call, or else by the code of the limit that ended it. */
 function wordOf(ending: Recording['ending'], rows: readonly IncidentEvent[]): string {
   const call = rows.findLast((row) => row.kind === 'tool_started' && row.metadata.effect === 'terminal')
   if (call?.kind === 'tool_started' && call.seq > 0 && isBefore(call, ending)) return wordOfEnding(call.metadata)
   return ending.kind === 'resolved' ? `resolved ${ending.metadata.outcome}` : `escalated ${ending.metadata.code}`
 }
 
-/** The closing call stands right before its row; one that the core API refused later does not. */
+/**
+ * Whether a call closed the incident. The closing call is directly before the row of the ending,
+ * unless the core API refused the call later.
+ */
 function isBefore({ seq }: IncidentEvent, ending: IncidentEvent): boolean {
   return seq < ending.seq && ending.seq - seq <= 4
 }
 
 /**
- * Looks quoted by claims of endings and by supported causes, by their calls: a play has other
- * numbers than its log.
+ * Lists the reads that are quoted in claims of endings and in supported causes. Reads are
+ * identified by their calls, because a play has other row numbers than its log.
  */
 function quotedBy(rows: readonly IncidentEvent[]): Set<string> {
   const keys = new Map<number, string>()
@@ -121,9 +132,9 @@ function quotesOf(given: Record<string, unknown> | null): number[] {
   return [...claimed, ...noted].map(({ seq }) => seq)
 }
 
-/** Comparable incidents that a verdict needs. */
+/** Number of comparable incidents that a verdict needs. */
 export const minComparable = 30
-/** From this share of same endings on, with 95 per cent, the candidate counts as alike. */
+/** The share of equal endings, with 95 % confidence, from which two models count as alike. */
 const alikeShare = 0.8
 
 export type TrialTotals = {
@@ -132,18 +143,20 @@ export type TrialTotals = {
   unanswered: number
   sameEnding: number
   sameWrites: number
-  /** Same ending and same writes. */
+  /** Number of incidents with the same ending and the same writes. */
   alike: number
   quoted: { shared: number; of: number }
   turns: { log: number; trial: number }
   tokens: { log: number; trial: number }
-  /** The model whose tokens are the least for its bytes, since its server gave none. */
+  /**
+   * The models whose tokens are the minimum for their bytes, because the server reported no count.
+   */
   assumed: { log: boolean; trial: boolean }
-  /** Null below `minComparable`: a share of few says nothing. */
+  /** The verdict. Null below `minComparable`, because a share of few incidents proves nothing. */
   verdict: 'alike' | 'different' | 'undecided' | null
 }
 
-/** Adds up results. Turns and tokens are of the comparable ones alone. Pure. */
+/** Adds up results. Turns and tokens include only comparable ones. Pure. */
 export function addUp(results: readonly TrialResult[]): TrialTotals {
   const compared = results.filter(({ outcome }) => outcome === 'comparable')
   const sum = (of: (result: TrialResult) => number) => compared.reduce((total, result) => total + of(result), 0)

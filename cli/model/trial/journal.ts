@@ -7,22 +7,25 @@ import { getTokensFile } from '../../saved-tokens.ts'
 import { inert } from '../../ui/terminal.ts'
 import { type TrialResult, trialResult } from './compare.ts'
 
-/** A trial's results as they come, a line each, so that an interrupted command goes on. */
+/**
+ * Stores the results of a trial as they arrive, one per line, so that an interrupted command can
+ * continue.
+ */
 
-/** What a trial is of. Another model, server, protocol or site is another trial. */
+/** The identity of a trial. Another model, server, protocol or site makes it another trial. */
 type TrialOf = { model: string; server: string; protocol: string; site: string }
 
 const head = z.strictObject({ trialOf: z.record(z.string(), z.string()) })
 
-/** The file of this trial where none is named: beside the saved tokens of this person. */
+/** Returns the default file of this trial, which is beside the saved tokens of this person. */
 export function trialFile(of: TrialOf): string {
   const name = of.model.replaceAll(/[^\w.-]+/g, '_').slice(0, 60)
   return join(dirname(getTokensFile()), 'trials', `${name}-${sha256(JSON.stringify(of)).slice(0, 12)}.jsonl`)
 }
 
 /**
- * The file's results, newest of each incident; none where the file is new, which is begun. Throws
- * CommandFailed for another trial's.
+ * Reads the results in the file, the newest of each incident. Begins a new file, without results,
+ * if there is none. Throws CommandFailed for the file of another trial.
  */
 export function openJournal(file: string, of: TrialOf, isFresh: boolean): Map<string, TrialResult> {
   const begin = () => {
@@ -33,7 +36,7 @@ export function openJournal(file: string, of: TrialOf, isFresh: boolean): Map<st
   if (!existsSync(file)) return begin()
   const [first = '', ...lines] = readFileSync(file, 'utf8').split('\n')
   const known = head.safeParse(parse(first)).data?.trialOf
-  // Whatever else lies there stays.
+  // Does not replace any other file.
   if (isFresh && known) return begin()
   if (!known || JSON.stringify(known) !== JSON.stringify(of)) {
     throw new CommandFailed(
@@ -42,7 +45,7 @@ export function openJournal(file: string, of: TrialOf, isFresh: boolean): Map<st
     )
   }
   const results = lines.flatMap((line) => trialResult.safeParse(parse(line)).data ?? [])
-  // A line that was cut off would spoil the next one.
+  // Rewrites the file, because an incomplete line would spoil the next one.
   writeFileSync(file, [first, ...results.map((each) => JSON.stringify(each)), ''].join('\n'), { mode: 0o600 })
   return new Map(results.map((each) => [each.incidentId, each]))
 }

@@ -13,18 +13,21 @@ import { addRow, beginPlay, type Play } from './rows.ts'
 
 type TurnOutcome = Awaited<ReturnType<LoopPorts['think']>>
 
-/** An answer of the JSON protocol holds one call, where others hold several. */
+/**
+ * The usual number of calls per response. A response in the JSON protocol has one call, and others
+ * have several.
+ */
 const callsUsual = 4
 
-/** The budget of tokens for all plays is used up. */
+/** The token budget for all plays is used up. */
 export class TokensSpent extends Error {
   override name = 'TokensSpent'
 }
 
 /**
- * Plays an investigation again on the candidate, by the product's loop and judge: the same first
- * turn, answers from the log, nothing done. Throws TokensSpent beyond `maxTokens`, and whatever
- * `candidate.ask` throws.
+ * Plays an investigation again with the tried model, in the product's loop and with its judge: the
+ * same first turn, results from the log, no effects. Throws TokensSpent above `maxTokens`, and any
+ * error of `candidate.ask`.
  */
 export async function playAgain(
   recording: Recording,
@@ -56,7 +59,7 @@ export async function playAgain(
   const limits = { maxTurns: turns, timeBudgetMs: Number.POSITIVE_INFINITY, correctionsAreFree: true }
   const end = await runLoop(ports, limits)
   if (end.end === 'escalate') play.end ??= { kind: 'ended', word: `escalated ${end.code}` }
-  play.end ??= { kind: 'unanswered', why: 'it came to no end' }
+  play.end ??= { kind: 'unanswered', why: 'no ending' }
   return play
 }
 
@@ -82,7 +85,7 @@ async function think(play: Play, candidate: Candidate, turn: number): Promise<Tu
   }
 }
 
-/** Words close nothing: they are corrected once. */
+/** Handles text without a call, which ends nothing and is corrected once. */
 function concludeProse(
   play: Play,
   turn: number,

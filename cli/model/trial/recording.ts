@@ -6,20 +6,26 @@ import { bodiesToCheck } from '../../../safety/claims/rows.ts'
 import { type ApiClient, ApiProblem } from '../../api.ts'
 import { type ApiIncident, listEventsAfter } from '../../read-api.ts'
 
-/** An investigation as its rows hold it, with every text that it takes to play it again. */
+/** An investigation from its rows, with every text that is needed to play it again. */
 export type Recording = {
   incident: { id: string; type: string; title: string; resource: ResourceRef | null }
   attempt: number
   /** All rows of the incident, oldest first. */
   events: readonly IncidentEvent[]
   opening: IncidentEvent<'context_assembled'>
-  /** The row with which the agent ended it. */
+  /** The row with which the agent ended the investigation. */
   ending: IncidentEvent<'resolved' | 'escalated'>
-  /** Stored texts by digest: the first turn, and results too large for a row. Not the lost ones. */
+  /**
+   * Stored texts by digest: the first turn, and results that were too large for a row, unless they
+   * are lost.
+   */
   texts: ReadonlyMap<string, string>
 }
 
-/** Ends that say nothing of a model: a silent server, a missing part, the limit of money. */
+/**
+ * Codes of endings that prove nothing about a model: a server that did not respond, a missing part,
+ * the money limit.
+ */
 const foreignEnds = new Set([
   'CONTEXT_FAILED',
   'MODEL_UNAVAILABLE',
@@ -30,7 +36,7 @@ const foreignEnds = new Set([
   'UNKNOWN_OUTCOME',
 ])
 
-/** Newest attempt that the agent ended, or the reason why none can be played. Pure. */
+/** Finds the newest attempt that the agent ended, or the reason why none can be played. Pure. */
 function findAttempt(
   { type }: Pick<ApiIncident, 'type'>,
   events: readonly IncidentEvent[],
@@ -38,7 +44,7 @@ function findAttempt(
   if (type === manualChangeType) return { why: 'a person’s own write' }
   if (type === questionType) return { why: "a person's question" }
   const ending = events.findLast(isAgentsEnding)
-  if (!ending) return { why: 'the agent did not end it' }
+  if (!ending) return { why: 'the agent did not end this incident' }
   if (ending.kind === 'escalated' && foreignEnds.has(ending.metadata.code)) {
     return { why: `it ended for ${ending.metadata.code}` }
   }
@@ -56,8 +62,8 @@ function isAgentsEnding(event: IncidentEvent): event is IncidentEvent<'resolved'
 }
 
 /**
- * Reads an incident with its texts. Answers why one cannot be played. Throws where the API cannot
- * be asked.
+ * Reads an incident with its texts. Returns the reason if it cannot be played. Throws if the API
+ * cannot be reached.
  */
 export async function readRecording(api: ApiClient, incident: ApiIncident): Promise<Recording | { why: string }> {
   const events = await listEventsAfter(api, incident.id)

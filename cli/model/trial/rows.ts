@@ -5,8 +5,8 @@ import type { Recording } from './recording.ts'
 import { type LoggedCall, readCalls } from './world.ts'
 
 /**
- * A play's outcome. `would_write`: the log has no such write. `not_comparable`: it asked what the
- * log lacks.
+ * The outcome of a play. `would_write`: the log has no such write. `not_comparable`: the log has no
+ * result for a call.
  */
 type PlayEnd =
   | { kind: 'ended'; word: string }
@@ -15,20 +15,23 @@ type PlayEnd =
   | { kind: 'unanswered'; why: string }
 
 /**
- * An investigation played again: its rows so far, as the candidate made them, and the world's
- * progress.
+ * An investigation that is played again: the rows that the tried model has made so far, and how far
+ * the world has advanced.
  */
 export type Play = {
   recording: Recording
   calls: readonly LoggedCall[]
   rows: IncidentEvent[]
-  /** The world is as it was after this row of the log. */
+  /** The number of a row in the log. The world is in the state after this row. */
   passedSeq: number
   /** Writes that were made, by key. */
   made: Set<string>
-  /** Answers to each call, counted by state and call. */
+  /** Number of results that each call got, by state and call. */
   asked: Map<string, number>
-  /** Writes that the judge would have run or asked about, by key, each with the call in words. */
+  /**
+   * Proposed writes that the judge would have run or sent to a person for approval: description by
+   * key.
+   */
   proposed: Map<string, string>
   protocol: 'native' | 'json'
   turns: number
@@ -38,8 +41,8 @@ export type Play = {
 }
 
 /**
- * A play before its first turn: the log's rows up to its context, and of code's looks for a
- * follower. Pure.
+ * Returns a play before its first turn: the rows of the log up to its context, and the reads that
+ * code made for a follower. Pure.
  */
 export function beginPlay(recording: Recording, protocol: 'native' | 'json'): Play {
   const { opening, events } = recording
@@ -51,7 +54,7 @@ export function beginPlay(recording: Recording, protocol: 'native' | 'json'): Pl
     made: new Set(),
     asked: new Map(),
     proposed: new Map(),
-    // Where tools stand in the prompt alone, there are no definitions to send.
+    // If tools are only described in the prompt, there are no definitions to send.
     protocol: opening.metadata.protocol === 'json' ? 'json' : protocol,
     turns: 0,
     tokens: 0,
@@ -61,14 +64,14 @@ export function beginPlay(recording: Recording, protocol: 'native' | 'json'): Pl
 }
 
 /**
- * Whether a row is of code's look before the first turn: the log's model had it, and the candidate
- * has it.
+ * Whether a row belongs to the reads that code made before the first turn. The model in the log had
+ * them, so the tried model gets them too.
  */
 function isFirstLook({ attempt, turn, metadata }: IncidentEvent, played: number): boolean {
   return attempt === played && turn === 0 && 'callId' in metadata && isCallOfCode(String(metadata.callId))
 }
 
-/** The time in the play: that of its newest row. */
+/** Returns the time in the play, which is the time of its newest row. */
 export function nowOf({ rows }: Play): string {
   return rows.at(-1)?.at ?? new Date(0).toISOString()
 }
@@ -79,7 +82,7 @@ type NewRow<K extends EventKind> = Pick<IncidentEvent<K>, 'kind' | 'metadata'> &
   actor?: string
 }
 
-/** Adds a row, which nobody stores. Its time is never before that of the row above it. */
+/** Adds a row, which is not stored. The time of a row is never before that of the previous row. */
 export function addRow<K extends EventKind>(play: Play, row: NewRow<K>): IncidentEvent<K> {
   const { incident, attempt } = play.recording
   const before = nowOf(play)
@@ -105,7 +108,7 @@ export function addRow<K extends EventKind>(play: Play, row: NewRow<K>): Inciden
   return added
 }
 
-/** Lets the world go on to this row: alerts of that time came, and people wrote what they wrote. */
+/** Advances the world to this row: adds the alerts and messages of people up to it. */
 export function passWorld(play: Play, seq: number): void {
   const { events } = play.recording
   for (const event of events) {

@@ -4,42 +4,42 @@ import { toolFacts } from '../../../tools/registry.ts'
 import type { Recording } from './recording.ts'
 
 /**
- * The world of a play: the log and nothing else. A call is known by tool and canonical arguments.
- * An answer holds for its state: that of the writes made by then.
+ * The world of a play, which is only the log. A call is identified by tool and canonical arguments.
+ * A result is valid for its state, which is the set of writes made by then.
  */
 
-/** What became of a call. `open`: it was refused, or nobody settled it. */
+/** The result of a call. `open`: it was refused, or is not decided. */
 type Fate = 'done' | 'denied' | 'expired' | 'open'
 
 export type LoggedCall = {
-  /** The call as it ran, or was asked about. */
+  /** The key of the call as it ran, or as people saw it. */
   key: string
   /**
-   * The keys by which a model may make it: as proposed, with settled names, as a person changed it.
+   * The keys with which a model may make this call: as proposed, with resolved names, or edited.
    */
   keys: ReadonlySet<string>
   tool: string
   isWrite: boolean
-  /** The writes that were made before it, as `stateKey` writes them. */
+  /** The writes that were made before the call, in the format of `stateKey`. */
   state: string
   fate: Fate
-  /** Its rows, oldest first. */
+  /** The rows of the call, oldest first. */
   rows: readonly IncidentEvent[]
 }
 
-/** Names the state that these writes leave. */
+/** Returns a key for the state after these writes. */
 export const stateKey = (made: Iterable<string>): string => [...made].sort().join(' ')
 
 /**
- * A call's digest by its schema: absent fields have their defaults. Null where the arguments do not
- * fit.
+ * Returns the digest of a call with the defaults of its schema for absent fields. Null if the
+ * arguments do not fit.
  */
 export function keyOfCall(tool: string, given: Record<string, unknown> | null): string | null {
   const parsed = given === null ? null : toolFacts.get(tool)?.input.safeParse(given)
   return parsed?.success ? actionDigest(tool, parsed.data as Record<string, unknown>) : null
 }
 
-/** Every call of the attempt that ran or was asked about, in order. Pure. */
+/** Lists every call of the attempt that ran or for which approval was requested, in order. Pure. */
 export function readCalls({ events, attempt }: Pick<Recording, 'events' | 'attempt'>): LoggedCall[] {
   const byCall = Map.groupBy(
     events.filter((event) => event.attempt === attempt && callIdOf(event) !== null),
@@ -87,8 +87,8 @@ function callIdOf({ metadata }: IncidentEvent): string | null {
 }
 
 /**
- * The log's call for this one, made for the `asked`-th time in this state, from 0. Later
- * repetitions have the state's newest answer. Null: the log lacks it.
+ * Finds the call in the log for this one, made for the `asked`-th time in this state, from 0. Later
+ * repetitions get the newest result in this state. Null if the log does not have it.
  */
 export function findLogged(
   calls: readonly LoggedCall[],

@@ -2,11 +2,14 @@ import type { Conversation, RunbookStep } from '../conversation.ts'
 import { call, done, escalate, type Facts, type OperatorTurn, object, type RunbookCall, text } from '../facts.ts'
 
 /**
- * Alerts about a Kubernetes: reads what they name, and hands over its state with a person's
- * command. Changes nothing in a cluster.
+ * Handles alerts about a Kubernetes cluster: reads the objects that the alert names, and escalates
+ * with their state and a command for a person. Changes nothing in a cluster.
  */
 
-/** An alert's subject: a workload, one's pod, or another object of a namespace or the cluster. */
+/**
+ * The subject of an alert: a workload, its pod, or another object of a namespace or of the cluster.
+ * The kind is null for a workload or pod.
+ */
 type Named = { namespace: string; name: string; kind: 'Node' | 'Service' | 'PersistentVolumeClaim' | 'Job' | null }
 
 const kindsByLabel = {
@@ -37,7 +40,7 @@ const lookAt = ({ namespace, name, kind }: Named): RunbookCall =>
     ? call('pod_diagnosis', { namespace, name })
     : call('get_kubernetes', { kind, name, ...(namespace !== '' && { namespace }) })
 
-/** The types of alerts that this walk is for. */
+/** The incident types that this playbook handles. */
 export const clusterTypes = [
   'kube_pod_crash_looping',
   'kube_pod_not_ready',
@@ -52,14 +55,15 @@ export const clusterTypes = [
   'kube_service_without_endpoints',
 ]
 
-/** The walk: what the alert names, then its events, then a person. */
+/** Reads the alert's object, then its events, then escalates to a person. */
 export function lookAtCluster(conversation: Conversation): OperatorTurn {
   const named = namedBy(conversation)
-  if (!named) return escalate(conversation, 'The alert names nothing of a cluster that I could read.')
+  if (!named) return escalate(conversation, 'The alert names no object of a cluster that I can read.')
   const look = lookAt(named)
   const [seen] = done(conversation.steps, look.tool, named.name)
   if (!seen) {
-    if (hasFailed(conversation.steps, look.tool)) return handOver(conversation, named, 'It could not be read.', {})
+    if (hasFailed(conversation.steps, look.tool))
+      return handOver(conversation, named, 'The object could not be read.', {})
     return { say: `I read ${placeOf(named)}.`, calls: [look] }
   }
   const summary = object(object(seen.result.data).summary)
@@ -98,7 +102,7 @@ const listIn = (summary: Facts, ...names: string[]): Facts[] =>
 
 const changesOf = ({ changed }: Facts): string => (Array.isArray(changed) ? changed.join(', ') : String(changed))
 
-/** The fields of an object as they were shown, as far as a reason goes. */
+/** Describes an object by its fields, short enough for the reason of an escalation. */
 function sayObject({ kind, name, namespace, ...fields }: Facts): string {
   const shown = Object.entries(fields).map(([field, value]) => `${field} ${JSON.stringify(value)}`)
   return `${kind} ${namespace ? `${namespace}/` : ''}${name}: ${shown.join(', ').slice(0, 600)}`
@@ -109,8 +113,8 @@ function handOver(conversation: Conversation, named: Named, said: string, summar
 }
 
 /**
- * A person's command: undoes the newest rollout, if it changed something; else looks at the whole
- * object.
+ * Returns a command for a person. It undoes the newest rollout if that changed something, and
+ * otherwise shows the object.
  */
 function stepFor({ namespace, name, kind }: Named, summary: Facts): string {
   if (kind === 'Node') return `On ${name}: systemctl status kubelet; kubectl describe node ${name}`

@@ -19,19 +19,19 @@ import {
 } from '../facts.ts'
 
 /**
- * Database servers: asks the one question that tells the cause, then repairs it by its write and
- * asks again, or hands over with the root named.
+ * Handles alerts about database servers: asks the question whose result shows the cause, repairs
+ * the cause with a write and asks again, or escalates with the root cause.
  */
 
 /**
- * An answer's finding: the root in words, and the write that repairs it; without one it is for a
- * person.
+ * The cause that a result shows: the root cause in words, and the write that repairs it. If `write`
+ * is null, the cause is for a person.
  */
 type RootFound = { root: string; write: RunbookCall | null; facts: Facts; nextStep?: string }
 type DatabasePlay = {
   question: string
   find(summary: Facts, database: string): RootFound | null
-  /** What the answer says once it is over. */
+  /** Returns the text in the result that shows that the fault is over; null if it is not. */
   isOver?(summary: Facts, before: Facts): string | null
 }
 
@@ -87,7 +87,7 @@ const plays: Record<string, DatabasePlay> = {
         root: `${text(most, 'application') ?? text(most, 'user')} holds ${most.count} of ${summary.max} connections, ${text(most, 'state')}`,
         facts: most,
         write: null,
-        nextStep: 'Bound the pool of that program: it opens each session again that is ended.',
+        nextStep: 'Limit the pool of that program: it reopens every session that is ended.',
       }
     },
   },
@@ -100,7 +100,7 @@ const plays: Record<string, DatabasePlay> = {
         root: `${oldest.table} is ${oldest.age} transactions of age${text(oldest, 'options') ? `, with ${text(oldest, 'options')}` : ''}`,
         facts: oldest,
         write: null,
-        nextStep: 'Let its vacuum run, and take off what slows it: see the options of that table.',
+        nextStep: 'Let its vacuum run, and reset the table options that slow it.',
       }
     },
   },
@@ -114,7 +114,7 @@ const plays: Record<string, DatabasePlay> = {
         root: `${held}, holds vacuum back; ${most.table} has ${most.dead_rows} dead rows`,
         facts: most,
         write: null,
-        nextStep: 'Ask its coordinator whether it is committed or rolled back.',
+        nextStep: 'Ask its coordinator whether to commit or roll back the transaction.',
       }
     },
   },
@@ -138,7 +138,7 @@ const plays: Record<string, DatabasePlay> = {
         root,
         facts: read,
         write: null,
-        nextStep: 'Look which index a migration dropped, and build it concurrently.',
+        nextStep: 'Find the index that a migration dropped, and build it concurrently.',
       }
     },
   },
@@ -150,13 +150,16 @@ const plays: Record<string, DatabasePlay> = {
       const circle = Array.isArray(summary.waitedForEachOther)
         ? `; these wait for each other: ${summary.waitedForEachOther.join(' | ')}`
         : ''
-      const nextStep = 'Have one of the programs lock the rows in the order of the other.'
+      const nextStep = 'Change one of the programs so that both lock the rows in the same order.'
       return { root: `${most.database} had ${most.deadlocks} deadlocks${circle}`, facts: most, write: null, nextStep }
     },
   },
 }
 
-/** A replica that was stopped is started; one that stopped at an error meets it again. */
+/**
+ * Starts a stopped replica. A replica that stopped because of an error would stop again, so it is
+ * left to a person.
+ */
 function replicaPlay(): DatabasePlay {
   return {
     question: 'replication',
@@ -171,7 +174,7 @@ function replicaPlay(): DatabasePlay {
         root,
         facts: channel,
         write: isStopped ? call('start_replica', { database, ...reason(root) }) : null,
-        nextStep: 'Compare the row at both servers before anything is skipped.',
+        nextStep: 'Compare the row on both servers before you skip any event.',
       }
     },
     isOver: (summary) =>
@@ -183,7 +186,7 @@ function replicaPlay(): DatabasePlay {
 
 const meanOf = (part: unknown): number => number(object(part), 'mean_ms') ?? 0
 
-/** The query that runs longest: what waits for it, or what it fills, is the trouble. */
+/** Handles the longest query. Other sessions wait for it, or it fills the disk. */
 function longQuery(because: string): DatabasePlay {
   return {
     question: 'transactions',
@@ -202,16 +205,15 @@ function longQuery(because: string): DatabasePlay {
 
 export const databaseTypes = Object.keys(plays)
 
-/** The walk of an incident about a server of databases. */
 export function askServer(conversation: Conversation): OperatorTurn {
   const database = subject(conversation, 'database')
   const play = plays[conversation.context!.incident.type]
-  if (!database || !play) return escalate(conversation, 'The alert names no server of databases that is a source.')
+  if (!database || !play) return escalate(conversation, 'The alert names no database server that is a source.')
   const ask = call('ask_database', { source: database, question: play.question })
   const [first] = answersOf(conversation.steps, play.question)
   if (!first) return { say: `I ask ${database} about ${play.question}.`, calls: [ask] }
   const found = play.find(summaryOf(first), database)
-  if (!found) return escalate(conversation, `${database} shows no cause by now.`, { category: 'no_fault_found' })
+  if (!found) return escalate(conversation, `${database} no longer shows a cause.`, { category: 'no_fault_found' })
   const { root, write, nextStep } = found
   if (!write)
     return escalate(conversation, `On ${database} ${root}.`, { category: 'no_tool', ...(nextStep && { nextStep }) })
@@ -219,7 +221,7 @@ export function askServer(conversation: Conversation): OperatorTurn {
   if (!written) return { say: `On ${database} ${root}.`, calls: [write] }
   const since = stepsAfter(conversation.steps, write.tool)
   const [again] = answersOf(since, play.question)
-  if (!again) return { say: 'I ask whether it helped.', calls: [ask] }
+  if (!again) return { say: 'I check whether the write helped.', calls: [ask] }
   const over = play.isOver?.(summaryOf(again), found.facts) ?? null
   if (over === null || lastVerification([written, ...since]) === 'not_held')
     return escalate(conversation, `On ${database} ${root}. ${write.tool} did not end it.`)

@@ -23,8 +23,8 @@ import {
 } from '../facts.ts'
 
 /**
- * Reads the broken file and its version before, asks to write that back, asks to commit it, and
- * looks after each.
+ * Restores a broken file: reads it and its former version, asks to write the former version back,
+ * asks to commit it, and checks after each write.
  */
 export function undoDeploy(conversation: Conversation): OperatorTurn {
   const { steps } = conversation
@@ -36,10 +36,10 @@ export function undoDeploy(conversation: Conversation): OperatorTurn {
   return takeBack({ conversation, node, file, directory: posix.dirname(file), name: posix.basename(file), cause: null })
 }
 
-/** Why a file that is sound in itself is to be what it was before. */
+/** Why a file should be restored although its content is valid. */
 type Cause = { node: string; file: string; why: string }
 
-/** The same for a commit whose content is sound and does harm. */
+/** Undoes a commit whose content is valid but harmful. */
 export function undoCommit(conversation: Conversation, cause: Cause): OperatorTurn {
   const { node, file } = cause
   return takeBack({ conversation, node, file, directory: posix.dirname(file), name: posix.basename(file), cause })
@@ -64,7 +64,7 @@ const git = ({ node, directory }: Deploy, ...words: string[]) =>
   call('exec', { on: node, argv: ['git', '-C', directory, ...words] })
 const read = ({ node, file }: Deploy) => call('fs_read', { on: node, path: file })
 
-/** Reads the file as it is and as it was, and asks to write back what it was. */
+/** Reads the file's present and former content, and asks to write the former content back. */
 function writeBack(deploy: Deploy): OperatorTurn {
   const { conversation, node, file, name, cause } = deploy
   const looked = done(conversation.steps, 'fs_read', node)
@@ -80,50 +80,51 @@ function writeBack(deploy: Deploy): OperatorTurn {
   const before = object(shown.at(-1)!.result.data)
   const content = text(before, 'stdout')
   if (before.exit_code !== 0 || content === null || !isJson(content))
-    return escalate(conversation, `${file} is no JSON, and one commit before it was none either.`)
+    return escalate(conversation, `${file} is not valid JSON, and neither was it one commit before.`)
   const sha256 = text(now, 'sha256')
   return {
-    say: `${cause?.why ?? `${name} is no JSON since the last commit`}; I ask to write back what ${name} was before.`,
+    say: `${cause?.why ?? `${name} is not valid JSON since the last commit`}; I ask to write back what ${name} was before.`,
     calls: [
       call('fs_write', {
         on: node,
         path: file,
         content,
         ...(sha256 && { if_sha256: sha256 }),
-        reason: `${cause?.why ?? `The last commit broke ${name}`}; this is its version of one commit before.`,
+        reason: `${cause?.why ?? `The last commit broke ${name}`}; this is the version from one commit before.`,
       }),
     ],
   }
 }
 
-/** Looks whether what was written is sound, and asks to commit it. */
+/** Checks that the written file is valid, and asks to commit it. */
 function commit(deploy: Deploy, written: RunbookStep): OperatorTurn {
   const { conversation, node, file, name, directory, cause } = deploy
   const { steps } = conversation
   const sinceWrite = stepsAfter(steps, 'fs_write')
   const [seen] = done(sinceWrite, 'fs_read', node).slice(-1)
-  if (!seen) return { say: `I look whether ${name} is ${cause ? 'as it was' : 'JSON again'}.`, calls: [read(deploy)] }
+  if (!seen)
+    return { say: `I check whether ${name} is ${cause ? 'as it was' : 'valid JSON again'}.`, calls: [read(deploy)] }
   if (!isJson(text(object(seen.result.data), 'content')) || lastVerification([written, ...sinceWrite]) === 'not_held')
-    return escalate(conversation, `${file} was written, and is still no JSON.`)
+    return escalate(conversation, `${file} was written, and is still not valid JSON.`)
 
   const committed = done(steps, 'git_commit', node).at(-1)
   if (!committed) {
     return {
-      say: `${name} is ${cause ? 'as it was' : 'JSON again'}; I ask to commit it, so that the next deploy starts from it.`,
+      say: `${name} is ${cause ? 'as it was' : 'valid JSON again'}; I ask to commit it, so that the next deploy starts from this version.`,
       calls: [
         call('git_commit', {
           on: node,
           path: directory,
           files: [name],
-          message: `Take back ${cause ? name : `a ${name} that is no JSON`}`,
-          reason: `${name} holds the version of one commit before; the checkout should say so.`,
+          message: `Take back ${cause ? name : `a ${name} that is not valid JSON`}`,
+          reason: `${name} has the version from one commit before; the checkout should record that.`,
         }),
       ],
     }
   }
   const sinceCommit = stepsAfter(steps, 'git_commit')
   const [status] = done(sinceCommit, 'exec', node).slice(-1)
-  if (!status) return { say: 'I look whether the checkout is clean.', calls: [git(deploy, 'status', '--porcelain')] }
+  if (!status) return { say: 'I check whether the checkout is clean.', calls: [git(deploy, 'status', '--porcelain')] }
   const { exit_code, stdout } = object(status.result.data)
   if (exit_code !== 0 || stdout !== '' || lastVerification([committed, ...sinceCommit]) === 'not_held')
     return escalate(conversation, `${name} was committed on ${node}, and the checkout is not clean.`)
@@ -149,7 +150,7 @@ function commit(deploy: Deploy, written: RunbookStep): OperatorTurn {
   )
 }
 
-/** The beginning of what was read: the file speaks for itself. */
+/** Quotes the beginning of the file that was read, as evidence. */
 function contentOf(step: RunbookStep): RunbookQuote[] {
   const content = text(object(step.result?.data), 'content') ?? ''
   return words(step, content.trim().split('\n')[0] ?? '')
@@ -165,20 +166,20 @@ function isJson(content: string | null): boolean {
 }
 
 /**
- * Names of rotated logs: `trace.log.3`, `trace.log.3.gz`, `trace.log-20261120`. The written one has
- * none of these.
+ * The endings of rotated logs: `trace.log.3`, `trace.log.3.gz`, `trace.log-20261120`. The log in
+ * use has no such ending.
  */
 const rotated = /(?:\.\d+|-\d{8})(?:\.(?:gz|xz|zst))?$/
-/** The share of the quota in use afterwards. */
+/** The fraction of the quota that may be in use after the removal. */
 const enoughFraction = 0.6
-/** What one call takes. */
+/** The most files that one call removes. */
 const atMost = 100
 
 type FullLog = { node: string; directory: string; used: number; quota: number; figures: string }
 
 /**
- * A log directory that no clean-up knows: looks into it, asks to remove the largest rotated files,
- * and looks again. Null where all together would not be enough.
+ * Handles a log directory that no clean-up includes: lists it, asks to remove the largest rotated
+ * files, and lists it again. Null if removing all rotated files would not free enough.
  */
 export function clearLogs(conversation: Conversation, full: FullLog): OperatorTurn | null {
   const { steps } = conversation
@@ -187,7 +188,7 @@ export function clearLogs(conversation: Conversation, full: FullLog): OperatorTu
   const removed = done(steps, 'exec', node).at(-1)
   const seen = done(steps, 'fs_list', node)
   if (removed) return afterwards(conversation, full, (removed.args.argv as string[]).slice(2))
-  if (seen.length === 0) return { say: `${figures}. A converge clears none of it; I look at the logs.`, calls: [look] }
+  if (seen.length === 0) return { say: `${figures}. A converge clears none of this; I list the logs.`, calls: [look] }
   const files = oldLogs(rows(object(seen.at(-1)!.result.data).entries))
   const chosen = enough(files, full.used - enoughFraction * full.quota)
   if (chosen === null) return null
@@ -198,7 +199,7 @@ export function clearLogs(conversation: Conversation, full: FullLog): OperatorTu
       call('exec', {
         on: node,
         argv: ['rm', '--', ...chosen.map(({ name }) => posix.join(directory, name))],
-        reason: `The disk of ${node} is full. These ${chosen.length} logs were rotated away and hold ${bytes} bytes; none is being written.`,
+        reason: `The disk of ${node} is full. These ${chosen.length} rotated logs hold ${bytes} bytes, and no process writes to them.`,
       }),
     ],
   }
@@ -213,7 +214,7 @@ function afterwards(conversation: Conversation, { node, directory }: FullLog, na
     ...(listed ? [] : [call('fs_list', { on: node, path: directory })]),
     ...(read ? [] : [call('get_node', { id: node })]),
   ]
-  if (!listed || !read) return { say: 'I look what is left, and whether the disk has room.', calls: missing }
+  if (!listed || !read) return { say: 'I check which logs are left, and whether the disk has room.', calls: missing }
   const left = rows(object(listed.result.data).entries).map((entry) => posix.join(directory, text(entry, 'name') ?? ''))
   const still = names.filter((name) => left.includes(name))
   const status = text(object(read.result.data), 'status')
@@ -252,7 +253,7 @@ function afterwards(conversation: Conversation, { node, directory }: FullLog, na
 
 type OldLog = { name: string; size: number; mtime: string }
 
-/** The largest first, and of those that are as large the oldest. */
+/** Lists the rotated logs, the largest first, and the oldest first among equal ones. */
 function oldLogs(entries: Facts[]): OldLog[] {
   return entries
     .filter((entry) => entry.type === 'file' && rotated.test(text(entry, 'name') ?? ''))
@@ -264,7 +265,7 @@ function oldLogs(entries: Facts[]): OldLog[] {
     .sort((a, b) => b.size - a.size || a.mtime.localeCompare(b.mtime))
 }
 
-/** As few as free so many bytes; null where all together do not. */
+/** Returns the fewest files that free this many bytes; null if all files together do not. */
 function enough(files: OldLog[], bytes: number): OldLog[] | null {
   const chosen: OldLog[] = []
   let freed = 0

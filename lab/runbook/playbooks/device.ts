@@ -22,16 +22,19 @@ import {
 } from '../facts.ts'
 import { repairShard } from './shard.ts'
 
-/** The last address that a service could not listen on, as `127.0.0.1:8080`; null without one. */
+/**
+ * Finds the last address in a log on which the service could not listen, for example
+ * `127.0.0.1:8080`. Null if there is none.
+ */
 export function takenAddress(log: string): string | null {
   const all = [...log.matchAll(/address already in use (127\.0\.0\.1:\d{1,5})\b/g)]
   return all.at(-1)?.[1] ?? null
 }
 
 /**
- * Another process has a service's port: looks who listens and whose command line names the address,
- * asks to end it, and only then converges. The log only says where to look; the kernel names the
- * listener, and a person says yes.
+ * Handles another process on a service's port: finds the listener and the process whose command
+ * line names the address, asks to end the process, and only then converges. The log shows only
+ * where to look. The kernel names the listener, and a person approves.
  */
 export function freePort(conversation: Conversation, node: string, address: string): OperatorTurn {
   const { steps } = conversation
@@ -44,16 +47,21 @@ export function freePort(conversation: Conversation, node: string, address: stri
     ...(listening ? [] : [call('exec', { on: node, argv })]),
     ...(listed ? [] : [call('proc_list', { on: node, name: address })]),
   ]
-  if (!listening || !listed) return { say: `${node} could not listen on ${address}; I look who does.`, calls: missing }
+  if (!listening || !listed)
+    return { say: `${node} could not listen on ${address}; I check which process does.`, calls: missing }
   const sockets = text(object(listening.result.data), 'stdout') ?? ''
-  // That process has gone: what is left is a service that is down.
+  // The other process is gone, so only the service is down.
   if (!sockets.includes(address)) return repairShard(conversation)
   const [found, ...others] = naming(address, listed.result.data)
   const pid = found && number(found, 'pid')
-  // A sandboxed look does not see whose socket it is; where it does, both must agree.
+  // A sandboxed command does not see the socket's owner. If it does, the owner must be the process
+  // that was found.
   const told = /pid=(\d+)/.exec(sockets)?.[1]
   if (!found || !pid || others.length > 0 || (told !== undefined && told !== String(pid)))
-    return escalate(conversation, `Somebody listens on ${address} in place of ${node}: a person must say who.`)
+    return escalate(
+      conversation,
+      `An unknown process listens on ${address} in place of ${node}: a person must find it.`,
+    )
   const name = (text(found, 'cmdline') ?? '').split(' ')[0]!.slice(0, 60)
   return {
     say: `${name} (${pid}) listens on ${address}; I ask to end it.`,
@@ -72,10 +80,10 @@ export function freePort(conversation: Conversation, node: string, address: stri
 function bringBack(conversation: Conversation, node: string, address: string, killed: RunbookStep): OperatorTurn {
   const { steps } = conversation
   if (lastVerification([killed, ...stepsAfter(steps, 'proc_kill')]) === 'not_held')
-    return escalate(conversation, `What listens on ${address} was told to end, and still runs.`)
+    return escalate(conversation, `The process that listens on ${address} was told to end, and still runs.`)
   const next = repairShard(conversation)
   const [ending] = 'calls' in next ? next.calls : []
-  // Many turns are gone already: both looks at once.
+  // Requests both reads in one turn, because many turns are already used.
   if (ending?.tool === 'get_shard')
     return { say: next.say, calls: [ending, call('list_nodes_by_shard', { shard_id: ending.args.id })] }
   if (ending?.tool !== 'resolve_incident' || ending.args.outcome !== 'repaired') return next
@@ -101,8 +109,8 @@ function isListening({ args }: RunbookStep): boolean {
 }
 
 /**
- * Processes with the address as a word of their command line. A kernel lists an ended one a moment
- * longer.
+ * Lists processes whose command line contains the address as a word. Ignores an ended process,
+ * which the kernel lists for a moment longer.
  */
 function naming(address: string, data: unknown): Facts[] {
   return rows(object(data).processes).filter(
@@ -111,14 +119,14 @@ function naming(address: string, data: unknown): Facts[] {
 }
 
 /**
- * Reads the node's lack, looks if its repositories have it, asks to install it, and looks if the
- * node is well.
+ * Reads which package the node lacks, checks that a repository has the package, asks to install it,
+ * and checks that the node is nominal.
  */
 export function installMissing(conversation: Conversation): OperatorTurn {
   const { steps } = conversation
   const node = subject(conversation, 'node')
   const name = conversation.context!.alerts.map(({ labels }) => labels.package).find(Boolean)
-  if (!node || !name) return escalate(conversation, 'The alert names no node, or no package that it lacks.')
+  if (!node || !name) return escalate(conversation, 'The alert names no node, or no missing package.')
   const read = done(steps, 'get_node', node)
   if (read.length === 0) return { say: `I look up ${node}.`, calls: [call('get_node', { id: node })] }
 
@@ -127,13 +135,14 @@ export function installMissing(conversation: Conversation): OperatorTurn {
     const facts = object(read.at(-1)!.result.data)
     if (text(facts, 'status') === 'nominal')
       return nothingWrong(conversation, `${node} is nominal`, quoted(read.at(-1)!, 'status'))
-    // What the alert says was true when it fired: the node itself is asked whether it still is.
+    // The alert was true when it fired. The node's present state shows whether the package is still
+    // missing.
     if (!text(facts, 'reason')?.includes(name))
-      return escalate(conversation, `${node} is ${text(facts, 'status')}, and does not say that it lacks ${name}.`)
+      return escalate(conversation, `${node} is ${text(facts, 'status')}, and does not report that ${name} is missing.`)
     const found = done(steps, 'pkg_search', node).at(-1)
     if (!found)
       return {
-        say: `${node} says that it lacks ${name}; I look whether it can be had.`,
+        say: `${node} reports that ${name} is missing; I check whether a repository has it.`,
         calls: [call('pkg_search', { on: node, text: name })],
       }
     if (!rows(object(found.result.data).packages).some((each) => text(each, 'name') === name))
@@ -152,7 +161,7 @@ export function installMissing(conversation: Conversation): OperatorTurn {
 
   const since = stepsAfter(steps, 'pkg_install')
   const [looked] = done(since, 'node_health', node).slice(-1)
-  if (!looked) return { say: `I look whether ${node} is well.`, calls: [call('node_health', { node })] }
+  if (!looked) return { say: `I check whether ${node} is healthy.`, calls: [call('node_health', { node })] }
   const status = text(object(looked.result.data), 'status')
   if (status !== 'nominal' || lastVerification([installed, ...since]) === 'not_held')
     return escalate(conversation, `${name} was installed on ${node}, and ${node} is ${status}.`)
@@ -174,8 +183,8 @@ export function installMissing(conversation: Conversation): OperatorTurn {
 }
 
 /**
- * Finds the alert's process on the node, asks to end it by pid and start time, and looks if it is
- * gone.
+ * Finds the process that the alert names on the node, asks to end it by pid and start time, and
+ * checks that it is gone.
  */
 export function endRunaway(conversation: Conversation): OperatorTurn {
   const { steps } = conversation
@@ -189,7 +198,7 @@ export function endRunaway(conversation: Conversation): OperatorTurn {
   const killed = done(steps, 'proc_kill', node).at(-1)
   if (killed) {
     const since = done(stepsAfter(steps, 'proc_kill'), 'proc_list', node)
-    if (since.length === 0) return { say: `I look whether ${name} is gone.`, calls: [look] }
+    if (since.length === 0) return { say: `I check whether ${name} is gone.`, calls: [look] }
     if (processesIn(since.at(-1)!.result.data).length > 0 || lastVerification([killed, ...since]) === 'not_held') {
       return escalate(conversation, `${name} on ${node} was told to end, and still runs.`)
     }
@@ -228,13 +237,13 @@ export function endRunaway(conversation: Conversation): OperatorTurn {
         pid: number(found, 'pid'),
         start_time: String(found.start_time),
         signal: 'TERM',
-        reason: `${name} uses up the CPU of ${node}: ${cpu} s so far.`,
+        reason: `${name} uses all CPU of ${node}: ${cpu} s so far.`,
       }),
     ],
   }
 }
 
-/** Nobody of that name is listed; or, as a kernel does for a moment, one that has ended is. */
+/** Claims that no process of this name runs. An ended process may still be listed for a moment. */
 function goneFrom(step: RunbookStep & { result: ToolResult }, name: string, when: string): RunbookClaim {
   const [ended] = rows(object(step.result.data).processes)
   return ended
@@ -242,7 +251,7 @@ function goneFrom(step: RunbookStep & { result: ToolResult }, name: string, when
     : claimAbsent(`no ${name} runs ${when}`.trim(), [step], name)
 }
 
-/** A kernel lists who has ended for a moment more. */
+/** Lists the processes that have not ended. A kernel lists ended processes for a moment. */
 function processesIn(data: unknown) {
   return rows(object(data).processes).filter((process) => text(process, 'state') !== 'Z')
 }

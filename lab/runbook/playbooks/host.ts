@@ -18,17 +18,23 @@ import {
   text,
 } from '../facts.ts'
 
-/** A dead host's VMs start elsewhere; a host to be emptied lets its VMs go while they run. */
+/**
+ * Whether to start a dead host's VMs elsewhere (`recover`), or to move the running VMs off a host
+ * that is to be emptied (`drain`).
+ */
 type Intent = 'recover' | 'drain'
 
-/** A world that calls off so many plans is for a person to look at. */
+/** The most plans. If so many are cancelled, a person should take over. */
 const maxPlans = 3
-/** Moved VMs that are looked at one by one; fewer where each look is a turn. */
+/**
+ * The most moved VMs that are checked one by one. The JSON protocol checks fewer, because each
+ * check is a turn.
+ */
 const maxVerifications = { native: 3, json: 1 }
 
 /**
- * Finds the host, has a plan made, proposes it, and looks where its VMs run. Never proposes a
- * denied plan again.
+ * Clears a host: finds the host, requests a plan, proposes it, and checks where its VMs run. Never
+ * proposes a plan again that was denied.
  */
 export function clearHost(conversation: Conversation, intent: Intent): OperatorTurn {
   const { steps } = conversation
@@ -53,7 +59,7 @@ export function clearHost(conversation: Conversation, intent: Intent): OperatorT
   if (moved && !isOpen) return verifyMoves(conversation, goal, intent, hosts, moved)
 
   const denials = deniedPlans(steps)
-  // Another plan may please where this one did not; at a wrong moment any plan would be denied.
+  // After a denial another plan may be approved. If the time was wrong, any plan would be denied.
   const untimely = denials.find(({ category, reason }) => category === 'wrong_time' || isAboutTime(reason))
   if (untimely) return escalate(conversation, `The plan to ${goal} was denied: "${untimely.reason}"`, denied)
   const withRacks = denials.length > 0
@@ -61,10 +67,10 @@ export function clearHost(conversation: Conversation, intent: Intent): OperatorT
   const proposed = done(since, 'schedule_ha_proposal').findLast(({ args }) => args.use_rack_constraints === withRacks)
   if (!proposed) {
     const why = isOpen
-      ? `Something else changed while the plan was carried out: a new plan to ${goal}.`
+      ? `The plan was overtaken by another change while it ran: a new plan to ${goal}.`
       : withRacks
-        ? `The plan was denied: another one to ${goal}, with racks kept apart.`
-        : `A plan to ${goal}.`
+        ? `The plan was denied: I make another plan to ${goal}, which keeps racks apart.`
+        : `I make a plan to ${goal}.`
     const args = { intent, host_ids: hosts, use_rack_constraints: withRacks }
     return { say: why, calls: [call('schedule_ha_proposal', args)] }
   }
@@ -81,7 +87,7 @@ export function clearHost(conversation: Conversation, intent: Intent): OperatorT
   if (before) return escalate(conversation, `The only plan to ${goal} was denied: "${before.reason}"`, denied)
   const named = denials.find(({ reason }) => stepsOf(plan).some((step) => isNamed(text(step, 'to'), reason)))
   if (named) {
-    const told = `A plan to ${goal} was denied: "${named.reason}". The other plan uses what the denial names.`
+    const told = `A plan to ${goal} was denied: "${named.reason}". The second plan uses a resource that the denial names.`
     return escalate(conversation, told, denied)
   }
   const moves = stepsOf(plan).map((step) => `${text(step, 'vm')} to ${text(step, 'to')}`)
@@ -95,20 +101,27 @@ export function clearHost(conversation: Conversation, intent: Intent): OperatorT
 
 const denied: Handover = {
   category: 'needs_approval',
-  nextStep: 'Decide what becomes of the VMs, or have it investigated again when the reason of the denial is over.',
+  nextStep:
+    'Decide what to do with the VMs, or have the incident investigated again when the reason for the denial no longer holds.',
 }
 
 function isAboutTime(reason: string): boolean {
   return /\b(wait|later|tonight|tomorrow|morning|freeze|not (now|during|before|until))\b/i.test(reason)
 }
 
-/** A person says `ams-2` for `host-ams-2`. */
+/**
+ * Returns whether a person's reason names the host, also in the short form `ams-2` for
+ * `host-ams-2`.
+ */
 function isNamed(host: string | null, reason: string): boolean {
   const words = reason.toLowerCase().split(/[^a-z0-9-]+/)
   return host !== null && (words.includes(host) || words.includes(host.replace(/^host-/, '')))
 }
 
-/** An emptied host to be empty is right; a dead one is still dead, and no tool starts it. */
+/**
+ * Handles a host from which nothing has to be moved. An empty host that is to be drained is right.
+ * A dead host is still dead, and no tool starts it.
+ */
 function nothingToMove(
   conversation: Conversation,
   intent: Intent,
@@ -128,19 +141,22 @@ function repairOf(hosts: string[]): string {
   return `Repair ${list(hosts)}: ${hosts.length === 1 ? 'its alert fires' : 'their alerts fire'} until then.`
 }
 
-/** Hosts that are linked to this one, as the context names them. */
+/** Lists the hosts that the context shows as neighbours of this host. */
 function neighboursOf({ context }: Conversation, host: string): string[] {
   return context!.neighbours.filter(({ kind, id }) => kind === 'host' && id !== host).map(({ id }) => id)
 }
 
-/** Whether the rack's other host is reported down too: one plan weighs the VMs of both. */
+/**
+ * Returns whether the rack's other host is reported down too. One plan then covers the VMs of both
+ * hosts.
+ */
 function diedWith({ context, steps }: Conversation, host: string, other: string): boolean {
   const rack = context!.alerts.map(({ labels }) => labels).find((labels) => labels.host === host)?.rack
   if (!rack) return false
   const [read] = done(steps, 'active_alerts', other)
-  return rows(read?.result.data).some(({ status, labels }) => {
+  return rows(read?.result.data).some(({ name, status, labels }) => {
     const about = object(labels)
-    return status === 'firing' && about.alertname === 'host_down' && about.host === other && about.rack === rack
+    return status === 'firing' && name === 'host_down' && about.host === other && about.rack === rack
   })
 }
 
@@ -150,7 +166,10 @@ function reasonOf(hosts: string[], intent: Intent, moves: string[]): string {
   return told.length <= 500 ? told : `${why}: ${moves.length} steps.`
 }
 
-/** The rest of the plan was given up as the world changed, and another plan for it was made. */
+/**
+ * Returns whether the rest of the plan was cancelled after a change, and another plan was made for
+ * it.
+ */
 function wasCalledOff({ result }: RunbookStep & { result: ToolResult }): boolean {
   return text(object(result.data), 'next_proposal_id') !== null
 }
@@ -167,7 +186,7 @@ function verifyMoves(
     ({ result }) => proposalId(object(result.data)) === moved.args.proposal_id,
   )
   const plan = object(proposed?.result.data)
-  // Those the plan is about before those that only made room.
+  // The VMs of the cleared hosts come before VMs that moved only to make room.
   const about = (step: Facts) => hosts.includes(text(step, 'from') ?? '')
   const ordered = stepsOf(plan).sort((a, b) => Number(about(b)) - Number(about(a)))
   const targets = new Map(ordered.map((step) => [text(step, 'vm')!, text(step, 'to')!]))
@@ -175,7 +194,7 @@ function verifyMoves(
   const since = stepsAfter(steps, 'execute_migration')
   const unread = sample.filter(([vm]) => done(since, 'current_vm_host', vm).length === 0)
   if (unread.length > 0) {
-    return { say: 'I look where the VMs run now.', calls: unread.map(([vm]) => call('current_vm_host', { vm })) }
+    return { say: 'I check where the VMs run now.', calls: unread.map(([vm]) => call('current_vm_host', { vm })) }
   }
   const reads = sample.map(([vm]) => done(since, 'current_vm_host', vm).at(-1)!)
   const failed = stepsOf(object(moved.result.data)).filter((step) => text(step, 'status') !== 'OK')
@@ -204,7 +223,7 @@ function verifyMoves(
       : `${list(hosts)} is to be emptied; ${count} moved elsewhere while running${room}: ${where}.`
   const rest = remainder(plan, intent)
   if (rest) return escalate(conversation, `${result} ${rest.text}`, noRoom(rest))
-  // The host itself is as dead as before: only its VMs are well again.
+  // Escalates, because only the VMs are well again and the host itself is still dead.
   if (intent === 'recover') return escalate(conversation, result, { category: 'mitigated', nextStep: repairOf(hosts) })
   return resolve(conversation, 'repaired', result, [
     {
@@ -224,14 +243,18 @@ function verifyMoves(
 
 type Remainder = { text: string; help: string | null }
 
-/** VMs without a place in a plan, why, and what would change that. Null: a place for all. */
+/**
+ * Describes the VMs that the plan could not place, with the reason and remedies. Null if every VM
+ * has a place.
+ */
 function remainder(plan: Facts, intent: Intent): Remainder | null {
   const left = rows(plan.unplaced)
   if (left.length === 0) return null
   const stay = `${left.length === 1 ? '1 VM stays' : `${left.length} VMs stay`} ${intent === 'recover' ? 'down' : 'there'}`
   const obstacle = object(plan.obstacle)
   const why = text(obstacle, 'text') ?? left.map((each) => text(each, 'reason') ?? 'no room').join('; ')
-  // The obstacle's own words are not repeated, and "they stay there" is no help.
+  // Leaves out remedies that repeat the obstacle's text, and "they stay there", which is not a
+  // remedy.
   const repairs = rows(obstacle.repairs)
     .filter(({ kind }) => kind !== 'leave_down')
     .flatMap((repair) => text(repair, 'text') ?? [])
@@ -242,7 +265,10 @@ function remainder(plan: Facts, intent: Intent): Remainder | null {
   }
 }
 
-/** A person's no: the plan's moves, by which the same plan is known again, and why. */
+/**
+ * Lists the plans that a person denied: the plan's moves, by which a later plan is recognized as
+ * the same, and the reason.
+ */
 function deniedPlans(steps: RunbookStep[]): { moves: string | null; reason: string; category: string | null }[] {
   return steps
     .filter(({ tool, result }) => tool === 'execute_migration' && ruleOf(result) === 'DENIED')

@@ -22,17 +22,23 @@ import {
 import { undoCommit } from './deploy.ts'
 
 /**
- * Alerts whose cause the platform hides: a metric tells it. One walk: look at the node, ask the
- * metric, repair what it tells and ask again, or hand over what only a person may change.
+ * Handles alerts whose cause only a metric shows: reads the node, queries the metric, repairs the
+ * cause and queries again, or escalates faults that need a person.
  */
 
-/** Which metric tells, and by what one sees that it is so. */
+/**
+ * The query, and a function that returns the sign of the fault in its result; null if there is no
+ * sign.
+ */
 type Question = { promql: string; window: string; step?: string; finding(answer: Facts): string | null }
 
 const limitBytes = 160_000_000
 const daySeconds = 86_400
 
-/** The last known value: a late scrape leaves a gap. Steps miss nothing that lasts a moment. */
+/**
+ * Selects the last known value, because a late scrape leaves a gap. The steps are small, so that no
+ * short change is missed.
+ */
 const lastOf = (selector: string): string => `last_over_time(${selector}[15s])`
 const lately = { window: '10m', step: '5s' }
 
@@ -57,13 +63,12 @@ const asked: Record<string, (instance: string) => Question> = {
   }),
 }
 
-/** Excess over a node's declaration: a converge takes it back. */
+/** Repairs a node that exceeds its declared limits with a converge. */
 export function repairDeclared(conversation: Conversation): OperatorTurn {
   const node = subject(conversation, 'node')
   const instance = instanceOf(conversation)
   const question = instance && asked[conversation.context?.incident.type ?? '']?.(instance)
-  if (!node || !question)
-    return escalate(conversation, 'The alert names no node that is known, so there is nothing to ask.')
+  if (!node || !question) return escalate(conversation, 'The alert names no known node, so I have nothing to check.')
   return walk(conversation, node, question)
 }
 
@@ -72,21 +77,21 @@ function walk(conversation: Conversation, node: string, { promql, window, step, 
   const looked = done(steps, 'get_node', node).at(-1)
   const query = call('query_metrics', { promql, window, ...(step && { step }) })
   if (!looked)
-    return { say: `I look at ${node}, and at what the alert measures.`, calls: [call('get_node', { id: node }), query] }
+    return { say: `I read ${node} and the metric of the alert.`, calls: [call('get_node', { id: node }), query] }
   const first = readings(steps, promql)[0]
-  if (!first) return { say: 'I ask what the alert measures.', calls: [query] }
+  if (!first) return { say: 'I read the metric of the alert.', calls: [query] }
   const found = finding(summaryOf(first))
   if (found === null)
     return escalate(
       conversation,
-      `${node} is ${text(object(looked.result?.data), 'status')}, and its metric tells nothing.`,
+      `${node} is ${text(object(looked.result?.data), 'status')}, and its metric has no usable value.`,
     )
   return converge(conversation, node, { found, first, query })
 }
 
 type Found = { found: string; first: RunbookStep; query: RunbookCall }
 
-/** Converges the shard of a node, and asks the metric again. */
+/** Converges the shard of a node, and queries the metric again. */
 function converge(conversation: Conversation, node: string, { found, first, query }: Found): OperatorTurn {
   const { steps } = conversation
   const looked = done(steps, 'get_node', node).at(-1)
@@ -97,7 +102,7 @@ function converge(conversation: Conversation, node: string, { found, first, quer
   const written = done(steps, 'converge_shard', shard).at(-1)
   if (!written) {
     return {
-      say: `${node}: ${found}. A converge brings it back to what is declared.`,
+      say: `${node}: ${found}. A converge restores the declared state.`,
       calls: [call('converge_shard', { id: shard, reason: `${node}: ${found}.` })],
     }
   }
@@ -106,7 +111,7 @@ function converge(conversation: Conversation, node: string, { found, first, quer
   const again = done(since, 'query_metrics').at(-1)
   if (!health || !again) {
     const now = call('query_metrics', { ...query.args, window: 'now' })
-    return { say: 'I look whether it helped.', calls: [call('get_node', { id: node }), now] }
+    return { say: 'I check whether the write helped.', calls: [call('get_node', { id: node }), now] }
   }
   if (lastVerification([written, ...since]) === 'not_held')
     return escalate(conversation, `${node}: ${found}. A converge of ${shard} did not hold.`)
@@ -121,28 +126,32 @@ function converge(conversation: Conversation, node: string, { found, first, quer
   ])
 }
 
-/** A server is nearly out of connections: who holds them, and where that runs, decides. */
+/**
+ * Handles a server that is nearly out of connections. Which program holds them, and where it runs,
+ * decides the next step.
+ */
 export function freeConnections(conversation: Conversation): OperatorTurn {
   const instance = instanceOf(conversation)
   if (!instance) return escalate(conversation, 'The alert names no server.')
   const promql = `sum by (application_name, state) (${lastOf(`pg_stat_activity_count{instance="${instance}"}`)})`
   const query = call('query_metrics', { promql, window: 'now' })
   const first = readings(conversation.steps, promql)[0]
-  if (!first) return { say: 'I ask who holds the connections.', calls: [query] }
+  if (!first) return { say: 'I check which program holds the connections.', calls: [query] }
   const max = firstOf(summaryOf(first))
   const holder = text(object(max.labels), 'application_name')
   const held = number(max, 'value')
   const found = `${holder} holds ${held} connections, ${text(object(max.labels), 'state')}`
   if (!holder || held === null || !/^[a-z0-9-]+$/.test(holder))
-    return escalate(conversation, 'Nobody says who holds the connections.')
+    return escalate(conversation, 'No metric shows which program holds the connections.')
   if (done(conversation.steps, 'get_node', holder).length === 0)
-    return { say: `${found}. I look whether ${holder} is a node.`, calls: [call('get_node', { id: holder })] }
+    return { say: `${found}. I check whether ${holder} is a node.`, calls: [call('get_node', { id: holder })] }
   return converge(conversation, holder, { found, first, query })
 }
 
 /**
- * Errors: what answers them, since when, what else changed, and what its log says. An operator's
- * job removes a lock; else it is the deployment, whose undo needs approval.
+ * Handles errors: reads the failing path, when the errors began, other changes, and the log. If a
+ * lock was left behind, an operator's job removes it. Otherwise the deployment is the cause, and
+ * its undo needs an approval.
  */
 export function undoRelease(conversation: Conversation): OperatorTurn {
   const { steps } = conversation
@@ -163,16 +172,16 @@ export function undoRelease(conversation: Conversation): OperatorTurn {
   ]
   if (missing.length > 0)
     return {
-      say: 'I ask which answers are errors, whether the service is busy, and what its log says.',
+      say: 'I check which answers are errors, whether the service is busy, and what its log says.',
       calls: missing,
     }
   const failing = rows(summaryOf(readings(steps, errors)[0]).series).find(({ labels }) =>
     /^5/.test(text(object(labels), 'code') ?? ''),
   )
-  if (!failing) return escalate(conversation, `${node} gives no errors any more.`)
-  // A busy process may be innocent: a failing path among answering ones is no lack of CPU.
+  if (!failing) return escalate(conversation, `${node} answers without errors now.`)
+  // A busy process may not be the cause. If one path fails and others work, CPU is not lacking.
   const path = text(object(failing.labels), 'path')
-  // What failed before, and was repaired, stands in the log as well: the newest line counts.
+  // The log may also contain older errors that were repaired, so the newest line counts.
   const [newest] = rows(summaryOf(logged).templates)
     .filter((template) => /search failed:/.test(text(template, 'sample') ?? ''))
     .sort((left, right) => (text(right, 'last') ?? '').localeCompare(text(left, 'last') ?? ''))
@@ -185,7 +194,10 @@ export function undoRelease(conversation: Conversation): OperatorTurn {
   })
 }
 
-/** In the source that collects logs, where there is one; else on the node that writes it. */
+/**
+ * Searches the source that collects logs. If there is none, searches the log on the node that
+ * writes it.
+ */
 function askSearchLog(
   { hasLogSource }: Conversation,
   { node, instance, checkout }: { node: string; instance: string; checkout: string },
@@ -195,7 +207,9 @@ function askSearchLog(
   return call('search_logs', { ...where, window: '15m' })
 }
 
-/** The log names a lock that nobody holds: an operator's job removes it, once a person agrees. */
+/**
+ * Proposes an operator's job that removes the lock that the log names. A person has to approve it.
+ */
 function unlock(
   conversation: Conversation,
   node: string,
@@ -205,17 +219,20 @@ function unlock(
   const job = context?.jobs.find(({ about }) => /\block\b/.test(about))
   const found = `Search on ${node} fails: ${locked}`
   if (!job) {
-    const nextStep = `Remove the lock on ${node}, once nothing reindexes there.`
+    const nextStep = `Remove the lock on ${node} when no reindex runs on that node.`
     return escalate(conversation, `${found}.`, { category: 'no_tool', nextStep })
   }
   const ran = done(steps, 'run_job').at(-1)
   if (!ran) {
     const args = { job: job.name, kind: 'node', id: node, reason: `${found}.` }
-    return { say: `${found}. The operator declared ${job.name} for that.`, calls: [call('run_job', args)] }
+    return {
+      say: `${found}. The operator declared the job ${job.name} for this fault.`,
+      calls: [call('run_job', args)],
+    }
   }
   const since = stepsAfter(steps, 'run_job')
   const health = done(since, 'get_node', node).at(-1)
-  if (!health) return { say: 'I look at the node after it.', calls: [call('get_node', { id: node })] }
+  if (!health) return { say: 'I read the node after the job.', calls: [call('get_node', { id: node })] }
   if (lastVerification([ran, ...since]) === 'not_held')
     return escalate(conversation, `${found}. ${job.name} ran, and its check mode still finds something to change.`)
   return resolve(conversation, 'repaired', `${found}. ${job.name} removed the lock.`, [
@@ -229,17 +246,19 @@ function unlock(
   ])
 }
 
-/** One tenant sends nearly everything: nothing is broken, and no tool may turn a tenant away. */
+/**
+ * Reports that one tenant sends nearly all requests. Escalates, because no tool may block a tenant.
+ */
 export function nameNeighbour(conversation: Conversation): OperatorTurn {
   const node = subject(conversation, 'node')
   const instance = instanceOf(conversation)
-  if (!node || !instance) return escalate(conversation, 'The alert names no node that is known.')
+  if (!node || !instance) return escalate(conversation, 'The alert names no known node.')
   const promql = `sum by (tenant) (rate(http_requests_total{instance="${instance}"}[30s]))`
   const looked = done(conversation.steps, 'get_node', node).at(-1)
   const first = readings(conversation.steps, promql)[0]
   if (!looked || !first)
     return {
-      say: `I ask whose requests ${node} gets.`,
+      say: `I check which tenants send requests to ${node}.`,
       calls: [call('get_node', { id: node }), call('query_metrics', { promql, window: 'now' })],
     }
   const max = firstOf(summaryOf(first))
@@ -254,34 +273,34 @@ export function nameNeighbour(conversation: Conversation): OperatorTurn {
   )
 }
 
-/** No metrics come, and the service answers: what is broken is the view of it. */
+/** Reports that metrics are missing although the service works, so only monitoring is broken. */
 export function escalateWithoutMetrics(conversation: Conversation): OperatorTurn {
   const node = subject(conversation, 'node')
   const instance = instanceOf(conversation)
-  if (!node || !instance) return escalate(conversation, 'The alert names no node that is known.')
+  if (!node || !instance) return escalate(conversation, 'The alert names no known node.')
   const promql = `up{instance="${instance}"}`
   const looked = done(conversation.steps, 'get_node', node).at(-1)
   const first = readings(conversation.steps, promql)[0]
   if (!looked || !first)
     return {
-      say: `I look whether ${node} is down, or only its metrics.`,
+      say: `I check whether ${node} is down, or only its metrics are missing.`,
       calls: [call('get_node', { id: node }), call('query_metrics', { promql, window: '10m' })],
     }
   const status = text(object(looked.result.data), 'status')
-  return escalate(conversation, `${node} is ${status} and gives no metrics: alerts that need them stay silent.`, {
+  return escalate(conversation, `${node} is ${status} and gives no metrics: alerts on these metrics cannot fire.`, {
     category: 'no_tool',
-    nextStep: `Restart what answers /metrics on ${node} when that is convenient; its service answers.`,
+    nextStep: `Restart the process that serves /metrics on ${node} when convenient; the service itself answers.`,
   })
 }
 
-/** Answers to a query, oldest first. */
+/** Lists the results of a query, oldest first. */
 function readings(steps: RunbookStep[], promql: string) {
   return done(steps, 'query_metrics').filter(({ args }) => args.promql === promql)
 }
 
 const summaryOf = (step: RunbookStep | undefined): Facts => object(object(step?.result?.data).summary)
 
-/** The series or value that comes first: the largest, or the one that moved most. */
+/** Returns the first series or value of a summary: the largest, or the one that changed most. */
 const firstOf = (summary: Facts): Facts => rows(summary.series ?? summary.values)[0] ?? {}
 
 const quotesOf = (step: RunbookStep) => quotedOf(step, firstOf(summaryOf(step)), 'last', 'max', 'value')

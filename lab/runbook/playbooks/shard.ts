@@ -21,10 +21,10 @@ import {
 } from '../facts.ts'
 import { clearLogs } from './deploy.ts'
 
-/** How many nodes are looked at one by one after a repair. */
+/** The most nodes that are checked one by one after a repair. */
 const maxVerifications = 3
 
-/** Look at the shard and its nodes, converge what is not nominal, look again. */
+/** Reads the shard and its nodes, converges if a node is not nominal, and reads them again. */
 export function repairShard(conversation: Conversation): OperatorTurn {
   const { steps, hint } = conversation
   const shard = subject(conversation, 'shard') ?? shardOfNode(conversation)
@@ -38,16 +38,16 @@ export function repairShard(conversation: Conversation): OperatorTurn {
     ...(listed ? [] : [call('list_nodes_by_shard', { shard_id: shard })]),
   ]
   if (missing.length > 0) {
-    // Someone who was told where to look takes both at once.
+    // With a hint, requests both reads in one turn.
     const calls = hint ? missing : missing.slice(0, 1)
-    const say = hint ? `The hint is about another shard; I look at ${shard} itself first.` : `I look at ${shard} first.`
+    const say = hint ? `The hint is about another shard; I read ${shard} itself first.` : `I read ${shard} first.`
     return { say, calls }
   }
 
   const bad = badNodes(listed!)
   if (bad.length === 0 && isSeenFromOutside(conversation))
     return {
-      say: `Every node of ${shard} is nominal, and a check from outside gets no answer. To converge it is reversible, and tells what it changed.`,
+      say: `Every node of ${shard} is nominal, and a check from outside gets no answer. A converge is reversible, and reports what it changed.`,
       calls: [
         call('converge_shard', {
           id: shard,
@@ -65,15 +65,19 @@ export function repairShard(conversation: Conversation): OperatorTurn {
   const onlyDisk = bad.every(
     (node) => /disk/i.test(text(node, 'reason') ?? '') && !/behind|process/.test(text(node, 'reason')!),
   )
-  // Another cause than the alert's: what fills the disk decides, not the alert and not the hint.
+  // The disk's content decides the repair, because the cause differs from the one that the alert
+  // and the hint suggest.
   if (onlyDisk) return fullDisk(conversation, text(bad[0]!, 'id')!)
   return {
-    say: `${finding}. To converge ${shard} re-applies its desired state and is reversible.`,
+    say: `${finding}. A converge of ${shard} re-applies its desired state and is reversible.`,
     calls: [call('converge_shard', { id: shard, reason: `${finding}.` })],
   }
 }
 
-/** After a converge: each bad node is read again, once more, and then a person is asked. */
+/**
+ * Verifies a converge. Each bad node is read again, and then once more. If one is still not
+ * nominal, a person takes over.
+ */
 function verifyShard(conversation: Conversation, shard: string): OperatorTurn {
   const { steps } = conversation
   const write = done(steps, 'converge_shard', shard).at(-1)!
@@ -83,7 +87,7 @@ function verifyShard(conversation: Conversation, shard: string): OperatorTurn {
   const nodes = bad.map((node) => text(node, 'id')!)
   const unread = nodes.filter((id) => done(since, 'node_health', id).length === 0)
   if (unread.length > 0) {
-    return { say: 'I look whether it helped.', calls: unread.map((node) => call('node_health', { node })) }
+    return { say: 'I check whether the converge helped.', calls: unread.map((node) => call('node_health', { node })) }
   }
   const unwell = nodes.filter((id) => latestHealth(since, id) !== 'nominal')
   const verification = lastVerification([write, ...since])
@@ -109,31 +113,37 @@ function verifyShard(conversation: Conversation, shard: string): OperatorTurn {
   }
   const again = (unwell.length > 0 ? unwell : nodes).filter((id) => done(since, 'get_node', id).length === 0)
   if (again.length > 0) {
-    return { say: 'It is not nominal yet; one more look.', calls: again.map((id) => call('get_node', { id })) }
+    return {
+      say: 'The shard is not nominal yet; I read it once more.',
+      calls: again.map((id) => call('get_node', { id })),
+    }
   }
   const state = (unwell.length > 0 ? unwell : nodes)
     .map((id) => `${id} is ${latestHealth(since, id) ?? 'unknown'}`)
     .join(', ')
-  return escalate(conversation, `${describe(bad)}. Converging ${shard} did not help: ${state}. A person must look.`)
+  return escalate(
+    conversation,
+    `${describe(bad)}. Converging ${shard} did not help: ${state}. A person must take over.`,
+  )
 }
 
-/** After a converge of what read nominal: it was no repair, whatever its alert does. */
+/** Handles a converge of a shard that was nominal. It repaired nothing, whatever the alert does. */
 function afterNeedless(conversation: Conversation, shard: string): OperatorTurn {
   const { steps } = conversation
   const [look] = done(stepsAfter(steps, 'converge_shard'), 'get_shard', shard)
-  if (!look) return { say: 'I look what it is now.', calls: [call('get_shard', { id: shard })] }
+  if (!look) return { say: 'I read its state now.', calls: [call('get_shard', { id: shard })] }
   const detail = text(object(done(steps, 'converge_shard', shard).at(-1)!.result.data), 'detail') ?? 'no answer'
   return escalate(
     conversation,
-    `${shard} was ${healthIn(look.result.data)} before and is so after it was converged (${detail}); its alert fires on.`,
+    `${shard} was ${healthIn(look.result.data)} before it was converged and still is (${detail}); its alert still fires.`,
     {
       category: 'alert_goes_on',
-      nextStep: 'Look at the check that raises this alert: what it asks, and from where.',
+      nextStep: 'Examine the check that raises this alert: which address it asks, and from where.',
     },
   )
 }
 
-/** Everything that reads said was not nominal before the first write. */
+/** Lists all nodes that were not nominal before the first write. */
 function findings(steps: RunbookStep[]): Facts[] {
   const nodes = findingSteps(steps).flatMap(badNodes)
   return [...new Map(nodes.map((node) => [text(node, 'id'), node])).values()]
@@ -149,7 +159,8 @@ function findingSteps(steps: RunbookStep[]): RunbookStep[] {
 
 function badNodes({ result }: RunbookStep): Facts[] {
   const data = result?.data
-  // A single node also has arrays and objects inside; what has a role is a node itself.
+  // A result about one node also contains arrays and objects. An object with a role is a node
+  // itself.
   const nodes = text(object(data), 'role') ? [object(data)] : rows(data)
   return nodes.filter((node) => text(node, 'id') && ['degraded', 'critical'].includes(text(node, 'status') ?? ''))
 }
@@ -165,7 +176,7 @@ function latestHealth(since: RunbookStep[], node: string): string | null {
   return healthIn(latestRead(since, node)?.result?.data)
 }
 
-/** The words of a finding that show it: of each node that was not nominal. */
+/** Quotes the status and reason of each node that was not nominal, as evidence. */
 function quotedBad(step: RunbookStep) {
   return badNodes(step).flatMap((node) => quotedOf(step, node, 'status', 'reason'))
 }
@@ -176,7 +187,7 @@ function describe(nodes: Facts[], verb: 'is' | 'was' = 'is'): string {
     .join('; ')
 }
 
-/** What looks from outside may see what the platform does not. */
+/** Returns whether an outside check fires, which may see faults that the platform does not see. */
 const isSeenFromOutside = ({ context }: Conversation): boolean =>
   context!.alerts.some(({ labels, status }) => labels.monitor === 'edge-check' && status === 'firing')
 
@@ -189,7 +200,7 @@ function shardOfNode(conversation: Conversation): string | null {
 function findShard(conversation: Conversation): OperatorTurn {
   const node = subject(conversation, 'node')
   if (node && conversation.steps.every(({ tool }) => tool !== 'get_node')) {
-    return { say: `I look which shard ${node} belongs to.`, calls: [call('get_node', { id: node })] }
+    return { say: `I look up the shard of ${node}.`, calls: [call('get_node', { id: node })] }
   }
   if (done(conversation.steps, 'get_incident').length === 0) {
     return {
@@ -197,26 +208,21 @@ function findShard(conversation: Conversation): OperatorTurn {
       calls: [call('get_incident', { id: conversation.context!.incident.id })],
     }
   }
-  return escalate(
-    conversation,
-    'The alert names neither a shard nor a node that is known, so there is nothing to look at.',
-  )
+  return escalate(conversation, 'The alert names no known shard or node, so I have nothing to check.')
 }
 
-/** A converge frees these and nothing else. */
+/** The only directories in which a converge frees space. */
 const clearable = ['tmp', 'logs']
-/** From this part of the quota on a disk counts as full. */
+/** The fraction of the quota from which a disk counts as full. */
 const fullFraction = 0.9
 
 export function diskPressure(conversation: Conversation): OperatorTurn {
   const node = subject(conversation, 'node')
-  // Without a node's name the shard's nodes tell which one it is.
+  // If the alert names no node, the shard's nodes show which one is meant.
   return node ? fullDisk(conversation, node) : repairShard(conversation)
 }
 
-/**
- * The disk's content decides: a converge clears temporary files, a tenant's bytes need a person.
- */
+/** Reads what fills the disk. A converge clears temporary files; a tenant's data needs a person. */
 function fullDisk(conversation: Conversation, node: string): OperatorTurn {
   const { steps, hint } = conversation
   const read = done(steps, 'get_node', node)[0]
@@ -224,7 +230,7 @@ function fullDisk(conversation: Conversation, node: string): OperatorTurn {
   const lookUpShard = shard && done(steps, 'get_shard', shard).length === 0 ? [call('get_shard', { id: shard })] : []
   if (!read) {
     const calls = [call('get_node', { id: node }), ...(hint ? lookUpShard : [])]
-    return { say: `I look what fills the disk of ${node}.`, calls }
+    return { say: `I check what fills the disk of ${node}.`, calls }
   }
   const facts = object(read.result.data)
   const { used, quota, byDirectory } = disk(facts)
@@ -234,7 +240,7 @@ function fullDisk(conversation: Conversation, node: string): OperatorTurn {
   if (used === null || quota === null || !shard) {
     return escalate(
       conversation,
-      `${node} is ${text(facts, 'status')} and its disk figures are missing, so what fills it is unknown.`,
+      `${node} is ${text(facts, 'status')}, and its disk figures are missing: I cannot see what fills the disk.`,
     )
   }
   const freed = clearable.reduce((sum, name) => sum + (byDirectory[name] ?? 0), 0)
@@ -246,14 +252,14 @@ function fullDisk(conversation: Conversation, node: string): OperatorTurn {
   }
   if (lookUpShard.length > 0) return { say: `${figures}. I look up its shard.`, calls: lookUpShard }
   return {
-    say: `${figures}. Most of it is temporary, which a converge clears.`,
+    say: `${figures}. Most of this is temporary, and a converge clears temporary files.`,
     calls: [call('converge_shard', { id: shard, reason: `${figures}; a converge clears tmp and rotated logs.` })],
   }
 }
 
 /**
- * The absolute path of a node's `log` directory, where it uses most of the disk and the alert names
- * the disk.
+ * Returns the absolute path of a node's `log` directory, if the directory uses most of the disk and
+ * the alert names the disk.
  */
 function logsOn({ context, steps }: Conversation, byDirectory: Record<string, number>): string | null {
   const mountpoint = context!.alerts.map(({ annotations }) => annotations.mountpoint).find(Boolean)
@@ -265,7 +271,7 @@ function logsOn({ context, steps }: Conversation, byDirectory: Record<string, nu
 function notOurs(conversation: Conversation, figures: string): OperatorTurn {
   const { steps, hint, context } = conversation
   const id = context!.incident.id
-  const finding = `${figures}. What a converge may clear is not enough; the rest is data that somebody owns.`
+  const finding = `${figures}. A converge cannot clear enough; the rest is data of tenants.`
   if (steps.every(({ tool }) => tool !== 'report_capability_gap')) {
     const noted = steps.some(({ tool, args }) => tool === 'add_incident_event' && args.hypothesis === undefined)
     return {
@@ -275,14 +281,14 @@ function notOurs(conversation: Conversation, figures: string): OperatorTurn {
         call('report_capability_gap', {
           incident_id: id,
           category: 'remediation',
-          description: 'No tool can free or extend a disk that tenant data fills.',
+          description: 'Tenant data fills the disk, and no tool can free or extend it.',
         }),
       ],
     }
   }
   return escalate(conversation, finding, {
     category: 'no_tool',
-    nextStep: 'Decide between a larger quota and talking to the tenant.',
+    nextStep: 'Raise the quota, or ask the tenant to free space.',
   })
 }
 

@@ -7,9 +7,9 @@ import { type ContainerEngine, containerOf, engineId, missingEngine, open, reque
 import { enclosureOf, standingOf } from '../process-facts.ts'
 import { reportOutcome, restsOnLines } from '../rehearsal-report.ts'
 
-/** Seconds that the engine gives a container to end by itself. */
+/** Seconds that the engine gives a container to end. */
 const graceSeconds = 10
-/** A container that ends right after its start has not started: it is watched for as long. */
+/** Milliseconds for which the container is watched, because it may end right after its start. */
 const watchMs = 5_000
 
 const inspected = z.looseObject({
@@ -31,9 +31,9 @@ const inspected = z.looseObject({
 type Inspected = z.infer<typeof inspected>
 
 /**
- * Restarts one container: `{ id, name, before, started_at, health }`. Watches it for five seconds:
- * one that ended is a failure. The rehearsal looks at it; a person agrees to this container, and to
- * this run of a healthy one.
+ * Restarts one container: `{ id, name, before, started_at, health }`. Watches the container for
+ * five seconds; a container that ended is a failure. The dry run reads the container. A person
+ * approves this container and, if it is healthy, its present run.
  */
 export const containerRestart = (engine: ContainerEngine): DeviceCapability<z.infer<typeof dockerRestartArgs>> => ({
   capability: 'docker.container.restart',
@@ -65,11 +65,11 @@ export const containerRestart = (engine: ContainerEngine): DeviceCapability<z.in
       const told = [
         `${nameOf(found)} (${found.Id.slice(0, 12)}) of the image ${clean(Config.Image)}`,
         `now ${State.Status} since ${State.StartedAt}, exit code ${State.ExitCode}, restarted ${RestartCount} times by the engine`,
-        ...(State.Health ? [`health check: ${State.Health.Status}`] : ['it has no health check']),
-        `keeps: its file system and ${Mounts.length} mounts; loses: what it held in memory`,
+        ...(State.Health ? [`health check: ${State.Health.Status}`] : ['the container has no health check']),
+        `keeps: its file system and ${Mounts.length} mounts; loses: its data in memory`,
         'undo: none',
       ]
-      const untried = ['Whether it starts with its present configuration shows only then.']
+      const untried = ['Only the restart shows whether the container starts with its present configuration.']
       const rests = restsOnLines([found.Id, found.Image, isSteady ? State.StartedAt : 'unsteady'])
       return reportOutcome({ told, untried, rests, tried: true }, { container: nameOf(found) })
     }),
@@ -80,14 +80,14 @@ async function inspect(engine: ContainerEngine, container: string, signal: Abort
   return requestJson(engine, { method: 'GET', path: `/containers/${id}/json` }, inspected, signal)
 }
 
-/** A container that the engine removes when it ends cannot be started again. */
+/** Refuses a container that cannot start again because the engine removes it when it ends. */
 function requireRestartable(found: Inspected): void {
   if (found.HostConfig.AutoRemove)
     throw new CapabilityError(
       'conflict',
       `${nameOf(found)} is removed as soon as it ends (--rm): a restart would lose it`,
     )
-  // Where the agent runs in a container, that container is its host name, or in its control group.
+  // Finds the container in which the agent runs by its host name or its control group.
   const own = [hostname(), enclosureOf(standingOf(process.pid)?.cgroups ?? [])]
   const isOwn = own.some((name) => name && /^[0-9a-f]{12,64}$/.test(name) && found.Id.startsWith(name))
   if (isOwn || /^nightshift/.test(nameOf(found)))
@@ -105,7 +105,7 @@ async function watch(engine: ContainerEngine, before: Inspected, signal: AbortSi
       )
     if (performance.now() >= until) {
       if (now.State.StartedAt !== before.State.StartedAt) return now
-      throw new CapabilityError('failed', `${nameOf(now)} still runs as it did before`)
+      throw new CapabilityError('failed', `${nameOf(now)} still runs, and was not restarted`)
     }
     await new Promise((resolve) => setTimeout(resolve, 500))
     signal.throwIfAborted()

@@ -11,7 +11,7 @@ import { pids, processOf } from '../programs.ts'
 import { withEntryAt } from '../walk.ts'
 import { missingProcesses } from './proc.ts'
 
-/** A file without a name whose space comes back only when its processes close it. */
+/** A deleted file, whose space is freed only when its processes close it. */
 type DeletedFile = {
   path: string
   bytes: number
@@ -21,7 +21,10 @@ type DeletedFile = {
 export type DeletedFiles = {
   files: DeletedFile[]
   bytes: number
-  /** An agent without root's rights sees no files of other users' processes. */
+  /**
+   * Number of processes whose open files the agent cannot see. Without root these are the processes
+   * of other users.
+   */
   processes_unseen: number
   partial: boolean
 }
@@ -30,7 +33,10 @@ const shown = 20
 const maxMs = 4_000
 const ending = ' (deleted)'
 
-/** The largest first. What is in memory alone (memfd, shared memory) takes no disk. */
+/**
+ * Lists deleted files that are still open, the largest first. Files that are only in memory (memfd,
+ * shared memory) use no disk.
+ */
 async function findDeletedFiles(signal: AbortSignal, isOwn: (path: string) => boolean): Promise<DeletedFiles> {
   const until = performance.now() + maxMs
   const found = new Map<string, DeletedFile>()
@@ -45,7 +51,7 @@ async function findDeletedFiles(signal: AbortSignal, isOwn: (path: string) => bo
     try {
       await addDeleted(pid, found, isOwn)
     } catch (error) {
-      // One that has ended meanwhile was not kept from us.
+      // A process that ended in the meantime does not count as hidden.
       if (errnoOf(error) === 'EACCES' || errnoOf(error) === 'EPERM') unseen += 1
     }
   }
@@ -60,7 +66,7 @@ async function addDeleted(pid: number, found: Map<string, DeletedFile>, isOwn: (
     if (!target.endsWith(ending) || /^\/(?:memfd:|dev\/|SYSV|anon_|\[)/.test(target)) continue
     const held = await stat(`/proc/${pid}/fd/${fd}`).catch(() => null)
     const path = target.slice(0, -ending.length)
-    // A file may be called "x (deleted)" and still have that name.
+    // A file may be named "x (deleted)" and still exist under that name.
     if (!held?.isFile() || held.nlink > 0 || held.blocks === 0 || isOwn(path)) continue
     const process = await processOf(pid)
     if (!process) return
@@ -76,7 +82,9 @@ async function addDeleted(pid: number, found: Map<string, DeletedFile>, isOwn: (
 
 const plain = (text: string) => stripText(text, { keepNewlines: false })
 
-/** A mounted file system that can fill up. Percentages as `df` counts, without root's reserve. */
+/**
+ * A mounted file system that can become full. Percentages are as in `df`, without root's reserve.
+ */
 export type FileSystem = {
   mount: string
   type: string
@@ -86,25 +94,31 @@ export type FileSystem = {
   used_bytes: number
   available_bytes: number
   used_percent: number
-  /** Null where the file system has no fixed number of them, as btrfs. */
+  /** Null if the file system has no fixed number of inodes, such as btrfs. */
   inodes_used_percent: number | null
   inodes_free: number | null
 }
 
 type FileSystems = {
-  /** The fullest first. */
+  /** The file systems, the fullest first. */
   file_systems: FileSystem[]
-  /** Where those are mounted of which a hundredth is used at most. */
+  /** Mount points of file systems with at most one percent used. */
   nearly_empty: string[]
-  /** Those that were not asked, with the reason. */
+  /** File systems that were not read, with the reason. */
   not_asked: { mount: string; type: string; why: string }[]
 }
 
 type FileSystemMount = { id: string; mount: string; type: string; device: string; isReadOnly: boolean }
 
-/** Asking one with an absent server hangs in the kernel, with a thread of the agent. */
+/**
+ * Remote file systems, which are not read, because an absent server blocks a thread of the agent in
+ * the kernel.
+ */
 const remote = /^(?:nfs|cifs|smb|9p|afs|ceph|lustre|gluster|glusterfs|beegfs|ncpfs|fuse\.(?!fuse-overlayfs$|lxcfs$))/
-/** Images are always full. The layers of a container lie on a file system that is listed itself. */
+/**
+ * Types that never fill up: images are always full, and a container's layers are on a listed file
+ * system.
+ */
 const neverFills = /^(?:squashfs|iso9660|erofs|cramfs|udf|overlay|fuse\.fuse-overlayfs|nsfs|autofs)$/
 const maxMounts = 60
 
@@ -115,22 +129,22 @@ async function readFileSystems(signal: AbortSignal): Promise<FileSystems> {
     signal.throwIfAborted()
     const shown = { mount: stripText(each.mount, { keepNewlines: false }), type: each.type }
     if (remote.test(each.type)) {
-      notAsked.push({ ...shown, why: 'it is on another machine' })
+      notAsked.push({ ...shown, why: 'the file system is on another machine' })
       continue
     }
     try {
       const space = await spaceOf(each.mount)
-      // Those of the kernel (proc, sysfs, cgroup) have no space at all.
+      // Kernel file systems (proc, sysfs, cgroup) have no space at all.
       if (space === null) continue
       const device = stripText(each.device, { keepNewlines: false })
       found.push({ ...shown, device, read_only: each.isReadOnly, ...space })
     } catch {
-      notAsked.push({ ...shown, why: 'the agent may not look at it' })
+      notAsked.push({ ...shown, why: 'the agent may not read the file system' })
     }
   }
   const fullness = (one: FileSystem) => Math.max(one.used_percent, one.inodes_used_percent ?? 0)
   found.sort((a, b) => fullness(b) - fullness(a) || b.size_bytes - a.size_bytes)
-  // The root stands in each answer, however empty.
+  // Lists the root file system in every result, even if it is nearly empty.
   const isEmpty = (one: FileSystem) => fullness(one) <= 1 && one.mount !== '/'
   return {
     file_systems: found.filter((one) => !isEmpty(one)).slice(0, maxMounts),
@@ -143,8 +157,8 @@ async function readFileSystems(signal: AbortSignal): Promise<FileSystems> {
 }
 
 /**
- * One per device, at its shortest mount: bind mounts show the same space again, and so do one
- * disk's subvolumes, which the kernel numbers each.
+ * Keeps one mount per device, the one with the shortest path. Bind mounts show the same space
+ * again, and so do subvolumes of one disk, which the kernel numbers separately.
  */
 export function mountsIn(mountinfo: string): FileSystemMount[] {
   const byDevice = new Map<string, FileSystemMount>()
@@ -156,7 +170,7 @@ export function mountsIn(mountinfo: string): FileSystemMount[] {
     if (!known || mount.length < known.mount.length)
       byDevice.set(space, { id, mount, type, device: source, isReadOnly })
   }
-  // The later of two mounts at one place is the reachable one.
+  // Keeps the later of two mounts at one place, because only that one is reachable.
   return [...new Map([...byDevice.values()].map((each) => [each.mount, each])).values()]
 }
 
@@ -174,23 +188,23 @@ async function spaceOf(mount: string) {
   }
 }
 
-/** Rounded up, so that 100 means that nothing is left or nearly so. */
+/** Rounds up, so that 100 means that nearly nothing is left. */
 const percent = (part: number, whole: number) => (whole <= 0 ? 100 : Math.ceil((part / whole) * 100))
 
 /**
- * The disks' content: `{ file_systems, nearly_empty, not_asked, deleted_but_open, below }`. `below`
- * is null without a path, which is reached by `fs.list`'s rules.
+ * Reports the disks: `{ file_systems, nearly_empty, not_asked, deleted_but_open, below }`. `below`
+ * is null if no path is given. The path is opened by the rules of `fs.list`.
  */
 export const diskUsage: DeviceCapability<z.infer<typeof diskUsageArgs>> = {
   capability: 'disk.usage',
   args: diskUsageArgs,
   missingPrerequisite: missingProcesses,
   weigh: ({ path }, manifest) =>
-    path === undefined ? { effect: 'read', reason: 'only looks', command: null } : weighRead(path, manifest),
+    path === undefined ? { effect: 'read', reason: 'only reads', command: null } : weighRead(path, manifest),
   run: ({ path }, { manifest, state, hidden, signal }) =>
     toOutcome(signal, async () => {
       const isOwn = ownPaths({ state, hidden })
-      // First: a path that is refused costs nothing else.
+      // Checks the path first, so that a refused path costs nothing else.
       const below =
         path === undefined
           ? null

@@ -32,10 +32,10 @@ import { containerRestart } from './container-restart.ts'
 
 /**
  * Runs a program in a container, without a shell, a terminal or more rights than the container has:
- * `{ container, stdout, stderr, exit_code, cmd_executed }`. Judged as the same words on the device
- * would be; what a read runs is the container's own program, with the network and the files that
- * the container has. At the deadline its processes are killed, where the agent can see that they
- * belong to the container; else `still_running` says that they go on.
+ * `{ container, stdout, stderr, exit_code, cmd_executed }`. Judged like the same words on the
+ * device. Even a read runs the container's program, with the container's network and files. At the
+ * deadline its processes are killed if the agent can see that they belong to the container;
+ * otherwise `still_running` reports that they continue.
  */
 function dockerExec(engine: ContainerEngine): DeviceCapability<z.infer<typeof dockerExecArgs>> {
   return dockerExecIn(engine, new Map())
@@ -44,8 +44,8 @@ function dockerExec(engine: ContainerEngine): DeviceCapability<z.infer<typeof do
 type ExecArgs = z.infer<typeof dockerExecArgs>
 
 /**
- * `lookedAt`: the container that a rehearsal of these arguments found last, by its id: what a
- * person agrees to.
+ * `lookedAt`: for these arguments, the id of the container that the last dry run found. A person
+ * approves this container.
  */
 const dockerExecIn = (engine: ContainerEngine, lookedAt: Map<string, string>): DeviceCapability<ExecArgs> => ({
   capability: 'docker.container.exec',
@@ -63,7 +63,7 @@ const dockerExecIn = (engine: ContainerEngine, lookedAt: Map<string, string>): D
     toOutcome(context.signal, () => execInContainer(engine, args, lookedAt.get(keyOf(args)), context)),
 })
 
-/** Runs a command in a container. `agreedId`: the container of the look before the agreement. */
+/** Runs a command in a container. `agreedId` is the id of the container that was approved. */
 async function execInContainer(
   engine: ContainerEngine,
   args: ExecArgs,
@@ -74,7 +74,7 @@ async function execInContainer(
   const { verdict, environment: switches } = argvVerdict(argv, defaultDirectory, { canLook: false })
   const found = await containerOf(engine, container, signal)
   if (verdict !== 'run' && agreedId !== undefined && agreedId !== found.id)
-    throw new CapabilityError('conflict', `${container} is another container than the one that was looked at before`)
+    throw new CapabilityError('conflict', `${container} is not the container that was checked before`)
   const id = await createExec(engine, found, args, verdict === 'run' ? { ...readEnvironment, ...switches } : {}, signal)
   const output = collect(manifest.limits.output_bytes, emit)
   try {
@@ -96,7 +96,7 @@ async function execInContainer(
     cmd_executed: argv.map(quote).join(' '),
     ...exit,
   })
-  // A stream that ends with its connection ends without an error, too.
+  // An output that ends because its connection ended causes no error.
   if (signal.aborted) {
     const still = await killExec(engine, id, found)
     return { ...stoppedOutcome(signal, report({ still_running: still })), truncated: output.truncated }
@@ -132,7 +132,7 @@ async function createExec(
 
 const keyOf = ({ container, argv, user }: ExecArgs): string => JSON.stringify([container, argv, user ?? null])
 
-/** More calls than these do not wait for a person at one time. */
+/** Number of dry runs that are remembered. Fewer calls wait for an approval at one time. */
 const maxLooks = 200
 
 function noteLook(lookedAt: Map<string, string>, key: string, id: string): void {
@@ -150,7 +150,10 @@ const started = z.looseObject({
 const inspectExec = (engine: ContainerEngine, id: string, signal: AbortSignal) =>
   requestJson(engine, { method: 'GET', path: `/exec/${id}/json` }, started, signal)
 
-/** The output may end a moment before the engine has heard of the end. */
+/**
+ * Reads the exit code repeatedly, because the output may end a moment before the engine knows the
+ * code.
+ */
 async function exitOf(engine: ContainerEngine, id: string, signal: AbortSignal): Promise<number | null> {
   for (let round = 0; round < 40; round++) {
     const { Running, ExitCode } = await inspectExec(engine, id, signal)
@@ -161,8 +164,8 @@ async function exitOf(engine: ContainerEngine, id: string, signal: AbortSignal):
 }
 
 /**
- * Kills what was started, and answers whether some of it goes on. The API has no call for that, so
- * it is done by pid, and only where the control group of the process names the container: an engine
+ * Kills the started processes, and returns whether some of them continue. The API has no call for
+ * this, so it kills by pid, and only if the process's control group names the container: an engine
  * on another machine has other pids.
  */
 async function killExec(engine: ContainerEngine, id: string, container: Container): Promise<boolean> {
@@ -182,7 +185,7 @@ async function isInContainer(pid: number, { id }: Container): Promise<boolean> {
   return (await readFile(`/proc/${pid}/cgroup`, 'utf8').catch(() => '')).includes(id)
 }
 
-/** A process and all that descend from it, as they stand now. */
+/** Lists a process and all its present descendants. */
 async function descendantsOf(first: number): Promise<number[]> {
   const parents = new Map<number, number>()
   for (const pid of await pids()) {
@@ -206,7 +209,7 @@ const listed = z.array(
     Names: z.array(word()).default([]),
     Image: word(),
     Command: z.string().default(''),
-    // Seconds since 1970, as far as a date of four digits goes.
+    // Seconds since 1970, up to the year 9999.
     Created: z.number().int().min(0).max(253_402_300_799),
     State: word(40),
     Status: word(),
@@ -218,14 +221,14 @@ const max = 500
 const maxPorts = 50
 
 /**
- * Containers that run, with `all` the stopped ones too:
- * `{ containers: [{ id, name, image, command, state, status, created, ports }] }`.
+ * Lists running containers, with `all` also stopped ones: `{ containers: [{ id, name, image,
+ * command, state, status, created, ports }] }`.
  */
 const dockerList = (engine: ContainerEngine): DeviceCapability<z.infer<typeof dockerListArgs>> => ({
   capability: 'docker.container.list',
   args: dockerListArgs,
   missingPrerequisite: () => missingEngine(engine),
-  weigh: () => ({ effect: 'read', reason: 'only looks', command: null }),
+  weigh: () => ({ effect: 'read', reason: 'only reads', command: null }),
   run: ({ all }, { signal }) =>
     toOutcome(signal, async () => {
       const found = await requestJson(engine, { method: 'GET', path: `/containers/json?all=${all}` }, listed, signal)
@@ -251,14 +254,14 @@ const dockerList = (engine: ContainerEngine): DeviceCapability<z.infer<typeof do
 })
 
 /**
- * The last lines of a container, both outputs as they came: `{ container, id, output }`. Each line
- * is emitted as it comes. What was read until a deadline or cancel is kept.
+ * Reads a container's last lines, standard output and errors in order: `{ container, id, output }`.
+ * Emits each line when it comes. Keeps the output that came before a deadline or cancellation.
  */
 const dockerLogs = (engine: ContainerEngine): DeviceCapability<z.infer<typeof dockerLogsArgs>> => ({
   capability: 'docker.container.logs',
   args: dockerLogsArgs,
   missingPrerequisite: () => missingEngine(engine),
-  weigh: () => ({ effect: 'read', reason: 'only looks', command: null }),
+  weigh: () => ({ effect: 'read', reason: 'only reads', command: null }),
   run: ({ container, tail, since_seconds, follow_seconds }, { manifest, signal, emit }) =>
     toOutcome(signal, async () => {
       const found = await containerOf(engine, container, signal)
@@ -271,7 +274,7 @@ const dockerLogs = (engine: ContainerEngine): DeviceCapability<z.infer<typeof do
       try {
         for await (const { bytes } of demultiplex(body, found.terminal)) if (!output.take('stdout', bytes)) break
       } catch (error) {
-        // Ended by us: what was heard until then is the answer.
+        // If the agent ended the reading, the output up to then is the result.
         if (follow_seconds === undefined || signal.aborted || !body.destroyed) throw error
       } finally {
         clearTimeout(enough)
@@ -280,12 +283,15 @@ const dockerLogs = (engine: ContainerEngine): DeviceCapability<z.infer<typeof do
       }
       const text = output.text('stdout')
       const result = { container: found.name, id: found.id.slice(0, 12), output: text }
-      // As many lines as were asked for: there may be older ones.
+      // If there are as many lines as requested, older lines may exist.
       return { ok: true, result, truncated: output.truncated || text.split('\n').length > tail }
     }),
 })
 
-/** The four on one engine; `host` as DOCKER_HOST writes it, which only an entry file reads. */
+/**
+ * Returns the four capabilities of one engine. `host` has the form of DOCKER_HOST, which only entry
+ * files read.
+ */
 export function dockerOn(host: string | undefined) {
   const engine = engineAt(host)
   return {

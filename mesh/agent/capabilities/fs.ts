@@ -44,10 +44,10 @@ import {
 type WriteArgs = z.infer<typeof fsWriteArgs>
 
 /**
- * Writes a file atomically: a reader sees the old or the new content. An append is such a write
- * too, so a program that holds the file open goes on with the old one. Keeps owner and mode, and
- * what it held before (`previous_version`, on the device). The rehearsal writes a copy, and answers
- * `{ diff, checks, would_change }`.
+ * Writes a file atomically: a reader sees the old or the new content. An append works in the same
+ * way, so a program that has the file open continues with the old file. Keeps owner and mode, and
+ * stores the earlier content on the device (`previous_version`). The dry run writes a copy, and
+ * returns `{ diff, checks, would_change }`.
  */
 export const fsWrite: DeviceCapability<WriteArgs> = {
   capability: 'fs.write',
@@ -58,7 +58,7 @@ export const fsWrite: DeviceCapability<WriteArgs> = {
   rehearse: (args, context) => inPlace(args, context, (change) => rehearse(change, context)),
 }
 
-/** The steps, from what is there: the same for act and rehearsal. */
+/** The change of a file, the same for the write and its dry run. */
 type Change = {
   directory: OpenEntry
   name: string
@@ -80,7 +80,7 @@ function inPlace(
       withParentOf(place, async (directory, name) => {
         const former = await formerOf(directory, name, context.signal)
         if (args.if_sha256 !== undefined && (!former || sha256(former.bytes) !== args.if_sha256))
-          throw new CapabilityError('conflict', `${place.path} does not hold what if_sha256 says`)
+          throw new CapabilityError('conflict', `the content of ${place.path} does not match if_sha256`)
         const bytes = args.append && former ? Buffer.concat([former.bytes, given]) : given
         if (bytes.length > wholeBytes) throw new CapabilityError('failed', `${place.path} would be larger than 16 MiB`)
         const mode = args.mode ? Number.parseInt(args.mode, 8) : former ? Number(former.stat.mode & 0o777n) : 0o644
@@ -98,7 +98,7 @@ async function formerOf(directory: OpenEntry, name: string, signal: AbortSignal)
     if (stat.isFile() && stat.nlink > 1n)
       throw new CapabilityError('outside_roots', `${path} has another name, which may be outside the roots`)
     if ((stat.mode & 0o7000n) !== 0n && stat.isFile())
-      throw new CapabilityError('failed', `${path} is setuid, setgid or sticky: such files are not written`)
+      throw new CapabilityError('failed', `${path} is setuid, setgid or sticky: the agent does not write such files`)
     const file = await openContent(held)
     try {
       return { stat, bytes: await readWhole(file, path, signal) }
@@ -148,10 +148,13 @@ function rehearse({ name, path, former, bytes, mode }: Change, context: Capabili
   })
 }
 
-/** A directory of more is listed in part: sorting needs all names in memory. */
+/**
+ * Number of names above which a directory is listed only in part, because sorting needs all names
+ * in memory.
+ */
 const maxNames = 20_000
 
-/** A directory, by name: `{ entries: [{ name, type, size, mtime, mode, uid, owner }], total }`. */
+/** Lists a directory: `{ entries: [{ name, type, size, mtime, mode, uid, owner }], total }`. */
 export const fsList: DeviceCapability<z.infer<typeof fsListArgs>> = {
   capability: 'fs.list',
   args: fsListArgs,
@@ -187,10 +190,10 @@ const entryOf = (name: Buffer, stat: BigIntStats, users: ReadonlyMap<string, str
   owner: users.get(String(stat.uid)) ?? null,
 })
 
-/** Names as bytes: a name that is not UTF-8 is listed, with U+FFFD in it. */
+/** Reads names as bytes. A name that is not UTF-8 is listed with U+FFFD in it. */
 export async function namesIn(directory: FileHandle, signal: AbortSignal): Promise<{ names: Buffer[]; more: boolean }> {
   const names: Buffer[] = []
-  // TypeScript's types know names as text only; `buffer` is documented.
+  // TypeScript declares names only as text; Node documents `buffer`.
   const listing = await opendir(`/proc/self/fd/${directory.fd}`, { encoding: 'buffer' as BufferEncoding })
   for await (const { name } of listing as AsyncIterable<Dirent<Buffer>>) {
     signal.throwIfAborted()
@@ -200,7 +203,7 @@ export async function namesIn(directory: FileHandle, signal: AbortSignal): Promi
   return { names, more: false }
 }
 
-/** Null for what has gone since its name was read. */
+/** Describes a name in a directory. Null for a name that no longer exists. */
 export async function statOf(directory: FileHandle, name: Buffer): Promise<BigIntStats | null> {
   try {
     return await lstat(Buffer.concat([Buffer.from(within(directory, '')), name]), { bigint: true })
@@ -210,16 +213,13 @@ export async function statOf(directory: FileHandle, name: Buffer): Promise<BigIn
   }
 }
 
-/**
- * In a part of a key, or in base64, the rules do not recognise the secret that a model must not
- * read.
- */
-const wholeOnly = 'what is held for secret is read whole and as text, or not at all'
+/** The rules do not recognise a secret in a part of a key, or in base64. */
+const wholeOnly = 'a secret file can be read only as a whole and as text'
 
 /**
- * Part of a file: `{ content, encoding, size, mtime, sha256, truncated }`. `sha256` is of the whole
- * file, for a later `if_sha256`; null for one that is too large to be written back. Not more at
- * once than the manifest's output limit.
+ * Reads a part of a file: `{ content, encoding, size, mtime, sha256, truncated }`. `sha256` is of
+ * the complete file, for a later `if_sha256`; it is null for a file that is too large to be written
+ * back. The manifest's output limit applies.
  */
 export const fsRead: DeviceCapability<z.infer<typeof fsReadArgs>> = {
   capability: 'fs.read',
@@ -237,8 +237,8 @@ export const fsRead: DeviceCapability<z.infer<typeof fsReadArgs>> = {
         try {
           const { size, mtime } = await file.stat({ bigint: true })
           const limit = Math.min(max_bytes, manifest.limits.output_bytes)
-          // One byte more than asked for tells whether there is more, also of files that give no
-          // size.
+          // Reads one byte more than requested, which shows whether there is more, also for files
+          // without a size.
           const bytes = await readPart(file, offset, limit + 1, signal)
           const more = bytes.length > limit
           const text = textOf(bytes.subarray(0, limit), more)
@@ -263,8 +263,9 @@ export const fsRead: DeviceCapability<z.infer<typeof fsReadArgs>> = {
 }
 
 /**
- * A thing without opening it: `{ type, size, mtime, mode, uid, owner, gid, group, links, target }`,
- * names from the machine's lists. Describes a link, follows none.
+ * Describes a file or directory without opening it: `{ type, size, mtime, mode, uid, owner, gid,
+ * group, links, target }`, with names from the machine's user lists. Describes a symbolic link
+ * itself and follows none.
  */
 export const fsStat: DeviceCapability<z.infer<typeof fsStatArgs>> = {
   capability: 'fs.stat',
@@ -285,7 +286,7 @@ export const fsStat: DeviceCapability<z.infer<typeof fsStatArgs>> = {
           gid: Number(stat.gid),
           group: (await groupNames()).get(String(stat.gid)) ?? null,
           links: Number(stat.nlink),
-          // Where a link leads is what it holds.
+          // The target of a symbolic link is content, so it is hidden for a secret path.
           target:
             stat.isSymbolicLink() && parent && !isSecret(path) ? await readlink(within(parent.handle, name)) : null,
         }
@@ -294,5 +295,5 @@ export const fsStat: DeviceCapability<z.infer<typeof fsStatArgs>> = {
     ),
 }
 
-/** In the order in which `/health` names what is missing. */
+/** The capabilities, in the order in which `/health` lists missing ones. */
 export const fsCapabilities = [fsRead, fsWrite, fsList, fsStat]

@@ -33,9 +33,9 @@ import { type OpenEntry, openEntry, within, withParentOf } from '../walk.ts'
 import { gitCommit } from './git.ts'
 
 /**
- * Pushes one branch to the branch of the same name, never by force:
- * `{ path, remote, url, branch, commit, before }`. The remote must be on a host of the manifest, or
- * a bare repository in a writable root. One that has moved on is a `conflict`.
+ * Pushes one branch to the branch of the same name, never by force: `{ path, remote, url, branch,
+ * commit, before }`. The remote must be on a host of the manifest, or a bare repository in a
+ * writable root. A remote with newer commits is a `conflict`.
  */
 export const gitPush: DeviceCapability<z.infer<typeof gitPushArgs>> = {
   capability: 'git.push',
@@ -65,8 +65,8 @@ export const gitPush: DeviceCapability<z.infer<typeof gitPushArgs>> = {
       return { ok: true, result, truncated: false }
     }),
   /**
-   * A remote on this machine is probed by a push that sends nothing; another host is contacted only
-   * after approval.
+   * Tries the push with git's dry run if the remote is on this machine. Another host is contacted
+   * only after approval.
    */
   rehearse: (args, context) =>
     toOutcome(context.signal, async () => {
@@ -78,17 +78,17 @@ export const gitPush: DeviceCapability<z.infer<typeof gitPushArgs>> = {
         const since = await lastFetched(place.path, args.remote, name, context)
         told.push(since ? `since the last fetch, at ${since.slice(0, 12)}:` : 'its newest commits:')
         told.push(...(await commits(place.path, since ? `${since}..${commit}` : commit, context)))
-        const untried = [`The remote was not asked: ${to.shown} is called only after somebody has agreed.`]
+        const untried = [`The remote was not checked: ${to.shown} is contacted only after an approval.`]
         return reportOutcome({ told, untried, rests: restsOnLines(rests), tried: false })
       }
       const ran = await runPush(push, ['--dry-run'], context)
       const why = whyBehind(ran, name) ?? whyNotDone('git push --dry-run', ran)
       if (why) return why
-      // "<flag>\t<from>:<to>\t<summary>"
+      // The format of a line: "<flag>\t<from>:<to>\t<summary>"
       const [, flag = '', , summary = ''] = /^(.)\t(\S+)\t(.*)$/m.exec(ran.stdout) ?? []
       const range = /^[0-9a-f]+\.\.[0-9a-f]+/.exec(summary)?.[0]
       told.push(
-        flag === '=' ? 'the remote has all of it: nothing would be sent' : `the remote would change: ${summary}`,
+        flag === '=' ? 'the remote has all commits: nothing would be sent' : `the remote would change: ${summary}`,
       )
       if (flag !== '=') {
         told.push(...(await commits(place.path, range ?? commit, context)))
@@ -113,14 +113,17 @@ async function resolvePush(
 }
 
 function runPush({ place, to, name }: Push, more: readonly string[], context: CapabilityContext): Promise<RunResult> {
-  // The hooks of a repository on this machine would run as the agent.
+  // Disables the hooks of a repository on this machine, because they would run as the agent.
   const plain = to.kind === 'path' ? ['--receive-pack=git -c core.hooksPath=/dev/null receive-pack'] : []
   const words = ['push', ...more, '--porcelain', '--no-verify', '--no-signed', ...plain, '--', to.url]
   const local = to.kind === 'path'
   return inCheckout(place.path, [...words, `refs/heads/${name}:refs/heads/${name}`], context, { local })
 }
 
-/** What git knows of the remote without asking it; null where it was never fetched. */
+/**
+ * Returns the remote's commit that git fetched last, without contacting the remote. Null if it was
+ * never fetched.
+ */
 async function lastFetched(
   path: string,
   remote: string,
@@ -132,7 +135,7 @@ async function lastFetched(
   return exitCode === 0 ? stdout.trim() : null
 }
 
-/** The newest of them, a line each. */
+/** Lists the newest commits, one line each. */
 async function commits(path: string, range: string, context: CapabilityContext): Promise<string[]> {
   const words = ['log', '--oneline', '--no-decorate', '--no-show-signature', '-n', '20', range, '--']
   const { stdout } = await inCheckout(path, words, context)
@@ -143,15 +146,16 @@ async function commits(path: string, range: string, context: CapabilityContext):
 }
 
 /**
- * Pushed to by its address, which we have judged, and not by its name, which git would look up
- * again.
+ * Finds the checked address of the remote. The push uses this address, because git would look up a
+ * name again.
  */
 async function targetOf(settings: string, remote: string, context: CapabilityContext): Promise<Remote> {
   const of = (field: string) => askSettings(settings, ['--get-all', `remote.${remote}.${field}`], context)
   const runPush = await of('pushurl')
   const urls = runPush.length > 0 ? runPush : await of('url')
   if (urls.length === 0) throw new CapabilityError('not_found', `there is no remote ${remote}`)
-  if (urls.length > 1) throw new CapabilityError('failed', `${remote} has ${urls.length} addresses: one is pushed to`)
+  if (urls.length > 1)
+    throw new CapabilityError('failed', `${remote} has ${urls.length} addresses, and a push needs exactly one`)
   const found = remoteOf(urls[0]!, context.manifest)
   if ('code' in found) throw new CapabilityError(found.code, found.message)
   if (found.kind === 'path') await requireBareAt(requirePlace(found.url, context.manifest, context, 'change'), context)
@@ -161,21 +165,22 @@ async function targetOf(settings: string, remote: string, context: CapabilityCon
 async function currentBranch(path: string, context: CapabilityContext): Promise<string> {
   const { exitCode, stdout } = await inCheckout(path, ['symbolic-ref', '--short', 'HEAD'], context)
   const name = branchName.safeParse(stdout.trim())
-  if (exitCode !== 0 || !name.success) throw new CapabilityError('failed', `${path} is on no branch that can be pushed`)
+  if (exitCode !== 0 || !name.success)
+    throw new CapabilityError('failed', `${path} is not on a branch that can be pushed`)
   return name.data
 }
 
 function whyBehind(ran: RunResult, branch: string): CapabilityOutcome | null {
   return /^!\t.*\[rejected\]/m.test(ran.stdout)
-    ? failedOutcome('conflict', `${branch} has moved on at the remote: nothing is pushed by force`)
+    ? failedOutcome('conflict', `the remote has newer commits on ${branch}: Nightshift never force-pushes`)
     : null
 }
 
 /**
  * Clones from a host of the manifest, or from a bare repository inside the roots, to a path that
- * does not exist yet: `{ path, url, branch, commit }`. It is cloned beside and renamed, so the path
- * holds all of it or nothing. No submodules, hooks or templates; what git follows elsewhere
- * (redirects, other protocols) is off.
+ * does not exist yet: `{ path, url, branch, commit }`. Clones to a directory beside the path and
+ * renames it, so the path has everything or does not exist. Submodules, hooks, templates, redirects
+ * and other protocols are disabled.
  */
 export const gitClone: DeviceCapability<z.infer<typeof gitCloneArgs>> = {
   capability: 'git.clone',
@@ -188,8 +193,8 @@ export const gitClone: DeviceCapability<z.infer<typeof gitCloneArgs>> = {
     return weight.effect === 'refused' ? weight : { ...weight, reason: `clones ${remote.shown} to ${path}` }
   },
   /**
-   * The place is checked, and a repository on this machine is asked for its branches; another host
-   * is contacted only after approval.
+   * Checks the path, and lists the branches of a repository on this machine. Another host is
+   * contacted only after approval.
    */
   rehearse: ({ url, path, branch }, context) =>
     toOutcome(context.signal, async () => {
@@ -200,7 +205,7 @@ export const gitClone: DeviceCapability<z.infer<typeof gitCloneArgs>> = {
         const told = [`${place.path} is free, and its directory is the agent's own`, `comes from ${remote.shown}`]
         const rests = [place.path, remote.url, String(directory.stat.ino)]
         if (remote.kind === 'host') {
-          const untried = [`The repository was not asked: ${remote.shown} is called only after somebody has agreed.`]
+          const untried = [`The repository was not checked: ${remote.shown} is contacted only after an approval.`]
           return reportOutcome({ told, untried, rests: restsOnLines(rests), tried: false })
         }
         const found = await branchesOf(remote, branch, context)
@@ -251,7 +256,7 @@ async function assertFree(directory: OpenEntry, name: string, path: string): Pro
   if (there) throw new CapabilityError('conflict', `${path} exists already`)
 }
 
-/** What a clone of a repository on this machine would stand at, and how large it is. */
+/** Returns the commit and the size of a clone from this machine. */
 async function branchesOf(remote: Remote, branch: string | undefined, context: CapabilityContext) {
   const ask = (...words: string[]) =>
     context.run(git(`--git-dir=${remote.url}`, ...words), {
@@ -268,7 +273,7 @@ async function branchesOf(remote: Remote, branch: string | undefined, context: C
   const names = listed.stdout.split('\n').filter((line) => line !== '')
   const at = commit.exitCode === 0 ? commit.stdout.trim() : ''
   const told = [
-    at === '' ? 'it has no commit yet' : `would stand at ${at.slice(0, 12)}`,
+    at === '' ? 'the repository has no commit yet' : `the checkout would be at ${at.slice(0, 12)}`,
     `its branches: ${names.slice(0, 20).join(', ') || 'none'}${names.length > 20 ? ', and more' : ''}`,
     `its packed objects take ${size} KiB`,
   ]
@@ -283,11 +288,11 @@ async function reachable(url: string, context: CapabilityContext): Promise<Remot
 }
 
 /**
- * A rename onto a directory that was made meanwhile fails unless it is empty; onto a file it always
- * fails.
+ * Renames the clone to its path. A rename onto a directory fails unless the directory is empty;
+ * onto a file it always fails.
  */
 async function takePlace(from: string, to: string, path: string): Promise<void> {
-  if (await lstat(to).catch(() => null)) throw new CapabilityError('conflict', `${path} was made meanwhile`)
+  if (await lstat(to).catch(() => null)) throw new CapabilityError('conflict', `${path} was created meanwhile`)
   await rename(from, to)
 }
 

@@ -34,9 +34,9 @@ import { changed, checkoutAt, inCheckout, missingGit, missingGitToRead, namesIn 
 type CommitArgs = z.infer<typeof gitCommitArgs>
 
 /**
- * Commits in a checkout, as Nightshift: `{ path, commit, branch, previous, files }`. The rehearsal
- * makes the same commit with its own index and objects, lays its files out beside, and answers
- * `{ diff, checks, would_change }`.
+ * Commits in a checkout as the author Nightshift: `{ path, commit, branch, previous, files }`. The
+ * dry run makes the same commit with a separate index and object store, writes its files to a copy,
+ * and returns `{ diff, checks, would_change }`.
  */
 export const gitCommit: DeviceCapability<CommitArgs> = {
   capability: 'git.commit',
@@ -79,9 +79,9 @@ async function commit(
 }
 
 /**
- * Makes the commit that `git.commit` would make, with its own index and objects, and lays its files
- * out for the checks: `{ diff, checks, would_change, path, files }`. Nothing of the checkout is
- * written.
+ * Makes the commit that `git.commit` would make, with a separate index and object store, and writes
+ * its files to a copy for the checks: `{ diff, checks, would_change, path, files }`. Leaves the
+ * checkout unchanged.
  */
 function rehearseCommit(
   { path, head, named }: { path: string; head: string; named: readonly string[] | undefined },
@@ -90,8 +90,8 @@ function rehearseCommit(
   return inThrowAway(context.state, async (directory) => {
     const env = await environmentIn(directory, path)
     const ours = (...words: string[]) => output(path, words, context, env)
-    // As the commit will: named files on top of the last commit, or what has changed on top of what
-    // is staged.
+    // Builds the tree like the commit: the named files on top of the last commit, or all changes on
+    // top of the staged ones.
     if (named) {
       await ours('read-tree', head)
       await ours('add', '--all', '--', ...named)
@@ -105,8 +105,8 @@ function rehearseCommit(
 }
 
 /**
- * With its time: to git a file that is younger than the index may have changed, though its size and
- * time say nothing of it.
+ * Copies the index with its time, because git reads the content of every file that is younger than
+ * the index.
  */
 async function copyIndex(from: string, to: string): Promise<void> {
   const { mtimeMs } = await stat(from)
@@ -114,14 +114,14 @@ async function copyIndex(from: string, to: string): Promise<void> {
   await utimes(to, new Date(), new Date(Math.floor(mtimeMs)))
 }
 
-/** What a model reads at once of a difference or a file. */
+/** The most characters of a diff or a file for a model. */
 const maxTextCharacters = 60_000
 
 const part = (text: string) =>
   text.length > maxTextCharacters ? text.slice(0, maxTextCharacters).toWellFormed() : text
 
 /**
- * The newest first: `{ path, branch, commits: [{ commit, parents, at, author, subject }],
+ * Lists the newest commits: `{ path, branch, commits: [{ commit, parents, at, author, subject }],
  * uncommitted, uncommitted_total }`.
  */
 const gitLog: DeviceCapability<z.infer<typeof gitLogArgs>> = {
@@ -149,8 +149,8 @@ const gitLog: DeviceCapability<z.infer<typeof gitLogArgs>> = {
 }
 
 /**
- * A commit: `{ path, commit, …, message, files, diff }`, against its first parent; with `file` only
- * that, and its `content`. Names what is held for secret, and does not show it.
+ * Shows a commit: `{ path, commit, …, message, files, diff }`, compared with its first parent; with
+ * `file` only this file, and its `content`. Lists secret files by name without showing them.
  */
 const gitShow: DeviceCapability<z.infer<typeof gitShowArgs>> = {
   capability: 'git.show',
@@ -183,14 +183,16 @@ const gitShow: DeviceCapability<z.infer<typeof gitShowArgs>> = {
     }),
 }
 
-/** A checkout by every git capability's rules: settings and owner decide if git opens it. */
+/**
+ * Opens a checkout by the rules of every git capability, which check its settings and its owner.
+ */
 async function readable(path: string, context: CapabilityContext): Promise<string> {
   const place = requirePlace(path, context.manifest, context, 'look')
   await checkoutAt(place, context)
   return place.path
 }
 
-/** Changes that no commit has yet: somebody may be at work, or a file was changed by hand. */
+/** Lists uncommitted changes, because a person may be working there, or changed a file by hand. */
 async function unfinished(path: string, context: CapabilityContext) {
   const files = await uncommittedFiles(path, context)
   return { uncommitted: files.slice(0, shownFiles), uncommitted_total: files.length }
@@ -210,9 +212,10 @@ export const gitHistory = [gitLog, gitShow]
 type Args = z.infer<typeof gitRevertArgs>
 
 /**
- * Takes one commit back by another, as Nightshift: `{ path, commit, branch, previous, reverted,
- * files }`. The tree is made beside the checkout, where a conflict leaves nothing; the checkout
- * then goes to it in one git step, or not at all. The rehearsal stops before that.
+ * Reverts one commit with a new one, as the author Nightshift: `{ path, commit, branch, previous,
+ * reverted, files }`. Builds the new tree beside the checkout, so that a conflict leaves nothing
+ * behind. git then moves the checkout to it in one step, or not at all. The dry run stops before
+ * this step.
  */
 export const gitRevert: DeviceCapability<Args> = {
   capability: 'git.revert',
@@ -226,7 +229,7 @@ export const gitRevert: DeviceCapability<Args> = {
     inIdleCheckout(args.path, context, (checkout) =>
       inThrowAway(context.state, async (directory) => {
         const commit = await revertible(args, checkout, context)
-        // Its objects go to the repository: one that is not used is collected by git some day.
+        // Writes objects to the repository, where git later removes unused ones.
         const env = { GIT_INDEX_FILE: join(directory, 'index') }
         const tree = await revertedTree(checkout, commit, { directory, env }, context)
         return goTo(tree, commit, checkout, context)
@@ -244,7 +247,7 @@ export const gitRevert: DeviceCapability<Args> = {
     ),
 }
 
-/** The commit, if it is part of the branch and has one parent. */
+/** Returns the commit if it is part of the branch and has one parent. Throws otherwise. */
 async function revertible(
   { revision, if_head: wanted }: Args,
   { path, head, branch }: Checkout,
@@ -253,22 +256,22 @@ async function revertible(
   if (wanted !== undefined && wanted !== head)
     throw new CapabilityError(
       'conflict',
-      `HEAD of ${path} is ${head.slice(0, 12)}, and it was to be ${wanted.slice(0, 12)}: nothing was done`,
+      `HEAD of ${path} is ${head.slice(0, 12)}, but ${wanted.slice(0, 12)} was expected: nothing was done`,
     )
   const commit = await commitAt(path, revision, context)
   const short = commit.commit.slice(0, 12)
   const isPart = await inCheckout(path, ['merge-base', '--is-ancestor', commit.commit, head], context)
   if (isPart.exitCode !== 0) throw new CapabilityError('conflict', `${short} is not on ${branch} of ${path}`)
   if (commit.parents.length > 1)
-    throw new CapabilityError('conflict', `${short} is a merge: revert the commits that it brought, one by one`)
+    throw new CapabilityError('conflict', `${short} is a merge: revert its commits one by one`)
   if (commit.parents.length === 0)
-    throw new CapabilityError('conflict', `${short} is the first commit: nothing would be left`)
+    throw new CapabilityError('conflict', `${short} is the first commit: a revert would leave nothing`)
   return commit
 }
 
 type Beside = { directory: string; env: Record<string, string> }
 
-/** HEAD's tree without the commit's changes. Throws where later commits changed the same lines. */
+/** Builds HEAD's tree without the commit's changes. Throws if later changes overlap them. */
 async function revertedTree(
   { path, head }: Checkout,
   { commit, parents }: Commit,
@@ -298,15 +301,15 @@ async function revertedTree(
   const tree = (await output(path, ['write-tree'], context, env)).trim()
   const files = await changed(path, head, tree, context, { env })
   if (files.length === 0)
-    throw new CapabilityError('conflict', `nothing is left of ${commit.slice(0, 12)}: it was taken back before`)
+    throw new CapabilityError('conflict', `nothing is left of ${commit.slice(0, 12)}: it was reverted before`)
   assertWritable(path, files, context)
   const words = ['diff-tree', '-r', '--name-only', '--no-renames', '--diff-filter=A', head, tree]
   const inTheWay = namesIn(await output(path, words, context, env)).find((name) => existsSync(join(path, name)))
   if (inTheWay !== undefined)
-    throw new CapabilityError('conflict', `${inTheWay} would come back, and ${path} has another file there`)
+    throw new CapabilityError('conflict', `${inTheWay} would come back, and ${path} has another file at that path`)
   const busy = (await uncommittedFiles(path, context)).filter((name) => files.includes(name))
   if (busy.length > 0)
-    throw new CapabilityError('conflict', `${busy.slice(0, 10).join(', ')} in ${path} has changes that no commit has`)
+    throw new CapabilityError('conflict', `${busy.slice(0, 10).join(', ')} in ${path} has uncommitted changes`)
   return tree
 }
 
@@ -321,7 +324,7 @@ async function goTo(
   const whyUnmade = whyNotDone('git commit-tree', made)
   if (whyUnmade) return whyUnmade
   const next = made.stdout.trim()
-  // It refuses as a whole where a file is in the way, and where the branch has moved.
+  // git refuses the complete merge if a file is in the way, or the branch has moved.
   const words = ['merge', '--ff-only', '--quiet', '--no-stat', '--no-verify-signatures', next]
   const why = whyNotDone('git merge --ff-only', await inCheckout(path, words, context))
   if (why) return why

@@ -14,18 +14,18 @@ const months = ['Jan', 'Feb', 'Mar', 'Apr', 'May', 'Jun', 'Jul', 'Aug', 'Sep', '
 type Read = { atMs: number | null; rest: string }
 
 /**
- * `2026-11-23T16:43:06.123+0000`, `2026-11-23 16:43:06,123`, `2026/11/23 16:43:06`, each perhaps in
- * brackets.
+ * Times such as `2026-11-23T16:43:06.123+0000`, `2026-11-23 16:43:06,123` or `2026/11/23 16:43:06`,
+ * with or without brackets.
  */
 const iso = /^\[?(\d{4})[-/](\d\d)[-/](\d\d)[T ](\d\d:\d\d:\d\d)(?:[.,](\d{1,9}))?\s?(Z|UTC|[+-]\d\d:?\d\d)?\]?:?\s*/
-/** `Nov 23 16:43:06`, of syslog, which tells no year. */
+/** The time of syslog, `Nov 23 16:43:06`, which has no year. */
 const syslog = /^([A-Z][a-z]{2}) ([ \d]\d) (\d\d:\d\d:\d\d)\s+/
-/** `[23/Nov/2026:16:43:06 +0000]`, of access logs, which have it behind the address. */
+/** The time of access logs, `[23/Nov/2026:16:43:06 +0000]`, which follows the address. */
 const access = /\[(\d\d)\/([A-Z][a-z]{2})\/(\d{4}):(\d\d:\d\d:\d\d) ([+-]\d{4})\]\s*/
 
 /**
- * A line's time, and the line without it. A time without a zone is in this process' zone, one
- * without a year is the last of its kind. `null`: none.
+ * Splits a line into its time and the rest. A time without a zone is in this process's zone. A time
+ * without a year is in the latest possible year. The time is `null` if the line has none.
  */
 export function readLogTime(line: string, nowMs = Date.now()): Read {
   const [isIso, isSyslog, isAccess] = [iso.exec(line), syslog.exec(line), access.exec(line)]
@@ -38,7 +38,7 @@ export function readLogTime(line: string, nowMs = Date.now()): Read {
     const [all, name = '', day = '', time = ''] = isSyslog
     const of = (year: number) => Date.parse(`${year}-${toMonth(name)}-${day.trim().padStart(2, '0')}T${time}`)
     const year = new Date(nowMs).getFullYear()
-    // A day of leeway: clocks differ.
+    // Allows a day in the future, because clocks differ.
     const atMs = of(year) > nowMs + 86_400_000 ? of(year - 1) : of(year)
     return toRead(atMs, line.slice(all.length))
   }
@@ -56,15 +56,15 @@ const toRead = (atMs: number, rest: string): Read => (Number.isNaN(atMs) ? { atM
 type Args = z.infer<typeof logReadArgs>
 type Line = [atMs: number | null, text: string]
 
-/** The end of a file that is read for its newest lines. */
+/** Number of bytes at the end of a file that are read for its newest lines. */
 const maxBytes = 2 * 1024 * 1024
 const maxLineCharacters = 500
 
 /**
- * The newest lines of a service's journal or a file, oldest first: `{ lines: [[ms, text]],
- * until_ms, more, among }`. Of a directory the newest file, and `among` lists them. Reads twice the
- * asked time. A file goes by `fs.read`'s rules, the journal by the agent's rights, in the sandbox
- * of reads.
+ * Reads the newest lines of a service's journal or a file, oldest first: `{ lines: [[ms, text]],
+ * until_ms, more, among }`. For a directory it reads the newest file, and `among` lists all files.
+ * Reads twice the requested time. A file is read by the rules of `fs.read`, the journal with the
+ * agent's rights in the sandbox of reads.
  */
 export const logReadBy = (journalctl: readonly string[] | undefined): DeviceCapability<Args> => ({
   capability: 'log.read',
@@ -76,10 +76,10 @@ export const logReadBy = (journalctl: readonly string[] | undefined): DeviceCapa
     return lacks
   },
   weigh({ path }, manifest) {
-    if (path === undefined) return { effect: 'read', reason: 'only looks', command: null }
+    if (path === undefined) return { effect: 'read', reason: 'only reads', command: null }
     const weight = weighRead(path, manifest)
     if (weight.effect !== 'write') return weight
-    return { ...weight, effect: 'refused', reason: 'what is held for secret is no log' }
+    return { ...weight, effect: 'refused', reason: 'a secret file is not a log' }
   },
   run: (args, context) =>
     toOutcome(context.signal, async () => {
@@ -92,7 +92,7 @@ export const logReadBy = (journalctl: readonly string[] | undefined): DeviceCapa
       const timed = carryTimes(found.lines).filter(([atMs]) => atMs === null || atMs >= fromMs)
       const wanted = timed.filter(([, text]) => args.contains.every((each) => text.includes(each)))
       const lines = keepNewest(wanted.slice(-maxLogLines).map(cutLine), context.manifest.limits.output_bytes)
-      // Left-out parts of a file are older than the read time, if that is here from its beginning.
+      // If the file has the complete requested time, the omitted parts are older.
       const isMissing = found.isCut && timed.length === found.lines.length
       const more = wanted.length > lines.length || isMissing
       const result = { lines, until_ms: found.untilMs, more, ...(found.among && { among: found.among }) }
@@ -100,7 +100,7 @@ export const logReadBy = (journalctl: readonly string[] | undefined): DeviceCapa
     }),
 })
 
-/** `among`: of a directory, the file that was read, and all that are there. */
+/** `among`: for a directory, the file that was read, and all files. */
 type Found = { lines: Line[]; untilMs: number; isCut: boolean; among?: z.infer<typeof logAmong> }
 
 async function fromJournal(
@@ -111,7 +111,8 @@ async function fromJournal(
 ): Promise<Found> {
   const program = programOf(journalctl)
   if (program === null) throw new CapabilityError('capability_unavailable', `${notHere}: give a path`)
-  // Without --quiet: it says on standard error what it may not see, and ends well all the same.
+  // Runs without --quiet, because journalctl then reports on standard error what it may not see,
+  // and still exits with 0.
   const words = [
     ...['--no-pager', '--utc', '--output=short-iso', `--lines=${maxLogLines}`],
     `--since=@${Math.floor(fromMs / 1_000)}`,
@@ -130,18 +131,18 @@ async function fromJournal(
 }
 
 const env = { LC_ALL: 'C', TZ: 'UTC' }
-const notHere = 'journalctl is not here'
+const notHere = 'journalctl is not installed'
 const programOf = (given: readonly string[] | undefined): readonly string[] | null => {
   const found = find('journalctl')
   return given ?? (found === null ? null : [found])
 }
 
-/** `-- No entries --`, `-- Boot 1c… --`: what journalctl says between the lines. */
+/** Remarks that journalctl writes between lines: `-- No entries --`, `-- Boot 1c… --`. */
 const remarks = /^-- .* --$/gm
 
 const hints = /^.*(?:not seeing messages from|No journal files were|insufficient permissions|Permission denied).*$/im
 
-/** What journalctl may not read, with the remedy; null where it reads all. */
+/** Returns what journalctl may not read, with the remedy. Null if journalctl reads everything. */
 function sayHidden(stderr: string): string | null {
   const [hint] = hints.exec(stderr) ?? []
   if (hint === undefined) return null
@@ -150,8 +151,8 @@ function sayHidden(stderr: string): string | null {
 }
 
 /**
- * The reason why no journal is readable, at the agent's start: in an incident nothing in it would
- * be "no line".
+ * Finds out at the start why no journal can be read, because in an incident the empty result would
+ * look like "no line".
  */
 async function findJournalLack(given: readonly string[] | undefined): Promise<string | null> {
   const program = programOf(given)
@@ -163,7 +164,7 @@ async function findJournalLack(given: readonly string[] | undefined): Promise<st
   })
 }
 
-/** A file, or the newest one of a directory. */
+/** Reads a file, or the newest file of a directory. */
 async function fromFile({ path = '' }: Args, { manifest, state, hidden, signal }: CapabilityContext): Promise<Found> {
   return await withEntryAt(requirePlace(path, manifest, { state, hidden }, 'look'), async (held) => {
     if (!held.stat.isDirectory()) return await readFile(held, signal)
@@ -176,13 +177,13 @@ async function fromFile({ path = '' }: Args, { manifest, state, hidden, signal }
 }
 
 async function readFile(held: OpenEntry, signal: AbortSignal): Promise<Found> {
-  if (isSecret(held.path)) throw new CapabilityError('blocked', 'what is held for secret is no log')
+  if (isSecret(held.path)) throw new CapabilityError('blocked', 'a secret file is not a log')
   const file = await openContent(held)
   try {
     const { size, mtimeMs } = await file.stat()
     const from = Math.max(0, size - maxBytes)
     const text = (await readPart(file, from, maxBytes, signal)).toString('utf8')
-    // A part begins within a line.
+    // Drops the first line of a part, because the part begins within a line.
     const lines = toLines(from > 0 ? text.slice(text.indexOf('\n') + 1) : text)
     return { lines, untilMs: Math.round(mtimeMs), isCut: from > 0 }
   } finally {
@@ -198,11 +199,11 @@ function toLines(text: string): Line[] {
   })
 }
 
-/** A search looks at the whole line: it is cut afterwards. */
+/** Cuts a line only after the search, which needs the complete line. */
 const cutLine = ([atMs, text]: Line): Line =>
   text.length <= maxLineCharacters ? [atMs, text] : [atMs, `${text.slice(0, maxLineCharacters - 1).toWellFormed()}…`]
 
-/** A line without a time, as those of a stack, belongs to the one before it. */
+/** Gives each line without a time, such as in a stack trace, the time of the line before. */
 function carryTimes(lines: readonly Line[]): Line[] {
   let last: number | null = null
   return lines.map(([atMs, text]) => {
@@ -211,7 +212,7 @@ function carryTimes(lines: readonly Line[]): Line[] {
   })
 }
 
-/** The newest that fit into an answer of the manifest's size. */
+/** Keeps the newest lines that fit into the manifest's output limit. */
 function keepNewest(lines: Line[], maxOutputBytes: number): Line[] {
   let room = Math.floor(maxOutputBytes * 0.8)
   let first = lines.length

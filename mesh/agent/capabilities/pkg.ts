@@ -11,22 +11,27 @@ import {
 import { isInstalled, systemPath, tail, whyNotDone } from '../programs.ts'
 
 /**
- * What `pkg.*` asks of a machine's package manager. Another one joins by implementing this and a
- * line in `capabilities/pkg.ts`; names have been checked, begin with no dash and end in none.
+ * A machine's package manager for `pkg.*`. A further manager implements this type and gets a line
+ * in `pkgWith`. Names of packages were already checked: none begins or ends with a dash.
  */
 type PackageManager = {
   name: string
-  /** Null when this machine has it; else what is missing, in words. */
+  /**
+   * Returns null if this machine has the package manager, and otherwise what is missing, in words.
+   */
   missingPrerequisite(): Promise<string | null>
-  /** Why the agent could not install anything with it, or null. */
+  /** Returns why the agent may not install packages. Null if the agent may install them. */
   missingRights(): string | null
-  /** `{ packages: [{ name, description }], total }` */
+  /** Searches packages: `{ packages: [{ name, description }], total }` */
   search(text: string, limit: number, context: CapabilityContext): Promise<CapabilityOutcome>
-  /** `{ packages: [{ name, before, after }], output }`; lines are emitted as they come. */
+  /**
+   * Installs packages: `{ packages: [{ name, before, after }], output }`. Emits each line when it
+   * comes.
+   */
   install(packages: readonly string[], context: CapabilityContext): Promise<CapabilityOutcome>
   /**
-   * The same without doing it: `{ diff, checks, would_change }`, where the diff lists what would
-   * come and change.
+   * Simulates the installation: `{ diff, checks, would_change }`. The diff lists new and changed
+   * packages.
    */
   simulate(packages: readonly string[], context: CapabilityContext): Promise<CapabilityOutcome>
 }
@@ -34,7 +39,7 @@ type PackageManager = {
 const lockSeconds = 60
 const environment: RunOptions['env'] = { DEBIAN_FRONTEND: 'noninteractive', PATH: systemPath, LC_ALL: 'C.UTF-8' }
 
-/** Debian's. `options` are given to every call (`-o`, `Dir=/elsewhere`). */
+/** Debian's apt. `options` are passed to every call (`-o`, `Dir=/elsewhere`). */
 export function apt(options: readonly string[] = []): PackageManager {
   const installing = ['apt-get', ...installOptions, ...options]
   const ask: Ask = (argv, { run }) =>
@@ -42,14 +47,14 @@ export function apt(options: readonly string[] = []): PackageManager {
   return {
     name: 'apt',
     missingPrerequisite: async () => {
-      if (!(await isInstalled('apt-get'))) return 'apt-get is not here: this machine has none of apt'
-      return (await isInstalled('apt-cache')) ? null : 'apt-cache is not here'
+      if (!(await isInstalled('apt-get'))) return 'apt-get is not installed: this machine does not use apt'
+      return (await isInstalled('apt-cache')) ? null : 'apt-cache is not installed'
     },
-    // With options it may be about another root than the machine's.
+    // With options, packages may be installed in another root than the machine's.
     missingRights: () =>
       process.getuid!() === 0 || options.length > 0
         ? null
-        : `only root installs packages, and the agent is user ${process.getuid!()}`,
+        : `only root installs packages, but the agent runs as user ${process.getuid!()}`,
     search: (text, limit, context) => searchPackages(ask, text, limit, context),
     install: async (packages, context) => {
       const before = await known(packages, (argv) => ask(argv, context))
@@ -92,8 +97,7 @@ const installOptions = [
   `DPkg::Lock::Timeout=${lockSeconds}`,
   '-o',
   'APT::Get::AllowUnauthenticated=false',
-  // A configuration file that was changed by hand stays as it is; dpkg's question could not be
-  // answered.
+  // Keeps a configuration file that was changed by hand, because nobody can answer dpkg's question.
   '-o',
   'Dpkg::Options::=--force-confdef',
   '-o',
@@ -121,8 +125,8 @@ async function searchPackages(
 type Version = { installed: string | null; candidate: string | null }
 
 /**
- * What apt knows of packages by exactly these names. Asked before an install, because apt-get takes
- * a name that it does not know for a regular expression, and `a.+` for half of the archive.
+ * Reads apt's entries for exactly these names before an install. apt-get would read an unknown name
+ * as a regular expression, and `a.+` as half of the archive.
  */
 async function known(
   packages: readonly string[],
@@ -149,7 +153,7 @@ export const searchWith = (manager: PackageManager): DeviceCapability<z.infer<ty
   capability: 'pkg.search',
   args: pkgSearchArgs,
   missingPrerequisite: () => manager.missingPrerequisite(),
-  weigh: () => ({ effect: 'read', reason: 'only looks', command: null }),
+  weigh: () => ({ effect: 'read', reason: 'only reads', command: null }),
   run: ({ text, limit }, context) => toOutcome(context.signal, () => manager.search(text, limit, context)),
 })
 
@@ -162,7 +166,10 @@ export const installWith = (manager: PackageManager): DeviceCapability<z.infer<t
   rehearse: ({ packages }, context) => toOutcome(context.signal, () => manager.simulate(packages, context)),
 })
 
-/** Both, with options for apt's every call: none where it is about this machine itself. */
+/**
+ * Returns both capabilities, with options for every call of apt. Empty options mean this machine
+ * itself.
+ */
 export const pkgWith = (aptOptions: readonly string[]) => ({
   install: installWith(apt(aptOptions)),
   search: searchWith(apt(aptOptions)),

@@ -29,9 +29,9 @@ import { type Socket, socketsAt, socketsHeldBy } from '../sockets.ts'
 
 type Args = z.infer<typeof procListArgs>
 
-/** A share of a processor is a difference between two looks. */
+/** Milliseconds between the two samples for a process's CPU share. */
 const sampleMs = 400
-/** A server may have thousands of connections: the listening ones first, then some. */
+/** Sockets that are shown per process, listening ones first. A server may have thousands. */
 const shownSockets = 5
 
 type Described = NonNullable<Awaited<ReturnType<typeof described>>>
@@ -39,10 +39,10 @@ type Found = Described & { lookedAtMs: number; sockets?: ShownSocket[] }
 type ShownSocket = Pick<Socket, 'protocol' | 'local' | 'remote' | 'state'>
 
 /**
- * This device's processes, the busiest first: `{ processes, total, left_out, left_out_in }`. Those
- * of containers and guests are left out, as by `proc.kill`, and counted. By `port` also
- * `sockets_unseen`: sockets of processes that the agent may not look into. Command lines come
- * without secrets.
+ * Lists this device's processes, the busiest first: `{ processes, total, left_out, left_out_in }`.
+ * Processes of containers and guests are left out, as in `proc.kill`, and counted. With `port` also
+ * `sockets_unseen`: sockets of processes that the agent may not read. Secrets are removed from
+ * command lines.
  */
 const listProcesses = (args: Args, { signal }: CapabilityContext): Promise<CapabilityOutcome> =>
   toOutcome(signal, async () => {
@@ -79,7 +79,7 @@ async function find({ name }: Args, sockets: Socket[] | null, signal: AbortSigna
     if (!one || (name !== undefined && !one.name.includes(name) && !one.cmdline.includes(name))) continue
     const standing = standingOf(pid)
     if (standing && own && whyElsewhere(standing, own) !== null) {
-      leftOut.push(plain(enclosureOf(standing.cgroups) ?? 'another namespace of processes').slice(0, 80))
+      leftOut.push(plain(enclosureOf(standing.cgroups) ?? 'another PID namespace').slice(0, 80))
       continue
     }
     const mine = sockets && { sockets: toShownSockets((here ?? []).flatMap((inode) => byInode.get(inode) ?? [])) }
@@ -97,16 +97,16 @@ function toShownSockets(sockets: Socket[]): ShownSocket[] {
     .slice(0, shownSockets)
 }
 
-/** The rest of the sample after the first process. */
+/** Waits for the rest of the sample time, counted from the first process. */
 async function rest([first]: Found[], signal: AbortSignal): Promise<void> {
   if (!first) return
   const left = sampleMs - (performance.now() - first.lookedAtMs)
-  // A list of one is looked at again after the whole sample, a long list's last a little earlier.
+  // A single process is sampled for the full time, and the last of many a little shorter.
   if (left > 0) await new Promise((resolve) => setTimeout(resolve, left))
   signal.throwIfAborted()
 }
 
-/** Percent of one processor: two busy ones make 200. */
+/** Adds the share in percent of one CPU. Two busy CPUs make 200. */
 async function withShare({ lookedAtMs, ...one }: Found) {
   const now = await processOf(one.pid)
   const seconds = (performance.now() - lookedAtMs) / 1_000
@@ -115,7 +115,9 @@ async function withShare({ lookedAtMs, ...one }: Found) {
   return { ...one, cpu_percent: Math.max(0, Math.round((used / Math.max(seconds, 0.01)) * 100)) }
 }
 
-/** Sockets without a found process, with their user; one that waits to be forgotten has none. */
+/**
+ * Lists sockets whose process was not found, with their user. A socket in TIME_WAIT has no process.
+ */
 async function unseen(sockets: Socket[], held: ReadonlySet<string>) {
   const users = await userNames()
   const left = sockets.filter(({ inode }) => inode !== '0' && !held.has(inode))
@@ -147,7 +149,7 @@ async function described(pid: number, users: ReadonlyMap<string, string>, boot: 
       cmdline: shownCommand(words),
     }
   } catch {
-    // It ended between two looks.
+    // The process ended between the two samples.
     return null
   }
 }
@@ -159,11 +161,11 @@ type KillArgs = z.infer<typeof procKillArgs>
 const watchMs = 2_000
 
 /**
- * Sends one signal to one process of this device: `{ pid, name, signal, ended }`, where `ended`
- * says whether it was gone within two seconds. The start time is read again right before. Node has
- * no pidfd, so one race remains: the process ends and its pid is given to a new one in the
- * microseconds between that look and the signal, which takes a whole round of all pids. The
- * rehearsal tells what the process is, and rests on its being the same.
+ * Sends one signal to one process of this device: `{ pid, name, signal, ended }`. `ended` is
+ * whether the process was gone within two seconds. Reads the start time again right before the
+ * signal. One race remains, because Node has no pidfd: the process may end, and its pid may be
+ * reused, in the microseconds before the signal; this needs a complete round of all pids. The dry
+ * run describes the process, and the approval is valid only for it.
  */
 export const procKill: DeviceCapability<KillArgs> = {
   capability: 'proc.kill',
@@ -187,21 +189,25 @@ export const procKill: DeviceCapability<KillArgs> = {
       const facts = await processFacts(asked.pid)
       const found = requireSameProcess(asked, facts?.process ?? null)
       const { user, service } = facts!
-      // Not on its command line, in which some programs show what they are doing.
+      // Leaves out the command line, because some programs use it as a status display.
       const rests = restsOnLines([found.start_time, found.name, user, service ?? ''])
-      const untried = [`What it does with SIG${asked.signal} shows only when it gets it.`]
+      const untried = [`The effect of SIG${asked.signal} is known only after the signal.`]
       const about = describeProcess(facts!)
       return reportOutcome({ told: formatProcess(facts!), untried, rests, tried: false, about })
     }),
 }
 
-/** The process that was named, if it still is that one and may be signalled; throws why not. */
+/**
+ * Returns the process if it is still the named one and may get a signal. Throws the reason
+ * otherwise.
+ */
 function requireSameProcess({ pid, start_time }: KillArgs, found: Process | null): Process {
   const never = whyNeverSignalled(pid)
   if (never) throw new CapabilityError('blocked', never)
   if (!found) throw new CapabilityError('not_found', `there is no process ${pid}`)
-  if (found.kernel_thread) throw new CapabilityError('blocked', `${pid} is a thread of the kernel`)
-  if (found.state === 'Z') throw new CapabilityError('conflict', `${pid} has ended already and waits for its parent`)
+  if (found.kernel_thread) throw new CapabilityError('blocked', `${pid} is a kernel thread`)
+  if (found.state === 'Z')
+    throw new CapabilityError('conflict', `${pid} has ended already, and its parent has not reaped it`)
   if (found.start_time !== start_time)
     throw new CapabilityError(
       'conflict',
@@ -222,8 +228,8 @@ function send({ pid, name }: Process, signal: KillArgs['signal']): void {
 }
 
 /**
- * A zombie has ended: that its parent has not looked is the parent's fault. A cancel ends the
- * watching, not the answer.
+ * Returns whether the process ended. A zombie counts as ended, although its parent has not reaped
+ * it. A cancellation ends the waiting, but a response is still sent.
  */
 async function endsWithin({ pid, start_time }: Process, signal: AbortSignal): Promise<boolean> {
   const until = performance.now() + watchMs
@@ -239,7 +245,7 @@ export const procList: DeviceCapability<z.infer<typeof procListArgs>> = {
   capability: 'proc.list',
   args: procListArgs,
   missingPrerequisite: missingProcesses,
-  weigh: () => ({ effect: 'read', reason: 'only looks', command: null }),
+  weigh: () => ({ effect: 'read', reason: 'only reads', command: null }),
   run: listProcesses,
 }
 

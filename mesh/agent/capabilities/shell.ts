@@ -25,7 +25,7 @@ import { readAsRoot } from '../root-read.ts'
 
 type ExecArgs = z.infer<typeof execArgs>
 
-/** `shell.exec`: a program with its words, never a shell. */
+/** `shell.exec`: runs a program with its arguments, never a shell. */
 const exec: DeviceCapability<ExecArgs> = {
   capability: 'shell.exec',
   args: execArgs,
@@ -41,7 +41,8 @@ const exec: DeviceCapability<ExecArgs> = {
     const command = written(argv)
     if (verdict.rootRead && !context.isGranted)
       return outcomeOf(await readAsRoot(verdict.rootRead, context, nothingBehind), command, verdict)
-    // After a yes it runs as it stands, and not in a sandbox that sudo does not work in.
+    // After an approval the command runs unchanged outside of the sandbox, in which sudo does not
+    // work.
     const isRead = verdict.verdict === 'run' && !verdict.rootRead
     const ended = await context.run(argv, {
       cwd,
@@ -51,8 +52,8 @@ const exec: DeviceCapability<ExecArgs> = {
     return outcomeOf(ended, command, verdict)
   },
   /**
-   * For a read, what keeps it from running unasked now, `{ unmet }`; for a write, what can be seen
-   * of it before.
+   * Returns for a read what now prevents it from running without approval, `{ unmet }`; for a
+   * write, its visible effects.
    */
   async rehearse({ argv, cwd = defaultDirectory }: ExecArgs, context: CapabilityContext): Promise<CapabilityOutcome> {
     const verdict = argvVerdict(argv, cwd, judgeContextOf(context))
@@ -62,8 +63,8 @@ const exec: DeviceCapability<ExecArgs> = {
   },
 }
 
-/** Words for a program have no pipe. */
-const nothingBehind = () => Promise.reject(new Error('there is no rest of a pipe'))
+/** A program with arguments has no pipe. */
+const nothingBehind = () => Promise.reject(new Error('the pipe has no further command'))
 
 function written(argv: readonly string[]): string {
   return argv.map(quote).join(' ')
@@ -71,7 +72,7 @@ function written(argv: readonly string[]): string {
 
 type EvalArgs = z.infer<typeof evalArgs>
 
-/** `shell.eval`: a text for bash, as it is. */
+/** `shell.eval`: runs a text in bash, unchanged. */
 const evaluate: DeviceCapability<EvalArgs> = {
   capability: 'shell.eval',
   args: evalArgs,
@@ -90,14 +91,15 @@ const evaluate: DeviceCapability<EvalArgs> = {
     const ended = await context.run(inBash(text), {
       cwd,
       onLine: context.emit,
-      // After a yes it runs as it stands, and not in a sandbox that sudo does not work in.
+      // After an approval the text runs unchanged outside of the sandbox, in which sudo does not
+      // work.
       ...(isRead && !verdict.rootRead ? asRead(verdict) : { confine: 'write', env: identityOf(authorOf(context)) }),
     })
     return outcomeOf(ended, text, verdict)
   },
   /**
-   * For a read, what keeps it from running unasked now, `{ unmet }`; for a write, what can be seen
-   * of it before.
+   * Returns for a read what now prevents it from running without approval, `{ unmet }`; for a
+   * write, its visible effects.
    */
   async rehearse({ text, cwd = defaultDirectory }: EvalArgs, context: CapabilityContext): Promise<CapabilityOutcome> {
     const verdict = textVerdict(text, cwd, judgeContextOf(context))
@@ -111,15 +113,15 @@ function inBash(text: string): string[] {
   return [find('bash') ?? '/bin/bash', '--noprofile', '--norc', '-c', text]
 }
 
-/** Programs that print whose something is. */
+/** Programs that print the owners of files or processes. */
 const ownerPrinters = /^(?:find|getfacl|htop|ls|lsof|namei|pgrep|ps|pstree|stat|top|tree|vdir)$/
 const hiddenOwner = /\b(?:65534|nobody|nogroup)\b/
 const hiddenOwners =
   'in its sandbox every user but the agent’s own is shown as 65534 (nobody): fs_stat, fs_list and proc_list name the owner'
 
 /**
- * What became of a command: one that ended by itself is an answer whatever its exit code, and so is
- * one with more output than is kept. One that was stopped failed, with what it had said until then.
+ * Builds a command's outcome. A command that ended by itself succeeded, whatever its exit code, and
+ * so did one with too much output. A stopped command failed, and keeps its output up to then.
  */
 function outcomeOf(
   ended: RunResult,
@@ -135,10 +137,11 @@ function outcomeOf(
     ...(signal && { signal }),
   }
   if (stoppedBy === 'deadline')
-    return { ...failedOutcome('timeout', 'It was stopped at the deadline.', result), truncated }
-  if (stoppedBy === 'cancelled') return { ...failedOutcome('cancelled', 'It was cancelled.', result), truncated }
+    return { ...failedOutcome('timeout', 'The command was stopped at the deadline.', result), truncated }
+  if (stoppedBy === 'cancelled')
+    return { ...failedOutcome('cancelled', 'The command was cancelled.', result), truncated }
   if (stoppedBy === 'memory')
-    return { ...failedOutcome('failed', 'It needed more memory than the manifest allows.', result), truncated }
+    return { ...failedOutcome('failed', 'The command needed more memory than the manifest allows.', result), truncated }
   return { ok: true, result, truncated }
 }
 

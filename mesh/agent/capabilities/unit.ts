@@ -18,16 +18,16 @@ import {
 type Args = z.infer<typeof serviceArgs>
 type ChangeArgs = z.infer<typeof serviceChangeArgs>
 
-/** A service that ends right after its start has not started: it is watched for as long. */
+/** Milliseconds for which a service is watched, because it may end right after its start. */
 const watchMs = 5_000
 const lookEveryMs = 500
 
-/** `{ unit, description, active, sub, since, … }` in systemd's words; numbers where it has them. */
+/** Describes a service with systemd's words: `{ unit, description, active, sub, since, … }`. */
 const show = (systemd: Systemd): DeviceCapability<Args> => ({
   capability: 'service.show',
   args: serviceArgs,
   missingPrerequisite: () => missingSystemd(systemd),
-  weigh: () => ({ effect: 'read', reason: 'only looks', command: null }),
+  weigh: () => ({ effect: 'read', reason: 'only reads', command: null }),
   run: ({ unit }, context) =>
     toOutcome(context.signal, async () => ({
       ok: true,
@@ -37,9 +37,9 @@ const show = (systemd: Systemd): DeviceCapability<Args> => ({
 })
 
 /**
- * Restarts, starts or stops one service: `{ before, after }`. Watches a started one for five
- * seconds: an ended one is a failure with systemd's words. The rehearsal tells what stops with it,
- * whether the agent may, and the undo.
+ * Restarts, starts or stops one service: `{ before, after }`. Watches a started service for five
+ * seconds; a service that ended is a failure with systemd's message. The dry run reports what stops
+ * together with it, whether the agent has the right, and the undo.
  */
 const change = (systemd: Systemd, verb: Verb): DeviceCapability<ChangeArgs> => ({
   capability: `service.${verb}`,
@@ -55,7 +55,7 @@ const change = (systemd: Systemd, verb: Verb): DeviceCapability<ChangeArgs> => (
       const found = await requireUnit(systemd, unit, context)
       requireTouchable(found)
       const taken = await listTaken(systemd, verb, found, context)
-      // The last look before it acts.
+      // Reads the service for the last time before the change.
       const before = run === undefined ? found : await requireUnit(systemd, unit, context)
       requireRun(before, run)
       await controlUnit(systemd, verb, before.unit, context)
@@ -87,16 +87,19 @@ async function rehearse(systemd: Systemd, { verb, unit, run }: Rehearsed, contex
     `undo: ${undo[verb](state)}`,
   ]
   const rests = restsOnLines([state.unit, state.file, standingFor(state), ...taken])
-  // What systemd itself says would stop and start is listed: that is its dry run.
+  // The dry run lists the units that systemd would stop and start.
   return reportOutcome({ told, untried: listUntried(verb, state), rests, tried: true })
 }
 
-/** More than stop with any one service: so large a group is nothing to restart at night. */
+/**
+ * The most services that may stop together with one. A larger group is too much to restart at
+ * night.
+ */
 const maxTaken = 200
 
 /**
- * Everything that runs and stops with this service: what needs it or is part of it, what needs
- * that, and so on. Throws where Nightshift, or what carries the system, is among it.
+ * Lists everything that runs and stops with this service: units that need it or are part of it,
+ * recursively. Throws if these include Nightshift, or units that the system depends on.
  */
 async function listTaken(
   systemd: Systemd,
@@ -114,7 +117,10 @@ async function listTaken(
     const others = [...new Set(names)].filter((name) => name !== '' && !asked.has(name))
     for (const name of others) asked.add(name)
     if (asked.size > maxTaken)
-      throw new CapabilityError('blocked', `more than ${maxTaken} units hang on ${state.unit}: it carries the system`)
+      throw new CapabilityError(
+        'blocked',
+        `more than ${maxTaken} units depend on ${state.unit}: it is essential for the system`,
+      )
     next = (await showUnits(systemd, others, context)).filter((each) => each !== null && runs(each)) as UnitState[]
     for (const { unit } of next) {
       const never = whyNeverTouched(unit)
@@ -129,12 +135,12 @@ const runs = ({ active }: UnitState): boolean => active !== 'inactive' && active
 
 function listUntried(verb: Verb, state: UnitState): string[] {
   return [
-    ...(verb === 'stop' ? [] : ['Whether it starts with its present configuration shows only then.']),
+    ...(verb === 'stop' ? [] : ['Only the start shows whether the present configuration works.']),
     ...(state.is_changed_on_disk === 'yes'
-      ? ['Its definition was changed on disk and not reloaded: systemd uses the one it has read.']
+      ? ['The definition of the unit changed on disk but was not reloaded, so systemd uses the old version.']
       : []),
-    ...(verb === 'stop' && state.started_by !== '' ? [`${state.started_by} may start it again.`] : []),
-    ...(verb !== 'start' && carriesAccess.test(state.unit) ? ['The device may be out of reach without it.'] : []),
+    ...(verb === 'stop' && state.started_by !== '' ? [`${state.started_by} may start the unit again.`] : []),
+    ...(verb !== 'start' && carriesAccess.test(state.unit) ? ['Without this unit the device may be unreachable.'] : []),
   ]
 }
 
@@ -144,12 +150,12 @@ const carriesAccess =
 const undo: Record<Verb, (state: UnitState) => string> = {
   start: ({ unit }) => `service_stop of ${unit}`,
   stop: ({ unit }) => `service_start of ${unit}`,
-  restart: () => 'none; what it held in memory is gone',
+  restart: () => 'none; data in the memory of the service is lost',
 }
 
 /**
- * A person agrees to this run of a healthy service, or any run of an unhealthy one. A service that
- * fails over and over would otherwise be asked for ever.
+ * Returns the state that an approval covers: the present run of a healthy service, or any run of an
+ * unhealthy one. Otherwise a service that fails repeatedly would need a new approval each time.
  */
 function standingFor({ active, restarts, invocation }: UnitState): string {
   const isSteady = active === 'active' && !(Number(restarts) > 0)
@@ -170,7 +176,7 @@ function describePrivilege(privilege: Privilege, { words }: Systemd, verb: Verb,
   if (privilege === 'root') return 'the agent is root'
   if (privilege === 'sudo') return 'sudoers allows the agent exactly this'
   const line = sudoersLine(userInfo().username, [...words, verb, unit])
-  return `MISSING PRIVILEGE: nothing shows that the agent may do this; sudoers needs the line: ${line}`
+  return `MISSING PRIVILEGE: no rule was found that lets the agent do this; sudoers needs the line: ${line}`
 }
 
 async function requireUnit(systemd: Systemd, unit: string, context: CapabilityContext): Promise<UnitState> {
@@ -178,11 +184,11 @@ async function requireUnit(systemd: Systemd, unit: string, context: CapabilityCo
   if (state) return state
   throw new CapabilityError(
     'not_found',
-    `There is no service ${unit} here. "systemctl list-units --type=service" lists them.`,
+    `This device has no service ${unit}. "systemctl list-units --type=service" lists the services.`,
   )
 }
 
-/** By its own name: the one that was asked for may be an alias. */
+/** Checks the service under its real name, because the requested name may be an alias. */
 function requireTouchable({ unit, load, file }: UnitState): void {
   const never = whyNeverTouched(unit)
   if (never) throw new CapabilityError('blocked', never)
@@ -191,23 +197,26 @@ function requireTouchable({ unit, load, file }: UnitState): void {
     throw new CapabilityError('conflict', `systemd could not load ${unit} (${load})${file && `: ${file}`}`)
 }
 
-/** A call for one run of a service is for no other: somebody started or stopped it meanwhile. */
+/**
+ * Refuses a call for another run of the service, because the service was started or stopped in the
+ * meantime.
+ */
 function requireRun({ unit, active, invocation }: UnitState, run: string | undefined): void {
   const now = active === 'inactive' || active === 'failed' ? noRun : invocation
   if (run === undefined || run === now) return
   const words = (name: string) => (name === noRun ? 'stopped' : `in run ${name}`)
-  throw new CapabilityError('conflict', `${unit} is ${words(now)}, and it was to be ${words(run)}: nothing was done`)
+  throw new CapabilityError('conflict', `${unit} is ${words(now)}, but ${words(run)} was expected: nothing was done`)
 }
 
-/** Nobody is asked for what would change nothing. */
+/** Refuses a call that would change nothing. */
 function refuseNoUse(verb: Verb, { unit, active, type }: UnitState): void {
   if (verb === 'start' && active === 'active' && type !== 'oneshot')
-    throw new CapabilityError('conflict', `${unit} runs already; where it does not answer, service_restart may help`)
-  if (verb === 'stop' && active === 'inactive') throw new CapabilityError('conflict', `${unit} is stopped already`)
+    throw new CapabilityError('conflict', `${unit} already runs; if it does not answer, service_restart may help`)
+  if (verb === 'stop' && active === 'inactive') throw new CapabilityError('conflict', `${unit} is already stopped`)
 }
 
 const ofTheSystem = /^(?:dbus(?:-broker)?|systemd-(?:journald|logind|udevd)|user@.*|init)\.service$/
-/** Services that mean something else when started: switch off, sleep, format. */
+/** Services whose start does something else: power off, suspend, format. */
 const endsTheSystem =
   /^(?:systemd-(?:poweroff|reboot|soft-reboot|halt|kexec|exit|suspend|hibernate|hybrid-sleep|suspend-then-hibernate)|rescue|emergency|initrd-.*)\.service$/
 const changesDisks =
@@ -216,13 +225,13 @@ const changesDisks =
 function whyNeverTouched(unit: string): string | null {
   if (endsTheSystem.test(unit)) return `${unit} ends or suspends the whole system`
   if (changesDisks.test(unit)) return `${unit} changes disks`
-  if (unit === 'debug-shell.service') return `${unit} opens a shell of root without a password`
+  if (unit === 'debug-shell.service') return `${unit} opens a root shell without a password`
   if (isNightshift({ words: [], cgroups: [`0::/system.slice/${unit}`] })) return `${unit} is Nightshift itself`
   if (unitOf(standingOf(process.pid)?.cgroups ?? []) === unit) return `the agent runs in ${unit}`
-  return ofTheSystem.test(unit) ? `${unit} carries the system and everyone who is signed in` : null
+  return ofTheSystem.test(unit) ? `the system and every signed-in user depend on ${unit}` : null
 }
 
-/** Throws once it is neither active nor, as a oneshot, done. */
+/** Watches the service. Throws as soon as it is neither active nor, as a oneshot, done. */
 async function watch(systemd: Systemd, { unit }: UnitState, context: CapabilityContext): Promise<UnitState> {
   const until = performance.now() + watchMs
   let first: UnitState | null = null
@@ -239,7 +248,7 @@ async function watch(systemd: Systemd, { unit }: UnitState, context: CapabilityC
   }
 }
 
-/** Numbers as numbers, and nothing for what systemd does not know. */
+/** Converts numbers, and drops fields that systemd does not know. */
 function toResult({ required_by, bound_by, parts, stops_too, ...state }: UnitState): Record<string, unknown> {
   const entries = Object.entries(state).flatMap(([name, value]): [string, unknown][] => {
     if (value === '' || value === '[not set]') return []
@@ -249,7 +258,7 @@ function toResult({ required_by, bound_by, parts, stops_too, ...state }: UnitSta
   return { result: '', type: '', invocation: '', ...Object.fromEntries(entries) }
 }
 
-/** The four on this machine's service manager. */
+/** Returns the four capabilities of this machine's service manager. */
 export function servicesBy(systemctl: readonly string[] | undefined): DeviceCapability<Args>[] {
   const systemd = systemdBy(systemctl)
   return [show(systemd), change(systemd, 'restart'), change(systemd, 'start'), change(systemd, 'stop')]

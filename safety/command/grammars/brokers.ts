@@ -3,7 +3,7 @@ import { type Grammars, paths, plain, sameGrammar, spellOptions, verbs } from '.
 const cassandra = 'nodetool, Apache Cassandra 4.1'
 const bounded = { when: 'always', unless: ['-n', '--rowcount'], instead: { drop: [], add: ['-n', '2'] } } as const
 
-/** The server has no time limit: a read of more than one table about itself brings one along. */
+/** Requires a time limit for a read of more than one system table, because the server has none. */
 const ownTables = {
   value:
     '(?<!\\w)(?:[fF][rR][oO][mM]\\s+(?![(]|system\\.)|[fF][rR][oO][mM]\\s+[\\w.]+(?:\\s+\\w+){0,2}\\s*,|[jJ][oO][iI][nN]\\s)',
@@ -12,12 +12,13 @@ const ownTables = {
 }
 
 /**
- * Data stores, queues and caches: clients with a query language are read strictly, control programs
- * by their verbs.
+ * Clients of data stores, queues and caches. Those with a query language are read strictly, control
+ * programs by their verbs.
  */
 export const brokers: Grammars = {
   nodetool: {
-    // -pw and -pwf are passwords; a verb that is not here changes the ring or writes.
+    // Excluded: -pw and -pwf, which are passwords. Any verb that is not listed changes the ring or
+    // writes.
     manual: cassandra,
     style: 'word',
     options: spellOptions({
@@ -39,7 +40,7 @@ export const brokers: Grammars = {
     },
   },
   cqlsh: {
-    // -f runs a file, -p is a password, --cqlshrc names other settings.
+    // Excluded: -f runs a file, -p is a password, --cqlshrc names other settings.
     manual: 'cqlsh, Apache Cassandra 4.1',
     style: 'word',
     options: spellOptions({
@@ -53,7 +54,7 @@ export const brokers: Grammars = {
     refuses: ['^system_auth$'],
   },
   ...sameGrammar('clickhouse-client', {
-    // Left out: a file of queries, an external table, a configuration, several queries at once.
+    // Excluded: a file of queries, an external table, a configuration, several queries at once.
     manual: 'clickhouse-client, ClickHouse 23.8',
     style: 'word',
     options: spellOptions({
@@ -86,7 +87,8 @@ export const brokers: Grammars = {
     },
   },
   ...sameGrammar('mongosh mongo', {
-    // A file, --shell and further files run code; a second --eval is held against the same rule.
+    // Excluded: a file, --shell and further files, which run code. A second --eval is checked like
+    // the first.
     manual: 'mongosh 2.1: Options; mongosh Methods',
     style: 'word',
     options: spellOptions({
@@ -115,7 +117,7 @@ export const brokers: Grammars = {
     refuses: ['^(?!(localhost|127\\.0\\.0\\.1)(:\\d+)?$)'],
   },
   vault: {
-    // Its content is secret, and so are tokens and templates of policies.
+    // Excluded: contents, tokens, and templates of policies, because they are secret.
     manual: 'vault(1), 1.15',
     style: 'word',
     options: spellOptions({
@@ -129,7 +131,7 @@ export const brokers: Grammars = {
          audit|auth|secrets|policy|namespace|plugin list, policy read`,
         plain('vault(1), 1.15'),
       ),
-      // What the server tells about itself, and names of what is kept.
+      // Reads the server's own state, and names of entries.
       read: plain(
         'vault read, 1.15',
         {},
@@ -165,7 +167,7 @@ export const brokers: Grammars = {
     requires: ['-1', '-j', '-x', '-l'],
   },
   varnishadm: {
-    // -T goes elsewhere and -S reads a key. Words are sent as one line.
+    // Excluded: -T connects to another server, and -S reads a key. The words are sent as one line.
     manual: 'varnishadm(1), varnish-cli(7), Varnish 7.1',
     options: spellOptions({ name: '-n', number: '-t' }),
     commands: sameGrammar(
@@ -201,7 +203,8 @@ export const brokers: Grammars = {
     operands: { rest: 'name' },
   },
   ...sameGrammar('exim exim4', {
-    // -be and the like expand, and expansion runs programs; -M and -q act.
+    // Excluded: -be and the like, which expand strings and so run programs; -M and -q, which change
+    // queued messages.
     manual: 'exim(8), Exim 4.96',
     style: 'word',
     options: spellOptions({ flag: '-bp -bpc -bpr -bpu -bV' }),
@@ -229,11 +232,11 @@ export const brokers: Grammars = {
 const nats = 'nats, natscli 0.1'
 const kafka = 'Apache Kafka 3.6'
 
-/** Queues and logs of messages: what is in them is left where it is. */
+/** Queues and logs of messages. The messages themselves are not shown. */
 export const queues: Grammars = {
   nats: {
-    // -s goes elsewhere, a context holds credentials; pub, sub, next, get and the rest act or take
-    // messages.
+    // Excluded: -s names another server, a context holds credentials; pub, sub, next, get and other
+    // verbs change something or take messages.
     manual: nats,
     options: spellOptions({
       flag: '--json -j --names -n --all -a --no-select',
@@ -265,7 +268,7 @@ export const queues: Grammars = {
       name: '--entity-type --entity-name --topic --broker --group --client-metrics',
     }),
     requires: ['--describe'],
-    // Users have their credentials as settings.
+    // Refuses users, whose settings hold credentials.
     refuses: ['^users?$'],
   }),
   ...sameGrammar('kafka-broker-api-versions kafka-broker-api-versions.sh', {
@@ -292,7 +295,8 @@ export const queues: Grammars = {
     options: spellOptions({ flag: '--list', host: '--bootstrap-server', text: '--topic --group' }),
     requires: ['--list'],
   }),
-  // abort and force-terminate act, and so do upgrade, downgrade and unregister.
+  // Excluded: abort and force-terminate change transactions; upgrade, downgrade and unregister also
+  // change something.
   ...sameGrammar('kafka-transactions kafka-transactions.sh', {
     manual: `kafka-transactions, ${kafka}`,
     style: 'word',
@@ -322,12 +326,12 @@ export const queues: Grammars = {
     commands: { describe: { options: spellOptions({ flag: '--status --replication' }) } },
   }),
   ...sameGrammar('kcat kafkacat', {
-    // -P produces, -G commits, -F and -X are settings; consuming without a group commits nothing
-    // and ends with -e or a count. Without a mode it produces its input.
+    // Excluded: -P produces, -G commits, -F and -X are settings. Consuming without a group commits
+    // nothing, and ends with -e or a count. Without a mode the program produces its input.
     manual: 'kcat(1), 1.7',
     options: spellOptions({ flag: '-L -C -e -q -J -u', host: '-b', text: '-t -o', number: '-p', count: '-c' }),
     requires: ['-L', '-C'],
-    // With -e alone it prints a whole topic.
+    // Adds a count, because with -e alone it prints a whole topic.
     endless: { when: ['-C'], unless: ['-c'], instead: { drop: [], add: ['-c', '10'] } },
     refuses: ['^end$'],
   }),
@@ -345,7 +349,8 @@ export const queues: Grammars = {
     spellOptions({ flag: '-q -v -m -E -e --quiet' }),
   ),
   rabbitmqadmin: {
-    // -H goes elsewhere; get takes messages unless they are put back, export prints hashes.
+    // Excluded: -H connects to another host; get takes messages unless they are put back; export
+    // prints hashes.
     manual: 'rabbitmqadmin, RabbitMQ 3.12: Management Command Line Tool',
     options: spellOptions({ name: '-V --vhost -f --format', text: '-S --sort' }),
     commands: sameGrammar('list show', {

@@ -8,18 +8,21 @@ const one = (manual: string, flag: string, values = '', operands: Grammar['opera
   operands,
 })
 
-/** Kinds that hold neither an environment nor a configuration: they are shown as a whole. */
+/**
+ * Kinds of Kubernetes objects that hold neither an environment nor a configuration. They may be
+ * shown as a whole.
+ */
 const wholeKinds =
   '^(no|nodes?|ns|namespaces?|ev|events?|svc|services?|ep|endpoints|endpointslices?|pv|persistentvolumes?|pvc|persistentvolumeclaims?|sc|storageclass(es)?|ing|ingress(es)?|netpol|networkpolic(y|ies)|hpa|horizontalpodautoscalers?|pdb|poddisruptionbudgets?|leases?|quota|resourcequotas?|limits|limitranges?|roles?|rolebindings?|clusterroles?|clusterrolebindings?|crd|customresourcedefinitions?|pc|priorityclass(es)?|apiservices?|csidrivers?|csinodes?|volumeattachments?|co|clusteroperators?|clusterversions?|mcp|machineconfigpools?|ingresscontrollers?|sa|serviceaccounts?|csr|certificatesigningrequests?|(validating|mutating)webhookconfigurations?|validatingadmissionpolic(y|ies)|flowschemas?|prioritylevelconfigurations?|runtimeclass(es)?|ingressclass(es)?|csistoragecapacit(y|ies)|volumesnapshots?|volumesnapshotcontents?|volumesnapshotclass(es)?|cs|componentstatus(es)?|certificaterequests?|prometheusrules?|ciliumnodes?|ciliumendpoints?|cep|ciliumidentit(y|ies)|ciliumnetworkpolic(y|ies)|cnp|ciliumclusterwidenetworkpolic(y|ies)|ccnp|ippools?|ipamblocks?|nodenetworkstates?|nns|machinehealthchecks?|mhc|machineautoscalers?|clusterautoscalers?|infrastructures?(\\.config\\.openshift\\.io)?|networks?\\.config(\\.openshift\\.io)?|dns(es)?\\.config(\\.openshift\\.io)?|schedulers?\\.config(\\.openshift\\.io)?|featuregates?|clustercsidrivers?|operatorgroups?|packagemanifests?|cephblockpools?|cephfilesystems?|egressips?|podnetworkconnectivitychecks?|apirequestcounts?|catalogsources?|catsrc|dns(es)?\\.operator(\\.openshift\\.io)?|ingress(es)?\\.config(\\.openshift\\.io)?|apiservers?|kubeletconfigs?|sriovnetworknodestates?|performanceprofiles?)(/[\\w.-]+)?$'
 
-/** Kinds whose state is about what runs, and repeats nothing of its environment. */
+/** Kinds whose status describes what runs, without its environment. */
 const workloads =
   '^(po|pods?|deploy|deployments?|sts|statefulsets?|ds|daemonsets?|rs|replicasets?|rc|replicationcontrollers?|jobs?|cj|cronjobs?)(\\.\\w+)?(/[\\w.-]+)?$'
 
-/** Secrets by any name of theirs; a list of kinds may hold one. */
+/** Matches all names of secrets, because a list of kinds may contain one. */
 const noSecrets = ['(?<!external)secret(?!stores?\\b)', 'credential', 'token', '^all$']
 /**
- * Left out: --kubeconfig may run a program, -s, --token and --as are another's rights, --raw and -f
+ * Excluded: --kubeconfig may run a program, -s, --token and --as use other rights, --raw and -f
  * read anything.
  */
 const kubectl: Grammar = {
@@ -34,7 +37,7 @@ const kubectl: Grammar = {
     ),
     auth: {
       commands: {
-        // --as asks what another may do, and acts for nobody.
+        // Allows --as, which here only asks about another's rights.
         'can-i': one(
           'kubectl auth can-i',
           '--list -A --all-namespaces -q --quiet --no-headers',
@@ -51,7 +54,8 @@ const kubectl: Grammar = {
     describe: {
       ...one('kubectl describe', '-A --all-namespaces --show-events', '-l --selector', some),
       refuses: noSecrets,
-      // A description has the environment of a pod and all values of a kind that nobody knows.
+      // Refuses other kinds, because a description shows a pod's environment, and all values of an
+      // unknown kind.
       only: [{ value: '', first: wholeKinds }],
     },
     events: {
@@ -68,15 +72,15 @@ const kubectl: Grammar = {
         'fields:kubernetes': '-o --output',
       }),
       operands: { ...some, unlessOption: ['--raw'] },
-      // What only points at a secret holds none: kinds of the External Secrets Operator.
+      // Allows kinds of the External Secrets Operator, which point to a secret and hold none.
       refuses: ['(?<!external)secret(?!stores?\\b)', 'credential', 'token', '-file'],
-      // As a whole only what holds neither an environment nor a configuration.
+      // Allows a whole object only of kinds that hold neither an environment nor a configuration.
       only: [
         {
           value: '^(json|yaml)$',
           first: wholeKinds,
         },
-        // The state of a kind that nobody knows repeats the values that it was given.
+        // Refuses the status of an unknown kind, which may repeat the values that it was given.
         { value: '^(?!.*range[^}]*conditions).*\\.status\\s*([},]|$)', first: `${workloads}|${wholeKinds}` },
       ],
       endless: {
@@ -99,7 +103,7 @@ const kubectl: Grammar = {
     },
     rollout: {
       commands: {
-        // With a revision it prints the template, and with it the environment.
+        // Excluded: a revision, with which it prints the template, and the environment in it.
         history: { ...one('kubectl rollout history', '', '', some), refuses: noSecrets },
         status: {
           manual: 'kubectl rollout status',
@@ -140,14 +144,14 @@ const kubectl: Grammar = {
 const virsh =
   '--all --inactive --details --reason --title --name --uuid --persistent --transient --table --managed-save --bytes --pretty'
 
-/** Paths of the Proxmox VE API that only look: pve.proxmox.com/pve-docs/api-viewer. */
+/** Paths of the Proxmox VE API that only read: pve.proxmox.com/pve-docs/api-viewer. */
 const cluster =
   'cluster/(?:resources|status|tasks|log|nextid|options|ha/(?:status(?:/(?:current|manager_status))?|resources|groups)|replication|ceph/(?:status|metadata|flags))'
 const node =
   '(?:status|version|time|tasks(?:/[^/]+(?:/(?:status|log))?)?|services(?:/[\\w@.-]+(?:/state)?)?|network(?:/[\\w.-]+)?|disks(?:/(?:list|smart|zfs|lvm|lvmthin|directory))?|storage(?:/[\\w-]+(?:/(?:status|content|rrddata))?)?|ceph(?:/(?:status|osd|mon|mgr|mds|fs|pool|log|rules))?|rrddata|syslog|journal|netstat|dns|hosts|replication|hardware(?:/(?:pci|usb))?)'
 const guest = '(?:status(?:/current)?|config|pending|snapshot|rrddata|feature|interfaces)'
 
-/** What schedules containers and virtual machines. */
+/** Schedulers of containers and virtual machines. */
 export const clusters: Grammars = {
   aws: { manual: 'AWS CLI Command Reference, v2', cloud: 'aws' },
   az: { manual: 'Azure CLI reference', cloud: 'az' },
@@ -172,7 +176,7 @@ export const clusters: Grammars = {
         endless: { when: 'always', instead: null },
       },
       validate: one('consul validate', '-quiet', '', { first: ['config'], min: 1 }),
-      // Names of keys; what they hold is left out.
+      // Shows the names of keys, without their values.
       kv: {
         commands: { get: { ...one('consul kv get', '-keys', ''), style: 'word', requires: ['-keys'] } },
       },
@@ -193,7 +197,7 @@ export const clusters: Grammars = {
     },
   },
   helm: {
-    // get prints values and manifests with their secrets: left out.
+    // Excluded: get, which prints values, and manifests with their secrets.
     manual: 'helm(1), Helm 3.14',
     options: spellOptions({ text: '-n --namespace --kube-context' }),
     commands: {
@@ -206,12 +210,12 @@ export const clusters: Grammars = {
           {},
         ),
       ),
-      // Names and addresses of what was added.
+      // Shows names and addresses of the repositories that were added.
       repo: { commands: sameGrammar('list ls', one('helm repo list', '', '-o --output', {})) },
       get: { commands: { metadata: one('helm get metadata, Helm 3.14', '', '--revision -o --output', some) } },
       ...sameGrammar('hist history', one('helm history', '', '--max -o --output', some)),
       status: {
-        // Another format than a table prints the values with their secrets.
+        // Refuses formats other than a table, which print the values with their secrets.
         ...one('helm status', '--show-desc --show-resources', '--revision -o --output', some),
         refuses: ['^(json|yaml)$'],
       },
@@ -319,7 +323,8 @@ export const clusters: Grammars = {
         '--output-format --type --limit --since --until --userfilter --statusfilter --errors --timeframe --cf',
         { first: ['text'], min: 1 },
       ),
-      // A GET may act (scans, consoles) and may show keys: paths that look, and no others.
+      // Allows only these paths, because a GET may change something (scans, consoles) and may show
+      // keys.
       only: [
         {
           value: '',
@@ -337,7 +342,8 @@ export const clusters: Grammars = {
   },
   pveversion: { manual: 'pveversion(1)', options: spellOptions({ flag: '-v --verbose' }) },
   virsh: {
-    // -c goes to another hypervisor; a command string with a semicolon would be several.
+    // Excluded: -c connects to another hypervisor; a command string with a semicolon would be
+    // several commands.
     manual: 'virsh(1), libvirt 9.0',
     options: spellOptions({ flag: '-q -r --quiet --readonly --version' }),
     commands: {

@@ -21,7 +21,7 @@ const logs: Grammar = {
     instead: { drop: ['-f', '--follow'], add: ['--tail=200'] },
   },
 }
-/** As a whole it prints the environment: fields that are named, and none of those. */
+/** Requires named fields, because the whole output shows the environment. */
 const inspect: Grammar = {
   manual: 'docker-inspect(1), podman-inspect(1)',
   options: spellOptions({ flag: '-s --size --help', text: '--type', 'fields:container': '-f --format' }),
@@ -38,7 +38,7 @@ const list: Grammar = {
   }),
   operands: text,
 }
-// Further words are options of ps, which may show environments.
+// Excluded: further words, which are options of ps that may show environments.
 const top = one('docker-top(1)', '', '', { first: ['text'], min: 1 })
 const stats: Grammar = {
   manual: 'docker-stats(1)',
@@ -52,7 +52,7 @@ const events: Grammar = {
   endless: { when: 'always', unless: ['--until'], instead: { drop: [], add: ['--since=10m', '--until=0s'] } },
 }
 
-/** -H, --context, --config and kin go to another daemon: left out. */
+/** Excluded: -H, --context, --config and the like, which connect to another daemon. */
 const docker: Grammar = {
   manual: 'docker(1), Docker 24; podman(1), Podman 4.3',
   options: spellOptions({ flag: '-v --version --help' }),
@@ -60,7 +60,7 @@ const docker: Grammar = {
   commands: {
     ...sameGrammar('diff', one('docker-diff(1)', '', '', some)),
     events,
-    // history shows what a build was given: passwords among it.
+    // Excluded: history, which shows build arguments, including passwords.
     ...sameGrammar('images', list),
     info: one('docker-info(1)', '', '-f --format', {}),
     inspect,
@@ -71,7 +71,8 @@ const docker: Grammar = {
     top,
     version: one('docker-version(1)', '', '-f --format', {}),
     compose: {
-      // A named file has to be root's alone, as the place's; --env-file reads any.
+      // Requires of a named file that only root may write it. Excluded: --env-file, which reads any
+      // file.
       manual: 'docker-compose(1)',
       options: spellOptions({ name: '-p --project-name', compose: '-f --file' }),
       commands: {
@@ -113,7 +114,7 @@ const docker: Grammar = {
     },
     plugin: { commands: { ls: list } },
     network: { commands: { ...sameGrammar('list ls', list), inspect: inspectWhole } },
-    // Options of a volume may be those of a mount, with its password.
+    // Excluded: a volume's options, which may include the password of a mount.
     volume: { commands: { ...sameGrammar('list ls', list), inspect } },
     pod: { commands: { ...sameGrammar('list ls ps', list), inspect } },
     service: {
@@ -142,7 +143,7 @@ const docker: Grammar = {
 }
 
 const { compose, container: _container, service: _service, ...podmanCommands } = docker.commands!
-/** The letter n of podman names containers, where docker's counts lines. */
+/** Differs from docker's: -n of podman names containers, while -n of docker counts lines. */
 const podmanLogs: Grammar = {
   ...logs,
   manual: 'podman-logs(1)',
@@ -150,7 +151,7 @@ const podmanLogs: Grammar = {
   endless: { ...logs.endless!, enough: ['--since', '--tail', '--until'] },
 }
 
-/** Containers on this machine. */
+/** Programs for containers on this machine. */
 export const containers: Grammars = {
   crictl: {
     manual: 'crictl, cri-tools 1.29',
@@ -164,8 +165,9 @@ export const containers: Grammars = {
           '-n --last --name --namespace --state -s --label --pod -p --image',
         ),
       ),
-      // In another form than a table annotations are shown, and with them the definition of a pod.
-      // As a whole inspect prints the environment, info the credentials of registries.
+      // Excluded: formats other than a table, which show annotations and with them a pod's
+      // definition. The whole output of inspect shows the environment, that of info the credentials
+      // of registries.
       ...sameGrammar('inspect inspectp inspecti', {
         manual: 'crictl inspect',
         options: spellOptions({ 'fields:container': '--template', name: '-o --output', flag: '-q --quiet' }),
@@ -210,12 +212,12 @@ export const containers: Grammars = {
   ...sameGrammar('incus lxc', {
     manual: 'lxc(1), LXD 5.0',
     commands: {
-      // A column may be a setting, and json and yaml print all of them.
+      // Refuses a column that may be a setting, and json and yaml, which print all settings.
       ...sameGrammar('list ls', {
         ...one('lxc list', '', '-c -f --columns --format'),
         refuses: ['[.:]', 'json', 'yaml'],
       }),
-      // The kinds alone: what one of them holds may be a password.
+      // Lists only what exists, because contents may hold a password.
       ...paths('storage|network|profile|cluster|operation|warning|image list', one('lxc list', '', '', {})),
       ...sameGrammar('info', one('lxc info', '--resources', '', { first: ['name'] })),
       version: one('lxc version', '', '', {}),

@@ -2,10 +2,11 @@ import { flags, type Grammars, oneOf, paths, plain, sameGrammar, spellOptions, v
 
 const bpftool = 'bpftool(8), Linux 6.1'
 
-/** Control programs of one subsystem of a machine or group: their looking verbs only. */
+/** Programs that control one subsystem of a machine or cluster, with only the verbs that read. */
 export const controls: Grammars = {
   bpftool: {
-    // dump … file writes, pin, attach, load, batch and tracelog act or never end.
+    // Excluded: dump … file writes; pin, attach, load, batch and tracelog change something or never
+    // end.
     manual: bpftool,
     style: 'word',
     options: spellOptions({ flag: '-j -p -f -m -n --json --pretty --bpffs --mapcompat --nomount -V --version' }),
@@ -22,8 +23,8 @@ export const controls: Grammars = {
     },
   },
   socat: {
-    // Only two ends: the input, and a socket of HAProxy that is asked what it shows. A missing path
-    // would be made.
+    // Allows only two ends: the input, and a socket of HAProxy to which a show command is sent. A
+    // missing path would be created as a file.
     manual: 'socat(1), 1.7; HAProxy 2.6 Management Guide: Unix Socket commands',
     style: 'plain',
     options: spellOptions({ flag: '-V' }),
@@ -36,7 +37,8 @@ export const controls: Grammars = {
       '^\\s*(?:(?:show (?:info|stat|servers (?:state|conn)|sess|table|pools|backend|activity|peers|threads|resolvers|version|ssl cert|cache|profiling)|help)\\s*(?:json|typed)?\\s*(?:;\\s*|\\n)?)+$',
   },
   gluster: {
-    // heal without info heals, top … clear resets, and remote-host goes elsewhere.
+    // Excluded: heal without info heals, top … clear resets, and remote-host connects to another
+    // host.
     manual: 'gluster(8), GlusterFS 10',
     options: spellOptions({ flag: '--mode=script --xml' }),
     commands: {
@@ -57,7 +59,7 @@ export const controls: Grammars = {
     },
   },
   dmsetup: {
-    // table --showkeys prints keys, --exec and --target with it run programs.
+    // Excluded: --showkeys of table prints keys; --exec, also with --target, runs a program.
     manual: 'dmsetup(8), lvm2 2.03',
     options: spellOptions({
       flag: '-c -C --columns --tree --noheadings --nameprefixes --rows --nosuffix -v --verbose --noflush',
@@ -75,7 +77,7 @@ export const controls: Grammars = {
     },
   },
   wg: {
-    // dump, showconf and the keys show what is secret.
+    // Excluded: dump, showconf and the keys, which show secrets.
     manual: 'wg(8), WireGuard tools 1.0',
     bare: true,
     commands: {
@@ -86,7 +88,8 @@ export const controls: Grammars = {
     },
   },
   ipvsadm: {
-    // Without -L it changes; -Z resets, -S prints what -R reads.
+    // Requires -L, without which it changes the table. Excluded: -Z resets, -S prints what -R
+    // reads.
     ...oneOf(
       'ipvsadm(8)',
       '-L -l --list',
@@ -109,7 +112,8 @@ export const controls: Grammars = {
       commands: sameGrammar('show list', plain('rdma(8)')),
     }),
   },
-  // Counters are reset by -k, -K, -r, -R and their long forms; a file as an operand is written.
+  // Excluded: -k and -K, -r and -R of perfquery, and their long forms, which reset counters; a file
+  // operand, which is written.
   ...sameGrammar(
     'iblinkinfo ibnetdiscover ibhosts ibswitches ibnodes ibrouters ibqueryerrors',
     flags(
@@ -129,7 +133,8 @@ export const controls: Grammars = {
   ),
   iwconfig: { manual: 'iwconfig(8), wireless-tools 30', operands: { first: ['name'] } },
   esxcli: {
-    // The last word is the verb, and set, add, remove and kin are not among these.
+    // Checks the last word, which is the verb. Set, add, remove and other changing verbs are not
+    // listed.
     manual: 'ESXCLI reference, vSphere 8',
     options: spellOptions({ name: '-d --device -n --nic-name -N --netstack -p -w --world-id', flag: '-a' }),
     operands: { rest: 'name', min: 3 },

@@ -2,8 +2,8 @@ import { type Grammar, type Grammars, sameGrammar, spellOptions } from '../gramm
 import { settingsDirectory } from '../settings-directory.ts'
 
 const mysqlConnection = {
-  // Left out: -p with a value shows a password to everybody; --defaults-file and --plugin-dir read
-  // and load.
+  // Excluded: -p with a value, which shows a password to everybody; --defaults-file and
+  // --plugin-dir, which read and load files.
   host: '-h --host',
   number: '-P --port --connect-timeout --connect_timeout',
   name: '-u --user --protocol',
@@ -11,7 +11,9 @@ const mysqlConnection = {
 
 const admin: Grammar = { manual: 'mysqladmin(1)' }
 
-/** redis-cli reads the words of a command in either case. */
+/**
+ * Adds the names in upper case, because redis-cli accepts the words of a command in either case.
+ */
 const redis = (names: string, grammar: Grammar) => ({
   ...sameGrammar(names, grammar),
   ...sameGrammar(names.toUpperCase(), grammar),
@@ -21,11 +23,13 @@ const plain = (operands?: Grammar['operands']): Grammar => ({
   ...(operands ? { operands } : {}),
 })
 
-/** Beginnings of the names of settings that hold no password. */
+/** Beginnings of names of settings that hold no password. */
 const redisSettings =
   'maxmemory|maxclients|save|append|timeout|slowlog|client-|hz|databases|port|bind|dir|dbfilename|loglevel|logfile|repl-|replica-|min-replicas|tcp-|stop-writes|rdb|lazyfree|active|cluster-|notify|hash-|list-|set-|zset-|stream-|latency|io-threads|daemonize|protected-mode|oom-|lua-'
 
-/** Clients of databases. The language judges the question; without one it is no read. */
+/**
+ * Clients of databases. The inspector of the query language judges the query, which is required.
+ */
 export const databases: Grammars = {
   etcdctl: {
     manual: 'etcdctl(1), etcd 3.5',
@@ -44,7 +48,7 @@ export const databases: Grammars = {
         }),
       },
       member: { commands: sameGrammar('list', {}) },
-      // Names of keys; what they hold is left out.
+      // Shows the names of keys, without their values.
       get: {
         options: spellOptions({ flag: '--prefix --keys-only --count-only', number: '--limit' }),
         operands: { first: ['text'], min: 1 },
@@ -54,12 +58,12 @@ export const databases: Grammars = {
     },
   },
   ...sameGrammar('kafka-topics kafka-topics.sh', {
-    // --command-config reads properties that may load classes.
+    // Excluded: --command-config, which reads properties that may load classes.
     manual: 'kafka-topics, Apache Kafka 3.6',
     style: 'word',
     options: spellOptions({
       flag: '--topics-with-overrides --at-min-isr-partitions --describe --exclude-internal --list --unavailable-partitions --under-min-isr-partitions --under-replicated-partitions --version',
-      // Brokers before 3.0 were found by ZooKeeper.
+      // Includes ZooKeeper, through which brokers before 3.0 were found.
       host: '--bootstrap-server --zookeeper',
       text: '--topic',
     }),
@@ -74,13 +78,14 @@ export const databases: Grammars = {
       host: '--bootstrap-server',
       text: '--group',
     }),
-    // It refuses by itself what only members may be asked.
+    // Leaves the combination to the program, which refuses by itself what only applies to members.
     requires: ['--list', '--describe', '--members', '--offsets', '--state'],
   }),
   ...sameGrammar('mysql mariadb', {
-    // Bare it is a session; --init-command and --pager run, --tee writes, -D may be an operand too.
-    // Clients of both read my.cnf of MYSQL_HOME before their user's: it bounds the session and
-    // makes it read only.
+    // Requires a query, because without one it is a session. Excluded: --init-command and --pager
+    // run programs, --tee writes. The database of -D may also be an operand. The clients of both
+    // products read my.cnf in MYSQL_HOME before the user's. That file limits the session and makes
+    // it read-only.
     manual: 'mysql(1), MySQL 8.0; mariadb(1), MariaDB 10.11',
     options: spellOptions({
       flag: '-B -C -E -H -N -r -s -t -v -X --batch --column-names --compress --html --no-beep --raw --silent --skip-column-names --table --verbose --vertical --xml',
@@ -93,7 +98,7 @@ export const databases: Grammars = {
     environment: { MYSQL_HOME: settingsDirectory },
   }),
   ...sameGrammar('mysqladmin mariadb-admin', {
-    // -i repeats for ever without -c.
+    // Bounds -i, which repeats for ever without -c.
     manual: 'mysqladmin(1), MySQL 8.0; mariadb-admin(1)',
     options: spellOptions({
       flag: '-E -r -s -v --relative --silent --verbose --vertical',
@@ -111,7 +116,8 @@ export const databases: Grammars = {
     operands: { first: ['name', 'name', 'name'] },
   }),
   patronictl: {
-    // edit-config, failover and the rest act; -w and -W repeat.
+    // Excluded: edit-config, failover and others, which change the cluster; -w and -W, which
+    // repeat.
     manual: 'patronictl, Patroni 3.2',
     options: spellOptions({ settings: '-c --config-file' }),
     commands: {
@@ -140,7 +146,7 @@ export const databases: Grammars = {
     manual: 'pg_controldata(1), PostgreSQL 15',
     options: spellOptions({ file: '-D' }),
     operands: { first: ['file'] },
-    // It prints the control file and nothing else.
+    // Prints only the control file.
     measures: {},
   }),
   pg_lsclusters: {
@@ -148,8 +154,8 @@ export const databases: Grammars = {
     options: spellOptions({ flag: '-h -j --no-header --json' }),
   },
   psql: {
-    // -f and a backslash read files and run programs, -o and -L write, -v feeds the scripts; a name
-    // with = or :// is a connection.
+    // Excluded: -f and a backslash read files and run programs, -o and -L write, -v passes values
+    // to scripts. A name with = or :// is a connection string.
     manual: 'psql(1), PostgreSQL 15',
     options: spellOptions({
       flag: `-a -A -b -e -E -H -l -n -q -t -V -w -x -X -z -0 --csv --echo-all --echo-errors --echo-hidden --echo-queries --expanded --html
@@ -163,8 +169,8 @@ export const databases: Grammars = {
     operands: { first: ['name', 'name'] },
     requires: ['-c', '--command', '-l', '--list', '-V', '--version'],
     refuses: ['^\\s*(?!(border|expanded|footer|format|linestyle|null|pager|tuples_only|x)=)\\w+\\s*=', '^\\w+://'],
-    // Every role may set these for itself; temp_file_limit only a superuser, and for others the
-    // session would not begin.
+    // Sets what every role may set for itself. Only a superuser may set temp_file_limit; for others
+    // the session would fail.
     environment: {
       PGOPTIONS: '-c default_transaction_read_only=on -c statement_timeout=30s -c lock_timeout=5s',
       PGCONNECT_TIMEOUT: '10',
@@ -182,13 +188,13 @@ export const databases: Grammars = {
     ),
   },
   rabbitmqctl: {
-    // Left out: eval, rpc and node names lead elsewhere; list_parameters and environment may show
-    // passwords.
+    // Excluded: eval and rpc; names of nodes, which connect to another one; list_parameters and
+    // environment, which may show passwords.
     manual: 'rabbitmqctl(8), RabbitMQ 3.12',
     options: spellOptions({
       flag: '-q -s --quiet --silent --offline --online --local --no-table-headers',
       name: '-t --formatter --timeout',
-      // `/` is the first one's name.
+      // `/` is the name of the default vhost.
       text: '-p --vhost',
     }),
     commands: sameGrammar(
@@ -198,16 +204,16 @@ export const databases: Grammars = {
     ),
   },
   'redis-cli': {
-    // Left out: values and all commands that return them, settings with a password; -a shows it to
-    // everybody, --eval and -x read files and input; --stat, --latency, --bigkeys and MONITOR go
-    // on. KEYS stops everybody else while it reads every key.
+    // Excluded: values and all commands that return them, and settings with a password. -a shows it
+    // to everybody; --eval and -x read files and input. --stat, --latency, --bigkeys and MONITOR
+    // never end. KEYS blocks all clients while it reads every key.
     manual: 'redis-cli, Redis 7',
     options: spellOptions({ flag: '-3 --csv --json --no-auth-warning --no-raw --raw', host: '-h', number: '-n -p' }),
     commands: {
       ...redis('info', plain({ rest: 'name' })),
       ...redis('dbsize lastsave ping role time', plain()),
       ...redis('exists hlen llen pttl scard strlen ttl type xlen zcard', plain({ rest: 'text', min: 1 })),
-      // In one call the server does nothing else: the words of an option are read in two cases.
+      // Allows only small calls, because a call blocks the server. Options are read in either case.
       ...redis('scan', {
         style: 'plain',
         options: spellOptions({ text: 'match MATCH type TYPE', count: 'count COUNT' }),
@@ -228,7 +234,7 @@ export const databases: Grammars = {
       ...redis('pubsub', {
         commands: redis('numsub numpat channels', plain({ rest: 'text' })),
       }),
-      // Names of queues and groups, and how far they are; no entries.
+      // Shows names of queues and groups, and their progress, without entries.
       ...redis('xinfo', {
         commands: redis('groups consumers', plain({ rest: 'text', min: 1 })),
       }),
@@ -266,7 +272,8 @@ export const databases: Grammars = {
     },
   },
   sqlite3: {
-    // Without -readonly it makes an absent file, which can matter by being there: /etc/nologin.
+    // Requires -readonly: without it a missing file is created, which may have an effect by
+    // existing, such as /etc/nologin.
     manual: 'sqlite3(1), SQLite 3.40',
     style: 'word',
     options: spellOptions({

@@ -10,15 +10,15 @@ const whoCan: Grammar = {
   operands: { rest: 'name', min: 2 },
 }
 
-/** What deploys to Kubernetes, what meshes and guards it, and its other clients. */
+/** Deployment tools for Kubernetes, its meshes and guards, and its other clients. */
 export const deployers: Grammars = {
   argocd: {
-    // --server goes elsewhere, --local and --refresh make it work; manifests, differences and
-    // parameters hold values.
+    // Excluded: --server connects to another server, --local and --refresh make the server work;
+    // manifests, differences and parameters hold values.
     manual: 'argocd, Argo CD 2.9',
     options: spellOptions({ name: '-o --output -p --project', text: '-l --selector', flag: '--client' }),
     commands: {
-      // As a whole an application has the values that it is deployed with.
+      // Refuses json and yaml, because a whole application shows the values of its deployment.
       ...paths(
         'app list|get|history|resources, cluster list, proj list|get, repo list, appset list, account list|get-user-info|can-i, gpg list, cert list, version',
         plain('argocd, Argo CD 2.9', spellOptions({ flag: '--show-operation --orphaned' }), {
@@ -96,7 +96,7 @@ export const deployers: Grammars = {
         'version, dmesg, health, disks, stats, processes, memory, mounts, containers, netstat, etcd members|status, time',
         plain('talosctl, Talos 1.6'),
       ),
-      // What follows a service's name may restart it.
+      // Excluded: words after a service's name, which may restart the service.
       ...sameGrammar('service services', { operands: { first: ['name'] } }),
       get: plain(
         'talosctl, Talos 1.6',
@@ -124,7 +124,7 @@ export const deployers: Grammars = {
       project: { options: spellOptions({ flag: '-q --short' }) },
       whoami: { options: spellOptions({ flag: '-c --show-console --show-context --show-server' }) },
       policy: { commands: { 'who-can': whoCan } },
-      // Clients of its sign-in, templates and builds are described with their secrets.
+      // Excluded: descriptions of sign-in clients, templates and builds, which show their secrets.
       describe: {
         ...clusters.kubectl!.commands!.describe!,
         refuses: [...clusters.kubectl!.commands!.describe!.refuses!, 'oauth', 'template', 'build', '^bc', 'identit'],
@@ -138,7 +138,7 @@ export const deployers: Grammars = {
             },
           },
           policy: { commands: { 'who-can': whoCan } },
-          // With a version or a channel it begins.
+          // Excluded: a version or a channel, with which it begins an upgrade.
           upgrade: { manual: 'oc adm upgrade, 4.14', options: spellOptions({ flag: '--include-not-recommended' }) },
           'node-logs': plain(
             'oc adm node-logs, 4.14',
@@ -158,14 +158,14 @@ export const deployers: Grammars = {
 }
 
 /**
- * Programs that send a packet to a named host. What they send is theirs, not the model's: no
- * bodies, no headers, no look-up of unknown names.
+ * Programs that send a packet to a named host. The model may add no data: no request bodies, no
+ * headers, no look-up of unknown names.
  */
 export const remote: Grammars = {
   curl: {
-    // -d without -G, -F and -T send, -A, -e and -b may carry anything out, -K reads options, -O and
-    // -D write, -x goes elsewhere, -L goes where the answer says, -w @file reads. Braces and
-    // brackets make many addresses.
+    // Excluded: -d without -G, -F and -T send data; -A, -e and -b may send anything out; -K reads
+    // options; -O and -D write; -x uses a proxy; -L follows redirections; -w @file reads a file.
+    // Braces and brackets make many addresses.
     manual: 'curl(1), curl 7.88',
     options: spellOptions({
       flag: `-0 -4 -6 -f -g -G --get -i -I -k -N -q -s -S -v -Z --compressed --fail --fail-with-body --head --http1.1 --http2 --include
@@ -188,7 +188,7 @@ export const remote: Grammars = {
     refuses: ['^@', '%output', '^(?![\\w[\\]]+=).*[{\\[][^}\\]]*[,-][^}\\]]*[}\\]]'],
   },
   dig: {
-    // -f reads names from a file and -k a key; `@` names the server.
+    // Excluded: -f reads names from a file, -k reads a key. `@` names the server.
     manual: 'dig(1), BIND 9.18',
     options: spellOptions({
       flag: `-4 -6 -m -r -u -v +short +noall +answer +trace +stats +nostats +comments +nocomments +question +noquestion +authority
@@ -222,7 +222,7 @@ export const remote: Grammars = {
     operands: { first: ['host', 'host'], min: 1 },
   },
   ...sameGrammar('mtr mtr-packet', {
-    // -F reads names from a file; without a report it wants a terminal.
+    // Excluded: -F reads names from a file. Without a report it needs a terminal.
     manual: 'mtr(8), mtr 0.95',
     options: spellOptions({
       flag: '-4 -6 -b -e -j -l -n -r -T -u -w -z --aslookup --json --no-dns --report --report-wide --show-ips --tcp --udp',
@@ -237,13 +237,13 @@ export const remote: Grammars = {
     },
   }),
   ...sameGrammar('nc ncat netcat', {
-    // Without -z it carries its input, so that is a word that only asks; -e and -c run programs, -l
-    // listens.
+    // Requires -z or an input that only reads, because without -z the program sends its input.
+    // Excluded: -e and -c run programs, -l listens.
     manual: 'nc(1), OpenBSD netcat 1.219',
     options: spellOptions({ flag: '-4 -6 -n -N -r -t -u -v -z', number: '-w -i -q' }),
     operands: { first: ['host', 'number'], min: 2 },
     requires: ['-z'],
-    // ZooKeeper's four letters, memcached's and Redis' questions.
+    // Matches commands of ZooKeeper, memcached and Redis that only read.
     input: '^\\s*(?:ruok|srvr|stat|mntr|isro|wchs|version|stats|ping|info|quit)\\s*(?:quit\\s*)?$',
   }),
   nslookup: {
@@ -257,7 +257,7 @@ export const remote: Grammars = {
     operands: { first: ['host', 'host'], min: 1 },
   },
   ...sameGrammar('ping ping4 ping6', {
-    // -f floods, -p and -s fill the packet with the model's bytes.
+    // Excluded: -f floods; -p and -s fill the packet with bytes that the model chooses.
     manual: 'ping(8), iputils 20221126',
     options: spellOptions({
       flag: '-4 -6 -a -A -D -n -O -q -r -R -v -V',
@@ -277,8 +277,8 @@ export const remote: Grammars = {
     operands: { first: ['host', 'number'], min: 1 },
   }),
   wget: {
-    // It writes unless -O - or --spider; a redirection would be followed where the answer says,
-    // which its settings end.
+    // Requires -O - or --spider, because otherwise it writes a file. The executor's settings for
+    // wget switch redirections off, which would follow the answer to another host.
     manual: 'wget(1), GNU Wget 1.21',
     options: spellOptions({
       flag: '-4 -6 -nv -q -S --max-redirect=0 --no-hsts --no-check-certificate --no-verbose --quiet --server-response --spider',

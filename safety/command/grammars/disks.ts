@@ -1,6 +1,6 @@
 import { flags, type Grammar, type Grammars, oneOf, paths, sameGrammar, spellOptions, verbs } from '../grammar.ts'
 
-/** Partitions, file systems, disk controllers and other parts of a machine with small programs. */
+/** Programs for partitions, file systems, disk controllers and other parts of a machine. */
 export const disks: Grammars = {
   cpupower: verbs('cpupower(1), Linux 6.1', 'frequency-info|idle-info|info', spellOptions({ text: '-c --cpu' })),
   'edac-util': flags('edac-util(1), 0.18', '-v -s -q -r --verbose --status'),
@@ -16,7 +16,8 @@ export const disks: Grammars = {
   },
   lsscsi: flags('lsscsi(8), 0.32', '-c -d -g -i -k -l -L -p -P -s -S -t -U -u -v -w -V'),
   parted: {
-    // Every command that follows acts at once, and without -s it asks what to repair.
+    // Refuses commands, each of which acts at once. Requires -l or -s, without which the program
+    // asks what to repair.
     manual: 'parted(8), GNU Parted 3.5',
     options: spellOptions({ flag: '-l -s -m --list --script --machine' }),
     operands: { rest: 'text' },
@@ -38,7 +39,7 @@ export const disks: Grammars = {
       { rest: 'text' },
     ),
   },
-  // Without --cache and its kin they list.
+  // Excluded: --cache and the like. Without these options the programs only list.
   ...sameGrammar(
     'pvscan lvscan vgscan',
     flags(
@@ -87,7 +88,7 @@ export const disks: Grammars = {
     measures: {},
   },
   'qemu-img': {
-    // A name may be an address of a block driver, or json: with any of them.
+    // Refuses an address of a block driver, and json:, which can name any driver.
     manual: 'qemu-img(1), QEMU 7.2',
     commands: {
       ...sameGrammar('info check', {
@@ -129,9 +130,9 @@ export const disks: Grammars = {
     spellOptions({ text: '--output-format --limit' }),
   ),
   ...sameGrammar('storcli storcli64 perccli perccli64', {
-    // Words act; `file=` and `logfile=` write.
+    // Excluded: words that change something; `file=` and `logfile=` write.
     manual: 'StorCLI 7.1 reference',
-    // What stands first is where; the verb is behind it.
+    // Checks the second word as the verb, because the first one is the place.
     second: '^(show|ctrlcount|all|/.*)$',
     style: 'plain',
     operands: { rest: 'text', min: 1 },
@@ -154,7 +155,7 @@ const look = (operands?: Grammar['operands']): Grammar => ({ manual, ...(operand
 const group = (commands: Grammar['commands'], bare?: true): Grammar => ({ manual, ...(bare ? { bare } : {}), commands })
 const all = { rest: 'text' } as const
 const one = { first: ['name'], min: 1 } as const
-/** A daemon, and what it is asked: each word by itself is a daemon's name or a question. */
+/** Grammar for a daemon and requests to it: each word is the name of a daemon or of a request. */
 const asked = (questions: string): Grammar => ({
   manual,
   operands: { rest: 'text', min: 2 },
@@ -168,17 +169,20 @@ const orchestrated = spellOptions({
   flag: '--wide',
   name: '--daemon_type --daemon-type --daemon_id --hostname --service_name --service-name --service_type --service-type',
 })
-/** Questions that only a daemon's own socket takes. */
+/** Requests that may be sent to a daemon's own socket. */
 const ofSocket =
   'dump_ops_in_flight dump_blocked_ops dump_historic_ops dump_historic_slow_ops dump_osd_network dump_mempools dump_scrubs get_latest_osdmap dump_pgstate_history heap_stats'
-/** One setting that holds no password; as a whole they hold some. */
+/** Allows one setting that holds no password, because some of all settings do. */
 const setting: Grammar = {
   manual,
   operands: { first: ['name', 'name'], min: 2 },
   refuses: ['pass', 'key', 'secret', 'token', 'auth'],
 }
 
-/** Left out: auth, config, config-key and radosgw-admin print keys; every verb that changes. */
+/**
+ * Excluded: auth, config, config-key and radosgw-admin, which print keys; every verb that changes
+ * something.
+ */
 export const ceph: Grammars = {
   ceph: {
     manual,
@@ -190,13 +194,14 @@ export const ceph: Grammars = {
       number: '--connect-timeout',
       flag: '-v --version --concise --verbose',
     }),
-    // -s is short for status; -w goes on for ever.
+    // Allows -s, which is short for status. Excluded: -w, which never ends.
     keywords: ['-s', '--status'],
     commands: {
       ...sameGrammar('-s --status status fsid versions features quorum_status mon_status time-sync-status', look()),
       ...sameGrammar('health df', look({ first: ['name'] })),
       osd: group({
-        // `osd perf query add` begins to measure, `osd perf` tells.
+        // Allows `osd perf`, which reads. Excluded: `osd perf query add`, which starts a
+        // measurement.
         ...sameGrammar('stat status perf utilization blocked-by test-reweight-by-utilization', look()),
         ...sameGrammar('ls dump tree df', look(all)),
         ...sameGrammar('find metadata ok-to-stop safe-to-destroy count-metadata', look({ rest: 'name', min: 1 })),
@@ -235,14 +240,14 @@ export const ceph: Grammars = {
         operands: { rest: 'text', min: 1 },
         only: [
           { value: '^(query|list_unfound)$', first: '^\\d+\\.[0-9a-f]+$' },
-          // Behind the number of a group these two alone look.
+          // Allows only these two after the number of a placement group.
           {
             value: '^(?!query$|list_unfound$|\\d+\\.[0-9a-f]+$)',
             first: '^(stat|dump|dump_stuck|ls|ls-by-pool|ls-by-osd|ls-by-primary|map)$',
           },
         ],
       },
-      // What the daemon behind a socket is asked.
+      // Requests for the daemon behind a socket.
       ...sameGrammar(ofSocket, { manual, operands: { rest: 'text' }, requires: ['--admin-daemon'] }),
       crash: group({ ...sameGrammar('ls ls-new stat', look()), ...sameGrammar('info', look(one)) }),
       orch: group({
@@ -280,7 +285,7 @@ export const ceph: Grammars = {
     },
   },
   'radosgw-admin': {
-    // Users are shown with their keys, and so are zones and periods; the rest changes.
+    // Excluded: users, zones and periods are shown with their keys; other verbs change something.
     manual: 'radosgw-admin(8), Ceph 18',
     style: 'word',
     options: spellOptions({

@@ -1,6 +1,6 @@
 import { type Grammars, gnu, sameGrammar, spellOptions } from '../grammar.ts'
 
-/** Looking at files from outside: names, sizes, owners, kinds. */
+/** Programs that read files from outside: names, sizes, owners, kinds. */
 export const files: Grammars = {
   ...sameGrammar('basename dirname', {
     manual: 'basename(1), dirname(1), coreutils 9.1',
@@ -8,7 +8,7 @@ export const files: Grammars = {
     operands: { rest: 'text', min: 1 },
   }),
   df: {
-    // --sync flushes file systems to disk: left out.
+    // Excluded: --sync, which writes cached data to disk.
     manual: 'df(1), coreutils 9.1',
     options: spellOptions({
       flag: `-a -h -H -i -k -l -P -T -v --all --human-readable --si --inodes --local --no-sync --portability --print-type
@@ -19,7 +19,8 @@ export const files: Grammars = {
     operands: { rest: 'file' },
   },
   du: {
-    // -X reads patterns from a file; it prints none of them, but nothing asks for it either.
+    // Excluded: -X, which reads patterns from a file without printing them; no investigation needs
+    // it.
     manual: 'du(1), coreutils 9.1',
     options: spellOptions({
       flag: `-0 -a -b -c -D -h -H -k -l -L -m -P -s -S -x --null --all --apparent-size --bytes --total --dereference-args
@@ -32,7 +33,7 @@ export const files: Grammars = {
     operands: { rest: 'file' },
   },
   file: {
-    // -f reads names from a file and echoes them; -m and -C read and write magic; -S takes off the
+    // Excluded: -f prints names from a file; -m and -C read and write magic files; -S disables the
     // sandbox; -z runs programs.
     manual: 'file(1), file 5.44',
     options: spellOptions({
@@ -43,8 +44,8 @@ export const files: Grammars = {
     operands: { rest: 'file', min: 1 },
   },
   find: {
-    // -exec and kin run programs and are unwrapped elsewhere; -delete, -fls, -fprint, -fprint0,
-    // -fprintf write.
+    // Excluded: -exec and the like, which run programs and are judged elsewhere; -delete, -fls,
+    // -fprint, -fprint0 and -fprintf, which write.
     manual: 'find(1), findutils 4.9',
     style: 'word',
     options: spellOptions({
@@ -76,7 +77,8 @@ export const files: Grammars = {
     operands: { rest: 'file', min: 1 },
   },
   ...sameGrammar('locate plocate mlocate', {
-    // -S of mlocate only counts; -d reads other data bases: left out.
+    // Excluded: -S, which mlocate has and which only prints counts; -d, which reads other
+    // databases.
     manual: 'locate(1), plocate 1.1',
     options: spellOptions({
       flag: '-A -b -c -e -i -w -0 --all --basename --count --existing --ignore-case --wholename --null --help --version',
@@ -129,7 +131,7 @@ export const files: Grammars = {
     operands: { rest: 'file', min: 1 },
   },
   ...sameGrammar('test [', {
-    // -v and -R of bash evaluate a subscript, which can run a command.
+    // Excluded: -v and -R of bash, which evaluate a subscript that can run a command.
     manual: 'test(1), coreutils 9.1',
     style: 'word',
     options: spellOptions({
@@ -142,7 +144,7 @@ export const files: Grammars = {
     keywords: ['!', '(', ')', '=', '==', '!=', ']'],
   }),
   tree: {
-    // -o writes; -R with -H and -o writes pages; --fromfile and --gitfile read lists.
+    // Excluded: -o writes; -R with -H and -o writes pages; --fromfile and --gitfile read lists.
     manual: 'tree(1), tree 2.1',
     options: spellOptions({
       flag: `-a -A -C -d -D -f -F -g -h -i -l -n -N -p -q -Q -r -s -t -u -U -v -x -c -J -X --dirsfirst --du --si --inodes --device
@@ -157,8 +159,8 @@ export const files: Grammars = {
 }
 
 /**
- * Contents of files, printed, counted, compared and dumped. `--files0-from` is left out everywhere:
- * errors print what it read as names of files.
+ * Programs that print, count, compare and dump the contents of files. `--files0-from` is excluded
+ * everywhere, because errors print the names that it read.
  */
 export const contents: Grammars = {
   cat: {
@@ -170,7 +172,7 @@ export const contents: Grammars = {
     operands: { rest: 'file' },
   },
   ...sameGrammar('cksum md5sum sha1sum sha224sum sha256sum sha384sum sha512sum b2sum sum', {
-    // -c reads a list of names from a file and prints them: left out.
+    // Excluded: -c reads a list of names from a file and prints them.
     manual: 'md5sum(1), coreutils 9.1',
     options: spellOptions({ flag: `-b -t -z --binary --text --tag --zero ${gnu}`, number: '-l --length' }),
     operands: { rest: 'file' },
@@ -193,7 +195,7 @@ export const contents: Grammars = {
     operands: { first: ['file', 'file'], min: 2 },
   },
   diff: {
-    // Left out: --from-file, --to-file and -X read names of files; -l and --paginate run pr(1).
+    // Excluded: --from-file, --to-file and -X read names of files; -l and --paginate run pr(1).
     manual: 'diff(1), diffutils 3.8',
     options: spellOptions({
       flag: `-a -b -B -c -d -e -E -i -N -p -q -r -s -t -T -u -w -y -Z --normal --brief --report-identical-files --side-by-side
@@ -210,7 +212,7 @@ export const contents: Grammars = {
     recursive: ['-r', '--recursive'],
   },
   ...sameGrammar('hexdump hd', {
-    // -f reads formats from a file: left out.
+    // Excluded: -f reads formats from a file.
     manual: 'hexdump(1), bsdextrautils 2.38',
     options: spellOptions({
       flag: '-b -c -C -d -o -v -x --one-byte-octal --one-byte-char --canonical --two-bytes-decimal --two-bytes-hex',
@@ -239,8 +241,8 @@ export const contents: Grammars = {
     operands: { rest: 'file' },
   },
   strings: {
-    // An @file names a file of options: no operand begins with one; -T loads nothing but is left
-    // out with it.
+    // Refuses operands that begin with @, because @file is a file of options. -T loads nothing, and
+    // is excluded with it.
     manual: 'strings(1), binutils 2.40',
     options: spellOptions({
       flag: '-a -d -f -o -w --all --data --print-file-name --include-all-whitespace --help --version',
@@ -274,7 +276,7 @@ export const contents: Grammars = {
     operands: { rest: 'file' },
   },
   xxd: {
-    // A second operand is the output file; -r writes back.
+    // Refuses a second operand, which is the output file. Excluded: -r, which writes back.
     manual: 'xxd(1), vim 9.0',
     style: 'word',
     options: spellOptions({

@@ -1,7 +1,7 @@
 import { type Grammar, type Grammars, spellOptions } from '../grammar.ts'
 
-// Left out: --ext-diff and --textconv run programs, --output and -O write and read, --no-index
-// reads any file.
+// Excluded: --ext-diff and --textconv run programs, --output writes, -O reads, --no-index reads any
+// file.
 const diff = {
   flag: `-a -b -p -q -R -s -u -w -z --abbrev --cached --cc --check --color --exit-code --full-index --ignore-all-space
     --ignore-blank-lines --ignore-space-change --merge-base --minimal --name-only --name-status --no-color --no-ext-diff
@@ -16,7 +16,7 @@ const log = {
   flag: `${diff.flag} -i -E -F --abbrev-commit --all --all-match --author-date-order --branches --cherry-pick --date-order
     --first-parent --follow --full-history --graph --left-right --merges --no-abbrev-commit --no-decorate --no-merges
     --no-notes --reflog --remotes --reverse --tags --topo-order`,
-  // -L prints what is inside, by a path in another syntax.
+  // Excluded: -L, which prints contents and has the path in another syntax.
   text: `${diff.text} --after --author --before --committer --grep --since --until --skip`,
   number: `${diff.number} -n --max-count`,
   'text?': `${diff['text?']} --date --decorate --format --pretty`,
@@ -27,17 +27,17 @@ const one = (manual: string, flag = '', values = '', operands?: Grammar['operand
   ...(operands ? { operands } : {}),
 })
 const text = { rest: 'text' } as const
-// Outside a work tree git compares any two files: operands are held against the sensitive paths.
+// Checks operands as paths, because outside a work tree git compares any two files.
 const paths = { rest: 'revision' } as const
-/** These print patches: of all files of a repository, unless some are named. */
+/** Options that print patches: of all files of a repository, unless some files are named. */
 const patching = '-p -u -U --patch --unified --cc --word-diff --word-diff-regex'.split(' ')
 const flat =
   '-s --no-patch --stat --numstat --shortstat --summary --name-only --name-status --dirstat --quiet --raw'.split(' ')
 const patches = { unless: flat, by: patching } as const
 
 /**
- * Left out: -c and --config-env set what may run a program, --exec-path, --git-dir and --work-tree
- * lead elsewhere.
+ * Excluded: -c and --config-env, which set what may run a program; --exec-path, --git-dir and
+ * --work-tree, which name other directories.
  */
 export const git: Grammars = {
   git: {
@@ -53,7 +53,7 @@ export const git: Grammars = {
           paths,
         ),
       },
-      // Without a word of these it would make a branch or a tag.
+      // Requires one of these, because otherwise it would create a branch or a tag.
       branch: {
         ...one(
           'git-branch(1)',
@@ -62,7 +62,8 @@ export const git: Grammars = {
         ),
         operands: {},
       },
-      // -p prints whatever an object holds, and its name does not say which file that was.
+      // Excluded: -p, which prints the contents of any object, because an object's name does not
+      // tell the file.
       'cat-file': { ...one('git-cat-file(1)', '-e -s -t', '', { first: ['text'] }), requires: ['-e', '-s', '-t'] },
       config: {
         ...one(
@@ -70,7 +71,7 @@ export const git: Grammars = {
           '--global --local --system --worktree --show-origin --show-scope --bool --int --path',
           '--get --get-all --type',
         ),
-        // What these say is no credential; listing shows all there is.
+        // Allows settings without a credential. Listing is excluded, because it shows all settings.
         requires: ['--get', '--get-all'],
         refuses: [
           '^(?!(?:bool|int|path|user\\.(?:name|email)|core\\.[a-z]+|init\\.defaultbranch|branch\\.[\\w./-]+\\.(?:remote|merge|rebase)|pull\\.[a-z]+|push\\.[a-z]+|fetch\\.[a-z]+|merge\\.[a-z]+|gc\\.[a-z]+|pack\\.[a-z]+|receive\\.[a-z]+|safe\\.directory|commit\\.gpgsign|tag\\.gpgsign|user\\.signingkey|color\\.[a-z]+|diff\\.[a-z]+|log\\.[a-z]+|index\\.[a-z]+|feature\\.[a-z]+|extensions\\.[a-z]+|remote\\.[\\w-]+\\.fetch)$)',
@@ -92,7 +93,7 @@ export const git: Grammars = {
         text,
       ),
       grep: {
-        // -O opens files with a program, -f reads patterns from one.
+        // Excluded: -O opens files with a program, -f reads patterns from a file.
         options: spellOptions({
           flag: '-a -c -E -F -h -H -i -I -l -L -n -o -P -v -w --cached --count --heading --ignore-case --line-number --name-only',
           text: '-e',
@@ -122,7 +123,7 @@ export const git: Grammars = {
         recursive: patching,
         commands: { show: { operands: text } },
       },
-      // show -n asks nobody; without it the remote is asked.
+      // Requires -n for show, because without it git connects to the remote.
       remote: {
         ...one('git-remote(1)', '-v --verbose'),
         bare: true,

@@ -2,8 +2,9 @@ import { type Grammar, type Grammars, oneOf, sameGrammar, spellOptions, verbs } 
 
 const manual = 'hdfs, yarn, hadoop: Apache Hadoop 3.3 commands guide'
 /**
- * A Hadoop file system's word on its paths: names and sizes, never contents, one directory at a
- * time: -R, -du and -count go through all below. -D and -conf are settings, -fs goes elsewhere.
+ * Commands on paths of Hadoop's file system: names and sizes, never contents, one directory at a
+ * time. Excluded: -R, -du and -count read everything below; -D and -conf are settings; -fs names
+ * another file system.
  */
 const files: Grammar = {
   manual,
@@ -14,15 +15,16 @@ const files: Grammar = {
   refusesOperands: ['^//', '^[a-z0-9+.-]+://', '^[^/%][^/]*:'],
 }
 
-/** Hadoop's file system and schedulers, and the ensembles of ZooKeeper beside them. */
+/** Hadoop's file system and schedulers, and ZooKeeper's ensembles. */
 export const hadoop: Grammars = {
   ...sameGrammar('hdfs', {
-    // fsck goes through all that the name node has.
+    // Excluded: fsck, which reads all files of the name node.
     manual,
     commands: {
       dfs: files,
       dfsadmin: {
-        // -safemode get alone tells; enter and leave act, and so does every other word.
+        // Refuses other words after -safemode, because only get reads; enter, leave and every other
+        // word change the state.
         manual,
         style: 'word',
         options: spellOptions({ flag: '-report -live -dead -decommissioning -printTopology -safemode' }),
@@ -38,7 +40,7 @@ export const hadoop: Grammars = {
         operands: { first: ['name'] },
         requires: ['-getAllServiceState', '-getServiceState', '-checkHealth'],
       },
-      // -confKey prints a value, which may be a password.
+      // Excluded: -confKey, which prints a value that may be a password.
       getconf: {
         ...oneOf(manual, '-namenodes -secondaryNameNodes -backupNodes -journalNodes -nnRpcAddresses'),
         style: 'word',
@@ -48,7 +50,7 @@ export const hadoop: Grammars = {
   }),
   hadoop: { manual, commands: { fs: files, version: { manual } } },
   yarn: {
-    // kill and move are options of the same commands.
+    // Excluded: kill and move, which are options of the same commands.
     manual,
     commands: {
       ...sameGrammar('node application app queue applicationattempt container', {
@@ -73,7 +75,8 @@ export const hadoop: Grammars = {
   },
   'zkServer.sh': verbs('zkServer.sh, Apache ZooKeeper 3.8', 'status|version'),
   ...sameGrammar('zookeeper-shell zookeeper-shell.sh', {
-    // Without a command it is a session, and `get` prints what a node holds.
+    // Requires a command, because without one it is a session. Excluded: `get`, which prints a
+    // node's contents.
     manual: 'zookeeper-shell, Apache Kafka 3.6',
     style: 'plain',
     operands: { first: ['host', 'text', 'text'], min: 3 },
@@ -81,7 +84,8 @@ export const hadoop: Grammars = {
     refusesOperands: ['^-'],
   }),
   'zkCli.sh': {
-    // Without a command it is a session, and `get` prints what a node holds.
+    // Requires a command, because without one it is a session. Excluded: `get`, which prints a
+    // node's contents.
     manual: 'zkCli.sh, Apache ZooKeeper 3.8',
     style: 'word',
     options: spellOptions({ host: '-server', number: '-timeout', flag: '-R -s' }),

@@ -8,7 +8,7 @@ const user: Grammar = {
   operands: { rest: 'name' },
 }
 
-/** Users, clock, kernel and names of this machine. */
+/** Programs about users, clock, kernel and names of this machine. */
 export const host: Grammars = {
   arch: { manual: 'arch(1), coreutils 9.1', options: spellOptions({ flag: gnu }) },
   cal: {
@@ -17,7 +17,8 @@ export const host: Grammars = {
     operands: { rest: 'number' },
   },
   date: {
-    // An operand without + sets the clock, and so does -s; -f reads a list and echoes it.
+    // Excluded: an operand without + and -s, which set the clock; -f, which prints a list from a
+    // file.
     manual: 'date(1), coreutils 9.1',
     options: spellOptions({
       flag: `-R -u --debug --rfc-email --utc --universal ${gnu}`,
@@ -26,11 +27,12 @@ export const host: Grammars = {
       file: '-r --reference',
     }),
     operands: { first: ['text'] },
-    // Where date is that of busybox, any operand without + sets the clock.
+    // Refuses any operand without +, because with busybox's date it sets the clock.
     refusesOperands: ['^[^+]'],
   },
   dmesg: {
-    // -c, -C, -D, -E and -n change the ring buffer or the console; -F and -K read another file.
+    // Excluded: -c, -C, -D, -E and -n change the ring buffer or the console; -F and -K read another
+    // file.
     manual: 'dmesg(1), util-linux 2.38',
     options: spellOptions({
       flag: `-d -e -H -J -k -L -P -p -r -S -T -t -u -V -w -W -x --ctime --reltime --human --json --kernel --nopager --notime --raw
@@ -49,8 +51,8 @@ export const host: Grammars = {
     operands: { first: ['text', 'file'] },
   },
   getent: {
-    // shadow and gshadow are hashes. Without a key, hosts reads files alone; with one it may ask a
-    // name server.
+    // Excluded: shadow and gshadow, which hold hashes. Without a key, hosts only reads files; with
+    // a key it may query a name server.
     manual: 'getent(1), glibc 2.36',
     commands: {
       ...sameGrammar('group initgroups netgroup networks passwd protocols rpc services', {
@@ -62,7 +64,7 @@ export const host: Grammars = {
   groups: user,
   hostid: { manual: 'hostid(1), coreutils 9.1' },
   hostname: {
-    // An operand, -b or -F sets the name.
+    // Excluded: an operand, -b and -F, which set the name.
     manual: 'hostname(1), hostname 3.23',
     options: spellOptions({
       flag: '-A -d -f -i -I -s -V --all-fqdns --all-ip-addresses --domain --fqdn --ip-address --long --short',
@@ -70,8 +72,8 @@ export const host: Grammars = {
   },
   id: user,
   ...sameGrammar('last lastlog', {
-    // lastb shows what was typed as a name, passwords among it: left out.
-    // -f reads another file of the same kind, and it need not be one; -C and -S of lastlog write.
+    // Excluded: lastb, which shows what was typed as a name, including passwords; -f, which reads
+    // any file, not only one of this kind; -C and -S of lastlog, which write.
     manual: 'last(1), util-linux 2.38; lastlog(8), shadow 4.13',
     options: spellOptions({
       flag: '-a -d -F -i -R -w -x --dns --fullnames --fulltimes --hostlast --ip --nohostname --system --help --version',
@@ -121,7 +123,7 @@ export const host: Grammars = {
   nproc: { manual: 'nproc(1), coreutils 9.1', options: spellOptions({ flag: `--all ${gnu}`, number: '--ignore' }) },
   pwd: { manual: 'pwd(1), coreutils 9.1', options: spellOptions({ flag: '-L -P' }) },
   sysctl: {
-    // name=value and -w set, -p and --system load files.
+    // Excluded: name=value and -w set; -p and --system load files.
     manual: 'sysctl(8), procps-ng 4.0',
     options: spellOptions({
       flag: '-A -a -b -d -e -N -n -r -V --all --binary --names --values --deprecated --ignore',
@@ -132,7 +134,8 @@ export const host: Grammars = {
   },
   tty: { manual: 'tty(1), coreutils 9.1', options: spellOptions({ flag: '-s --silent --quiet' }) },
   ulimit: {
-    // A value sets the limit, of the shell that ends with the command; an option alone prints.
+    // Excluded: a value would set a limit of the shell, which ends with the command. An option
+    // alone prints.
     manual: 'bash(1), ulimit',
     options: spellOptions({ flag: '-a -c -d -e -f -H -i -l -m -n -p -q -r -s -S -t -u -v -x' }),
   },
@@ -167,10 +170,10 @@ export const host: Grammars = {
   faillock: { manual: 'faillock(8), Linux-PAM 1.5', options: spellOptions({ name: '--user' }) },
 }
 
-/** What the machine is made of and how warm it is. */
+/** Programs about the hardware of the machine, and its temperatures. */
 export const hardware: Grammars = {
   dmidecode: {
-    // --dump-bin writes, --from-dump reads elsewhere.
+    // Excluded: --dump-bin writes, --from-dump reads a file.
     manual: 'dmidecode(8), dmidecode 3.4',
     options: spellOptions({
       flag: '-h -q -u -V --help --no-sysfs --quiet --version',
@@ -178,8 +181,8 @@ export const hardware: Grammars = {
     }),
   },
   ipmitool: {
-    // -H goes to another machine, -f reads a password, exec and shell read commands; clear, set,
-    // power and user act.
+    // Excluded: -H connects to another machine, -f reads a password, exec and shell read commands;
+    // clear, set, power and user change something.
     manual: 'ipmitool(1), 1.8',
     options: spellOptions({ flag: '-c -v -V -h' }),
     commands: {
@@ -222,7 +225,7 @@ export const hardware: Grammars = {
     },
   },
   lshw: {
-    // -dump writes, -X opens a window.
+    // Excluded: -dump writes, -X opens a window.
     manual: 'lshw(1), lshw 02.19',
     style: 'word',
     options: spellOptions({
@@ -231,7 +234,8 @@ export const hardware: Grammars = {
     }),
   },
   lspci: {
-    // -A and -O choose back ends, -q asks the DNS, -Q writes a cache, -F and -p read files.
+    // Excluded: -A and -O choose back ends, -q queries the DNS, -Q writes a cache, -F and -p read
+    // files.
     manual: 'lspci(8), pciutils 3.9',
     options: spellOptions({ flag: '-b -D -k -m -mm -n -nn -P -PP -t -v -vv -vvv -x -xx -xxx', text: '-d -s' }),
   },
@@ -244,7 +248,7 @@ export const hardware: Grammars = {
     style: 'word',
     endless: { when: ['-l', '--loop'], instead: { drop: ['-l', '--loop'], add: [] } },
     bare: true,
-    // -r, -c of nvlink, -pm and kin reset or set.
+    // Excluded: -r, -c of nvlink, -pm and the like, which reset or set.
     commands: {
       topo: { options: spellOptions({ flag: '-m --matrix -p2p', name: '-i -n' }), operands: { first: ['name'] } },
       nvlink: {

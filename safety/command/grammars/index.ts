@@ -23,7 +23,10 @@ import { systemd } from './systemd.ts'
 import { text } from './text.ts'
 import { openssl, tools } from './tools.ts'
 
-/** Every program's grammars, by base name. A program that is not here is no read. */
+/**
+ * Grammars of all programs, by base name. A call of a program without a grammar does not count as a
+ * read.
+ */
 export const grammars: Grammars = {
   ...versions,
   ...archives,

@@ -10,7 +10,7 @@ const verbs = (manual: string, text: string, options: Grammar['options'] = {}): 
   options,
   commands: paths(text, plain(manual)),
 })
-/** One of these options, and nothing that is not among them. */
+/** Grammar that requires one of these options and allows no others. */
 const oneOf = (manual: string, flag: string, more = '', operands?: Grammar['operands']): Grammar => ({
   manual,
   options: spellOptions({ flag: `${flag} ${more}`.trim() }),
@@ -19,7 +19,7 @@ const oneOf = (manual: string, flag: string, more = '', operands?: Grammar['oper
 })
 const names = { rest: 'name' } as const
 
-/** Packages, supervisors, graphics cards, boot and tickets of a machine: looking forms only. */
+/** Packages, supervisors, graphics cards, boot, Kerberos tickets: only the forms that read. */
 export const local: Grammars = {
   'amd-smi': verbs(
     'amd-smi, ROCm 6',
@@ -39,7 +39,7 @@ export const local: Grammars = {
       discovery: oneOf('dcgmi', '-l'),
       nvlink: oneOf('dcgmi', '-s -e'),
       topo: { options: spellOptions({ number: '-g --gpuid' }) },
-      // Without -c it sets what is watched.
+      // Requires -c, without which it sets what is watched.
       health: {
         ...oneOf('dcgmi health', '-c --check', '-j'),
         options: spellOptions({ flag: '-c --check -j', number: '-g' }),
@@ -68,7 +68,7 @@ export const local: Grammars = {
     spellOptions({ flag: '-p --pastable' }),
   ),
   ...sameGrammar('megacli MegaCli MegaCli64', {
-    // Every word of another kind sets or starts something.
+    // Refuses every other word, because each sets or starts something.
     manual: 'MegaCLI 8.07 reference',
     style: 'plain',
     operands: { rest: 'text', min: 2 },
@@ -84,7 +84,7 @@ export const local: Grammars = {
     measures: {},
   },
   pacman: {
-    // -S, -R, -U and -D act; -Qk runs nothing.
+    // Excluded: -S, -R, -U and -D change packages. -Qk runs no program.
     manual: 'pacman(8), 6.0',
     style: 'word',
     options: spellOptions({ flag: '-Q -Qi -Ql -Qe -Qu -Qm -Qo -Qs -Qk -Qq -Qdt' }),
@@ -94,7 +94,7 @@ export const local: Grammars = {
   pdnsutil: verbs('pdnsutil(1), 4.7', 'list-all-zones|list-zone|check-zone|check-all-zones'),
   ...sameGrammar('rc-service service', {
     manual: 'rc-service(8), OpenRC 0.45; service(8)',
-    // A script of init is called with the word behind its name: reads of it are a name and status.
+    // Reads a name and `status` only, because an init script gets any word after its name.
     operands: { first: ['name', 'name'], min: 2 },
     second: '^status$',
   }),
@@ -135,7 +135,7 @@ export const local: Grammars = {
     options: spellOptions({ flag: '-b --batch -1 -2 -3', number: '-n -d' }),
     endless: { when: 'always', unless: ['-n'], instead: { drop: [], add: ['-b', '-n', '1'] } },
   },
-  // The long form of list prints configurations.
+  // Excluded: the long form of list, which prints configurations.
   xl: verbs('xl(1), Xen 4.17', 'list|info|vcpu-list|uptime|domid|domname|cpupool-list'),
   'needs-restarting': {
     manual: 'needs-restarting(1), dnf-plugins-core 4',
@@ -157,7 +157,7 @@ export const processes: Grammars = {
     endless: { when: ['-s', '--seconds'], unless: ['-c', '--count'], instead: { drop: [], add: ['-c', '2'] } },
   },
   fuser: {
-    // -k kills.
+    // Excluded: -k, which kills.
     manual: 'fuser(1), psmisc 23.6',
     options: spellOptions({
       flag: '-4 -6 -a -c -f -I -l -m -M -s -u -v -V --all --mount --user --verbose',
@@ -175,7 +175,7 @@ export const processes: Grammars = {
     endless: { when: 'interval', instead: once },
   },
   lsof: {
-    // -D writes a device cache, -k and -A read a kernel image; few options take a number.
+    // Excluded: -D writes a device cache, -k and -A read a kernel image. Few options take a number.
     manual: 'lsof(8), lsof 4.95',
     options: spellOptions({
       flag: '+L1 -a -b -C -h -K -l -M -n -N -O -P -Q -R -t -U -v -V -w -X -Z',
@@ -186,8 +186,8 @@ export const processes: Grammars = {
       'text?': '-F -g -o -S -s',
     }),
     operands: { rest: 'endpoint' },
-    // Its own reading of a value that looks like an option differs from letter to letter.
-    // A host that is named is looked up in the DNS.
+    // Refuses values that look like options, because lsof reads these differently for each letter.
+    // A named host is looked up in the DNS.
     refuses: ['^[-+]'],
     endless: { when: ['-r'], instead: { drop: ['-r'], add: [] } },
   },
@@ -198,7 +198,7 @@ export const processes: Grammars = {
     endless: { when: 'interval', instead: once },
   },
   ...sameGrammar('pgrep pidof', {
-    // pkill shares pgrep's manual and kills; -F reads a file.
+    // Excluded: pkill, which shares pgrep's manual and kills; -F, which reads a file.
     manual: 'pgrep(1), procps-ng 4.0; pidof(1), sysvinit 3.06',
     options: spellOptions({
       flag: `-a -A -c -f -i -l -n -o -q -v -w -x -z --list-full --list-name --count --full --ignore-case --newest --oldest --inverse
@@ -208,7 +208,7 @@ export const processes: Grammars = {
     operands: { rest: 'text' },
   }),
   pidstat: {
-    // -e runs a program.
+    // Excluded: -e, which runs a program.
     manual: 'pidstat(1), sysstat 12.6',
     options: spellOptions({
       flag: '-d -h -H -I -l -R -r -s -t -u -v -V -w --human',
@@ -225,9 +225,9 @@ export const processes: Grammars = {
     operands: { rest: 'number', min: 1 },
   },
   ps: {
-    // BSD's letter e shows environments, and so does a format. A senseless cluster with a dash
-    // (`-auxe`) is read again without it, so nothing clusters here: the usual spellings are
-    // separate words.
+    // Excluded: the BSD letter e and formats, which show environments. ps reads an invalid cluster
+    // with a dash (`-auxe`) again without the dash, so no clusters are allowed here: the usual
+    // spellings are listed as whole words.
     manual: 'ps(1), procps-ng 4.0',
     style: 'word',
     options: spellOptions({
@@ -248,12 +248,12 @@ export const processes: Grammars = {
       flag: '-a -A -c -g -G -h -l -n -p -s -S -t -T -u -U -V -Z --arguments --ascii --long --show-pids --show-parents --uid-changes',
       name: '-C -H -N',
     }),
-    // One of them is shown; it refuses more.
+    // Allows several names, although the program shows only one and itself refuses more.
     operands: { rest: 'name' },
   },
   pwdx: { manual: 'pwdx(1), procps-ng 4.0', operands: { rest: 'number', min: 1 } },
   sar: {
-    // -o writes what -f reads; `-e` and `-s` are times.
+    // Excluded: -o, which writes a file that -f reads. `-e` and `-s` are times.
     manual: 'sar(1), sysstat 12.6',
     options: spellOptions({
       flag: '-A -B -b -C -D -d -F -H -h -p -q -R -r -S -t -u -V -v -W -w -x -y -z --human --pretty',
@@ -261,7 +261,8 @@ export const processes: Grammars = {
       'file?': '-f',
     }),
     operands: { rest: 'text' },
-    // The times may be left out, so that an option may stand where a time is taken.
+    // Refuses words with a dash, because times are optional and an option may appear in the place
+    // of a time.
     refuses: ['^-', '/dev/'],
     endless: { when: 'interval', instead: once },
   },
@@ -271,7 +272,7 @@ export const processes: Grammars = {
     endless: { when: 'always', unless: ['-o', '--once'], instead: { drop: [], add: ['-o'] } },
   },
   top: {
-    // The bounded form is in batch mode; anything else wants a terminal.
+    // Bounds it by batch mode; other modes need a terminal.
     manual: 'top(1), procps-ng 4.0',
     options: spellOptions({
       flag: '-1 -b -B -c -H -h -i -S -s -v --batch --version --help',

@@ -9,7 +9,7 @@ const ofProxies = spellOptions({
 })
 
 /**
- * Filters only choose among what is held: no name is looked up. Without a number or a time it
+ * Filters only choose among stored flows, so no name is looked up. Without a number or a time it
  * prints the last 20.
  */
 const observed: Grammar = {
@@ -30,7 +30,10 @@ const observed: Grammar = {
   },
 }
 
-/** The agent's own client, cilium-dbg after 1.14. `config` with an operand sets; no `monitor`. */
+/**
+ * Client of the local agent, called cilium-dbg after 1.14. Excluded: `config` with an operand sets;
+ * `monitor` never ends.
+ */
 const cilium: Grammar = verbs(
   'cilium, cilium-dbg, 1.14',
   `status, version, endpoint list|get|health|log|labels, service|identity|node|nodeid|lrp|ip|recorder|prefilter|cgroups list, identity|service|ip|map get,
@@ -45,11 +48,11 @@ const cilium: Grammar = verbs(
   },
 )
 
-/** Meshes and networks of Kubernetes: what their clients tell, of agents and of proxies. */
+/** Clients of meshes and networks in Kubernetes, which show agents and proxies. */
 export const meshes: Grammars = {
   istioctl: {
-    // proxy-config secret, all and bootstrap show keys and environments; analyze and describe read
-    // what is there.
+    // Excluded: proxy-config secret, all and bootstrap, which show keys and environments. Analyze
+    // and describe only read.
     manual: istio,
     options: { ...kube, ...output },
     commands: {
@@ -64,10 +67,10 @@ export const meshes: Grammars = {
         commands: {
           ...paths(
             'cluster|clusters|c|listener|listeners|l|route|routes|r|endpoint|endpoints|ep|eds|ecds',
-            // As a whole a filter is shown with what somebody wrote into it.
+            // Refuses the whole of a filter, which shows its configured text.
             plain(istio, ofProxies, { refuses: ['^(json|yaml)$'] }),
           ),
-          // With --level it sets, and -r resets.
+          // Excluded: --level sets, and -r resets.
           log: plain(istio, {}, { operands: { first: ['name'] } }),
         },
       }),

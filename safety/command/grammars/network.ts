@@ -3,25 +3,29 @@ import { type Grammar, type Grammars, oneOf, sameGrammar, spellOptions, verbs } 
 const ip8 = 'ip(8), iproute2 6.1'
 
 /**
- * `show` in its usual spellings; ip(8)'s other abbreviations are unknown on purpose, and every verb
- * that changes. Operands are names, prefixes and the selector's key words; none acts after `show`.
+ * Grammar of `show` in its usual spellings. Other abbreviations of ip(8) are unknown on purpose,
+ * like every verb that changes something. Operands are names, prefixes and the selector's key
+ * words, none of which changes anything.
  */
 const show = sameGrammar('list lst ls l show sh', { manual: ip8, operands: { rest: 'text' } })
-/** `ip link s` and `ip netns s` set; with addresses, neighbours and routes it is short for show. */
+/**
+ * Grammar in which `s` is short for show, for addresses, neighbours and routes. `ip link s` and `ip
+ * netns s` set.
+ */
 const shortShow = { ...show, ...sameGrammar('s', { manual: ip8, operands: { rest: 'text' } }) } as const
 const get: Grammar = { manual: ip8, operands: { rest: 'text', min: 1 } }
 const object: Grammar = { manual: ip8, bare: true, commands: show }
 
-/** The words of ss(8)'s filters. */
+/** Words of the filters of ss(8). */
 const filter =
   `all|and|or|not|state|exclude|dport|sport|dst|src|eq|ne|neq|ge|geq|le|leq|gt|lt|connected|synchronized|bucket|big|
 established|syn-sent|syn-recv|fin-wait-1|fin-wait-2|time-wait|closed|close-wait|last-ack|listening|listen|closing|inet|inet6|unix|
 tcp|udp|raw|netlink|packet`.replaceAll('\n', '')
 
-/** Links, addresses, routes and sockets of this machine. */
+/** Programs about links, addresses, routes and sockets of this machine. */
 export const network: Grammars = {
   arp: {
-    // -s, -d and -f change the table.
+    // Excluded: -s, -d and -f, which change the table.
     manual: 'arp(8), net-tools 2.10',
     options: spellOptions({ flag: '-a -D -e -n -v --device --numeric --verbose', name: '-H -i' }),
     operands: { first: ['host'] },
@@ -33,7 +37,8 @@ export const network: Grammars = {
     commands: sameGrammar('fdb link mdb vlan', { ...object }),
   },
   conntrack: {
-    // -L and friends look unless -z zeroes counters; -D, -F, -I, -U change; -E never ends.
+    // Reads with -L and the like, but not with -z, which zeroes counters. Excluded: -D, -F, -I and
+    // -U change; -E never ends.
     manual: 'conntrack(8), conntrack-tools 1.4',
     options: spellOptions({
       flag: '-C -L -n -g -S --any-nat --count --dump --src-nat --dst-nat --stats',
@@ -43,7 +48,7 @@ export const network: Grammars = {
     requires: ['-C', '-L', '-S', '--count', '--dump', '--stats'],
   },
   ethtool: {
-    // Capital letters and --set-*, -r, -t, -p, -f and --flash act.
+    // Excluded: capital letters, --set-*, -r, -t, -p, -f and --flash, which change something.
     manual: 'ethtool(8), ethtool 6.1',
     options: spellOptions({
       flag: `-a -c -g -i -k -l -m -n -P -S -T -u -x --driver --module-info --show-channels --show-coalesce --show-eee --show-features
@@ -53,13 +58,14 @@ export const network: Grammars = {
     operands: { first: ['name'], min: 1 },
   },
   ifconfig: {
-    // A second operand sets.
+    // Excluded: a second operand, which sets.
     manual: 'ifconfig(8), net-tools 2.10',
     options: spellOptions({ flag: '-a -s -v' }),
     operands: { first: ['name'] },
   },
   ip: {
-    // -batch reads commands, -netns enters another space, -force goes on.
+    // Excluded: -batch reads commands, -netns enters another namespace, -force continues after
+    // errors.
     manual: ip8,
     style: 'word',
     options: spellOptions({
@@ -78,7 +84,7 @@ export const network: Grammars = {
         bare: true,
         commands: { ...shortShow, ...sameGrammar('get g', get) },
       }),
-      // xfrm state shows keys, monitor never ends: left out.
+      // Excluded: xfrm state shows keys, monitor never ends.
     },
   },
   ...sameGrammar('ipset', {
@@ -88,7 +94,7 @@ export const network: Grammars = {
     commands: sameGrammar('list', { operands: { first: ['name'] } }),
   }),
   ...sameGrammar('iptables ip6tables iptables-legacy iptables-nft ip6tables-legacy ip6tables-nft', {
-    // -L with -Z zeroes the counters it prints; -M runs a program.
+    // Excluded: -Z with -L zeroes the counters that it prints; -M runs a program.
     manual: 'iptables(8), iptables 1.8',
     options: spellOptions({
       flag: '-L -n -S -v -x --exact --line-numbers --list --list-rules --numeric --verbose',
@@ -99,12 +105,12 @@ export const network: Grammars = {
     requires: ['-L', '--list', '-S', '--list-rules'],
   }),
   ...sameGrammar('iptables-save ip6tables-save', {
-    // -f writes, -M runs a program.
+    // Excluded: -f writes, -M runs a program.
     manual: 'iptables-save(8), iptables 1.8',
     options: spellOptions({ flag: '-c --counters', name: '-t --table' }),
   }),
   iw: {
-    // scan without dump transmits.
+    // Excluded: scan without dump, which transmits.
     manual: 'iw(8), iw 5.19',
     commands: {
       ...sameGrammar('dev', {
@@ -129,14 +135,16 @@ export const network: Grammars = {
     endless: { when: ['-c', '--continuous'], instead: { drop: ['-c', '--continuous'], add: [] } },
   },
   nft: {
-    // -f reads commands, -i is a session, -D defines; reset counters are separate verbs.
+    // Excluded: -f reads commands, -i is a session, -D defines; verbs that reset counters are not
+    // listed.
     manual: 'nft(8), nftables 1.0',
     options: spellOptions({ flag: '-a -j -n -N -p -s -S -t -T -u -y --handle --json --numeric --stateless --terse' }),
-    // The words are joined and read as commands: a semicolon begins another one.
+    // Refuses a semicolon, because the words are joined and read as commands, and it begins another
+    // one.
     commands: { list: { operands: { rest: 'text', min: 1 }, refuses: ['[^a-z0-9_.-]'] } },
   },
   nmcli: {
-    // A connection without -s hides its secrets; -a asks.
+    // Excluded: -s, without which a connection hides its secrets; -a, which asks for input.
     manual: 'nmcli(1), NetworkManager 1.42',
     options: spellOptions({
       flag: '-o -p -t --overview --pretty --terse -h --help --version',
@@ -166,7 +174,7 @@ export const network: Grammars = {
     options: spellOptions({ flag: '-4 -6 -C -e -ee -F -n -v --numeric --extend' }),
   },
   ss: {
-    // -K kills sockets, -E never ends, -D writes and -F reads a filter.
+    // Excluded: -K kills sockets, -E never ends, -D writes, -F reads a filter.
     manual: 'ss(8), iproute2 6.1',
     options: spellOptions({
       flag: `-0 -4 -6 -a -b -B -d -e -H -i -l -m -M -n -o -O -p -Q -r -s -S -t -T -u -V -w -W -x -Z -z --all --context --dccp --extended
@@ -175,13 +183,13 @@ export const network: Grammars = {
         --version`,
       text: '-A -f --family --query',
     }),
-    // A filter: `state established '( dport = :5432 )'`. Host names in it are looked up: words are
-    // its own or none.
+    // A filter: `state established '( dport = :5432 )'`. Host names in it would be looked up, so
+    // only the words of filters are allowed.
     operands: { rest: 'text' },
     refuses: [
       `(^|[\\s(!=<>&|])(?!(${filter})(?![\\w.-]))[a-z_.-]`,
       '(^|[\\s(!=<>&|])[0-9][0-9.-]*[a-z_]',
-      // A number that is neither a port nor an address is looked up as a name.
+      // Refuses a number that is neither a port nor an address, because it is looked up as a name.
       '(^|[\\s(!=<>&|])[0-9]+[-_][0-9]',
       '[^\\x00-\\x7f]',
     ],
@@ -198,7 +206,7 @@ export const network: Grammars = {
     }),
   },
   nstat: {
-    // Without -s it writes its history.
+    // Requires -s, without which it writes its history.
     manual: 'nstat(8), iproute2 6.1',
     options: spellOptions({ flag: '-a -z -s -j -p --ignore --zeros --noupdate --json --pretty' }),
     operands: { rest: 'text' },
@@ -207,7 +215,7 @@ export const network: Grammars = {
     refusesOperands: ['^(?![\\w*?]+$)'],
   },
   arping: {
-    // -U and -A tell the neighbours another address.
+    // Excluded: -U and -A, which announce another address to the neighbours.
     manual: 'arping(8), iputils 20221126',
     options: spellOptions({ flag: '-b -D -f -q -0', name: '-I', count: '-c', wait: '-w' }),
     operands: { first: ['host'], min: 1 },

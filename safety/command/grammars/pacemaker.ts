@@ -6,7 +6,8 @@ const pacemaker = 'Pacemaker 2.1'
 /** Failover clusters: Pacemaker and Corosync, by their shells and programs. */
 export const failover: Grammars = {
   pcs: {
-    // config and cib print passwords of fence devices, and so does a fence device by its name.
+    // Excluded: config, cib, and a fence device by its name, which print passwords of fence
+    // devices.
     manual: pcs,
     options: spellOptions({ flag: '--full --all --hide-inactive' }),
     commands: {
@@ -14,7 +15,7 @@ export const failover: Grammars = {
         'status resources|cluster|nodes|corosync|quorum|xml|pcsd, resource|stonith status|list, resource failcount show, resource relations, stonith history show, cluster status|corosync, quorum status|config, quorum device status, constraint list, property list, host list, alert show',
         plain(pcs),
       ),
-      // `name=value` behind a node sets.
+      // Refuses `name=value` after a node, which sets.
       node: {
         commands: sameGrammar('attribute utilization', { operands: { first: ['name'] }, refusesOperands: ['='] }),
       },
@@ -37,7 +38,8 @@ export const failover: Grammars = {
     },
   },
   crm_mon: {
-    // -E runs a program, -h and --as-html write; without -1 it goes on.
+    // Requires -1, without which it never ends. Excluded: -E runs a program, -h and --as-html
+    // write.
     ...oneOf(
       'crm_mon(8)',
       '-1 --one-shot',
@@ -56,7 +58,7 @@ export const failover: Grammars = {
     ),
     refuses: ['pass', 'secret', 'key', 'token'],
   },
-  // The key of the cluster may be a value below `totem`: other prefixes.
+  // Allows only other prefixes, because the cluster's key may be a value below `totem`.
   'corosync-cmapctl': {
     manual: 'corosync-cmapctl(8), 3.1',
     options: spellOptions({ flag: '-b', text: '-g' }),
@@ -65,7 +67,7 @@ export const failover: Grammars = {
   },
   'corosync-quorumtool': oneOf('corosync-quorumtool(8), 3.1', '-s -l', '-i -p'),
   crm_simulate: {
-    // -S works on a copy of the state, and -G, -D, -O and kin write files.
+    // Excluded: -S works on a copy of the state; -G, -D, -O and the like write files.
     ...oneOf(
       `crm_simulate(8), ${pacemaker}`,
       '-L --live-check',
@@ -73,7 +75,8 @@ export const failover: Grammars = {
     ),
   },
   crm_resource: {
-    // All others move, ban, clean or set; -Q and -q print parameters, passwords among them.
+    // Excluded: all other options, which move, ban, clean or set; -Q and -q, which print
+    // parameters, including passwords.
     manual: `crm_resource(8), ${pacemaker}`,
     options: spellOptions({
       flag: '-l -L -O -W -a -A --list-raw --list --list-operations --list-all-operations --locate --constraints --stack --why -Y -V',

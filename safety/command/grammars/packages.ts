@@ -7,17 +7,17 @@ const one = (manual: string, flag: string, values = '', operands: Grammar['opera
   ...(operands ? { operands } : {}),
 })
 
-/** Text, an escape, or a tag of a package in a form that only prints it: rpm-queryformat(7). */
+/** Matches text, an escape, or a package's tag in a form that only prints: rpm-queryformat(7). */
 const tagFormat =
   '[^%\\\\]|\\\\.|%%|%-?\\d{0,3}\\{=?\\w+(?::(?:armor|arraysize|base64|date|day|depflags|deptype|fflags|fstate|fstatus|hex|octal|perms|pgpsig|shescape|string|vflags))?\\}'
 
 /**
- * Installed packages. Left out: asking a mirror, writing a cache, taking a setting (`apt -o`,
- * `--config`).
+ * Programs about installed packages. Excluded: contact with a mirror, writing a cache, settings on
+ * the command line (`apt -o`, `--config`).
  */
 export const packages: Grammars = {
   ...sameGrammar('apt apt-cache', {
-    // -o may run a program, -c reads settings, update and the rest act.
+    // Excluded: -o may run a program, -c reads settings; update and other verbs change something.
     manual: 'apt(8), apt-cache(8), apt 2.6',
     options: spellOptions({
       flag: '-a -f -i -n -q -v --all-versions --full --installed --manual-installed --names-only --quiet --upgradable --upgradeable --version',
@@ -32,8 +32,8 @@ export const packages: Grammars = {
     commands: sameGrammar('showauto showhold showmanual', one('apt-mark(8)', '')),
   },
   ...sameGrammar('dnf yum', {
-    // -c and --setopt take settings, --enablerepo and --installroot go elsewhere; -C keeps off the
-    // network, so it must be there.
+    // Requires -C, which keeps it off the network. Excluded: -c and --setopt take settings,
+    // --enablerepo and --installroot use another repository or tree.
     manual: 'dnf(8), DNF 4.14; yum(8)',
     options: spellOptions({ flag: '-C --cacheonly -q --quiet -v --verbose --version' }),
     requires: ['-C', '--cacheonly', '--version'],
@@ -47,8 +47,8 @@ export const packages: Grammars = {
     },
   }),
   dpkg: {
-    // Looking actions; --admindir and --root go elsewhere, -i, -r, -P, --configure and
-    // --set-selections act.
+    // Allows only actions that read. Excluded: --admindir and --root use another tree; -i, -r, -P,
+    // --configure and --set-selections change packages.
     manual: 'dpkg(1), dpkg 1.21',
     options: spellOptions({
       flag: '-C -l -L -p -s -S -V --audit --get-selections --list --listfiles --no-pager --print-architecture --print-foreign-architectures --search --status --verify --version --help',
@@ -100,7 +100,8 @@ export const packages: Grammars = {
     },
   },
   npm: {
-    // A project's configuration may choose a script shell, but these verbs run none.
+    // Allows these verbs, because they run no script, although a project's configuration may choose
+    // a script shell.
     manual: 'npm(1), npm 10',
     options: spellOptions({ flag: '-v --version -g --global' }),
     bare: true,
@@ -110,7 +111,8 @@ export const packages: Grammars = {
     },
   },
   ...sameGrammar('pip pip3', {
-    // freeze and list look; check too; --index-url and --outdated go to the network.
+    // Allows freeze, list and check, which read. Excluded: --index-url and --outdated, which use
+    // the network.
     manual: 'pip(1), pip 23',
     options: spellOptions({ flag: '-V --version --disable-pip-version-check' }),
     bare: true,
@@ -124,8 +126,8 @@ export const packages: Grammars = {
     },
   }),
   rpm: {
-    // Queries alone: verification runs the package's script; -e, -i, -U, -F, --import, --define,
-    // --eval, --pipe, --load and --root act or run.
+    // Allows only queries. Excluded: verification runs the package's script; -e, -i without -q, -U,
+    // -F, --import, --define, --eval, --pipe, --load and --root change packages or run programs.
     manual: 'rpm(8), RPM 4.18',
     options: spellOptions({
       flag: `-a -c -d -f -i -l -L -p -q -R -s -v --all --changelog --changes --conflicts --configfiles --docfiles --enhances --file
@@ -135,8 +137,8 @@ export const packages: Grammars = {
     }),
     operands: { rest: 'file' },
     requires: ['-q', '--query', '--version'],
-    // An address may fetch a package. A format holds tags in listed forms: `expand` runs the
-    // package's words.
+    // Refuses an address, which may fetch a package. Formats may have tags only in listed forms,
+    // because `expand` runs the package's macros.
     refuses: ['^//', '://', `^(?=.*%)(?!(?:${tagFormat})*$)`],
   },
   snap: {
@@ -151,10 +153,10 @@ export const packages: Grammars = {
   },
 }
 
-/** Archives and compressed files, listed, tested and printed. */
+/** Programs for archives and compressed files: list, test and print. */
 export const archives: Grammars = {
   ...sameGrammar('bzip2 bunzip2 unxz unzstd xz zstd', {
-    // The last mode wins, so that -t -d would replace the file: -d only with -c in the same word.
+    // Allows -d only with -c in the same word: the last mode wins, so -t -d would replace the file.
     manual: 'bzip2(1), xz(1), zstd(1)',
     options: spellOptions({ flag: '-c -k -l -q -t -v -cd -dc --list --stdout --test --verbose' }),
     operands: { rest: 'file', min: 1 },
@@ -162,7 +164,7 @@ export const archives: Grammars = {
     measures: { unless: ['-c', '-cd', '-dc', '--stdout'] },
   }),
   ...sameGrammar('gzip gunzip', {
-    // Without one of these they replace the file.
+    // Requires one of these, because otherwise the file is replaced.
     manual: 'gzip(1), gzip 1.12',
     options: spellOptions({ flag: '-c -d -k -l -q -t -v --decompress --list --stdout --test --verbose' }),
     operands: { rest: 'file', min: 1 },
@@ -170,8 +172,8 @@ export const archives: Grammars = {
     measures: { unless: ['-c', '--stdout'] },
   }),
   tar: {
-    // An archive `host:file` is fetched with rsh; -I, -F, --to-command and --checkpoint-action run
-    // programs.
+    // Refuses an archive `host:file`, which is fetched with rsh. Excluded: -I, -F, --to-command and
+    // --checkpoint-action, which run programs.
     manual: 'tar(1), GNU tar 1.34',
     options: spellOptions({
       flag: `-a -j -J -t -v -z --bzip2 --full-time --gzip --list --numeric-owner --utc --verbose --wildcards --xz --zstd
@@ -184,11 +186,11 @@ export const archives: Grammars = {
     operands: { rest: 'text' },
     requires: ['-t', '--list'],
     measures: {},
-    // A first word of letters alone is read as options: `tar If program archive -t`.
+    // Refuses a first word of only letters, which is read as options: `tar If program archive -t`.
     refuses: [':', '^[a-z0-9]+$'],
   },
   unzip: {
-    // -p and -c print what is inside.
+    // Excluded: -p and -c, which print the contents.
     manual: 'unzip(1), Info-ZIP 6.0',
     options: spellOptions({ flag: '-C -l -q -t -v -z' }),
     operands: { first: ['file'], rest: 'text', min: 1 },
@@ -208,12 +210,12 @@ export const archives: Grammars = {
   },
 }
 
-/** Words of a packet filter, pcap-filter(7). Any other name is looked up in the DNS. */
+/** Words of a packet filter, pcap-filter(7). Any other name would be looked up in the DNS. */
 const filter =
   `host|net|port|portrange|src|dst|and|or|not|ether|ip|ip6|arp|rarp|tcp|udp|icmp|icmp6|vlan|proto|broadcast|multicast|
 inbound|outbound|less|greater|len|mask|tcpflags|tcp-syn|tcp-ack|tcp-fin|tcp-rst|tcp-push|syn|ack`.replaceAll('\n', '')
 
-/** What a program does just now: threads, packets, input and output, for a bounded while. */
+/** Programs that show current work: threads, packets, input and output, for a bounded time. */
 export const snapshots: Grammars = {
   iotop: {
     manual: 'iotop(8), iotop 0.6; iotop-c 1.23',
@@ -226,19 +228,20 @@ export const snapshots: Grammars = {
     endless: { when: 'always', unless: ['-n', '--iter'], instead: { drop: [], add: ['-b', '-n', '1'] } },
   },
   jcmd: {
-    // GC.run, heap dumps and flag changes act; VM.system_properties, VM.command_line and VM.info
-    // show passwords.
+    // Excluded: GC.run, heap dumps and flag changes, which change something; VM.system_properties,
+    // VM.command_line and VM.info, which show passwords.
     manual: 'jcmd(1), OpenJDK 17',
     options: spellOptions({ flag: '-l -h' }),
     operands: { first: ['text', 'name'], rest: 'name' },
     refuses: ['^(?!(\\d+|[a-z_$][\\w$]*(\\.[a-z_$][\\w$]*)*|-l)$)', '^(?:baseline|shutdown)$'],
-    // OpenJ9 has other commands, which write dumps.
+    // Refuses other commands, because those of OpenJ9 write dumps.
     second:
       '^(?:help|VM\\.(?:version|uptime|flags|classloader_stats|native_memory)|GC\\.(?:heap_info|finalizer_info)|Thread\\.print|Compiler\\.(?:queue|codecache|codelist)|PerfCounter\\.print)$',
   },
   jps: { manual: 'jps(1), OpenJDK 17', style: 'word', options: spellOptions({ flag: '-l -q' }) },
   jinfo: {
-    // Bare it prints properties, which hold passwords; a sign before a flag's name sets it.
+    // Requires an option, because without one it prints properties, which hold passwords. A sign
+    // before a flag's name sets the flag.
     manual: 'jinfo(1), OpenJDK 17',
     style: 'word',
     options: spellOptions({ flag: '-flags', name: '-flag' }),
@@ -246,7 +249,7 @@ export const snapshots: Grammars = {
     requires: ['-flags', '-flag'],
     refuses: ['[=+]', '^-'],
   },
-  // jmap is left out: a walk through the heap holds the program up.
+  // Excluded: jmap, which walks through the heap and stops the program meanwhile.
   jstack: {
     manual: 'jstack(1), OpenJDK 17',
     style: 'word',
@@ -260,7 +263,7 @@ export const snapshots: Grammars = {
       flag: '-class -compiler -gc -gccapacity -gccause -gcmetacapacity -gcnew -gcnewcapacity -gcold -gcoldcapacity -gcutil -printcompilation -t',
       number: '-h',
     }),
-    // Process, interval, count: without the count it goes on.
+    // Operands are process, interval and count; without the count it never ends.
     operands: { first: ['number', 'text', 'count'], min: 1 },
     refuses: ['[@/]'],
     endless: { when: 'period', instead: { drop: [], add: ['2'] } },
@@ -280,7 +283,8 @@ export const snapshots: Grammars = {
     refuses: ['^\\d{3,}', '^[6-9]\\d', '[mhd]$', 'inf'],
   },
   tcpdump: {
-    // -w and -z write and run, -r and -F read, -A, -X and -x print what is in the packets.
+    // Excluded: -w and -z write and run programs, -r and -F read files, -A, -X and -x print
+    // contents.
     manual: 'tcpdump(8), tcpdump 4.99; pcap-filter(7)',
     options: spellOptions({
       flag: '-e -l -n -nn -p -q -t -tt -ttt -tttt -v -vv -D --list-interfaces -K -L -N -O -S -# --number --version',

@@ -3,11 +3,14 @@ import { type Grammars, paths, plain, sameGrammar, spellOptions, verbs } from '.
 const gh = 'gh, GitHub CLI 2.40'
 const glab = 'glab, GitLab CLI 1.36'
 const output = spellOptions({ name: '-o --output' })
-/** A repository of the host one is logged in to: a name with two slashes begins with a host. */
+/**
+ * Allows a repository of the host that is signed in. A name with two slashes would begin with
+ * another host.
+ */
 const repository = spellOptions({ name: '-R --repo' })
 
 /**
- * Clients of platforms over the network: repositories and pipelines, clouds, job schedulers,
+ * Clients of platforms over the network: repositories, pipelines, clouds, job schedulers,
  * monitoring.
  */
 export const platforms: Grammars = {
@@ -15,8 +18,8 @@ export const platforms: Grammars = {
   hcloud: { manual: 'hcloud, 1.42', cloud: 'hcloud' },
   doctl: { manual: 'doctl, 1.104', cloud: 'doctl' },
   gh: {
-    // --web opens a browser, --watch goes on, a template may print anything; api changes the method
-    // once it has a field, and a search leaves the machine.
+    // Excluded: --web opens a browser, --watch never ends, a template may print anything; api
+    // changes the method once it has a field, and a search sends its words to the platform.
     manual: gh,
     options: { ...repository, ...spellOptions({ flag: '--version' }) },
     bare: true,
@@ -131,10 +134,10 @@ export const platforms: Grammars = {
       ...sameGrammar('status netcheck ip version', { operands: { first: ['name'] } }),
     },
   },
-  // -r of sdiag resets its counters.
+  // Excluded: -r of sdiag, which resets its counters.
   sdiag: { manual: 'sdiag(1), Slurm 22.05', options: spellOptions({ flag: '-i -t -T' }) },
   ...sameGrammar('sinfo squeue sprio sshare sacct', {
-    // -i repeats, -M asks another cluster.
+    // Excluded: -i repeats, -M queries another cluster.
     manual: 'sinfo(1), squeue(1), sacct(1), Slurm 22.05',
     options: spellOptions({
       flag: '-a -h -l -N -e -R -r -s -v -X -P -p --start --me --noheader --long --all --allocations --exact --parsable --parsable2 --responding --summarize --list-reasons --hide --array --duplicates --brief',
@@ -162,7 +165,8 @@ export const platforms: Grammars = {
       name: '-o --output',
     }),
   ),
-  // add, modify, delete and archive act; the configuration and users' coordinators are left out.
+  // Excluded: add, modify, delete and archive, which change something; the configuration and users'
+  // coordinators.
   sacctmgr: {
     manual: 'sacctmgr(1), Slurm 22.05',
     options: spellOptions({ flag: '-n -p -P -s --noheader --parsable --parsable2 --associations' }),
@@ -179,7 +183,7 @@ export const platforms: Grammars = {
     spellOptions({ flag: '-a -n -p -P --all_clusters --noheader --parsable --parsable2', text: '-t -T --tres' }),
   ),
   amtool: {
-    // add, expire and import act; without one of them it asks.
+    // Excluded: add, expire and import, which change something; without one of these it reads.
     manual: 'amtool, Alertmanager 0.26',
     options: spellOptions({ name: '-o --output', url: '--alertmanager.url' }),
     commands: {
@@ -201,8 +205,8 @@ export const platforms: Grammars = {
     },
   },
   promtool: {
-    // The rest pushes, writes or asks an address; a configuration may name files of secrets, which
-    // are read and not printed.
+    // Excluded: other verbs, which push, write or send a request to an address. A configuration may
+    // name files of secrets, which are read and not printed.
     manual: 'promtool, Prometheus 2.48',
     commands: {
       check: {
@@ -216,8 +220,8 @@ export const platforms: Grammars = {
     output,
   ),
   'gitlab-ctl': {
-    // Omnibus' first three, and what its databases tell; tail never ends, show-config prints every
-    // password.
+    // The first three are Omnibus' own commands; the others read its databases. Excluded: tail
+    // never ends, show-config prints every password.
     manual: 'gitlab-ctl, Omnibus GitLab 16: maintenance commands',
     commands: {
       status: { manual: 'gitlab-ctl status', operands: { rest: 'name' } },
@@ -228,7 +232,7 @@ export const platforms: Grammars = {
     },
   },
   'gitlab-patronictl': {
-    // patronictl with the settings of the package, which root writes.
+    // patronictl with the settings of the package, which only root writes.
     manual: 'gitlab-patronictl, Omnibus GitLab 16; patronictl, Patroni 3.2',
     commands: {
       ...sameGrammar('list topology history', {

@@ -1,6 +1,7 @@
 import { type Grammar, type Grammars, gnu, paths, sameGrammar, spellOptions } from '../grammar.ts'
 
-// --config takes a setting that may run a program, --test and the like belong to verbs: left out.
+// Excluded: --config, which takes a setting that may run a program; --test and the like, which
+// belong to verbs.
 const lvm: Grammar = {
   manual: 'lvs(8), pvs(8), vgs(8), lvm2 2.03',
   options: spellOptions({
@@ -12,10 +13,13 @@ const lvm: Grammar = {
 }
 const pools: Grammar['operands'] = { rest: 'text' }
 
-/** Disks, volumes and file systems. A device is text: these print labels and states only. */
+/**
+ * Programs about disks, volumes and file systems. A device counts as text, because only labels and
+ * states are printed.
+ */
 export const storage: Grammars = {
   blkid: {
-    // -g and -w write the cache, -c reads another.
+    // Excluded: -g and -w write the cache, -c reads another one.
     manual: 'blkid(8), util-linux 2.38',
     options: spellOptions({
       flag: '-d -D -i -k -l -p -V -h --probe --list-filesystems',
@@ -74,12 +78,12 @@ export const storage: Grammars = {
     requires: ['-h'],
   },
   exportfs: {
-    // -r, -u, -a and an operand change the table.
+    // Excluded: -r, -u, -a and an operand, which change the table.
     manual: 'exportfs(8), nfs-utils 2.6',
     options: spellOptions({ flag: '-s -v' }),
   },
   findmnt: {
-    // -F reads another table, -p waits for ever.
+    // Excluded: -F reads another table, -p never ends.
     manual: 'findmnt(8), util-linux 2.38',
     options: spellOptions({
       flag: `-a -A -b -c -C -d -D -e -f -h -i -J -k -l -m -n -P -r -R -s -u -U -v -V -x --all --ascii --bytes --df --evaluate --fstab
@@ -89,14 +93,15 @@ export const storage: Grammars = {
     operands: { rest: 'text' },
   },
   hdparm: {
-    // Nearly every letter sets something; these print.
+    // Requires one of these letters, which print; most others set something.
     manual: 'hdparm(8), hdparm 9.65',
     options: spellOptions({ flag: '-C -g -i -I -v' }),
     operands: { rest: 'text', min: 1 },
     requires: ['-C', '-g', '-i', '-I', '-v'],
   },
   iscsiadm: {
-    // Mode and nothing else lists; --op, --login, --logout and -R change.
+    // Allows only a mode alone, which lists. Excluded: --op, --login, --logout and -R, which change
+    // something.
     manual: 'iscsiadm(8), open-iscsi 2.1',
     options: spellOptions({ name: '-m --mode', number: '-P --print' }),
     requires: ['-m', '--mode'],
@@ -126,7 +131,7 @@ export const storage: Grammars = {
     requires: ['-D', '-E', '-Q', '--detail', '--examine', '--query'],
   },
   mount: {
-    // Any operand mounts.
+    // Refuses any operand, because it would mount.
     manual: 'mount(8), util-linux 2.38',
     options: spellOptions({ flag: '-l -h -V --help --version --show-labels', text: '-t --types' }),
   },
@@ -170,14 +175,14 @@ export const storage: Grammars = {
     operands: { first: ['host'] },
   },
   smartctl: {
-    // -s, -o, -S and -t change or test; -B reads another data base.
+    // Excluded: -s, -o, -S and -t change something or start a test; -B reads another database.
     manual: 'smartctl(8), smartmontools 7.3',
     options: spellOptions({
       flag: '-a -A -c -h -H -i -j -V -x --all --attributes --capabilities --health --info --json --scan --scan-open --xall',
       text: '-d -f -F -g -l -n -q -r -T -v --device --format --get --log --nocheck --quietmode --tolerance',
     }),
     operands: { first: ['text'] },
-    // `scttempint,N` sets the interval, `-l` of other kinds print.
+    // Refuses `scttempint,N`, which sets the interval; other kinds of `-l` print.
     refuses: ['scttempint', 'scterc,', 'reset'],
   },
   swapon: {
@@ -215,7 +220,7 @@ export const storage: Grammars = {
     manual: 'zpool(8), OpenZFS 2.1',
     commands: {
       ...sameGrammar('list status', {
-        // -c runs scripts; a number repeats.
+        // Excluded: -c, which runs scripts. A number repeats.
         options: spellOptions({ flag: '-D -e -g -H -i -L -p -P -s -t -v -x', text: '-o -T' }),
         operands: pools,
         endless: { when: 'interval', instead: { drop: [], add: ['2'] } },

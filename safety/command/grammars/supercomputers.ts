@@ -1,6 +1,6 @@
 import { flags, type Grammars, paths, sameGrammar, spellOptions, verbs } from '../grammar.ts'
 
-/** Machines that compute together: their file systems, their networks and their queues of jobs. */
+/** Programs of computing clusters: their file systems, networks and job queues. */
 export const supercomputers: Grammars = {
   ...sameGrammar('mmgetstate mmlscluster mmlsfs mmlsdisk mmlsmount mmlsnsd mmlspool mmlsfileset mmdf', {
     manual: 'IBM Storage Scale 5.1: command reference',
@@ -19,7 +19,8 @@ export const supercomputers: Grammars = {
     'df|osts|mdts|quota|check',
     spellOptions({ flag: '-h -i -l -v -q -g --lazy', name: '-u' }),
   ),
-  // set_param, conf_param and pool_ verbs act; a parameter is a name with dots.
+  // Excluded: set_param, conf_param and pool_ verbs, which change something. A parameter is a name
+  // with dots.
   lctl: verbs(
     'lctl(8), Lustre 2.15',
     'dl|device_list|list_nids|get_param|list_param|which_nid|network',
@@ -40,9 +41,9 @@ export const supercomputers: Grammars = {
     operands: { first: ['name'] },
   }),
   ...sameGrammar('qstat pbsnodes qhost', {
-    // -o, -r, -c and -N of pbsnodes mark nodes.
+    // Excluded: -o, -r, -c and -N of pbsnodes, which mark nodes.
     manual: 'qstat(1B), pbsnodes(8B), OpenPBS 22; qhost(1), Grid Engine 8',
-    // As a whole (-f, -j) a job is shown with its environment.
+    // Excluded: a whole job (-f, -j), which is shown with its environment.
     options: spellOptions({ flag: '-a -i -n -s -w -x -l -q -Q -B -S -v', name: '-u -F' }),
     operands: { rest: 'name' },
     requires: ['-a', '-l', '-u', '-q', '-Q', '-B', '-n', '-s', '-v', '-w', '-x', '-i', '-S', '-F'],

@@ -2,15 +2,15 @@ import { type Grammars, paths, plain, sameGrammar, spellOptions, verbs } from '.
 
 const ovs = 'Open vSwitch 3.1'
 
-/** What FRRouting shows without its settings, keys and histories. */
+/** Topics of FRRouting that show no settings, keys and histories. */
 const frrTopics =
   '(ip|ipv6) (route|nht|bgp|ospf6?|rip|eigrp|pim|igmp|mroute|multicast|prefix-list|access-list|community-list|interface|protocol|nhrp|msdp|rpf)|bgp|ospf6?|isis|evpn|bfd|mpls|pim|vrf|vrrp|interface|zebra|route-map|memory|thread|version|daemons|watchfrr|nexthop-group|pbr|event|segment-routing|sharp|babel|work-queues'
 
-/** Routers and switches, software ones included: their routes, neighbours and flows. */
+/** Clients of routers and switches, also in software: their routes, neighbours and flows. */
 export const switches: Grammars = {
   ...sameGrammar('birdc birdcl birdc6 birdcl6', {
-    // Words go to the daemon as one line; all but `show` may configure it. A filter is code: where
-    // and filter are left out.
+    // Allows only `show`, because words are sent to the daemon as one line and any other may
+    // configure it. Excluded: where and filter, because a filter is code.
     manual: 'birdc, BIRD 2.0: Remote control',
     options: spellOptions({ flag: '-r -v' }),
     commands: sameGrammar('show s sh', {
@@ -21,19 +21,19 @@ export const switches: Grammars = {
     }),
   }),
   vtysh: {
-    // -f and -b read commands, -d chooses a daemon. Settings hold passwords of neighbours.
+    // Excluded: -f and -b read commands, -d chooses a daemon. Settings hold neighbours' passwords.
     manual: 'vtysh(1), FRRouting 8.4',
     style: 'word',
     options: spellOptions({ text: '-c', flag: '-h' }),
     requires: ['-c'],
-    // Any word may be cut short, so forbidden words have many spellings: shown ones are whole.
+    // Allows only whole words, because a forbidden word may be shortened.
     refuses: [
       `^(?!show (${frrTopics})( [\\w./: *-]+)?( ?\\| (include|exclude|begin|count) [\\w./: -]+)?$)`,
       '\\bpassw',
     ],
   },
   gobgp: {
-    // What follows a neighbour's name may reset or remove it.
+    // Excluded: words after a neighbour's name, which may reset or remove it.
     manual: 'gobgp, GoBGP 3',
     options: spellOptions({ flag: '-j --json', text: '-a' }),
     commands: {
@@ -42,13 +42,14 @@ export const switches: Grammars = {
     },
   },
   'ovs-vsctl': {
-    // Commands are joined by `--`, and a column of SSL names files alone.
+    // Commands are joined by `--`. Columns of the table SSL hold only names of files.
     manual: `ovs-vsctl(8), ${ovs}`,
     options: spellOptions({ flag: '--no-heading --oneline -V --version', text: '-f --format --columns -t --timeout' }),
     commands: sameGrammar('show list-br list-ports list-ifaces br-exists port-to-br iface-to-br list get', {
       ...plain(`ovs-vsctl(8), ${ovs}`),
       joins: true,
-      // A name of a table may be cut short; options of a tunnel have its key.
+      // Refuses abbreviations of the table SSL, whose names may be shortened, and options of a
+      // tunnel, which hold its key.
       refusesOperands: ['^ss?l?$', 'psk|pass|secret|private'],
     }),
   },
@@ -59,13 +60,13 @@ export const switches: Grammars = {
       'show dump-flows dump-ports dump-ports-desc dump-tables dump-groups dump-meters dump-aggregate',
       {
         operands: { first: ['name', 'text'], min: 1 },
-        // A switch may be an address.
+        // Refuses an address in place of a switch's name.
         refusesOperands: ['^(tcp|ssl|unix|netdev):'],
       },
     ),
   },
   'ovs-appctl': {
-    // -t names a socket; an unknown word may stop a daemon.
+    // Excluded: -t names a socket; an unknown word may stop a daemon.
     manual: `ovs-appctl(8), ${ovs}`,
     commands: sameGrammar(
       'bond/show bond/list fdb/show fdb/stats-show coverage/show dpif/show dpctl/show dpctl/dump-flows dpctl/dump-conntrack lacp/show mdb/show memory/show qos/show stp/show tnl/ports/show upcall/show version vlog/list cluster/status',
@@ -82,7 +83,7 @@ export const switches: Grammars = {
     ),
   }),
   lldpcli: {
-    // Without words it is a session.
+    // Requires words, because without any it is a session.
     manual: 'lldpcli(8), lldpd 1.0',
     options: spellOptions({ name: '-f' }),
     commands: {
@@ -98,8 +99,8 @@ export const switches: Grammars = {
     refuses: ['^(?!(state|config|dump|view|port|\\w*team\\w*|bond\\d+)$)'],
   },
   net: {
-    // Cumulus' own; Samba's of this name knows no `show`. The whole configuration holds neighbours'
-    // passwords.
+    // `net` of Cumulus Linux; Samba's has no `show`. The whole configuration is excluded, because
+    // it holds neighbours' passwords.
     manual: 'net(5), NCLU of Cumulus Linux 4.4',
     commands: {
       show: {
@@ -112,7 +113,7 @@ export const switches: Grammars = {
     },
   },
   nv: {
-    // NVIDIA's NVUE, which came after NCLU: `nv config` and what is neither show nor below it sets.
+    // NVUE of NVIDIA, the successor of NCLU. `nv config` and every verb except show set something.
     manual: 'nv show, NVUE of Cumulus Linux 5',
     commands: {
       show: {

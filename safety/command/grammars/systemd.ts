@@ -1,6 +1,6 @@
 import { type Grammar, type Grammars, oneOf, plain, sameGrammar, spellOptions, verbs } from '../grammar.ts'
 
-// -H and -M go to another machine and --root to another tree: left out everywhere.
+// Excluded everywhere: -H and -M connect to another machine, --root uses another tree.
 const common = '-l -q --full --no-ask-password --no-legend --no-pager --quiet -h --help --version'
 
 const look = (manual: string, operands?: Grammar['operands']): Grammar => ({
@@ -10,10 +10,10 @@ const look = (manual: string, operands?: Grammar['operands']): Grammar => ({
 const names = { rest: 'text' } as const
 const someNames = { rest: 'text', min: 1 } as const
 
-/** Forms of the journal with every field. */
+/** Output formats of the journal that show every field. */
 const allFields = '^(json|json-pretty|json-sse|json-seq|verbose|export)$'
 
-/** systemd 252. Actions that change state are simply not among the commands. */
+/** Programs of systemd 252. Actions that change state are not listed. */
 export const systemd: Grammars = {
   bootctl: {
     manual: 'bootctl(1), systemd 252',
@@ -22,8 +22,8 @@ export const systemd: Grammars = {
     commands: sameGrammar('is-installed list status', look('bootctl(1)')),
   },
   busctl: {
-    // call, set-property and emit act; monitor and capture never end; tree, introspect and
-    // get-property may start a service.
+    // Excluded: call, set-property and emit change something; monitor and capture never end; tree,
+    // introspect and get-property may start a service.
     manual: 'busctl(1), systemd 252',
     options: spellOptions({
       flag: `${common} --system --user --unique --acquired --activatable --show-machine --list -j --json=short`,
@@ -32,7 +32,7 @@ export const systemd: Grammars = {
     commands: { ...sameGrammar('list', look('busctl(1)')), ...sameGrammar('status', look('busctl(1)', names)) },
   },
   coredumpctl: {
-    // dump writes and debug runs a program.
+    // Excluded: dump writes and debug runs a program.
     manual: 'coredumpctl(1), systemd 252',
     options: spellOptions({
       flag: `${common} -1 -r --reverse --all`,
@@ -44,16 +44,16 @@ export const systemd: Grammars = {
     commands: sameGrammar('info list', look('coredumpctl(1)', names)),
   },
   hostnamectl: {
-    // With an operand the old words set; `hostname` without one prints.
+    // Excluded: operands of the old verbs, which set. `hostname` without one prints.
     manual: 'hostnamectl(1), systemd 252',
     options: spellOptions({ flag: `${common} --static --transient --pretty -j`, text: '--json' }),
     bare: true,
     commands: sameGrammar('hostname status', look('hostnamectl(1)')),
   },
   journalctl: {
-    // --vacuum-*, --rotate, --flush, --sync, --relinquish-var, --smart-relinquish-var,
-    // --update-catalog and --setup-keys act; --file, --root and --image read elsewhere;
-    // --cursor-file writes.
+    // Excluded: --vacuum-*, --rotate, --flush, --sync, --relinquish-var, --smart-relinquish-var,
+    // --update-catalog and --setup-keys change something; --file, --root and --image read another
+    // place; --cursor-file writes.
     manual: 'journalctl(1), systemd 252',
     options: spellOptions({
       flag: `${common} -a -b -e -f -k -m -N -r -x -W --all --catalog --disk-usage --dmesg --fields --follow --header --list-boots
@@ -65,9 +65,10 @@ export const systemd: Grammars = {
       number: '-n --lines',
       'text?': '--boot --case-sensitive',
     }),
-    // With all fields it prints command lines, and of a crash the environment.
+    // Requires named fields in these formats: all fields include command lines and, for a crash,
+    // the environment.
     needs: { value: allFields, options: ['--output-fields'] },
-    // FIELD=value, `+`, a program's or device's path, and the offset of -b.
+    // Operands: FIELD=value, `+`, the path of a program or device, and the offset of -b.
     operands: names,
     digits: true,
     endless: {
@@ -120,7 +121,7 @@ export const systemd: Grammars = {
     }),
     bare: true,
     commands: {
-      // A second operand of these sets; the first is a link.
+      // Excluded: a second operand, which sets; the first is a network link.
       ...sameGrammar(
         'default-route dns dnsovertls dnssec domain llmnr mdns nta',
         look('resolvectl(1)', { first: ['name'] }),
@@ -131,7 +132,7 @@ export const systemd: Grammars = {
     },
   },
   systemctl: {
-    // show-environment may hold secrets, and so do some properties: show names those it prints.
+    // Excluded: show-environment. For show, properties must be named, because some hold secrets.
     manual: 'systemctl(1), systemd 252',
     options: spellOptions({
       flag: `${common} -a -r --after --all --before --failed --plain --recursive --reverse
@@ -148,16 +149,17 @@ export const systemd: Grammars = {
       show: {
         ...look('systemctl(1)', names),
         requires: ['-p', '-P', '--property'],
-        // A list of no names is one of all.
+        // Refuses an empty list of names, which means all.
         refuses: ['environ', 'credential', '[*]', '^,*$', '^,|,,|,$'],
       },
-      // As journalctl: with all fields come command lines and environments.
+      // Refuses these formats, as in journalctl: all fields include command lines and environments.
       status: { ...look('systemctl(1)', names), refuses: [allFields] },
       ...sameGrammar('cat is-active is-enabled is-failed', look('systemctl(1)', someNames)),
     },
   },
   'systemd-analyze': {
-    // verify loads generators, dump is long but looks; set-* words of old releases set.
+    // Excluded: verify loads generators; set-* words of old releases set something. Dump is long
+    // but reads.
     manual: 'systemd-analyze(1), systemd 252',
     options: spellOptions({
       flag: `${common} --system --user --order --require`,
@@ -166,7 +168,7 @@ export const systemd: Grammars = {
     }),
     bare: true,
     commands: {
-      // dump prints the environment of every unit: left out.
+      // Excluded: dump, which prints the environment of every unit.
       ...sameGrammar('blame time unit-paths', look('systemd-analyze(1)')),
       ...sameGrammar('calendar timespan timestamp', look('systemd-analyze(1)', someNames)),
       ...sameGrammar('critical-chain dot exit-status security syscall-filter', look('systemd-analyze(1)', names)),

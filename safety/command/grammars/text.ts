@@ -1,6 +1,6 @@
 import { type Grammar, type Grammars, gnu, sameGrammar, spellOptions } from '../grammar.ts'
 
-// -f and --exclude-from read patterns from a file: left out.
+// Excluded: -f and --exclude-from read patterns from a file.
 const grep: Grammar = {
   manual: 'grep(1), GNU grep 3.8',
   options: spellOptions({
@@ -21,12 +21,12 @@ const grep: Grammar = {
 /** Programs that read text and print text. */
 export const text: Grammars = {
   ...sameGrammar('awk gawk mawk nawk', {
-    // -f and -i read a program, -l loads code, -o, -p and -d write; long options differ between the
-    // three awks.
+    // Excluded: -f and -i read a program, -l loads code, -o, -p and -d write. Long options differ
+    // between the three awks.
     manual: 'awk(1), POSIX; gawk(1); mawk(1)',
     options: spellOptions({ text: '-F -v' }),
     operands: { first: ['awk'], rest: 'file', min: 1 },
-    // A variable may be a format.
+    // Refuses wide formats in a variable, because a variable may be a format.
     refuses: ['^\\w+=.*(?:%|\\\\(?:0?45|x25))[^a-z%]*(?:\\d{5}|\\*)', '^\\w+=.*(?:%|\\\\(?:0?45|x25))[-+ #0]*[\\d.]*$'],
   }),
   ...sameGrammar('base64 base32', {
@@ -70,7 +70,7 @@ export const text: Grammars = {
   ...sameGrammar('grep egrep fgrep', grep),
   ...sameGrammar('true false :', { manual: 'true(1), coreutils 9.1', style: 'plain', operands: { rest: 'text' } }),
   iconv: {
-    // -o writes.
+    // Excluded: -o, which writes.
     manual: 'iconv(1), glibc 2.36',
     options: spellOptions({ flag: '-c -l -s --list --silent', text: '-f -t --from-code --to-code' }),
     operands: { rest: 'file' },
@@ -84,7 +84,7 @@ export const text: Grammars = {
     operands: { first: ['file', 'file'], min: 2 },
   },
   jq: {
-    // -f reads a program, -L a library; --arg and kin take two values, which a grammar cannot say.
+    // Excluded: -f reads a program, -L a library; --arg, whose two values a grammar cannot express.
     manual: 'jq(1), jq 1.6',
     options: spellOptions({
       flag: `-a -c -C -e -j -M -n -r -R -s -S --ascii-output --compact-output --color-output --exit-status --join-output
@@ -109,7 +109,8 @@ export const text: Grammars = {
     operands: { rest: 'file' },
   },
   printf: {
-    // -v assigns and %n stores: both evaluate a subscript in bash, which can run a command.
+    // Excluded: -v assigns and %n stores; both evaluate a subscript in bash, which can run a
+    // command.
     manual: 'printf(1), coreutils 9.1; bash(1)',
     style: 'plain',
     operands: { rest: 'text', min: 1 },
@@ -117,7 +118,8 @@ export const text: Grammars = {
   },
   rev: { manual: 'rev(1), util-linux 2.38', operands: { rest: 'file' } },
   rg: {
-    // --pre and --hostname-bin run a program, -z decompressors, -f and --ignore-file read lists.
+    // Excluded: --pre and --hostname-bin run a program, -z runs decompressors, -f and --ignore-file
+    // read lists.
     manual: 'rg(1), ripgrep 14.1',
     options: spellOptions({
       flag: `-a -c -F -h -H -i -I -l -L -n -N -o -P -p -q -s -S -u -v -V -w -x -. --count --count-matches --fixed-strings --help
@@ -134,7 +136,8 @@ export const text: Grammars = {
     recursive: true,
   },
   sed: {
-    // -i edits, -f reads a program; the language decides on w, r, e and kin.
+    // Excluded: -i edits, -f reads a program. The inspector of the language decides about w, r, e
+    // and the like.
     manual: 'sed(1), GNU sed 4.9',
     options: spellOptions({
       flag: `-E -n -r -s -u -z --posix --quiet --silent --regexp-extended --separate --unbuffered --null-data --sandbox --debug
@@ -148,12 +151,12 @@ export const text: Grammars = {
     manual: 'seq(1), coreutils 9.1',
     options: spellOptions({ flag: `-w --equal-width ${gnu}`, text: '-f -s --format --separator' }),
     operands: { first: ['number', 'number', 'number'], min: 1 },
-    // More lines than anybody reads, steps too small, a width that fills memory.
+    // Refuses too many lines, too small steps, and a width that fills memory.
     refuses: ['\\d{8}', '\\.\\d{3}', '[eE]\\d', '%\\D*\\d{4}'],
   },
   sort: {
-    // -o and -T write, --compress-program runs, --files0-from and --random-source read what is not
-    // asked for.
+    // Excluded: -o and -T write, --compress-program runs a program, --files0-from and
+    // --random-source read other files.
     manual: 'sort(1), coreutils 9.1',
     options: spellOptions({
       flag: `-b -c -C -d -f -g -h -i -m -M -n -r -R -s -u -V -z --ignore-leading-blanks --dictionary-order --ignore-case
@@ -176,7 +179,7 @@ export const text: Grammars = {
     operands: { first: ['text', 'text'], min: 1 },
   },
   uniq: {
-    // A second operand is the output file.
+    // Refuses a second operand, which is the output file.
     manual: 'uniq(1), coreutils 9.1',
     options: spellOptions({
       flag: `-c -d -D -i -u -z --count --repeated --ignore-case --unique --zero-terminated ${gnu}`,
@@ -186,14 +189,15 @@ export const text: Grammars = {
     operands: { first: ['file'] },
   },
   yq: {
-    // Two programs share the name: these look in both. -i edits, -s of one splits into files.
+    // Allows options that read in both of the programs with this name. Excluded: -i edits, and -s
+    // of one splits into files.
     manual: 'yq 4.44 (mikefarah); yq 3.4 (kislyuk)',
     options: spellOptions({
       flag: '-C -e -M -N -P -r --colors --exit-status --no-colors --no-doc --prettyPrint --help --version',
     }),
     keywords: ['e', 'eval', 'ea', 'eval-all'],
     operands: { first: ['jq'], rest: 'file', min: 1 },
-    // A text ends elsewhere in each of the two.
+    // Refuses an escaped backslash before a quote, because the two programs end a text differently.
     refuses: ['\\\\\\\\"'],
   },
   ...sameGrammar('zgrep zegrep zfgrep bzgrep xzgrep zstdgrep', {

@@ -12,14 +12,14 @@ const version = (manual: string, flag: string): Grammar => ({
   requires: flag.split(' '),
 })
 
-/** Schedulers, services, mail, time, web servers, door locks: each in its looking forms. */
+/** Schedulers, services, mail, time, web servers, login bans: only the forms that read. */
 export const tools: Grammars = {
   'aa-status': one(
     'aa-status(8), AppArmor 3.0',
     '--enabled --enforced --complaining --profiled --json --pretty-json --verbose',
   ),
   ...sameGrammar('ansible ansible-playbook ansible-galaxy', version('ansible(1)', '--version')),
-  // -t reads the configuration and opens its logs; it is what every restart does first.
+  // Allows -t, which reads the configuration and opens its logs, as every restart does first.
   ...sameGrammar('apachectl apache2ctl httpd', {
     ...one('apachectl(8), Apache 2.4', '-l -M -S -t -v -V'),
     requires: ['-l', '-M', '-S', '-t', '-v', '-V'],
@@ -33,11 +33,12 @@ export const tools: Grammars = {
       text: '-k -m -ts -te -x -c -ui -p -sv --key --message --start --end --executable --success',
     }),
     style: 'word',
-    // What somebody typed, passwords among it.
+    // Excluded: typed text, which includes passwords.
     refuses: ['tty'],
   },
   chronyc: {
-    // -h goes to another machine; add, delete, makestep and the rest act.
+    // Excluded: -h connects to another machine; add, delete, makestep and other verbs change
+    // something.
     manual: 'chronyc(1), chrony 4.3',
     options: spellOptions({ flag: '-4 -6 -a -c -e -m -n -N -v' }),
     commands: sameGrammar(
@@ -55,7 +56,7 @@ export const tools: Grammars = {
     },
   },
   'firewall-cmd': {
-    // --add-*, --remove-*, --set-*, --reload and --direct act.
+    // Excluded: --add-*, --remove-*, --set-*, --reload and --direct, which change something.
     manual: 'firewall-cmd(1), firewalld 1.3',
     options: spellOptions({
       flag: `--get-active-zones --get-default-zone --get-icmptypes --get-log-denied --get-services --get-zones --list-all --list-all-zones
@@ -94,20 +95,21 @@ export const tools: Grammars = {
     operands: { first: ['text', 'file'], min: 2 },
   },
   nginx: {
-    // -T prints the whole configuration; -c and -p read another, -g takes directives, -s signals.
+    // Prints the whole configuration with -T. Excluded: -c and -p read another configuration, -g
+    // takes directives, -s sends signals.
     manual: 'nginx(8), nginx 1.22',
     options: spellOptions({ flag: '-h -q -t -T -v -V -?' }),
     requires: ['-h', '-t', '-T', '-v', '-V', '-?'],
   },
   ntpq: { ...one('ntpq(1), ntp 4.2', '-4 -6 -n -p -w --numeric --peers --wide'), requires: ['-p', '--peers'] },
-  // pm2 is left out: any word of it starts its daemon.
-  // -n and no name: the settings; with name=value and -e it edits, with -M runs.
+  // Allows -n, -d, -x or no option, which print settings. Excluded: name=value and -e, which edit;
+  // -M, which runs programs. pm2 is not listed, because any word starts its daemon.
   postconf: { ...one('postconf(1), Postfix 3.7', '-d -h -n -x', '', { rest: 'name' }), refuses: ['='] },
   postqueue: { ...one('postqueue(1), Postfix 3.7', '-j -p'), requires: ['-j', '-p'] },
   sestatus: one('sestatus(8)', '-b -v'),
   ...sameGrammar('sshd', { ...one('sshd(8), OpenSSH 9.2', '-t -T'), requires: ['-t', '-T'] }),
   supervisorctl: {
-    // -c reads another configuration, -s goes elsewhere; tail may follow.
+    // Excluded: -c reads another configuration, -s connects to another server; tail may never end.
     manual: 'supervisorctl, Supervisor 4.2',
     commands: {
       ...sameGrammar('avail pid version', one('supervisorctl', '', '', { first: ['name'] })),
@@ -115,7 +117,7 @@ export const tools: Grammars = {
     },
   },
   terraform: {
-    // show and state print secrets, plan runs providers: left out.
+    // Excluded: show and state print secrets, plan runs providers.
     manual: 'terraform(1), 1.7',
     options: spellOptions({ flag: '-v -version --version' }),
     style: 'word',
@@ -145,14 +147,14 @@ export const tools: Grammars = {
     },
   },
   visudo: { ...one('visudo(8), sudo 1.9', '-c -q'), requires: ['-c'] },
-  // A second word sets off what the first one names.
+  // Allows only `status` as the first word, which is carried out on the services that follow.
   sv: {
     manual: 'sv(8), runit 2.1',
     commands: sameGrammar('status s', { operands: { rest: 'text', min: 1 }, refusesOperands: ['^-'] }),
   },
   asterisk: {
-    // -x is a command for the daemon, of a list. Names of peers are shown, and no line with their
-    // passwords.
+    // Allows for -x, a command for the daemon, only those of a list. Names of peers are shown,
+    // without lines that hold their passwords.
     manual: 'asterisk(8), Asterisk 20: CLI commands',
     options: spellOptions({ text: '-x -rx', flag: '-r -n -V' }),
     requires: ['-rx', '-x', '-V'],
@@ -166,7 +168,7 @@ export const tools: Grammars = {
 }
 
 /**
- * Left out everywhere: -out writes, -engine and -provider load code, -key, -pass and kin read
+ * Excluded everywhere: -out writes, -engine and -provider load code, -key, -pass and the like read
  * secrets. s_client sends its input: nothing, or the letter that ends it.
  */
 export const openssl: Grammars = {
@@ -208,8 +210,8 @@ export const openssl: Grammars = {
         operands: { rest: 'certificate' },
       },
       s_client: {
-        // -CAfile and kin are read, -keylogfile, -sess_out and -msgfile write, -key and -cert are
-        // its own, -proxy goes elsewhere.
+        // Excluded: -CAfile and the like are read, -keylogfile, -sess_out and -msgfile write, -key
+        // and -cert are its own identity, -proxy uses another host.
         options: spellOptions({
           flag: '-showcerts -brief -quiet -no_ign_eof -status -tls1_2 -tls1_3 -no_ssl3 -4 -6 -verify_quiet -verify_return_error -servername_none -tlsextdebug -state -prexit',
           host: '-connect -host',

@@ -10,9 +10,10 @@ const rowsOf = (reach: ProgramSurroundings['reach'], rows: readonly Row[]): [str
 const jdk = 'the manual of each, OpenJDK 17: JAVA_TOOL_OPTIONS is a variable'
 
 /**
- * Programs that obey only what the administrator writes: their words, their input, `/etc` and what
- * is installed. Variables that some read (`TAR_OPTIONS`, `GREP_OPTIONS`, `LS_COLORS`, `PS_FORMAT`,
- * `OPENSSL_CONF`, `JAVA_TOOL_OPTIONS`, `LD_PRELOAD`) are not in a read's environment.
+ * Programs that obey only the administrator: their words, their input, `/etc` and what is
+ * installed. Variables that some of them read (`TAR_OPTIONS`, `GREP_OPTIONS`, `LS_COLORS`,
+ * `PS_FORMAT`, `OPENSSL_CONF`, `JAVA_TOOL_OPTIONS`, `LD_PRELOAD`) are not in the environment of a
+ * read.
  */
 export const plain: [string, ProgramSurroundings][] = [
   ...rowsOf('service', [
@@ -144,7 +145,7 @@ export const plain: [string, ProgramSurroundings][] = [
   ...rowsOf('mounts', [['findmnt mount mountpoint', 'findmnt(8), mount(8), mountpoint(1), util-linux 2.38']]),
 ]
 
-/** The one who connects, and how. */
+/** Keys that say who connects, and how. */
 const mysqlKeys =
   'user password port socket protocol connect_timeout default_character_set ssl_mode ssl_ca ssl_cert ssl_key compress database table'.split(
     ' ',
@@ -238,7 +239,7 @@ export const clients: [string, ProgramSurroundings][] = [
       manual: 'wget(1), GNU Wget 1.21: startup file',
       reach: 'network',
       obeys: '~/.wgetrc: any option; ~/.netrc: names and passwords for a host',
-      // In the place of the first, and it switches the second off.
+      // Replaces the first settings file, and disables the second.
       switches: { WGETRC: `${settingsDirectory}/wgetrc` },
     },
   ],
@@ -254,11 +255,11 @@ export const clients: [string, ProgramSurroundings][] = [
   ],
 ]
 
-/** Reads client settings of who connects to what: why a read must not obey them, or null. */
+/** Reads settings of clients that connect. Returns why a read must not obey them, or null. */
 
 /**
- * A kubeconfig read as YAML. A program for credentials, a file sent as a token, and a proxy are
- * more than settings; certificates only connect.
+ * Checks a kubeconfig that was read as YAML. Refuses a program for credentials, a file that is sent
+ * as a token, and a proxy. Certificates only connect.
  */
 export function oddKubeconfig(config: unknown): string | null {
   if (config === null || config === undefined) return null
@@ -276,10 +277,7 @@ function oddKey(value: unknown, odd: ReadonlySet<string>): string | null {
   return null
 }
 
-/**
- * Keys of `~/.docker/config.json` that change neither where the client goes nor what it starts for
- * a look.
- */
+/** Keys of `~/.docker/config.json` that change neither the host nor the programs of a read. */
 const dockerKeys = new Set(
   (
     'auths credsStore credHelpers HttpHeaders psFormat imagesFormat networksFormat volumesFormat statsFormat servicesFormat tasksFormat ' +
@@ -297,8 +295,8 @@ export function oddDockerSettings(settings: unknown): string | null {
 }
 
 /**
- * Lines of a `key = value` file in sections. A prefix may mean a key: only whole ones are known. A
- * host is this machine.
+ * Checks the lines of a file of sections with `key = value`. Accepts only whole keys. A host must
+ * be this machine.
  */
 export function oddSetting(text: string, keys: readonly string[]): string | null {
   for (const line of text.split(/\r\n|[\r\n]/).map((line) => line.trim())) {

@@ -1,8 +1,8 @@
 import type { PlaceRule, ProgramSurroundings } from '../surroundings.ts'
 
 /**
- * Settings above those of every file, so that a change between look and run starts nothing.
- * `diff.external` and attribute drivers have no value for none.
+ * Settings that override those of every file, so that a change between check and run starts
+ * nothing. `diff.external` and attribute drivers have no value that means none.
  */
 const overrides: readonly [string, string][] = [
   ['core.fsmonitor', 'false'],
@@ -18,7 +18,7 @@ const overrides: readonly [string, string][] = [
   ['status.submoduleSummary', 'false'],
   ['submodule.recurse', 'false'],
   ['diff.submodule', 'short'],
-  // Else a diff writes the index again.
+  // Prevents that a diff writes the index.
   ['diff.autoRefreshIndex', 'false'],
   ['protocol.allow', 'never'],
 ]
@@ -50,18 +50,19 @@ export const git: [string, ProgramSurroundings][] = [
         'settings of the repository, its work trees, its submodules and the user: programs for fsmonitor, diff, textconv, filters, gpg, ssh, pagers, hooks; includes; promisor remotes',
       switches,
       conditions: [{ kind: 'git_settings' }],
-      // Enters submodules of the past, which nobody can list beforehand.
+      // Asks people about this option, which enters submodules of the past that cannot be listed
+      // beforehand.
       asksWith: ['--submodule'],
       except: ['version'],
     },
   ],
 ]
 
-/** One setting as git reads it, with where it is from. */
+/** A setting as git reads it, with its origin. */
 export type GitSetting = { scope: string; origin: string; key: string; value: string }
 
 /**
- * Settings that only describe a repository, its branches and remotes, and how a read looks. Any
+ * Settings that only describe a repository, its branches and remotes, and the output of a read. Any
  * other could start a program, or lead to other files or a host: `core.fsmonitor`, `core.worktree`,
  * `diff.<driver>`, `filter.<driver>`, `include`, `alias`, `gpg`, `credential`,
  * `remote.<name>.promisor`, `extensions.partialClone`.
@@ -92,12 +93,12 @@ const describing: readonly string[] = [
 ]
 const harmless = new RegExp(`^(?:${describing.join('|')})$`, 'is')
 
-/** No program, whatever git takes the value for. */
+/** Matches values that name no program, however git reads them. */
 const off = /^(?:false|no|off|0|)$/i
 
 /**
- * The first setting that a read must not obey; null when all only describe. What root wrote is
- * believed: `isTrusted` marks such a file.
+ * Finds the first setting that a read must not obey; null if all only describe. Files that only
+ * root writes are trusted (`isTrusted`).
  */
 export function oddGitSetting(
   settings: readonly GitSetting[],
@@ -113,7 +114,7 @@ export function oddGitSetting(
   return odd ?? null
 }
 
-/** Reads `git config --list -z --show-scope --show-origin`; null when it is not that. */
+/** Reads `git config --list -z --show-scope --show-origin`; null for any other text. */
 export function gitSettingsIn(printed: string): GitSetting[] | null {
   const parts = printed.split('\0')
   if (parts.pop() !== '' || parts.length % 3 !== 0) return null
@@ -121,7 +122,7 @@ export function gitSettingsIn(printed: string): GitSetting[] | null {
   for (let at = 0; at < parts.length; at += 3) {
     const [scope, origin, pair] = parts.slice(at, at + 3) as [string, string, string]
     const end = pair.indexOf('\n')
-    // A key without a value is true.
+    // Gives a key without a value the value true.
     settings.push({
       scope,
       origin,
@@ -139,7 +140,7 @@ const each = (names: string, row: ProgramSurroundings): [string, ProgramSurround
 
 const rpmMacros = rootOnly('~/.rpmmacros', '~/.rpmrc', '~/.config/rpm')
 
-/** Package tools, tool chains, servers that check their own configuration. */
+/** Package tools, tool chains, and servers that check their own configuration. */
 export const tools: [string, ProgramSurroundings][] = [
   ...each('rpm', {
     manual: 'rpm(8), rpmrc(5), RPM 4.18',

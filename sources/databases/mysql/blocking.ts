@@ -6,11 +6,14 @@ import type { BlockingTree } from '../reader.ts'
 import { describeSession, type SqlRow } from '../sessions.ts'
 import { sessionColumns, sessionTables, toSession } from './sessions.ts'
 
-/** Sessions and whom they wait for: rows by InnoDB, a table's definition by the server. */
+/**
+ * Sessions and the sessions that block them: InnoDB lists waits for rows, the server lists waits
+ * for a table's definition.
+ */
 
 const maxPairs = 300
 
-/** Locks on what is waited for as a whole, by MySQL. */
+/** Locks on whole objects, as MySQL lists them. */
 const definitionsSql = `
   select p.processlist_id as waiting, pending.lock_type as wanted, h.processlist_id as blocker, held.lock_type as has, held.lock_status as status,
     concat(pending.lock_type, ' on ', concat_ws('.', pending.object_schema, pending.object_name)) as wants
@@ -24,8 +27,8 @@ const definitionsSql = `
 const isExclusive = (type: unknown): boolean => /EXCLUSIVE|NO_WRITE|NO_READ_WRITE|UPGRADABLE/.test(String(type))
 
 /**
- * The blocker among those who hold or want the same: an excluding holder, and before it grants
- * others, one that waits to exclude.
+ * Finds the blocker among holders and waiters: a holder with an exclusive lock, or, if there is
+ * none, a waiter for an exclusive lock, which blocks later requests.
  */
 function findInTheWay(rows: readonly SqlRow[]): SqlRow[] {
   const granted = rows.filter(
@@ -36,8 +39,8 @@ function findInTheWay(rows: readonly SqlRow[]): SqlRow[] {
 }
 
 /**
- * By MariaDB, where its plugin lists holders; a name in the waiting statement tells which it waits
- * for.
+ * Finds the blocker in MariaDB if its plugin lists the holders. A table name in the waiting
+ * statement shows which holder it is.
  */
 const pluginSql = `select plugin_name from information_schema.plugins where plugin_name = 'METADATA_LOCK_INFO' and plugin_status = 'ACTIVE'`
 const heldSql = `select thread_id as blocker, lock_mode as has, table_schema as db, table_name as name

@@ -2,7 +2,10 @@ import { processlistOf, statusOf, toTimeSql } from '../../../clients/databases/m
 import type { AskDatabase } from '../connect.ts'
 import type { Connections } from '../reader.ts'
 
-/** Connections of MySQL and MariaDB against the limit. One more is an administrator's. */
+/**
+ * Reads the used connections of MySQL and MariaDB and their limit. The limit includes one
+ * connection for an administrator.
+ */
 
 export async function readConnections(ask: AskDatabase): Promise<Connections> {
   const { server } = await ask({ sql: 'select 1' })

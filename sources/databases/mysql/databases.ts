@@ -8,11 +8,11 @@ import type { SqlRow } from '../sessions.ts'
 import { perSecond, readTwice } from '../twice.ts'
 
 /**
- * Databases of MySQL and MariaDB by size, and the server's counts: deadlocks, temporary tables,
- * whole scans, history length.
+ * Databases of MySQL and MariaDB by size, and the server's counters: deadlocks, temporary tables,
+ * full scans, history length.
  */
 
-/** MySQL lists its files without opening a table, which may be locked. */
+/** Sizes of databases. MySQL lists its files without opening a table, which may be locked. */
 const sizesSql = ({ product }: ServerFacts): string =>
   product === 'MySQL'
     ? `select substring_index(name, '/', 1) as \`database\`, count(*) as tables, cast(sum(file_size) as unsigned) as bytes
@@ -30,7 +30,7 @@ const counted: Record<string, string> = {
   Innodb_row_lock_waits: 'lock_waits',
 }
 
-/** Deadlocks and the history are a status of MariaDB and a metric of MySQL. */
+/** Deadlocks and the history length are status variables of MariaDB and metrics of MySQL. */
 const countersSql = (server: ServerFacts): string => `
   select variable_name as name, variable_value as value from ${statusOf(server)}
   where variable_name in (${[...Object.keys(counted), 'Innodb_deadlocks', 'Innodb_history_list_length'].map((each) => `'${each}'`).join(', ')})

@@ -10,7 +10,7 @@ import { statements } from './statements.ts'
 import { tables } from './tables.ts'
 import { readTransactions } from './transactions.ts'
 
-/** The questions as MySQL and MariaDB are asked them. */
+/** The questions in the form for MySQL and MariaDB. */
 export const mysqlQuestions: readonly Question[] = [
   askBlocking(readBlocking),
   askConnections(readConnections),

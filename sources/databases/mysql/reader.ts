@@ -9,10 +9,10 @@ import { countersSql, findDeadlocks, findHistory } from './databases.ts'
 import { readReplication, sayReplication } from './replication.ts'
 import { readTransactions } from './transactions.ts'
 
-/** MySQL and MariaDB as their page and the first turn of an investigation show them. */
+/** Reads MySQL and MariaDB for the server's page and an investigation's first turn. */
 
 const recentSeconds = 3_600
-/** Versions of rows that are kept for somebody: beyond this they slow the server down. */
+/** Number of old row versions above which the server becomes slow. */
 const longHistory = 1_000_000
 
 export const mysqlReader: ServerReader = {
@@ -29,7 +29,7 @@ export const mysqlReader: ServerReader = {
     const [seconds, history, deadlocks] = [Number(uptime?.seconds), findHistory(rows) ?? 0, findDeadlocks(rows) ?? 0]
     const remarks = [
       seconds < recentSeconds && `the server started ${formatSpan(seconds * 1_000)} ago`,
-      history > longHistory && `the history list is ${history} long: an old transaction keeps versions of rows`,
+      history > longHistory && `the history list is ${history} long: an old transaction keeps old row versions`,
       deadlocks > 0 && `${deadlocks} deadlocks since the start`,
     ]
     return remarks.filter((each) => typeof each === 'string')
@@ -38,7 +38,7 @@ export const mysqlReader: ServerReader = {
 
 const maxDatabases = 30
 
-/** The server itself, for the registry. */
+/** Reads the server for the registry. */
 export async function listMysql(ask: AskDatabase): Promise<{ database: ListedDatabase }> {
   const { role, channels } = await readReplication(ask)
   const { server } = await ask({ sql: 'select 1' })

@@ -9,8 +9,8 @@ import type { SaidReplication } from '../reader.ts'
 import type { SqlRow } from '../sessions.ts'
 
 /**
- * Replication of MySQL and MariaDB: what a replica receives, applies and stopped at, and a
- * primary's readers.
+ * Replication of MySQL and MariaDB: what a replica receives and applies with its errors, and which
+ * replicas read from a primary.
  */
 
 type Replication = {
@@ -18,7 +18,7 @@ type Replication = {
   channels: ReplicaChannel[]
   readers: SqlRow[]
   isReadOnly: boolean
-  /** State of the Galera cluster; null: it belongs to none. */
+  /** State of the Galera cluster. Null if the server is not part of one. */
   cluster: { status: string; size: number; state: string } | null
 }
 
@@ -52,7 +52,7 @@ export async function readReplication(ask: AskDatabase): Promise<Replication> {
   }
 }
 
-/** More than this waits to be applied: what is less is on its way. */
+/** Bytes that wait to be applied; from this number on, a replica counts as lagging. */
 const lagsFromBytes = 16_777_216
 const lagsFromSeconds = 30
 
@@ -70,7 +70,7 @@ function sayChannel(each: ReplicaChannel): DatabasePart {
     applier === 'Yes'
       ? 'applies'
       : `its applier is stopped${applierError ? `: ${applierError.text}` : ', without an error'}`,
-    behindSeconds !== null && `${behindSeconds} s behind${delaySeconds > 0 ? ` (meant to be ${delaySeconds} s)` : ''}`,
+    behindSeconds !== null && `${behindSeconds} s behind${delaySeconds > 0 ? ` (configured: ${delaySeconds} s)` : ''}`,
     waitsBytes > 0 && `${formatSize(waitsBytes)} received and not applied`,
   ]
   return {
@@ -80,7 +80,7 @@ function sayChannel(each: ReplicaChannel): DatabasePart {
 }
 type DatabasePart = SaidReplication['parts'][number]
 
-/** As the page and the first turn of an investigation show it. */
+/** Describes replication for the page and the first turn of an investigation. */
 export async function sayReplication(ask: AskDatabase): Promise<SaidReplication> {
   const { role, channels, readers, cluster } = await readReplication(ask)
   const parts: DatabasePart[] = [
@@ -133,7 +133,7 @@ export const replication: Question = {
       applierError: string
     })[]
     if (role === 'primary' || !first)
-      return `primary, read from by ${formatCount(((readers ?? []) as unknown[]).length, 'replica')}`
+      return `primary, replicated by ${formatCount(((readers ?? []) as unknown[]).length, 'replica')}`
     const error = first.applierError === 'none' ? '' : `, ${first.applierError}`
     return `replica, receiver ${first.receiver}, applier ${first.applier}${error}${first.behindSeconds === null ? '' : `, ${first.behindSeconds} s behind`}`
   },

@@ -3,7 +3,7 @@ import type { ServerFacts, SqlValue } from '../../../clients/databases/server.ts
 import type { ShownSession, SqlRow } from '../sessions.ts'
 import { hideLiterals } from '../statement.ts'
 
-/** Sessions of MySQL and MariaDB, as every question that is about them shows one. */
+/** Columns of a session of MySQL and MariaDB, for every query about sessions. */
 
 export const sessionColumns = (
   server: ServerFacts,
@@ -41,7 +41,7 @@ export function toSession(row: SqlRow): ShownSession {
     user: text(row.user),
     ...(Object.fromEntries(Object.entries(optional).filter(([, value]) => value !== null)) as Partial<ShownSession>),
     state: stateOf(row),
-    // An idle session's last statement is not kept.
+    // The last statement of an idle session is not kept.
     statement: hideLiterals(text(row.query) ?? '', 'mysql') || 'no statement now',
   }
 }

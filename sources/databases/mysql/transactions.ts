@@ -3,7 +3,9 @@ import type { OpenTransactions } from '../reader.ts'
 import { describeSession } from '../sessions.ts'
 import { sessionColumns, sessionTables, toSession } from './sessions.ts'
 
-/** Open InnoDB transactions, the oldest first; and long statements without one. */
+/**
+ * Lists open InnoDB transactions, the oldest first, and long statements outside of a transaction.
+ */
 
 export async function readTransactions(ask: AskDatabase): Promise<OpenTransactions> {
   const { server } = await ask({ sql: 'select 1' })
@@ -17,7 +19,8 @@ export async function readTransactions(ask: AskDatabase): Promise<OpenTransactio
   const long = rows.map((row) => ({
     ...toSession(row),
     openSeconds: Number(row.open_seconds ?? row.runs_seconds ?? 0),
-    // One transaction does not tell its share of the history: see the history list's length.
+    // The part of the history that one transaction holds back is unknown. The length of the history
+    // list shows the total.
     holdsBack: null,
   }))
   const prepared = (await ask({ sql: preparedSql })).rows
@@ -29,7 +32,7 @@ export async function readTransactions(ask: AskDatabase): Promise<OpenTransactio
   return { long, prepared, vacuums: upkeep.map((row) => describeSession(toSession(row))) }
 }
 
-/** Prepared transactions have no session: what they hold stays until somebody ends them. */
+/** Prepared transactions have no session, and hold their locks until an administrator ends them. */
 const preparedSql = `
   select trx_id as gid, 'a prepared transaction' as owner, timestampdiff(second, trx_started, now()) as open_seconds
   from information_schema.innodb_trx where trx_mysql_thread_id = 0 and trx_state <> 'COMMITTING' order by trx_started limit 10`

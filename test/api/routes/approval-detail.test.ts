@@ -77,13 +77,15 @@ test('an approval without any look still has a card', async () => {
 test('a card says whether approving it can be made a standing grant, and why not', async () => {
   const refused = async (id: string) => (await api.get(`/approvals/${id}`)).body.grantRefused
   const migration = await asked(api.db, await claimedIncident(api.db))
-  expect(await refused(migration)).toMatch(/^execute_migration is not one of the tools/)
+  expect(await refused(migration)).toMatch(/^execute_migration cannot get a standing grant/)
   const converge = await asked(api.db, await claimedIncident(api.db), { tool: 'converge_shard' })
-  expect(await refused(converge)).toBe('converge_shard at high risk is asked about every time.')
+  expect(await refused(converge)).toBe(
+    'converge_shard at high risk cannot get a standing grant: each call needs approval.',
+  )
   await api.owner.updateTable('approval').set({ risk: 'medium' }).where('id', '=', converge).execute()
   expect(await refused(converge)).toBeNull()
   await api.owner.updateTable('approval').set({ required: 2 }).where('id', '=', converge).execute()
-  expect(await refused(converge)).toBe('What two people must agree on is asked about every time.')
+  expect(await refused(converge)).toBe('An action that two people must approve cannot get a standing grant.')
 })
 
 test('what was asked again is linked both ways', async () => {

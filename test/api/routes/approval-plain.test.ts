@@ -100,7 +100,7 @@ test('of a plan it says who stays down before the steps, what is proved, and who
   }
   const text = await shown(plan)
   expect(text).toMatch(/1 VM stays down\.<\/p><p>&lt;b&gt;vm-2: no room .*start vm-1 from host-1 to host-2 \(wave 1\)/s)
-  expect(text).toContain('a place for all may exist')
+  expect(text).toContain('A place for all may exist')
   expect(text).toContain('Worse than before the plan: host-2.')
   // An approval of an older release knows steps alone; what is not understood is shown as it is.
   expect(await shown({ steps: [step] })).toContain('<li>start vm-1 from host-1 to host-2</li>')
@@ -162,7 +162,7 @@ test('a form asks for a tick about each host that one witness alone says is dead
   const cookie = await signedIn('approver')
   const { text } = await open(id, cookie)
   expect(text).toContain('name="hostIsOff" value="h-1" required')
-  expect(text).toContain('One witness is not enough: it may be cut off and alive.')
+  expect(text).toContain('One source is not enough: the host may be alive but cut off.')
   const bare = await open(id, cookie, { decision: 'approve', sure: 'yes' })
   expect([bare.status, bare.text.includes('Nothing was decided: h-1: the platform says')]).toEqual([403, true])
   expect((await open(id, cookie, { decision: 'approve', sure: 'yes', hostIsOff: 'h-1' })).status).toBe(200)

@@ -119,7 +119,7 @@ describe('the log of a pod', () => {
   test('of a pod of another workload is refused', async () => {
     const { status, body } = await api.get(`${web}/log?pod=db-0`)
     expect([status, body.code]).toEqual([424, 'REJECTED'])
-    expect(body.detail).toBe('prod: db-0 is no pod of it now, and so has no log')
+    expect(body.detail).toBe('prod: db-0 is not a pod of the workload now, so it has no log')
   })
 
   test('holds 500 lines at most, the newest', async () => {
@@ -137,7 +137,7 @@ test('a cluster that does not let its events be read leaves them out and says wh
   const { events, partial, pods } = await now(web)
   expect([events, pods.length]).toEqual([[], 1])
   expect(partial).toEqual([
-    expect.stringMatching(/^events: prod does not let its account read events in shop: the role lacks/),
+    expect.stringMatching(/^events: prod does not let the account of Nightshift read events in shop: the role lacks/),
   ])
   cluster.allow('Event')
   cluster.refuse('log', { status: 401 })

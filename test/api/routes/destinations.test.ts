@@ -100,7 +100,7 @@ test('what is not said of the secrets stays, and a place that changes is given n
     422,
     {
       code: 'SECRET_ASKED',
-      errors: [{ field: 'secrets.password', message: expect.stringContaining('another place') }],
+      errors: [{ field: 'secrets.password', message: expect.stringContaining('another address') }],
     },
   ])
   expect((await api.get('/destinations/ops-mail')).body.options).toMatchObject({ host: '127.0.0.1' })
@@ -117,8 +117,8 @@ test.each([
   ['kind', 'give webhook, pagerduty, teams or email', () => ({ kind: 'pager' })],
   ['secrets.integrationKey', '32 letters and digits', () => onCall({ secrets: {} })],
   ['secrets.integrationKey', 'as R0123456789ABCDEF', () => onCall({ secrets: { integrationKey: 'short' } })],
-  ['options.events', 'as us', () => onCall({ options: { events: 'asia' } })],
-  ['options.events', 'as us', () => onCall({ options: { events: 'http://10.0.0.1/v2' } })],
+  ['options.events', 'must be us', () => onCall({ options: { events: 'asia' } })],
+  ['options.events', 'must be us', () => onCall({ options: { events: 'http://10.0.0.1/v2' } })],
   ['secrets.url', 'as https://hooks.example.com', () => ({ kind: 'teams' })],
   ['secrets.url', 'as https://example.com/path', () => ({ kind: 'teams', secrets: { url: 'http://example.com/x' } })],
   ['secrets.url', 'as https://hooks.example.com/', () => ({ kind: 'webhook', secrets: { url: 'ftp://x' } })],
@@ -129,7 +129,7 @@ test.each([
   ['options.from', 'as ops@example.com', () => opsMail({ from: 'x\r\nBcc: y@example.com' })],
   ['options.to.0', 'as ops@example.com', () => opsMail({ to: ['ops@example.com, evil@example.com'] })],
   ['options.to', 'as ops@example.com', () => opsMail({ to: [] })],
-  ['options.user', 'takes one line', () => opsMail({ user: 'a\nb' })],
+  ['options.user', 'must be one line', () => opsMail({ user: 'a\nb' })],
   ['secrets.password', 'the password of options.user', () => opsMail({}, { secrets: {} })],
   ['options.tls', 'set starttls or tls', () => opsMail({ tls: 'none' })],
   ['options.ca', '-----BEGIN CERTIFICATE-----', () => opsMail({ ca: 'x' })],
@@ -244,7 +244,7 @@ test('an acknowledgement takes the incident for the person with that user ID', a
       ['taken', 'user:frida'],
     ],
   })
-  expect((await comesIn(body)).body).toEqual({ outcome: 'ignored', why: 'it arrived before' })
+  expect((await comesIn(body)).body).toEqual({ outcome: 'ignored', why: 'the same event arrived before' })
   // What our own event brings about there is no news.
   expect((await comesIn(event(id))).body).toMatchObject({ outcome: 'ignored' })
   expect((await standing(id)).noted).toHaveLength(2)
@@ -260,7 +260,7 @@ test('a running investigation is asked to end, and a question is not taken back'
   const before = api.told.length
   expect((await comesIn(event(asked))).body).toEqual({
     outcome: 'recorded',
-    why: 'frida acknowledged it at PagerDuty: the question still waits for an answer',
+    why: 'frida acknowledged the alert at PagerDuty: the approval still waits for an answer',
   })
   expect([api.told.length, (await standing(asked)).status]).toEqual([before, 'awaiting_approval'])
 })
@@ -286,7 +286,7 @@ test('of somebody who is not known here, who may not, or of a program there is a
     ],
   })
   const [first] = (await eventsOf(api.db, id)).filter(({ kind }) => kind === 'noted')
-  expect(first?.detail).toMatch(/^Some.* Body \(PSTRANGER\) acknowledged it at PagerDuty$/)
+  expect(first?.detail).toMatch(/^Some.* Body \(PSTRANGER\) acknowledged the alert at PagerDuty$/)
 })
 
 test('a resolution there is recorded as theirs, and resolves and decides nothing', async () => {

@@ -73,7 +73,7 @@ test('a mark ends its incident, stops its run and is listed with what was true t
   })
   expect(await standing(id)).toMatchObject({
     ...{ status: 'resolved', outcome: 'expected', closedBy: 'person' },
-    resolution: expect.stringMatching(/^operator expects it until \d{4}-\d\d-\d\d \d\d:\d\d UTC: /),
+    resolution: expect.stringMatching(/^operator marked this as expected until \d{4}-\d\d-\d\d \d\d:\d\d UTC: /),
   })
   expect(api.told.at(-1)).toMatchObject({ signal: 'cancelInvestigation', incidentId: id })
   expect(await inForce()).toMatchObject([{ id: made.body.id }])
@@ -244,9 +244,12 @@ test("a person's own write is not marked as expected: nothing fires there", asyn
   )
   const until = new Date(Date.now() + 3_600_000).toISOString()
   const marked = await api.post(`/incidents/${id}/expected`, { body: { subject: 'type', until, reason: 'a drill' } })
-  expect([marked.status, marked.body.detail]).toEqual([409, expect.stringContaining('nothing fires')])
+  expect([marked.status, marked.body.detail]).toEqual([409, expect.stringContaining('no alert that could be expected')])
   const { actions } = (await api.get(`/incidents/${id}/surroundings`)).body
-  expect(actions).toContainEqual({ action: 'expected', refused: expect.stringContaining('nothing fires') })
+  expect(actions).toContainEqual({
+    action: 'expected',
+    refused: expect.stringContaining('no alert that could be expected'),
+  })
 })
 
 test('what was done here by the ways of the product is told of by its rows', async () => {

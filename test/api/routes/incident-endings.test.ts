@@ -25,10 +25,10 @@ const refused = async (id: string, action: string, as = api.tokens.operator) => 
 
 test('what nobody works on is theirs at once, and is given back', async () => {
   const id = await openedIncident(api.db)
-  expect(await refused(id, 'give_back')).toBe('Nobody has it: there is nothing to give back.')
+  expect(await refused(id, 'give_back')).toBe('Nobody has taken the incident, so there is nothing to give back.')
   expect(await take(id)).toMatchObject({ status: 200, body: { status: 'escalated', owner: { name: 'operator' } } })
   expect([await refused(id, 'take'), await refused(id, 'take', api.tokens.admin)]).toEqual([
-    'You have it already.',
+    'You have the incident already.',
     null,
   ])
   expect((await giveBack(id)).body).toMatchObject({ status: 'escalated', owner: null })
@@ -63,7 +63,7 @@ test('what is resolved is not taken', async () => {
   const id = await openedIncident(api.db)
   await api.post(`/incidents/${id}/resolve`, { body: { resolution: 'Restarted by hand', outcome: 'repaired' } })
   expect((await take(id)).status).toBe(409)
-  expect(await refused(id, 'take')).toMatch(/^It is resolved/)
+  expect(await refused(id, 'take')).toMatch(/^The incident is resolved/)
 })
 
 test('who closes an incident says what it was: nothing is assumed', async () => {
@@ -112,7 +112,7 @@ test('an escalation says its category and what to do first', async () => {
 
 test('an incident that is queued is not queued twice; one that is kept is investigated when a person asks', async () => {
   const queued = await openedIncident(api.db)
-  expect(await refused(queued, 'investigate')).toBe('It is queued already.')
+  expect(await refused(queued, 'investigate')).toBe('The incident is queued already.')
   expect((await api.post(`/incidents/${queued}/investigate`)).status).toBe(409)
   expect(await standing(queued)).toMatchObject({ status: 'open', reopened: 0 })
 
@@ -123,4 +123,17 @@ test('an incident that is queued is not queued twice; one that is kept is invest
   expect((await api.post(`/incidents/${kept}/investigate`)).status).toBe(202)
   expect(await standing(kept)).toMatchObject({ status: 'open', keptReason: null, reopened: 0 })
   expect((await api.post(`/incidents/${kept}/investigate`)).status).toBe(409)
+})
+
+test('a grade of the cause that was read says nothing about the cause of a newer attempt', async () => {
+  const id = await claimedIncident(api.db)
+  await api.post(`/incidents/${id}/escalate`, { body: { reason: 'needs hands' } })
+  await api.owner.updateTable('incident').set({ attempt: 2 }).where('id', '=', id).execute()
+  const grade = (attempt: number) =>
+    api.post(`/incidents/${id}/grade`, { as: api.tokens.operator, body: { verdict: 'wrong', attempt } })
+  expect(await grade(1)).toMatchObject({
+    status: 409,
+    body: { code: 'CONFLICT', detail: 'This was the cause of attempt 1: read that of the newest attempt.' },
+  })
+  expect(await grade(2)).toMatchObject({ status: 200, body: { cause: { verdict: 'wrong', by: 'operator' } } })
 })

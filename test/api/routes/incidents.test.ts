@@ -173,7 +173,7 @@ test('a person writes a section under their name, the log stays as it is, and th
   const audited = ((await api.get('/audit?what=postmortem.edited')).body as unknown as Audited).items
   const own = audited.filter(({ subject, incidentId }) => subject === id && incidentId === id)
   expect(own.map(({ who, detail }) => `${who}: ${detail}`)).toEqual([
-    'admin: Version 3: wrote What we change; put the folded text of Cause back',
+    'admin: Version 3: wrote What we change; restored the text from the log for Cause',
     'operator: Version 2: wrote Cause',
     expect.stringMatching(/^(operator|approver): Version 1: wrote Cause$/),
   ])

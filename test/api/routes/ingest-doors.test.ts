@@ -90,13 +90,13 @@ test('a body that is none of its dialect is a row with the nearest dialect and w
   const { msg: _, ...less } = JSON.parse(bodiesOf['uptime-kuma']())
   const { status, body } = await send('zabbix', JSON.stringify(less))
   expect([status, body.code]).toEqual([400, 'UNPARSABLE'])
-  expect(body.detail).toContain('it has no "event_id", "event_value", "event_name"')
-  expect(body.detail).toContain('Nearest is uptime-kuma: it has heartbeat, monitor, and no msg.')
+  expect(body.detail).toContain('the request has no "event_id", "event_value", "event_name"')
+  expect(body.detail).toContain('The nearest dialect is uptime-kuma: the body has heartbeat, monitor, but no msg.')
   expect(await refusals()).toContainEqual(
     expect.objectContaining({
       dialect: 'zabbix',
       code: 'UNPARSABLE',
-      reason: expect.stringContaining('Nearest is uptime-kuma'),
+      reason: expect.stringContaining('The nearest dialect is uptime-kuma'),
     }),
   )
 })
@@ -128,7 +128,7 @@ test('with its secret PagerDuty needs no token, and nothing else is believed', a
   ])
   const own = bodiesOf.pagerduty({ key: 'inc_01kam3x0q2v8d5t7w9y1b3c5e7' })
   const back = await send('pagerduty', own, { headers: signed(own), as: '' })
-  expect([back.status, back.taken]).toEqual([202, { alerts: [], ignored: 'it is an incident of this server' }])
+  expect([back.status, back.taken]).toEqual([202, { alerts: [], ignored: 'Nightshift itself opened this incident' }])
   await sql`delete from platform_config where key = 'alert.pagerduty_secret'`.execute(api.owner)
 })
 
@@ -249,7 +249,7 @@ test('a state of an alarm that comes late, or is sent again, changes nothing tha
   expect(opened).toMatchObject({ outcome: 'opened' })
   expect((await deliver(ended)).taken.alerts).toMatchObject([{ outcome: 'resolved' }])
   // Over is over: the beginning of it opens nothing again.
-  expect((await deliver(began)).taken).toMatchObject({ alerts: [], ignored: expect.stringContaining('is known') })
+  expect((await deliver(began)).taken).toMatchObject({ alerts: [], ignored: expect.stringContaining('already knows') })
   expect(await statusOf(opened?.incidentId)).toBe('resolved')
   const next = (await deliver(again)).taken.alerts[0]
   for (const late of [began, ended, began, ended]) expect((await deliver(late)).taken.alerts).toEqual([])

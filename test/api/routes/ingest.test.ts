@@ -136,12 +136,12 @@ test('a severity that nobody knows is a warning by default, and the incident say
   const [alert] = await send(recorded('hostile-labels'))
   const [incident] = await incidentsOf([alert as Taken])
   expect(incident).toMatchObject({ severity: 'warning', severitySource: 'default' })
-  expect((await firstRow(alert)).detail).toContain('by default: the source said "bogus-severity"')
+  expect((await firstRow(alert)).detail).toContain('by default: the sender reported "bogus-severity"')
 })
 
 test('an alert without a severity is a warning by default as well', async () => {
   const [alert] = await send(recorded('no-severity-no-instance'))
-  expect((await firstRow(alert)).detail).toContain('by default: the source said nothing')
+  expect((await firstRow(alert)).detail).toContain('by default: the sender reported nothing')
 })
 
 test('hostile text is stored as data, word for word', async () => {
@@ -229,7 +229,7 @@ test('a group of 1,200 alerts is stored, shown with its age, and taken up as a w
     /^1 large body waits .* 1200 alerts, the oldest for \d+ s\.$/,
   )
   expect(await takeAllUp()).toEqual(Array.from({ length: 1_200 }, () => 'opened'))
-  expect(await healthOf('large bodies')).toMatchObject({ status: 'ok', detail: 'No large body waits.' })
+  expect(await healthOf('large bodies')).toMatchObject({ status: 'ok', detail: 'No large alert body waits.' })
 
   // A word on a waiting alert comes after it, however small the body.
   await api.post('/ingest/alertmanager', { raw: group('firing', 1_200), as: api.tokens.ingest })
@@ -294,7 +294,7 @@ test('what a known sender sends for nothing is one row an hour that people see, 
   const part = await healthOf('alerts')
   expect(part?.status).toBe('failed')
   expect(part?.detail).toMatch(
-    /4 bodies of am-oslo \(alertmanager\) within a day were refused, .*larger than 16777216 bytes.*set max_alerts/,
+    /4 requests of am-oslo \(alertmanager\) within a day were refused, .*larger than 16777216 bytes.*set max_alerts/,
   )
 })
 

@@ -164,7 +164,7 @@ test('a chain with what was imported before makes no two nodes one, and what con
   expect([refused.status, refused.body.detail]).toEqual([
     422,
     expect.stringContaining(
-      'node:one-1 and node:one-2 would be one thing: node:one-1 same_as vm:one same_as host:one same_as node:one-2',
+      'node:one-1 and node:one-2 would be the same resource: node:one-1 same_as vm:one same_as host:one same_as node:one-2',
     ),
   ])
   const shown = async () => (await bare.get('/inventory/resources/node/one-1')).body

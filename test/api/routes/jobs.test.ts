@@ -192,7 +192,7 @@ test('what changed since it was decided stops the job before it begins', async (
   host('drifted elsewhere')
   const answer = await run(stateFingerprint, 'drift')
   expect([answer.status, answer.body.code]).toEqual([502, 'EFFECT_FAILED'])
-  expect(answer.body.detail).toContain('was not started: its check mode says something else')
+  expect(answer.body.detail).toContain('was not started: the output of its check mode changed')
   const [, ...rest] = stateFingerprint.split('.')
   const other = await run(['0'.repeat(16), ...rest].join('.'), 'declaration')
   expect([other.status, other.body.code]).toEqual([412, 'STATE_CHANGED'])
@@ -222,7 +222,7 @@ test('bad names get a reason that says what there is instead', async () => {
   expect(await asked(`none/preparation?${about}`)).toEqual([404, expect.stringContaining('converge-node, no-check')])
   expect(await asked('no-check/preparation?kind=node&id=node-osl-1')).toEqual([
     422,
-    'no-check is not for node node-osl-1. Declared for it: converge-node.',
+    'no-check is not for node node-osl-1. Declared for this resource: converge-node.',
   ])
   expect(await asked('converge-node/preparation?kind=node&id=node-osl-9')).toEqual([404, expect.any(String)])
   expect(called()).toEqual([])

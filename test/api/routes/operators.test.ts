@@ -113,8 +113,8 @@ test('a decision token is minted for the risks and types of its person alone', a
   await api.owner.updateTable('approval').set({ risk: 'critical' }).where('id', '=', critical).execute()
   const mint = (id: string) => api.post(`/approvals/${id}/token`, { as, body: { decision: 'approve' } })
   expect((await mint(disk)).status).toBe(201)
-  expect((await mint(lag)).body.detail).toBe('carl decides about incidents of other types than replication_lag')
-  expect((await mint(critical)).body.detail).toBe('carl decides about risks up to high, and this one is critical')
+  expect((await mint(lag)).body.detail).toBe('carl may not decide about incidents of type replication_lag')
+  expect((await mint(critical)).body.detail).toBe('carl may decide risks up to high, and this one is critical')
 })
 
 test('who is disabled comes in nowhere, and with what they had when they are back', async () => {
@@ -222,7 +222,9 @@ test('a right about some resources decides about these alone, also where it was 
     { kind: 'host', id: 'host-ams-1' },
     { kind: 'host', id: 'host-osl-1' },
   ])
-  expect((await both.mint()).body.detail).toBe('rita decides about host:host-ams-*, and this is about host:host-osl-1')
+  expect((await both.mint()).body.detail).toBe(
+    'rita decides about host:host-ams-*, and this call is about host:host-osl-1',
+  )
   expect((await (await question(as, [])).mint()).body.detail).toBe(
     'rita decides about host:host-ams-*, and this call names no resource',
   )
@@ -240,7 +242,7 @@ test('a right that says nothing is refused with its word, and one that the giver
   const { status, body } = await put('sven', { rights: ['critical printer:1'] })
   expect([status, body.errors]).toMatchObject([
     422,
-    [{ field: 'rights.0', message: expect.stringContaining('"printer:1" is no resource') }],
+    [{ field: 'rights.0', message: expect.stringContaining('"printer:1" is not a resource') }],
   ])
   await put('tina', { role: 'admin', maxRisk: 'low', rights: ['high host:a-*'] })
   const as = await tokenOf('tina', 'admin')
@@ -274,7 +276,7 @@ test('who may decide is said for everybody with a reason, now and on a day in th
   expect(now).toMatchObject({
     risk: 'high',
     required: 1,
-    wanda: 'wanda decides about risks up to none, and this one is high',
+    wanda: 'wanda may decide risks up to none, and this one is high',
   })
   expect(now.viewer).toMatchObject({ why: 'viewer (viewer) may not decide approvals' })
   expect((await whoMay(`${call}&at=${encodeURIComponent(before)}`)).wanda).toBeNull()

@@ -125,7 +125,7 @@ test('a test message goes to the stored address with its secret, and the answer 
     const { body, headers } = receiver.seen.at(-1)!
     expect(new Webhook(secret).verify(body, headers)).toMatchObject({
       type: 'incident.notice',
-      data: { page: false, reason: 'admin sent it to see whether webhook.approval arrives.' },
+      data: { page: false, reason: 'admin sent this message to test webhook.approval.' },
     })
     receiver.play((response) => response.writeHead(403).end('no such channel at /hook/PATH'))
     expect((await api.post('/webhooks/approval/test')).body).toEqual({

@@ -26,13 +26,13 @@ test('the shift says the night, the hand-over in five lines, and what is left to
 })
 
 test('what Nightshift lost stands on the hand-over as a look finds it, whether or not people were told', async () => {
-  expect((await shift()).handOver.lines[3]?.text).toBe('Nightshift: no duty is lost')
+  expect((await shift()).handOver.lines[3]?.text).toBe('Nightshift: no part has failed')
   const id = await claimedIncident(api.db)
   await sql`insert into delivery (message_id, destination, incident_id, notification, attempt, status, finished_at, given_up_at)
     values ('msg_1', 'webhook.critical', ${id}, '{}', 1, 'dropped', nightshift_now(), nightshift_now())`.execute(
     api.owner,
   )
-  expect((await shift()).handOver.lines[3]?.text).toBe('Nightshift lost: messages')
+  expect((await shift()).handOver.lines[3]?.text).toBe('Nightshift: failed parts: messages')
 })
 
 test('a person changes and closes a follow-up; an agent and a viewer do not', async () => {
@@ -59,8 +59,8 @@ test('a person changes and closes a follow-up; an agent and a viewer do not', as
 
 test.each([
   [{ owner: 'zoe' }, 422, 'owner is nobody who may sign in: "nightshift operators list" names them.'],
-  [{ dueOn: '2026-02-30' }, 422, 'is no day as 2026-11-21'],
-  [{ group: '  ' }, 422, 'holds nothing but blanks'],
+  [{ dueOn: '2026-02-30' }, 422, 'is not a day such as 2026-11-21'],
+  [{ group: '  ' }, 422, 'has only blanks'],
 ])('the change %j is refused: %i %s', async (body, status, why) => {
   const answer = await api.post(`/follow-ups/${await mitigated()}`, { body, as: api.tokens.approver })
   expect(answer.status).toBe(status)
@@ -78,10 +78,10 @@ test('a follow-up that is closed, or never was, is said to be so', async () => {
 })
 
 test.each([
-  ['page.night', '22:00-07:00', 'has no time zone behind its hours: 22:00-07:00 Europe/Oslo'],
-  ['page.wake_budget', '', 'takes how many questions, 0 to 99, or off'],
-  ['page.wake_budget', '-1', 'takes how many questions, 0 to 99, or off'],
-  ['hand_over.at', '06:00 25:00 UTC', '"25:00" is no time of a day: write it as 06:00'],
+  ['page.night', '22:00-07:00', 'has no time zone after its hours: 22:00-07:00 Europe/Oslo'],
+  ['page.wake_budget', '', 'must be a number of questions, 0 to 99, or off'],
+  ['page.wake_budget', '-1', 'must be a number of questions, 0 to 99, or off'],
+  ['hand_over.at', '06:00 25:00 UTC', '"25:00" is not a time of day: write it as 06:00'],
   ['morning.card', 'never', 'news'],
 ])('the setting %s refuses "%s" with the remedy', async (key, value, why) => {
   const { status, body } = await api.put(`/config/${key}`, { body: { value, reason: 'a test' } })

@@ -90,7 +90,7 @@ test('who may decide about a tool counts the group that the policy asks', async 
   expect(answer).toMatchObject({ required: 2 })
   for (const { role, why } of answer.people)
     if (role === 'approver' || role === 'admin')
-      expect(why).toContain('is not in dba, whose people decide this by rule "two"')
+      expect(why).toContain('is not in dba; only members may decide, by rule "two"')
   expect(answer.people.map(({ why }: { why: string | null }) => why)).not.toContain(null)
   await take(file('version: 1\nrules:\n  - { name: not here, tool: vm_start, action: never }\n'))
   const refused = await read('/who-may?tool=vm_start&type=vm_stopped&resources=vm:vm-101')
@@ -106,9 +106,9 @@ test('a policy is held against the site: the one that waits first, else the one 
     of: 'waiting',
     faults: [],
     notes: [
-      { line: 3, why: 'the group dbas: nobody is called nobody-here' },
+      { line: 3, why: 'the group dbas: there is no operator nobody-here' },
       { line: 5, why: '"start": no source lists vm:vm-9' },
-      { line: 5, why: '"start": it fits nothing that a source lists: it never decides' },
+      { line: 5, why: '"start": the rule matches no resource that a source lists, so it never decides' },
     ],
   })
   await take(file('version: 1\nrules:\n  - { name: no, tool: vm_start, action: never }\n'))

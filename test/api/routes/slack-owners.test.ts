@@ -40,24 +40,24 @@ test('who is known here takes an incident by a button and gives it back, and the
   const { ts } = await root(id)
   expect(Object.keys(door.slack.buttons(ts))).toEqual(['take', 'open'])
   await press('U0ANNA', id, 'take')
-  await whisper('U0ANNA', 'It is yours')
+  await whisper('U0ANNA', 'The incident is yours')
   expect(await owner(id)).toMatchObject({ name: 'anna' })
   await eventually('the button to change', () => door.slack.buttons(ts).give_back)
   expect(JSON.stringify((await root(id)).body)).toContain('anna has it')
   await press('U0ANNA', id, 'give_back')
-  await whisper('U0ANNA', 'It is given back')
+  await whisper('U0ANNA', 'The incident is given back')
   expect(await owner(id)).toBeNull()
 })
 
 test('a run ends first', async () => {
   const id = await claimedIncident(api.db, critical)
   await press('U0ANNA', id, 'take')
-  await whisper('U0ANNA', 'Its run ends first')
+  await whisper('U0ANNA', 'The run ends first')
   expect(api.told.at(-1)).toMatchObject({ signal: 'cancelInvestigation', incidentId: id })
 })
 
 test.each([
-  ['U0STRANGER', 'I do not know who you are'],
+  ['U0STRANGER', 'your Slack member is not linked'],
   ['U0VERA', 'vera (viewer) lacks the permission manage_incident'],
   ['U0GONE', 'gone is disabled'],
 ])('%s takes nothing', async (user, why) => {
@@ -80,7 +80,7 @@ test('a button of another incident, of another action or of nobody takes nothing
   ]) {
     await send(door.slack.press('U0ANNA', ts, 'take', { value }))
   }
-  await whisper('U0ANNA', 'did not make this button')
+  await whisper('U0ANNA', 'does not belong to this Nightshift')
   expect(await owner(id)).toBeNull()
   const written = async () =>
     ((await api.get('/audit?what=security.foreign_button')).body as unknown as { items: unknown[] }).items.length
@@ -92,7 +92,7 @@ test('an old button of what is closed by now takes nothing and says why', async 
   const old = door.slack.press('U0BERT', (await root(id)).ts, 'take')
   await api.post(`/incidents/${id}/resolve`, { body: { resolution: 'Restarted it', outcome: 'repaired' } })
   await send(old)
-  await whisper('U0BERT', 'Nothing was done: it is resolved')
+  await whisper('U0BERT', 'Nothing was done: the incident is resolved')
 })
 
 test('one press says what the cause of a closed incident was worth, as the person who pressed', async () => {
@@ -104,11 +104,11 @@ test('one press says what the cause of a closed incident was worth, as the perso
   await press('U0VERA', id, 'cause_wrong')
   await whisper('U0VERA', 'lacks the permission manage_incident')
   await press('U0ANNA', id, 'cause_wrong')
-  await whisper('U0ANNA', 'Noted: the cause was wrong.')
+  await whisper('U0ANNA', 'Recorded: the cause was wrong.')
   expect((await api.get(`/incidents/${id}/trust`)).body.cause).toMatchObject({ verdict: 'wrong', by: 'anna' })
   const partly = incidentButton(door.slack.settings.signingSecret, { id, attempt: 1 }, 'cause_partly')
   await send(door.slack.press('U0BERT', (await root(id)).ts, 'cause_wrong', { value: partly }))
-  await whisper('U0BERT', 'did not make this button')
+  await whisper('U0BERT', 'does not belong to this Nightshift')
 })
 
 test('a button of an earlier attempt says nothing about the cause of the newest', async () => {
@@ -118,7 +118,10 @@ test('a button of an earlier attempt says nothing about the cause of the newest'
   const old = door.slack.press('U0ANNA', (await root(id)).ts, 'cause_right')
   await api.owner.updateTable('incident').set({ attempt: 2 }).where('id', '=', id).execute()
   await send(old)
-  await whisper('U0ANNA', 'Nothing was noted: this was the cause of attempt 1: look at the newest.')
+  await whisper(
+    'U0ANNA',
+    'Your grade was not recorded: this was the cause of attempt 1: read that of the newest attempt.',
+  )
   expect((await api.get(`/incidents/${id}/trust`)).body.cause).toBeNull()
 })
 
@@ -165,7 +168,7 @@ describe('what members write in the thread of an incident', () => {
     const id = await claimedIncident(api.db, critical)
     const ts = await threadOf(id)
     await write('U0STRANGER', 'I approve', ts)
-    await whisper('U0STRANGER', 'I do not know who you are')
+    await whisper('U0STRANGER', 'your Slack member is not linked')
     await write('U0VERA', 'I approve', ts)
     await whisper('U0VERA', 'vera (viewer) lacks the permission record')
     await write('U0ANNA', 'said by a program', ts, { bot_id: 'B1' })

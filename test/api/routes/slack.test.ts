@@ -142,7 +142,7 @@ test('a second press is told who decided, when and where, and decides nothing', 
 test('who is nobody here is told so alone, with a way to the card', async () => {
   const { id } = await asks()
   await press('U0STRANGER', id)
-  const told = await whisper('U0STRANGER', 'I do not know who you are')
+  const told = await whisper('U0STRANGER', 'your Slack member is not linked')
   // The site of these tests runs from a checkout.
   expect(JSON.stringify(told)).toContain('npm run -s nightshift -- operators set NAME --slack')
   expect(told).toContain(`${publicUrl}/approvals/${id}`)
@@ -151,7 +151,7 @@ test('who is nobody here is told so alone, with a way to the card', async () => 
 
 test.each([
   ['U0VERA', 'vera (viewer) may not decide'],
-  ['U0LOWE', 'lowe decides about risks up to low'],
+  ['U0LOWE', 'lowe may decide risks up to low'],
   ['U0GONE', 'gone is disabled'],
 ])('%s may not decide here either, by the rules of every door', async (user, why) => {
   const { id } = await asks()
@@ -185,7 +185,7 @@ test('where no modal opens, a denial is sent to the card', async () => {
   const { id } = await asks()
   door.slack.troubles.push({ method: 'views.open', error: 'expired_trigger_id' })
   await press('U0ANNA', id, 'deny')
-  expect(await whisper('U0ANNA', 'could not ask you why')).toContain(`${publicUrl}/approvals/${id}`)
+  expect(await whisper('U0ANNA', 'could not ask you for a reason')).toContain(`${publicUrl}/approvals/${id}`)
 })
 
 test('critical risk has no button here, and a forged one is refused and written down', async () => {
@@ -195,7 +195,7 @@ test('critical risk has no button here, and a forged one is refused and written 
   const row = await approval(id)
   const value = buttonValue(door.slack.settings.signingSecret, { id, actionDigest: String(row.actionDigest) })
   for (const action of ['approve', 'deny']) await send(door.slack.press('U0ANNA', ts, action, { value }))
-  await whisper('U0ANNA', 'critical risk is decided on the card alone')
+  await whisper('U0ANNA', 'critical risk can only be decided on the card')
   expect(await approval(id)).toMatchObject({ status: 'pending', decisions: [] })
   expect(await security(incidentId)).toEqual(['slack CRITICAL_BUTTON', 'slack CRITICAL_BUTTON'])
 })
@@ -208,7 +208,7 @@ test('a button of another action or of nobody decides nothing', async () => {
   for (const value of [`${id}.${nonce}`, `${id}.${'A'.repeat(43)}`, `${id}.`, 'x', `apr_none.${nonce}`]) {
     await send(door.slack.press('U0ANNA', ts, 'approve', { value }))
   }
-  await whisper('U0ANNA', 'did not make this button')
+  await whisper('U0ANNA', 'does not belong to this Nightshift')
   expect((await approval(id)).status).toBe('pending')
   expect(await security(incidentId)).toEqual(['slack FOREIGN_BUTTON', 'slack FOREIGN_BUTTON'])
 })
@@ -219,7 +219,7 @@ test('the button of what was withdrawn and asked again says so', async () => {
   await api.db.transaction().execute((trx) => withdrawPending(trx, incidentId, 'the platform changed'))
   const anew = await asks({ incidentId, callId: 'c9_0' })
   await send(old)
-  expect(await whisper('U0ANNA', 'Withdrawn')).toContain(`asked again: ${publicUrl}/approvals/${anew.id}`)
+  expect(await whisper('U0ANNA', 'Withdrawn')).toContain(`requested again: ${publicUrl}/approvals/${anew.id}`)
   expect((await approval(anew.id)).status).toBe('pending')
 })
 
@@ -228,7 +228,7 @@ test('the button of what has expired says so, also when nobody noticed before', 
   const form = door.slack.press('U0ANNA', (await card(id)).ts, 'approve')
   await sql`update approval set expires_at = nightshift_now() where id = ${id}`.execute(api.owner)
   await send(form)
-  await whisper('U0ANNA', 'it expired')
+  await whisper('U0ANNA', 'the approval expired')
   expect((await approval(id)).decisions).toEqual([])
 })
 
@@ -236,10 +236,10 @@ test('where two people are needed, the first is told so and the buttons stay', a
   const { id } = await asks({ required: 2 })
   const asked = await card(id)
   await press('U0ANNA', id)
-  await whisper('U0ANNA', 'Another person must agree')
-  await eventually('the card to say so', () => JSON.stringify(asked.body).includes('1 of 2 have agreed'))
+  await whisper('U0ANNA', 'Another person must approve')
+  await eventually('the card to say so', () => JSON.stringify(asked.body).includes('1 of 2 have approved'))
   await press('U0ANNA', id)
-  await whisper('U0ANNA', 'You had already decided so')
+  await whisper('U0ANNA', 'You had already made this decision')
   await press('U0BERT', id)
   expect((await approval(id)).status).toBe('approved')
 })
@@ -307,7 +307,7 @@ test('a press is answered although Slack itself answers nothing', async () => {
   expect((await send(door.slack.press('U0STRANGER', ts, 'approve'))).status).toBe(200)
   expect(door.slack.whispers('U0STRANGER')).toEqual([])
   release()
-  await whisper('U0STRANGER', 'I do not know who you are')
+  await whisper('U0STRANGER', 'your Slack member is not linked')
 })
 
 test('what is signed and no button of ours is answered and changes nothing; what is too large is not read', async () => {

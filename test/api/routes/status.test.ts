@@ -54,9 +54,9 @@ test('an incident says what the caller may do now, and why not the rest', async 
     tell: null,
     take: null,
     expected: null,
-    give_back: 'Nobody has it: there is nothing to give back.',
-    investigate: 'It is investigating: this needs resolved or escalated or cancelled.',
-    review: 'It waits for no review.',
+    give_back: 'Nobody has taken the incident, so there is nothing to give back.',
+    investigate: 'The incident is investigating, and this action needs the status resolved or escalated or cancelled.',
+    review: 'No review of the incident is pending.',
   })
   expect((await actions(api.tokens.viewer)).cancel).toBe('Your role (viewer) lacks the permission manage_incident.')
   expect((await api.get('/incidents/inc_none/surroundings')).status).toBe(404)
@@ -103,7 +103,7 @@ test('a budget of wakes that no card stands behind is named, with what helps', a
   }
   // A destination that took the morning card alone would get no question.
   expect(await idle()).toMatchObject({
-    detail: expect.stringContaining('no way out takes the morning card'),
+    detail: expect.stringContaining('no destination gets the morning card'),
     remedy: expect.not.stringContaining('--triggers morning'),
   })
   await storeSetting(api.owner, 'webhook.news.url', 'http://127.0.0.1:9/news')

@@ -15,7 +15,7 @@ test('one press stops a kind of write; it stands in the list, in the status and 
   expect(stopped).toMatchObject({ status: 201, body: { stop: { by: 'approver', reason }, withdrawn: 0 } })
   expect((await api.get('/stops')).body.items).toMatchObject([{ tool: 'converge_shard', by: 'approver', reason }])
   const { parts } = (await api.get('/status')).body as unknown as Pick<Status, 'parts'>
-  expect(parts.find(({ name }) => name === 'trust of the stopped')).toMatchObject({
+  expect(parts.find(({ name }) => name === 'stopped writes')).toMatchObject({
     status: 'off',
     detail: expect.stringMatching(
       /^converge_shard in incidents of type replication_lag is stopped by approver until .*: the replicas move$/,
@@ -42,10 +42,10 @@ test.each<[string, object, number, RegExp]>([
     'a resource that nobody lists',
     { type: 'replication_lag', resource: { kind: 'shard', id: 'db-mars-1' } },
     404,
-    /no resource shard:db-mars-1 here: nothing was stopped/,
+    /no resource shard:db-mars-1: nothing was stopped/,
   ],
-  ['what people do themselves', { type: 'manual_change' }, 409, /never covers writes that people ask for themselves/],
-  ['an end that is over', { type: 'replication_lag', until: '2020-01-01T00:00:00Z' }, 422, /is over: it is/],
+  ['what people do themselves', { type: 'manual_change' }, 409, /never covers writes that people request themselves/],
+  ['an end that is over', { type: 'replication_lag', until: '2020-01-01T00:00:00Z' }, 422, /is in the past: it is/],
 ])('%s is refused with what helps, and stops nothing', async (_, body, status, detail) => {
   await of('replication_lag')
   const before = (await api.get('/stops')).body

@@ -105,7 +105,7 @@ test.each([
     const answer = await ask(key)
     expect([answer.status, answer.body.code]).toEqual([409, 'UNDO_MOVED_ON'])
     expect(answer.body.detail).toBe(
-      `It changed since the write of ${incidentId}: ${words}. Nothing was undone. Look at vm-1 (vm) before you change it by hand.`,
+      `The state changed since the write of ${incidentId}: ${words}. Nothing was undone. Check vm-1 (vm) before you change anything by hand.`,
     )
     expect(await notes(incidentId)).toMatchObject([{ code: 'undo_refused', text: expect.stringContaining(words) }])
     expect([await undosOf(api.db, key), platform.begun]).toEqual([[], []])
@@ -143,8 +143,10 @@ test.each([
 
 test('what is no write, and what is not there, is not found, and says which', async () => {
   const { key, incidentId } = await stopped()
-  expect((await ask(key.replace('tool_started', 'call_judged'))).body.detail).toContain('only what changes something')
-  expect((await ask('nonsense')).body.detail).toContain('a write is named as inc_')
+  expect((await ask(key.replace('tool_started', 'call_judged'))).body.detail).toContain(
+    'only a call that changes something',
+  )
+  expect((await ask('nonsense')).body.detail).toContain('the id of a write looks like inc_')
   const gone = key.replace(incidentId, 'inc_00000000000000000000000000')
   expect((await ask(gone)).status).toBe(404)
 })
@@ -162,7 +164,13 @@ async function end(by: string, outcome: 'done' | 'moved_on'): Promise<void> {
   const events = await eventsOf(api.db, by)
   const change = findManualChange(events, 1)!
   const call = { callId: 'c1_0', tool: change.tool, arguments: change.arguments, effect: 'write' as const, targets: [] }
-  const error = { code: 'POLICY_BLOCKED', message: 'It changed since', blocked: true, failed: true, retryable: false }
+  const error = {
+    code: 'POLICY_BLOCKED',
+    message: 'The state changed since',
+    blocked: true,
+    failed: true,
+    retryable: false,
+  }
   const result =
     outcome === 'done'
       ? { ok: true, meta: {} }
@@ -240,7 +248,7 @@ test('an undo is held against the way back that the row of its write names', asy
     return [differences.map(({ what }) => what), checked.undos]
   }
   expect(await asked('vm-1')).toEqual([[], 1])
-  expect(await asked('vm-2')).toEqual([[expect.stringContaining('what takes the write back')], 1])
+  expect(await asked('vm-2')).toEqual([[expect.stringContaining('what undoes the write')], 1])
 })
 
 test('an undo that was refused at the last moment did nothing, and may be asked for again', async () => {

@@ -69,11 +69,11 @@ test('a card names who says that a host is dead, and an approval that has to say
   const deaths = [{ host: 'host-osl-1', witnesses, isForecast: false, verdict: 'unconfirmed', sentence: 'it may live' }]
   const id = await planAsked('dead', { possible: true, summary: 'start vm-101', details: { steps, deaths } })
   const { stdout } = await run(`approvals show ${id}`)
-  expect(stdout).toMatch(/What says that the host is dead\n +host-osl-1: the platform says that it is down/)
+  expect(stdout).toMatch(/Sources that say the host is dead\n +host-osl-1: the platform says that it is down/)
   expect(stdout).toContain('--host-is-off host-osl-1')
   const bare = await run(`approvals approve ${id}`)
   expect(bare.code).not.toBe(0)
-  expect(bare.stderr).toContain('One witness is not enough')
+  expect(bare.stderr).toContain('One source is not enough')
   expect((await run(`approvals approve ${id} --host-is-off host-osl-1`)).code).toBe(0)
   expect((await run(`approvals show ${id}`)).stdout).toContain('approved')
 })
@@ -86,7 +86,7 @@ test('a card tells a rehearsal line by line, and what was not tried', async () =
   const id = await planAsked('rehearsed', { possible: true, summary: 'run a text', details: { rehearsal } })
   const { stdout } = await run(`approvals show ${id}`)
   expect(stdout).toMatch(/^ +runs as user 7\n +would go: 2 files$/m)
-  expect(stdout).toMatch(/What speaks against it\n {4}make was not tried: no way is known\.$/m)
+  expect(stdout).toMatch(/Reasons against it\n {4}make was not tried: no way is known\.$/m)
   expect(stdout).not.toContain('"told"')
 })
 
@@ -118,7 +118,7 @@ test('a card says first who stays down, then in which waves, what is proved, and
   }
   const partial = await shown('partial')
   expect(partial).toMatch(
-    /The worst it costs\n {4}1 VM stays down\. .*What speaks against it\n {4}1 VM stays down\.\n {4}vm-102: no room for 4096 MiB\n {4}A place for all does/s,
+    /Highest cost\n {4}1 VM stays down\. .*Reasons against it\n {4}1 VM stays down\.\n {4}vm-102: no room for 4096 MiB\n {4}There is no place for all/s,
   )
   expect(partial).toMatch(/2 +2 +migrate +vm-107 +host-osl-3 +→ host-osl-2 +1\n/)
   const told = partial.replace(/\s+/g, ' ')

@@ -88,7 +88,7 @@ test('the beginning of an id is enough where only one begins so, and all that do
 test('a person tells a run something, and reads in which turn it was read; where no run works they read what to do', async () => {
   const id = await claimedIncident(api.db, { name: 'told', labels: { alertname: 'told' } })
   const told = await run(`incidents tell ${id} look_at_vm-7`)
-  expect(told.stderr).toMatch(/Row (\d+) of inc_\w+\. Its next turn reads it\./)
+  expect(told.stderr).toMatch(/Row (\d+) of inc_\w+\. The agent reads it in its next turn\./)
   expect((await run(`incidents show ${id}`)).stdout).toContain('look_at_vm-7 (to the agent, not read yet)')
   const read = [Number(/Row (\d+)/.exec(told.stderr)?.[1])]
   const usage = { promptTokens: 1, completionTokens: 1 }
@@ -104,7 +104,7 @@ test('a person tells a run something, and reads in which turn it was read; where
   await record(id, { kind: 'commented', metadata: comment })
   const { stdout } = await run(`incidents show ${id}`)
   expect(stdout).toContain('look_at_vm-7 (to the agent, read in turn 4)')
-  expect(stdout).toMatch(/What it may be\n +h1 quoted: The disk is full \(#1\)/)
+  expect(stdout).toMatch(/Possible causes\n +h1 quoted: The disk is full \(#1\)/)
   const open = await openedIncident(api.db, { name: 'untold', labels: { alertname: 'untold' } })
   const refused = await run(`incidents tell ${open} hello`)
   expect([refused.code !== 0, refused.stderr]).toEqual([true, expect.stringContaining('Add a note')])
@@ -169,7 +169,7 @@ test('a chain that holds says over how many rows; one that does not says where',
   await sql`alter table incident_event enable trigger all`.execute(api.owner)
   const bad = await run(`incidents verify ${id}`)
   expect(bad.code).toBe(1)
-  expect(bad.stderr).toContain(`row ${event.seq}: its content is not what was hashed`)
+  expect(bad.stderr).toContain(`row ${event.seq}: its content differs from its hash`)
 })
 
 test('a watch at a terminal says who answers, for how long and the last words, and harms no terminal', async () => {
@@ -256,7 +256,7 @@ test('a postmortem is read in the terminal, written from a file under a name, an
   const file = `${emptyDir}/edited.md`
   const exported = (await run(`incidents postmortem ${id} --markdown`)).stdout
   const unchanged = await runCli(['incidents', 'postmortem', id, '--edit', '-'], api.as('operator'), exported)
-  expect(unchanged.stderr).toContain('The file differs nowhere')
+  expect(unchanged.stderr).toContain('The file has no difference')
   writeFileSync(file, exported.replace('## Cause\n', '## Cause\n\nIt was the network.\n'))
   const written = await runCli(['incidents', 'postmortem', id, '--edit', file], api.as('operator'))
   expect([written.code, written.stderr]).toEqual([0, expect.stringContaining('Written: Cause. It is version 1.')])
@@ -265,11 +265,14 @@ test('a postmortem is read in the terminal, written from a file under a name, an
   const late = await runCli(['incidents', 'postmortem', id, '--edit', file], api.as('approver'))
   writeFileSync(file, exported.replace('## Impact\n', '## Impact\n\nNone.\n'))
   const overtaken = await runCli(['incidents', 'postmortem', id, '--edit', file], api.as('approver'))
-  expect([late.stderr, overtaken.code]).toEqual([expect.stringContaining('The file differs nowhere'), 5])
+  expect([late.stderr, overtaken.code]).toEqual([expect.stringContaining('The file has no difference'), 5])
   expect(overtaken.stderr).toMatch(/is at version 1, by operator, and you saw version 0/)
   writeFileSync(file, '## Couse\n\nx')
   const wrong = await runCli(['incidents', 'postmortem', id, '--edit', file], api.as('operator'))
-  expect([wrong.code, wrong.stderr]).toEqual([1, expect.stringContaining('"Couse" is no section. Sections: Summary')])
+  expect([wrong.code, wrong.stderr]).toEqual([
+    1,
+    expect.stringContaining('"Couse" is not a section. Sections: Summary'),
+  ])
   const none = await runCli(['incidents', 'postmortem', id, '--edit', `${file}.none`], api.as('operator'))
   expect([none.code, none.stderr]).toEqual([1, expect.stringContaining(`${file}.none`)])
 })
@@ -288,7 +291,7 @@ test('a report fits the terminal, and is data or a file that a spreadsheet reads
   ])
   expect(JSON.parse(json.stdout)).toMatchObject({ since: '2026-01-01', total: { incidents: expect.any(Number) } })
   expect(csv.stdout).toMatch(/^line,name,incidents,[\s\S]*\r\ntype,node_filesystem_almost_out_of_space_in_48_letter,1,/)
-  expect([wrong.code, wrong.stderr]).toEqual([2, expect.stringContaining('since: is no day as 2026-11-21')])
+  expect([wrong.code, wrong.stderr]).toEqual([2, expect.stringContaining('since: is not a day such as 2026-11-21')])
 })
 
 test('a page that waits, and one that was not needed, stand on the incident and in the report', async () => {
@@ -319,7 +322,7 @@ test('a person ends an incident, or puts it before the agent again', async () =>
     runCli(['incidents', 'escalate', await openedIncident(api.db), '--reason', 'new hardware'], api.as('operator')),
   ])
   // Its run ends it: nothing has happened when the command returns.
-  expect(asked.stderr).toContain('Requested. Its run ends')
+  expect(asked.stderr).toContain('Requested. The run of')
   expect(cancelled.stderr).toContain('is cancelled')
   expect(escalated.stderr).toContain('is escalated')
   expect((await run(`incidents investigate ${open}`)).stderr).toContain('is open')

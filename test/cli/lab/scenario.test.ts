@@ -263,7 +263,7 @@ test('an incident that its alert opened again after it was listed is not taken f
 
 test('where no attempt is asked for, an alert that is only counted is said to be that', async () => {
   await expect(breakAndFind({ api: apiWith([spent(at(5))]), lab }, 'service_down', node, silent)).rejects.toThrow(
-    'its alert is only counted',
+    'Nightshift only counts its alert',
   )
 })
 
@@ -289,7 +289,7 @@ test('times that a scenario shortens are put back, and people hear of both, also
   expect(said).toEqual([
     'For this scenario: alert.settle.service_down is 10 s.',
     'it is 10',
-    'As before: alert.settle.service_down is 900 s.',
+    'Settings as before: alert.settle.service_down is 900 s.',
   ])
 })
 
@@ -448,12 +448,12 @@ test('an incident that is still worked on is no end of any scenario', () => {
 })
 
 test.each<[string, Partial<ApiIncident>]>([
-  ['it waits for its investigation', { status: 'open' }],
-  ['it is being investigated', { status: 'investigating' }],
-  ['it awaits approval', { status: 'awaiting_approval' }],
+  ['the incident waits for its investigation', { status: 'open' }],
+  ['the incident is being investigated', { status: 'investigating' }],
+  ['the incident awaits approval', { status: 'awaiting_approval' }],
   ['escalated (mitigated)', { category: 'mitigated' }],
   ['escalated', {}],
-  ['anna has it', { owner: { id: 'op_1', name: 'anna', since: '' } }],
+  ['anna owns the incident', { owner: { id: 'op_1', name: 'anna', since: '' } }],
   ['repaired, watched until it ends', { status: 'resolved', outcome: 'repaired', watchUntil: '2026-01-01T00:00:00Z' }],
   ['a person marked it as expected', { status: 'resolved', outcome: 'expected' }],
   ['a person closed it, and is reminded', { status: 'resolved', outcome: 'no_fault', closedBy: 'person' }],
@@ -474,7 +474,7 @@ const whole = (rest: Partial<ApiIncident>) => ({ ...incidentExample, ...incident
 test('a show does not end well while an alert fires that nobody has', async () => {
   const closed = whole({ status: 'resolved', outcome: 'self_resolved', closedBy: 'agent' })
   await expect(printFiringAlerts(apiOf(whole({ category: 'mitigated' }), closed))).rejects.toThrow(
-    'An alert fires that nobody has taken and nothing watches: service_down of inc_1.',
+    'An alert fires, and nobody has taken or watches its incident: service_down of inc_1.',
   )
   await printFiringAlerts(apiOf(whole({ category: 'mitigated' })))
   await printFiringAlerts(apiOf({ ...closed, alerts: { firing: 0, unknown: 0 } }))

@@ -95,7 +95,7 @@ test('a device that does not confine what it reads is said, with the reason and 
       .execute()
   await store(health)
   const { stdout } = await run('devices')
-  expect(stdout).toMatch(/^node-osl-1 .* ready, but each look asks a person$/m)
+  expect(stdout).toMatch(/^node-osl-1 .* ready, but each read needs approval$/m)
   expect(stdout).toContain('node-osl-1 does not confine what it reads (bwrap: not installed): install bubblewrap')
   const [found] = JSON.parse((await runCli(['doctor', '--json'], api.as('admin'))).stdout).filter(
     ({ name }: { name: string }) => name === 'Devices',
@@ -271,11 +271,11 @@ test('a device that gives no answer does not agree; its files alone are held aga
   agent?.kill('SIGKILL')
   await eventually('the agent to be gone', async () => !(await fetch(`http://${address}/health`).catch(() => null)))
   const silent = await run('audit', 'verify', 'node-osl-1')
-  expect([silent.code, silent.stdout]).toEqual([1, expect.stringContaining('node-osl-1 gave no answer')])
+  expect([silent.code, silent.stdout]).toEqual([1, expect.stringContaining('node-osl-1 did not answer')])
   const held = await run('audit', 'verify', 'node-osl-1', '--journal', state, '--json')
   const [{ problems }] = JSON.parse(held.stdout)
   expect(problems).toEqual([
-    expect.stringContaining('gave no answer'),
+    expect.stringContaining('did not answer'),
     // The call with the stolen key, above.
     expect.stringContaining('req_000000000000000000000bad'),
   ])

@@ -64,7 +64,10 @@ type Found = { name: string; ok: boolean; detail: string }
 test('a check that lost its server goes on with the probes that are missing', async () => {
   now.leftAfter = 6
   const broken = await check()
-  expect([broken.code, broken.stderr]).toEqual([1, expect.stringMatching(/went away: .*The finished probes are kept/)])
+  expect([broken.code, broken.stderr]).toEqual([
+    1,
+    expect.stringMatching(/does not answer any more: .*The finished probes are kept/),
+  ])
   expect((await shown()).withdrawn).toBeUndefined()
   now.leftAfter = Number.POSITIVE_INFINITY
   now.asked = 0
@@ -88,8 +91,16 @@ test.each<[string, () => void, RegExp]>([
     () => void Object.assign(now, { answersAs: 'qwen3-b' }),
     /answered as qwen3-a when .* answers as qwen3-b now/,
   ],
-  ['another window', () => void Object.assign(now, { window: 8_192 }), /another owner, build, digest or window/],
-  ['another owner', () => void Object.assign(now, { owner: 'sglang' }), /another owner, build, digest or window/],
+  [
+    'another window',
+    () => void Object.assign(now, { window: 8_192 }),
+    /owner, build, digest or context window of its server changed/,
+  ],
+  [
+    'another owner',
+    () => void Object.assign(now, { owner: 'sglang' }),
+    /owner, build, digest or context window of its server changed/,
+  ],
 ])(
   '%s withdraws the grade, where it is shown and in doctor, until it is measured again',
   async (_what, change, why) => {

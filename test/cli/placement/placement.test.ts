@@ -42,7 +42,7 @@ vms:
 test('a file is planned offline: steps by wave, what is proved of their number, and a picture in 80 columns', async () => {
   const { code, stdout } = await placement('plan', example, '--picture')
   expect(code).toBe(0)
-  expect(stdout).toContain('Recover from host-1. All have a place.')
+  expect(stdout).toContain('Recover from host-1. All VMs have a place.')
   expect(stdout).toMatch(/1 +1 +migrate +batch-1 +host-3 +→ host-2\n/)
   expect(stdout).toMatch(/2 +2 +start +db-1 +host-1 +→ host-3 +1\n/)
   expect(stdout).toContain('2 starts. 1 migration, and no plan needs fewer (')
@@ -83,7 +83,7 @@ test('verifying names the first step that breaks and why, and says apart whether
   await placement('plan', large, '--out', out)
   const certified = await placement('verify', large, out)
   expect(certified.stdout).toMatch(
-    /^OK {2}the plan.*\nOK {2}the certificate: no plan for all needs fewer than 2 migrations\n/,
+    /^OK {2}the plan.*\nOK {2}the certificate: no plan for all VMs needs fewer than 2 migrations\n/,
   )
   expect(certified.code).toBe(0)
   const [broken, unproved] = await Promise.all([
@@ -101,7 +101,7 @@ test('who stays down is told with the reason, what would help, and what each hos
   expect([plan.code, explained.code]).toEqual([8, 8])
   expect(plan.stdout).toContain('1 VM stays down:\n  4: no room for 4096 MiB')
   expect(plan.stdout.replace(/\s+/g, ' ')).toContain(
-    'A place for all does not exist: RAM is short by 4096 MiB in total. Tried, and enough: 3 left down',
+    'There is no place for all: RAM is short by 4096 MiB in total. Each of these changes was tried and is enough: 3 left down',
   )
   expect(explained.stdout).toMatch(
     / {2}b +RAM short by 4096 MiB\n {2}a +1 of HA group g is on a; RAM short by 4096 MiB\n {2}x +it is dead/,
@@ -137,7 +137,7 @@ test('what is wrong with a file is told by path or by line, and nothing is plann
   expect([fields.code, syntax.code, bomb.code, missing.code, unknown.code]).toEqual([2, 2, 2, 3, 2])
   expect(fields.stderr).toMatch(/\nhosts\.0\.ram_mib: .*\nhosts\.0\.cpu_mc: .*\nvms\.0: .*hots/)
   expect(syntax.stderr).toMatch(/^✖ -, line \d+, column \d+: \w/)
-  expect(bomb.stderr).toContain('it holds more than 2000000 values, anchors written out')
+  expect(bomb.stderr).toContain('it has more than 2000000 values, with anchors written out')
   expect(missing.stderr).toContain('There is no file no-such-file.yaml.')
   expect(unknown.stderr).toContain('There is no host y in the file.')
 })
@@ -205,7 +205,7 @@ test('a certificate of a drain counts what has to leave, and one of an overfull 
     stdout: expect.stringMatching(/\nOK {2}the certificate: .* 2 migrations\n/),
   })
   expect(overfull.code).toBe(11)
-  expect(overfull.stdout).toContain('NO  the certificate proves nothing: over capacity already: b')
+  expect(overfull.stdout).toContain('NO  the certificate proves nothing, as these hosts are over capacity: b')
 })
 
 test('a certificate of who stays down is checked, and a forged one is refused in a sentence', async () => {
@@ -237,11 +237,14 @@ test('a certificate of who stays down is checked, and a forged one is refused in
     changed('counted', { levels: [{ ...level, down: 2 }] }),
     changed('word', { proof: 'engine', levels: undefined }),
   ])
-  expect(held).toMatchObject({ code: 0, stdout: expect.stringContaining('OK  the certificate of who stays down') })
+  expect(held).toMatchObject({
+    code: 0,
+    stdout: expect.stringContaining('OK  the certificate of the VMs that stay down'),
+  })
   expect(priced.code).toBe(11)
-  expect(priced.stdout).toContain('it does not show that 1 of priority 5 have to stay down')
+  expect(priced.stdout).toContain('the certificate does not show that 1 of priority 5 have to stay down')
   expect(counted.code).toBe(11)
-  expect(counted.stdout).toContain('of priority 5 1 stay down, and it says 2')
+  expect(counted.stdout).toContain('1 of priority 5 stay down, but the certificate states 2')
   expect(word.code).toBe(0)
   expect(word.stdout).toContain('is known by "engine", which cannot be checked here')
 })

@@ -213,7 +213,7 @@ const wrongs: [what: string, own: () => Record<string, string | null>, step: str
     'a PostgreSQL without TLS, asked for it',
     () => ({ DATABASE_URL: `${database.url}?sslmode=require` }),
     'PostgreSQL',
-    /speaks no TLS/,
+    /asks for TLS/,
     /sslmode/,
   ],
   [
@@ -227,7 +227,7 @@ const wrongs: [what: string, own: () => Record<string, string | null>, step: str
     'a Temporal behind TLS, asked without',
     () => ({ TEMPORAL_ADDRESS: `localhost:${behindTls.port}` }),
     'Temporal',
-    /speaks TLS, and we do not/,
+    /speaks TLS, but Nightshift does not/,
     /TEMPORAL_TLS=true/,
   ],
   [
@@ -263,9 +263,9 @@ const wrongs: [what: string, own: () => Record<string, string | null>, step: str
     () => ({ LLM_MODEL: 'nobody' }),
     'model',
     /There is no model nobody/,
-    /It serves qwen3-8b\.gguf, other/,
+    /The server has qwen3-8b\.gguf, other/,
   ],
-  ['a model that only talks', () => ({ LLM_MODEL: 'talker' }), 'model', /made no tool call/, /Turn tool calls on/],
+  ['a model that only talks', () => ({ LLM_MODEL: 'talker' }), 'model', /made no tool call/, /Turn on tool calls/],
   [
     'a server that is not there',
     () => ({ LLM_BASE_URL: 'http://127.0.0.1:1' }),
@@ -277,7 +277,7 @@ const wrongs: [what: string, own: () => Record<string, string | null>, step: str
     'an address where a page answers',
     () => ({ LLM_BASE_URL: pageUrl }),
     'model',
-    /http:\/\/127\.0\.0\.1:\d+.* did not answer as a model does: .* is not JSON/,
+    /http:\/\/127\.0\.0\.1:\d+.* did not answer like a model: .* is not JSON/,
     /a sign-in page/,
   ],
   [
@@ -291,7 +291,7 @@ const wrongs: [what: string, own: () => Record<string, string | null>, step: str
     'an address with a path',
     () => ({ PUBLIC_URL: 'https://example.com/nightshift' }),
     'address',
-    /no address of a site/,
+    /not an address of a site/,
     /without a path/,
   ],
   ['a setting that cannot be', () => ({ LLM_MAX_TURNS: '0' }), 'settings', /LLM_MAX_TURNS/, /Nothing was written/],
@@ -367,7 +367,7 @@ test('a namespace of Temporal that works for another site is refused before anyt
     {
       step: 'Temporal',
       state: 'failed',
-      detail: `The namespace ${namespace} at ${temporal} belongs to another Nightshift, with another database`,
+      detail: `The namespace ${namespace} at ${temporal} belongs to another Nightshift, which has another database`,
       remedy: expect.stringContaining('TEMPORAL_NAMESPACE'),
     },
   ])
@@ -436,7 +436,7 @@ test('answers that are no settings, and a file that cannot be written, are refus
   chmodSync(closed, 0o500)
   const asRoot = process.getuid?.() === 0
   for (const [path, said] of [
-    [join(place.path, 'nowhere', 'nightshift.env'), /The folder .*nowhere is not there/],
+    [join(place.path, 'nowhere', 'nightshift.env'), /The folder .*nowhere does not exist/],
     [join(prose, 'nightshift.env'), /is not a folder/],
     ...(asRoot ? [] : [[join(closed, 'nightshift.env'), /cannot be written by this user/] as const]),
   ] as const) {
@@ -461,7 +461,7 @@ test('where an API answers one test alert is sent, followed and closed as no fau
       step: 'test alert',
       state: 'failed',
       detail: expect.stringMatching(
-        /inc_\w+ opened, but the agent did not take it: .*; setup closed it as no fault: https:\/\/nightshift\.example\.com\/incidents\/inc_/,
+        /inc_\w+ opened, but the agent did not investigate it: .*; setup closed it as no fault: https:\/\/nightshift\.example\.com\/incidents\/inc_/,
       ),
       remedy: expect.stringContaining('nightshift doctor'),
     },
@@ -516,10 +516,10 @@ test('a person is asked, told at once what is wrong, and asked again; a password
     [
       ["The model's server", `${model.url}/v1\n`],
       ['The name of the model', 'nobody\n'],
-      ['A file with its key', `${keyFile()}\n`],
+      ['A file with the key of the server', `${keyFile()}\n`],
       ["The model's server", '\n'],
-      ['The name of the model there [nobody]', 'qwen3-8b.gguf\n'],
-      ['A file with its key', '\n'],
+      ['The name of the model at that server [nobody]', 'qwen3-8b.gguf\n'],
+      ['A file with the key of the server', '\n'],
       ['PostgreSQL, as', `${database.url}\n`],
       ['Temporal, as host:port [127.0.0.1:7233]', `${temporal}\n`],
       ['The address that people', '\n'],
@@ -538,7 +538,7 @@ test('Ctrl-C in the middle leaves nothing behind', async () => {
     [
       ["The model's server", `${model.url}/v1\n`],
       ['The name of the model', 'qwen3-8b.gguf\n'],
-      ['A file with its key', `${keyFile()}\n`],
+      ['A file with the key of the server', `${keyFile()}\n`],
       ['PostgreSQL, as', '\u0003'],
     ],
   )

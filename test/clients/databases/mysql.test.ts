@@ -68,11 +68,11 @@ test.each([
   version = given
   await expect(open(30_000)).rejects.toMatchObject({
     code: 'too_old',
-    message: `${said}: MySQL 8.0 and MariaDB 10.5 are the oldest that can be asked`,
+    message: `${said}: MySQL 8.0 and MariaDB 10.5 are the oldest supported versions`,
   })
 })
 
 test('a server that says its version and then nothing more is given up in its time', async () => {
   version = '5.5.5-10.11.6-MariaDB'
-  await expect(open(500)).rejects.toMatchObject({ code: 'timeout', message: 'it gave no whole answer in time' })
+  await expect(open(500)).rejects.toMatchObject({ code: 'timeout', message: 'it gave no complete response in time' })
 })

@@ -202,16 +202,16 @@ test('a template of AWX that would ignore check mode or the limit is never launc
   server.play(awx.play)
   const { status, body } = await prepare('awx')
   expect([status, body.code]).toEqual([409, 'CHECK_FAILED'])
-  expect(body.detail).toContain('does not let a launch choose its job type and limit')
+  expect(body.detail).toContain('does not let a launch set its job type and limit')
   expect(awx.jobs).toEqual([])
 })
 
 test.each([
-  ['is a run', { job_type: 'run' }, 'it is of type run, and not a check'],
-  ['says no type, and is one', { job_type: undefined }, 'it is of type run, and not a check'],
+  ['is a run', { job_type: 'run' }, 'its type is run, not check'],
+  ['says no type, and is one', { job_type: undefined }, 'its type is run, not check'],
   ['ignores the limit', { ignored_fields: { limit: 'node-osl-2' } }, 'its template ignores limit'],
   ['ignores the type', { ignored_fields: { job_type: 'check' } }, 'its template ignores job_type'],
-  ['has other hosts', { limit: 'all' }, 'it is limited to other hosts than were sent'],
+  ['has other hosts', { limit: 'all' }, 'its limit differs from the requested hosts'],
 ])(
   'a check of AWX that %s, since its template changed meanwhile, is stopped, refused and in the audit',
   async (_, answer, why) => {

@@ -62,7 +62,7 @@ test('an order that the manager drops is a failure after three minutes', async (
   journal.ageSeconds = 190
   expect(await now()).toMatchObject({
     status: 'failed',
-    detail: expect.stringContaining('did not take the order up'),
+    detail: expect.stringContaining('did not accept the request'),
   })
 })
 
@@ -146,7 +146,7 @@ test('away from a dead node the manager brings its guests by itself: that is wai
   service({ node: 'pve1', state: 'fence' })
   expect(await client.startVm('vm-101', 'pve2', 'k1')).toMatchObject({
     status: 'running',
-    detail: 'the HA manager is at it (fence)',
+    detail: 'the HA manager is working on it (fence)',
   })
   // Statistics of the dead node still say that it runs: that is no recovery.
   pve.guest(101).node = 'pve2'

@@ -28,7 +28,7 @@ test('when the request is lost before it began, that is told once it cannot be o
   Object.defineProperty(journal, 'ageSeconds', { configurable: true, get: () => (looks++ < 2 ? 0 : 61) })
   const { status, detail } = await migrated()
   expect([status, pve.begun]).toEqual(['failed', []])
-  expect(detail).toBe('it was never begun: pve1 has no task of it, and vm-101 is not on pve2')
+  expect(detail).toBe('it never began: pve1 has no task of it, and vm-101 is not on pve2')
 })
 
 const row = {

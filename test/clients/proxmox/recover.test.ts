@@ -120,7 +120,7 @@ test('the migrations that make room are the plan, and what the HA manager restar
   const { summary, details } = (await prepared(plan))?.dryRun ?? {}
   expect(summary).toMatch(/^migrate 1 VM, to .*; the platform starts 2 VMs by itself$/)
   expect(details).toMatchObject({ forecast: { restarts: expect.arrayContaining(['vm-101', 'vm-105']), staysDown: [] } })
-  expect(details?.sizeNote).toContain('Ballooning and KSM')
+  expect(details?.sizeNote).toContain('ballooning and KSM')
   expect(details?.deaths as unknown as JudgedDeath[]).toMatchObject([
     { host: 'pve1', verdict: 'fenced', isForecast: true },
   ])
@@ -135,7 +135,7 @@ test('a guest that the manager brought elsewhere than forecast, within the rules
   expect(done.detail).toBe('all 3 steps were done')
   expect(step(done.steps, 'vm-105')).toMatchObject({
     to: other,
-    detail: `the platform started it on ${other}, not on ${forecast}, as forecast`,
+    detail: `the platform started the VM on ${other} and not on ${forecast} as forecast`,
   })
   expect(done.changed).toContain(`vm-105 started on ${other}`)
   expect(pve.begun.map(({ path }) => path)).toEqual(['/api2/json/nodes/pve2/qemu/102/migrate'])
@@ -156,7 +156,7 @@ test('a guest that the manager brought where a rule of the plan does not hold ha
   ])
   expect(step(done.steps, 'vm-105')).toMatchObject({
     detail: expect.stringMatching(
-      /^the platform started it on pve2, not on pve3, as forecast: there the rules .*apart/,
+      /^the platform started the VM on pve2 and not on pve3 as forecast; the VM runs, but breaks the plan's rules there .*apart/,
     ),
   })
 })

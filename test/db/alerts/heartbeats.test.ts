@@ -30,7 +30,7 @@ test('a Watchdog opens no incident while it comes; when it stops there is a crit
   expect(await silentAt(241)).toBe(true)
   expect(await incidents()).toMatchObject([{ type: 'heartbeat_stopped', severity: 'critical', status: 'open' }])
   const [{ title, id }] = (await incidents()) as unknown as [{ title: string; id: string }]
-  expect(title).toMatch(/^No heartbeat from alertmanager: Watchdog came last at /)
+  expect(title).toMatch(/^No heartbeat from alertmanager: Watchdog last came at /)
   expect(await silentAt(300)).toBe(false)
 
   expect(await beatAt(301)).toBe('heartbeat')

@@ -122,7 +122,7 @@ test('a look at the resource decides: well, and the incident is over; ill, and i
   await watchdog('nominal')
   const closed = await standing(id)
   expect(closed).toMatchObject({ status: 'resolved', outcome: 'self_resolved' })
-  expect(closed?.resolution).toContain('read as nominal')
+  expect(closed?.resolution).toContain('was nominal')
   expect(await alertOf(id)).toMatchObject([{ status: 'resolved', endReason: null }])
   await holds(id)
 })

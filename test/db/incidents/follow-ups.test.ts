@@ -99,7 +99,7 @@ test('a person gives it another owner, a group, or a date, and closes it with a 
   const { rows } = await sql<{ detail: string; actor: string }>`select detail, actor from incident_event
     where incident_id = ${id} and metadata->>'code' like 'follow_up_%' order by seq`.execute(database.owner)
   expect(rows.map(({ detail }) => detail)).toEqual([
-    `Follow-up for whom a person names, due ${addWorkingDays(today, 3)}`,
+    `Follow-up for an owner that a person still has to name, due ${addWorkingDays(today, 3)}`,
     `anna changed the follow-up: for ben, due ${addWorkingDays(today, 3)}`,
     'anna changed the follow-up: for storage, due 2020-01-01',
     'ben closed the follow-up: the disk was replaced',

@@ -74,7 +74,7 @@ test('a write that did not begin within ten minutes is cancelled, says so, and o
   await cancelUnbegunChange(database.db, id)
   expect(await incidentById(database.db, id)).toMatchObject({
     status: 'cancelled',
-    resolution: 'It did not begin within ten minutes. Nothing was done: ask again.',
+    resolution: 'The write did not begin within ten minutes, and nothing was done. Request it again.',
     reviewWantedAt: null,
     cancelledUntil: null,
   })
@@ -92,7 +92,7 @@ test.each<[string, RegExp, (trx: Trx, id: string) => Promise<unknown>]>([
   ],
   [
     'is asked for twice in one log',
-    /more than one row asks for it/,
+    /more than one row requests this write/,
     async (trx, id) => {
       const [row] = (
         await sql<{ metadata: never }>`select metadata from incident_event where kind = 'change_requested'`.execute(trx)
@@ -112,7 +112,7 @@ test.each<[string, RegExp, (trx: Trx, id: string) => Promise<unknown>]>([
   ],
   [
     'is reviewed by the one who did it',
-    /no other person reviewed it/,
+    /is not confirmed by another person/,
     async (trx, id) => {
       const { operatorId, name } = await requester(trx)
       await recordAudit(trx, { who: name, what: 'change.reviewed', subject: id, detail: 'right: fine' })
@@ -121,7 +121,7 @@ test.each<[string, RegExp, (trx: Trx, id: string) => Promise<unknown>]>([
   ],
   [
     'is reviewed by somebody of whom the audit says nothing',
-    /no other person reviewed it/,
+    /is not confirmed by another person/,
     async (trx, id) =>
       reviewed(trx, id, { operatorId: await ensureOperator(database.db, 'bob', 'admin'), name: 'bob' }),
   ],
@@ -162,7 +162,7 @@ test('a write that somebody slipped in, in the name of a person who did not ask,
     return rows[0]?.id ?? ''
   })
   const found = (await verifyIncident(database.db, forged)).differences.map(({ what }) => what)
-  expect(found).toContain('no row of the audit says that this person asked for it so')
+  expect(found).toContain('no row of the audit says that this person requested exactly this write')
 })
 
 test('a reason that speaks of other acts alone is no difference', async () => {

@@ -162,7 +162,7 @@ test('what comes back and looks different is notified once, with the difference'
   await look('it was nominal and is degraded')
   expect(await standing(id)).toMatchObject({ status: 'open' })
   expect(await told(id)).toMatchObject([
-    { trigger: 'reopened', reason: 'Marked as expected, but it looks different: it was nominal and is degraded' },
+    { trigger: 'reopened', reason: 'Marked as expected, but its state differs: it was nominal and is degraded' },
   ])
 })
 

@@ -48,7 +48,9 @@ test('what the site names is its own as well, among several targets', async () =
     { kind: 'host', id: 'mail' },
     { kind: 'host', id: 'gpu-7' },
   ]
-  expect(await own(targets, ['host:gpu-*'])).toEqual([{ target: 'host:gpu-7', why: 'what the site calls its own' }])
+  expect(await own(targets, ['host:gpu-*'])).toEqual([
+    { target: 'host:gpu-7', why: 'resources that agent.footprint names' },
+  ])
 })
 
 test('what is reached on this machine itself names nobody', async () => {

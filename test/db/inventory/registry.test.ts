@@ -122,7 +122,7 @@ test('only what the platform or an administrator relates widens the vicinity, in
   ])
   const toVictim = [{ from: ref('node', 'n'), kind: 'belongs_to' as const, to: ref('shard', 'victim') }]
   await expect(declare(targets, [{ kind: 'node', id: 'n' }], toVictim)).rejects.toThrow(
-    'may list targets and its own server only',
+    'may only list targets and its own server',
   )
   await declare(
     targets,
@@ -283,8 +283,8 @@ test('a declaration that cannot be is told with all its faults at once', () => {
     ],
   })
   expect(faults).toEqual([
-    'node:a is there twice',
-    'node "b/c" is no id: letters, digits and . _ : @ - are taken, 128 at most',
+    'node:a is listed twice',
+    'node "b/c" is not an id: letters, digits and . _ : @ - are taken, 128 at most',
     'node:a runs_on host:gone: host:gone is not known',
     'vm:x runs_on vm:y: vm:x is not known',
     'vm:x runs_on vm:y: vm:y is not known',

@@ -18,7 +18,7 @@ const level = {
 
 test.each<[string, Triage | undefined]>([
   ['a certificate', { proof: 'certificate', levels: [level] }],
-  ["a solver's word", { proof: 'engine' }],
+  ["a solver's claim", { proof: 'engine' }],
   ['nothing', undefined],
 ])('a stored plan keeps what shows who has to stay down: %s', async (_, triage) => {
   const start = { step: 1, action: 'start' as const, vm: 'v', from: 'x', to: 'a', needs: [], wave: 1 }

@@ -305,7 +305,7 @@ describe('after a repair', () => {
     expect(await looked({ verification: 'held', resource: 'nominal' })).toBe(1)
     await watchdog()
     expect(await standing(id)).toMatchObject({ status: 'escalated', category: 'alert_goes_on' })
-    expect((await standing(id))?.resolution).toContain('The write held, the alert fires on')
+    expect((await standing(id))?.resolution).toContain('The write was verified, the alert still fires')
     expect(await noted(id)).toContain('repair_confirmed')
     expect(await told(id)).toEqual(['resolved', 'escalated'])
   })
@@ -529,7 +529,7 @@ describe('what the next attempt starts from', () => {
       { by: 'user:anna', kind: 'note', text: 'the disk was replaced yesterday' },
       { by: 'user:ben', kind: 'denial', text: 'not during the backup' },
     ])
-    expect(await whyReopened(database.db, id)).toBe('It came back: its alert fires again')
+    expect(await whyReopened(database.db, id)).toBe('The incident came back: its alert fires again')
   })
 
   test.each([
@@ -580,7 +580,7 @@ describe('incidents that are not investigated unasked', () => {
     const { id } = await raised()
     expect(await standing(id)).toMatchObject({
       status: 'open',
-      keptReason: 'agent.investigate asks for severity critical or above, and this is warning',
+      keptReason: 'agent.investigate requires severity critical or above, and this incident is warning',
     })
   })
 

@@ -74,7 +74,7 @@ test('a row that was changed behind the trigger is found, and so is one that was
   expect(await verifyChain(database.db, id)).toMatchObject({ ok: true })
   expect(await verifyChain(database.db, id, head)).toMatchObject({
     ok: false,
-    problem: { what: expect.stringContaining('handed out') },
+    problem: { what: expect.stringContaining('earlier hash') },
   })
   await sql`alter table incident_event enable trigger all`.execute(database.owner)
 })

@@ -42,7 +42,7 @@ test('80 and 100 % of a day are said once, page at 100 alone, and then nothing i
   expect(await spentCap(db)).toBeNull()
   await Promise.all([answer(incidentId, 1), answer(incidentId, 1)])
   expect(await notices(incidentId)).toEqual([
-    expect.stringMatching(/^\$8\.00 of \$10\.00 .* at \$10\.00 nothing more is investigated until the day ends/),
+    expect.stringMatching(/^\$8\.00 of \$10\.00 .* at \$10\.00 no more investigations start until the day ends/),
     expect.stringMatching(/^\$1[01]\.00 of \$10\.00 .* new incidents wait until the day ends/),
   ])
   const posts = await db.selectFrom('delivery').select('notification').where('incidentId', '=', incidentId).execute()

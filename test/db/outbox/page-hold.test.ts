@@ -63,7 +63,7 @@ test('a page waits its time while a run is at work, and leaves then by itself', 
   expect(await pagesOf(database.db, incident)).toMatchObject([{ status: 'sent', leftAfter: 300, why: 'time' }])
   expect(await gateNotes(database.db, incident)).toEqual([
     'Page held until 03:15:00 UTC',
-    'Page released: its time is over',
+    'Page released: the hold time is over',
   ])
 })
 
@@ -90,11 +90,11 @@ test.each([
   ['Page released: escalated', (incident: HeldIncident) => inTrx((trx) => ends(trx, incident, 'escalated'))],
   ['Page released: the model does not answer', (incident: HeldIncident) => inTrx((trx) => modelFails(trx, incident))],
   [
-    'Page released: it ended without a repair that held',
+    'Page released: the run ended without a verified repair',
     (incident: HeldIncident) => inTrx((trx) => ends(trx, incident, 'no_fault', 'user:anna')),
   ],
   [
-    'Page released: a duty of Nightshift is lost',
+    'Page released: a part of Nightshift fails',
     () => tellLostDuties(database.db, [{ name: 'Temporal', status: 'failed', detail: 'It is away.', remedy: null }]),
   ],
 ])('%s: it leaves in the same moment', async (said, happen) => {

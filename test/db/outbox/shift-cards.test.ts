@@ -89,7 +89,7 @@ describe('a budget of one', () => {
     const { rows } = await sql<{ detail: string }>`select detail from incident_event
       where incident_id = ${second.incidentId} and metadata->>'code' = 'wake_held'`.execute(database.owner)
     expect(rows[0]?.detail).toMatch(
-      /^Wakes nobody: 1 of 1 questions have woken somebody this night\. It waits for the morning card, and ends at 03:03 UTC/,
+      /^Wakes nobody: 1 of 1 approvals have woken somebody this night\. The approval waits for the morning card, and expires at 03:03 UTC/,
     )
   })
 
@@ -304,7 +304,7 @@ describe('questions that woke nobody', () => {
     const { rows } = await sql<{ detail: string }>`select detail from incident_event
       where incident_id = ${incidentId} and metadata->>'code' = 'wake_late'`.execute(database.owner)
     expect(rows).toEqual([
-      { detail: expect.stringMatching(/no way out was left to wake people by as the night ended\.$/) },
+      { detail: expect.stringMatching(/no destination was left to wake people as the night ended\.$/) },
     ])
   })
 
@@ -340,8 +340,8 @@ describe('the hand-over', () => {
       expect.stringMatching(/^Open: 1 incident \(1 critical\): /),
       expect.stringMatching(/^Waits: .* until /),
       'Watched: nothing',
-      'Nightshift lost: pages',
-      'Look first at: pages, which Nightshift lost',
+      'Nightshift: failed parts: pages',
+      'Look first at: pages, a failed part of Nightshift',
     ])
     expect(card?.lines[1]?.url).toBe(`https://n/approvals/${id}`)
   })
@@ -353,7 +353,7 @@ describe('the hand-over', () => {
       'Open: nothing',
       'Waits: nothing',
       'Watched: nothing',
-      'Nightshift: no duty is lost',
+      'Nightshift: no part has failed',
       'Look first at: nothing waits',
     ])
   })

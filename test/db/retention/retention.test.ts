@@ -200,7 +200,7 @@ test('a tombstone that lies, one that is gone, and a removal without one are dif
   const before = new Set(await differences(api.db))
   const newly = async (...statements: ReturnType<typeof sql>[]) =>
     (await foundAfter(...statements)).filter((each) => !before.has(each))
-  const altered = 'its tombstones are not those of which the audit has the digest'
+  const altered = 'its tombstones differ from the digest in the audit'
   for (const statement of [
     sql`update removed_incident set head_hash = 'x' where incident_id = ${gone}`,
     sql`update removed_incident set rows = rows + 1 where incident_id = ${gone}`,
@@ -210,7 +210,7 @@ test('a tombstone that lies, one that is gone, and a removal without one are dif
   ])
     expect(await newly(statement)).toContainEqual(expect.stringContaining(altered))
   expect(await newly(sql`delete from removed_incident`, sql`delete from removal`)).toContainEqual(
-    expect.stringContaining('the audit tells of it, and its tombstones are missing'),
+    expect.stringContaining('the audit has a row of this removal, and its tombstones are missing'),
   )
   const removed = [
     sql`delete from delivery where incident_id = ${stays}`,
@@ -220,7 +220,7 @@ test('a tombstone that lies, one that is gone, and a removal without one are dif
   ]
   await sql`update incident set reminded_at = nightshift_now() where id = ${stays}`.execute(api.db)
   expect(await newly(...removed)).toContainEqual(
-    `${stays}: the incident is missing: nothing says that retention removed it`,
+    `${stays}: the incident is missing, and no record says that retention removed it`,
   )
   const madeUp = sql`insert into removed_incident (incident_id, removal_id, rows, head_hash, closed_at)
     select ${stays}, max(id), 1, 'x', now() from removal`

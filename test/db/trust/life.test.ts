@@ -55,7 +55,7 @@ test('a pair goes from shadow over questions to acting, and back by itself once 
   // People hear of it as of any incident, and no run takes it.
   const ours = await db.selectFrom('incident').selectAll().where('type', '=', 'nightshift_trust_lost').execute()
   expect(ours).toMatchObject([
-    { status: 'escalated', title: 'Nightshift: converge_shard is trusted no more in replication_lag' },
+    { status: 'escalated', title: 'Nightshift: converge_shard is no longer trusted in replication_lag' },
   ])
   expect((await stepsOf(systemScope(db), pair, 10)).map(({ level, cause, by }) => `${level} ${cause} ${by}`)).toEqual([
     'propose lost nightshift',

@@ -29,7 +29,7 @@ test('whoever gives more has to have the record of now before them', async () =>
   expect(await play.set(anna, 'act', { seen: 'of yesterday' })).toMatchObject({ outcome: 'moved_on' })
   expect(await setTrustOf(database.db, pair)).toBeNull()
   expect(await play.set(anna, 'act')).toMatchObject({ outcome: 'set' })
-  expect(await play.set(anna, 'act')).toMatchObject({ outcome: 'conflict', message: 'it is act already' })
+  expect(await play.set(anna, 'act')).toMatchObject({ outcome: 'conflict', message: 'the level is act already' })
   // Taking away asks for no record.
   expect(await play.set(anna, 'propose', { seen: '' })).toMatchObject({ outcome: 'set' })
 })
@@ -109,7 +109,7 @@ test('a repair that a person calls wrong is one incident about Nightshift, also 
   await play.set(anna, 'propose', { seen: '' })
   for (const verdict of ['wrong', 'right', 'wrong'] as const)
     await gradeIncident(db, anna, incidentId, { callId: null, verdict, text: 'the disk was full' })
-  expect((await ours()).slice(before)).toEqual([{ title: 'Nightshift: a repair in replication_lag was called wrong' }])
+  expect((await ours()).slice(before)).toEqual([{ title: 'Nightshift: a repair in replication_lag was graded wrong' }])
   const row = await db.selectFrom('incident').select('id').where('type', '=', trustLostType).execute()
   for (const { id } of row)
     expect(await gradeIncident(db, anna, id, { callId: null, verdict: 'wrong', text: null })).toMatchObject({

@@ -33,7 +33,7 @@ afterAll(() => place.remove())
 test('a file that a device holds for secret is asked about before it is read, and is not read unasked', async () => {
   const args = { on, path: secret }
   expect(await prepared(api, 'fs_read', args)).toMatchObject({
-    asks: { risk: 'high', why: expect.stringContaining(`${on} holds ${secret} for secret`) },
+    asks: { risk: 'high', why: expect.stringContaining(`${secret} counts as secret on ${on}`) },
   })
   const { answer } = await ran(api, 'fs_read', args, 'unasked')
   expect(answer).toMatchObject({ ok: false, status: 403, problem: { code: 'approval_required' } })
@@ -106,7 +106,7 @@ describe('a checkout whose settings start a program', () => {
     expect(await prepared(api, 'shell_eval', command)).toMatchObject({
       asks: {
         risk: 'medium',
-        why: `${on} does not do it unasked: git: git would obey its setting core.fsmonitor in ${checkout}`,
+        why: `${on} does not run this call without approval: git: git would use its setting core.fsmonitor in ${checkout}`,
       },
     })
     const { answer } = await ran(api, 'shell_eval', command, 'unasked')
@@ -151,7 +151,7 @@ test.each<[string, string, Record<string, unknown>, Changes, string | null]>([
     'fs_list',
     { path: '/etc/ssl/private' },
     {},
-    'n1 holds /etc/ssl/private for secret; what is not recognised as a secret is read',
+    '/etc/ssl/private counts as secret on n1; secrets that are not recognised are read',
   ],
   ['a look at a key from outside', 'fs_stat', { path: '/etc/ssl/private/web.key' }, {}, null],
   ['what is outside the roots, which is refused anyway', 'fs_read', { path: '/root/.ssh/id_rsa' }, {}, null],
@@ -175,14 +175,14 @@ test.each<[string, string, Record<string, unknown>, Changes, string | null]>([
     'exec',
     { argv: ['df', '-h'] },
     { auto_approve: ['uptime'] },
-    'the manifest of n1 lets no df run unasked',
+    'the manifest of n1 lets no df run without approval',
   ],
   [
     'what obeys files of the place, where another user is all that confines it',
     'exec',
     { argv: ['git', 'status'] },
     { sandbox: 'user' },
-    'git obeys files of the place, and n1 confines reads as another user alone',
+    'git reads settings from its directory, and n1 confines reads only by running them as another user',
   ],
   ['what obeys nothing, there', 'exec', { argv: ['uptime'] }, { sandbox: 'user' }, null],
   [
@@ -190,7 +190,7 @@ test.each<[string, string, Record<string, unknown>, Changes, string | null]>([
     'docker_exec',
     { container: 'web', argv: ['git', 'status'] },
     {},
-    expect.stringContaining('nobody can look at that beforehand') as never,
+    expect.stringContaining('nobody can check first') as never,
   ],
   ['what obeys nothing in a container', 'docker_exec', { container: 'web', argv: ['cat', '/etc/hosts'] }, {}, null],
   [
@@ -214,7 +214,7 @@ test.each<[string, string, Record<string, unknown>, Changes, string | null]>([
     'fs_stat',
     { path: '/etc/hosts' },
     { mode: 'sudo' },
-    'n1 does everything as root, so everything is asked',
+    'n1 does everything as root, so everything requires approval',
   ],
 ])('what a device would ask about: %s', (_, tool, input, changes, why) => {
   expect(asked(tool, input, changes)).toEqual(why)

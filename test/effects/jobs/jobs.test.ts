@@ -80,9 +80,9 @@ test('a job for several that does not say which of them, two of one name, and a 
     'line 6: jobs.0.run: names no resource: use {id} or {name}, or list one id',
   ])
   const one = job('    run: { command: [converge, "{id}"] }')
-  expect(faultsOf(one + one.replace('\njobs:', ''))).toEqual(['line 7: jobs.1.name: converge-web is there twice'])
+  expect(faultsOf(one + one.replace('\njobs:', ''))).toEqual(['line 7: jobs.1.name: converge-web is listed twice'])
   const secret = job('    run: { http: { url: "https://x.example.com/{id}?token=abc" } }')
-  expect(faultsOf(secret)[0]).toContain('holds a secret in the address')
+  expect(faultsOf(secret)[0]).toContain('contains a secret in the address')
   expect(faultsOf('jobs: [')[0]).toMatch(/^line 1: /)
 })
 
@@ -118,7 +118,7 @@ test('a resource whose id would mean more than itself to a job is not named to i
     'a.localhost',
     'all.',
   ])
-    expect(why(id)).toContain('more than this one')
+    expect(why(id)).toContain('more resources than this one')
   for (const id of [
     '127.0.0.1',
     '127.1',
@@ -130,7 +130,7 @@ test('a resource whose id would mean more than itself to a job is not named to i
     '2130706433',
     '0x0.0',
   ])
-    expect(why(id)).toContain('more than this one')
+    expect(why(id)).toContain('more resources than this one')
   for (const id of ['web-1.example.com', '101', '10.0.0.7', '128.0.0.1', 'all-1'])
     expect([id, why(id)]).toEqual([id, null])
   const groups = ['webservers', 'eu1']

@@ -557,7 +557,7 @@ describe('a host whose plan has no place for all, and one that is to be emptied'
       id,
     }))
     const firing = (host: string, rack: string, status = 'firing') => ({
-      data: { items: [{ status, labels: { alertname: 'host_down', host, rack } }] },
+      data: { items: [{ name: 'host_down', status, labels: { host, rack } }] },
     })
     const alerts: Record<string, Answer> = {
       'host-osl-2': firing('host-osl-2', 'osl-r1'),

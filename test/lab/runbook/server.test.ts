@@ -46,7 +46,7 @@ test('with tools it answers by a tool call and one sentence', async () => {
   expect(choices[0]).toMatchObject({
     finish_reason: 'tool_calls',
     message: {
-      content: 'I look at db-osl-1 first.',
+      content: 'I read db-osl-1 first.',
       tool_calls: [{ function: { name: 'get_shard', arguments: '{"id":"db-osl-1"}' } }],
     },
   })
@@ -69,7 +69,7 @@ test('a stream says the same in pieces', async () => {
   })
   const completion = await stream.finalChatCompletion()
   expect(completion.choices[0]!.message).toMatchObject({
-    content: 'I look at db-osl-1 first.',
+    content: 'I read db-osl-1 first.',
     tool_calls: [{ function: { name: 'get_shard', arguments: '{"id":"db-osl-1"}' } }],
   })
   expect(completion.usage!.completion_tokens).toBeGreaterThan(0)
@@ -176,7 +176,7 @@ test('a slow drip arrives whole, piece by piece', async () => {
   for await (const piece of response.body!) pieces.push(piece)
   expect(pieces.length).toBeGreaterThan(1)
   const { choices } = JSON.parse(Buffer.concat(pieces).toString()) as OpenAI.ChatCompletion
-  expect(choices[0]!.message.content).toBe('I look at db-osl-1 first.')
+  expect(choices[0]!.message.content).toBe('I read db-osl-1 first.')
 })
 
 test('an ordered mood lasts as many answers as were asked for', async () => {

@@ -126,7 +126,7 @@ const places = ['open', 'engine/data/merged', 'user/gvfs', 'covered/below', 'cov
         space.sh(`mkdir ${odd}; mount -t tmpfs -o mode=1777 tmpfs ${odd}`)
         const { error } = await looker.look('echo read')
         expect(error).toMatch(
-          /^It needs a grant just now: its sandbox was lost \(.*\(tmpfs\) cannot be made read-only/s,
+          /^The call needs a grant now: the sandbox was lost \(.*\(tmpfs\) cannot be made read-only/s,
         )
         space.sh(`umount ${odd}`)
         expect((await looker.heard()).said).toBe('reads are confined by unshare')

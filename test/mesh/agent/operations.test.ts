@@ -3,6 +3,7 @@ import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from '@jest/globals'
 import type { CapabilityAnswer, JournalEntry } from '../../../domain/mesh.ts'
+import { entriesAfter } from '../../../mesh/agent/chain.ts'
 import { signed } from '../../../mesh/sign.ts'
 import { eventually, temporaryDirectory } from '../../support/directory.ts'
 import {
@@ -103,6 +104,18 @@ test('a long operation is answered at once, tells its lines as they come, and th
   await agent.kill()
   await agent.up()
   expect(await lookUp(id)).toEqual(rest.at(-1)?.data)
+})
+
+test('what an agent died under is answered with the hash of its own entry, and not with the newest', async () => {
+  const text = `echo begun; sleep 60; true`
+  const { answer } = await agent.granted('shell.eval', { text }, { stream: true })
+  await listen(answer.request_id, undefined, (heard) => heard.length > 0)
+  await agent.kill()
+  await agent.up()
+  const interrupted = await lookUp(answer.request_id)
+  expect(interrupted.error?.code).toBe('indeterminate')
+  const own = entriesAfter(agent.state, 0).entries.filter(({ request_id: id }) => id === answer.request_id)
+  expect(own.map(({ hash }) => hash)).toContain(interrupted.audit_hash)
 })
 
 test('a late listener hears how many lines are gone, and the newest of them', async () => {

@@ -124,12 +124,12 @@ test.each<[string, Hear, string]>([
         socket.write('HTTP/1.1 502 Bad Gateway\r\nContent-Length: 100\r\n\r\n<html>')
         setTimeout(() => socket.destroy(), 20)
       }),
-    'it takes no connection just now (502)',
+    'the control plane accepts no connection now (502)',
   ],
   [
     'a page in HTML',
     says('HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\n<html>'),
-    'it answered 200. A proxy has to let WebSocket pass',
+    'the control plane answered 200. A proxy must let WebSocket pass',
   ],
   ['what speaks something else', says('SSH-2.0-OpenSSH_9.2\r\n'), 'was not reached: Parse Error'],
 ])('a peer that gives %s is one sentence, and is asked again', async (_what, hear, sentence) => {
@@ -156,7 +156,7 @@ test.each<[string, Hear]>([
     hear(socket)
   })
   expect(await firstOf(calling(api, { welcomeMs: 200 }))).toBe(
-    `${api} did not welcome this agent within 0.2 s: look whether the API runs there`,
+    `${api} did not accept this agent within 0.2 s: check that the API runs there`,
   )
   await eventually('another try', () => calls > 1)
 })
@@ -164,7 +164,7 @@ test.each<[string, Hear]>([
 test('a peer that is silent after TLS is left after a while', async () => {
   const api = await tlsPeer('good', () => {})
   expect(await firstOf(calling(api, { ca: pem('ca.pem'), welcomeMs: 500 }))).toContain(
-    'did not welcome this agent within 0.5 s',
+    'did not accept this agent within 0.5 s',
   )
 })
 
@@ -182,22 +182,22 @@ test('a peer that answers pings and welcomes nobody is left after a while', asyn
   })
   const { port } = await eventually('its port', () => sockets.address() as AddressInfo | null)
   const api = `http://127.0.0.1:${port}`
-  expect(await firstOf(calling(api, { welcomeMs: 300 }))).toContain('did not welcome this agent within 0.3 s')
+  expect(await firstOf(calling(api, { welcomeMs: 300 }))).toContain('did not accept this agent within 0.3 s')
   await eventually('another try', () => calls > 1)
 })
 
-const unpinned = /was not believed: its certificate is of an authority that this host does not know.*--ca-sha256/
-const pinned = /was not believed: its certificate is not of the authority that this host pinned/
+const unpinned = /is not trusted: its certificate is from an authority that this host does not know.*--ca-sha256/
+const pinned = /is not trusted: its certificate is not from the authority that this host pinned/
 test.each<[string, string, string | null, RegExp]>([
   ['an authority that nobody knows', 'good', null, unpinned],
   ['another authority than the pinned one', 'good', 'other-ca.pem', pinned],
-  ['a certificate that is over', 'expired', 'ca.pem', /was not believed: its certificate has expired: renew it there/],
   [
-    'a certificate for another name',
-    'elsewhere',
+    'a certificate that is over',
+    'expired',
     'ca.pem',
-    /is for another name: call it by the name in its certificate/,
+    /is not trusted: its certificate has expired: renew the certificate on the control plane/,
   ],
+  ['a certificate for another name', 'elsewhere', 'ca.pem', /is for another name: use the name in its certificate/],
 ])('%s: the connection and the enrolment say so, and nothing is sent or kept', async (_what, name, ca, sentence) => {
   let heard = ''
   const authority = pem(ca ?? 'ca.pem')
@@ -220,13 +220,13 @@ test.each<[string, string, string | null, RegExp]>([
 })
 
 test.each<[string, (digest: string) => string, string]>([
-  ['cut off', (digest) => digest.slice(0, 40), '--ca-sha256 takes 64 hexadecimal digits, and this has 40 characters'],
+  ['cut off', (digest) => digest.slice(0, 40), '--ca-sha256 needs 64 hexadecimal digits, and this has 40 characters'],
   [
     'of another authority',
     (digest) => digest.replace(/^./, (first) => (first === '0' ? '1' : '0')),
-    'somebody may be in between',
+    'an attacker may intercept the connection',
   ],
-  ['in capitals', (digest) => digest.toUpperCase(), 'What was answered is no enrolment'],
+  ['in capitals', (digest) => digest.toUpperCase(), 'The response is not from a control plane'],
 ])('a digest %s', async (_what, change, sentence) => {
   const authority = pem('ca.pem')
   let asked = ''

@@ -248,7 +248,7 @@ test('the agent does not listen to the world without TLS', async () => {
   writeFileSync(join(place.path, 'root-key'), writePublicKey(own.rootPublic))
   const args = ['mesh', 'agent', '--manifest', join(place.path, 'manifest.json'), '--state', place.path]
   const { code, stderr } = await runCli([...args, '--listen', '0.0.0.0:0'])
-  expect([code, stderr]).toEqual([1, expect.stringContaining('needs --tls-cert and --tls-key')])
+  expect([code, stderr]).toEqual([1, expect.stringContaining('set --tls-cert and --tls-key')])
   const second = await runCli([...args, '--listen', 'localhost:0'])
   expect([second.code, second.stderr]).toEqual([2, expect.stringContaining('takes an address')])
 })

@@ -49,7 +49,7 @@ describe('before a command that writes, the card says', () => {
   test('what a removal would take with it, how many and how large, and nothing is removed', async () => {
     const at = tree('old', { 'a.txt': '12345', 'b.txt': '1' })
     const { lines, said, tried } = await ofArgv('rm', '-rf', at)
-    expect(said).toContain('would go: 2 files, 1 directories, 6 bytes')
+    expect(said).toContain('would be removed: 2 files, 1 directories, 6 bytes')
     expect(lines).toContain(`  ${at}/a.txt (5 bytes)`)
     expect(tried).toBe(true)
     expect(existsSync(join(at, 'a.txt'))).toBe(true)
@@ -61,14 +61,14 @@ describe('before a command that writes, the card says', () => {
     expect(said).toMatch(/^program chmod: \/usr\/bin\/chmod, of root, sha256 [0-9a-f]{16}…$/m)
     expect(said).toMatch(/^runs as user \d+ .* in \/$/m)
     expect(said).toMatch(/app\.conf: file of 1 bytes, .*, mode \d+, changed \d{4}-/)
-    expect(said).toContain('none.conf: is not there, or the agent may not see it')
-    expect(untried).toContain('chmod was not tried: no way is known to try chmod that changes nothing.')
+    expect(said).toContain('none.conf: does not exist, or the agent may not see it')
+    expect(untried).toContain('chmod was not tried: no way is known to try chmod without changes.')
     expect(tried).toBe(false)
   })
 
   test('that a look failed, where it does, instead of leaving the command without a question', async () => {
     const { untried } = await rehearsal('shell.exec', { argv: ['find', '.', '-delete'], cwd: '/no/such/place' })
-    expect(untried).toContain('find was not tried: /no/such/place is no directory')
+    expect(untried).toContain('find was not tried: /no/such/place is not a directory')
   })
 
   test('nothing about trying what only looks, though it has to be asked for', async () => {
@@ -76,15 +76,15 @@ describe('before a command that writes, the card says', () => {
   })
 
   test('that a program is not there', async () => {
-    expect((await ofArgv('no-such-program-here')).said).toContain('program no-such-program-here: is not there')
+    expect((await ofArgv('no-such-program-here')).said).toContain('program no-such-program-here: does not exist')
   })
 
   test('of a text, each command by itself, and what of it was not tried', async () => {
     const at = tree('text', { 'a.log': '1' })
     const { said, untried } = await ofText(`rm -f ${at}/a.log; for x in 1 2; do touch $x; done; rm $HOME/y > ${at}/out`)
-    expect(said).toContain('would go: 1 files, 0 directories, 1 bytes')
-    expect(untried).toContain('What stands in loops, groups, functions and substitutions was not tried.')
-    expect(untried).toContain('what $HOME/y stands for is known only when it runs')
+    expect(said).toContain('would be removed: 1 files, 0 directories, 1 bytes')
+    expect(untried).toContain('Commands in loops, groups, functions and substitutions were not tried.')
+    expect(untried).toContain('the value of $HOME/y is known only when it runs')
   })
 
   test('that all was tried only where all of it was', async () => {
@@ -105,27 +105,27 @@ describe('before a command that writes, the card says', () => {
     ]) {
       const { tried, untried } = await ofText(`rm ${at}/a; ${more}`)
       expect([more, tried]).toEqual([more, false])
-      expect(untried).toMatch(/was (?:not )?tried/)
+      expect(untried).toMatch(/(?:was|were) (?:not )?tried/)
     }
   })
 
   test('nothing of relative names where the text goes elsewhere', async () => {
     const at = tree('moved', { f: '1' })
     const { said, untried } = await ofText('cd / && rm f', at)
-    expect(said).not.toContain('would go')
-    expect(untried).toContain('rm was not tried: the text changes where it runs.')
+    expect(said).not.toContain('would be removed: 1')
+    expect(untried).toContain('rm was not tried: the text may change the directory of the command.')
   })
 
   test('nothing of what is held for secret, and nothing of what belongs to the agent', async () => {
     const at = tree('secret', { id_rsa: 'x' })
     const { said, untried } = await ofArgv('rm', '-f', `${at}/id_rsa`)
-    expect(said).toContain('id_rsa: not looked at, it is held for secret')
+    expect(said).toContain('id_rsa: not checked, it counts as a secret')
     expect(untried).toContain('rm was not tried')
     symlinkSync(`${at}/id_rsa`, `${at}/innocent`)
-    expect((await ofArgv('chmod', '600', `${at}/innocent`)).said).toContain('innocent: not looked at')
+    expect((await ofArgv('chmod', '600', `${at}/innocent`)).said).toContain('innocent: not checked')
     const agents = await ofArgv('rm', '-rf', agent.state)
     expect(agents.said + agents.untried).not.toContain('journal')
-    expect(agents.said).not.toContain('would go')
+    expect(agents.said).not.toContain('would be removed: 1')
   })
 
   test.each([

@@ -54,10 +54,10 @@ test('a condition over files names the one that is obeyed, also from above', asy
       { run: () => Promise.reject(new Error('nothing is run for that')) },
     )
   expect(await ask(['file'])).toBeNull()
-  expect(await ask(['file'], true)).toBe(`x: it obeys ${file}, which others than root may write`)
+  expect(await ask(['file'], true)).toBe(`x: it reads settings from ${file}, which users other than root may write`)
   expect(await ask([file])).toContain(file)
   expect(await ask(['../file'])).toContain(file)
-  expect(await ask([`~/${'../'.repeat(9)}${file.slice(1)}`])).toContain('x: it obeys')
+  expect(await ask([`~/${'../'.repeat(9)}${file.slice(1)}`])).toContain('x: it reads settings')
   expect(homeOf()).toMatch(/^\//)
   expect(below).not.toBe(file)
 })
@@ -78,8 +78,10 @@ test('a process that is named to a debugger of Java is looked at: the signal end
   try {
     await once(child, 'spawn')
     expect(await ask(String(child.pid))).toBeNull()
-    expect(await ask(String(process.pid))).toBe(`jstack: process ${process.pid} is node, which its signal would end`)
-    expect(await ask('4194305')).toBe('jstack: what process 4194305 is cannot be read')
+    expect(await ask(String(process.pid))).toBe(
+      `jstack: process ${process.pid} is node, which the signal of the command would end`,
+    )
+    expect(await ask('4194305')).toBe('jstack: the program of process 4194305 cannot be read')
   } finally {
     child.kill('SIGKILL')
   }
@@ -88,7 +90,7 @@ test('a process that is named to a debugger of Java is looked at: the signal end
 test('where the sandbox cannot show what a command looks at, it is not run unasked', async () => {
   const rests = { conditions: [], sees: ['mounts'], environment: {}, cwd: '/', rootRead: null } as const
   const run = () => Promise.reject(new Error('nothing is run for that'))
-  expect(await whyUnmet(rests, { canShow: () => false }, { run })).toContain('cannot show the mounts')
+  expect(await whyUnmet(rests, { canShow: () => false }, { run })).toContain('cannot show the real mounts')
 })
 
 test('what is hidden is hidden under every path that the table of mounts has for it', () => {

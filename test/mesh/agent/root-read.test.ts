@@ -120,7 +120,7 @@ asRoot('a device whose manifest lets root look', () => {
       ])
     expect(await exec(['sudo', '-n', '/usr/bin/nproc'])).toMatchObject({
       error: {
-        message: expect.stringContaining('others than root may write /usr/bin/nproc'),
+        message: expect.stringContaining('users other than root may write /usr/bin/nproc'),
       },
     })
     expect(await exec(['sudo', '-n', '/usr/bin/id', '-u'], { cwd: '/srv' })).toMatchObject({

@@ -216,7 +216,7 @@ describe("a stranger's checkout", () => {
     handOver(at)
     const asked = await agent.call('shell.eval', { text: 'git status --short', cwd: at })
     expect(asked.answer.error?.message).toBe(
-      `It needs a grant just now: git: git would obey its setting alias.st in ${at}.`,
+      `The call needs a grant now: git: git would use its setting alias.st in ${at}.`,
     )
     const { answer } = await agent.granted('shell.eval', { text: 'git status --short', cwd: at })
     expect(answer).toMatchObject({ ok: true, approval_status: 'granted', result: { stdout: ' M a.txt\n' } })

@@ -64,11 +64,11 @@ test('what is never run is not run in a guest either, even with an approval', as
 
 test('what takes an agent on the guest says so, and what a person may do', async () => {
   const refused: [string, Record<string, unknown>, string][] = [
-    ['fs_read', { on: 'vm-101', path: '/etc/hostname' }, 'that takes an agent on the guest itself'],
-    ['fs_list', { on: 'vm-101', path: '/etc' }, 'that takes an agent on the guest itself'],
-    ['proc_list', { on: 'vm-101' }, 'that takes an agent on the guest itself'],
+    ['fs_read', { on: 'vm-101', path: '/etc/hostname' }, 'this tool needs an agent on the guest itself'],
+    ['fs_list', { on: 'vm-101', path: '/etc' }, 'this tool needs an agent on the guest itself'],
+    ['proc_list', { on: 'vm-101' }, 'this tool needs an agent on the guest itself'],
     ['exec', { on: 'vm-101', argv: ['uptime'], cwd: '/srv' }, 'a directory (cwd) cannot be set'],
-    ['exec', { on: 'vm-web', argv: ['uptime'] }, 'vm-web is no guest with a number'],
+    ['exec', { on: 'vm-web', argv: ['uptime'] }, 'vm-web is not a guest with a number'],
   ]
   for (const [tool, args, why] of refused) {
     await expect(prepared(api, tool, args)).rejects.toThrow(why)

@@ -41,7 +41,7 @@ test('a command is tried by the switch of its program that changes nothing, and 
   const { found, said } = await card('exec', { argv: ['rsync', '-a', '/srv/a/', '/srv/b/'] })
   expect(found?.dryRun.possible).toBe(true)
   expect(said).toMatch(
-    /^rsync --dry-run --itemize-changes -a -- \/srv\/a\/ \/srv\/b\/ says:\n {2}rsync got --dry-run /m,
+    /^rsync --dry-run --itemize-changes -a -- \/srv\/a\/ \/srv\/b\/ prints:\n {2}rsync got --dry-run /m,
   )
   expect(said).toMatch(/^program rsync: \/usr\/local\/sbin\/rsync, /m)
 })
@@ -50,7 +50,7 @@ test('what could not be tried is no dry run, and what was looked at is told all 
   const { found, said, untried } = await card('shell_eval', { command: `make -C ${place.path} all` })
   expect(found?.dryRun.possible).toBe(false)
   expect(said).toMatch(/^runs as user /m)
-  expect(untried).toContain('make was not tried: no way is known to try make that changes nothing.')
+  expect(untried).toContain('make was not tried: no way is known to try make without changes.')
   expect(found?.dryRun.details.rehearsal).not.toHaveProperty('rests_on')
 })
 
@@ -60,7 +60,7 @@ test('a write is asked about again when what the card showed is not so any more'
   writeFileSync(join(at, 'a'), '1')
   const args = { argv: ['rm', '-r', at] }
   const before = await card('exec', args)
-  expect(before.said).toContain('would go: 1 files, 1 directories, 1 bytes')
+  expect(before.said).toContain('would be removed: 1 files, 1 directories, 1 bytes')
   expect((await card('exec', args)).found?.stateFingerprint).toBe(before.found?.stateFingerprint)
   writeFileSync(join(at, 'b'), 'somebody needs this')
   const id = await claimedIncident(api.db)

@@ -77,7 +77,7 @@ asRoot('a device whose manifest lets root look with a command', () => {
     const found = await prepared(api, 'exec', args)
     expect(found?.asks).toMatchObject({
       risk: 'critical',
-      why: expect.stringContaining('others than root may write /usr/bin/nproc'),
+      why: expect.stringContaining('users other than root may write /usr/bin/nproc'),
     })
     expect(verdictOn('exec', args, found)).toMatchObject({ verdict: 'ask', risk: 'critical' })
   })
@@ -88,7 +88,7 @@ asRoot('a device whose manifest lets root look with a command', () => {
     expect((await api.put(`/devices/${on}`, { body: { url: body.url, mode: 'user', terms: newer } })).status).toBe(200)
     const args = { on, argv: ['sudo', '-n', '/usr/bin/uptime'] }
     const found = await prepared(api, 'exec', args)
-    expect(found?.asks?.why).toBe(`the manifest that ${on} holds does not allow it as root`)
+    expect(found?.asks?.why).toBe(`the manifest that ${on} holds does not allow this command as root`)
     expect(verdictOn('exec', args, found)).toMatchObject({ verdict: 'ask', risk: 'critical' })
     await api.put(`/devices/${on}`, { body: { url: body.url, mode: 'user', terms } })
   })

@@ -95,7 +95,7 @@ test('a server that is not there is tried again, and one of a cloud is never rea
   expect(await send({ ...plain, port: 1 })).toMatchObject({ outcome: 'retry', status: null })
   expect(await send(plain, { host: '169.254.169.254' })).toMatchObject({
     outcome: 'drop',
-    reason: 'the address of the mail server is refused by policy',
+    reason: 'Nightshift may not connect to the address of the mail server',
   })
 })
 
@@ -176,6 +176,6 @@ test('a question says that a reply approves nothing, and leads to its card', () 
   }
   const { text, html } = mail({ trigger: 'approval', approval, url, reason: 'It hangs' })
   expect(text).toContain(`Review request: ${url}`)
-  expect(text).toContain('Nobody reads a reply to this mail, and a reply approves nothing.')
+  expect(text).toContain('Nobody reads replies to this mail, and a reply approves nothing.')
   expect(html).toContain(`<a href="${url}">Review request</a>`)
 })

@@ -58,9 +58,9 @@ test('a program is no person, and an event may name nobody', () => {
 })
 
 test.each([
-  [event({ event_type: 'incident.triggered' }), 'changes nothing here'],
-  [event({ event_type: 'constructor' }), 'changes nothing here'],
-  [event({ event_type: 'service.updated', data: {} }), 'changes nothing here'],
+  [event({ event_type: 'incident.triggered' }), 'ignores events of this type'],
+  [event({ event_type: 'constructor' }), 'ignores events of this type'],
+  [event({ event_type: 'service.updated', data: {} }), 'ignores events of this type'],
   [event({ data: { incident_key: 'd3640fbd41094207a1c11e58e46b1662' } }), 'its key'],
   [event({ data: {} }), 'its key'],
 ])('%j is never an alert, and nothing follows from it', (value, why) => {

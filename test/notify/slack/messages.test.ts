@@ -153,7 +153,7 @@ test('a question says what was found, a line a finding, in which no stranger beg
 
 test('what is critical has no button that decides, and says where it is decided', () => {
   expect(buttons(card({ risk: 'critical' })).map(({ action_id }) => action_id)).toEqual(['open'])
-  expect(words(card({ risk: 'critical', required: 2 }))).toContain('never in Slack')
+  expect(words(card({ risk: 'critical', required: 2 }))).toContain('Slack takes no decision about this')
 })
 
 test.each([
@@ -200,7 +200,7 @@ test.each([
 
 test('while a second person is needed it says who agreed and can still be decided', () => {
   const message = card({ required: 2, approvals: 1, decisions: [{ ...decision, decision: 'approve' }] })
-  expect(words(message)).toContain('1 of 2 have agreed')
+  expect(words(message)).toContain('1 of 2 have approved')
   expect(buttons(message)).toHaveLength(3)
 })
 
@@ -322,7 +322,7 @@ test('a question about a command shows the beginning of its rehearsal, and what 
   const details = { rehearsal: { told, untried: ['make was not tried.'] } }
   const said = words(card({ dryRun: { possible: true, summary: 'run', details } }))
   expect(said).toContain('fact 11')
-  expect(said).toContain('and 18 lines more')
+  expect(said).toContain('and 18 more lines')
   expect(said).not.toContain('fact 12')
   expect(said).toContain('make was not tried.')
 })

@@ -157,9 +157,9 @@ test('a message about an incident without a thread begins the thread and is an a
   const incidentId = await claimedIncident(database.db, { title: 'A quiet one' })
   await database.db.transaction().execute(async (trx) => {
     const row = await lockIncident(trx, incidentId)
-    if (row) await enqueueNotification(trx, row, 'watch', 'The write held, the alert fires on')
+    if (row) await enqueueNotification(trx, row, 'watch', 'The write was verified, the alert still fires')
   })
-  const told = await message('The write held, the alert fires on')
+  const told = await message('The write was verified, the alert still fires')
   const root = posted().find(({ ts }) => ts === told.body.thread_ts)
   expect(textOf(root)).toContain('A quiet one')
   expect(told.body.reply_broadcast).toBe(false)
@@ -213,7 +213,7 @@ test('nobody is asked in Slack what was decided before Slack could be told', asy
   expect(posted().filter((each) => textOf(each).includes('Approval needed'))).toEqual([])
   expect((await rows(incidentId)).find(({ destination }) => destination === 'slack.tell')).toMatchObject({
     status: 'sent',
-    response: 'it is approved already',
+    response: 'the approval is approved already',
   })
 })
 
@@ -324,7 +324,7 @@ test('a question that was deleted before everybody had spoken is asked again wit
   await decideAs('anna', approvalId, 'approve')
   // The first message says so as well, and has no buttons that decide.
   const anew = await eventually('the question', () => posted().find(({ ts }) => slack.buttons(ts).approve))
-  expect(textOf(anew)).toContain('1 of 2 have agreed')
+  expect(textOf(anew)).toContain('1 of 2 have approved')
   expect(anew.body.thread_ts).toBe(first.body.thread_ts)
   await decideAs('bert', approvalId, 'approve')
   await eventually('the buttons to go', () => !slack.buttons(anew.ts).approve)

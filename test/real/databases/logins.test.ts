@@ -99,7 +99,7 @@ when(`a real PostgreSQL with TLS${lacking ? ` (${lacking})` : ''}`, () => {
     expect(await probe(source({ caFile: file('other.pem') }))).toMatch(untrusted)
     expect(await probe(source({ caFile: null }))).toMatch(untrusted)
     expect(await probe(source({}, '127.0.0.1'))).toBe(
-      'pg-1 has a certificate for DNS:localhost, and not for the name in its address: write the one that it has there',
+      'pg-1 has a certificate for DNS:localhost, but not for the name in its address: use a name of the certificate in the address',
     )
   })
 
@@ -114,7 +114,7 @@ when(`a real PostgreSQL with TLS${lacking ? ` (${lacking})` : ''}`, () => {
     const more = (rights: string) => login(`more_${rights.replace(/\W/g, '').slice(0, 12)}`, rights)
     await server.run('create table orders (id int)')
     expect(await probe(source({ credential: await more('grant insert on orders to') }))).toMatch(
-      /^it answers: .*this role may write \(it may write to public\.orders\): use the grants of "nightshift sources rights postgresql"/,
+      /^it answers: .*this login may write \(it may write to public\.orders\): use the grants of "nightshift sources rights postgresql"/,
     )
     expect(await probe(source({ credential: await more('grant pg_write_all_data to') }))).toContain(
       'it is a member of pg_write_all_data',

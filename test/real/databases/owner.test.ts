@@ -70,8 +70,8 @@ when(`a server that nobody manages${lacking ? ` (${lacking})` : ''}`, () => {
   test('is told from one that CloudNativePG or Patroni configured', async () => {
     const cloud = await start(['ssl_cert_file=/controller/certificates/server.crt', 'cluster_name=shop'])
     expect(await cloud.say('_cnpg_shop_2')).toContain('CloudNativePG manages this server (cluster shop)')
-    expect(await cloud.say('archive')).toContain('what it decides goes before this')
+    expect(await cloud.say('archive')).toContain('may reverse this')
     await plain.server.open('Patroni heartbeat', { user: 'site' })
-    expect(await plain.say('archive')).toContain('would make the slot archive again')
+    expect(await plain.say('archive')).toContain('would create the slot archive again')
   })
 })

@@ -137,7 +137,7 @@ when(`a server that a real Patroni manages${lacking ? ` (${lacking})` : ''}`, ()
     await eventually('the permanent slot', async () => (await slotNames()).includes('archive'))
     await expect(card({ write: 'drop_replication_slot', slot: 'archive' })).rejects.toMatchObject({
       code: 'OWNED',
-      message: expect.stringContaining('would make the slot archive again'),
+      message: expect.stringContaining('would create the slot archive again'),
     })
     // By hand it comes to nothing.
     await admin.query(`select pg_drop_replication_slot('archive')`)

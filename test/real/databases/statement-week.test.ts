@@ -118,7 +118,7 @@ each('a server that counts its statements', () => {
 
     await admin.query('select pg_stat_statements_reset()')
     const reset = await asked(() => called(5))
-    expect(reset.summary.comparedWith).toMatch(/^nothing: its counters were reset at 20/)
+    expect(reset.summary.comparedWith).toMatch(/^nothing: the counters were reset at 20/)
     expect(reset.one?.now.mean_ms).toBeGreaterThanOrEqual(0)
   })
 

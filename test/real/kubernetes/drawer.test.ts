@@ -131,7 +131,7 @@ when(`a cluster in the lab${lacking.length > 0 ? ` (${lacking.join('; ')})` : ''
         answered.push(await askCluster({ source, states, nowMs: Date.now() }, question, facts ?? {}))
       // It is for a person, and stands as it was.
       expect(wrongOf(await lab.control.oracle(name, on))).toEqual([])
-      await expect(lab.control.break(name, on)).rejects.toThrow(/it is not well already/)
+      await expect(lab.control.break(name, on)).rejects.toThrow(/this object is unhealthy already/)
       expect(await lab.control.heal(name, on)).toBe(1)
       expect(wrongOf(await lab.control.oracle('nothing'))).toEqual([])
     },
@@ -157,9 +157,7 @@ when(`a cluster in the lab${lacking.length > 0 ? ` (${lacking.join('; ')})` : ''
       spec.template.spec.containers[0].resources.requests.cpu = '10m'
     })
     await eventually('the change to be seen', async () =>
-      wrongOf(await lab.control.oracle('k8s_no_room')).some((each) =>
-        /does not show any more|nobody changed/.test(each),
-      ),
+      wrongOf(await lab.control.oracle('k8s_no_room')).some((each) => /the fault is gone|nobody changed/.test(each)),
     )
     await lab.control.heal('k8s_no_room')
   })

@@ -22,7 +22,8 @@ const approvals = Number(process.env.APPROVALS ?? 30)
 const atWork = Number(process.env.WORK ?? 8)
 const all = approvals + atWork
 /** Only ends a hang: each question takes a moment of a worker, and more of them take longer. */
-const longestMs = 240_000 + all * 1_000
+const longestMs = 240_000 + all * 3_000
+const testMs = 3 * longestMs
 /** The third of the shards for which people say no, whatever is asked about them. */
 const isDenied = (shard: string) => Number(shard.slice(3)) % 3 === 0
 
@@ -159,6 +160,19 @@ async function pressUntilAllEnded(spine: Spine): Promise<number> {
   return taken
 }
 
+/** Returns how the runs about these shards went on, for a reader who asks why. */
+async function lastRows(spine: Spine, shards: string[]): Promise<string> {
+  const { rows } = await sql<{ told: string }>`
+    select incident.resource_id || ' ' || incident.status || ': ' || string_agg(event.kind || ' ' || left(event.detail, 120), ' | '
+      order by event.seq desc) as told
+    from incident join lateral (
+      select seq, kind, detail from incident_event where incident_id = incident.id order by seq desc limit 8
+    ) as event on true
+    where incident.resource_id = any(${shards.slice(0, 3)})
+    group by incident.id, incident.resource_id, incident.status`.execute(spine.db)
+  return rows.map(({ told }) => told).join('\n')
+}
+
 /** What must hold after an upgrade, whichever way it came; answers the figures of the drill. */
 async function holdEverything({ build, spine, platform }: Site, how: string, taken: number) {
   const { rows: ends } = await sql<{ incidents: number; senders: number }>`
@@ -175,6 +189,8 @@ async function holdEverything({ build, spine, platform }: Site, how: string, tak
   // Each shard of which somebody said yes was written once, and no other.
   const written = [...platform.begun.values()].map(({ shard }) => shard).sort()
   const wanted = Array.from({ length: all }, (_, n) => `db-${n}`).filter((shard) => !isDenied(shard))
+  const unwritten = wanted.filter((shard) => !written.includes(shard))
+  if (unwritten.length > 0) console.error(`not written, by their last rows:\n${await lastRows(spine, unwritten)}`)
   expect(written).toEqual(wanted.sort())
   expect([...platform.begun.values()].every(({ times }) => times === 1)).toBe(true)
   const differences = await verifyAll(spine)
@@ -244,15 +260,19 @@ function tell(found: Awaited<ReturnType<typeof holdEverything>>): void {
   note(`${from} ${how}:`, `${waited} waited and ${began} at work, ${decided} decisions and ${writes} writes, each once`)
 }
 
-test.each(older)('%s, stopped and then replaced: nothing is lost, and nothing happens twice', async (_, bring) => {
-  const site = await siteOf(bring())
-  const { spine } = site
-  for (const part of ['worker', 'api', 'runbook'] as const) await spine.kill(part, 'SIGTERM')
-  await migrateToLatest(spine.databaseUrl)
-  for (const part of ['runbook', 'api', 'worker'] as const) await spine.start(part)
-  const taken = await pressUntilAllEnded(spine)
-  tell(await holdEverything(site, 'alone', taken))
-})
+test.each(older)(
+  '%s, stopped and then replaced: nothing is lost, and nothing happens twice',
+  async (_, bring) => {
+    const site = await siteOf(bring())
+    const { spine } = site
+    for (const part of ['worker', 'api', 'runbook'] as const) await spine.kill(part, 'SIGTERM')
+    await migrateToLatest(spine.databaseUrl)
+    for (const part of ['runbook', 'api', 'worker'] as const) await spine.start(part)
+    const taken = await pressUntilAllEnded(spine)
+    tell(await holdEverything(site, 'alone', taken))
+  },
+  testMs,
+)
 
 test.each(older)(
   '%s, while this build comes up beside it: nothing is lost, and nothing happens twice',
@@ -269,9 +289,9 @@ test.each(older)(
     await spine.until('some to end beside', async () => (await count(spine, 'resolved', 'escalated')) > 0)
     for (const part of ['worker', 'api', 'runbook'] as const) await spine.kill(part, 'SIGTERM')
     taken += await pressUntilAllEnded(spine)
-    figures.push(await holdEverything(site, 'beside', taken))
-    console.table(figures)
+    tell(await holdEverything(site, 'beside', taken))
   },
+  testMs,
 )
 
 /** Whether a build comes up on the newest schema: what its preparation prints, and how it ends. */
@@ -297,14 +317,18 @@ test('a released build refuses the newest schema in words, and changes nothing',
   ])
 })
 
-test('the build before the newest migration works on the newest schema, or refuses it in words', async () => {
-  const build = bringBuild('before', commitBeforeNewestMigration())
-  const database = await freshDatabase()
-  stops.push(() => database.drop())
-  const { status, printed } = prepareOnNewest(build, database.url)
-  if (status !== 0) return expect(printed).toMatch(/The schema is newer than this build .* Start build/)
-  const site = await siteOf(build, 'newest')
-  await setMood(site.spine, null)
-  const taken = await pressUntilAllEnded(site.spine)
-  tell(await holdEverything(site, 'on the newest schema', taken))
-})
+test(
+  'the build before the newest migration works on the newest schema, or refuses it in words',
+  async () => {
+    const build = bringBuild('before', commitBeforeNewestMigration())
+    const database = await freshDatabase()
+    stops.push(() => database.drop())
+    const { status, printed } = prepareOnNewest(build, database.url)
+    if (status !== 0) return expect(printed).toMatch(/The schema is newer than this build .* Start build/)
+    const site = await siteOf(build, 'newest')
+    await setMood(site.spine, null)
+    const taken = await pressUntilAllEnded(site.spine)
+    tell(await holdEverything(site, 'on the newest schema', taken))
+  },
+  testMs,
+)

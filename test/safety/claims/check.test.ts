@@ -146,7 +146,7 @@ describe('an ending', () => {
     const quoted = { kind: 'was', text: 'it was nominal', quotes: [{ seq: 1, text: 'all is well' }] }
     const ruling = ruled(resolve([quoted], 'self_resolved'), [looked('c1_0', [shard])])
     expect(ruling).toMatchObject({ code: 'CLAIM_NOT_SHOWN', details: { claims: [{ code: 'QUOTE_NOT_FOUND' }] } })
-    expect(ruling.reason).toContain('does not stand in row 1')
+    expect(ruling.reason).toContain('is not in row 1')
   })
 
   test('whose repair held goes through the second time, with its unshown claims marked', () => {

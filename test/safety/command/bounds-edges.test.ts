@@ -155,6 +155,6 @@ describe('the strictest finding decides', () => {
       reason: 'as root',
       token: 'sudo',
     })
-    expect(decide([])).toMatchObject({ reason: 'every command only looks', token: null })
+    expect(decide([])).toMatchObject({ reason: 'every command only reads', token: null })
   })
 })

@@ -151,7 +151,7 @@ describe('servers and formats', () => {
     "stat -c '%n %s' /var/log/syslog",
   ])('run unasked: %s', (text) => expect(judged(text)).toMatchObject({ verdict: 'run' }))
 
-  // Before, each of these ran: "every command only looks".
+  // Before, each of these ran: "every command only reads".
   test.each([
     "clickhouse-client -q 'select count() from a, b, c'",
     "clickhouse-client -q 'select count() from shop.orders'",

@@ -30,7 +30,7 @@ describe('What is asked of a web server', () => {
     '/v1/health/service/../../kv/x',
     '/actuator/env',
     `/api/v1/query?query=${'x'.repeat(2_001)}`,
-  ])('%j is not known to only look', (target) => expect(findRequestProblem(target)).not.toBeNull())
+  ])('%j is not known as read-only', (target) => expect(findRequestProblem(target)).not.toBeNull())
 
   test('the address that hands out credentials is asked about even where it is known', () => {
     const knownHosts = new Set(['169.254.169.254', 'metadata.google.internal'])

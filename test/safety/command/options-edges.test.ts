@@ -34,7 +34,7 @@ function reading(more: Partial<Grammar>, line: string): CommandReading {
 function told(more: Partial<Grammar>, line: string): string {
   const { problem, values } = reading(more, line)
   if (problem)
-    return `${problem.missing ? 'missing' : problem.word?.text}: ${problem.why.split(' ').slice(0, 4).join(' ')}`
+    return `${problem.missing ? 'missing' : problem.word?.text}: ${problem.why.split(' ').slice(0, 6).join(' ')}`
   return values.map(({ kind, word: { text }, repeats }) => `${kind}:${text}${repeats ? '*' : ''}`).join(' ')
 }
 const found = (more: Partial<Grammar>, line: string) =>
@@ -68,17 +68,17 @@ describe('options of the usual kind', () => {
     ['-n', '-n: lacks a value'],
     ['--lines', '--lines: lacks a value'],
     ['-an', '-an: lacks a value'],
-    ['-ax', '-ax: is not an option'],
-    ['-z', '-z: is not an option'],
-    ['--al', '--al: is not an option'],
-    ['--all=x', '--all=x: is not an option'],
-    ['--nothing=x', '--nothing=x: is not an option'],
-    ['-a=x', '-a=x: is not an option'],
-    ['-$x', '-$x: is not an option'],
-    ['-a$x', '-a$x: is not an option'],
-    ['-5', '-5: is not an option'],
-    ['-x--', '-x--: is not an option'],
-    ['-=x', '-=x: is not an option'],
+    ['-ax', '-ax: is not a known read-only option'],
+    ['-z', '-z: is not a known read-only option'],
+    ['--al', '--al: is not a known read-only option'],
+    ['--all=x', '--all=x: is not a known read-only option'],
+    ['--nothing=x', '--nothing=x: is not a known read-only option'],
+    ['-a=x', '-a=x: is not a known read-only option'],
+    ['-$x', '-$x: is not a known read-only option'],
+    ['-a$x', '-a$x: is not a known read-only option'],
+    ['-5', '-5: is not a known read-only option'],
+    ['-x--', '-x--: is not a known read-only option'],
+    ['-=x', '-=x: is not a known read-only option'],
   ])('%j is read as %j', (line, expected) => {
     expect(told({}, line)).toBe(expected)
   })
@@ -109,9 +109,9 @@ describe('numbers as options', () => {
   test.each([
     ['-20 x', 'file:x*'],
     ['-2', ''],
-    ['-2x', '-2x: is not an option'],
+    ['-2x', '-2x: is not a known read-only option'],
     ['x-2', 'file:x-2*'],
-    ['-a2', '-a2: is not an option'],
+    ['-a2', '-a2: is not a known read-only option'],
   ])('%j: %j', (line, expected) => {
     expect(told({ digits: true }, line)).toBe(expected)
   })
@@ -124,9 +124,9 @@ describe('names with one dash', () => {
     ['-name=x', 'text:x'],
     ['--x=y', 'text:y'],
     ['-print x', 'file:x*'],
-    ['-print=x', '-print=x: is not an option'],
-    ['-DD', '-DD: is not an option'],
-    ['-=x', '-=x: is not an option'],
+    ['-print=x', '-print=x: is not a known read-only option'],
+    ['-DD', '-DD: is not a known read-only option'],
+    ['-=x', '-=x: is not a known read-only option'],
   ])('%j: %j', (line, expected) => {
     expect(told(java, line)).toBe(expected)
   })
@@ -154,9 +154,9 @@ describe('letters without a dash', () => {
     ['tvf x y', 'file:x text:y*'],
     ['tv x', 'text:x*'],
     ['tvf', 'tvf: lacks a value'],
-    ['vf x', 'missing: one of -t is'],
-    ['tx', 'missing: one of -t is'],
-    ['-a tvf', 'missing: one of -t is'],
+    ['vf x', 'missing: one of -t is missing'],
+    ['tx', 'missing: one of -t is missing'],
+    ['-a tvf', 'missing: one of -t is missing'],
   ])('%j: %j', (line, expected) => {
     expect(told(tar, line)).toBe(expected)
   })
@@ -173,9 +173,9 @@ describe('operands', () => {
     [{ first: ['text'], rest: 'file' }, 'x y z', 'text:x file:y* file:z*'],
     [{ first: ['text'], rest: 'file', unlessOption: ['-f'] }, '-f p y', 'file:p file:y*'],
     [{ first: ['text', 'name'], unlessOption: ['-f'] }, '-f p y', 'file:p name:y'],
-    [{ first: ['text'] }, 'x y', 'y: is one operand too'],
-    [{ first: ['text'], unlessOption: ['-f'] }, '-f p y', 'y: is one operand too'],
-    [undefined, 'x', 'x: is one operand too'],
+    [{ first: ['text'] }, 'x y', 'y: is one operand too many'],
+    [{ first: ['text'], unlessOption: ['-f'] }, '-f p y', 'y: is one operand too many'],
+    [undefined, 'x', 'x: is one operand too many'],
     [{ first: ['text'], min: 1 }, '', 'missing: an operand is missing'],
     [{ first: ['text'], min: 1 }, 'x', 'text:x'],
     [{ first: ['text'], min: 1, unlessOption: ['-f'] }, '-f p', 'file:p'],
@@ -190,7 +190,7 @@ describe('words among operands', () => {
   test.each([
     ['! ( x -a y', 'file:x* file:y*'],
     ['-- -b', ''],
-    ['( -z', '-z: is not an option'],
+    ['( -z', '-z: is not a known read-only option'],
   ])('%j: %j', (line, expected) => {
     expect(told(find, line)).toBe(expected)
   })
@@ -212,10 +212,10 @@ describe('sub-commands', () => {
     ['remote', ''],
     ['remote show x', 'name:x*'],
     ['', 'missing: a sub-command is missing'],
-    ['push', 'push: is not a sub-command'],
-    ['remote push', 'push: is not a sub-command'],
-    ['*', '*: is not a sub-command'],
-    ['-n 5 log', '-n: is not an option'],
+    ['push', 'push: is not a known read-only sub-command'],
+    ['remote push', 'push: is not a known read-only sub-command'],
+    ['*', '*: is not a known read-only sub-command'],
+    ['-n 5 log', '-n: is not a known read-only option'],
   ])('%j: %j', (line, expected) => {
     expect(told(git, line)).toBe(expected)
   })
@@ -233,22 +233,22 @@ describe('sub-commands', () => {
       style: 'plain',
       commands: { say: { manual: '', style: 'posix', operands: { rest: 'text' } } },
     }
-    expect(told(own, 'say -x')).toBe('-x: is not an option')
+    expect(told(own, 'say -x')).toBe('-x: is not a known read-only option')
   })
 })
 
 describe('what narrows a grammar', () => {
   test.each([
-    ['secrets', 'secrets: does more than look'],
-    ['my-Secret', 'my-Secret: does more than look'],
-    ['-f secret', 'secret: does more than look'],
+    ['secrets', 'secrets: does more than read here, or'],
+    ['my-Secret', 'my-Secret: does more than read here, or'],
+    ['-f secret', 'secret: does more than read here, or'],
     ['pods', 'file:pods*'],
   ])('a pattern that no value may match: %j', (line, expected) => {
     expect(told({ refuses: ['secret'] }, line)).toBe(expected)
   })
 
   test('an option that must be there', () => {
-    expect(told({ requires: ['-a', '--all'] }, 'x')).toBe('missing: one of -a, --all')
+    expect(told({ requires: ['-a', '--all'] }, 'x')).toBe('missing: one of -a, --all is missing')
     expect(told({ requires: ['-a', '--all'] }, '-ba x')).toBe('file:x*')
     expect(told({ requires: ['-a', '--all'] }, '--all x')).toBe('file:x*')
   })

@@ -11,40 +11,42 @@ import { judgeOnceLookedUp, type RunbookRow, rowsOf, runsOnceLookedUp, runsUnask
 
 const reasons: readonly { reason: string; holds(judged: CommandVerdict): boolean }[] = [
   {
-    reason: '`sudo`: runs only what the manifest of a device lists word for word',
+    reason: '`sudo`: runs only commands that the manifest of a device lists word for word',
     holds: ({ code }) => code === 'ROOT',
   },
   {
-    reason: 'A whole object, which may hold an environment, values or a configuration: fields of it run',
+    reason: 'A whole object, which may contain an environment, values or a configuration; single fields run',
     holds: ({ code, reason }) =>
       code === 'ARGUMENT' && /printed as a whole|name (?:fields|columns)|shows (?:environments|scripts)/.test(reason),
   },
-  { reason: 'A path that holds secrets, or has them below it', holds: ({ code }) => code === 'SENSITIVE_PATH' },
+  { reason: 'A path with secrets, or a folder above one', holds: ({ code }) => code === 'SENSITIVE_PATH' },
   {
-    reason: 'A program that is on no list: it is not known to only look, or is a plug-in or a script of its own',
+    reason: 'An unknown program: not known as read-only, a plug-in or a script',
     holds: ({ code }) => code === 'UNKNOWN_COMMAND' || code === 'COMMAND_WORD',
   },
   {
-    reason:
-      'A sub-command, an option or a word that is on no list of the program: it may act, not end, or show what is secret',
+    reason: 'An unknown sub-command, option or argument of the program: it may write, never end, or show secrets',
     holds: ({ code }) => code === 'ARGUMENT',
   },
-  { reason: 'Its value is known to the shell alone', holds: ({ code }) => code === 'SHAPE' },
-  { reason: 'It would reach a host that was not looked up', holds: ({ code }) => code === 'EXFILTRATION' },
+  { reason: 'Only the shell knows the value', holds: ({ code }) => code === 'SHAPE' },
   {
-    reason: 'In a container or on another host it obeys settings that nobody can look at beforehand',
+    reason: 'The command would connect to a host that was not looked up',
+    holds: ({ code }) => code === 'EXFILTRATION',
+  },
+  {
+    reason: 'In a container or on another host the program obeys settings that cannot be checked beforehand',
     holds: ({ code }) => code === 'SURROUNDINGS',
   },
   {
-    reason: 'A script, a statement or a template that more than looks, or may show what is secret',
+    reason: 'A script, a statement or a template that may write or show secrets',
     holds: ({ code }) => code === 'LANGUAGE',
   },
   {
-    reason: 'It runs another command in a way that somebody has to see',
+    reason: 'The command runs another command, which a person has to review',
     holds: ({ code }) => code === 'WRAPPER' || code === 'ASSIGNMENT',
   },
-  { reason: 'It has no end, and no form with one', holds: ({ code }) => code === 'UNBOUNDED' },
-  { reason: 'It writes, or sends, besides', holds: () => true },
+  { reason: 'The command never ends, and has no bounded form', holds: ({ code }) => code === 'UNBOUNDED' },
+  { reason: 'The command also writes or sends', holds: () => true },
 ]
 
 const maxExamples = 2
@@ -64,9 +66,9 @@ function tables(): string {
     rows.filter(runsOnceLookedUp).length,
   ])
   const counted = [
-    '| half | reads | run as they stand | run once names were looked up and code put in its form | still asked |',
+    '| half | reads | run unchanged | run after names were looked up or code corrected them | still need an approval |',
     '| --- | --- | --- | --- | --- |',
-    ...['read while the judge is worked on', 'read by nobody'].map((half, at) => {
+    ...['seen during development', 'held back'].map((half, at) => {
       const [all, bare, looked] = numbers[at]!
       return `| ${half} | ${all} | ${bare} | ${looked} | ${all! - looked!} |`
     }),
@@ -87,16 +89,10 @@ function tables(): string {
           own
             .slice(0, maxExamples)
             .map(({ command }) => inCell(command))
-            .join('<br>') || 'of the other half alone'
+            .join('<br>') || 'only in the half that was held back'
         } |`,
     )
-  return [
-    ...counted,
-    '',
-    '| why | read half | other half | for example |',
-    '| --- | --- | --- | --- |',
-    ...grouped,
-  ].join('\n')
+  return [...counted, '', '| reason | seen | held back | example |', '| --- | --- | --- | --- |', ...grouped].join('\n')
 }
 
 beforeAll(loadSql)

@@ -12,18 +12,19 @@ import { loadSql } from '../../../safety/sql/inspect.ts'
 const files = (names: readonly string[]): string => names.map((name) => `\`${name}\``).join(', ')
 
 const conditions: { [Kind in PlaceRule['kind']]: (rule: PlaceRule & { kind: Kind }) => string } = {
-  root_only: (rule) => `absent or root's alone: ${files(rule.files)}${rule.up ? ', in the directory and above' : ''}`,
-  git_settings: () => 'settings only describe the repository, in submodules too',
+  root_only: (rule) =>
+    `absent or writable only by root: ${files(rule.files)}${rule.up ? ', in this directory and its parents' : ''}`,
+  git_settings: () => 'git settings, also of submodules, only describe the repository',
   kubeconfig: () => '`~/.kube/config` starts no program and sends no file',
-  docker_settings: () => '`~/.docker/config.json` leads to no plug-in and no other host',
-  java: () => 'the process that is named runs Java',
-  plain_settings: ({ file }) => `\`${file}\` only names who connects`,
+  docker_settings: () => '`~/.docker/config.json` names no plug-in and no other host',
+  java: () => 'the named process runs Java',
+  plain_settings: ({ file }) => `\`${file}\` contains only connection data`,
 }
 
 function helpOf({ switches, conditions: rules = [], obeysFilesOf, asksWith }: ProgramSurroundings): string {
   const said = rules.map((rule) => (conditions[rule.kind] as (rule: PlaceRule) => string)(rule))
   if (switches) said.push(`set: ${switched(switches)}`)
-  if (obeysFilesOf) said.push(`root's alone: the files of ${files(obeysFilesOf)}`)
+  if (obeysFilesOf) said.push(`writable only by root: the files of ${files(obeysFilesOf)}`)
   if (asksWith) said.push(`asks with ${files(asksWith)}`)
   return said.join('; ')
 }
@@ -38,8 +39,8 @@ function switched(switches: Readonly<Record<string, string>>): string {
 }
 
 const reaches: Record<ProgramSurroundings['reach'], string> = {
-  prints: 'files and its input',
-  service: 'a service of the machine',
+  prints: 'files and standard input',
+  service: 'a local service',
   network: 'the network',
   mounts: 'the table of mounts',
 }

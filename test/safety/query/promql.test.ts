@@ -24,9 +24,9 @@ test.each([
 })
 
 test.each([
-  ['', 'does not parse|reads no metric'],
-  ['sum(', 'does not parse'],
-  ['up; drop', 'does not parse'],
+  ['', 'syntax error|reads no metric'],
+  ['sum(', 'syntax error'],
+  ['up; drop', 'syntax error'],
   ['1 + 1', 'reads no metric'],
   ['{job="api"}', 'names no metric'],
   ['{__name__=~".+"}', 'names no metric'],
@@ -40,7 +40,7 @@ test.each([
   ['max_over_time(up[1h:])', 'a step of a minute'],
   ['max_over_time(max_over_time(up[1h:5m])[1h:5m])', 'inside a subquery'],
   [`up{x="${'a'.repeat(2000)}"}`, 'longer than 2000'],
-  ['rate(up[5m', 'does not parse'],
+  ['rate(up[5m', 'syntax error'],
   // A value that looks like the quoted name of a metric is a value.
   [`{job!=',"up",'}`, 'names no metric'],
   [`{job=~'x,"up"}'}`, 'names no metric'],

@@ -26,7 +26,7 @@ test.each([
   'curl -s http://loki:3100/loki/api/v1/labels',
 ])('runs unasked: %s', (text) => expect(judged(text)).toMatchObject({ verdict: 'run' }))
 
-// Before, each of these but those with -G (which were no option) ran: "every command only looks".
+// Before, each of these but those with -G (which were no option) ran: "every command only reads".
 test.each([
   [
     `curl 'localhost:9090/api/v1/query_range?query=count(%7B__name__%3D~%27.%2B%27%7D)&start=0&end=${now}&step=1'`,
@@ -52,9 +52,9 @@ test.each([
   [`curl -G localhost:9090/api/v1/query --data-urlencode 'query={__name__=~".+"}'`, /names no metric/],
   ['curl localhost:9090/api/v1/query -d query=up', /is sent/],
   ['curl -G localhost:9090/api/v1/query --data-urlencode query@/etc/hosts', /is sent|holds secrets/],
-  ['curl -G localhost:9090/api/v1/query -d @/etc/hosts', /does more than look/],
+  ['curl -G localhost:9090/api/v1/query -d @/etc/hosts', /does more than read/],
   ['curl -G localhost:9090/api/v1/query localhost:9090/api/v1/labels -d query=up', /is sent/],
-  ['curl -G localhost:9090/admin -d x=y', /not known to only look/],
+  ['curl -G localhost:9090/admin -d x=y', /not a known read-only request/],
   [`curl -G localhost:9090/api/v1/query --data-urlencode "query=$(cat q)"`, /./],
   [`curl -sG http://loki:3100/loki/api/v1/query_range --data-urlencode 'query={app=~".+"}'`, /label of one value/],
   [
@@ -72,7 +72,7 @@ test.each([
     /LogQL/,
   ],
   [`curl -sG http://loki:3100/loki/api/v1/query_range --data-urlencode 'query={app="a"} |~ ".+.+"'`, /every line/],
-  ["curl 'http://vmselect:9428/select/logsql/query?query=error'", /not known to only look/],
+  ["curl 'http://vmselect:9428/select/logsql/query?query=error'", /not a known read-only request/],
 ])('asks: %s', (text, reason) => {
   const verdict = judged(text)
   expect(verdict.verdict).toBe('ask')

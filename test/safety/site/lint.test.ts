@@ -42,7 +42,7 @@ test.each<[string, string, string, RegExp[]]>([
     'a type that was never here',
     '',
     rule('type: vm_stoped, tool: vm_start, action: never'),
-    [/^3: "a": no incident here ever had the type vm_stoped/],
+    [/^3: "a": no incident of this site has ever had the type vm_stoped/],
   ],
   [
     'an id that nobody lists',
@@ -54,50 +54,62 @@ test.each<[string, string, string, RegExp[]]>([
     'a kind that nobody lists',
     '',
     rule('resource: { kind: vm }, action: never'),
-    [/no source lists a vm/, /it fits nothing that a source lists/],
+    [/no source lists a vm/, /the rule matches no resource that a source lists/],
   ],
   [
     'a label that nothing has',
     '',
     rule('resource: { labels: { tier: gold } }, action: never'),
-    [/nothing here has the label tier\. write one of role and team/, /it fits nothing/],
+    [/no resource has the label tier\. write one of role and team/, /the rule matches no resource/],
   ],
   [
     'a value that nothing has',
     '',
     rule('resource: { labels: { role: [web, cache] } }, action: never'),
-    [/nothing here has role: cache\. write one of web and db/],
+    [/no resource has role: cache\. write one of web and db/],
   ],
   [
     'all there is',
     '',
     rule('resource: { labels: { role: [web, db] } }, action: never'),
-    [/it fits all 3 things that there are/],
+    [/the rule matches all 3 resources/],
   ],
-  ['a window that is over', past, rule('during: gone, action: never'), [/^5: "a": it never holds again: gone is over/]],
-  ['a rule of days that are over', ended, rule('during: gone, action: never'), [/it never holds again: gone is over/]],
+  [
+    'a window that is over',
+    past,
+    rule('during: gone, action: never'),
+    [/^5: "a": the rule never applies again: gone is over/],
+  ],
+  [
+    'a rule of days that are over',
+    ended,
+    rule('during: gone, action: never'),
+    [/the rule never applies again: gone is over/],
+  ],
   [
     'people who are not there, are disabled or decide nothing, and a group that cannot decide',
     'groups:\n  dbas: [adda, bo, cy, ada]\n',
     rule('tool: vm_start, action: ask, group: dbas, people: 2'),
     [
-      /^3: the group dbas: nobody is called adda/,
+      /^3: the group dbas: there is no operator adda/,
       /bo is disabled\. give them the role approver/,
-      /cy may decide nothing/,
-      /1 person of it may decide, and a rule wants 2: nothing that it asks about can be approved/,
+      /cy may not decide anything/,
+      /1 person in the group may decide, but a rule needs 2, so nobody can approve a call under that rule/,
     ],
   ],
   [
     'the same things under another name, with another action',
     '',
     rule('resource: { kind: host }, action: never') + rule('resource: { labels: { role: web } }, action: ask', 'b'),
-    [/^4: "b": it contradicts "a" \(line 3\), which stands before it for all 2 things that it fits: never, not ask/],
+    [
+      /^4: "b": the rule contradicts "a" \(line 3\), which comes first for all 2 resources that it matches: never, not ask/,
+    ],
   ],
   [
     'the same things under another name, with the same action',
     '',
     rule('resource: { kind: host }, action: ask') + rule('resource: { labels: { team: shop } }, action: ask', 'b'),
-    [/^4: "b": it never decides here: "a" \(line 3\) stands before it for the one thing that it fits/],
+    [/^4: "b": the rule never decides on this site: "a" \(line 3\) comes first for the one resource that it matches/],
   ],
 ])('%s is said with its line', (_, more, rules, expected) => {
   const found = lint(rules, more)
@@ -109,7 +121,7 @@ test('a window that a clock change cuts is said with its line', () => {
   const more =
     'windows:\n  night: { timezone: Europe/Oslo, start: 2026-11-29T02:15, end: 2026-11-29T02:45, rrule: FREQ=DAILY }\n'
   expect(lint(rule('during: night, action: never'), more)[0]).toMatch(
-    /^3: the window night: on 2027-03-28 the clocks go from 02:00 to 03:00: it does not hold that night\. give times/,
+    /^3: the window night: on 2027-03-28 the clocks change from 02:00 to 03:00: the window does not apply that night\. if that matters/,
   )
 })
 
@@ -117,7 +129,7 @@ test('what fits the site is not spoken of, and a site that is too large is', () 
   const sound = rule('resource: { kind: host, id: web-1 }, tool: vm_start, type: vm_stopped, action: ask')
   expect(lint(sound)).toEqual([])
   expect(lint(sound, '', { ...site, things: null })).toEqual([
-    expect.stringContaining('the registry has too many things'),
+    expect.stringContaining('the registry has too many resources'),
   ])
 })
 
@@ -136,12 +148,12 @@ test('a rule about silences is told where nobody knows what is silenced, and hid
   expect(lint(silenced + rule('resource: { labels: { role: web } }, action: ask', 'b'))).toEqual([])
   expect(lint(silenced, '', { ...site, silences: [] })).toEqual([
     expect.stringMatching(
-      /^3: "a": no Alertmanager is connected.*as if everything were silenced\. "nightshift sources/,
+      /^3: "a": no Alertmanager is connected.*as if every alert were silenced\. "nightshift sources/,
     ),
   ])
   const away = { source: 'am', readAt: '2026-11-29T11:02:00Z', fault: 'am cannot be reached', isUnread: true }
   expect(lint(silenced, '', { ...site, silences: [away] })).toEqual([
-    expect.stringMatching(/silences of am were last read 2026-11-29 11:02 UTC.*"nightshift sources test am" says why/),
+    expect.stringMatching(/silences of am were last read 2026-11-29 11:02 UTC.*"nightshift sources test am" shows why/),
   ])
   expect(lint(rule('tool: vm_start, action: never'), '', { ...site, silences: [] })).toEqual([])
 })
@@ -151,6 +163,6 @@ test('an earlier rule without a tool hides no look that a later one refuses, and
   expect(lint(rule('resource: { kind: host }, action: never') + rule(exec, 'b'))).toEqual([])
   const all = 'resource: { kind: [host, database] }, action: ask'
   expect(lint(rule(all) + rule('tool: vm_start, action: never', 'b'))).toEqual([
-    expect.stringContaining('"a": it fits all 3 things'),
+    expect.stringContaining('"a": the rule matches all 3 resources'),
   ])
 })

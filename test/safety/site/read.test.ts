@@ -29,20 +29,20 @@ test('the published schema is that of the reader', () => {
 const refused: [what: string, text: string | Uint8Array, said: RegExp][] = [
   ['a file of more than a megabyte', `# ${'x'.repeat(1_048_577)}`, /^1: the file has more than 1048576 bytes/],
   ['what is not UTF-8', new Uint8Array([0xff, 0xfe]), /^1: the file is not UTF-8/],
-  ['what is no YAML', 'version: 1\nrules: [', /^2: it is no YAML/],
-  ['two documents', 'version: 1\nrules: []\n---\nversion: 1\n', /^\d: it is no YAML/],
+  ['what is no YAML', 'version: 1\nrules: [', /^2: the file is not valid YAML/],
+  ['two documents', 'version: 1\nrules: []\n---\nversion: 1\n', /^\d: the file is not valid YAML/],
   [
     'a key that stands twice',
     'version: 1\nrules: []\nrules: []\n',
-    /^3: it is no YAML that can be taken: Map keys must be unique/,
+    /^3: the file is not valid YAML: Map keys must be unique/,
   ],
-  ['an anchor', 'version: 1\ngroups:\n  a: &all [ada]\nrules: []\n', /^3: it has an anchor or an alias/],
+  ['an anchor', 'version: 1\ngroups:\n  a: &all [ada]\nrules: []\n', /^3: the file has an anchor or an alias/],
   [
     'aliases that explode',
     `a: &a [x]\n${'bcdefg'.replaceAll(/./g, (n) => `${n}: &${n} [*a, *a]\n`)}`,
-    /^1: it has an anchor/,
+    /^1: the file has an anchor/,
   ],
-  ['what is nested without an end', '['.repeat(100_000), /^1: it is/],
+  ['what is nested without an end', '['.repeat(100_000), /^1: the file is/],
   [
     'a key that nobody knows',
     rules('name: a, tool: exec, action: never, hosts: x'),
@@ -61,48 +61,48 @@ const refused: [what: string, text: string | Uint8Array, said: RegExp][] = [
     rules('name: a, resource: { kind: server }, action: never'),
     /^3: rules\.0\.resource\.kind/,
   ],
-  ['a rule that fits everything', rules('name: a, action: ask'), /^3: "a": it fits everything/],
+  ['a rule that fits everything', rules('name: a, action: ask'), /^3: "a": the rule matches everything/],
   [
     'ids without a kind',
     rules('name: a, resource: { id: db-1 }, action: never'),
-    /^3: "a": it names ids of no one kind/,
+    /^3: "a": the rule has an id without exactly one kind/,
   ],
   [
     'people beside never',
     rules('name: a, tool: exec, action: never, people: 2'),
-    /^3: "a": group and people say nothing/,
+    /^3: "a": group and people have no effect/,
   ],
   [
     'a rule about an ending',
     rules('name: a, tool: resolve_incident, action: never'),
     /^3: "a": resolve_incident only writes/,
   ],
-  ['a question about a look', rules('name: a, tool: get_host, action: ask'), /^3: "a": get_host only looks/],
+  ['a question about a look', rules('name: a, tool: get_host, action: ask'), /^3: "a": get_host only reads/],
   [
     'a command that would run',
     rules('name: a, tool: exec, action: run'),
-    /^3: "a": exec never runs by a policy: it carries a command/,
+    /^3: "a": no policy can allow exec: the tool runs a command/,
   ],
   [
     'what cannot be undone and would run',
     rules('name: a, tool: vm_restart, action: run'),
-    /^3: "a": vm_restart never runs by a policy: it cannot be undone/,
+    /^3: "a": no policy can allow vm_restart: the tool cannot be undone/,
   ],
   [
     'what would run because it is silenced',
     rules('name: a, silenced: true, tool: vm_start, action: run'),
-    /^3: "a": nothing runs because an alert is silenced/,
+    /^3: "a": a silenced alert cannot allow a call/,
   ],
   ['what is not silenced', rules('name: a, silenced: false, tool: exec, action: ask'), /^3: rules\.0\.silenced/],
   [
     'a rule that never decides, silenced or not',
     rules('name: a, tool: vm_stop, action: ask', 'name: b, tool: vm_stop, silenced: true, action: ask'),
-    /^4: "b": it never decides/,
+    /^4: "b": the rule never decides/,
   ],
   [
     'two rules of one name',
     rules('name: a, tool: exec, action: never', 'name: a, tool: vm_stop, action: never'),
-    /^4: "a": the rule of line 3 has this name/,
+    /^4: "a": the rule on line 3 has the same name/,
   ],
   [
     'a rule that never decides',
@@ -110,22 +110,22 @@ const refused: [what: string, text: string | Uint8Array, said: RegExp][] = [
       'name: a, resource: { kind: [host, vm] }, action: ask',
       'name: b, tool: vm_stop, resource: { kind: vm, id: vm-1 }, action: never',
     ),
-    /^4: "b": it never decides: "a" \(line 3\) fits all that it fits/,
+    /^4: "b": the rule never decides: "a" \(line 3\) comes first and matches all its calls/,
   ],
   [
     'a rule that contradicts another',
     rules('name: a, tool: vm_stop, action: ask', 'name: b, tool: [vm_stop], action: never'),
-    /^4: "b": it contradicts "a" \(line 3\)/,
+    /^4: "b": the rule contradicts "a" \(line 3\)/,
   ],
   [
     'a window that ends before it begins',
     window('timezone: UTC, start: 2026-12-20T00:00, end: 2026-12-19T00:00'),
-    /^3: the window w: it ends/,
+    /^3: the window w: the window ends/,
   ],
   [
     'a day that does not exist',
     window('timezone: UTC, start: 2026-02-30T00:00, end: 2026-03-19T00:00'),
-    /^3: the window w: 2026-02-30T00:00 is no time/,
+    /^3: the window w: 2026-02-30T00:00 is not a valid time/,
   ],
   [
     'a time zone that does not exist',
@@ -135,12 +135,12 @@ const refused: [what: string, text: string | Uint8Array, said: RegExp][] = [
   [
     'a rule that never gives a day',
     window('timezone: UTC, start: 2026-12-20T00:00, end: 2026-12-20T01:00, rrule: FREQ=DAILY;BYMONTH=2;BYMONTHDAY=30'),
-    /^3: the window w: its rrule never gives a day/,
+    /^3: the window w: its rrule matches no day/,
   ],
   [
     'a rule of every second',
     window('timezone: UTC, start: 2026-12-20T00:00, end: 2026-12-20T01:00, rrule: FREQ=SECONDLY'),
-    /^3: the window w: its rrule repeats SECONDLY/,
+    /^3: the window w: its rrule has FREQ=SECONDLY/,
   ],
 ]
 
@@ -175,7 +175,7 @@ test('an hour that a clock change skips never comes, and the check of a file say
     false,
   ])
   expect(clockChangesIn(inside, march)[0]).toBe(
-    'on 2027-03-28 the clocks go from 02:00 to 03:00: it does not hold that night',
+    'on 2027-03-28 the clocks change from 02:00 to 03:00: the window does not apply that night',
   )
   const across = windowOf('2027-01-03T02:30', '2027-01-03T05:00', 'FREQ=WEEKLY;BYDAY=SU')
   expect(
@@ -183,7 +183,9 @@ test('an hour that a clock change skips never comes, and the check of a file say
       holdsAt(across, at),
     ),
   ).toEqual([false, true, true, false])
-  expect(clockChangesIn(across, march)[0]).toBe('on 2027-03-28 the clocks go from 02:00 to 03:00: it begins at 03:00')
+  expect(clockChangesIn(across, march)[0]).toBe(
+    'on 2027-03-28 the clocks change from 02:00 to 03:00: the window begins at 03:00',
+  )
 })
 
 test('an hour that comes twice holds twice', () => {
@@ -197,6 +199,6 @@ test('an hour that comes twice holds twice', () => {
   ]
   expect(moments.map((at) => holdsAt(twice, at))).toEqual([true, true, false, true, false])
   expect(clockChangesIn(twice, october)[0]).toBe(
-    'on 2027-10-31 the clocks go from 03:00 to 02:00: what of it lies in these hours comes twice',
+    'on 2027-10-31 the clocks change from 03:00 to 02:00: the part of the window in these hours happens twice',
   )
 })

@@ -145,7 +145,7 @@ test('without an answer for five minutes nobody knows what is silenced, nor with
   expect(findSilence([], [], nowMs)).toBeNull()
   expect(describeNoSilence([], [])).toBe('The incident has no alert that could be silenced')
   expect(describeNoSilence(read(silence(['env=test'])), [alert])).toBe(
-    'None of its 1 alert is matched by 1 silence of am (read 2026-11-29 11:59 UTC)',
+    'These silences match none of its 1 alert: 1 silence of am (read 2026-11-29 11:59 UTC)',
   )
 })
 

@@ -99,18 +99,22 @@ const forbidden = { name: '', tool: 'vm_stop', action: 'never' } as const
 
 test('the first file widens by what it lets run, and by nothing else', () => {
   expect(widens(null, file(asked, forbidden))).toEqual([])
-  expect(widens(null, file(forbidden, start))).toEqual(['"r1" (line 2) says run where the kernel alone decided'])
+  expect(widens(null, file(forbidden, start))).toEqual([
+    '"r1" (line 2) now says run; before, only the built-in rules decided',
+  ])
 })
 
 test('a rule that refuses may be added anywhere, one that lets run may be taken away, and not the other way round', () => {
   expect(widens(file(asked, start), file(forbidden, asked, start))).toEqual([])
   expect(widens(file(asked, start), file(asked))).toEqual([])
-  expect(widens(file(forbidden, asked), file(asked)).at(-1)).toBe('no rule decides any more where "r0" said never')
+  expect(widens(file(forbidden, asked), file(asked)).at(-1)).toBe('no rule decides now; before, "r0" said never')
 })
 
 test('a question that is put before a refusal widens, and behind it does not', () => {
   const all = { name: '', tool: 'vm_stop', action: 'ask' } as const
-  expect(widens(file(forbidden), file(all, forbidden))).toEqual(['"r0" (line 1) says ask 1 where "r0" said never'])
+  expect(widens(file(forbidden), file(all, forbidden))).toEqual([
+    '"r0" (line 1) now says ask 1; before, "r0" said never',
+  ])
   expect(widens(file(forbidden), file(forbidden, asked))).toEqual([])
 })
 
@@ -123,7 +127,7 @@ test('more people, or fewer who may, is narrower; a group more, or another, is n
 
 test('a rule that gains `silenced` widens, one that loses it does not, and as a new one it narrows', () => {
   const silenced = { ...asked, silenced: true } as const
-  expect(widens(file(asked), file(silenced))).toEqual(['no rule decides any more where "r0" said ask 1 of dbas'])
+  expect(widens(file(asked), file(silenced))).toEqual(['no rule decides now; before, "r0" said ask 1 of dbas'])
   expect(widens(file(silenced), file(asked))).toEqual([])
   expect(widens(file(start), file(silenced, start))).toEqual([])
   expect(widens(file(silenced), file(silenced))).toEqual([])

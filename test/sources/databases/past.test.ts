@@ -48,7 +48,7 @@ test('a week before is the day between two snapshots: per call and per hour', ()
 })
 
 test.each([
-  ['none', [], 'nothing yet: the first snapshot of its counters is taken within minutes', undefined],
+  ['none', [], 'no earlier snapshot: the first snapshot of the counters is taken within minutes', undefined],
   [
     'one, of two days ago',
     [snapshot(2, [count('a', 912, 1_824)])],
@@ -113,13 +113,13 @@ test.each([
 })
 
 test.each([
-  ['another server', { server: '72' }, 'nothing: another server answers since 2026-11-26'],
+  ['another server', { server: '72' }, 'nothing: another server has answered since 2026-11-26'],
   ['another version', { version: '18.1' }, 'nothing: version 17.2 became 18.1 after 2026-11-26'],
-  ['a reset', { countedSince: ago(0.5) }, 'nothing: its counters were reset at 2026-11-27 00:00 UTC'],
+  ['a reset', { countedSince: ago(0.5) }, 'nothing: the counters were reset at 2026-11-27 00:00 UTC'],
   [
     'a reset of which the server tells nothing',
     { countedSince: null, counts: [count('a', 5, 5)] },
-    'nothing: its counters were reset after 2026-11-26 12:00 UTC',
+    'nothing: the counters were reset after 2026-11-26 12:00 UTC',
   ],
 ])('counters that are not those of the snapshot are compared with nothing: %s', (_, change, against) => {
   const past = findPast({ ...now, ...change }, [snapshot(1, [count('a', 900, 900)])], nowMs)
@@ -130,7 +130,7 @@ test('after a reset the snapshots since then count, and the answer says since wh
   const countedSince = ago(3.25)
   const since = [3, 2].map((days) => snapshot(days, [count('a', 240 * (4 - days), 240 * (4 - days))], { countedSince }))
   const past = findPast({ ...now, countedSince }, [snapshot(8, [count('a', 9e9, 9e9)]), ...since], nowMs)
-  expect(past.against).toBe('2026-11-24, the oldest snapshot since its counters were reset at 2026-11-24 06:00 UTC')
+  expect(past.against).toBe('2026-11-24, the oldest snapshot since the counters were reset at 2026-11-24 06:00 UTC')
   expect(past.of?.('a')).toEqual({ meanMs: 1, touchedACall: 0, callsAnHour: 10 })
 })
 

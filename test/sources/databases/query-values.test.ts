@@ -219,6 +219,6 @@ test('a value that the planner works out before is looked at all the same', asyn
 
 test('a value that a function would take apart is refused with what to write instead', async () => {
   expect(await shop.query("select replace(raw, 'password', 'x') from events")).toBe(
-    'the statement is not asked: a function or operator of it would take apart a value that holds a statement, a password or a field that is called like a credential: leave that row out, name the field, or show the column as it is or as left(column, 100)',
+    'the statement was refused: a function or operator would take apart a value that holds a statement, a password or a field that is named like a credential: leave that row out, name the field, or show the column as it is or as left(column, 100)',
   )
 })

@@ -23,7 +23,7 @@ afterAll(async () => await shop?.drop())
 
 test('a source is asked no statement until an admin allows it, and the refusal says who may', async () => {
   expect(await query('select 1', source({}))).toBe(
-    'shop-db answers ask_database alone; an admin may allow statements for it: nightshift sources add shop-db … --option query=allowed',
+    'shop-db answers only ask_database; an admin may allow statements: nightshift sources add shop-db … --option query=allowed',
   )
   expect(await query('select count(*) from orders')).toBe('{"columns":["count"],"rows":[[50]]}')
   // The one of two that allows it is meant.
@@ -32,7 +32,7 @@ test('a source is asked no statement until an admin allows it, and the refusal s
 })
 
 test.each([
-  ['delete from orders', 'DeleteStmt: only SELECT, SHOW and EXPLAIN are asked here'],
+  ['delete from orders', 'DeleteStmt: only SELECT, SHOW and EXPLAIN are allowed here'],
   ['select 1; select 2', 'more than one statement'],
   ['select lower(o) from orders o', 'is a function of this site'],
   ['select lower(note) from orders', 'write pg_catalog.name(…)'],
@@ -43,7 +43,7 @@ test.each([
   ["select array_append(tags, 'x') from labelled", 'the domain checked calls is_fine(text)'],
   ['select n from guarded', 'acting calls lower(orders)'],
   ['select * from acting', 'acting calls lower(orders), which is code of this site'],
-  ['select password_hash from users', 'column password_hash of users is called like a credential'],
+  ['select password_hash from users', 'column password_hash of users is named like a credential'],
   ['select row_to_json(u) from users u', 'name the others instead of a star or a row: id, email'],
   ['select pg_sleep(100)', 'function pg_sleep'],
   ['select count(*) from generate_series(1, 1000000000)', 'as generate_series(1, 1000)'],
@@ -64,7 +64,7 @@ test('an answer that was cut is a part, which shows no absence', async () => {
 
 test('rows are a hundred at most, columns that are called like credentials are hidden, and statements of others have no values', async () => {
   const many = await query('select a.id from orders a join orders b on true', source({ query: 'allowed' }))
-  expect(many).toContain('compare a column of each with =')
+  expect(many).toContain('compare a column of each side with =')
   expect(await query('select a.id from orders a join generate_series(1, 10) g on true')).toContain('more than 100 rows')
   expect(await query('select * from users')).toBe(
     '{"columns":["id","email","password_hash"],"rows":[[1,"a@example.com","[hidden]"]]}',
@@ -103,7 +103,7 @@ test.each([
 
 test('what the server expects to be too much does not run', async () => {
   const sql = 'select count(*) from orders a join orders b on a.note = b.note, generate_series(1, 100000) n'
-  expect(await query(sql)).toMatch(/the server expects .* is the most: narrow it/)
+  expect(await query(sql)).toMatch(/the server expects .* over the limit of .*: filter by/)
 })
 
 test.each([
@@ -121,9 +121,9 @@ test.each([
   'select array[payload::text] from events',
   'select array_agg(payload) from events',
   "select jsonb_build_object('a', payload)::text || 'x' from events",
-])('a field that is called like a credential is not shown by %s', async (sql) => {
+])('a field that is named like a credential is not shown by %s', async (sql) => {
   const seen = await query(sql)
-  expect(seen).toMatch(/hidden|write the name|name the fields|called like a credential|type jsonpath/)
+  expect(seen).toMatch(/hidden|write the name|name the fields|named like a credential|type jsonpath/)
   expect(seen).not.toContain('planted')
 })
 
@@ -138,7 +138,7 @@ test('a refused statement says what may be asked instead, in words of statements
   expect(tool.tool.judge({ sql: 'delete from orders' })).toMatchObject({
     ok: false,
     bounded: null,
-    instead: 'Write one SELECT, SHOW or EXPLAIN without that, or ask ask_database.',
+    instead: 'Write one SELECT, SHOW or EXPLAIN without that, or use ask_database.',
   })
 })
 
@@ -154,7 +154,9 @@ test('EXPLAIN ANALYZE gets the form that runs nothing', () => {
 
 test('a login that may write is asked no statement, and its probe says so', async () => {
   const writing = source({ query: 'allowed' }, shop.writeCredential)
-  expect(await probeSource(writing, shop.states)).toMatch(/this role may write \(it is a member of pg_signal_backend\)/)
+  expect(await probeSource(writing, shop.states)).toMatch(
+    /this login may write \(it is a member of pg_signal_backend\)/,
+  )
   expect(await query('select 1', writing)).toContain('use the grants of "nightshift sources rights postgresql"')
-  expect(shop.states.warnings.get('shop-db')).toContain('this role may write')
+  expect(shop.states.warnings.get('shop-db')).toContain('this login may write')
 })

@@ -215,6 +215,19 @@ test('of a long line a run reads what is around the words that it looks for', as
   expect((found.lines as unknown as string[])[0]).toMatch(/^…[a ]+disk full[b ]+… \(3610 characters\)$/)
 })
 
+test('a run names a whole answer by the first 12 characters of its digest, among those that it was given', async () => {
+  const [id, other] = [await claimedIncident(api.db), await claimedIncident(api.db)]
+  giveText(`the pool is full\n${'a line\n'.repeat(900)}`, 'text/plain')
+  const body = { tool: 'http_read', arguments: { path: '/health' } }
+  const key = await announced(api.db, id, body.tool, body.arguments, null, 'read')
+  const { body: reading } = await api.post('/sources/read', { body, key, as: api.tokens.agent })
+  const start = String(reading.digest).slice(0, 12)
+  const lines = (incident: string, digest: string) => api.get(`/incidents/${incident}/bodies/${digest}/lines?limit=1`)
+  expect((await lines(id, start)).body.lines).toEqual(['the pool is full'])
+  expect((await lines(other, start)).status).toBe(404)
+  expect((await lines(id, start.slice(0, 11))).status).toBe(422)
+})
+
 const bad: [string, () => void, string][] = [
   ['another type', () => giveText(Buffer.from([0, 1, 2]), 'image/png'), 'BAD_ANSWER'],
   ['JSON that breaks off', () => giveText('{"a":', 'application/json'), 'BAD_ANSWER'],
@@ -258,13 +271,13 @@ test('a source of pages takes its paths from a command line, and is asked the fi
 })
 
 test.each([
-  [{}, /names the paths that may be read/],
-  [{ paths: [] }, /names the paths that may be read/],
-  [{ paths: ['health'] }, /health: a path begins with/],
+  [{}, /must name the paths that may be read/],
+  [{ paths: [] }, /must name the paths that may be read/],
+  [{ paths: ['health'] }, /health: a path must begin with/],
   [{ paths: ['/a/../b'] }, /dot segments/],
-  [{ paths: ['/**/x'] }, /\*\* stands alone, at the end/],
-  [{ paths: ['/a*b*c*d'] }, /2 \* at most/],
-  [{ paths: ['/x?a=1'] }, /is no name of a query/],
+  [{ paths: ['/**/x'] }, /\*\* must be a segment of its own, at the end/],
+  [{ paths: ['/a*b*c*d'] }, /at most 2 \*/],
+  [{ paths: ['/x?a=1'] }, /is not a name in a query string/],
   [{ paths: ['/x'], more: 1 }, /more/],
 ])('paths that cannot be are refused with what is wrong: %j', async (options, reason) => {
   const refused = await add('wrong', options)

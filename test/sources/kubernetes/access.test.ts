@@ -24,7 +24,7 @@ test.each([
   [
     'aws',
     'exec: { command: aws, args: [eks, get-token], apiVersion: client.authentication.k8s.io/v1 }',
-    'by running aws, as kubeconfigs of EKS do; nothing is run',
+    'by running aws, as kubeconfigs of EKS do, and Nightshift runs no such program',
   ],
   [
     'gke',
@@ -32,11 +32,15 @@ test.each([
     'by running gke-gcloud-auth-plugin, as kubeconfigs of GKE do',
   ],
   ['kubelogin', 'exec: { command: kubelogin }', 'by running kubelogin, as kubeconfigs of AKS do'],
-  ['a command of somebody', 'exec: { command: "/tmp/x; rm -rf /" }', 'nothing is run'],
+  ['a command of somebody', 'exec: { command: "/tmp/x; rm -rf /" }', 'runs no such program'],
   ['a plugin without a command', 'exec: 1, token: abcdefgh', 'by running a program'],
-  ['an auth-provider', 'auth-provider: { name: gcp }', 'by the auth-provider gcp; nothing is run'],
+  [
+    'an auth-provider',
+    'auth-provider: { name: gcp }',
+    'from the auth-provider gcp, and Nightshift runs no such program',
+  ],
   ['a password', 'username: ada, password: planted-password', 'has a user name and a password'],
-  ['another user', 'token: abcdefgh, as: "system:admin"', 'acts as another user'],
+  ['another user', 'token: abcdefgh, as: "system:admin"', 'impersonates another user'],
 ])('a kubeconfig with %s is refused with the account that replaces it', (_, user, said) => {
   const refused = () => readAccess(sourceWith(config(user)), stage.directory)
   expect(refused).toThrow(said)
@@ -51,11 +55,11 @@ test.each([
     'server: https://api.example.com:6443, insecure-skip-tls-verify: true',
     'skips the check of the certificate',
   ],
-  ['a proxy', 'server: https://api.example.com:6443, proxy-url: "http://proxy:3128"', 'asks through a proxy'],
+  ['a proxy', 'server: https://api.example.com:6443, proxy-url: "http://proxy:3128"', 'uses a proxy'],
   [
     'another name for TLS',
     'server: https://api.example.com:6443, tls-server-name: x',
-    'expects another name in the certificate',
+    'expects a name in the certificate',
   ],
   [
     'another server',
@@ -67,11 +71,7 @@ test.each([
     'server: "https://ada:planted-password@elsewhere.example.com/?token=planted"',
     'is for another server in its context main: give that address, --at https://elsewhere.example.com, or',
   ],
-  [
-    'an address that is none',
-    'server: "elsewhere:6443"',
-    'names a server in its context main whose address cannot be read',
-  ],
+  ['an address that is none', 'server: "elsewhere:6443"', 'has a server with an invalid address in its context main'],
 ])('a kubeconfig with %s is refused', (_, cluster, said) => {
   const refused = () => readAccess(sourceWith(config('token: abcdefgh', cluster)), stage.directory)
   expect(refused).toThrow(said)
@@ -91,7 +91,7 @@ test.each([
   expect(() => readAccess(sourceWith(text), stage.directory)).toThrow(/^prod: its kubeconfig (?:is no|has no)/)
   const file = write('other', text)
   expect(() => readAccess(sourceWith(config(`tokenFile: ${file}`)), stage.directory)).toThrow(
-    'has no token but something else for its context main',
+    'has another credential than a token for its context main',
   )
 })
 
@@ -113,13 +113,13 @@ test('a file that a kubeconfig names is read below the directory of sources, and
 
 test('anchors in a kubeconfig make no large value of a small text', () => {
   const bomb = `a: &a [x, x, x]\nb: &b [*a, *a]\nclusters: [*b, *b]\n`
-  expect(() => readKubeconfig(bomb, null)).toThrow('is no kubeconfig that can be read')
+  expect(() => readKubeconfig(bomb, null)).toThrow('is not a kubeconfig in YAML or JSON')
 })
 
 test('a token is not sent in the clear to another machine', () => {
   const token = `file:${write('plain', 'a-token')}`
   expect(() => readAccess(sourceOf('http://api.example.com:8080', { credential: token }), stage.directory)).toThrow(
-    'prod would be asked in the clear: its address begins with https',
+    'prod needs an address that begins with https',
   )
 })
 
@@ -132,7 +132,7 @@ test("the pod's own account is sent to its own cluster alone, and its token is r
   write('token', 'rotated-token')
   expect(readAccess(own, '/nowhere', account).server.token).toBe('rotated-token')
   const elsewhere = sourceOf('https://evil.example.com', { options: { account: 'in-cluster' } })
-  expect(() => readAccess(elsewhere, '/nowhere', account)).toThrow('for its own cluster alone')
+  expect(() => readAccess(elsewhere, '/nowhere', account)).toThrow('for the cluster of the pod')
 })
 
 test('without a credential the source says what it needs', () => {

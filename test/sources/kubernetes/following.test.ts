@@ -18,7 +18,7 @@ const lists = (plural: string) =>
 test('a cluster is listed in pages and says how much of it there is', async () => {
   stage.cluster.put('Node', nodeOf('node-1', '10.0.0.1'))
   for (let at = 0; at < 1_201; at += 1) stage.cluster.put('Pod', pod(`web-${at}`))
-  expect(await probe()).toMatch(/^it answers: Kubernetes v1\.34\.4, 1 node, 1201 pods; last heard of 0 s ago$/)
+  expect(await probe()).toMatch(/^it answers: Kubernetes v1\.34\.4, 1 node, 1201 pods; last response 0 s ago$/)
   expect(lists('pods').map(({ query }) => query.get('continue'))).toEqual([
     null,
     '200',
@@ -103,7 +103,7 @@ test('a list that leads back to a page of it ends with a reason, and does not ho
 
 test('a server that forgets each list while it is read is asked again after a pause', async () => {
   stage.cluster.refuse('Pod', { status: 410 }, 3)
-  await expect(probe()).rejects.toThrow('prod refused the question')
+  await expect(probe()).rejects.toThrow('prod refused the request')
   await eventually('the pods', async () => (await probe().catch(() => '')).includes('no pod;'))
   const times = lists('pods').map(({ atMs }) => atMs)
   expect(times).toHaveLength(4)
@@ -120,7 +120,7 @@ test('an event that cannot be read is a reason to list again, and no end', async
 
 test('a server that asks to wait (429) is asked again after that time, and not before', async () => {
   stage.cluster.refuse('Pod', { status: 429, headers: { 'retry-after': '2' } }, 1)
-  await expect(probe()).rejects.toThrow('prod asks us to wait, for 2 s (429)')
+  await expect(probe()).rejects.toThrow('prod asks Nightshift to wait, for 2 s (429)')
   const [first] = lists('pods')
   await eventually('a second list', () => lists('pods').length === 2)
   const second = lists('pods').at(-1)
@@ -148,7 +148,7 @@ test('a kind that the role does not allow is named with the rule that is missing
 test('without a right to pods there is no cluster to see, and the rule is named', async () => {
   stage.cluster.refuse('Pod', { status: 403 })
   await expect(probe()).rejects.toThrow(
-    'prod does not let its account read pods: the role lacks the rule { apiGroups: [""], resources: ["pods"], verbs: ["get", "list", "watch"] }; nightshift sources rights prod prints all',
+    'prod does not let the account of Nightshift read pods: the role lacks the rule { apiGroups: [""], resources: ["pods"], verbs: ["get", "list", "watch"] }; nightshift sources rights prod prints all',
   )
 })
 
@@ -210,7 +210,7 @@ test('a pod that is gone is answered by its workload', async () => {
   await eventually('no pod;', async () => (await probe()).includes('no pod;'))
   const { summary } = await read('pod_diagnosis', { namespace: 'shop', name: 'web-7fd8966c8d-8cjqz' })
   expect(summary).toMatchObject({ workload: 'Deployment shop/web', pods: 0 })
-  expect(String(summary.gone)).toMatch(/^what was named is gone since/)
+  expect(String(summary.gone)).toMatch(/^the named object is gone since/)
 })
 
 test('a name that is not there is answered with the names that are', async () => {

@@ -228,5 +228,5 @@ test('a server that is gone is a source that is failing, with its reason', async
 test('an answer that is no list, or no JSON, is a bad answer', async () => {
   stage.source = { ...stage.source, options: {} }
   stage.cluster.refuse('Pod', { status: 200, message: 'hello' })
-  await expect(probe()).rejects.toThrow('the answer is no list: is that the address of an API server?')
+  await expect(probe()).rejects.toThrow('the response is not a list: is this the address of an API server?')
 })

@@ -40,7 +40,7 @@ test('a drain that leaves a pod without a place says of which workload, by which
   expect(summary).toEqual({
     moves: 1,
     stayPending: 1,
-    drainWaits: ['budget shop/web: 1 are to go, 0 may go now, and it would not end by itself'],
+    drainWaits: ['budget shop/web: 1 are to go, 0 may go now, and the drain would not end by itself'],
     tried: ['one more node like node-1: all have a place'],
     leftOut: ['limits of volumes per node', 'what autoscaling adds'],
     pending: [

@@ -29,7 +29,7 @@ test.each(['get_kubernetes', 'pod_diagnosis', 'rollout_history', 'kubernetes_log
     stage.source = { ...stage.source, options: { namespaces: 'shop' } }
     putCrashLoop(stage.cluster)
     const asked = tool === 'get_kubernetes' ? { kind: 'Deployment' } : { name: 'web' }
-    expect(await said(tool, { ...asked, namespace: 'pay' })).toContain('prod is read in shop alone, and not in pay')
+    expect(await said(tool, { ...asked, namespace: 'pay' })).toContain('prod is read only in shop, and not in pay')
   },
 )
 
@@ -37,7 +37,7 @@ test('a list of all namespaces, where rights are by namespace, names those that 
   stage.source = { ...stage.source, options: { namespaces: 'shop,pay' } }
   putCrashLoop(stage.cluster)
   const { summary, isEmpty, isPartial } = await read('get_kubernetes', { kind: 'StatefulSet' })
-  expect(summary).toMatchObject({ found: 0, partial: ['prod is read in shop, pay alone'] })
+  expect(summary).toMatchObject({ found: 0, partial: ['prod is read only in shop, pay'] })
   expect([isEmpty, isPartial]).toEqual([false, true])
 })
 

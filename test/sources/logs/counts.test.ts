@@ -286,8 +286,8 @@ describe.each(['loki', 'victorialogs'])('lines of %s are counted', (kind) => {
     [{ labels: { app: ['web', 'api'] } }, 'labels.app: write a label as "web-1", or as {"=~": "web-.*"}'],
     [{ labels: { app: { '=~': 'a', '!=': 'b' } } }, 'labels.app: write a label as "web-1", or as {"=~": "web-.*"}'],
     [{ labels: { app: { '=~': 'a'.repeat(201) } } }, 'labels.app.=~: give at most 200 characters'],
-    [{ count: { by: ['level', 'level'] } }, 'by one label twice'],
-    [{ count: { by: ['_time'] } }, 'by the time'],
+    [{ count: { by: ['level', 'level'] } }, 'names a label twice'],
+    [{ count: { by: ['_time'] } }, 'or the time'],
   ])('not with %j, and the right form is shown', async (args, reason) => {
     await expect(read({ labels: { app: 'web' }, ...args })).rejects.toThrow(reason)
   })
@@ -298,15 +298,15 @@ describe.each(['loki', 'victorialogs'])('lines of %s are counted', (kind) => {
     // Before, what nearly all values match was taken for a choice.
     ...['[^x]+', '\\w+', '[a-z]+', '[^0-9].*', '.{2,}'].map((is) => [{ app: { '=~': is } }, /narrows/] as const),
     [{ level: { '!=': 'debug' } }, /narrows/],
-    [{ app: { '=~': '(?=x)y' } }, /looks ahead/],
+    [{ app: { '=~': '(?=x)y' } }, /lookahead/],
     [{ app: { '=~': '(a+)+' } }, /repeats a repeat/],
-    [{ app: 'web', level: { '!~': '(a)\\1' } }, /refers to a group/],
+    [{ app: 'web', level: { '!~': '(a)\\1' } }, /backreference/],
   ])('not with labels %j', async (labels, reason) => {
     await expect(read({ labels, count: {} })).rejects.toThrow(reason)
   })
 })
 
-describe('what is no label of its streams, Loki reads from the line', () => {
+describe('what is no label of the streams, Loki reads from the line', () => {
   const server = createServer(async (request, response) => {
     let body = ''
     for await (const chunk of request) body += chunk
@@ -408,7 +408,7 @@ describe('what is no label of its streams, Loki reads from the line', () => {
     const asked = read({ labels: { status: '500' } }, ['app', 'env'])
     await expect(asked).rejects.toMatchObject({
       code: 'REJECTED',
-      message: expect.stringMatching(/status is no label of its streams.*add one of app, env/),
+      message: expect.stringMatching(/status is no label of the streams.*add one of app, env/),
     })
     expect(queries).toEqual([])
   })

@@ -279,11 +279,11 @@ function controlGroupOf(name: string): string | null {
 test('what the engine refuses is told in its words, without escape sequences', async () => {
   expect(await fault(device, docker().logs, { container: 'gone' })).toEqual({
     code: 'not_found',
-    message: 'the engine says: No such container: gone',
+    message: 'the engine reports: No such container: gone',
   })
   expect(await fault(device, docker().logs, { container: 'broken' })).toEqual({
     code: 'failed',
-    message: 'the engine says: something broke',
+    message: 'the engine reports: something broke',
   })
   logs = (response) => response.end('this is no stream of frames')
   expect(await fault(device, docker().logs, { container: 'web' })).toMatchObject({ code: 'failed' })
@@ -300,7 +300,9 @@ test('a device says which engine it lacks', async () => {
   const lacks = (host?: string) => dockerOn(host).list.missingPrerequisite(device.manifest)
   expect(await lacks(`unix://${join(place.path, 'docker.sock')}`)).toBeNull()
   expect(await lacks('unix:///nowhere/docker.sock')).toBe('no engine socket at /nowhere/docker.sock')
-  expect(await lacks('tcp://10.0.0.1:2375')).toBe('tcp://10.0.0.1:2375 is no Unix socket, and others are not spoken to')
+  expect(await lacks('tcp://10.0.0.1:2375')).toBe(
+    'tcp://10.0.0.1:2375 is not a Unix socket, and other addresses are not supported',
+  )
   expect(await fault(device, dockerOn('unix:///nowhere/docker.sock').list, {})).toMatchObject({
     code: 'capability_unavailable',
   })
@@ -368,9 +370,9 @@ test('before a program runs in a container the card says which container, as who
   expect(outcome.result?.told).toEqual([
     'container web (cccccccccccc) of shop:7, running since 2026-02-03 04:05:06 UTC',
     'runs as user app in /srv',
-    'reaches out of the container: it is privileged, it may write /etc of the device as /host/etc',
+    'has access outside the container: the container is privileged, it may write /etc of the device as /host/etc',
     'program appctl: /opt/bin/appctl, 1234 bytes, changed 2026-01-02 03:04:05',
-    '/etc/none: is not there',
+    '/etc/none: does not exist',
   ])
   expect(outcome.result).toMatchObject({ tried: false, untried: [expect.stringContaining('Nothing was run')] })
   expect(JSON.stringify(outcome)).not.toContain('hunter2')

@@ -112,7 +112,7 @@ test('a root that is itself reached through a link is not entered', async () => 
   writeFileSync(at('plain'), 'inside')
   expect(await fault(alias, fsRead, { path: join(place.path, 'alias/plain') })).toMatchObject({
     code: 'outside_roots',
-    message: expect.stringContaining('is a link'),
+    message: expect.stringContaining('is a symbolic link'),
   })
 })
 

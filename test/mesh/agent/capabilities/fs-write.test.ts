@@ -234,7 +234,7 @@ test('a check that is made to print a secret of the device prints it redacted', 
 test('a rehearsal says when a change holds what nobody would see', async () => {
   const content = 'allow = true # \u202e eslaf = wolla\n'
   const shown = await done(device, fsWrite, { path: at('policy'), content }, { rehearse: true })
-  expect(shown.diff).toContain('[the new content holds characters that cannot be seen]')
+  expect(shown.diff).toContain('[the new content has invisible characters]')
 })
 
 test('what a killed agent left of a rehearsal is swept by age', async () => {

@@ -194,9 +194,9 @@ test('a revert that cannot be whole is refused with its reason, and leaves every
   rmSync(join(checkout, 'other'))
   git('revert', '--no-edit', removed)
   git('revert', '--no-edit', gone)
-  await refused(gone, 'taken back before')
+  await refused(gone, 'reverted before')
   writeFileSync(join(checkout, '.git/MERGE_HEAD'), '')
-  await refused(gone, 'somebody is at work')
+  await refused(gone, 'is not finished: .git/MERGE_HEAD exists')
 })
 
 test('a root that is only read inside a checkout is not written by a revert either', async () => {

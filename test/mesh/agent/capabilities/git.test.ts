@@ -379,16 +379,16 @@ test('before a push the card says which commits would be sent, and nothing is se
 test('another host is not called by a rehearsal, and the card says so', async () => {
   git(checkout, 'remote', 'set-url', 'origin', 'https://git.example.org/x.git')
   const push = await rehearsedBy(device, gitPush as never, { path: checkout, branch: 'main' })
-  expect(push).toMatchObject({ tried: false, untried: [expect.stringContaining('The remote was not asked')] })
+  expect(push).toMatchObject({ tried: false, untried: [expect.stringContaining('The remote was not checked')] })
   const url = 'https://git.example.org/x.git'
   const clone = await rehearsedBy(device, gitClone as never, { url, path: at('copy') })
-  expect(clone).toMatchObject({ tried: false, untried: [expect.stringContaining('was not asked')] })
+  expect(clone).toMatchObject({ tried: false, untried: [expect.stringContaining('was not checked')] })
   expect(existsSync(at('copy'))).toBe(false)
 })
 
 test('before a clone of a repository on this device the card says where it would stand, and nothing is made', async () => {
   const found = await rehearsedBy(device, gitClone as never, { url: bare, path: at('copy') })
-  expect(found.said).toContain(`would stand at ${head().slice(0, 12)}`)
+  expect(found.said).toContain(`the checkout would be at ${head().slice(0, 12)}`)
   expect(found.said).toContain('its branches: main ')
   expect(readdirSync(root).sort()).toEqual(['conf', 'origin.git'])
   const refused = await ask(

@@ -132,7 +132,7 @@ describe('what others wrote into names, images and labels', () => {
     delete answers['GET /containers/web/json']
     expect(await fault(device, docker().exec, program)).toEqual({
       code: 'not_found',
-      message: 'the engine says: web ran as root',
+      message: 'the engine reports: web ran as root',
     })
   })
 })
@@ -145,7 +145,7 @@ describe('an answer without an end', () => {
       const outcome = what.endsWith('s/json')
         ? await fault(device, docker().list, {})
         : await fault(device, docker().exec, program)
-      expect(outcome).toEqual({ code: 'failed', message: 'the engine answered with more than 4 MiB' })
+      expect(outcome).toEqual({ code: 'failed', message: 'the response of the engine has more than 4 MiB' })
     },
   )
 
@@ -156,7 +156,7 @@ describe('an answer without an end', () => {
     }
     expect(await fault(device, docker().exec, program)).toEqual({
       code: 'failed',
-      message: 'the engine says: more than anybody reads',
+      message: 'the engine reports: too much text',
     })
   })
 
@@ -196,7 +196,7 @@ test('an engine that cannot start the program says so, and nothing is said to ha
     response.writeHead(400).end(JSON.stringify({ message: 'OCI runtime exec failed: not found' }))
   expect(await fault(device, docker().exec, program)).toEqual({
     code: 'failed',
-    message: 'the engine says: OCI runtime exec failed: not found',
+    message: 'the engine reports: OCI runtime exec failed: not found',
   })
 })
 
@@ -211,7 +211,7 @@ describe('another container under the same name', () => {
     answers['GET /containers/web/json'] = named(other)
     expect(await fault(device, exec, write)).toEqual({
       code: 'conflict',
-      message: 'web is another container than the one that was looked at before',
+      message: 'web is not the container that was checked before',
     })
     expect(asked.filter((what) => what.startsWith('POST'))).toEqual([])
     // After another look it is the one that was looked at.

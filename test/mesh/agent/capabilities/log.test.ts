@@ -105,7 +105,7 @@ test('what the newest of several files does not say is no absence', () => {
   const asked = { labels: { path: '/srv/log/app.log' }, contains: [], sinceSeconds: 3_600 }
   const { summary, isPartial } = summarizeDeviceLog(log, asked, { nowMs: Date.now(), incidentBeganMs: null })
   expect(isPartial).toBe(true)
-  expect(summary).toMatchObject({ partial: ['the newest file alone was read, and 2 others not'] })
+  expect(summary).toMatchObject({ partial: ['only the newest file was read, and 2 others not'] })
 })
 
 test('a file outside of the roots, a link out of them and a secret are no logs', async () => {

@@ -204,7 +204,7 @@ test('what is rehearsed is who the process is: its start, command line, user and
   expect(told).toMatch(/^command line: bash -c .*mysqldump/m)
   expect(told).toMatch(/^service: \S/m)
   expect(told).not.toContain('hunter2')
-  expect(outcome.result?.untried).toEqual(['What it does with SIGTERM shows only when it gets it.'])
+  expect(outcome.result?.untried).toEqual(['The effect of SIGTERM is known only after the signal.'])
   expect(child.exitCode ?? child.signalCode).toBeNull()
   const earlier = String(BigInt(asked.start_time) - 1n)
   // The title of the question names the process as people call it.
@@ -215,7 +215,7 @@ test('what is rehearsed is who the process is: its start, command line, user and
 
 const inNamespace = spawnSync('unshare', ['--user', '--map-root-user', '--pid', '--fork', 'true']).status === 0
 
-;(inNamespace ? test : test.skip)('a process in another namespace of processes is refused', async () => {
+;(inNamespace ? test : test.skip)('a process in another PID namespace is refused', async () => {
   const child = await start('unshare --user --map-root-user --pid --fork bash -c "echo on; sleep 60; :" in-a-namespace')
   const inside = Number(readFileSync(`/proc/${child.pid}/task/${child.pid}/children`, 'utf8').split(' ')[0])
   const asked = { pid: inside, start_time: startTime(inside), signal: 'KILL' }
@@ -224,7 +224,7 @@ const inNamespace = spawnSync('unshare', ['--user', '--map-root-user', '--pid', 
   expect(listed).toMatchObject({ left_out: 1, left_out_in: [expect.any(String)] })
   expect(await fault(device, procKill, asked)).toMatchObject({
     code: 'blocked',
-    message: expect.stringContaining('another namespace of processes'),
+    message: expect.stringContaining('another PID namespace'),
   })
   expect(readFileSync(`/proc/${inside}/stat`, 'utf8')).toContain('bash')
 })

@@ -87,7 +87,7 @@ test('a service that is not there is named, and nothing is started', async () =>
   scripted({})
   expect(await fault(device, restart, { unit: 'nginx.service' })).toEqual({
     code: 'not_found',
-    message: 'There is no service nginx.service here. "systemctl list-units --type=service" lists them.',
+    message: 'This device has no service nginx.service. "systemctl list-units --type=service" lists the services.',
   })
   expect(askedFor().some((words) => words.includes('restart'))).toBe(false)
 })
@@ -108,7 +108,7 @@ test('the rehearsal says what stops with it, what nobody can know, and how to un
     expect.arrayContaining([
       'now active (running) since Mon 2026-11-23 16:43:06 UTC, main process 29713',
       'stops and starts with it: front.service',
-      'undo: none; what it held in memory is gone',
+      'undo: none; data in the memory of the service is lost',
     ]),
   )
   expect(restarted.untried.join(' ')).toMatch(/present configuration.*changed on disk/)
@@ -116,7 +116,7 @@ test('the rehearsal says what stops with it, what nobody can know, and how to un
   expect(stopped.told).toEqual(
     expect.arrayContaining(['stops with it: front.service', 'undo: service_start of web.service']),
   )
-  expect(stopped.untried.join(' ')).toContain('web.socket may start it again')
+  expect(stopped.untried.join(' ')).toContain('web.socket may start the unit again')
 })
 
 test('a person agrees to this run of a service that is well, and to any run of one that keeps failing', async () => {
@@ -189,7 +189,7 @@ test('a service that was started and stopped again since a stop is not as that s
   expect(compareLeft(left, await seen('Mon 2026-11-23 17:00:00 UTC'), 'inc_1')).toEqual({
     isAsLeft: false,
     observed:
-      'it changed since the write of inc_1: web.service is stopped since Mon 2026-11-23 17:00:00 UTC, and was stopped since Mon 2026-11-23 16:43:06 UTC then',
+      'the state changed since the write of inc_1: web.service is stopped since Mon 2026-11-23 17:00:00 UTC, and was stopped since Mon 2026-11-23 16:43:06 UTC then',
   })
   // systemd forgot when, or an older version did not store it: only that it is stopped is known.
   expect(compareLeft(left, await seen(''), 'inc_1').isAsLeft).toBe(true)
@@ -245,10 +245,10 @@ test('what stops with what stops with it is told, and nothing that takes the age
 test('nobody is asked to start what runs, or to stop what does not', async () => {
   scripted({ 'web.service': answer({ RequiredBy: '' }) })
   const starts = await ask(device, start, { unit: 'web.service' }, { rehearse: true })
-  expect(starts).toMatchObject({ ok: false, code: 'conflict', message: expect.stringContaining('runs already') })
+  expect(starts).toMatchObject({ ok: false, code: 'conflict', message: expect.stringContaining('already runs') })
   scripted({ 'web.service': answer({ RequiredBy: '', ActiveState: 'inactive' }) })
   const stops = await ask(device, stop, { unit: 'web.service' }, { rehearse: true })
-  expect(stops).toMatchObject({ ok: false, code: 'conflict', message: expect.stringContaining('stopped already') })
+  expect(stops).toMatchObject({ ok: false, code: 'conflict', message: expect.stringContaining('already stopped') })
 })
 
 test('a service on which two hundred others hang is not stopped', async () => {

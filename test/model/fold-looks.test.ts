@@ -1,0 +1,88 @@
+import { describe, expect, test } from '@jest/globals'
+import { foldLooks } from '../../model/fold-looks.ts'
+import { renderMessages } from '../../model/messages.ts'
+import type { TranscriptEntry } from '../../model/transcript.ts'
+
+const processes = Array.from({ length: 14 }, (_, at) => ({
+  pid: 100 + at,
+  name: 'web',
+  cmdline: `web --worker ${at} of twelve`,
+}))
+const list = { on: { kind: 'node', id: 'web-1' }, processes }
+
+/** A turn with one call, and what it answered. */
+function turn(nth: number, data: object = { ...list, turn: nth }, { tool = 'proc_list', meta = {}, ok = true } = {}) {
+  const call = { id: `c${nth}_0`, tool, arguments: { on: 'web-1', limit: nth }, problem: null }
+  return [
+    { kind: 'answer', content: '', calls: [call] },
+    { kind: 'result', callId: call.id, envelope: { ok, data, meta: { seq: nth * 10, ...meta } }, body: null, call },
+  ] satisfies TranscriptEntry[]
+}
+
+const turns = (count: number) => Array.from({ length: count }, (_, at) => turn(at + 1)).flat()
+const rendered = (entries: TranscriptEntry[]) =>
+  renderMessages('native', [], foldLooks(entries), new Map(), Number.POSITIVE_INFINITY).map(
+    ({ content }) => content ?? '',
+  )
+const results = (entries: TranscriptEntry[]) =>
+  rendered(entries).flatMap((content) => (content === '' ? [] : [JSON.parse(content)]))
+const foldedIn = (entries: TranscriptEntry[]) => results(entries).map(({ meta }) => meta.cut !== undefined)
+
+describe('an old look', () => {
+  test('is whole for two requests, and then says how it begins, where its row is, and how to read it again', () => {
+    expect(foldedIn(turns(3))).toEqual([false, false, false])
+    expect(foldedIn(turns(6))).toEqual([true, true, true, true, false, false])
+    const [first] = results(turns(6))
+    expect(first.data.processes).toContainEqual(processes[0])
+    expect(first.meta).toEqual({ seq: 10, cut: expect.stringContaining('the same call reads it again') })
+    expect(JSON.stringify(first).length).toBeLessThan(500)
+  })
+
+  test('of a file keeps how it begins, whatever stands beside it', () => {
+    const content = `{ "routes": [] }\n${'a line of the file\n'.repeat(60)}`
+    const file = { path: `/srv/${'site/'.repeat(20)}routes.json`, content, sha256: 'a'.repeat(64), bytes: 1_200 }
+    const [read] = results([...turn(1, file, { tool: 'fs_read' }), ...turns(6).slice(2)])
+    expect(read.meta.cut).toBeDefined()
+    expect(read.data.content).toMatch(/^\{ "routes": \[\] \}\n/)
+  })
+
+  test('is folded with others in one step: between two steps no earlier message changes', () => {
+    const sent = Array.from({ length: 20 }, (_, at) => rendered(turns(at + 1)))
+    const changes = sent
+      .slice(1)
+      .filter((messages, at) => !sent[at]?.every((content, nth) => content === messages[nth]))
+    expect(changes.length).toBeGreaterThan(2)
+    expect(changes.length).toBeLessThan(10)
+    // A folded look stays folded.
+    const folded = sent.map((messages) => messages.map((content) => content.includes('the same call reads it again')))
+    for (const [at, now] of folded.slice(1).entries())
+      expect(folded[at]?.every((was, nth) => !was || now[nth])).toBe(true)
+  })
+
+  const long = { text: 'x'.repeat(4_000) }
+  test.each<[string, object, object]>([
+    ['what a write left', long, { meta: { verification: { outcome: 'held' } } }],
+    ['a plan', { ...long, planDigest: 'd' }, {}],
+    ['a runbook', { name: 'disk-full', body: 'x'.repeat(4_000) }, {}],
+    ['a summary of metrics', { summary: { series: Array.from({ length: 60 }, (_, at) => ({ last: at })) } }, {}],
+    ['what could not be read', long, { ok: false }],
+  ])('%s stays whole', (_, data, how) => {
+    expect(foldedIn([...turn(1, data, how), ...turns(7).slice(2)])[0]).toBe(false)
+  })
+
+  test('that was asked for again stays whole, since a third time is refused', () => {
+    const calls = [{ id: 'c6_0', tool: 'proc_list', arguments: { on: 'web-1', limit: 1 }, problem: null }]
+    const again: TranscriptEntry[] = [
+      { kind: 'answer', content: '', calls },
+      {
+        kind: 'result',
+        callId: 'c6_0',
+        envelope: { ok: true, data: list, meta: { seq: 60 } },
+        body: null,
+        call: calls[0],
+      },
+    ]
+    const entries = [...turns(5), ...again, ...turns(12).slice(12)]
+    expect([foldedIn(entries)[0], foldedIn(entries)[5]]).toEqual([true, false])
+  })
+})
