@@ -116,7 +116,7 @@ export function toUnreachableProblem(url: string, error: unknown): ApiProblem {
     const detail = `${url} took the request but did not answer within ${answerTimeoutMs / 1_000} s`
     return new ApiProblem(
       { title: 'The core API did not answer in time', status: 0, detail, code: 'NO_ANSWER' },
-      'It may still do what you asked: check the result before you ask again.',
+      'The API may still do what you asked. Check the result before you ask again.',
     )
   }
   const cause = error instanceof Error && error.cause instanceof Error ? error.cause : error

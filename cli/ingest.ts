@@ -201,7 +201,7 @@ const becomes = {
   ends: 'ends an alert of',
   unproven: 'sets to unknown an alert of',
   heartbeat: 'a heartbeat, whose silence opens an incident',
-  nothing: 'nothing: it ends an alert that never began',
+  nothing: 'nothing, because it ends an alert that never began',
 } as const
 
 function formatAlerts(alerts: Alert[]): string {

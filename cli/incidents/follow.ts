@@ -49,7 +49,7 @@ export function formatIncident(incident: ApiIncident, brief: string | null = nul
     ...line('kept', incident.keptReason ? `not investigated: ${inert(incident.keptReason)}` : null),
     ...line('owner', owner ? `${inert(owner.name)}, since ${formatMoment(owner.since)}` : null),
     ...line('review', describeWantedReview(incident)),
-    ...line('watched', incident.watchUntil ? `its alert must end by ${formatMoment(incident.watchUntil)}` : null),
+    ...line('watched', incident.watchUntil ? `the alert must end by ${formatMoment(incident.watchUntil)}` : null),
     ...line('follows', incident.previousId ? inert(incident.previousId) : null),
     ...line('type', incident.type),
     ...line('alert', incident.alertName === null ? null : inert(incident.alertName)),

@@ -54,7 +54,7 @@ function Gallery() {
       <Piece title="A list">
         <List items={incidents} />
       </Piece>
-      <Piece title="The same, by what they are about">
+      <Piece title="The same incidents, by resource">
         <List items={incidents} by="resource" />
       </Piece>
       <Incidents first={first} />

@@ -129,7 +129,7 @@ export const brief: ServedBrief = {
   resource: { text: 'host-osl-2 is down (critical): 0 of 3 VMs run', rows: [14], at: ago(2) },
   page: { text: 'Page released: no run took the incident within 60 s', rows: [2, 6] },
   cause: {
-    text: `Both power inputs of ${longName} were lost. ${'Its rack is well. '.repeat(14)}`,
+    text: `Both power inputs of ${longName} were lost. ${'The rack has no faults. '.repeat(14)}`,
     rows: [9, 11, 14, 16, 19, 22],
     state: 'survived',
     certainty: null,
@@ -228,7 +228,7 @@ export const events: IncidentEvent[] = [
           quotes: [{ seq: 16, text: 'PS1 Status 0x01' }],
           shown: false,
           grade: 'C',
-          why: 'no row says so',
+          why: 'no row shows it',
         },
       ],
     },
@@ -377,7 +377,7 @@ export const firstSight: Pick<Status, 'parts' | 'sources' | 'model'> = {
   parts: (['database', 'Temporal', 'worker'] as const).map((name) => ({
     name,
     status: 'ok',
-    detail: 'It answers.',
+    detail: 'The part responds.',
     remedy: null,
   })),
   sources: [],

@@ -67,7 +67,7 @@ function Resolve({ incident, refused }: EndingProps) {
       <PersonText id="action-resolve" label="What was wrong, and what was done?" value={text} onChange={setText} />
       {incident.alerts.firing > 0 && (
         <p className="soft">
-          Its alert still fires. You get one reminder. After that the digest lists the incident until the alert ends.
+          The alert still fires. You get one reminder, then the digest lists the incident until the alert ends.
         </p>
       )}
     </ActionDialog>

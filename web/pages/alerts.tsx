@@ -25,7 +25,7 @@ const becomes = {
   ends: 'ends an alert',
   unproven: 'leaves an alert unknown, because this end proves nothing',
   heartbeat: 'is a heartbeat, whose silence opens an incident',
-  nothing: 'does nothing: it ends an alert that never began',
+  nothing: 'does nothing, because it ends an alert that never began',
 } as const
 
 /** Shows what would become of a pasted message of an alert sender. Nothing is stored. */
@@ -287,7 +287,7 @@ function AlertRow({ alert }: { alert: ReceivedAlert }) {
         {alert.incidentId ? (
           <Link href={`/incidents/${alert.incidentId}`}>Incident</Link>
         ) : (
-          <span className="soft small">orphan: its end arrived before its beginning</span>
+          <span className="soft small">orphan: the end arrived before the start</span>
         )}
         <AlertDoubts alert={alert} />
       </div>

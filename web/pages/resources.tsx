@@ -263,7 +263,7 @@ function Fires({ resource: { alerts, incidents } }: { resource: ShownResource })
     <section className="stack tight">
       <h2>Alerts and incidents</h2>
       {alerts.length + incidents.length === 0 && (
-        <p className="soft">No alert fires on it, and no incident was about it.</p>
+        <p className="soft">No alert fires on this resource, and no incident was about it.</p>
       )}
       <ul className="things">
         {alerts.map(({ name, status, startsAt, incidentId }) => (
@@ -292,7 +292,7 @@ function Relations({ resource: { relations, disagreements, neighbours, kind, id 
   const own = `${kind}:${id}`
   const said = disagreements.map(({ relation, values }) => {
     const claims = values.map(({ to, source, seenAt }) => `${source} says ${to} (${formatMoment(seenAt)})`)
-    return `Sources disagree on what it ${relation.replaceAll('_', ' ')}: ${claims.join(', ')}. Nightshift uses none of these claims to find its neighbours.`
+    return `Sources disagree on what this resource ${relation.replaceAll('_', ' ')}: ${claims.join(', ')}. Nightshift uses none of these claims to find its neighbours.`
   })
   return (
     <section className="stack tight">
