@@ -13,7 +13,7 @@ import { paint, print, printNote } from './ui/terminal.ts'
 export function addStartCommand(program: CliCommand): void {
   program
     .command('start')
-    .description('start everything here, then show it at work on two real faults in the lab')
+    .description('start Nightshift here, then show how it handles two real faults in the lab')
     .option(
       '--site',
       'start a site for your own hosts, apart from the lab; without LLM_BASE_URL nothing is investigated',
@@ -69,7 +69,7 @@ function formatModel({ model, labUrl }: RunningStart['run']): Line[] {
   const own = `LLM_BASE_URL=http://HOST:PORT/v1 LLM_MODEL=NAME npm start`
   return [
     ['Model', formatModelName('runbook-rules')],
-    ['', 'It knows only the faults of this lab. To use your own model:'],
+    ['', 'This rule table knows only the faults of this lab. To use your own model:'],
     ['', own],
   ]
 }
@@ -91,7 +91,7 @@ async function runDemo(
     if (signal.aborted) return
     printNote(`\nThe demo ended early: ${error instanceof Error ? error.message : String(error)}`)
     printNote(
-      `Everything still runs. "${commandLine('doctor')}" checks what is reachable; "start --demo" plays it again.`,
+      `Nightshift still runs. "${commandLine('doctor')}" checks what is reachable; "start --demo" plays it again.`,
     )
   }
 }

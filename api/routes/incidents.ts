@@ -229,7 +229,7 @@ const verificationStateEndpoint = endpoint({
   tag,
   summary: 'Recomputes the hash chain of the log, and compares the stored data of the incident with it',
   description:
-    'Compares its row, alerts, approvals, votes, effects, decision tokens and standing grants. `head` is an earlier hash, for example from a webhook; it must still be in the chain.',
+    'Compares its row, alerts, approvals, votes, effects, decision tokens and standing grants. `head` is an earlier hash, for example from a webhook, which must still be in the chain.',
   params: incidentParams,
   query: z.object({ head: z.string().max(128).optional() }),
   answer: verifiedIncident,

@@ -56,7 +56,7 @@ export function addApproveCommand(parent: CliCommand): void {
     )
     .option(
       '--host-is-off <host>',
-      'you checked yourself that this dead host is off; needed if no source confirms that; repeatable',
+      'you checked yourself that this dead host is off; needed if no source confirms that it is off; repeatable',
       (host: string, before: string[] = []) => [...before, host],
     )
     .option('--hours <n>', 'for how many hours, at most 8', parseNumber, 8)

@@ -161,7 +161,7 @@ function addVerifyCommand(parent: CliCommand): void {
       'recompute the hash chain of the timeline, and compare the stored data of the incident with the timeline',
     )
     .argument('<id>', 'the incident, such as inc_…')
-    .option('--head <hash>', 'an earlier hash, for example from a webhook; it must still be in the chain')
+    .option('--head <hash>', 'an earlier hash, for example from a webhook, which must still be in the chain')
     .connected('\nExample:\n  nightshift incidents verify inc_01k… --head 9f86d081…')
     .calls(async (api, id: string, options: ConnectionOptions & { head?: string }) => {
       const query = options.head ? `?${new URLSearchParams({ head: options.head })}` : ''
@@ -212,7 +212,7 @@ function addTellCommand(parent: CliCommand): void {
     .argument('<id>', 'the incident, such as inc_…')
     .argument('<text>', 'the message; - reads stdin')
     .connected(
-      '\nYour message is advice and approves nothing. Names in the message count as looked up.\n\nExample:\n  nightshift incidents tell inc_01k… "look at node-web-osl-1b first, we changed it at noon"',
+      '\nYour message is advice and approves nothing. Names in the message count as if the agent had looked them up.\n\nExample:\n  nightshift incidents tell inc_01k… "look at node-web-osl-1b first, we changed it at noon"',
     )
     .calls(async (api, id: string, text: string, options: ConnectionOptions) => {
       const body = { text: text === '-' ? await readText(process.stdin) : text }

@@ -229,13 +229,13 @@ export function addLabCommand(program: CliCommand): void {
     .enablePositionalOptions()
     .option(
       '--scenario <name>',
-      'break this, follow the incident to its end, check the result',
+      'cause the fault of this scenario, follow the incident to its end, check the result',
       parseLabName(scenarioNames),
     )
     .option('--databases', 'start PostgreSQL and MariaDB with their replicas, and show their addresses')
     .option('--kubernetes', 'start a Kubernetes of two nodes, and show its address (needs root)')
     .option('--practice', 'practise approvals: ten questions, three of them traps; nothing runs')
-    .option('--target <target>', 'with --scenario: what to break')
+    .option('--target <target>', 'with --scenario: the node, shard, host or other target to break')
     .option('--timeout <seconds>', 'with --scenario: give up after this long', parseSeconds)
     .option('--json', 'with --scenario: one JSON document at the end')
     .addHelpText(
@@ -294,7 +294,7 @@ function addBreakCommand(parent: CliCommand): void {
 function addHealCommand(parent: CliCommand): void {
   parent
     .command('heal')
-    .description('undo one fault, or all faults; then start what is down')
+    .description('undo one fault, or all faults; then start everything that is down')
     .argument('[fault]', 'only this fault: see "lab faults"', parseLabName(faultName.options))
     .argument('[target]', 'only there')
     .option('--json', 'JSON for programs')

@@ -157,7 +157,7 @@ function applyChanges(problem: PlacementProblem, { kill, drain }: Changes): Plac
 export function addPlacementCommand(program: CliCommand): void {
   const parent = program
     .command('placement')
-    .description('where the VMs of a file could run: plan, verify, explain, simulate; Nightshift need not run')
+    .description('where the VMs that a file lists could run: plan, verify, explain, simulate; Nightshift need not run')
     .addHelpText(
       'after',
       '\nExample:\n  nightshift placement plan examples/placement.yaml --picture\n  nightshift placement simulate examples/placement.yaml --kill host-3',
@@ -181,7 +181,7 @@ function addPlanCommand(parent: CliCommand): void {
   )
     .addHelpText(
       'after',
-      '\nExample:\n  nightshift placement plan examples/placement.yaml\n  nightshift placement plan --json - < cluster.yaml\n\nExits with 8 when some VMs stay down, 9 when it is proved that there is no plan, 10 when none was found in time.',
+      '\nExample:\n  nightshift placement plan examples/placement.yaml\n  nightshift placement plan --json - < cluster.yaml\n\nExits with 8 when some VMs stay down, 9 when it is proved that there is no plan, 10 when no plan was found in time.',
     )
     .action(async (file: string, options: PlanOptions) => {
       const [problem, left] = await readProblemInTime(file, options)
@@ -278,7 +278,7 @@ function describeCertificate(
   if (certificate === false)
     return `${paint('red', 'NO')}  the certificate does not show that ${formatCount(lowerBound, 'migration')} ${lowerBound === 1 ? 'is' : 'are'} needed`
   if (lowerBound === 0) return `${paint('dim', '--')}  the plan claims no bound, so nothing needs proof`
-  const by = `that it takes ${formatCount(lowerBound, 'migration')} is known by "${proof.kind}"`
+  const by = `that the plan needs ${formatCount(lowerBound, 'migration')} is known by "${proof.kind}"`
   return `${paint('dim', '--')}  no certificate: ${by}, which cannot be checked here`
 }
 
@@ -367,7 +367,7 @@ function formatExplanation(
     ...lacking.map((vm) => formatVm(vm, max)),
   ]
   const when = steps.length > 0 ? `after the ${formatCount(steps.length, 'step')} of the plan` : 'now'
-  return [...blocks, paint('dim', `What each host lacks holds ${when}, with nothing else moved.`)].join('\n\n')
+  return [...blocks, paint('dim', `The lists show what each host lacks ${when}, with nothing else moved.`)].join('\n\n')
 }
 
 function formatVm({ vm, reason, hosts }: ExplainedVm, max: number): string {

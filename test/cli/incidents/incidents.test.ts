@@ -259,7 +259,10 @@ test('a postmortem is read in the terminal, written from a file under a name, an
   expect(unchanged.stderr).toContain('The file has no difference')
   writeFileSync(file, exported.replace('## Cause\n', '## Cause\n\nIt was the network.\n'))
   const written = await runCli(['incidents', 'postmortem', id, '--edit', file], api.as('operator'))
-  expect([written.code, written.stderr]).toEqual([0, expect.stringContaining('Written: Cause. It is version 1.')])
+  expect([written.code, written.stderr]).toEqual([
+    0,
+    expect.stringContaining('Written: Cause. This is version 1 of the postmortem.'),
+  ])
   expect((await run(`incidents postmortem ${id}`)).stdout).toMatch(/It was the network\.[\s\S]*Edited by operator at/)
   // The file says that it was exported before that.
   const late = await runCli(['incidents', 'postmortem', id, '--edit', file], api.as('approver'))

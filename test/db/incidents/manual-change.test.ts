@@ -21,11 +21,11 @@ beforeEach(() => moveClock(database.owner, '0 seconds'))
 
 const change = {
   tool: 'vm_stop',
-  arguments: { id: 'vm-118', reason: 'it eats the pool' },
+  arguments: { id: 'vm-118', reason: 'it fills the pool' },
   targets: [{ kind: 'vm', id: 'vm-118' }],
   stateFingerprint: 'state',
   risk: 'critical',
-  reason: 'it eats the pool',
+  reason: 'it fills the pool',
   mayVote: true,
   summary: 'Stop vm-118',
 } as const
