@@ -193,7 +193,7 @@ async function noteRefusal({ deps }: Door, claimed: string, address: string): Pr
   if (counted.over && !counted.first) return
   const detail = counted.over
     ? `More than ${failedAuthentications.attempts} connections that could not prove a device in ${failedAuthentications.seconds / 60} minutes`
-    : `Connected as ${claimed} without the key of that device, or as one that is unknown or revoked`
+    : `Connected as ${claimed} without the key of that device, or as a device that is unknown or revoked`
   await recordAudit(deps.db, { who: 'unknown', what: 'security.connection_refused', subject: 'mesh', detail, address })
 }
 

@@ -18,7 +18,7 @@ export function missingHere(
   return new Problem(
     404,
     'NOT_FOUND',
-    `There is no ${what} ${name}: nothing was ${done}. ${similar.length > 0 ? `Is it ${similar.join(' or ')}?` : remedy}`,
+    `There is no ${what} ${name}: nothing was ${done}. ${similar.length > 0 ? `Did you mean ${similar.join(' or ')}?` : remedy}`,
   )
 }
 

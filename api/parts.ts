@@ -250,7 +250,7 @@ function lookAtStops(stops: readonly KindStop[]): Look {
 
 function lookAtPlatform(fresh: { stale: boolean } | null): Look {
   if (fresh === null) {
-    const detail = 'No platform is configured (PLATFORM_URL or PROXMOX_URL), so none is read or changed.'
+    const detail = 'No platform is configured (PLATFORM_URL or PROXMOX_URL), so no platform is read or changed.'
     return { status: 'off', detail }
   }
   if (!fresh.stale) return { status: 'ok', detail: 'The platform answers.' }

@@ -18,7 +18,7 @@ export async function takeUpSitePolicy({
   try {
     await takeFound(db, knowledge)
   } catch (error) {
-    log.error({ err: error }, "the site's policy could not be read; the last good one stays in force")
+    log.error({ err: error }, "the site's policy could not be read; the last valid policy stays in force")
   }
 }
 

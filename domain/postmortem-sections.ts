@@ -63,7 +63,7 @@ export function summaryOf(incident: PostmortemAbout, events: IncidentLog): Sente
   return [
     say(`${title}: ${severity}, of type ${type}${about}.`, [first].flat()),
     say(
-      `It was opened at ${formatMinute(createdAt)}; ${lasted}.`,
+      `The incident was opened at ${formatMinute(createdAt)}; ${lasted}.`,
       [first, closedAt && ending ? ending.seq : []].flat(),
     ),
     ...(closedAt && ending ? [say(`${describeEnding(ending)}.`, [ending.seq])] : []),
@@ -275,7 +275,7 @@ export function questionsOf(incident: PostmortemAbout, events: IncidentLog): Sen
   const last = ofKind(events, 'alert_received').at(-1)
   const unshown = ending && 'unshown' in ending.metadata ? (ending.metadata.unshown ?? []) : []
   const said = [
-    ...(incident.closedAt === null ? [say('It is not closed.', [events.at(-1)?.seq ?? []].flat())] : []),
+    ...(incident.closedAt === null ? [say('The incident is not closed.', [events.at(-1)?.seq ?? []].flat())] : []),
     ...(incident.alerts.firing > 0
       ? [
           say(

@@ -172,7 +172,7 @@ const investigateEndpoint = endpoint({
   path: '/incidents/{id}/investigate',
   permission: 'manage_incident',
   tag,
-  summary: 'Lets the agent investigate an incident, again if it was closed',
+  summary: 'Lets the agent investigate an open incident, or a closed incident again',
   description:
     'This also works for an open incident that `agent.investigate` leaves to people (`keptReason`). An incident that is queued already gets 409.',
   params: incidentParams,

@@ -186,7 +186,7 @@ type InvestigateOptions = ConnectionOptions & { wait?: boolean; timeout?: number
 export function addInvestigateCommand(parent: CliCommand): void {
   parent
     .command('investigate')
-    .description('let the agent investigate an incident, again if it was closed')
+    .description('let the agent investigate an open incident, or a closed incident again')
     .argument('<id>', 'the incident, such as inc_…')
     .option('--wait', 'follow the incident to its end; exits with 7 unless the incident is resolved')
     .option('--timeout <seconds>', 'with --wait: give up after this long', parseSeconds)

@@ -46,7 +46,7 @@ test('who cannot sign as the device is refused, whatever is missing, and the aud
   }
   expect(door.connections.held()).toEqual([])
   expect((await auditOf('security.connection_refused')).map(({ detail }) => detail)).toContain(
-    'Connected as nobody without the key of that device, or as one that is unknown or revoked',
+    'Connected as nobody without the key of that device, or as a device that is unknown or revoked',
   )
 })
 

@@ -531,7 +531,7 @@ test('a look that was hours old when it was asked is said on the page as in ever
   })
   await on.page.goto(`${on.spine.url}/approvals/${id}`)
   const against = on.page.locator('.why .against')
-  await against.getByText(/^The newest check behind it is from .*, 5 h 00 before the request\.$/).waitFor()
+  await against.getByText(/^The newest check is from .*, 5 h 00 before the request\.$/).waitFor()
   await on.page.locator('.decide .stakes').getByText('5 h 00 before the request').waitFor()
   // VMs that stay down are drawn there, and said once.
   expect(await against.getByText('1 VM stays down').count()).toBe(1)

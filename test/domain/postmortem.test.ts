@@ -189,9 +189,12 @@ describe('a postmortem is folded from the rows', () => {
   test('an incident that goes on says so, and its alert fires on', () => {
     const open = { closedAt: null, alerts: { firing: 1, unknown: 0 } }
     expect(sentencesOf('summary', [alert('firing')], open)[1]).toBe(
-      'It was opened at 2026-11-21 02:00 UTC; it is not closed. 1',
+      'The incident was opened at 2026-11-21 02:00 UTC; it is not closed. 1',
     )
-    expect(sentencesOf('questions', [alert('firing')], open)).toEqual(['It is not closed. 1', '1 alert still fires. 1'])
+    expect(sentencesOf('questions', [alert('firing')], open)).toEqual([
+      'The incident is not closed. 1',
+      '1 alert still fires. 1',
+    ])
   })
 
   test('the timeline has the rows that matter, each alert once, and says how many more there are', () => {

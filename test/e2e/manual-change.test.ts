@@ -155,7 +155,7 @@ test('a critical write needs a second person; an admin alone is paged about, and
     return actions.find(({ action }) => action === 'review')?.refused
   }
   expect([await refused(spine.tokens.admin), await refused(secondAdmin)]).toEqual([
-    'You did this write: somebody else has to review it.',
+    'You did this write, so somebody else has to review it.',
     null,
   ])
   const review = (token: string) =>

@@ -225,7 +225,7 @@ test('a certificate of who stays down is checked, and a forged one is refused in
   const planned = await placement('plan', asked, '--out', out)
   expect(planned.code).toBe(8)
   expect(planned.stdout.replace(/\s+/g, ' ')).toContain(
-    'No choice leaves fewer of priority 5 down without leaving more important ones down (certificate).',
+    'No choice leaves fewer of priority 5 down without leaving more important VMs down (certificate).',
   )
   const plan = JSON.parse(readFileSync(out, 'utf8'))
   const [level] = plan.triage.levels
