@@ -180,7 +180,7 @@ export async function verifyAudit(db: Db, expectedHead?: string): Promise<AuditC
   })
   if (problem) return report(problem)
   if (last.seq < head.seq)
-    return report({ seq: last.seq + 1, what: 'rows are missing at the end: the head names a newer one' })
+    return report({ seq: last.seq + 1, what: 'rows are missing at the end: the head names a newer row' })
   if (!seen) return report({ seq: last.seq, what: `no row has the earlier hash ${expectedHead}` })
   return report(null)
 }

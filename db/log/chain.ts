@@ -37,7 +37,7 @@ export async function verifyChain(db: Db | Trx, incidentId: string, expectedHead
     previous = row.hash
   }
   if (head.headHash !== previous || head.nextSeq !== rows.length + 1) {
-    return report({ seq: rows.length + 1, what: 'rows are missing at the end: the incident names a newer one' })
+    return report({ seq: rows.length + 1, what: 'rows are missing at the end: the incident names a newer row' })
   }
   if (expectedHead !== undefined && !rows.some((row) => row.hash === expectedHead)) {
     return report({ seq: rows.length, what: `no row has the earlier hash ${expectedHead}` })

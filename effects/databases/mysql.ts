@@ -77,7 +77,7 @@ async function findSession(session: DatabaseSession, act: SessionAct, reader: st
     throw new EffectRefused(
       'conflict',
       'CANNOT_COMPARE',
-      `Nightshift cannot tell the query of session ${pid} from its next one: ${server.product} needs performance_schema for that.`,
+      `Nightshift cannot tell the query of session ${pid} from its next query: ${server.product} needs performance_schema for this check.`,
     )
   const isCancel = act.write === 'cancel_query'
   const isIdle = Number(idle) === 1
@@ -154,8 +154,8 @@ async function findReplica(session: DatabaseSession): Promise<FoundTarget> {
     summary: 'Start the replica',
     told: [
       `the replica of ${from}: its receiver ${receiver === 'No' ? 'is stopped' : 'runs'}, its applier ${applier === 'No' ? 'is stopped' : 'runs'}, ${applierError ? applierError.text : 'without an error'}`,
-      `it is at ${position}; ${waitsBytes === 0 ? 'nothing' : formatSize(waitsBytes)} is received but not applied`,
-      'it would continue from there, and read the missing events from its primary',
+      `the replica is at ${position}; ${waitsBytes === 0 ? 'nothing' : formatSize(waitsBytes)} is received but not applied`,
+      'replication would continue from there, and read the missing events from the primary',
       'undo: none; STOP REPLICA stops it at its position at that time',
     ],
     untried: ['The server does not know who stopped it, or why.'],
@@ -240,7 +240,7 @@ async function observe(
   if (decided !== null && began !== decided)
     return {
       holds: null,
-      observed: `the server that answers started at ${sayBegan(began)}, the one of the write started at ${sayBegan(decided)}: it was restarted, or is another server`,
+      observed: `the server that answers started at ${sayBegan(began)}, the server of the write started at ${sayBegan(decided)}: it was restarted, or is another server`,
     }
   if (act.write === 'start_replica') {
     const [channel] = await readChannels(session.read, session.server)

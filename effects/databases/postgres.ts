@@ -206,7 +206,7 @@ async function findReplay(session: DatabaseSession): Promise<FoundTarget> {
     ],
     untried: [
       'The server does not know who paused it, or why.',
-      'If the server paused it because a setting is lower than on its primary, resuming stops the server. Its log says so.',
+      'If the server paused replay because a setting is lower than on its primary, resuming stops the server. The server logs the reason.',
     ],
   }
 }
@@ -261,7 +261,7 @@ async function observe(
   if (compared?.started && compared.started !== started)
     return {
       holds: null,
-      observed: `the server that answers started at ${formatMoment(String(started), 'utc')}, the one of the write started at ${formatMoment(String(compared.started), 'utc')}: it was restarted, or is another server`,
+      observed: `the server that answers started at ${formatMoment(String(started), 'utc')}, the server of the write started at ${formatMoment(String(compared.started), 'utc')}: it was restarted, or is another server`,
     }
   if (act.write === 'drop_replication_slot') {
     const there = (await session.read({ sql: slotSql, values: [act.slot] })).rows.length > 0

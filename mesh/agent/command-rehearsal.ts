@@ -121,7 +121,7 @@ async function rehearse(
   let tried = false
   const untilMs = performance.now() + budgetMs
   for (const each of planned) {
-    for (const target of each.targets) left.push(`What is written to ${target.slice(0, 200)} was not tried.`)
+    for (const target of each.targets) left.push(`Output to ${target.slice(0, 200)} was not tried.`)
     isWhole &&= each.targets.length === 0
     if (each.words.length === 0) continue
     const found =
@@ -137,7 +137,7 @@ async function rehearse(
       isWhole &&= found.tried || found.untried.length === 0
     }
   }
-  if (planned.length > 1) left.push('Each command was checked alone, on the state before the first one.')
+  if (planned.length > 1) left.push('Each command was checked alone, on the state before the first command.')
   return reportOutcome({ told, untried: left, rests: rests.join('\n'), tried: tried && isWhole }, { unmet: null })
 }
 

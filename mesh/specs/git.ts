@@ -111,7 +111,7 @@ const gitClone = defineSpec({
   promise: ({ path }: { path: string }) => ({
     look: (result) => (commitIn(result) === null ? { capability: 'fs.stat', args: { path } } : head(path)),
     holds({ result: seen }, result) {
-      if (seen === null) return { holds: false, observed: `${path} is not there` }
+      if (seen === null) return { holds: false, observed: `${path} does not exist` }
       return isAt(path, seen, commitIn(result))
     },
   }),
@@ -191,7 +191,7 @@ const gitCommit = defineSpec({
   name: 'git_commit',
   isRare: true,
   capability: 'git.commit',
-  about: 'Commit changes in a repository on a device: all of them, or the files that are named.',
+  about: 'Commit changes in a repository on a device: all changes, or only the named files.',
   args: gitCommitArgs,
   // Limits message and files to what a person can read on a card, and requires a message.
   input: () =>

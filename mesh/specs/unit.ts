@@ -143,7 +143,9 @@ function undoOfStop(input: DeviceArgs, output: DeviceArgs): RecordedUndo {
   if (before.active !== 'active')
     return { none: `the service was ${before.active} before, so a start would not restore that state` }
   if (taken.length > 0)
-    return { none: `${taken.slice(0, 5).join(', ')} stopped with the service, and its start does not start them again` }
+    return {
+      none: `${taken.slice(0, 5).join(', ')} stopped with the service, and a start of the service does not start them again`,
+    }
   return {
     tool: 'service_start',
     arguments: { ...nameOf(input), if_run: noRun },

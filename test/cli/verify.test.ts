@@ -226,7 +226,7 @@ test('the audit has a chain: a row that was altered, removed, moved or slipped i
     ],
     [`update audit set address = '' where seq = ${last}`, last, 'its content differs from its hash'],
     [`delete from audit where seq = ${last - 2}`, last - 2, `row ${last - 2} is missing`],
-    [`delete from audit where seq = ${last}`, last, 'rows are missing at the end: the head names a newer one'],
+    [`delete from audit where seq = ${last}`, last, 'rows are missing at the end: the head names a newer row'],
     [
       `update audit set seq = case seq when ${last} then ${last - 1} else ${last} end + 1000 where seq >= ${last - 1}; update audit set seq = seq - 1000 where seq > 1000`,
       last - 1,

@@ -45,7 +45,12 @@ test.each<[string, object, number, RegExp]>([
     /no resource shard:db-mars-1: nothing was stopped/,
   ],
   ['what people do themselves', { type: 'manual_change' }, 409, /never covers writes that people request themselves/],
-  ['an end that is over', { type: 'replication_lag', until: '2020-01-01T00:00:00Z' }, 422, /is in the past: it is/],
+  [
+    'an end that is over',
+    { type: 'replication_lag', until: '2020-01-01T00:00:00Z' },
+    422,
+    /is in the past: the time is/,
+  ],
 ])('%s is refused with what helps, and stops nothing', async (_, body, status, detail) => {
   await of('replication_lag')
   const before = (await api.get('/stops')).body

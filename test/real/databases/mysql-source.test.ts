@@ -283,7 +283,7 @@ when(`a replica of MariaDB${lacking ? ` (${lacking})` : ''}`, () => {
     expect(await mysqlWriter.send(session, { write: 'start_replica' }, before)).toBe(false)
     expect(await mysqlWriter.observe(session, { write: 'start_replica' }, before.compared)).toMatchObject({
       holds: null,
-      observed: expect.stringContaining('the one of the write started at 2020-01-01 00:00:00 UTC'),
+      observed: expect.stringContaining('the server of the write started at 2020-01-01 00:00:00 UTC'),
     })
     const gone = { write: 'terminate_session' as const, pid: 4111, began: before.compared.began }
     expect(await mysqlWriter.observe(session, gone, null)).toMatchObject({ holds: null })
