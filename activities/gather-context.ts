@@ -180,7 +180,7 @@ async function candidatesOf(db: Db, incidentId: string): Promise<{ resource: str
   if (!about) return []
   const last = about.tried.findLast(({ result }) => result === 'several')
   const why = last
-    ? `label ${last.label} says ${last.name}, which means ${about.candidates.length} things`
+    ? `label ${last.label} is ${last.name}, which names ${about.candidates.length} resources`
     : 'ambiguous'
   return about.candidates.slice(0, maxCandidates).map((resource) => ({ resource, why }))
 }

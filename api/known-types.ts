@@ -39,6 +39,6 @@ export async function requireType(
   const { isKnown, types } = await typesSeen(db, [type, ...formerTypes(type)])
   const told = typesOfRunbooks(knowledge)
   if (isKnown || told.includes(type)) return
-  const remedy = '"nightshift incidents list" shows their types.'
+  const remedy = '"nightshift incidents list" shows the types of incidents.'
   throw missingHere('incident of type', type, [...new Set([...types, ...told])], remedy, done)
 }

@@ -124,7 +124,7 @@ function explainTls(settings: TemporalSettings, { code, message }: Failure, show
   const own = new X509Certificate(pair.crt)
   return {
     what: `${at} refused the client certificate of ${inOneLine(own.subject)}, issued by ${inOneLine(own.issuer)}, valid to ${own.validTo}: ${message}`,
-    remedy: `Set ${ownPair} to a pair that the server trusts.`,
+    remedy: `Set ${ownPair} to a certificate and key that the server trusts.`,
   }
 }
 
@@ -248,7 +248,7 @@ async function refusal(settings: TemporalSettings, withinMs: number): Promise<Tr
       return {
         what: `Temporal at ${address} ${what} for the namespace "${namespace}": ${details}`,
         remedy: apiKey
-          ? 'Check TEMPORAL_API_KEY: is it for this namespace, and not expired or revoked?'
+          ? 'Check TEMPORAL_API_KEY: is the key for this namespace, and not expired or revoked?'
           : 'Set TEMPORAL_API_KEY, or TEMPORAL_TLS_CLIENT_CERT_PATH and TEMPORAL_TLS_CLIENT_KEY_PATH.',
       }
     }

@@ -38,7 +38,7 @@ function repairedRule(state: SafetyState, policy: Policy): RuleAnswer | null {
     return refuse(
       'NOTHING_WRITTEN',
       'repaired is claimed but this attempt wrote nothing',
-      'Use self_resolved or no_fault, or repair it.',
+      'Use self_resolved or no_fault, or repair the fault.',
     )
   }
   const writes = lastWrites(state)
@@ -54,7 +54,7 @@ function repairedRule(state: SafetyState, policy: Policy): RuleAnswer | null {
         ? `nothing proves ${write.tool} on ${targetsOf(write)}`
         : `the verification of ${write.tool} on ${targetsOf(write)} failed`,
       write.verified === 'unproven' && policy.resource
-        ? `The write counts if ${resourceKey(policy.resource)} was ill before it and nominal after it, or an alert ended later. Else escalate with findings.`
+        ? `The write counts if ${resourceKey(policy.resource)} was unhealthy before the write and nominal after it, or if an alert ended later. Else escalate with findings.`
         : 'Try another repair or escalate with what you saw.',
     )
   }
@@ -124,7 +124,7 @@ function selfResolvedRule(state: SafetyState, policy: Policy): RuleAnswer | null
     return refuse(
       'STILL_FIRING',
       "the alert's sender never reports an end, so no end is shown",
-      'Use escalate_incident with category no_fault_found, or repair it.',
+      'Use escalate_incident with category no_fault_found, or repair the fault.',
     )
   }
   return firingRule(policy) ?? degradedRule(state, policy) ?? quietRule(state, policy)
@@ -150,7 +150,9 @@ function endlessRule(state: SafetyState, { alerts, resource }: Policy): RuleAnsw
     return refuse('STILL_FIRING', `${never}, and the alert is critical, so a person decides`, escalate)
   const look = resource ? state.looks.get(resourceKey(resource)) : undefined
   if (look?.health === 'nominal') return null
-  const remedy = resource ? `Read ${resourceKey(resource)}: nominal is enough. Else ${escalate}` : escalate
+  const remedy = resource
+    ? `Read ${resourceKey(resource)}. If it is nominal, this ending is accepted; else ${escalate}`
+    : escalate
   return refuse('STILL_FIRING', `${never}, and no read of this attempt shows its resource nominal`, remedy)
 }
 
@@ -220,7 +222,9 @@ function goesOnRule({ writes }: SafetyState, { alerts }: Policy): RuleAnswer | n
   return refuse(
     'NO_WRITE_HELD',
     isClosed ? 'alert_goes_on needs an alert that fires' : 'alert_goes_on needs a write of this attempt that held',
-    isClosed ? 'Resolve it as the rows show, or use another category.' : 'Use no_fault_found, or another category.',
+    isClosed
+      ? 'Resolve the incident as the rows show, or use another category.'
+      : 'Use no_fault_found, or another category.',
   )
 }
 
@@ -370,7 +374,7 @@ export function hypothesisRule(
     return refuse(
       'HYPOTHESIS_NOT_SHOWN',
       `a hypothesis is ${stands} only by quoted rows; none is quoted`,
-      'Send quotes: [{ seq, text }], words copied from the results that show it; or send it as proposed.',
+      'Send quotes: [{ seq, text }], words copied from the results that show the hypothesis; or send the hypothesis as proposed.',
     )
   }
   const found = placesOfAll(quotes, evidenceOf(state, incidentId, bodies))

@@ -257,7 +257,7 @@ export function blockedByVerification(open: OpenWrite): RuleAnswer {
   return refuse(
     'FSM_BLOCKED',
     `${open.tool} on ${targets.join(', ')} is not verified yet`,
-    `Read ${targets.join(', ')} first: that closes the verification.`,
+    `Read ${targets.join(', ')} first, which closes the verification.`,
     { targets },
   )
 }

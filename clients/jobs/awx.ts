@@ -54,7 +54,7 @@ export function createAwxJobs(step: AwxStep, { token, hide, ca }: JobCredentials
     async launch({ isCheck }) {
       const path = `/job_templates/${step.template}/launch/`
       const found = launchable.safeParse(await ask('GET', path))
-      if (!found.success) throw new JobSystemError('AWX does not say which options a launch may set', false)
+      if (!found.success) throw new JobSystemError('AWX does not report which options a launch may set', false)
       refuseMissing(step, found.data, isCheck)
       const body = launchOf(step, found.data, isCheck)
       const answer = launched.safeParse(await ask('POST', path, { body })).data

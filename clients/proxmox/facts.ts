@@ -180,7 +180,7 @@ export function guestFacts(api: ProxmoxApi): KnownFacts {
     await eachOf(askable.filter(isUntold), async (guest) => {
       const answer = await readStatus(api, guest, signal)
       if (answer) asked.set(guest.vmid, answer)
-      else throw new HttpError('protocol', `${guest.node} does not say whether ${vmIdOf(guest.vmid)} runs`, true)
+      else throw new HttpError('protocol', `${guest.node} does not report whether ${vmIdOf(guest.vmid)} runs`, true)
     })
 
     return new Map(

@@ -254,7 +254,11 @@ export async function isAsWanted(
   if (guest.status === 'unknown') return false
   const now = await readStatus(api, guest)
   if (!now)
-    throw new PlatformError('what became of a write', 503, `the result is unknown: ${guest.node} does not answer`)
+    throw new PlatformError(
+      'the query for the result of a write',
+      503,
+      `the result is unknown: ${guest.node} does not answer`,
+    )
   if (action === 'stop') return now.status === 'stopped' && (guest.ha === null || guest.ha.wanted !== 'started')
   // A VM that was up before the restart was requested has not been restarted yet.
   return now.status === 'running' && now.uptime !== undefined && now.uptime < ageSeconds

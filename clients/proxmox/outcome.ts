@@ -237,5 +237,5 @@ function notReached({ vmId, action, target }: PlatformEffectRow): string {
 }
 
 function unknownOutcome(why: string): PlatformError {
-  return new PlatformError('what became of a write', 503, `the result is unknown: ${why}`)
+  return new PlatformError('the query for the result of a write', 503, `the result is unknown: ${why}`)
 }

@@ -81,7 +81,7 @@ function readQuery(promql: string): Found | string {
         found.isComputed = true
         problem = findLengthening(node, promql)
       } else if (/(^|Duration)Arithmetic|DurationStep|DurationMin|DurationMax/.test(type.name))
-        problem = 'a computed duration is refused: write it out'
+        problem = 'a computed duration is refused: write the duration as a number with a unit'
       return undefined
     },
   })

@@ -138,7 +138,7 @@ test('a refused statement says what may be asked instead, in words of statements
   expect(tool.tool.judge({ sql: 'delete from orders' })).toMatchObject({
     ok: false,
     bounded: null,
-    instead: 'Write one SELECT, SHOW or EXPLAIN without that, or use ask_database.',
+    instead: 'Write one SELECT, SHOW or EXPLAIN without this part, or use ask_database.',
   })
 })
 
