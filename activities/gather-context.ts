@@ -129,7 +129,8 @@ async function askAround(part: ReadPart, { db, core }: { db: Db; core?: CorePort
 }
 
 /** Explains neighbouring incidents to the model. */
-const nearbyNote = 'Incidents near this one, maybe of one cause: use their findings and writes, do not repeat them.'
+const nearbyNote =
+  'Incidents near this incident, maybe with the same cause: use their findings and writes instead of repeating them.'
 
 type PartState = 'ok' | 'empty' | 'failed'
 type ReadPart = <T>(name: string, empty: T, read: () => Promise<T>) => Promise<T>

@@ -103,7 +103,7 @@ function whyNoUpgrade({ closing }: ApiDeps, { url, headers }: IncomingMessage): 
   if (closing.aborted) return { status: '503 Service Unavailable', detail: 'This API process is stopping.' }
   const offered = (headers['sec-websocket-protocol'] ?? '').split(',').map((word) => word.trim())
   if (offered.includes(connectionProtocol)) return null
-  const detail = `This control plane speaks the protocol ${connectionProtocol}, and the agent offers ${offered.join(', ').slice(0, 100) || 'nothing'}. Update the older of the two.`
+  const detail = `This control plane uses the protocol ${connectionProtocol}, and the agent offers ${offered.join(', ').slice(0, 100) || 'nothing'}. Update the older of the two.`
   return { status: '426 Upgrade Required', detail }
 }
 

@@ -13,7 +13,7 @@ export function addActCommand(program: CliCommand): void {
   const parent = program
     .command('act')
     .description(
-      'do something on the platform yourself; from medium risk on, a person who may decide it must approve it',
+      'run one action on the platform yourself; from medium risk on, a person who may decide must approve the action',
     )
     .addHelpText('after', '\nExample:\n  nightshift act stop-vm vm-118 --reason "it fills the pool"')
   for (const action of vmActions)

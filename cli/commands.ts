@@ -9,7 +9,7 @@ type Load = () => Promise<(root: CliCommand) => void>
 const commandGroups: Record<string, Record<string, [summary: string, load: Load]>> = {
   'Every day': {
     status: ['open incidents, and what waits for a person', async () => (await import('./status.ts')).addStatusCommand],
-    home: ['the night at a glance', async () => (await import('./home.ts')).addHomeCommand],
+    home: ['overview of the night', async () => (await import('./home.ts')).addHomeCommand],
     morning: ['the morning report of the night', async () => (await import('./shift.ts')).addMorningCommand],
     'hand-over': [
       'the hand-over of a shift in five lines',

@@ -118,6 +118,6 @@ function formatPlaces({ run, page }: RunningStart, stateDir: string): string {
 
 function whatRuns({ labUrl }: RunningStart['run'], state: string): string {
   return labUrl
-    ? `This is the lab with its demonstration, kept in ${state}; hosts of your own: npm start -- --site`
+    ? `This is the lab with its demonstration, with its data in ${state}; hosts of your own: npm start -- --site`
     : `This is your site, kept in ${state}; the lab is kept elsewhere.`
 }

@@ -77,14 +77,14 @@ async function explain(settings: TemporalSettings, failure: Failure, withinMs: n
   if (!tls) {
     return shown
       ? {
-          what: `${at} speaks TLS, but Nightshift does not`,
+          what: `${at} uses TLS, but Nightshift does not`,
           remedy: `Set TEMPORAL_TLS=true, and ${authority} for your own authority.`,
         }
       : { what: `The server at ${address} is not Temporal: ${message}`, remedy: 'Correct TEMPORAL_ADDRESS.' }
   }
   if (!shown) {
     return {
-      what: `The server at ${address} does not speak TLS: ${message}`,
+      what: `The server at ${address} does not use TLS: ${message}`,
       remedy: 'Set TEMPORAL_TLS=false if nobody can read that network, or correct TEMPORAL_ADDRESS.',
     }
   }

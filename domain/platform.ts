@@ -171,7 +171,9 @@ export const convergeDryRun = z.object({
   attachments: z
     .array(sentAttachment)
     .optional()
-    .describe('At most four, shown to the person who decides, such as a diff or a chart. A model never sees them.'),
+    .describe(
+      'At most four attachments for the person who decides, such as a diff or a chart. A model never sees them.',
+    ),
 })
 /**
  * A dry run as read. Attachments are checked one by one, so that a bad one does not affect the

@@ -145,7 +145,7 @@ function noFaultRule(state: SafetyState, policy: Policy): RuleAnswer | null {
 function endlessRule(state: SafetyState, { alerts, resource }: Policy): RuleAnswer | null {
   if (!alerts || alerts.endless === 0) return null
   const never = "the alert's sender never reports an end"
-  const escalate = 'escalate_incident with category no_fault_found tells a person what you saw.'
+  const escalate = 'escalate_incident with category no_fault_found reports to a person what you saw.'
   if (alerts.isCritical === true)
     return refuse('STILL_FIRING', `${never}, and the alert is critical, so a person decides`, escalate)
   const look = resource ? state.looks.get(resourceKey(resource)) : undefined
@@ -298,7 +298,7 @@ function ownTargetRule(state: SafetyState, { resource, role }: Policy): RuleAnsw
   return refuse(
     'OWN_TARGET_UNSEEN',
     role === 'follower'
-      ? 'a hint from another incident proves nothing about this one'
+      ? 'a hint from another incident proves nothing about this incident'
       : "the incident's own resource was not read",
     `Read ${resource.kind} ${resource.id} first.`,
     { target: resourceKey(resource) },

@@ -168,7 +168,7 @@ export function nearBudget(state: SafetyState, turn: number, budgets: Budgets): 
     [
       soon,
       turnsLeft === 1 && budgets.turns > 3,
-      'One turn is left after this. If you end now, you can still correct the ending.',
+      'One turn is left after this turn. If you end now, you can still correct the ending.',
     ],
     ['tokens', state.tokens >= 0.85 * budgets.tokens, 'Your token budget is nearly used up.'],
     ['time', state.workedMs >= 850 * budgets.seconds, 'Your time is nearly used up.'],

@@ -236,7 +236,7 @@ function undoOf(action: VmAction): ToolUndo<z.infer<typeof input>> | null {
   const inverse = inverses[action]
   return (
     inverse && {
-      does: ({ id }) => `${inverse.tool} of ${id}, while it is where this leaves it`,
+      does: ({ id }) => `${inverse.tool} of ${id}, if the VM is still where this call leaves it`,
       of({ id }, output) {
         const told = vmBoth.safeParse(output)
         if (!told.success) return { none: 'the state of the VM before and after was not read' }

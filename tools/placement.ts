@@ -101,7 +101,7 @@ export class ProposalError extends Error {
   override name = 'ProposalError' as const
 }
 
-const backWords = 'the same moves in reverse, while each VM is where this brings it and its old host can hold it'
+const backWords = 'the same moves in reverse, if each VM is still where the plan moved it and its old host has room'
 
 function preparation(plan: ProposalToday): Preparation {
   const hosts = new Set(plan.steps.flatMap((step) => [step.to]))

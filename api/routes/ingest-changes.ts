@@ -121,7 +121,7 @@ function readSender(c: Context): ChangeSender {
   throw new Problem(
     400,
     'UNPARSABLE',
-    'The headers name two senders, X-GitHub-Event and X-Gitlab-Event. Send only one.',
+    'The headers name two senders, X-GitHub-Event and X-Gitlab-Event. Send only one of these headers.',
   )
 }
 

@@ -228,7 +228,7 @@ function addTakeCommand(parent: CliCommand): void {
     .description('take an incident: while you own it, nobody is reminded and the agent makes no attempt')
     .argument('<id>', 'the incident, such as inc_…')
     .connected(
-      '\nThis first ends the run and checks a write under way. If you do nothing with the incident for half a day (owner.lapse), it is given back.\n\nExample:\n  nightshift incidents take inc_01k…',
+      '\nThe command first ends the run and checks a write under way. If you do nothing with the incident for half a day (owner.lapse), the incident is given back.\n\nExample:\n  nightshift incidents take inc_01k…',
     )
     .calls(async (api, id: string, options: ConnectionOptions) => {
       await api.post(`/api/v1/incidents/${encodeURIComponent(id)}/take`)

@@ -250,7 +250,7 @@ const formatTokens = (tokens: number, isAssumed: boolean): string => `${isAssume
 const verdictWords: Record<NonNullable<TrialTotals['verdict']>, [string, 'green' | 'red' | 'yellow']> = {
   alike: ['The model ends incidents as the earlier model did.', 'green'],
   different: ['The model ends incidents differently from the earlier model.', 'red'],
-  undecided: ['These incidents are too few to tell whether the models end them alike.', 'yellow'],
+  undecided: ['These incidents are too few to show whether both models end incidents alike.', 'yellow'],
 }
 
 function printTotals(totals: TrialTotals, { recordings, leftOut }: Chosen): void {

@@ -57,7 +57,7 @@ async function post({ sender }: Trial): Promise<string> {
   const answer = posted.parse(await sender.post('/api/v1/ingest/generic', bodyOf(mark, 'trigger')))
   const id = answer.alerts[0]?.incidentId
   if (id) return id
-  throw new NotOpened(`the alert opened no incident: ${answer.alerts[0]?.outcome ?? 'the API refused it'}`)
+  throw new NotOpened(`the alert opened no incident: ${answer.alerts[0]?.outcome ?? 'the API refused the alert'}`)
 }
 
 const bodyOf = (mark: string, action: 'trigger' | 'close') => ({

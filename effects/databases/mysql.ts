@@ -85,7 +85,7 @@ async function findSession(session: DatabaseSession, act: SessionAct, reader: st
     throw new EffectRefused(
       'conflict',
       'NOTHING_TO_CHANGE',
-      `Session ${pid} runs no query: it is idle. terminate_session ends it.`,
+      `Session ${pid} runs no query: it is idle. terminate_session ends the session.`,
     )
   const pairs = (await session.read({ sql: rowWaitsSql(server) })).rows
   const below = pairs.filter(({ blocker }) => blocker === pid)

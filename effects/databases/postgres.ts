@@ -68,7 +68,7 @@ async function findSession(session: DatabaseSession, act: SessionAct): Promise<F
     throw new EffectRefused(
       'conflict',
       'NOTHING_TO_CHANGE',
-      `Session ${pid} runs no query: it is ${state}. terminate_session ends it.`,
+      `Session ${pid} runs no query: it is ${state}. terminate_session ends the session.`,
     )
   const who = redact(
     `${usename ?? '?'}${datname ? `@${datname}` : ''}${application_name ? `, ${application_name}` : ''}${client ? ` from ${client}` : ''}`,

@@ -128,7 +128,7 @@ function undoOfStart(input: DeviceArgs, output: DeviceArgs): RecordedUndo {
     return { none: `the service was ${before.active} before, so a stop would not restore that state` }
   if (isStopped(after.active)) return { none: 'the service has done its work and ended, so there is nothing to stop' }
   if (after.invocation === '')
-    return { none: 'systemd named no run of the service, so this run cannot be told from another' }
+    return { none: 'systemd named no run of the service, so this run cannot be distinguished from another run' }
   return {
     tool: 'service_stop',
     arguments: { ...nameOf(input), if_run: after.invocation },

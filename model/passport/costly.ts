@@ -72,7 +72,9 @@ export const refusedEnding: ModelProbe = {
     const wrong = quotes.filter((each) => !isShown(each, shownOfRepair))
     if (wrong.length > 0)
       return part(2, `${wrong.length} of ${quotes.length} quotes are still not in the result they cite.`)
-    return ending.arguments.outcome === 'repaired' ? all : part(7, 'Its outcome is not "repaired" any more.')
+    return ending.arguments.outcome === 'repaired'
+      ? all
+      : part(7, 'The outcome of the ending is not "repaired" any more.')
   },
 }
 

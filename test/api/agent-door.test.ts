@@ -107,7 +107,7 @@ test('another version of the protocol ends in one sentence that names both', asy
   const raw = await upgraded(door.url, 'nightshift-mesh.0')
   expect(raw).toMatch(/^HTTP\/1\.1 426 /)
   expect(raw).toContain(
-    'This control plane speaks the protocol nightshift-mesh.1, and the agent offers nightshift-mesh.0. Update the older of the two.',
+    'This control plane uses the protocol nightshift-mesh.1, and the agent offers nightshift-mesh.0. Update the older of the two.',
   )
 })
 

@@ -129,7 +129,7 @@ function Controls() {
             button="Take"
             label="it"
             title="Take it"
-            refused="Only an operator may take it."
+            refused="Only an operator may take the incident."
             run={async () => {}}
           >
             <p>You own the incident then.</p>

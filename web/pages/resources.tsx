@@ -153,7 +153,7 @@ function Around({ place }: { place: PageLocation }) {
   if (!name) return null
   return (
     <p className="wraps">
-      Only what {needs ? 'runs on or needs' : 'is under'} <ResourceLink name={name} />.{' '}
+      Only resources {needs ? 'that run on or need' : 'under'} <ResourceLink name={name} />.{' '}
       <Link href={withSearch(place, { needs: null, needed_by: null, cursor: null })}>Show all</Link>
     </p>
   )

@@ -100,7 +100,7 @@ const plays: Record<string, DatabasePlay> = {
         root: `${oldest.table} is ${oldest.age} transactions of age${text(oldest, 'options') ? `, with ${text(oldest, 'options')}` : ''}`,
         facts: oldest,
         write: null,
-        nextStep: 'Let its vacuum run, and reset the table options that slow it.',
+        nextStep: 'Let the vacuum of the table run, and reset the table options that slow the vacuum.',
       }
     },
   },

@@ -60,7 +60,7 @@ export function freePort(conversation: Conversation, node: string, address: stri
   if (!found || !pid || others.length > 0 || (told !== undefined && told !== String(pid)))
     return escalate(
       conversation,
-      `An unknown process listens on ${address} in place of ${node}: a person must find it.`,
+      `An unknown process listens on ${address} in place of ${node}, and a person must find that process.`,
     )
   const name = (text(found, 'cmdline') ?? '').split(' ')[0]!.slice(0, 60)
   return {
