@@ -33,7 +33,7 @@ type Finding = { name: string; ok: boolean; needed: boolean; detail: string; rem
 export function addDoctorCommand(program: CliCommand): void {
   program
     .command('doctor')
-    .description('check which parts work, and say how to fix faults')
+    .description('check which parts work, and show how to fix faults')
     .connected('\nExample:\n  nightshift doctor || echo "something is down"')
     .action(async (options: ConnectionOptions) => {
       const findings = await examine(options)

@@ -111,7 +111,7 @@ function explainTls(settings: TemporalSettings, { code, message }: Failure, show
     const names = shown.subjectAltName ?? inOneLine(shown.subject)
     return {
       what: `The certificate of ${at} is for another name: ${names}`,
-      remedy: 'Correct TEMPORAL_ADDRESS; if it is the right server behind another name, set TEMPORAL_TLS_SERVER_NAME.',
+      remedy: 'Correct TEMPORAL_ADDRESS; if the server is right but has another name, set TEMPORAL_TLS_SERVER_NAME.',
     }
   }
   const pair = typeof tls === 'object' ? tls.clientCertPair : undefined
@@ -176,7 +176,7 @@ export class TemporalError extends Error {
  */
 export function foreignNamespace({ namespace, address }: TemporalSettings, cause: unknown): TemporalError {
   const what = `The namespace ${namespace} at ${address} belongs to another Nightshift, which has another database`
-  const remedy = `Name another namespace in TEMPORAL_NAMESPACE. If the other Nightshift is gone for good: temporal schedule delete --namespace ${namespace} --schedule-id ${queueScheduleId}`
+  const remedy = `Name another namespace in TEMPORAL_NAMESPACE. If the other Nightshift does not exist any more: temporal schedule delete --namespace ${namespace} --schedule-id ${queueScheduleId}`
   return new TemporalError({ what, remedy }, cause)
 }
 

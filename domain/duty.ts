@@ -35,7 +35,7 @@ export const duties = {
   queue: {
     lostWhen:
       "the queue's Schedule is missing, paused, edited or does not run, or no run takes a waiting incident within five minutes",
-    remedy: "a worker creates a missing Schedule again within a minute; the worker's log says what is missing",
+    remedy: "a worker creates a missing Schedule again within a minute; the worker's log shows what is missing",
     isVital: true,
   },
   platform: {

@@ -142,7 +142,7 @@ async function unpack({ header: { width, height, depth, colour }, packed }: Part
   const rowBytes = 1 + Math.ceil((width * depth * (colourTypes[colour]?.channels ?? 1)) / 8)
   const size = rowBytes * height
   const rows = await toInflated(packed, { maxOutputLength: size }).catch((error: NodeJS.ErrnoException) => {
-    throw error.code === 'ERR_BUFFER_TOO_LARGE' ? new Unfit('its data is larger than its header says') : broken()
+    throw error.code === 'ERR_BUFFER_TOO_LARGE' ? new Unfit('its data is larger than its header states') : broken()
   })
   if (rows.length !== size) throw broken()
   for (let at = 0; at < size; at += rowBytes) if ((rows[at] ?? 0) > 4) throw broken()

@@ -208,7 +208,7 @@ const askAgentEndpoint = endpoint({
       throw new Problem(
         409,
         'AMBIGUOUS',
-        'The question names a resource by `node` and by `resource`: send one of the two.',
+        'The question names a resource by `node` and by `resource`: send only one of them.',
       )
     const resource = node === undefined ? named.resource : { kind: 'node' as const, id: node }
     const by = { actor, operatorId: principal.operatorId }

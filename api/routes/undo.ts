@@ -96,7 +96,7 @@ const showEndpoint = endpoint({
   tag,
   summary: 'The undo of a write, and whether its target has changed since the write',
   description:
-    'Reads the current state of the device or platform, and changes nothing. `refused` says why the undo is not allowed.',
+    'Reads the current state of the device or platform, and changes nothing. `refused` is the reason why the undo is not allowed.',
   params,
   answer: shownUndo,
   example: { ...example, look: { isAsLeft: true, observed: 'as the write left it: HEAD of /srv/web: 4d5e6f' } },

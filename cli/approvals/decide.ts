@@ -122,7 +122,8 @@ async function decideEach(ids: string[], decision: Decision, options: DecideOpti
     try {
       answers.push(await decide(id, decision, options))
     } catch (error) {
-      if (done > 0) printNote(`${done} of ${distinct.length} decisions are recorded. The others were not sent.`)
+      if (done > 0)
+        printNote(`${done} of ${distinct.length} decisions are recorded. The other decisions were not sent.`)
       throw error
     }
   }

@@ -287,7 +287,7 @@ const afterEscalated: Ending = {
   ...repaired,
   missing: (_, events) =>
     listUnmet({
-      'the attempt before it was escalated': events.some(({ kind }) => kind === 'escalated'),
+      'the attempt before this attempt was escalated': events.some(({ kind }) => kind === 'escalated'),
       'another attempt was made': countClaims(events) >= 2,
     }),
 }

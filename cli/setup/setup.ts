@@ -197,7 +197,8 @@ async function sendTestAlert({ flags, place, answers, isDryRun, isJson }: Run): 
     waitMs: flags.wait * 1000,
     isQuiet: isJson,
   }
-  if (!isJson) printNote('Sending one test alert. Its text says that it is a test, and setup closes it at the end.')
+  if (!isJson)
+    printNote('Sending one test alert. Its text states that it is a test, and setup closes its incident at the end.')
   return await tryAlert(trial, { isAgain: flags.again === true })
 }
 

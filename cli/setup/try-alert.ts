@@ -76,7 +76,7 @@ const staysWhere = new Set(['off', 'paused', 'budget', 'kept'])
 
 /** Milliseconds within which a worker that starts together with the API requests work. */
 const workerWithinMs = 20_000
-const noWorker = 'No worker runs. Start one: "systemctl start nightshift-worker". If that fails, read its log'
+const noWorker = 'No worker runs. Start a worker: "systemctl start nightshift-worker". If that fails, read its log'
 
 async function follow(trial: Trial, id: string): Promise<StepRow> {
   const { api, waitMs, isQuiet } = trial

@@ -103,7 +103,7 @@ export async function planStart(api: ProxmoxApi, vmId: string, host: string): Pr
         `A person can, as root, once ${guest.node} is certainly off and its disks are reachable: mv ${file(guest.node)} ${file(host)}`,
     )
   }
-  if (guest.ha.wanted !== 'started') return no(`the HA manager is told to keep ${vmId} ${guest.ha.wanted}`)
+  if (guest.ha.wanted !== 'started') return no(`the HA manager is ordered to keep ${vmId} ${guest.ha.wanted}`)
   if (guest.ha.state === 'error') return no(`the HA manager gave up ${vmId}: ${errorRemedy(guest)}`)
   return { entry: { ...entry, action: 'await', tasksBefore: [] }, send: null }
 }

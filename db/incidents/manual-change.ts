@@ -193,7 +193,7 @@ export async function cancelUnbegunChange(db: Db, id: string): Promise<void> {
   await db.transaction().execute(async (trx) => {
     const row = await lockIncident(trx, id)
     if (row?.status !== 'open' || row.attempt !== 0) return
-    const reason = 'The write did not begin within ten minutes, and nothing was done. Request it again.'
+    const reason = 'The write did not begin within ten minutes, and nothing was done. Request the write again.'
     await closeIncident(trx, id, null, { status: 'cancelled', reason }, { actor: systemActor, stepKey: null })
     await forgetReview(trx, id)
   })

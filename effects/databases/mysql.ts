@@ -77,7 +77,7 @@ async function findSession(session: DatabaseSession, act: SessionAct, reader: st
     throw new EffectRefused(
       'conflict',
       'CANNOT_COMPARE',
-      `Nightshift cannot tell the query of session ${pid} from its next query: ${server.product} needs performance_schema for this check.`,
+      `Nightshift cannot distinguish the query of session ${pid} from its next query: ${server.product} needs performance_schema for this check.`,
     )
   const isCancel = act.write === 'cancel_query'
   const isIdle = Number(idle) === 1

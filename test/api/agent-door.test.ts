@@ -69,7 +69,7 @@ test('a second connection with the same key takes the place of the first, and th
   expect((await first.end()).code).toBe(closeCodes.replaced)
   const [row] = await auditOf('device.connection_replaced')
   expect(row).toMatchObject({ who: 'node-osl-1', subject: 'node-osl-1' })
-  expect(row?.detail).toContain('another run of its agent, with the same key')
+  expect(row?.detail).toContain('another run of the agent, with the same key')
   expect(second.closed).toBeNull()
   second.socket.close()
   await eventually('the end of it', () => door.connections.held().length === 0)

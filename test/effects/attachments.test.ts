@@ -60,7 +60,7 @@ describe('a picture', () => {
     const bomb = buildPng({ width: 10, height: 10, rows: Buffer.alloc(200_000_000) })
     expect(bomb.length).toBeLessThan(256_000)
     const before = process.memoryUsage().arrayBuffers
-    expect(await leftOut(bomb)).toBe('chart.png was left out: its data is larger than its header says.')
+    expect(await leftOut(bomb)).toBe('chart.png was left out: its data is larger than its header states.')
     expect(process.memoryUsage().arrayBuffers - before).toBeLessThan(20_000_000)
   })
 

@@ -89,7 +89,7 @@ test('an archive that is altered, cut, no backup, of another major version or ne
 
 test('a database that holds no Nightshift is not backed up', async () => {
   await emptyDatabase('strange')
-  await expect(backUp(url('strange'), join(dir, 'none'))).rejects.toThrow('holds no Nightshift')
+  await expect(backUp(url('strange'), join(dir, 'none'))).rejects.toThrow('has no data of Nightshift')
 }, 60_000)
 
 test('the login of the services, which reads no sequence and makes no table, is named with what to do', async () => {

@@ -80,7 +80,7 @@ function Gallery() {
         <RowLink seq={10_000} />
         <RowDrawer incidentId="inc_1" events={events} quotes={listQuotes(events)} last={10_000} beganMs={now} />
       </Piece>
-      <Piece title="Charts with gaps, of six lines and of one">
+      <Piece title="Charts with gaps, with six lines and with one line">
         {[6, 1].map((lines) => (
           <Chart
             key={lines}

@@ -23,7 +23,7 @@ const becomes = {
   opens: 'opens an incident',
   repeats: 'repeats an alert of an incident',
   ends: 'ends an alert',
-  unproven: 'leaves an alert unknown, because this end proves nothing',
+  unproven: 'sets an alert to unknown, because its end proves nothing',
   heartbeat: 'is a heartbeat, whose silence opens an incident',
   nothing: 'does nothing, because it ends an alert that never began',
 } as const
@@ -304,7 +304,7 @@ function AlertRow({ alert }: { alert: ReceivedAlert }) {
         <div className="two-columns">
           <div className="stack tight">
             <h2>Normalised</h2>
-            <Exact value={{ ...rest, labels, annotations }} label="Alert as Nightshift keeps it" />
+            <Exact value={{ ...rest, labels, annotations }} label="Alert as Nightshift stores it" />
           </div>
           <div className="stack tight">
             <h2>As read from the source</h2>

@@ -87,7 +87,7 @@ const plays: Record<string, DatabasePlay> = {
         root: `${text(most, 'application') ?? text(most, 'user')} holds ${most.count} of ${summary.max} connections, ${text(most, 'state')}`,
         facts: most,
         write: null,
-        nextStep: 'Limit the pool of that program: it reopens every session that is ended.',
+        nextStep: 'Limit the pool of that program, because the program reopens every session that is ended.',
       }
     },
   },

@@ -210,7 +210,7 @@ test('a pod that is gone is answered by its workload', async () => {
   await eventually('no pod;', async () => (await probe()).includes('no pod;'))
   const { summary } = await read('pod_diagnosis', { namespace: 'shop', name: 'web-7fd8966c8d-8cjqz' })
   expect(summary).toMatchObject({ workload: 'Deployment shop/web', pods: 0 })
-  expect(String(summary.gone)).toMatch(/^the named object is gone since/)
+  expect(String(summary.gone)).toMatch(/^the named object has not existed since/)
 })
 
 test('a name that is not there is answered with the names that are', async () => {
