@@ -168,7 +168,7 @@ function relapses({ plan }: NodeLook, lab: Lab): Check[] {
 function backsUp({ plan }: NodeLook, lab: Lab): Check[] {
   const goesOn = isBackedUp(lab, plan.id)
   return [
-    { name: `the backup of ${plan.id} still runs`, ok: goesOn, detail: goesOn ? 'it runs' : 'its process is gone' },
+    { name: `the backup of ${plan.id} still runs`, ok: goesOn, detail: goesOn ? 'it runs' : 'the process is gone' },
     none(`the backup of ${plan.id} has all files of its tenants`, notBackedUp(lab, plan)),
   ]
 }

@@ -271,11 +271,11 @@ export const executeMigration = defineTool({
     does: () => null,
     of(_, output) {
       const told = whatMoved.safeParse(output)
-      if (!told.success) return { none: 'it is not known which VMs it moved from where' }
+      if (!told.success) return { none: 'it is not known from which hosts the plan moved VMs' }
       const { moves, started } = told.data
       if (started.length > 0)
-        return { none: `it started ${formatList(started)}, and a VM that was down elsewhere cannot go back` }
-      if (moves.length === 0) return { none: 'it moved no VM' }
+        return { none: `the plan started ${formatList(started)}, and a VM that was down elsewhere cannot go back` }
+      if (moves.length === 0) return { none: 'the plan moved no VM' }
       const back = moves.toReversed().map(({ vm, from, to }) => ({ vm, from: to, to: from }))
       // Keeps the last host of a VM that moved more than once.
       const left = Object.assign({}, ...moves.map(({ vm, to }) => vmLeft(vm, { host: to, running: true })))

@@ -227,7 +227,7 @@ const testEndpoint = endpoint({
     'The test also adds the resources that the source lists to the registry. Without a test, the registry gets them every five minutes.',
   params,
   answer: sourceTest,
-  example: { ok: true, code: null, detail: 'it answers queries; 12 targets' },
+  example: { ok: true, code: null, detail: 'the source answers queries; 12 targets' },
   status: 200,
   problems: [404],
   async run({ params: { name } }, deps) {

@@ -109,7 +109,7 @@ export async function planStart(api: ProxmoxApi, vmId: string, host: string): Pr
 }
 
 export function errorRemedy({ ha }: Guest): string {
-  return `it is in the state error. Repair the cause, then: ha-manager set ${ha?.sid} --state disabled, and started again`
+  return `the guest is in the state error. Repair the cause, then: ha-manager set ${ha?.sid} --state disabled, and started again`
 }
 
 async function look(
@@ -137,7 +137,7 @@ function placeFault(cluster: Cluster, name: string): string | null {
 }
 
 function stateFault(guest: Guest, vmId: string): string | null {
-  if (guest.lock !== null) return `it is locked (${guest.lock})`
+  if (guest.lock !== null) return `the guest is locked (${guest.lock})`
   const { ha } = guest
   if (ha?.state === 'error') return `the HA manager gave up ${vmId}: ${errorRemedy(guest)}`
   return ha?.destination ? `the HA manager is moving it to ${ha.destination} already` : null
@@ -197,7 +197,7 @@ async function askedFault(api: ProxmoxApi, guest: Guest, to: string): Promise<st
     ),
   ].filter((part) => part !== null)
   if (parts.length > 0) return parts.join('; ')
-  return allowed && !allowed.includes(to) ? 'it is not among the nodes that Proxmox VE allows' : null
+  return allowed && !allowed.includes(to) ? 'Proxmox VE does not allow this node' : null
 }
 
 function named(what: string, names: string[] = []): string | null {

@@ -65,7 +65,7 @@ async function find(api: ProxmoxApi, journal: PlatformJournal, row: PlatformEffe
   if (state === 'silent' || state === 'gone') {
     if (await isThere(api, row)) return reached(row, ', and its task can no longer be queried')
     if (state === 'silent') throw unknownOutcome(`${row.node}, where its task runs, does not answer`)
-    return { status: 'failed', detail: `its task is gone from ${row.node}, and ${notReached(row)}` }
+    return { status: 'failed', detail: `the task is gone from ${row.node}, and ${notReached(row)}` }
   }
   const { end } = state
   if (isWell(end) && isPower(row)) return await afterPower(api, row)
@@ -120,7 +120,7 @@ async function withoutTask(api: ProxmoxApi, row: PlatformEffectRow): Promise<Tas
   if (row.ageSeconds < lostAfterSeconds) throw unknownOutcome('the request was sent, but it has no task yet')
   return {
     status: 'failed',
-    detail: `it never began: ${row.node} has no task of it, and ${notReached(row)}`,
+    detail: `the task never began: ${row.node} has no task of it, and ${notReached(row)}`,
   }
 }
 
@@ -165,11 +165,11 @@ async function afterPower(api: ProxmoxApi, row: PowerRow): Promise<TaskOutcome> 
   const { guest } = await guestOf(api, row)
   if (guest.ha?.state === 'error') return { status: 'failed', detail: errorRemedy(guest) }
   if (row.ageSeconds > orderedWithinSeconds) {
-    return { status: 'failed', detail: `its task succeeded, and after ${orderedWithinSeconds} s ${notReached(row)}` }
+    return { status: 'failed', detail: `the task succeeded, and after ${orderedWithinSeconds} s ${notReached(row)}` }
   }
   return {
     status: 'running',
-    detail: isOrder ? 'with the HA manager' : `its task has ended, and ${notReached(row)} yet`,
+    detail: isOrder ? 'with the HA manager' : `the task has ended, and ${notReached(row)} yet`,
   }
 }
 

@@ -49,7 +49,7 @@ export async function tickIncident(db: Db, incidentId: string): Promise<Lifecycl
     if (await lapseOwner(trx, row, settings)) return await tickAgain(trx, incidentId)
     if (row.status === 'open' && row.lookWanted === 'expected') {
       // Treats the state as not expected, because nobody read it in time.
-      const differs = 'it could not be read in time'
+      const differs = 'the resource could not be read in time'
       return { wakesQueue: await settleExpected(trx, incidentId, { differs, seen: '' }), tellRun: null }
     }
     const view = await lifecycleView(trx, row, settings)

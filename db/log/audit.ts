@@ -212,9 +212,10 @@ function flawOf(
   gone: { hash: string; isAsErased: boolean } | undefined,
 ) {
   if (row.seq !== last.seq + 1) return `row ${last.seq + 1} is missing`
-  if (row.prevHash !== last.hash) return 'it is not chained to the row before it'
-  if (gone) return gone.isAsErased && gone.hash === row.hash ? null : 'its content differs from what an erasure left'
-  if (hashAudit(row) !== row.hash) return 'its content differs from its hash'
+  if (row.prevHash !== last.hash) return 'the row is not chained to the row before'
+  if (gone)
+    return gone.isAsErased && gone.hash === row.hash ? null : 'the content of the row differs from what an erasure left'
+  if (hashAudit(row) !== row.hash) return 'the content of the row differs from its hash'
   return null
 }
 

@@ -51,9 +51,9 @@ function refuseUntouchable({ pid, command, user, is_superuser, is_own }: Row): v
   const refuse = (why: string) =>
     new EffectRefused('conflict', 'NOT_TOUCHED', `Nightshift does not act on session ${pid}: ${why}.`)
   if (user === 'system user' || user === 'event_scheduler' || ownThreads.test(String(command)))
-    throw refuse(`it is a ${String(command).toLowerCase()}, which replication or the server runs itself`)
+    throw refuse(`the session is a ${String(command).toLowerCase()}, which replication or the server runs itself`)
   if (Number(is_superuser) === 1) throw refuse(`${user} is a superuser`)
-  if (Number(is_own) === 1) throw refuse('it belongs to Nightshift')
+  if (Number(is_own) === 1) throw refuse('the session belongs to Nightshift')
 }
 
 const gone = (act: SessionAct): EffectRefused =>
@@ -102,11 +102,11 @@ async function findSession(session: DatabaseSession, act: SessionAct, reader: st
     summary: `${isCancel ? 'Cancel the query of' : 'End'} session ${pid} of ${who}`,
     told: [
       `session ${pid} of ${who}, on the server that has run since ${sayBegan(began)}`,
-      `it is ${isIdle ? 'idle' : 'at work'} for ${formatSpan(Number(row.state_seconds) * 1_000)}${isOpen ? `, its transaction is open for ${formatSpan(Number(row.transaction_seconds) * 1_000)} and changed ${formatCount(Number(row.changed_rows), 'row')}` : ''}`,
+      `the session is ${isIdle ? 'idle' : 'at work'} for ${formatSpan(Number(row.state_seconds) * 1_000)}${isOpen ? `, its transaction is open for ${formatSpan(Number(row.transaction_seconds) * 1_000)} and changed ${formatCount(Number(row.changed_rows), 'row')}` : ''}`,
       sayBlocked(below.map(({ waiting, wants }) => `${waiting} for ${wants}`)),
       isCancel
-        ? 'its query ends with an error; the session and its transaction stay'
-        : 'its transaction is rolled back, and its client sees the connection end',
+        ? 'the query ends with an error; the session and its transaction stay'
+        : 'the transaction is rolled back, and the client sees the connection end',
       isCancel ? 'undo: none' : 'undo: none; the changes of that transaction are lost',
     ],
     untried: [

@@ -249,7 +249,7 @@ async function tryRemoval(
   const at = planned.words.indexOf('--')
   const operands = planned.words.slice(1).filter((word, index) => !/^-./.test(word) || (at >= 0 && index >= at))
   const names = operands.filter((word) => word !== '--')
-  if (names.some(climbs)) return notTried(planned, 'it names a file through a directory above')
+  if (names.some(climbs)) return notTried(planned, 'the command names a file through a directory above')
   const paths = names.map((word) => resolve(cwd, word))
   const found = paths.length === 0 ? null : await treeFacts(paths, context)
   if (!found) return notTried(planned, 'the target is not shown without approval')

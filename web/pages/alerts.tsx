@@ -264,7 +264,7 @@ export function AlertsPage({ title }: { title: string }) {
 const marks = {
   firing: { shape: 'triangle', tone: 'ink', word: 'firing' },
   resolved: { shape: 'check', tone: 'proved', word: 'ended' },
-  // The state after its sender stopped sending, or ended many alerts at once.
+  // The state after the sender stopped sending, or ended many alerts at once.
   unknown: { shape: 'ring', tone: 'quiet', word: 'unknown' },
 } as const
 const unproven = { shape: 'ring', tone: 'ink', word: 'quiet, unproven' } as const

@@ -145,7 +145,7 @@ test('a mark on a resource covers another alert there, and one on a type another
   await expected({ subject: 'type' })
   const elsewhere = await openedIncident(api.db, { labels: { alertname: 'disk_pressure' } })
   await look()
-  expect((await noted(elsewhere)).at(-1)).toMatch(/not_as_expected.*its resource is not known any more/)
+  expect((await noted(elsewhere)).at(-1)).toMatch(/not_as_expected.*the resource is not known any more/)
 })
 
 test('what cannot be read now cannot be marked', async () => {

@@ -169,7 +169,7 @@ test('a chain that holds says over how many rows; one that does not says where',
   await sql`alter table incident_event enable trigger all`.execute(api.owner)
   const bad = await run(`incidents verify ${id}`)
   expect(bad.code).toBe(1)
-  expect(bad.stderr).toContain(`row ${event.seq}: its content differs from its hash`)
+  expect(bad.stderr).toContain(`row ${event.seq}: the content of the row differs from its hash`)
 })
 
 test('a watch at a terminal says who answers, for how long and the last words, and harms no terminal', async () => {

@@ -68,7 +68,7 @@ test.each<[string, () => void, string]>([
     () => {
       pve.guest(101).lock = 'backup'
     },
-    'it is locked (backup)',
+    'the guest is locked (backup)',
   ],
   [
     'a task of somebody',
@@ -116,7 +116,7 @@ test.each<[string, () => void, string]>([
     () => {
       pve.precheck = { allowed_nodes: ['pve3'] }
     },
-    'not among the nodes',
+    'does not allow this node',
   ],
   [
     'a target that is offline',

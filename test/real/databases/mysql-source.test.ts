@@ -216,7 +216,7 @@ when.each(products)(`a real %s as a source${lacking ? ` (${lacking})` : ''}`, (p
     const ours = { pid: Number(reader?.pid), began: about.began }
     expect((await prepare(name, 'terminate_session', ours)).body).toMatchObject({
       code: 'NOT_TOUCHED',
-      detail: expect.stringContaining('it belongs to Nightshift'),
+      detail: expect.stringContaining('the session belongs to Nightshift'),
     })
     expect((await prepare(name, 'start_replica', {})).body).toMatchObject({ code: 'NOTHING_TO_CHANGE' })
     expect((await api.get(`/databases/${name}/drop_replication_slot/preparation?slot=x`)).body).toMatchObject({

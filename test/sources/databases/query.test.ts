@@ -155,7 +155,7 @@ test('EXPLAIN ANALYZE gets the form that runs nothing', () => {
 test('a login that may write is asked no statement, and its probe says so', async () => {
   const writing = source({ query: 'allowed' }, shop.writeCredential)
   expect(await probeSource(writing, shop.states)).toMatch(
-    /this login may write \(it is a member of pg_signal_backend\)/,
+    /this login may write \(the login is a member of pg_signal_backend\)/,
   )
   expect(await query('select 1', writing)).toContain('use the grants of "nightshift sources rights postgresql"')
   expect(shop.states.warnings.get('shop-db')).toContain('this login may write')
