@@ -50,7 +50,7 @@ const commandGroups: Record<string, Record<string, [summary: string, load: Load]
     operators: ['people, and what each may decide', async () => (await import('./operators.ts')).addOperatorsCommand],
     tokens: ['tokens for the API, and their rights', async () => (await import('./tokens.ts')).addTokensCommand],
   },
-  'What it sees and knows': {
+  'What Nightshift sees and knows': {
     sources: [
       'metrics, logs and alerts that Nightshift reads',
       async () => (await import('./sources.ts')).addSourcesCommand,

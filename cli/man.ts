@@ -23,7 +23,7 @@ export function addManCommand(program: CliCommand): void {
       const root = await buildProgram(out === undefined && word !== undefined ? word : undefined)
       if (out !== undefined) return writePages(root, out)
       const found = word === undefined ? root : root.commands.find((each) => each.name() === word)
-      if (!found) throw new CommandFailed('usage', `There is no command ${word}. "nightshift help" lists them.`)
+      if (!found) throw new CommandFailed('usage', `There is no command ${word}. "nightshift help" lists all commands.`)
       print(toManPage(found))
     })
 }

@@ -64,12 +64,12 @@ const formatPage = (page: string | null): Line[] =>
 function formatModel({ model, labUrl }: RunningStart['run']): Line[] {
   if (model?.isRuleTable === false) return [['Model', `${model.name} at ${model.baseUrl}`]]
   if (labUrl === null) {
-    return [['Model', `none, so incidents open and wait for people. Connect one: ${commandLine('setup')}`]]
+    return [['Model', `none, so incidents open and wait for people. Connect a model: ${commandLine('setup')}`]]
   }
   const own = `LLM_BASE_URL=http://HOST:PORT/v1 LLM_MODEL=NAME npm start`
   return [
     ['Model', formatModelName('runbook-rules')],
-    ['', 'This rule table knows only the faults of this lab. To use your own model:'],
+    ['', 'The rule table knows only the faults of this lab. To use your own model:'],
     ['', own],
   ]
 }

@@ -131,7 +131,7 @@ async function promote(
 ): Promise<void> {
   const before = await readPair(api, type, tool)
   if (!options.json) printPair(before)
-  if (!yes && !options.json && isAskable() && !(await confirm(`\nSet it from ${before.level} to ${to}?`))) return
+  if (!yes && !options.json && isAskable() && !(await confirm(`\nSet the level from ${before.level} to ${to}?`))) return
   const set = pairHistory.parse(await api.post(pathOf(type, tool), { to, reason, seen: before.seen }))
   if (options.json) return printJson(set)
   printNote(`${inert(tool)} in ${inert(type)} is ${set.level}: ${trustWords[set.level]}.`)

@@ -97,7 +97,7 @@ function foldedText(entry: ResultEntry, bodies: ReadonlyMap<string, string>): st
   return inertJson({ data: short, meta: { ...toldOfMeta(meta, entry.call), cut: foldedWords } })
 }
 
-const foldedWords = 'the same call reads it again'
+const foldedWords = 'the same call reads the result again'
 
 /** Leaves out the tool's name if it is that of the call, because each result is under its call. */
 function toldOfMeta({ tool, ...meta }: Envelope['meta'], call: ResultEntry['call']): Envelope['meta'] {

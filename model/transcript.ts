@@ -166,7 +166,7 @@ function notRun(tool: string, isOneTooMany: boolean): Envelope {
   const reason = isOneTooMany
     ? `the first ${callsPerAnswer} calls of an answer are run, and this is a later call`
     : 'this call was not run'
-  const hint = isOneTooMany ? 'Send it again if it is still needed.' : null
+  const hint = isOneTooMany ? 'Send the call again if it is still needed.' : null
   return { ...refusedEnvelope({ code: 'NOT_RUN', reason, hint }), meta: { tool } }
 }
 

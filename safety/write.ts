@@ -82,7 +82,7 @@ function targetNotLookedUp({ call, resolved: { targets }, state, policy, nowMs }
     return refuse(
       'STRICT_RESOLUTION',
       `${target.kind} ${quote(target.id)} was not looked up in this investigation`,
-      `Look it up first (find_resource, or get the ${target.kind}), then call ${call.tool} again.`,
+      `Look up the resource first (find_resource, or get the ${target.kind}), then call ${call.tool} again.`,
       { target: resourceKey(target) },
     )
   }

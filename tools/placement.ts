@@ -249,7 +249,7 @@ export const executeMigration = defineTool({
       throw new ProposalError(`proposal ${proposal_id} has been carried out already`)
     if (plan.steps.every(({ vm }) => plan.forecast?.restarts.includes(vm)))
       throw new ProposalError(
-        `proposal ${proposal_id} leaves nothing to do: the platform fences the dead host and starts ${formatList(plan.forecast?.restarts ?? [])} by itself. Check them again`,
+        `proposal ${proposal_id} leaves nothing to do: the platform fences the dead host and starts ${formatList(plan.forecast?.restarts ?? [])} by itself. Check these VMs again`,
       )
     // Refuses a plan that can no longer be executed, because asking for an approval would be
     // useless.

@@ -218,7 +218,7 @@ function addTellCommand(parent: CliCommand): void {
       const body = { text: text === '-' ? await readText(process.stdin) : text }
       const event = parseEvent(await api.post(`/api/v1/incidents/${encodeURIComponent(id)}/messages`, body))
       if (options.json) return printJson(event)
-      printNote(`Row ${event.seq} of ${event.incidentId}. The agent reads it in its next turn.`)
+      printNote(`Row ${event.seq} of ${event.incidentId}. The agent reads the message in its next turn.`)
     })
 }
 

@@ -260,9 +260,9 @@ function describeReplay({ state, steps }: Plan, replayed: ReturnType<typeof veri
     return `${paint('red', 'NO')}  the plan: ${where}${inert(replayed.reason)}`
   }
   if (state === 'infeasible')
-    return `${paint('dim', '--')}  the plan file says that no plan exists. This command cannot check this statement`
+    return `${paint('dim', '--')}  the plan file states that no plan exists. This command cannot check this statement`
   if (state === 'not_found') return `${paint('dim', '--')}  no plan was found, so there is nothing to replay`
-  return `${paint('green', 'OK')}  the plan: ${formatCount(steps.length, 'step')}, each can begin in this order`
+  return `${paint('green', 'OK')}  the plan: ${formatCount(steps.length, 'step')}, and each step can begin in this order`
 }
 
 function describeCertificate(

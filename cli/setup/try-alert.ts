@@ -47,7 +47,7 @@ export async function tryAlert(trial: Trial, { isAgain }: { isAgain: boolean }):
   } catch (error) {
     if (error instanceof ApiProblem) return row('test alert', 'failed', error.message, error.remedy)
     if (error instanceof NotOpened)
-      return row('test alert', 'failed', error.message, '"nightshift alerts list" shows its result.')
+      return row('test alert', 'failed', error.message, '"nightshift alerts list" shows the result.')
     throw error
   }
 }

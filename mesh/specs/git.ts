@@ -206,7 +206,7 @@ const gitCommit = defineSpec({
   state: ({ path }: { path: string }) => head(path),
   proof: {
     promised: 'HEAD of the repository is the commit that was made',
-    otherwise: 'git cannot be asked about the repository there; look at its log yourself afterwards',
+    otherwise: 'git cannot read the repository there; look at the git log yourself afterwards',
   },
   promise: ({ path }: { path: string }) => ({
     look: () => head(path),
@@ -332,7 +332,7 @@ const gitRevert = defineSpec({
   state: ({ path }: { path: string }) => head(path),
   proof: {
     promised: 'HEAD is the commit that reverts the change, and its files have no uncommitted changes',
-    otherwise: 'git cannot be asked about the repository there; look at its log yourself afterwards',
+    otherwise: 'git cannot read the repository there; look at the git log yourself afterwards',
   },
   promise: ({ path }: { path: string }) => ({
     look: () => ({ capability: 'git.show', args: { path, revision: 'HEAD' } }),

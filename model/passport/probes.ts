@@ -124,7 +124,7 @@ const afterRefusal: ModelProbe = {
       result: refused(11, {
         code: 'STRICT_RESOLUTION',
         reason: 'shard:db-fra-2 has not been looked up in this investigation',
-        hint: 'Look it up first: get_shard or list_nodes_by_shard.',
+        hint: 'Look up the shard first: get_shard or list_nodes_by_shard.',
       }),
     },
   ]),

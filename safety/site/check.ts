@@ -119,7 +119,7 @@ function coveredBy(earlier: CompiledRule, rule: CompiledRule, isSame: boolean): 
   const where = `"${earlier.name}" (line ${earlier.line})`
   const why =
     isSame && earlier.action !== rule.action
-      ? `the rule contradicts ${where}: both match the same calls, one says ${earlier.action} and the other ${rule.action}`
+      ? `the rule contradicts ${where}: both match the same calls, but one decides ${earlier.action} and the other ${rule.action}`
       : `the rule never decides: ${where} comes first and matches all its calls`
   return {
     line: rule.line,

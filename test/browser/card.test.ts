@@ -175,7 +175,7 @@ test('an expired card says that nothing was changed, keeps its preview apart fro
     await on.page?.context().close()
     const card = await opened(id, width, scheme)
     await card.getByText('Expired: nobody decided in time, and nothing was changed.').waitFor()
-    await card.getByText('None of this was done.').waitFor()
+    await card.getByText('This action was not done.').waitFor()
     expect(await card.innerText()).not.toMatch(/steps are done/)
     expect(await card.getByRole('button', { name: 'Approve…' }).count()).toBe(0)
     await screenshot(on.page, `card-expired-${width}-${scheme}`)

@@ -134,7 +134,7 @@ export const brief: ServedBrief = {
     state: 'survived',
     certainty: null,
   },
-  impact: { text: 'down: vm-104, vm-105 and vm-106; 5 alerts hang on it', rows: [7, 19] },
+  impact: { text: 'down: vm-104, vm-105 and vm-106; 5 alerts depend on the host', rows: [7, 19] },
   done: [
     { text: 'start vm-104 on host-osl-1', rows: [30], outcome: 'verified' },
     { text: 'converge shard web-1', rows: [31], outcome: 'verification_failed' },

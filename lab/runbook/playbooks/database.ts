@@ -114,7 +114,7 @@ const plays: Record<string, DatabasePlay> = {
         root: `${held}, holds vacuum back; ${most.table} has ${most.dead_rows} dead rows`,
         facts: most,
         write: null,
-        nextStep: 'Ask its coordinator whether to commit or roll back the transaction.',
+        nextStep: 'Ask the coordinator of the transaction whether to commit it or roll it back.',
       }
     },
   },
@@ -125,7 +125,12 @@ const plays: Record<string, DatabasePlay> = {
       const slow = firstOf(summary, 'statements', isSlower) ?? firstOf(summary, 'statements')
       if (!slow) return null
       const root = `the statement ${text(slow, 'statement')} takes ${meanOf(slow.now)} ms now, and took ${meanOf(slow.before)} ms before`
-      return { root, facts: slow, write: null, nextStep: 'Compare its plan with one after ANALYZE of its tables.' }
+      return {
+        root,
+        facts: slow,
+        write: null,
+        nextStep: 'Compare the plan of the statement with its plan after ANALYZE of the tables.',
+      }
     },
   },
   postgresql_high_sequential_reads: {

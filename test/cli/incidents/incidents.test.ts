@@ -88,7 +88,7 @@ test('the beginning of an id is enough where only one begins so, and all that do
 test('a person tells a run something, and reads in which turn it was read; where no run works they read what to do', async () => {
   const id = await claimedIncident(api.db, { name: 'told', labels: { alertname: 'told' } })
   const told = await run(`incidents tell ${id} look_at_vm-7`)
-  expect(told.stderr).toMatch(/Row (\d+) of inc_\w+\. The agent reads it in its next turn\./)
+  expect(told.stderr).toMatch(/Row (\d+) of inc_\w+\. The agent reads the message in its next turn\./)
   expect((await run(`incidents show ${id}`)).stdout).toContain('look_at_vm-7 (to the agent, not read yet)')
   const read = [Number(/Row (\d+)/.exec(told.stderr)?.[1])]
   const usage = { promptTokens: 1, completionTokens: 1 }
