@@ -108,7 +108,7 @@ function formatPlaces({ run, page }: RunningStart, stateDir: string): string {
     ['Logs', join(state, 'logs')],
     ['Commands', commandLine(beside ? `help  (each with --url ${run.url})` : 'help')],
   ]
-  const other = run.labUrl ? 'Your site runs beside it' : 'The lab runs beside it'
+  const other = run.labUrl ? 'Your site also runs' : 'The lab also runs'
   return [
     `\n${paint('bold', 'Nightshift is ready.')} ${whatRuns(run, state)}`,
     ...(beside ? [`${other}, at ${beside.url}.`] : []),

@@ -15,7 +15,11 @@ import { blockedByVerification } from './write.ts'
  */
 export function outcomeRule(outcome: unknown, state: SafetyState, policy: Policy): RuleAnswer | null {
   if (policy.isQuestion === true && outcome !== 'answered' && outcome !== 'repaired') {
-    return refuse('IS_A_QUESTION', `a question ends answered, not ${String(outcome)}`, 'Use outcome answered.')
+    return refuse(
+      'IS_A_QUESTION',
+      `a question ends with the outcome answered, not ${String(outcome)}`,
+      'Use outcome answered.',
+    )
   }
   switch (outcome) {
     case 'repaired':
@@ -373,7 +377,7 @@ export function hypothesisRule(
   if (stands !== 'proposed' && quotes.length === 0) {
     return refuse(
       'HYPOTHESIS_NOT_SHOWN',
-      `a hypothesis is ${stands} only by quoted rows; none is quoted`,
+      `a hypothesis is ${stands} only by quoted rows; no row is quoted`,
       'Send quotes: [{ seq, text }], words copied from the results that show the hypothesis; or send the hypothesis as proposed.',
     )
   }

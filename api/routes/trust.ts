@@ -182,7 +182,7 @@ export const trustRoutes = [
     tag,
     summary: 'The trust level of each tool in incidents of each type, with its record',
     description:
-      'Every pair that was proposed or set; `newPairs` is the level of all other pairs. The results of the writes of a pair are counted from the log.',
+      'Every pair of type and tool that was proposed or set; `newPairs` is the level of all other pairs. The results of the writes of a pair are counted from the log.',
     answer: trustList,
     example: { newPairs: 'propose', items: [standing] },
     async run({ scope }, { environment }) {

@@ -107,7 +107,8 @@ function printDeaths(deaths: Death[], { useRackConstraints, hosts }: PlacementPr
       : `The cluster does not survive the loss of ${bad} of ${deaths.length}: see --kill HOST.`,
   )
   const dead = hosts.filter(({ state }) => state === 'dead').map(({ name }) => name)
-  if (dead.length > 0) printNote(`Already down in the file, so their VMs are left out: ${inert(formatList(dead))}.`)
+  if (dead.length > 0)
+    printNote(`Hosts that are down in the file, so their VMs are left out: ${inert(formatList(dead))}.`)
 }
 
 function describeDeath(outcome: string, plan: Plan | null): string {
@@ -325,7 +326,7 @@ function addExplainCommand(parent: CliCommand): void {
       .option('--all', `every host for every VM, not only the ${maxHosts} that lack least`)
       .option('--node <name>', 'instead of a file: this node of a connected cluster; repeatable', collectValues, [])
       .option('--fails', 'with --node: the node fails, instead of being drained')
-      .option('--cluster <source>', 'with --node: which cluster, where there are several'),
+      .option('--cluster <source>', 'with --node: the cluster, if several are connected'),
     { isConnected: true },
   )
     .addHelpText(

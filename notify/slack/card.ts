@@ -228,7 +228,8 @@ function rehearsed({ dryRun }: Approval): object[] {
 
 function whoMay({ risk, required }: Approval, { type }: Incident): string {
   const people = required === 1 ? 'one person' : `${required} people`
-  const where = risk === 'critical' ? '. Decide on the card, signed in; Slack takes no decision about this' : ''
+  const where =
+    risk === 'critical' ? '. Decide on the card, signed in; Slack takes no decision about critical risk' : ''
   return `Who may: ${people} who may decide about ${risk} risk and ${type}${where}`
 }
 

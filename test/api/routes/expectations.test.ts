@@ -88,7 +88,7 @@ test('what comes back and looks the same ends as expected, without a run', async
     outcome: 'expected',
     closedBy: 'code',
     attempt: 0,
-    resolution: expect.stringMatching(/^As admin expects until \d{4}-\d\d-\d\d \d\d:\d\d UTC \(.+\): \w/),
+    resolution: expect.stringMatching(/^Expected by admin until \d{4}-\d\d-\d\d \d\d:\d\d UTC \(.+\): \w/),
   })
 })
 

@@ -153,7 +153,7 @@ test('a question says what was found, a line a finding, in which no stranger beg
 
 test('what is critical has no button that decides, and says where it is decided', () => {
   expect(buttons(card({ risk: 'critical' })).map(({ action_id }) => action_id)).toEqual(['open'])
-  expect(words(card({ risk: 'critical', required: 2 }))).toContain('Slack takes no decision about this')
+  expect(words(card({ risk: 'critical', required: 2 }))).toContain('Slack takes no decision about critical risk')
 })
 
 test.each([
