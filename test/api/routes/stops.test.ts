@@ -36,7 +36,7 @@ test('one press stops a kind of write; it stands in the list, in the status and 
 
 test.each<[string, object, number, RegExp]>([
   ['a type that no incident had', { type: 'replication_lagg' }, 404, /Did you mean replication_lag\?/],
-  ['a tool that there is not', { type: 'replication_lag', tool: 'converge_shards' }, 404, /Is it .*converge_shard/],
+  ['a tool that there is not', { type: 'replication_lag', tool: 'converge_shards' }, 404, /Did you mean .*converge_shard/],
   ['a tool that only looks', { type: 'replication_lag', tool: 'get_shard' }, 404, /no tool that writes get_shard/],
   [
     'a resource that nobody lists',
