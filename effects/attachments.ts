@@ -196,7 +196,7 @@ export async function takeAttachments(db: Db, sent: unknown): Promise<Attachment
   const more = sent.length - attachmentLimits.count
   if (more > 0)
     leftOut.push(
-      `${formatCount(more, 'more attachment')} ${more === 1 ? 'was' : 'were'} left out: at most ${attachmentLimits.count} are taken.`,
+      `${formatCount(more, 'more attachment')} ${more === 1 ? 'was' : 'were'} left out: at most ${attachmentLimits.count} are accepted.`,
     )
   return { ...(attachments.length > 0 && { attachments }), ...(leftOut.length > 0 && { leftOut }) }
 }

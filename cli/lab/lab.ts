@@ -33,7 +33,7 @@ function connectLab(): LabClient {
       'Nightshift does not run here, so no lab runs either. Start both with "npm start".',
     )
   if (!run.labUrl || !run.labControlToken) {
-    throw new CommandFailed('error', 'A site without a lab runs here. Start the lab beside it with "npm start".')
+    throw new CommandFailed('error', 'A site without a lab runs here. Start the lab too with "npm start".')
   }
   return labClient(run.labUrl, run.labControlToken)
 }

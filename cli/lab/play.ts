@@ -252,7 +252,7 @@ export function createAudience(api: ApiClient, run: LocalRun): Audience {
   return {
     broken: ({ fault, on }) =>
       print(
-        `\n  ${paint('bold', `Broke ${fault} on ${on}`)} in the lab.\n  Waiting for its prober to notice and post an alert.\n`,
+        `\n  ${paint('bold', `Broke ${fault} on ${on}`)} in the lab.\n  Waiting for the prober of the lab to notice the fault and to post an alert.\n`,
       ),
     found: (incident) =>
       print(

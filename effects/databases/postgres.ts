@@ -275,7 +275,7 @@ async function observe(
     const behind = formatSize(Number(row.behind_bytes ?? 0))
     return {
       holds: row.paused === false,
-      observed: row.paused ? 'replay is still paused' : `replay goes on, ${behind} behind what it received`,
+      observed: row.paused ? 'replay is still paused' : `replay continues, ${behind} behind the received WAL`,
     }
   }
   const [row] = (await session.read({ sql: sessionSql, values: [act.pid, act.began] })).rows
