@@ -117,7 +117,7 @@ function explainTls(settings: TemporalSettings, { code, message }: Failure, show
   const pair = typeof tls === 'object' ? tls.clientCertPair : undefined
   if (!pair) {
     return {
-      what: `${at} ended the connection after the handshake: ${message}. It probably requires a client certificate`,
+      what: `${at} ended the connection after the handshake: ${message}. The server probably requires a client certificate`,
       remedy: `Set ${ownPair}.`,
     }
   }

@@ -184,7 +184,7 @@ export function formatAfterwards(standing: Standing): string | null {
   // still be one.
   const areShort = (names: string[]) => names.every((name) => isShort.has(name))
   const of = (names: string[]) =>
-    `should ${formatList(names, 'or')} fail, ${areShort(names) ? 'there is no room for all its VMs' : 'no room for all its VMs was found'}`
+    `if ${formatList(names, 'or')} fails, ${areShort(names) ? 'there is no room for all its VMs' : 'no room for all its VMs was found'}`
   if (fresh.length === 0) return `${of(notFound)}, as today`
   const already = formatList(
     notFound.filter((name) => lostBefore.has(name)),

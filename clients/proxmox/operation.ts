@@ -99,8 +99,8 @@ export async function planStart(api: ProxmoxApi, vmId: string, host: string): Pr
     const folder = guest.kind === 'qemu' ? 'qemu-server' : 'lxc'
     const file = (node: string) => `/etc/pve/nodes/${node}/${folder}/${guest.vmid}.conf`
     return no(
-      `${vmId} is defined on ${guest.node}, which is offline, and not HA-managed. No API call moves it. ` +
-        `A person can, as root, once ${guest.node} is certainly off and its disks are reachable: mv ${file(guest.node)} ${file(host)}`,
+      `${vmId} is defined on ${guest.node}, which is offline, and not HA-managed. No API call moves the guest. ` +
+        `A person can move the guest as root, once ${guest.node} is certainly off and its disks are reachable: mv ${file(guest.node)} ${file(host)}`,
     )
   }
   if (guest.ha.wanted !== 'started') return no(`the HA manager is ordered to keep ${vmId} ${guest.ha.wanted}`)
@@ -140,7 +140,7 @@ function stateFault(guest: Guest, vmId: string): string | null {
   if (guest.lock !== null) return `the guest is locked (${guest.lock})`
   const { ha } = guest
   if (ha?.state === 'error') return `the HA manager gave up ${vmId}: ${errorRemedy(guest)}`
-  return ha?.destination ? `the HA manager is moving it to ${ha.destination} already` : null
+  return ha?.destination ? `the HA manager is moving the guest to ${ha.destination} already` : null
 }
 
 async function tasksFor(api: ProxmoxApi, guest: Guest): Promise<{ tasksBefore: string[]; busy: string | null }> {
@@ -148,7 +148,7 @@ async function tasksFor(api: ProxmoxApi, guest: Guest): Promise<{ tasksBefore: s
   const running = tasks.find((task) => task.end === null)
   return {
     tasksBefore: tasks.map((task) => task.upid),
-    busy: running ? `a task of ${running.user} is working on it (${running.type})` : null,
+    busy: running ? `a task of ${running.user} is working on the guest (${running.type})` : null,
   }
 }
 

@@ -138,7 +138,9 @@ async function byHaManager(api: ProxmoxApi, row: PlatformEffectRow): Promise<Tas
   }
   const waiting: TaskOutcome = { status: 'running', detail: `with the HA manager (${ha.state ?? 'queued'})` }
   if (row.action === 'start') {
-    return isOver ? { status: 'failed', detail: `the HA manager has not started it in time (${ha.state})` } : waiting
+    return isOver
+      ? { status: 'failed', detail: `the HA manager has not started the guest in time (${ha.state})` }
+      : waiting
   }
   if (guest.node === row.target || ha.destination !== null) return waiting
   const tasks = await tasksOf(api, row.node, guest.vmid)
@@ -190,9 +192,9 @@ async function awaited(api: ProxmoxApi, row: PlatformEffectRow): Promise<TaskOut
   if (guest.ha.state === 'error') return { status: 'failed', detail: errorRemedy(guest) }
   const state = guest.ha.state ?? 'queued'
   if (row.ageSeconds > broughtWithinSeconds) {
-    return { status: 'failed', detail: `the HA manager has not brought it there in 10 minutes (${state})` }
+    return { status: 'failed', detail: `the HA manager has not brought the guest there in 10 minutes (${state})` }
   }
-  return { status: 'running', detail: `the HA manager is working on it (${state})` }
+  return { status: 'running', detail: `the HA manager is working on the guest (${state})` }
 }
 
 async function guestOf(api: ProxmoxApi, row: PlatformEffectRow): Promise<{ cluster: Cluster; guest: Guest }> {

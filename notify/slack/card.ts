@@ -184,7 +184,11 @@ export function renderCard(
     section('Arguments, exactly:'),
     section(exact ?? plainText('Slack cannot show the arguments exactly. Read them on the card.', 200)),
     ...(isPending && alsoAsked > 0
-      ? [section(`This${formatAlsoAsked(alsoAsked)}: the card shows all calls. Slack asks about the next call later.`)]
+      ? [
+          section(
+            `This call${formatAlsoAsked(alsoAsked)}: the card shows all calls. Slack asks about the next call later.`,
+          ),
+        ]
       : []),
     ...(isPending
       ? [section(whoMay(approval, incident)), section(`Expires: ${formatMinute(approval.expiresAt)}`)]

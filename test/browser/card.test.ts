@@ -93,7 +93,7 @@ test.each([
         plan,
         /^Start 3 VMs and migrate 1 VM/,
         /^vm batch-1, vm db-1/,
-        /^1 VM stays down\. Should rack-c or rack-d fail, there is no room for all its VMs/,
+        /^1 VM stays down\. If rack-c or rack-d fails, there is no room for all its VMs/,
       ],
       [
         long,

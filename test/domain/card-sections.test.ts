@@ -151,7 +151,7 @@ describe('beside the buttons stands the worst that a yes costs', () => {
     [
       'what the next death costs after a plan',
       { dryRun: { ...approval.dryRun, details: { standing } } },
-      'Should rack-b fail, no room for all its VMs was found; today it was.',
+      'If rack-b fails, no room for all its VMs was found; today it was.',
     ],
     [
       'whom the plan leaves down',

@@ -165,18 +165,18 @@ test('what a plan costs afterwards stands beside the buttons, with how it is tod
   const afterwards = (before: Parameters<typeof loss>[0], after: Parameters<typeof loss>[0]) =>
     formatAfterwards({ domain: 'host', before: loss(before), after: loss(after) })
   expect(afterwards(['restarted', 'restarted'], ['restarted', 'not_found'])).toBe(
-    'should h2 fail, no room for all its VMs was found; today it was',
+    'if h2 fails, no room for all its VMs was found; today it was',
   )
   expect(afterwards(['not_found', 'restarted'], ['not_found', 'not_found'])).toBe(
-    'should h2 fail, no room for all its VMs was found; today it was; for h1 it is not found today either',
+    'if h2 fails, no room for all its VMs was found; today it was; for h1 it is not found today either',
   )
   expect(afterwards(['not_found', 'moved'], ['not_found', 'moved'])).toBe(
-    'should h1 fail, no room for all its VMs was found, as today',
+    'if h1 fails, no room for all its VMs was found, as today',
   )
   expect(afterwards(['not_found', 'moved'], ['restarted', 'moved'])).toBeNull()
   const lacks = { ramMib: 8_192, cpuMc: 0 }
   const short = [{ name: 'h1', outcome: 'not_found' as const, lacks }]
   expect(formatAfterwards({ domain: 'host', before: loss(['restarted']), after: short })).toBe(
-    'should h1 fail, there is no room for all its VMs; today there is',
+    'if h1 fails, there is no room for all its VMs; today there is',
   )
 })

@@ -326,7 +326,7 @@ export const night: Home = {
         approval: {
           id: `apr_${at}`,
           summary: at === 1 ? approval.dryRun.summary : 'start 3 VMs on other hosts',
-          cost: 'Should host-osl-1, host-osl-3 or host-osl-4 fail, no room for all its VMs was found. Today one may fail.',
+          cost: 'If host-osl-1, host-osl-3 or host-osl-4 fails, no room for all its VMs was found. Today one host may fail.',
           risk: 'high' as const,
           expiresAt: ago(-41 - at),
           alsoAsked: at,

@@ -103,7 +103,7 @@ function Escalate({ incident, refused }: EndingProps) {
         onChange={setNext}
       />
       <SelectField label="Kind" value={category} options={categoryOptions} onChange={setCategory} />
-      {category === 'mitigated' && <p className="soft">The impact is gone but the cause remains. This wakes nobody.</p>}
+      {category === 'mitigated' && <p className="soft">The impact is gone but the cause remains. Nobody is woken.</p>}
     </ActionDialog>
   )
 }

@@ -73,7 +73,7 @@ test.each<[string, () => void, string]>([
   [
     'a task of somebody',
     () => void pve.startTask('vzdump', 'pve1', 101, 'root@pam'),
-    'a task of root@pam is working on it (vzdump)',
+    'a task of root@pam is working on the guest (vzdump)',
   ],
   [
     'a local disk that came since the plan',

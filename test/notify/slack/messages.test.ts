@@ -83,7 +83,7 @@ type Element = { action_id: string; value?: string; url?: string }
 test('a card says how many more calls of the same answer wait, while it waits itself', () => {
   const told = (more: Partial<Approval>) =>
     JSON.stringify(renderCard(approval(more), incident(), url, button, { cause: null, evidence: [], alsoAsked: 2 }))
-  expect(told({})).toContain('This and 2 more calls of the same answer: the card shows all calls')
+  expect(told({})).toContain('This call and 2 more calls of the same answer: the card shows all calls')
   expect(told({ status: 'denied' })).not.toContain('more calls')
 })
 
