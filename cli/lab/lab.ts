@@ -103,7 +103,7 @@ async function playScenario(options: ScenarioOptions): Promise<void> {
   const lab = connectLab()
   const { api, run, token } = connectAdmin()
   if (deviceScenarios.has(scenario)) {
-    printNote('The nodes of the lab enrol as devices of the mesh. This takes some seconds the first time.')
+    printNote('The nodes of the lab enrol as devices of the mesh. The first enrolment takes some seconds.')
     const enrolled = await enrolLab(run.url, token, lab)
     printNote(enrolled === 0 ? 'All nodes are enrolled already.' : `Enrolled ${enrolled} nodes.`)
   }
