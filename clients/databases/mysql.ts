@@ -75,7 +75,7 @@ export async function openMysql(server: DatabaseServer): Promise<DatabaseSession
   }
 }
 
-const late = (): DatabaseError => new DatabaseError('timeout', 'the server gave no complete response in time')
+const late = (): DatabaseError => new DatabaseError('timeout', 'it gave no complete response in time')
 
 function toTls({ tls, ca, client }: DatabaseServer) {
   if (tls === 'off') return {}
@@ -165,8 +165,7 @@ async function ask({ connection, server, end }: Asked, { sql, values }: SqlState
   })
   const count = (piece: Uint8Array) => {
     bytes += piece.byteLength
-    if (bytes > maxAnswerBytes)
-      fail(new DatabaseError('too_large', `the server answered more than ${maxAnswerBytes / 1e6} MB`))
+    if (bytes > maxAnswerBytes) fail(new DatabaseError('too_large', `it answered more than ${maxAnswerBytes / 1e6} MB`))
   }
   const deadline = setTimeout(() => fail(late()), server.timeoutMs)
   stream.on('data', count)
@@ -224,8 +223,7 @@ function toDatabaseError(error: unknown): DatabaseError {
   if (fault) return fault
   const { errno, code, message } = error as { errno?: number; code?: string; message: string }
   const cause = { cause: error }
-  if (code === 'HANDSHAKE_NO_SSL_SUPPORT')
-    return new DatabaseError('no_tls', 'the server does not use TLS', null, cause)
+  if (code === 'HANDSHAKE_NO_SSL_SUPPORT') return new DatabaseError('no_tls', 'it does not use TLS', null, cause)
   if (typeof errno === 'number' && errno >= 1_000) {
     const word = codes.find(([numbers]) => numbers.includes(errno))?.[1] ?? 'rejected'
     return new DatabaseError(

@@ -174,7 +174,7 @@ async function ask(client: pg.Client, { sql, values }: SqlStatement): Promise<Ra
   const count = (piece: Uint8Array) => {
     bytes += piece.byteLength
     if (bytes > maxAnswerBytes)
-      stream.destroy(new DatabaseError('too_large', `the server answered more than ${maxAnswerBytes / 1e6} MB`))
+      stream.destroy(new DatabaseError('too_large', `it answered more than ${maxAnswerBytes / 1e6} MB`))
   }
   stream.on('data', count)
   try {
@@ -224,8 +224,7 @@ function toDatabaseError(error: unknown): DatabaseError {
     return new DatabaseError(word, oneLine(isAboutValue.test(code) ? message.replace(/".*"/s, '"…"') : message), code)
   }
   const cause = { cause: error }
-  if (/timeout/i.test(message))
-    return new DatabaseError('timeout', 'the server gave no complete response in time', null, cause)
+  if (/timeout/i.test(message)) return new DatabaseError('timeout', 'it gave no complete response in time', null, cause)
   if (/password|authentication|SASL|SCRAM/i.test(message))
     return new DatabaseError('refused_login', oneLine(message), null, cause)
   return new DatabaseError('ended', 'the connection ended before its response', null, cause)

@@ -147,12 +147,12 @@ export function findTransportFault(error: unknown): DatabaseError | null {
   const { code = '', message = '' } = error as { code?: unknown; message?: string }
   const options = { cause: error }
   const fault = findCertificateFault(error)
-  if (fault !== null) return new DatabaseError('wrong_certificate', `the server ${fault}`, null, options)
+  if (fault !== null) return new DatabaseError('wrong_certificate', `it ${fault}`, null, options)
   if (certificate.test(String(code)))
-    return new DatabaseError('untrusted', `the certificate of the server is not trusted (${code})`, null, options)
+    return new DatabaseError('untrusted', `its certificate is not trusted (${code})`, null, options)
   if (unreachable.test(String(code)))
-    return new DatabaseError('unreachable', `the server cannot be reached (${code})`, null, options)
+    return new DatabaseError('unreachable', `it cannot be reached (${code})`, null, options)
   if (/does not support (?:SSL|secure)/i.test(message))
-    return new DatabaseError('no_tls', 'the server does not use TLS', null, options)
+    return new DatabaseError('no_tls', 'it does not use TLS', null, options)
   return null
 }
