@@ -112,7 +112,7 @@ async function whyNotReady(address: string): Promise<string | null> {
  */
 export type SetupRow = {
   what: 'namespace' | 'search attributes' | 'schedule'
-  state: 'there' | 'made' | 'put right' | 'would be created' | 'would be corrected' | 'failed'
+  state: 'there' | 'made' | 'put right' | 'would be made' | 'would be put right' | 'failed'
   detail: string
 }
 
@@ -152,7 +152,7 @@ async function setUpSearchAttributes(connection: Connection, options: SetupOptio
     }
   }
   if (missing.length === 0) return { what, state: 'there', detail: 'all of type Keyword' }
-  if (options.isDryRun) return { what, state: 'would be created', detail: missing.join(', ') }
+  if (options.isDryRun) return { what, state: 'would be made', detail: missing.join(', ') }
   try {
     await ensureSearchAttributes(connection, namespace)
     return { what, state: 'made', detail: missing.join(', ') }
@@ -167,6 +167,6 @@ async function setUpSchedule(client: Client, { schedule, isDryRun }: SetupOption
   const fault = await (isDryRun ? scheduleFault : keepSchedule)(client, schedule)
   if (fault === null) return { what, state: 'there', detail }
   const isMade = fault === 'deleted'
-  if (isDryRun) return { what, state: isMade ? 'would be created' : 'would be corrected', detail }
+  if (isDryRun) return { what, state: isMade ? 'would be made' : 'would be put right', detail }
   return { what, state: isMade ? 'made' : 'put right', detail }
 }

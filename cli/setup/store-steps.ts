@@ -74,7 +74,7 @@ async function lookAtDatabase(answers: Answers, url: string): Promise<SettledDat
 /** Migrates the schema to this release if needed. */
 export async function applySchema({ ownerUrl, missing }: SettledDatabase, isDryRun: boolean): Promise<StepRow> {
   if (ownerUrl === null || missing === 0) return row('schema', 'there', 'the database has the schema of this release')
-  if (isDryRun) return row('schema', 'would be created', `${missing} migrations`)
+  if (isDryRun) return row('schema', 'would be made', `${missing} migrations`)
   try {
     const applied = await bringSchemaUp(ownerUrl)
     return row('schema', applied.length > 0 ? 'made' : 'there', `${applied.length} migrations applied`)

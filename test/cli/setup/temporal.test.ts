@@ -44,7 +44,7 @@ const states = (stdout: string) => (JSON.parse(stdout) as { rows: { state: strin
 
 test('a namespace is set up once, a dry run changes nothing, and a second time there is nothing to do', async () => {
   const before = await runCli(['setup', 'temporal', '--dry-run', '--json'], behindTls)
-  expect([before.code, states(before.stdout)]).toEqual([0, ['there', 'would be created', 'would be created']])
+  expect([before.code, states(before.stdout)]).toEqual([0, ['there', 'would be made', 'would be made']])
   expect((await searchAttributeFaults(connection, namespace)).missing).toHaveLength(5)
 
   // Nobody may make them there, and the command says who can and how.
