@@ -77,7 +77,7 @@ export async function readResourceState(
   if (!read && kind !== 'incident' && kind !== 'proposal')
     return {
       health: 'unknown',
-      observed: `no source reports the health of a ${kind.replaceAll('_', ' ')} does`,
+      observed: `no source reports the health of a ${kind.replaceAll('_', ' ')}`,
       fields: {},
     }
   const state = await read?.(scope, id)
