@@ -171,7 +171,7 @@ function addVerifyCommand(parent: CliCommand): void {
       if (options.json) printJson(answer)
       else if (answer.ok) {
         print(
-          `${paint('green', '✔')} The chain of ${id} holds: ${answer.events}  rows, and the hash of each row covers the row before.`,
+          `${paint('green', '✔')} The chain of ${id} holds: ${answer.events} rows, and the hash of each row covers the row before.`,
         )
         print(`  head ${inert(answer.headHash)}`)
         if (options.head) print('  Your hash is in the chain, so nobody removed a row up to this hash.')
