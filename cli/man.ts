@@ -12,7 +12,7 @@ export function addManCommand(program: CliCommand): void {
     .command('man')
     .description('a manual page of a command, or with --out a folder with all manual pages')
     .argument('[command]', 'the first word of a command (default: nightshift itself)')
-    .option('--out <folder>', 'write nightshift.1 and a page of each command there')
+    .option('--out <folder>', 'write nightshift.1 and a page of each command to this folder')
     .addHelpText(
       'after',
       '\nExample:\n  nightshift man incidents | man -l -\n  nightshift man --out ~/.local/share/man/man1',

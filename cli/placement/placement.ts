@@ -178,7 +178,7 @@ function addPlanCommand(parent: CliCommand): void {
       .description('a verified plan with the fewest live migrations, its proof, and the VMs that stay down')
       .argument('<file>', 'hosts and VMs as YAML or JSON; - for stdin')
       .option('--picture', 'draw the hosts before and after')
-      .option('--out <file>', 'write the plan as JSON there, for "placement verify"'),
+      .option('--out <file>', 'write the plan as JSON to this file, for "placement verify"'),
   )
     .addHelpText(
       'after',

@@ -91,7 +91,7 @@ export async function takeOverQuestions(trx: Trx, changeId: string, change: Manu
     await lockIncident(trx, id)
     const { name, actor, tool } = change
     for (const question of touched)
-      await withdrawPending(trx, id, `${name} acts on it directly (${changeId})`, question)
+      await withdrawPending(trx, id, `${name} acts on the target directly (${changeId})`, question)
     const text = `${name} acts on ${resourceKey(subject)} directly: ${tool}, ${changeId}`
     await append(trx, id, null, { kind: 'noted', actor, detail: text, metadata: { code: 'manual_change', text } })
   }

@@ -60,7 +60,7 @@ export async function gradeIncident(db: Db, person: Person, id: string, given: G
       },
     })
     if (given.callId === null && verdict === 'wrong')
-      await loseTrust(trx, id, { callIds: 'all', why: `${name} graded its cause as wrong`, isSaid: true })
+      await loseTrust(trx, id, { callIds: 'all', why: `${name} graded the cause as wrong`, isSaid: true })
     return { outcome: 'graded' }
   })
 }
