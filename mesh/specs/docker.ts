@@ -46,7 +46,7 @@ const dockerList = defineSpec({
   capability: 'docker.container.list',
   about: 'List containers on a device.',
   args: dockerListArgs,
-  input: () => dockerListArgs.extend({ all: z.boolean().optional().describe('also stopped containers') }),
+  input: () => dockerListArgs.extend({ all: z.boolean().optional().describe('also stopped ones') }),
   effect: 'read',
   risk: 'none',
   reversible: true,

@@ -109,7 +109,7 @@ const fsWrite = defineSpec({
       path,
       content: fsWriteArgs.shape.content.max(100_000).describe('text'),
       encoding: z.enum(['utf8', 'base64']).optional().describe('default utf8'),
-      append: z.boolean().optional().describe('adds to the present content'),
+      append: z.boolean().optional().describe('adds at the end'),
     }),
   ...undoableWrite,
   summary: ({ path, content, append }: Write) =>

@@ -79,7 +79,7 @@ export const queryDatabase = defineSourceTool({
   isRare: true,
   needs: 'queries',
   description:
-    'Run one SELECT, SHOW or EXPLAIN on a database that allows it; 100 rows at most. Only if ask_database cannot answer the question.',
+    'Run one SELECT, SHOW or EXPLAIN on a database that allows it; 100 rows at most. Only if ask_database is not enough.',
   input: z.strictObject({
     source: z.string().max(40).optional().describe('where there are several'),
     sql: z
