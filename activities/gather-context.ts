@@ -129,7 +129,8 @@ async function askAround(part: ReadPart, { db, core }: { db: Db; core?: CorePort
 }
 
 /** Explains neighbouring incidents to the model. */
-const nearbyNote = 'Incidents near this one, maybe of one cause: use their findings and writes, do not repeat them.'
+const nearbyNote =
+  'Incidents near this incident, maybe with the same cause: use their findings and writes instead of repeating them.'
 
 type PartState = 'ok' | 'empty' | 'failed'
 type ReadPart = <T>(name: string, empty: T, read: () => Promise<T>) => Promise<T>
@@ -180,7 +181,7 @@ async function candidatesOf(db: Db, incidentId: string): Promise<{ resource: str
   if (!about) return []
   const last = about.tried.findLast(({ result }) => result === 'several')
   const why = last
-    ? `label ${last.label} says ${last.name}, which means ${about.candidates.length} things`
+    ? `label ${last.label} is ${last.name}, which names ${about.candidates.length} resources`
     : 'ambiguous'
   return about.candidates.slice(0, maxCandidates).map((resource) => ({ resource, why }))
 }

@@ -152,7 +152,7 @@ async function decidedElsewhere(
   return {
     verdict: 'refuse',
     code: 'DECIDED_ELSEWHERE',
-    reason: `the same action was asked for ${approval.incidentId} and is ${approval.status}`,
+    reason: `the same action was requested in ${approval.incidentId} and is ${approval.status}`,
     hint: 'Look at the targets again: the action may be done already.',
   }
 }

@@ -166,7 +166,7 @@ async function becameOf(deps: SendDeps, started: Started, signal: AbortSignal): 
     }
     if (effect.status === 'indeterminate' || Date.now() - beganMs > waitMs) {
       return {
-        envelope: failedEnvelope('INDETERMINATE', 'it is not known whether this took effect'),
+        envelope: failedEnvelope('INDETERMINATE', 'it is not known whether the call took effect'),
         outcome: 'indeterminate',
       }
     }

@@ -150,7 +150,7 @@ async function warn(db: Db, turn: TurnRef, warning: { code: string; text: string
       actor: agentActor,
       turn: turn.turn,
       stepKey: stepKey(turn, turn.turn, 'correction_sent', 0, 1),
-      detail: `Told the model that a limit is near: ${warning.code}`,
+      detail: `Warned the model that a limit is near: ${warning.code}`,
       metadata: warning,
     })
     return event

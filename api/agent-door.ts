@@ -103,7 +103,7 @@ function whyNoUpgrade({ closing }: ApiDeps, { url, headers }: IncomingMessage): 
   if (closing.aborted) return { status: '503 Service Unavailable', detail: 'This API process is stopping.' }
   const offered = (headers['sec-websocket-protocol'] ?? '').split(',').map((word) => word.trim())
   if (offered.includes(connectionProtocol)) return null
-  const detail = `This control plane speaks the protocol ${connectionProtocol}, and the agent offers ${offered.join(', ').slice(0, 100) || 'nothing'}. Update the older of the two.`
+  const detail = `This control plane uses the protocol ${connectionProtocol}, and the agent offers ${offered.join(', ').slice(0, 100) || 'nothing'}. Update the older of the two.`
   return { status: '426 Upgrade Required', detail }
 }
 
@@ -193,7 +193,7 @@ async function noteRefusal({ deps }: Door, claimed: string, address: string): Pr
   if (counted.over && !counted.first) return
   const detail = counted.over
     ? `More than ${failedAuthentications.attempts} connections that could not prove a device in ${failedAuthentications.seconds / 60} minutes`
-    : `Connected as ${claimed} without the key of that device, or as one that is unknown or revoked`
+    : `Connected as ${claimed} without the key of that device, or as a device that is unknown or revoked`
   await recordAudit(deps.db, { who: 'unknown', what: 'security.connection_refused', subject: 'mesh', detail, address })
 }
 

@@ -18,7 +18,7 @@ export function missingHere(
   return new Problem(
     404,
     'NOT_FOUND',
-    `There is no ${what} ${name}: nothing was ${done}. ${similar.length > 0 ? `Is it ${similar.join(' or ')}?` : remedy}`,
+    `There is no ${what} ${name}: nothing was ${done}. ${similar.length > 0 ? `Did you mean ${similar.join(' or ')}?` : remedy}`,
   )
 }
 
@@ -39,6 +39,6 @@ export async function requireType(
   const { isKnown, types } = await typesSeen(db, [type, ...formerTypes(type)])
   const told = typesOfRunbooks(knowledge)
   if (isKnown || told.includes(type)) return
-  const remedy = '"nightshift incidents list" shows their types.'
+  const remedy = '"nightshift incidents list" shows the types of incidents.'
   throw missingHere('incident of type', type, [...new Set([...types, ...told])], remedy, done)
 }

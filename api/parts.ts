@@ -250,7 +250,7 @@ function lookAtStops(stops: readonly KindStop[]): Look {
 
 function lookAtPlatform(fresh: { stale: boolean } | null): Look {
   if (fresh === null) {
-    const detail = 'No platform is configured (PLATFORM_URL or PROXMOX_URL), so none is read or changed.'
+    const detail = 'No platform is configured (PLATFORM_URL or PROXMOX_URL), so no platform is read or changed.'
     return { status: 'off', detail }
   }
   if (!fresh.stale) return { status: 'ok', detail: 'The platform answers.' }
@@ -267,7 +267,8 @@ function lookAtQueue(queue: QueueState | null, neglected: Neglected | null): Loo
   if (queue === null) return { status: 'unknown', detail: 'Unknown, because Temporal did not answer.' }
   const { schedule: found, missingAttributes } = queue
   if (found === null) {
-    const detail = "The queue's Schedule is missing in Temporal. A running worker creates it again within a minute."
+    const detail =
+      "The queue's Schedule is missing in Temporal. A running worker creates the Schedule again within a minute."
     return {
       status: 'failed',
       detail,
@@ -286,7 +287,8 @@ function lookAtQueue(queue: QueueState | null, neglected: Neglected | null): Loo
   }
   const lateMs = Math.max(120_000, 3_000 * (found.everySeconds ?? 60))
   if (found.everySeconds === null || found.nextAt === null || isLate(found.lastAt, lateMs)) {
-    const detail = "The queue's Schedule does not run. Somebody edited it in Temporal, or it cannot run."
+    const detail =
+      "The queue's Schedule does not run. Somebody edited the Schedule in Temporal, or the Schedule cannot run."
     return { status: 'failed', detail, remedy: `temporal schedule delete ${schedule}: a worker creates it again` }
   }
   if (missingAttributes.length > 0)

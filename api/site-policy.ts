@@ -18,7 +18,7 @@ export async function takeUpSitePolicy({
   try {
     await takeFound(db, knowledge)
   } catch (error) {
-    log.error({ err: error }, "the site's policy could not be read; the last good one stays in force")
+    log.error({ err: error }, "the site's policy could not be read; the last valid policy stays in force")
   }
 }
 
@@ -27,7 +27,7 @@ async function takeFound(db: Db, knowledge: Knowledge): Promise<void> {
   if (!file) return await noteGone(db, knowledge)
   if (second) {
     const why = `there are two policies: ${file.path} and ${second.path}`
-    return await noteUnreadablePolicy(db, null, [{ line: 1, why, remedy: 'keep one of them' }])
+    return await noteUnreadablePolicy(db, null, [{ line: 1, why, remedy: 'keep one of the two files' }])
   }
   if ('problem' in file) return await noteUnreadablePolicy(db, null, [{ line: 1, ...file.problem }])
   const read = readSitePolicy(file.bytes, toolFacts, file.commit)
@@ -45,6 +45,6 @@ async function noteGone(db: Db, knowledge: Knowledge): Promise<void> {
   if (places.some(({ readAt, error }) => readAt === null || error !== null)) return
   const { inForce, waiting } = await readSitePolicies(db)
   if (!inForce && !waiting) return
-  const remedy = 'put the file back; to remove all rules, write "rules: []" and have an admin accept it'
+  const remedy = 'put the file back; to remove all rules, write "rules: []" and have an admin accept the file'
   await noteUnreadablePolicy(db, null, [{ line: 1, why: 'policy.yaml is gone', remedy }])
 }

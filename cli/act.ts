@@ -13,9 +13,9 @@ export function addActCommand(program: CliCommand): void {
   const parent = program
     .command('act')
     .description(
-      'do something on the platform yourself; from medium risk on, a person who may decide it must approve it',
+      'run one action on the platform yourself; from medium risk on, a person who may decide must approve the action',
     )
-    .addHelpText('after', '\nExample:\n  nightshift act stop-vm vm-118 --reason "it eats the pool"')
+    .addHelpText('after', '\nExample:\n  nightshift act stop-vm vm-118 --reason "it fills the pool"')
   for (const action of vmActions)
     addAct(parent, `${action}-vm <id>`, vmWords[action], 'vm-118 --reason "it does not answer"', prepareVm(action))
   const converged = 're-apply the desired state to every node of a shard'
@@ -52,7 +52,7 @@ export function declareAct(command: CliCommand, example: string, reason?: 'optio
   return (reason ? command.option(...why) : command.requiredOption(...why))
     .option(
       '--alone',
-      'do a critical write without a second person: admins only; other people are paged, and one must review it',
+      'do a critical write without a second person (admins only); other people are paged, and one of them must review the write',
     )
     .option('--yes', 'skip the confirmation; without a terminal the command asks for none')
     .connected(`\nExample:\n  ${example}`)

@@ -116,7 +116,7 @@ export function toUnreachableProblem(url: string, error: unknown): ApiProblem {
     const detail = `${url} took the request but did not answer within ${answerTimeoutMs / 1_000} s`
     return new ApiProblem(
       { title: 'The core API did not answer in time', status: 0, detail, code: 'NO_ANSWER' },
-      'It may still do what you asked: check the result before you ask again.',
+      'The API may still do what you asked. Check the result before you ask again.',
     )
   }
   const cause = error instanceof Error && error.cause instanceof Error ? error.cause : error
@@ -124,7 +124,7 @@ export function toUnreachableProblem(url: string, error: unknown): ApiProblem {
     cause instanceof Error ? cause.message || (cause as NodeJS.ErrnoException).code || cause.name : String(cause)
   return new ApiProblem(
     { title: 'The core API was not reached', status: 0, detail: `${url}: ${reason}`, code: 'UNREACHABLE' },
-    `Is it running? "${startLine()}" starts it here; "nightshift doctor" checks what is reachable.`,
+    `Is the API running? "${startLine()}" starts it here; "nightshift doctor" checks what is reachable.`,
   )
 }
 
@@ -148,7 +148,7 @@ export async function readProblem(response: Response): Promise<ApiProblem> {
 const remedyByStatus: Record<number, string> = {
   401: 'The token is unknown or has expired. Sign in with "nightshift login", name another token with --token-file, or use the token of a Nightshift that runs here.',
   403: 'Use a token whose role may do this: --as approver or --as admin if "nightshift start" runs here, --token-file elsewhere.',
-  429: 'Wait as long as the response says. "nightshift audit list --what security" shows who tried.',
+  429: 'Wait for the time that the response gives. "nightshift audit list --what security" shows the refused attempts.',
   503: 'Try again in a moment. "nightshift doctor" shows what is down.',
 }
 

@@ -26,19 +26,19 @@ export function addBackupCommand(root: CliCommand): void {
       const { incidents, audit, dump } = manifest
       print(`${inert(path)}: ${formatNumber(incidents)} incidents, ${formatSize(dump.bytes)}.`)
       print(`  head of the audit ${audit.head}`)
-      printNote('Keep this hash in another place too. It proves later that nobody altered an earlier row.')
+      printNote('Keep this hash in another place too. The hash proves later that nobody altered an earlier row.')
     })
 }
 
 export function addRestoreCommand(root: CliCommand): void {
   root
     .command('restore')
-    .description('restore a backup into the empty database of DATABASE_URL, and verify all of it')
+    .description('restore a backup into the empty database of DATABASE_URL, and verify all restored data')
     .argument('<backup>', 'the folder that "nightshift backup" made')
     .option('--json', 'JSON for programs')
     .addHelpText(
       'after',
-      '\nStop the API and the workers first. Refuses a database that is not empty.\n\nExample:\n  nightshift restore /var/backups/nightshift/nightshift-20261128T030000Z',
+      '\nStop the API and the workers first. The command refuses a database that is not empty.\n\nExample:\n  nightshift restore /var/backups/nightshift/nightshift-20261128T030000Z',
     )
     .action(async (path: string, { json: isJson }: Flags) => {
       const { manifest, applied, found, isHeadThere, endedGrants } = await orFail(() =>
@@ -69,7 +69,7 @@ function databaseUrl(): string {
   if (!url)
     throw new CommandFailed(
       'usage',
-      'Set DATABASE_URL to the database, with the login that owns it, as "migrate" needs it.',
+      'Set DATABASE_URL to the database, with the login that owns the database, as for "migrate".',
     )
   return url
 }

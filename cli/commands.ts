@@ -9,7 +9,7 @@ type Load = () => Promise<(root: CliCommand) => void>
 const commandGroups: Record<string, Record<string, [summary: string, load: Load]>> = {
   'Every day': {
     status: ['open incidents, and what waits for a person', async () => (await import('./status.ts')).addStatusCommand],
-    home: ['the night at a glance', async () => (await import('./home.ts')).addHomeCommand],
+    home: ['overview of the night', async () => (await import('./home.ts')).addHomeCommand],
     morning: ['the morning report of the night', async () => (await import('./shift.ts')).addMorningCommand],
     'hand-over': [
       'the hand-over of a shift in five lines',
@@ -50,7 +50,7 @@ const commandGroups: Record<string, Record<string, [summary: string, load: Load]
     operators: ['people, and what each may decide', async () => (await import('./operators.ts')).addOperatorsCommand],
     tokens: ['tokens for the API, and their rights', async () => (await import('./tokens.ts')).addTokensCommand],
   },
-  'What it sees and knows': {
+  'What Nightshift sees and knows': {
     sources: [
       'metrics, logs and alerts that Nightshift reads',
       async () => (await import('./sources.ts')).addSourcesCommand,
@@ -82,7 +82,7 @@ const commandGroups: Record<string, Record<string, [summary: string, load: Load]
     ],
   },
   'Run it': {
-    start: ['start everything here, with a demonstration', async () => (await import('./start.ts')).addStartCommand],
+    start: ['start Nightshift here, with a demonstration', async () => (await import('./start.ts')).addStartCommand],
     setup: ['set up a site, step by step', async () => (await import('./setup/setup.ts')).addSetupCommand],
     doctor: [
       'check which parts work, and how to fix faults',
@@ -100,13 +100,13 @@ const commandGroups: Record<string, Record<string, [summary: string, load: Load]
     logout: ['remove the saved token', async () => (await import('./login.ts')).addLogoutCommand],
     migrate: ['bring the database to this release', async () => (await import('./migrate.ts')).addMigrateCommand],
     backup: ['dump the database into a folder', async () => (await import('./backup.ts')).addBackupCommand],
-    restore: ['restore a backup, and verify all of it', async () => (await import('./backup.ts')).addRestoreCommand],
+    restore: ['restore a backup, and verify all data', async () => (await import('./backup.ts')).addRestoreCommand],
     agent: ['run the agent of this host', async () => (await import('./mesh/agent-out.ts')).addAgentOutCommand],
   },
   'Try it': {
     lab: ['the lab: real processes to break', async () => (await import('./lab/lab.ts')).addLabCommand],
     placement: [
-      'where the VMs of a file could run',
+      'where the VMs that a file lists could run',
       async () => (await import('./placement/placement.ts')).addPlacementCommand,
     ],
   },

@@ -127,8 +127,8 @@ export function resolveTarget(options: TargetOptions, wanted: TokenName = 'admin
   if (!url) {
     throw new CommandFailed(
       'error',
-      `Nightshift does not run here. Start it with "${startLine()}", sign in where it runs with "nightshift login --url …", or ` +
-        'name it with --url and --token-file (or NIGHTSHIFT_URL and NIGHTSHIFT_TOKEN_FILE).',
+      `Nightshift does not run here. Start it with "${startLine()}", sign in to a Nightshift elsewhere with "nightshift login --url …", or ` +
+        'give --url and --token-file (or NIGHTSHIFT_URL and NIGHTSHIFT_TOKEN_FILE).',
     )
   }
   const name = parseTokenName(options.as) ?? wanted
@@ -159,7 +159,7 @@ export function readLocalRun(url = process.env.NIGHTSHIFT_URL): LocalRun | null 
   const [site, lab] = [running.find((run) => run.labUrl === null), running.find((run) => run.labUrl !== null)]
   throw new CommandFailed(
     'usage',
-    `The lab and your site both run here. Choose one: --url ${site?.url} is the site, --url ${lab?.url} the lab. NIGHTSHIFT_URL sets it for every command of this terminal.`,
+    `The lab and your site both run here. Choose one: --url ${site?.url} is the site, --url ${lab?.url} the lab. NIGHTSHIFT_URL sets the address for every command of this terminal.`,
   )
 }
 

@@ -49,7 +49,7 @@ function addListCommand(parent: CliCommand): void {
       printList(
         options,
         items,
-        'No destinations. Set one: nightshift destinations set NAME --kind email --option host=HOST …',
+        'No destinations. Set a destination: nightshift destinations set NAME --kind email --option host=HOST …',
         {
           NAME: ({ name }) => inert(name),
           KIND: ({ kind }) => inert(kind),

@@ -33,7 +33,7 @@ type Finding = { name: string; ok: boolean; needed: boolean; detail: string; rem
 export function addDoctorCommand(program: CliCommand): void {
   program
     .command('doctor')
-    .description('check which parts work, and say how to fix faults')
+    .description('check which parts work, and show how to fix faults')
     .connected('\nExample:\n  nightshift doctor || echo "something is down"')
     .action(async (options: ConnectionOptions) => {
       const findings = await examine(options)
@@ -157,7 +157,12 @@ async function checkConfiguration(run: LocalRun | null): Promise<Finding> {
 function checkStart(run: LocalRun | null): Finding {
   const what = run?.labUrl ? 'the lab' : 'your site'
   if (run) return toFinding('Start', true, `${what} runs here as process ${run.pid}`)
-  return toFinding('Start', false, 'does not run from this checkout', `Start it with "${startLine()}".`)
+  return toFinding(
+    'Start',
+    false,
+    'Nightshift does not run from this checkout',
+    `Start Nightshift with "${startLine()}".`,
+  )
 }
 
 async function checkPostgres(url: string | undefined): Promise<Finding[]> {
@@ -229,7 +234,7 @@ async function checkApi(options: ConnectionOptions): Promise<Finding> {
  * Checks whether the API is ready: its database has every migration, and its dependencies respond.
  */
 async function checkReadiness(url: string | undefined): Promise<Finding[]> {
-  if (!url) return [toFinding('Readiness', false, 'no API to check', `Start it with "${startLine()}".`)]
+  if (!url) return [toFinding('Readiness', false, 'no API to check', `Start Nightshift with "${startLine()}".`)]
   const answer = await probeHttp(new URL('/readyz', url))
   const detail = answer.ok ? 'the API has its migrations and its dependencies' : answer.detail
   return [
@@ -296,12 +301,12 @@ async function describeModelState(options: ConnectionOptions): Promise<{ text: s
       ? `${set} by LLM_CONTEXT_TOKENS`
       : windowTokens
         ? `${windowTokens} by ${windowSource}`
-        : '32768, because the server does not report one'
+        : '32768, because the server does not report its window'
     const asked = learned.length > 0 ? `; asked with ${learned.join(', ')}` : ''
     const can = abilities ? `; ${describeAbilities(abilities)}` : ''
     const stated = statedWindow !== null && windowTokens !== null && windowTokens < statedWindow / 2
-    const beside = stated ? ` (it says ${statedWindow})` : ''
-    const text = `; window ${window}${beside}${can}${asked}${waiting > 0 ? `; ${waiting} runs wait for it` : ''}`
+    const beside = stated ? ` (the server states ${statedWindow})` : ''
+    const text = `; window ${window}${beside}${can}${asked}${waiting > 0 ? `; ${waiting} runs wait for this model` : ''}`
     return { text, isNarrow: stated && !set }
   } catch {
     return { text: '', isNarrow: false }

@@ -27,7 +27,7 @@ export function addEraseCommand(parent: CliCommand): void {
       if (isForGood) printNote('Older backups still name this person until they are deleted.')
       else
         printNote(
-          `Nothing was changed. "${commandLine(`operators erase ${inert(name)} --for-good`)}" does it, and you cannot undo it.`,
+          `Nothing was changed. "${commandLine(`operators erase ${inert(name)} --for-good`)}" erases the person, and you cannot undo the erasure.`,
         )
     })
 }

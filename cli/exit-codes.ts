@@ -10,7 +10,7 @@ export const exitCodes = {
   unresolved: { code: 7, meaning: 'the incident ended escalated or cancelled, or its end state is wrong' },
   partial: { code: 8, meaning: 'a plan leaves some VMs without a place, or the loss of a host would' },
   infeasible: { code: 9, meaning: 'it is proved that no plan exists' },
-  undecided: { code: 10, meaning: 'no plan was found in time; one may still exist' },
+  undecided: { code: 10, meaning: 'no plan was found in time; a plan may still exist' },
   broken: { code: 11, meaning: 'a step of the plan fails, or its certificate does not hold' },
   timeout: { code: 124, meaning: '--timeout ran out' },
   interrupted: { code: 130, meaning: 'Ctrl-C' },

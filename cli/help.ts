@@ -39,7 +39,7 @@ const topics: Record<string, () => string> = {
   ids: () =>
     rows('Ids:', [
       ['inc_01k…', 'an incident, apr_01k… an approval'],
-      ['shortened', 'at a terminal a list shortens ids to the letters that tell its rows apart, at least eight'],
+      ['shortened', 'at a terminal a list shortens ids to the letters that distinguish its rows, at least eight'],
       ['01kabcde', 'you may shorten an id, with or without its prefix. If several ids match, the command lists them'],
     ]),
   output: () =>

@@ -15,7 +15,7 @@ import { getTerminalWidth, inert, paint, parsePastTime, print, printJson, printN
 export function addHomeCommand(program: CliCommand): void {
   program
     .command('home')
-    .description('the night at a glance: what needs you, what is in progress, what is done')
+    .description('overview of the night: what needs you, what is in progress, what is done')
     .option('--since <time>', 'when the night began, such as 12h or 2026-11-24T22:00Z (12h)', parsePastTime)
     .connected('\nExample:\n  nightshift home\n  nightshift home --since 24h --json')
     .web(() => '/')

@@ -44,7 +44,7 @@ export function addIngestCommand(program: CliCommand): void {
       '--explain',
       'post nothing, but show what Nightshift would do with the file: type, severity, resource and why',
     )
-    .option('-n, --dry-run', 'parse it here and post nothing; Nightshift need not run')
+    .option('-n, --dry-run', 'parse the file here and post nothing; Nightshift need not run')
     .connected('\nExample:\n  nightshift ingest test alert.json --explain\n  nightshift ingest test alert.json')
     .action(async (file: string, options: Options) => {
       const bytes = readBody(file)
@@ -201,7 +201,7 @@ const becomes = {
   ends: 'ends an alert of',
   unproven: 'sets to unknown an alert of',
   heartbeat: 'a heartbeat, whose silence opens an incident',
-  nothing: 'nothing: it ends an alert that never began',
+  nothing: 'nothing, because it ends an alert that never began',
 } as const
 
 function formatAlerts(alerts: Alert[]): string {

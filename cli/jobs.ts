@@ -53,7 +53,7 @@ function addListCommand(parent: CliCommand): void {
     })
 }
 
-const none = 'No jobs. Declare one in a file, and set JOBS_FILE of the API to that file: docs/how-to/jobs.md.'
+const none = 'No jobs. Declare a job in a file, and set JOBS_FILE of the API to that file: docs/how-to/jobs.md.'
 
 function addShowCommand(parent: CliCommand): void {
   parent
@@ -118,7 +118,7 @@ function addCheckCommand(parent: CliCommand): void {
       if (!possible) return printNote('The job declares no check mode, so nobody knows what it would change.')
       for (const line of details.rehearsal?.told ?? []) print(`  ${inert(line)}`)
       printNote(
-        'Nothing was changed. Run it with "jobs run", or let an investigation propose it: each run requires approval.',
+        'Nothing was changed. Run the job with "jobs run", or let an investigation propose the job: each run requires approval.',
       )
     })
 }

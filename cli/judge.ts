@@ -88,7 +88,9 @@ function printRuling(supposed: DryRunResult, { json }: JudgeOptions): void {
   if ('rewrite' in supposed && supposed.rewrite) print(`       instead: ${inert(supposed.rewrite)}`)
   if ('conditions' in supposed && supposed.verdict === 'run' && supposed.conditions.length > 0) {
     const programs = [...new Set(supposed.conditions.map(({ program }) => program))]
-    print(`       if no settings on the device change what ${programs.join(' or ')} does; the device checks that first`)
+    print(
+      `       if no settings on the device change what ${programs.join(' or ')} does; the device checks its settings first`,
+    )
   }
   if ('rootRead' in supposed && supposed.rootRead)
     print('       as root, outside the sandbox; the device first checks that only root can change the program')

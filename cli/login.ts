@@ -40,7 +40,7 @@ export function addLoginCommand(program: CliCommand): void {
 export function addLogoutCommand(program: CliCommand): void {
   program
     .command('logout')
-    .description('remove the saved token for an API; it stays valid until it is revoked')
+    .description('remove the saved token for an API; the token stays valid until it is revoked')
     .option('--url <url>', 'which API (default: NIGHTSHIFT_URL, else the API that you signed in to last)')
     .addHelpText('after', '\nExample:\n  nightshift logout --url https://nightshift.example.org')
     .action((options: Options) => {
@@ -68,7 +68,8 @@ function resolveUrl(options: Options): string {
 async function readToken(url: string, { tokenFile }: Options): Promise<string> {
   const text = tokenFile ? readTokenFile(tokenFile) : await readTypedToken(url)
   const token = text.trim()
-  if (!/^\S{1,512}$/.test(token)) throw new CommandFailed('usage', 'That is not a token: a token is one word.')
+  if (!/^\S{1,512}$/.test(token))
+    throw new CommandFailed('usage', 'This text is not a token, because a token is one word.')
   return token
 }
 

@@ -12,7 +12,7 @@ export function addManCommand(program: CliCommand): void {
     .command('man')
     .description('a manual page of a command, or with --out a folder with all manual pages')
     .argument('[command]', 'the first word of a command (default: nightshift itself)')
-    .option('--out <folder>', 'write nightshift.1 and a page of each command there')
+    .option('--out <folder>', 'write nightshift.1 and a page of each command to this folder')
     .addHelpText(
       'after',
       '\nExample:\n  nightshift man incidents | man -l -\n  nightshift man --out ~/.local/share/man/man1',
@@ -23,7 +23,7 @@ export function addManCommand(program: CliCommand): void {
       const root = await buildProgram(out === undefined && word !== undefined ? word : undefined)
       if (out !== undefined) return writePages(root, out)
       const found = word === undefined ? root : root.commands.find((each) => each.name() === word)
-      if (!found) throw new CommandFailed('usage', `There is no command ${word}. "nightshift help" lists them.`)
+      if (!found) throw new CommandFailed('usage', `There is no command ${word}. "nightshift help" lists all commands.`)
       print(toManPage(found))
     })
 }

@@ -73,7 +73,7 @@ function addSetCommand(parent: CliCommand): void {
     .option('--all-types', 'decides about incidents of all types')
     .option(
       '--right <right>',
-      `a further right beyond these limits, as "${exampleOfRight}"; repeatable; replaces all earlier ones`,
+      `a further right beyond these limits, as "${exampleOfRight}"; repeatable; replaces all earlier further rights`,
       collectValues,
       [],
     )

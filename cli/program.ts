@@ -20,7 +20,7 @@ export async function buildProgram(firstWord?: string): Promise<CliCommand> {
   const root = new CliCommand('nightshift')
     .usage('<command> [words] [options]')
     .description('Investigates infrastructure incidents while people sleep.')
-    .version(version, '--version', 'which version this is')
+    .version(version, '--version', 'print the version of Nightshift')
     .exitOverride()
     // A flag belongs to the command before it: in "lab faults --json" it is a flag of "faults".
     .enablePositionalOptions()

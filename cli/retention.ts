@@ -60,7 +60,7 @@ export function addRetentionCommand(root: CliCommand): void {
     .connected('\nExample:\n  nightshift retention holds --json')
     .calls(async (api, options: ConnectionOptions) => {
       const { items } = holds.parse(await api.get('/api/v1/holds'))
-      printList(options, items, 'No incident is held. Hold one with "nightshift incidents hold".', {
+      printList(options, items, 'No incident is held. Hold an incident with "nightshift incidents hold".', {
         INCIDENT: (each) => inert(each.incidentId),
         SINCE: (each) => formatMoment(each.heldAt),
         'BY AND WHY': (each) => inert(`${each.heldBy}: ${each.reason}`),
@@ -93,7 +93,7 @@ export function addHoldCommand(parent: CliCommand): void {
       const made = await api.post(`/api/v1/incidents/${encodeURIComponent(id)}/hold`, { reason })
       if (options.json) return printJson(made)
       printNote(
-        `${inert(id)} is kept at any age. To end that: "${commandLine(`incidents release ${inert(id)} --reason "…"`)}".`,
+        `${inert(id)} is kept at any age. To end the hold: "${commandLine(`incidents release ${inert(id)} --reason "…"`)}".`,
       )
     })
 }

@@ -68,7 +68,7 @@ function readSavedTokens(): SavedTokens {
     if (process.platform !== 'win32' && (statSync(file).mode & 0o077) !== 0) {
       throw new CommandFailed(
         'auth',
-        `Other users can read ${file}. Revoke the tokens in it, remove it, and sign in again with "nightshift login".`,
+        `Other users can read ${file}. Revoke the tokens in this file, remove the file, and sign in again with "nightshift login".`,
       )
     }
     text = readFileSync(file, 'utf8')

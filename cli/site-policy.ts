@@ -50,7 +50,7 @@ type LintOptions = ConnectionOptions & { site?: true }
 function addLint(parent: CliCommand): void {
   parent
     .command('lint')
-    .argument('[file]', "a file as policy.yaml; without it the site's waiting policy, or the one in force")
+    .argument('[file]', "a file as policy.yaml; without a file: the site's waiting policy, or the policy in force")
     .option('--site', 'also compare the file with the site: names, labels, people and types that do not exist there')
     .description("every fault of a site's policy, with its line and remedy")
     .connected(
@@ -186,7 +186,10 @@ function printState(state: SitePolicyState): void {
   print(inert(describeSitePolicy(state).detail))
   const { inForce, waiting, reading } = state
   if (inForce) {
-    const who = inForce.acceptedBy === null ? 'it allowed nothing more' : `accepted by ${inert(inForce.acceptedBy)}`
+    const who =
+      inForce.acceptedBy === null
+        ? 'without an acceptance, because it allowed nothing more than the policy before'
+        : `accepted by ${inert(inForce.acceptedBy)}`
     printNote(`In force since ${inForce.inForceAt}, ${who}.`)
   }
   for (const each of waiting?.widens ?? []) print(`  widens: ${inert(each)}`)
@@ -197,8 +200,8 @@ function printState(state: SitePolicyState): void {
 function addAccept(parent: CliCommand): void {
   parent
     .command('accept')
-    .argument('<digest>', 'as "policy show" prints it; its first twelve digits are enough')
-    .description('put a waiting policy in force; it waits because it allows more')
+    .argument('<digest>', 'the digest of the policy, as "policy show" prints it; the first twelve digits are enough')
+    .description('put a policy in force that waits because it allows more than the present policy')
     .connected('\nExample:\n  nightshift policy accept 9f86d081884c')
     .action(async (digest: string, options: ConnectionOptions) => {
       const answer = await connect(options).api.post('/api/v1/policy/accept', { digest })

@@ -131,7 +131,7 @@ function addListCommand(parent: CliCommand): void {
     .connected('\nExample:\n  nightshift sources list')
     .calls(async (api, options: ConnectionOptions) => {
       const items = await readSources(api)
-      printList(options, items, 'No sources. Add one: nightshift sources add main --kind prometheus --at URL.', {
+      printList(options, items, 'No sources. Add a source: nightshift sources add main --kind prometheus --at URL.', {
         NAME: (each) => inert(each.name),
         KIND: (each) => inert(each.kind),
         HEALTH: (each) => formatHealth(each),

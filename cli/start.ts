@@ -13,7 +13,7 @@ import { paint, print, printNote } from './ui/terminal.ts'
 export function addStartCommand(program: CliCommand): void {
   program
     .command('start')
-    .description('start everything here, then show it at work on two real faults in the lab')
+    .description('start Nightshift here, then show how it handles two real faults in the lab')
     .option(
       '--site',
       'start a site for your own hosts, apart from the lab; without LLM_BASE_URL nothing is investigated',
@@ -64,12 +64,12 @@ const formatPage = (page: string | null): Line[] =>
 function formatModel({ model, labUrl }: RunningStart['run']): Line[] {
   if (model?.isRuleTable === false) return [['Model', `${model.name} at ${model.baseUrl}`]]
   if (labUrl === null) {
-    return [['Model', `none, so incidents open and wait for people. Connect one: ${commandLine('setup')}`]]
+    return [['Model', `none, so incidents open and wait for people. Connect a model: ${commandLine('setup')}`]]
   }
   const own = `LLM_BASE_URL=http://HOST:PORT/v1 LLM_MODEL=NAME npm start`
   return [
     ['Model', formatModelName('runbook-rules')],
-    ['', 'It knows only the faults of this lab. To use your own model:'],
+    ['', 'The rule table knows only the faults of this lab. To use your own model:'],
     ['', own],
   ]
 }
@@ -91,7 +91,7 @@ async function runDemo(
     if (signal.aborted) return
     printNote(`\nThe demo ended early: ${error instanceof Error ? error.message : String(error)}`)
     printNote(
-      `Everything still runs. "${commandLine('doctor')}" checks what is reachable; "start --demo" plays it again.`,
+      `Nightshift still runs. "${commandLine('doctor')}" checks what is reachable; "start --demo" plays it again.`,
     )
   }
 }
@@ -108,7 +108,7 @@ function formatPlaces({ run, page }: RunningStart, stateDir: string): string {
     ['Logs', join(state, 'logs')],
     ['Commands', commandLine(beside ? `help  (each with --url ${run.url})` : 'help')],
   ]
-  const other = run.labUrl ? 'Your site runs beside it' : 'The lab runs beside it'
+  const other = run.labUrl ? 'Your site also runs' : 'The lab also runs'
   return [
     `\n${paint('bold', 'Nightshift is ready.')} ${whatRuns(run, state)}`,
     ...(beside ? [`${other}, at ${beside.url}.`] : []),
@@ -118,6 +118,6 @@ function formatPlaces({ run, page }: RunningStart, stateDir: string): string {
 
 function whatRuns({ labUrl }: RunningStart['run'], state: string): string {
   return labUrl
-    ? `This is the lab with its demonstration, kept in ${state}; hosts of your own: npm start -- --site`
+    ? `This is the lab with its demonstration, with its data in ${state}; hosts of your own: npm start -- --site`
     : `This is your site, kept in ${state}; the lab is kept elsewhere.`
 }

@@ -66,7 +66,7 @@ async function stop(
   if (options.json) return printJson(answer)
   printNote(`${inert(nameScope(answer.stop))} is ${inert(describeStop(answer.stop))}`)
   if (answer.withdrawn > 0) printNote(`${answer.withdrawn} requests that waited or had not begun are withdrawn.`)
-  printNote(`To allow it again: "${commandLine(resumeWords(answer.stop))}".`)
+  printNote(`To allow these writes again: "${commandLine(resumeWords(answer.stop))}".`)
 }
 
 const resumeWords = ({ type, tool, resource }: StopScope) =>

@@ -27,7 +27,7 @@ function addTokenListCommand(parent: CliCommand): void {
   parent
     .command('list')
     .description('tokens, newest first, without their secrets')
-    .option('--all', 'also expired and revoked ones')
+    .option('--all', 'also expired and revoked tokens')
     .connected('\nExample:\n  nightshift tokens list\n  nightshift tokens list --all --json')
     .calls(async (api, options: ConnectionOptions & { all?: boolean }) => {
       const tokens = await listAll(api, '/api/v1/tokens?limit=200', listedToken)

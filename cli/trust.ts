@@ -35,7 +35,7 @@ export function addTrustCommand(root: CliCommand): void {
     .calls(listTrust)
   parent
     .command('show')
-    .description('one pair: its record, who set its level, and how its calls ended')
+    .description('one pair of type and tool: its record, who set its level, and how its calls ended')
     .argument('<type>', 'type of incident')
     .argument('<tool>', 'tool that writes')
     .connected('\nExample:\n  nightshift trust show replication_lag converge_shard')
@@ -46,7 +46,7 @@ export function addTrustCommand(root: CliCommand): void {
     })
   parent
     .command('promote')
-    .description('show the record of a pair and set its level')
+    .description('show the record of a pair of type and tool, and set its level')
     .argument('<type>', 'type of incident')
     .argument('<tool>', 'tool that writes')
     .requiredOption('--to <level>', trustLevels.join(', '), parseOneOf(trustLevels))
@@ -131,7 +131,7 @@ async function promote(
 ): Promise<void> {
   const before = await readPair(api, type, tool)
   if (!options.json) printPair(before)
-  if (!yes && !options.json && isAskable() && !(await confirm(`\nSet it from ${before.level} to ${to}?`))) return
+  if (!yes && !options.json && isAskable() && !(await confirm(`\nSet the level from ${before.level} to ${to}?`))) return
   const set = pairHistory.parse(await api.post(pathOf(type, tool), { to, reason, seen: before.seen }))
   if (options.json) return printJson(set)
   printNote(`${inert(tool)} in ${inert(type)} is ${set.level}: ${trustWords[set.level]}.`)

@@ -51,7 +51,7 @@ async function findKey(api: ApiClient, incident: string): Promise<string> {
   const which = open.length > 1 ? `${open.length} writes that can be undone` : 'no write that can be undone'
   throw new CommandFailed(
     'conflict',
-    inert(`${incident} has ${which}. Name one:\n${rows.join('\n')}`),
+    inert(`${incident} has ${which}. Name one of them:\n${rows.join('\n')}`),
     `"${commandLine('undo KEY --reason "…"')}"`,
   )
 }

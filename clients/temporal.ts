@@ -77,14 +77,14 @@ async function explain(settings: TemporalSettings, failure: Failure, withinMs: n
   if (!tls) {
     return shown
       ? {
-          what: `${at} speaks TLS, but Nightshift does not`,
+          what: `${at} uses TLS, but Nightshift does not`,
           remedy: `Set TEMPORAL_TLS=true, and ${authority} for your own authority.`,
         }
       : { what: `The server at ${address} is not Temporal: ${message}`, remedy: 'Correct TEMPORAL_ADDRESS.' }
   }
   if (!shown) {
     return {
-      what: `The server at ${address} does not speak TLS: ${message}`,
+      what: `The server at ${address} does not use TLS: ${message}`,
       remedy: 'Set TEMPORAL_TLS=false if nobody can read that network, or correct TEMPORAL_ADDRESS.',
     }
   }
@@ -111,20 +111,20 @@ function explainTls(settings: TemporalSettings, { code, message }: Failure, show
     const names = shown.subjectAltName ?? inOneLine(shown.subject)
     return {
       what: `The certificate of ${at} is for another name: ${names}`,
-      remedy: 'Correct TEMPORAL_ADDRESS; if it is the right server behind another name, set TEMPORAL_TLS_SERVER_NAME.',
+      remedy: 'Correct TEMPORAL_ADDRESS; if the server is right but has another name, set TEMPORAL_TLS_SERVER_NAME.',
     }
   }
   const pair = typeof tls === 'object' ? tls.clientCertPair : undefined
   if (!pair) {
     return {
-      what: `${at} ended the connection after the handshake: ${message}. It probably requires a client certificate`,
+      what: `${at} ended the connection after the handshake: ${message}. The server probably requires a client certificate`,
       remedy: `Set ${ownPair}.`,
     }
   }
   const own = new X509Certificate(pair.crt)
   return {
     what: `${at} refused the client certificate of ${inOneLine(own.subject)}, issued by ${inOneLine(own.issuer)}, valid to ${own.validTo}: ${message}`,
-    remedy: `Set ${ownPair} to a pair that the server trusts.`,
+    remedy: `Set ${ownPair} to a certificate and key that the server trusts.`,
   }
 }
 
@@ -176,7 +176,7 @@ export class TemporalError extends Error {
  */
 export function foreignNamespace({ namespace, address }: TemporalSettings, cause: unknown): TemporalError {
   const what = `The namespace ${namespace} at ${address} belongs to another Nightshift, which has another database`
-  const remedy = `Name another namespace in TEMPORAL_NAMESPACE. If the other Nightshift is gone for good: temporal schedule delete --namespace ${namespace} --schedule-id ${queueScheduleId}`
+  const remedy = `Name another namespace in TEMPORAL_NAMESPACE. If the other Nightshift does not exist any more: temporal schedule delete --namespace ${namespace} --schedule-id ${queueScheduleId}`
   return new TemporalError({ what, remedy }, cause)
 }
 
@@ -248,7 +248,7 @@ async function refusal(settings: TemporalSettings, withinMs: number): Promise<Tr
       return {
         what: `Temporal at ${address} ${what} for the namespace "${namespace}": ${details}`,
         remedy: apiKey
-          ? 'Check TEMPORAL_API_KEY: is it for this namespace, and not expired or revoked?'
+          ? 'Check TEMPORAL_API_KEY: is the key for this namespace, and not expired or revoked?'
           : 'Set TEMPORAL_API_KEY, or TEMPORAL_TLS_CLIENT_CERT_PATH and TEMPORAL_TLS_CLIENT_KEY_PATH.',
       }
     }

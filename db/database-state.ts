@@ -38,7 +38,7 @@ export async function databaseTrouble(db: Db): Promise<Trouble | null> {
   if (readOnly === 'on')
     return {
       what: 'The database accepts no writes.',
-      remedy: `"ALTER DATABASE ${name} SET default_transaction_read_only = off", and the same of its login and server`,
+      remedy: `"ALTER DATABASE ${name} SET default_transaction_read_only = off", and the same for its login and server`,
     }
   const failedMs = lastDiskFaultMs(db)
   if (failedMs !== null && Date.now() - failedMs < diskFaultMs)
@@ -50,7 +50,7 @@ export async function databaseTrouble(db: Db): Promise<Trouble | null> {
   if (Math.abs(ahead) > maxClockDifferenceSeconds)
     return {
       what: `The database's clock is ${Math.abs(ahead)} s ${ahead > 0 ? 'ahead of' : 'behind'} the clock of this machine.`,
-      remedy: 'set both by NTP: "timedatectl set-ntp true"',
+      remedy: 'set both clocks by NTP: "timedatectl set-ntp true"',
     }
   if (used > most * maxShareOfConnections)
     return {

@@ -167,7 +167,7 @@ async function end(trx: Trx, id: string): Promise<void> {
 
 async function withdraw(trx: Trx, { id, digest }: { id: string; digest: string }): Promise<void> {
   await end(trx, id)
-  await record(trx, 'system', 'policy.withdrawn', digest, 'Another file has replaced it.')
+  await record(trx, 'system', 'policy.withdrawn', digest, 'Another file has replaced this policy.')
 }
 
 async function record(trx: Trx, who: string, what: `policy.${string}`, subject: string, detail: string): Promise<void> {

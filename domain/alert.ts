@@ -175,7 +175,7 @@ export const unmappedLabel = z.object({
   /** How many resources the label names, and some of them. */
   things: z.number().int(),
   examples: z.array(z.object({ value: z.string(), resource: z.string() })),
-  rule: z.string().describe('Written as in `alert.resource_labels`.'),
-  command: z.string().describe('The existing rules and one that maps it.'),
+  rule: z.string().describe('A rule in the form of `alert.resource_labels`.'),
+  command: z.string().describe('The command that sets the existing rules and a rule for this label.'),
 })
 export type UnmappedLabel = z.infer<typeof unmappedLabel>

@@ -297,7 +297,7 @@ function listDown(details: Record<string, unknown>, maxNamed: number): string[] 
 export function formatOldLook(lookedAt: string | null, requestedAt: string, moment: Reading['moment']): string[] {
   const ageMs = lookedAt === null ? 0 : Date.parse(requestedAt) - Date.parse(lookedAt)
   if (lookedAt === null || ageMs <= freshMs) return []
-  return [`The newest check behind it is from ${moment(lookedAt)}, ${formatSpan(ageMs)} before the request.`]
+  return [`The newest check is from ${moment(lookedAt)}, ${formatSpan(ageMs)} before the request.`]
 }
 
 /**

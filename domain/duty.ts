@@ -35,7 +35,7 @@ export const duties = {
   queue: {
     lostWhen:
       "the queue's Schedule is missing, paused, edited or does not run, or no run takes a waiting incident within five minutes",
-    remedy: "a worker creates a missing Schedule again within a minute; the worker's log says what is missing",
+    remedy: "a worker creates a missing Schedule again within a minute; the worker's log shows what is missing",
     isVital: true,
   },
   platform: {
@@ -44,7 +44,7 @@ export const duties = {
     isVital: true,
   },
   model: {
-    lostWhen: 'most requests of the last hour failed, and so did the last one: incidents go to people',
+    lostWhen: 'most model requests of the last hour failed, also the last request, so incidents go to people',
     remedy: '"nightshift model check" tests the model; LLM_SERVERS_FILE can name fallback servers',
     isVital: true,
   },
@@ -55,7 +55,7 @@ export const duties = {
   },
   messages: {
     lostWhen:
-      'a message was not delivered to anybody within an hour, or no worker has taken one for three minutes (a held page: one minute)',
+      'a message was not delivered to anybody within an hour, or no worker has taken a message for three minutes (a held page: one minute)',
     remedy:
       'send a test: "nightshift config test webhook.critical" or "nightshift destinations test NAME" (to.NAME), or check the channel of the Slack app',
     isVital: true,
@@ -96,13 +96,13 @@ export const duties = {
   },
   knowledge: {
     lostWhen: 'a runbook cannot be read',
-    remedy: '"nightshift knowledge list" lists each such file with the remedy',
+    remedy: '"nightshift knowledge list" lists each unreadable file with the remedy',
     isVital: false,
   },
   'site policy': {
     lostWhen:
-      'the newest file is invalid and the last valid one is in force, a file that allows more waits for an admin, or rules need silences that could not be read',
-    remedy: '"nightshift policy show" shows the policy in force, the waiting one and the wrong line',
+      'the newest policy file is invalid and the last valid file is in force, a file that allows more waits for an admin, or rules need silences that could not be read',
+    remedy: '"nightshift policy show" shows the policy in force, the waiting policy and the wrong line',
     isVital: false,
   },
   devices: {

@@ -8,7 +8,7 @@ export const erasureRefusals = {
   erased: 'This person was erased before.',
   'no person': 'This name is a role, not a person. Disable the user instead ("nightshift operators set").',
   'last admin': 'This is the only admin. Add another admin first.',
-  held: 'An incident with texts of this person is on hold. Its holder must release it first ("nightshift retention holds").',
+  held: 'An incident with texts of this person is on hold, and must be released first ("nightshift retention holds").',
   open: 'An incident that this person owns, opened, wrote in or decided about is still open. Erase after it is closed.',
 } as const
 const refusal = z.enum(Object.keys(erasureRefusals) as [keyof typeof erasureRefusals])

@@ -152,8 +152,8 @@ function changes(events: readonly IncidentEvent[]): string[] {
 /** The first step for the person, by the code of the ending, if the agent did not name one. */
 const nextSteps: Record<string, string> = {
   AGENT: 'Read the timeline and decide what the agent could not',
-  PERSON: 'Ask the person who escalated it',
-  TAKEN: 'The person who took it works on it',
+  PERSON: 'Ask the person who escalated the incident',
+  TAKEN: 'The person who took the incident works on it',
   CONTEXT_FAILED: 'Check that the core API and the database answer, then start the investigation again',
   TRUST_LOST:
     'Read what the tool did in that incident, then decide on the page Trust whether it may act without approval again (nightshift trust)',

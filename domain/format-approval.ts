@@ -200,5 +200,5 @@ export function pathOfAttachment(approvalId: string, { digest }: Pick<Attachment
 
 /** Explains that an approval at Temporal without a token does not count, and what to do instead. */
 export function formatUnheard(at: string): string {
-  return `Somebody approved this at Temporal without a decision token (${at}). That approval does not count. Decide here, or create a token with "nightshift approvals token ID approve".`
+  return `Somebody approved at Temporal without a decision token (${at}). That approval does not count. Decide here, or create a token with "nightshift approvals token ID approve".`
 }

@@ -64,8 +64,8 @@ export function formatForecast({ restarts, staysDown }: PlanForecast, migrations
         ]
       : []),
     staysDown.length === 0
-      ? `According to the plan they all fit ${room}.`
-      : `These will not fit: ${many(staysDown)}. The platform may start them before more important ones.`,
+      ? `According to the plan all these VMs fit ${room}.`
+      : `VMs that will not fit: ${many(staysDown)}. The platform may start them before more important VMs.`,
   ]
 }
 
@@ -77,7 +77,7 @@ export function readForecast({ forecast }: Record<string, unknown>): PlanForecas
 
 /**
  * Formats why these VMs and no others must stay down, highest priority first: `no choice leaves
- * fewer of priority 50 down without leaving more important ones down (certificate), nor of priority
+ * fewer of priority 50 down without leaving more important VMs down (certificate), nor of priority
  * 10 (a solver's claim, not checked)`.
  */
 export function formatTriage(unplaced: readonly Pick<Unplaced, 'priority'>[], triage: TriageTold | null): string {
@@ -88,13 +88,13 @@ export function formatTriage(unplaced: readonly Pick<Unplaced, 'priority'>[], tr
   const of = (all: number[]) => ` of priority ${formatList(all.map(String))}`
   // Adds this condition, because leaving a more important VM down instead might make room for
   // several.
-  const instead = 'down without leaving more important ones down'
+  const instead = 'down without leaving more important VMs down'
   const by = (proof: TriageTold['proof']) => ` (${triageWords[proof]})`
   if (certified.length === 0) return `no choice leaves fewer${of(priorities)} ${instead}${by(triage.proof)}`
   const first = `no choice leaves fewer${of(certified)} ${instead}${by('certificate')}`
   if (others.length === 0) return first
   if (triage.proof !== 'certificate') return `${first}, nor${of(others)}${by(triage.proof)}`
-  return `${first}; whether one leaves fewer${of(others)} is not known`
+  return `${first}; whether a choice leaves fewer${of(others)} is not known`
 }
 
 /**
@@ -184,7 +184,7 @@ export function formatAfterwards(standing: Standing): string | null {
   // still be one.
   const areShort = (names: string[]) => names.every((name) => isShort.has(name))
   const of = (names: string[]) =>
-    `should ${formatList(names, 'or')} fail, ${areShort(names) ? 'there is no room for all its VMs' : 'no room for all its VMs was found'}`
+    `if ${formatList(names, 'or')} fails, ${areShort(names) ? 'there is no room for all its VMs' : 'no room for all its VMs was found'}`
   if (fresh.length === 0) return `${of(notFound)}, as today`
   const already = formatList(
     notFound.filter((name) => lostBefore.has(name)),

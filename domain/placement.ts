@@ -26,7 +26,7 @@ const placementVm = z.object({
   /** The host on which the VM runs, or ran before that host failed; null if it was never placed. */
   host: z.string().nullable(),
   running: z.boolean(),
-  /** The priority. If not all VMs fit, those with a higher priority come first. */
+  /** The priority. If not all VMs fit, VMs with a higher priority come first. */
   priority: z.number().int().min(0).max(1_000).default(0),
   /** The only hosts to which the VM may be brought; empty: any. */
   pinnedTo: z.array(z.string()).max(1_000).default([]),

@@ -70,7 +70,7 @@ export const hostState = z.object({
   rack: z.string(),
   state: z.enum(['live', 'draining', 'dead']),
   ramReserveMib: reserve.describe(
-    'RAM of the host that is reserved from VMs. Null or left out: the percentage that holds for all hosts.',
+    'RAM of the host that is reserved from VMs. Null or left out: the percentage that applies to all hosts.',
   ),
   cpuReserveMc: reserve.describe('CPU of the host that is reserved from VMs, in thousandths. Null or left out: none.'),
   ramMib: z.number().int(),
@@ -83,7 +83,7 @@ export const hostState = z.object({
     .nullable()
     .optional()
     .describe(
-      'For a dead host: it is certain that the host was powered off, or cut from its disks, and stays so. Null or left out: the platform only has no contact, which counts as one source that says "down".',
+      'For a dead host: it is certain that the host was powered off, or cut from its disks, and stays so. Null or left out: the platform only has no contact, which counts as one source that reports "down".',
     ),
 })
 
@@ -101,7 +101,7 @@ export const vmState = z.object({
     .min(0)
     .max(1_000)
     .default(0)
-    .describe('If not all VMs fit, those with a higher priority come first.'),
+    .describe('If not all VMs fit, VMs with a higher priority come first.'),
   pinnedTo: z
     .array(z.string())
     .default([])
@@ -171,7 +171,9 @@ export const convergeDryRun = z.object({
   attachments: z
     .array(sentAttachment)
     .optional()
-    .describe('At most four, shown to the person who decides, such as a diff or a chart. A model never sees them.'),
+    .describe(
+      'At most four attachments for the person who decides, such as a diff or a chart. A model never sees them.',
+    ),
 })
 /**
  * A dry run as read. Attachments are checked one by one, so that a bad one does not affect the

@@ -63,7 +63,7 @@ export function summaryOf(incident: PostmortemAbout, events: IncidentLog): Sente
   return [
     say(`${title}: ${severity}, of type ${type}${about}.`, [first].flat()),
     say(
-      `It was opened at ${formatMinute(createdAt)}; ${lasted}.`,
+      `The incident was opened at ${formatMinute(createdAt)}; ${lasted}.`,
       [first, closedAt && ending ? ending.seq : []].flat(),
     ),
     ...(closedAt && ending ? [say(`${describeEnding(ending)}.`, [ending.seq])] : []),
@@ -101,7 +101,7 @@ export function impactOf(events: IncidentLog): Sentence[] {
     const { status, endReason } = last.metadata
     const end =
       status !== 'resolved'
-        ? 'no row says that it ended'
+        ? 'no row shows that it ended'
         : endReason === undefined
           ? `ended at ${formatMinute(last.at)}`
           : `went quiet at ${formatMinute(last.at)} without an end (${describeEndReason(endReason)})`
@@ -117,7 +117,7 @@ export function impactOf(events: IncidentLog): Sentence[] {
   const all = [...seen.slice(0, maxListed), ...said.slice(0, maxListed)]
   const more = said.length + seen.length - all.length
   if (more > 0) all.push(say(`${more} more alerts and resources are in the log.`, []))
-  return all.length > 0 ? all : [say('No row says what was affected.', [])]
+  return all.length > 0 ? all : [say('No row shows what was affected.', [])]
 }
 
 /** Lists VMs that a plan started, because they did not run before. */
@@ -131,7 +131,7 @@ function startedOf(events: IncidentLog): Sentence[] {
         status === 'OK' &&
         rows.some((row) => row.attempt === attempt && row.metadata.callId === callId && row.metadata.step === step),
     )
-    const end = started ? `started again at ${formatMinute(started.at)}` : 'no row says that it was started'
+    const end = started ? `started again at ${formatMinute(started.at)}` : 'no row shows that it was started'
     return say(`${vm} was down, and ${end}.`, [first.seq, started?.seq ?? []].flat())
   })
 }
@@ -188,7 +188,7 @@ export function causeOf(incident: PostmortemAbout, events: IncidentLog): Sentenc
       said.push(say(`${claim.text}${isUnshown(claim) ? ` (${notShown})` : ''}`, rowsOf(claim)))
   }
   if (ending?.kind === 'escalated') said.push(say(plainWords(ending.metadata.reason), [ending.seq]))
-  return said.length > 0 ? said : [say('No row says what the cause was.', [])]
+  return said.length > 0 ? said : [say('No row shows the cause.', [])]
 }
 
 /**
@@ -202,7 +202,7 @@ export function doneOf(incident: PostmortemAbout, events: IncidentLog): Sentence
     const model = ofKind(own, 'model_answered')[0]?.metadata.model
     const turns = `${formatCount(ofKind(own, 'model_answered').length, 'turn')}${model ? ` of ${model}` : ''}`
     const isAtWork = !ending && incident.closedAt === null && attempt === incident.attempt
-    const how = ending ? describeEnding(ending) : isAtWork ? 'At work' : 'Ended, but no row says how'
+    const how = ending ? describeEnding(ending) : isAtWork ? 'At work' : 'Ended, but no row shows how'
     const rows = [began?.seq ?? [], ending?.seq ?? []].flat()
     return [
       ...(attempt > 0 && (began || ending) ? [say(`${how}, after ${turns}.`, rows, attempt)] : []),
@@ -223,7 +223,7 @@ function tellWrite(
   const finished = ofKind(events, 'tool_finished').find(isOwn)
   const proved = ofKind(events, 'verification').findLast(isOwn)
   const what = `${tool} on ${targets.map(resourceKey).join(', ') || 'nothing named'}`
-  const ended = finished ? withSpaces(finished.metadata.outcome) : 'no row has its end'
+  const ended = finished ? withSpaces(finished.metadata.outcome) : 'no row shows the end'
   const proof = proved
     ? `${formatVerification(proved.metadata.outcome)}${proved.metadata.observed && `: ${proved.metadata.observed}`}`
     : 'never verified'
@@ -275,7 +275,7 @@ export function questionsOf(incident: PostmortemAbout, events: IncidentLog): Sen
   const last = ofKind(events, 'alert_received').at(-1)
   const unshown = ending && 'unshown' in ending.metadata ? (ending.metadata.unshown ?? []) : []
   const said = [
-    ...(incident.closedAt === null ? [say('It is not closed.', [events.at(-1)?.seq ?? []].flat())] : []),
+    ...(incident.closedAt === null ? [say('The incident is not closed.', [events.at(-1)?.seq ?? []].flat())] : []),
     ...(incident.alerts.firing > 0
       ? [
           say(

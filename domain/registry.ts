@@ -44,8 +44,8 @@ export type ResourceState = z.infer<typeof resourceState>
 
 /** Describes the first difference between two states; null if there is none. */
 export function differenceOf(stored: ResourceState, now: ResourceState, isSameResource: boolean): string | null {
-  if (now.health === 'unknown') return `it could not be read: ${now.observed}`
-  if (stored.health !== now.health) return `it was ${stored.health} and is ${now.health} (${now.observed})`
+  if (now.health === 'unknown') return `the resource could not be read: ${now.observed}`
+  if (stored.health !== now.health) return `the resource was ${stored.health} and is ${now.health} (${now.observed})`
   // Compares only the health if the mark is on a type, because it then applies to other resources.
   if (!isSameResource) return null
   for (const name of new Set([...Object.keys(stored.fields), ...Object.keys(now.fields)])) {

@@ -91,7 +91,7 @@ const agentSettings = [
   setting('agent.investigate', investigateFilter, 'all', {
     label: 'Investigate automatically',
     description:
-      'Which incidents are investigated automatically: all, none, or conditions joined by commas: severity>=warning, env=prod, team!=lab. It is checked when an incident opens and again when its investigation begins.',
+      'Which incidents are investigated automatically: all, none, or conditions joined by commas: severity>=warning, env=prod, team!=lab. The setting is checked when an incident opens and again when its investigation begins.',
   }),
   setting('agent.investigate.*', investigateFilter, 'all', {
     label: 'Investigate automatically, by type',
@@ -215,7 +215,7 @@ const approvalsSettings = [
   setting('approval.on_call', onCallRules, '', {
     label: 'People to ask, in order',
     description:
-      'Who gets a question: the first person at once, the second after 5 minutes, the third after 10. `HOURS ZONE KIND:ID -> PERSON PERSON`: every part but the people may be left out. Separate rules by a semicolon; the first matching rule counts. If it is empty, or PagerDuty gets the question, everybody who may decide is notified at once.',
+      'Who gets a question: the first person at once, the second after 5 minutes, the third after 10. `HOURS ZONE KIND:ID -> PERSON PERSON`: every part but the people may be left out. Separate rules by a semicolon; the first matching rule counts. If the list is empty, or PagerDuty gets the question, everybody who may decide is notified at once.',
   }),
   setting('approval.required.*', whole(1, 5, 'people'), '1', {
     label: 'Approvals required, by tool',
@@ -255,7 +255,7 @@ const alertsSettings = [
   setting('alert.heartbeats', names, 'Watchdog, DeadMansSwitch', {
     label: 'Heartbeats',
     description:
-      'Names of alerts that always fire (heartbeats). They open no incident; an incident opens when they stop.',
+      'Names of alerts that always fire (heartbeats). These alerts open no incident; an incident opens when they stop.',
   }),
   setting('alert.heartbeat_silence', seconds(60, 2_592_000), null, {
     label: 'Silence of a heartbeat',
@@ -270,7 +270,7 @@ const alertsSettings = [
   setting('alert.pagerduty_secret', senderSecret, null, {
     label: 'Secret of PagerDuty',
     description:
-      'The secret of a PagerDuty V3 webhook that sends alerts. If it is set, each delivery must be signed and needs no token.',
+      'The secret of a PagerDuty V3 webhook that sends alerts. If the secret is set, each delivery must be signed and needs no token.',
     secret: true,
   }),
   setting('alert.resource_labels', resourceRules, '', {
@@ -288,13 +288,14 @@ const changesSettings = [
   }),
   setting('change.github_secret', senderSecret, null, {
     label: 'Secret of GitHub',
-    description: 'The secret of GitHub webhooks. If it is set, each delivery must be signed and needs no token.',
+    description:
+      'The secret of GitHub webhooks. If the secret is set, each delivery must be signed and needs no token.',
     secret: true,
   }),
   setting('change.gitlab_token', senderSecret, null, {
     label: 'Token of GitLab',
     description:
-      'The secret token of GitLab webhooks. If it is set, each delivery must carry it and needs no other token.',
+      'The secret token of GitLab webhooks. If the token is set, each delivery must carry it and needs no other token.',
     secret: true,
   }),
 ]
@@ -335,12 +336,12 @@ const notificationsSettings = [
   setting('page.wake_budget', wakeBudget, 'off', {
     label: 'Questions that wake somebody, a night',
     description:
-      'How many approvals below critical may wake somebody in a night; the others wait for the morning card. `off`: all of them wake.',
+      'How many approvals below critical may wake somebody in a night; the others wait for the morning card. `off`: every approval wakes somebody.',
   }),
   setting('morning.card', oneOf(morningCards), 'news', {
     label: 'Morning card',
     description:
-      'What is sent at the end of the night: `news`, a card if anything happened; `always`, also one line for an empty night; `off`, nothing. If it is off, no approval waits for the card.',
+      'What is sent at the end of the night: `news`, a card if anything happened; `always`, also one line for an empty night; `off`, nothing. If the card is off, no approval waits for it.',
   }),
   setting('hand_over.at', handOverTimes, '', {
     label: 'Hand-over',

@@ -135,7 +135,9 @@ function unreadSilences(silences: SitePolicyState['silences']): string[] {
   if (silences === null) return []
   const holds = 'Rules with silenced apply as if everything were silenced:'
   if (silences.length === 0)
-    return [`${holds} ${nameUnread({ source: null, readAt: null })}; "nightshift sources add" connects one.`]
+    return [
+      `${holds} ${nameUnread({ source: null, readAt: null })}; "nightshift sources add" connects an Alertmanager.`,
+    ]
   return silences
     .filter(({ isUnread }) => isUnread)
     .map((each) => {

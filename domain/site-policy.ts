@@ -34,7 +34,7 @@ const wallTime = z
 
 const siteWindow = z
   .strictObject({
-    timezone: line(64).describe('As the IANA database spells it, such as Europe/Oslo'),
+    timezone: line(64).describe('The name in the IANA database, such as Europe/Oslo'),
     start: wallTime.describe('In the local time of the zone'),
     end: wallTime.describe('The first minute after the window'),
     rrule: line(200)
@@ -43,19 +43,21 @@ const siteWindow = z
         'RFC 5545, such as FREQ=WEEKLY;BYDAY=SU: the days on which the window begins again, at the time of start',
       ),
   })
-  .describe('Applies from start until just before end, in local time')
+  .describe('The window applies from start until just before end, in local time')
 export type SiteWindow = z.infer<typeof siteWindow>
 
 const label = z.union([line(500), z.number(), z.boolean()])
 
 const siteResource = z.strictObject({
   kind: someOf(inventoryKind).optional(),
-  id: someOf(z.string().regex(idPattern, 'is not the id of a resource')).optional().describe('With exactly one kind'),
+  id: someOf(z.string().regex(idPattern, 'is not the id of a resource'))
+    .optional()
+    .describe('Allowed only with exactly one kind'),
   labels: z
     .record(line(100), someOf(label))
     .refine((labels) => Object.keys(labels).length > 0, 'names no label')
     .optional()
-    .describe('The label must have this value, or one of these'),
+    .describe('The label must have this value, or one of these values'),
 })
 
 const siteVerdict = z.enum(siteVerdicts)
@@ -70,7 +72,7 @@ const siteRule = z.strictObject({
     .literal(true)
     .optional()
     .describe(
-      'The rule only applies while a silence of an Alertmanager matches an alert of the incident. Only with never or ask',
+      'The rule only applies while a silence of an Alertmanager matches an alert of the incident. Allowed only with never or ask',
     ),
   action: siteVerdict,
   group: wordName.optional().describe('With ask: who may decide'),

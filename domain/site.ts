@@ -248,7 +248,7 @@ export function findDeclarationFaults(
   for (const { kind, id } of resources) {
     const key = resourceKey({ kind, id })
     if (!idPattern.test(id))
-      faults.push(`${kind} ${JSON.stringify(id)} is not an id: letters, digits and . _ : @ - are taken, 128 at most`)
+      faults.push(`${kind} ${JSON.stringify(id)} is not an id: letters, digits and . _ : @ - are allowed, 128 at most`)
     if (keys.has(key)) faults.push(`${key} is listed twice`)
     keys.add(key)
   }

@@ -74,7 +74,7 @@ export const categoryWords: Record<EscalationCategory, string> = {
   needs_approval: 'needs an approval',
   no_tool: 'no suitable tool',
   does_not_last: 'repairs do not last',
-  alert_goes_on: 'the write was verified, the alert still fires',
+  alert_goes_on: 'the write was verified, but the alert still fires',
   mitigated: 'mitigated',
   unknown: 'unknown',
 }

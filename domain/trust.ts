@@ -10,7 +10,7 @@ export const trustLevels = ['shadow', 'propose', 'act'] as const
 export type TrustLevel = (typeof trustLevels)[number]
 
 export const trustWords: Record<TrustLevel, string> = {
-  shadow: 'its writes are only recorded; nobody is asked and nothing runs',
+  shadow: 'the writes are only recorded; nobody is asked and nothing runs',
   propose: 'every write requires approval',
   act: 'reversible writes near the incident run without approval; other writes require approval',
 }

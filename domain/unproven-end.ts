@@ -8,17 +8,17 @@ export const unprovenAfterHours = 24
  * (`grafana_state_reason`).
  */
 const reasons: Record<string, string> = {
-  missingseries: 'its series is missing',
-  nodata: 'its rule found no data',
-  error: 'its rule could not be evaluated',
-  keeplast: 'its rule kept its last state without data',
-  paused: 'its rule was paused',
-  updated: 'its rule was changed',
-  ruledeleted: 'its rule was deleted',
+  missingseries: 'the series is missing',
+  nodata: 'the rule found no data',
+  error: 'the rule could not be evaluated',
+  keeplast: 'the rule kept its last state without data',
+  paused: 'the rule was paused',
+  updated: 'the rule was changed',
+  ruledeleted: 'the rule was deleted',
 }
 
 /**
- * Formats `MissingSeries: its series is missing`, with a text for each reason. An unknown reason is
+ * Formats `MissingSeries: the series is missing`, with a text for each reason. An unknown reason is
  * quoted.
  */
 export function describeEndReason(reason: string): string {
@@ -41,11 +41,11 @@ const wordsOf = (reason: string): string[] => reason.toLowerCase().split(/[\s,;(
  * Explains why nothing shows that an alert is over. `reason`: the sender's word, if there is one.
  */
 export function describeDoubt(why: string | null, reason: string | null): string {
-  if (reason !== null) return `its sender reported an end that proves nothing (${describeEndReason(reason)})`
-  if (why === 'crowd') return 'many alerts of its sender ended at once'
+  if (reason !== null) return `the sender reported an end that proves nothing (${describeEndReason(reason)})`
+  if (why === 'crowd') return 'many alerts of the sender ended at once'
   if (why === 'foreign') return 'another sender ended it'
-  if (why === 'stale') return 'its sender stopped sending'
-  return 'whether it still fires is unknown'
+  if (why === 'stale') return 'the sender stopped sending'
+  return 'whether the alert still fires is unknown'
 }
 
 /** Quotes a sender's unknown word for a state in a sentence. */

@@ -33,7 +33,7 @@ type Parts = { header: Header; palette: Buffer | null; transparency: Buffer | nu
 
 /** The reason why a picture is refused, as the end of a sentence. */
 class Unfit extends Error {}
-const broken = () => new Unfit('it is not a complete PNG')
+const broken = () => new Unfit('the file is not a complete PNG')
 
 type RewrittenPicture = { bytes: Buffer; width: number; height: number } | { why: string }
 
@@ -54,7 +54,7 @@ export async function rewritePng(sent: Buffer): Promise<RewrittenPicture> {
 }
 
 function readParts(sent: Buffer): Parts {
-  if (!sent.subarray(0, 8).equals(signature)) throw new Unfit('it is not a PNG')
+  if (!sent.subarray(0, 8).equals(signature)) throw new Unfit('the file is not a PNG')
   let [header, palette, transparency]: [Header | null, Buffer | null, Buffer | null] = [null, null, null]
   const packed: Buffer[] = []
   for (const { type, data } of readChunks(sent)) {
@@ -72,9 +72,9 @@ function readParts(sent: Buffer): Parts {
     } else if (type === 'IEND') {
       return fitToColours({ header, palette, transparency, packed: Buffer.concat(packed) })
     } else if (type === 'acTL' || type === 'fcTL' || type === 'fdAT') {
-      throw new Unfit('it is animated')
+      throw new Unfit('the picture is animated')
     } else if (isCritical(type)) {
-      throw new Unfit('it has a part that the PNG standard does not define')
+      throw new Unfit('the file has a part that the PNG standard does not define')
     }
   }
   throw broken()
@@ -93,7 +93,7 @@ function* readChunks(sent: Buffer): Generator<{ type: string; data: Buffer }> {
     if (end + 4 > sent.length) throw broken()
     const type = sent.toString('latin1', at + 4, at + 8)
     if (!/^[A-Za-z]{4}$/.test(type)) throw broken()
-    if (crc32(sent.subarray(at + 4, end)) !== sent.readUInt32BE(end)) throw new Unfit('one of its checksums is wrong')
+    if (crc32(sent.subarray(at + 4, end)) !== sent.readUInt32BE(end)) throw new Unfit('a checksum in the file is wrong')
     yield { type, data: sent.subarray(at + 8, end) }
     at = end + 4
   }
@@ -114,7 +114,7 @@ function readHeader(data: Buffer): Header {
   const { side } = attachmentLimits
   if (width > side || height > side)
     throw new Unfit(`${formatNumber(width)} x ${formatNumber(height)} px, at most ${formatNumber(side)}`)
-  if (interlace !== 0) throw new Unfit('it is interlaced')
+  if (interlace !== 0) throw new Unfit('the picture is interlaced')
   return { width, height, depth, colour, bytes: data }
 }
 
@@ -142,7 +142,7 @@ async function unpack({ header: { width, height, depth, colour }, packed }: Part
   const rowBytes = 1 + Math.ceil((width * depth * (colourTypes[colour]?.channels ?? 1)) / 8)
   const size = rowBytes * height
   const rows = await toInflated(packed, { maxOutputLength: size }).catch((error: NodeJS.ErrnoException) => {
-    throw error.code === 'ERR_BUFFER_TOO_LARGE' ? new Unfit('its data is larger than its header says') : broken()
+    throw error.code === 'ERR_BUFFER_TOO_LARGE' ? new Unfit('the data is larger than its header states') : broken()
   })
   if (rows.length !== size) throw broken()
   for (let at = 0; at < size; at += rowBytes) if ((rows[at] ?? 0) > 4) throw broken()
@@ -186,7 +186,9 @@ export async function takeAttachments(db: Db, sent: unknown): Promise<Attachment
   for (const [index, each] of sent.slice(0, attachmentLimits.count).entries()) {
     const parsed = sentAttachment.safeParse(each)
     const name = toName(parsed.success ? parsed.data.name : `attachment ${index + 1}`)
-    const taken = parsed.success ? await take(db, parsed.data, name) : { why: 'it is neither a text nor a PNG' }
+    const taken = parsed.success
+      ? await take(db, parsed.data, name)
+      : { why: 'the attachment is neither a text nor a PNG' }
     if ('why' in taken) leftOut.push(`${name} was left out: ${taken.why}.`)
     else attachments.push(taken.kept)
     if ('note' in taken && taken.note) leftOut.push(taken.note)
@@ -194,7 +196,7 @@ export async function takeAttachments(db: Db, sent: unknown): Promise<Attachment
   const more = sent.length - attachmentLimits.count
   if (more > 0)
     leftOut.push(
-      `${formatCount(more, 'more attachment')} ${more === 1 ? 'was' : 'were'} left out: at most ${attachmentLimits.count} are taken.`,
+      `${formatCount(more, 'more attachment')} ${more === 1 ? 'was' : 'were'} left out: at most ${attachmentLimits.count} are accepted.`,
     )
   return { ...(attachments.length > 0 && { attachments }), ...(leftOut.length > 0 && { leftOut }) }
 }
@@ -218,7 +220,7 @@ async function takeText(db: Db, sent: string, name: string): Promise<Taken> {
   const size = Buffer.byteLength(sent)
   const isCut = size > most
   const text = cleanse(isCut ? `${cutText(sent, most)}\n[cut here: ${formatSize(size)} were sent]` : sent)
-  if (text.trim() === '') return { why: 'it is empty' }
+  if (text.trim() === '') return { why: 'the text is empty' }
   const { digest, bytes } = await storeBody(db, text)
   const lines = text.replace(/\n$/, '').split('\n')
   const head = lines.slice(0, headLines).join('\n').slice(0, headCharacters).toWellFormed()

@@ -258,7 +258,7 @@ async function concludeStep(run: PlanRun, step: PlanStep, ending: Ending | null)
   if (ending === null && isThere)
     return await recordOutcome(run, step, 'OK', 'the platform did not answer, but the VM runs there')
   const where = found ? `${found.running ? 'runs' : 'is stopped'} on ${found.host ?? 'no host'}` : 'could not be read'
-  const said = ending === null ? 'it is not known whether this took effect' : ending.detail
+  const said = ending === null ? 'it is not known whether the step took effect' : ending.detail
   await recordOutcome(run, step, 'FAILED', ending?.status === 'done' ? `${said}, but ${step.vm} ${where}` : said)
 }
 
@@ -285,7 +285,7 @@ async function skipBlocked(run: PlanRun): Promise<void> {
 async function skipReplaced(run: PlanRun, current: ClusterState): Promise<boolean> {
   const replaced = run.queue.flatMap((step) => {
     const why = describeReplacement(run.approved, current, step)
-    return why === null ? [] : [{ step, why: `${why}: this state differs from what was approved` }]
+    return why === null ? [] : [{ step, why: `${why}: this state differs from the approved state` }]
   })
   for (const { step, why } of replaced) await recordOutcome(run, step, 'SKIPPED', why)
   return replaced.length > 0

@@ -43,7 +43,7 @@ export function requirePlatform(deps: Pick<EffectDeps, 'platform'>): PlatformCli
   throw new EffectRefused(
     'invalid',
     'NO_PLATFORM',
-    'No platform is configured (PLATFORM_URL or PROXMOX_URL), so nothing can be written to it.',
+    'No platform is configured (PLATFORM_URL or PROXMOX_URL), so no write to a platform is possible.',
   )
 }
 

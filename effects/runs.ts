@@ -134,7 +134,7 @@ function queueTrigger(client: Client, log: Logger): () => void {
         await client.withDeadline(Date.now() + triggerWithinMs, () => handle.trigger(ScheduleOverlapPolicy.SKIP))
       }
     } catch (error) {
-      log.debug({ err: error }, 'the queue was not triggered; its Schedule will start it')
+      log.debug({ err: error }, 'the queue was not triggered; its Schedule triggers the queue later')
     } finally {
       isTriggering = false
     }

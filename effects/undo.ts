@@ -203,7 +203,7 @@ async function prepareOnDevice(
 ): Promise<Prepared> {
   const { device } = await requireExecutor(deps.db, on)
   if (!comparesState(device.health)) {
-    const detail = `The agent of ${device.id} is too old to compare the state before an undo. Update it. Nothing was undone.`
+    const detail = `The agent of ${device.id} is too old to compare the state before an undo. Update the agent. Nothing was undone.`
     throw new EffectRefused('conflict', 'AGENT_TOO_OLD', detail)
   }
   const at = { incidentId, attempt, key: stepKey ?? '' }

@@ -96,11 +96,11 @@ export async function prepareRepair(deps: RepairDeps, action: VmAction, id: stri
   const dependents = await dependentsOf(deps, id)
   const told = [
     `${id} ${vm.running ? 'runs' : 'is stopped'} on ${host.id} (${host.state})${vm.startedAt ? `, since ${vm.startedAt}` : ''}`,
-    vm.haGroup === null ? 'it is in no ha_group' : `it is in the ha_group ${vm.haGroup}`,
-    ...(vm.tenant === null ? [] : [`it belongs to the tenant ${vm.tenant}`]),
+    vm.haGroup === null ? 'the VM is in no ha_group' : `the VM is in the ha_group ${vm.haGroup}`,
+    ...(vm.tenant === null ? [] : [`the VM belongs to the tenant ${vm.tenant}`]),
     dependents.length === 0
-      ? 'nothing in the registry depends on it'
-      : `resources that depend on it: ${dependents.join(', ')}`,
+      ? 'nothing in the registry depends on the VM'
+      : `resources that depend on the VM: ${dependents.join(', ')}`,
     effectWords[action],
     `undo: ${undo[action]}`,
   ]

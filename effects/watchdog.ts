@@ -31,7 +31,7 @@ const reasons = {
   },
   unexpired: {
     code: 'WATCHDOG_UNEXPIRED',
-    reason: 'Its approval ended long ago, but the investigation did not continue',
+    reason: 'The approval ended long ago, but the investigation did not continue',
   },
 } satisfies Record<Overdue['why'], { code: string; reason: string }>
 

@@ -53,7 +53,7 @@ export const doors: Readonly<Record<string, Door>> = {
       {
         at: 'event.event_type',
         is: /^incident\.(triggered|reopened|resolved)$/,
-        else: 'an event of this type does not say whether an incident fires or has ended',
+        else: 'an event of this type does not show whether an incident fires or has ended',
       },
       // Ignores a message that came from Nightshift: PagerDuty returns it with our key.
       { at: 'event.data.incident_key', is: /^(?!inc_[0-9a-z]{26}$)/, else: 'Nightshift itself opened this incident' },

@@ -82,7 +82,7 @@ function addPlatformRoutes(app: Hono, { lab, journal, platformToken }: LabApi): 
     const id = c.req.param('id')
     if (!lab.topology.shards.some((each) => each.id === id)) return problem(c, 404, `there is no shard ${id}`)
     if (c.req.query('dry_run') !== 'true')
-      return problem(c, 400, 'a GET only tells what would change: add dry_run=true')
+      return problem(c, 400, 'a GET only shows what would change: add dry_run=true')
     const [nodes, toClear] = await Promise.all([previewConverge(lab, id), listFilesToClear(lab, id)])
     return c.json({ nodes, ...(toClear && { attachments: [toClear] }) })
   })

@@ -50,7 +50,7 @@ export async function judge(lab: Lab, scenario: Scenario, target: string | null)
 
 async function own(lab: Lab, look: PlatformView, scenario: Scenario, fault: Fault | undefined): Promise<Check[]> {
   if (scenario === 'nothing') return []
-  if (!fault) return [{ name: 'the fault was broken in', ok: false, detail: `no ${scenario} since the last heal` }]
+  if (!fault) return [{ name: 'the fault was caused', ok: false, detail: `no ${scenario} since the last heal` }]
   const node = look.nodes.find(({ plan }) => plan.id === fault.on)
   if (isDatabaseFault(fault.fault)) return await checkDatabase(lab, { ...fault, fault: fault.fault })
   if (isClusterFault(fault.fault)) return await checkClusterFault(lab, fault)
@@ -168,7 +168,7 @@ function relapses({ plan }: NodeLook, lab: Lab): Check[] {
 function backsUp({ plan }: NodeLook, lab: Lab): Check[] {
   const goesOn = isBackedUp(lab, plan.id)
   return [
-    { name: `the backup of ${plan.id} still runs`, ok: goesOn, detail: goesOn ? 'it runs' : 'its process is gone' },
+    { name: `the backup of ${plan.id} still runs`, ok: goesOn, detail: goesOn ? 'it runs' : 'the process is gone' },
     none(`the backup of ${plan.id} has all files of its tenants`, notBackedUp(lab, plan)),
   ]
 }

@@ -46,7 +46,7 @@ const questions: Question[] = [
   {
     ...{ about: 'vm:vm-118', targets: ['vm:vm-118'], tool: 'vm_restart' },
     ...{ args: { id: 'vm-118' }, summary: 'Restart vm-118 on host-ams-2' },
-    reason: 'Its guest does not answer. The restart is harmless and was agreed with the owner.',
+    reason: 'The guest of vm-118 does not answer. The restart is harmless, and the owner agreed to it.',
     ...{ risk: 'medium', reversible: false, rehearsed: { vm: 'vm-118 has run on host-ams-2 for 41 days' } },
     proved: 'the guest of vm-118 answers',
     alert:
@@ -94,7 +94,7 @@ const questions: Question[] = [
   {
     ...{ about: 'vm:vm-104', targets: ['vm:vm-104'], tool: 'vm_start' },
     ...{ args: { id: 'vm-104' }, summary: 'Start vm-104 on host-osl-2' },
-    reason: 'It is stopped, its host is well, and its desired state is running.',
+    reason: 'vm-104 is stopped, its host is healthy, and its desired state is running.',
     ...{
       risk: 'medium',
       reversible: true,
@@ -107,7 +107,7 @@ const questions: Question[] = [
   {
     ...{ about: 'database:shop', targets: ['database:shop'], tool: 'end_session' },
     ...{ args: { server: 'shop', pid: 4211 }, summary: 'End session 4211 of shop, idle in a transaction for 2 h' },
-    reason: 'It holds a lock that 37 sessions wait for, and has done nothing for two hours.',
+    reason: 'Session 4211 holds a lock that 37 sessions wait for, and has done nothing for two hours.',
     ...{
       risk: 'medium',
       reversible: false,
@@ -137,7 +137,9 @@ const questions: Question[] = [
     },
     proved: 'vm-101 runs on host-osl-2',
     alert: 'host-osl-1 is down',
-    looks: [['host_power', 'host:host-osl-1', 'host-osl-1 is off: its power switch said so 4 s ago, and its rack too']],
+    looks: [
+      ['host_power', 'host:host-osl-1', 'host-osl-1 is off: its power switch and its rack reported this 4 s ago'],
+    ],
   },
   {
     ...{ about: 'workload:shop:cart', targets: ['workload:shop:cart'], tool: 'run_job' },

@@ -284,7 +284,7 @@ export function siteProblems(lab: Lab, node: NodePlan): string[] {
   if (routes !== desiredRoutes(lab, node)) problems.push(`${routesFile} is not as desired`)
   if (readFeatures(lab, node) !== desiredFeatures) problems.push(`${featuresFile} is not as desired`)
   const changed = git(lab, node, 'status', '--porcelain')
-  if (changed === null) problems.push('git cannot tell whether all is committed')
+  if (changed === null) problems.push('git cannot report whether everything is committed')
   else if (changed !== '') problems.push(`not committed: ${changed.trim().replaceAll('\n', ', ')}`)
   return problems
 }

@@ -54,7 +54,7 @@ export async function startVm(lab: Lab, vm: string, host: string): Promise<strin
       throw new VmRefusal(`${vm} did not come up on ${host} within ${startMs / 1000} s`)
     }
     place(lab, vm, host)
-    return `${vm} runs on ${host}, its counter went on at ${counterOf(lab, vm)}`
+    return `${vm} runs on ${host}, its counter continued at ${counterOf(lab, vm)}`
   })
 }
 
@@ -76,7 +76,7 @@ export async function restartVm(lab: Lab, vm: string, host: string): Promise<str
   } finally {
     delete lab.underWay[vm]
   }
-  return `${vm} was restarted on ${host}, its counter went on at ${counterOf(lab, vm)}`
+  return `${vm} was restarted on ${host}, its counter continued at ${counterOf(lab, vm)}`
 }
 
 function requireRunning(lab: Lab, vm: string, host: string): void {
@@ -124,10 +124,10 @@ export async function migrateVm(lab: Lab, vm: string, from: string, to: string):
     if (!(await beats(lab, vm, to))) {
       await ask(lab, to, 'DELETE', vm)
       await ask(lab, from, 'POST', vm, {})
-      throw new VmRefusal(`${vm} did not come up on ${to} within ${startMs / 1000} s and went on on ${from}`)
+      throw new VmRefusal(`${vm} did not come up on ${to} within ${startMs / 1000} s and continued on ${from}`)
     }
     place(lab, vm, to)
-    return `${vm} moved from ${from} to ${to}, its counter went on at ${counterOf(lab, vm)}`
+    return `${vm} moved from ${from} to ${to}, its counter continued at ${counterOf(lab, vm)}`
   })
 }
 

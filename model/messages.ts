@@ -97,7 +97,7 @@ function foldedText(entry: ResultEntry, bodies: ReadonlyMap<string, string>): st
   return inertJson({ data: short, meta: { ...toldOfMeta(meta, entry.call), cut: foldedWords } })
 }
 
-const foldedWords = 'the same call reads it again'
+const foldedWords = 'the same call reads the result again'
 
 /** Leaves out the tool's name if it is that of the call, because each result is under its call. */
 function toldOfMeta({ tool, ...meta }: Envelope['meta'], call: ResultEntry['call']): Envelope['meta'] {
@@ -233,7 +233,7 @@ function leftOut(entries: readonly TranscriptEntry[], maxCharacters: number): Ch
   }
   const before = lines.length - kept.length
   const list = [...(before > 0 ? [`… ${before} calls before these`] : []), ...kept].join('\n')
-  const about = `The first ${turns} turns are left out here. These calls were made in them; calling them again says the same unless something changed.`
+  const about = `The first ${turns} turns are left out here. These calls were made in them; calling them again gives the same results unless something changed.`
   const content = [about, fence('earlier_calls', list), ...stillTold(entries)].join('\n')
   return [{ role: 'user', content }]
 }
@@ -262,7 +262,7 @@ function stillTold(entries: readonly TranscriptEntry[]): string[] {
   return [
     ...(causes ? [`Your hypotheses:\n${fence('hypotheses', causes.join('\n'))}`] : []),
     ...(denied.length > 0
-      ? [`People denied these, do not propose them again:\n${fence('denials', denied.join('\n'))}`]
+      ? [`People denied these calls, do not propose them again:\n${fence('denials', denied.join('\n'))}`]
       : []),
     ...messages.map(({ by, text }) => messageText({ by, text: text.slice(0, keptCharacters).toWellFormed() })),
   ]

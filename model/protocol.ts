@@ -239,7 +239,7 @@ function judgeBlocks(all: JsonBlock[], content: string, isCut: boolean, limits: 
     return correction('both_blocks', `${text} It began ${quote(content)}.`)
   }
   if (blocks.length > 1) {
-    const text = `Your answer held ${blocks.length} JSON objects and exactly one is taken. Nothing was run.`
+    const text = `Your answer held ${blocks.length} JSON objects and exactly one is accepted. Nothing was run.`
     return correction('many_blocks', `${text} It began ${quote(content)}.`)
   }
   const block = blocks[0]!
@@ -307,7 +307,7 @@ function claimsOf(value: unknown): Claim[] {
 
 function wrongShape(raw: string): ParsedAnswer {
   const shapes = '{"tool_call":{"name":…,"parameters":{…}}} or {"final_answer":{"summary":…,"confidence":…}}'
-  return correction('unknown_shape', `Your JSON has not the shape ${shapes}. It was ${quote(raw)}.`)
+  return correction('unknown_shape', `Your JSON does not have the shape ${shapes}. It was ${quote(raw)}.`)
 }
 
 function correction(code: CorrectionCode, text: string): ParsedAnswer {

@@ -164,9 +164,9 @@ export function withStanding(entries: readonly TranscriptEntry[], standing: stri
 
 function notRun(tool: string, isOneTooMany: boolean): Envelope {
   const reason = isOneTooMany
-    ? `the first ${callsPerAnswer} calls of an answer are run, and this is a later one`
+    ? `the first ${callsPerAnswer} calls of an answer are run, and this is a later call`
     : 'this call was not run'
-  const hint = isOneTooMany ? 'Send it again if it is still needed.' : null
+  const hint = isOneTooMany ? 'Send the call again if it is still needed.' : null
   return { ...refusedEnvelope({ code: 'NOT_RUN', reason, hint }), meta: { tool } }
 }
 
@@ -181,7 +181,7 @@ function denied(event: IncidentEvent<'approval_decided'>): Envelope {
     ...refusedEnvelope({
       code: 'DENIED',
       reason,
-      hint: 'Do not propose the same action again: propose one that respects the reason, or escalate quoting it.',
+      hint: 'Do not propose the same action again. Propose an action that respects the reason, or escalate and quote the reason.',
       details: { by: event.actor, category: event.metadata.category ?? 'other' },
     }),
     meta: { seq: event.seq },

@@ -136,7 +136,7 @@ const yamlWords: Record<string, string> = {
   MISSING_CHAR: 'a quote, bracket, comma or colon is missing',
   MULTILINE_IMPLICIT_KEY: 'a key spans more than one line: a colon or a comma may be missing',
   MULTIPLE_ANCHORS: 'a value has two anchors (&name)',
-  MULTIPLE_DOCS: 'a second document begins here (---): give only one',
+  MULTIPLE_DOCS: 'a second document begins here (---): give only one document',
   MULTIPLE_TAGS: 'a value has two tags (!name)',
   RESOURCE_EXHAUSTION: `it is nested deeper than ${maxDepth} levels`,
   TAB_AS_INDENT: 'indent YAML with spaces, not with tabs',

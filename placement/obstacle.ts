@@ -232,5 +232,5 @@ function toRepair({ kind, index, amount, migrations }: Repair, names: Names): Ob
 function describeRepairs(repairs: Obstacle['repairs']): string {
   if (repairs.length === 0) return ''
   const told = repairs.slice(0, 4).map(({ text }) => text)
-  return `Each of these changes was tried and is enough: ${told.join('; or ')}`
+  return `Each of these changes was tried and is enough by itself: ${told.join('; or ')}`
 }

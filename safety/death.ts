@@ -46,7 +46,7 @@ export function judgeDeath(death: Death, said: readonly string[], nowMs: number)
     const so = `The sources disagree. Nothing is written until ${host} is fenced, or no source has seen the host alive for two minutes.`
     return verdict('disputed', so)
   }
-  if (saying('fenced').length > 0) return verdict('fenced', 'So the host is off.')
+  if (saying('fenced').length > 0) return verdict('fenced', 'Therefore the host counts as off.')
   if (isForecast)
     return verdict(
       'forecast',

@@ -15,7 +15,11 @@ import { blockedByVerification } from './write.ts'
  */
 export function outcomeRule(outcome: unknown, state: SafetyState, policy: Policy): RuleAnswer | null {
   if (policy.isQuestion === true && outcome !== 'answered' && outcome !== 'repaired') {
-    return refuse('IS_A_QUESTION', `a question ends answered, not ${String(outcome)}`, 'Use outcome answered.')
+    return refuse(
+      'IS_A_QUESTION',
+      `a question ends with the outcome answered, not ${String(outcome)}`,
+      'Use outcome answered.',
+    )
   }
   switch (outcome) {
     case 'repaired':
@@ -38,7 +42,7 @@ function repairedRule(state: SafetyState, policy: Policy): RuleAnswer | null {
     return refuse(
       'NOTHING_WRITTEN',
       'repaired is claimed but this attempt wrote nothing',
-      'Use self_resolved or no_fault, or repair it.',
+      'Use self_resolved or no_fault, or repair the fault.',
     )
   }
   const writes = lastWrites(state)
@@ -54,7 +58,7 @@ function repairedRule(state: SafetyState, policy: Policy): RuleAnswer | null {
         ? `nothing proves ${write.tool} on ${targetsOf(write)}`
         : `the verification of ${write.tool} on ${targetsOf(write)} failed`,
       write.verified === 'unproven' && policy.resource
-        ? `The write counts if ${resourceKey(policy.resource)} was ill before it and nominal after it, or an alert ended later. Else escalate with findings.`
+        ? `The write counts if ${resourceKey(policy.resource)} was unhealthy before the write and nominal after it, or if an alert ended later. Else escalate with findings.`
         : 'Try another repair or escalate with what you saw.',
     )
   }
@@ -124,7 +128,7 @@ function selfResolvedRule(state: SafetyState, policy: Policy): RuleAnswer | null
     return refuse(
       'STILL_FIRING',
       "the alert's sender never reports an end, so no end is shown",
-      'Use escalate_incident with category no_fault_found, or repair it.',
+      'Use escalate_incident with category no_fault_found, or repair the fault.',
     )
   }
   return firingRule(policy) ?? degradedRule(state, policy) ?? quietRule(state, policy)
@@ -145,12 +149,14 @@ function noFaultRule(state: SafetyState, policy: Policy): RuleAnswer | null {
 function endlessRule(state: SafetyState, { alerts, resource }: Policy): RuleAnswer | null {
   if (!alerts || alerts.endless === 0) return null
   const never = "the alert's sender never reports an end"
-  const escalate = 'escalate_incident with category no_fault_found tells a person what you saw.'
+  const escalate = 'escalate_incident with category no_fault_found reports to a person what you saw.'
   if (alerts.isCritical === true)
     return refuse('STILL_FIRING', `${never}, and the alert is critical, so a person decides`, escalate)
   const look = resource ? state.looks.get(resourceKey(resource)) : undefined
   if (look?.health === 'nominal') return null
-  const remedy = resource ? `Read ${resourceKey(resource)}: nominal is enough. Else ${escalate}` : escalate
+  const remedy = resource
+    ? `Read ${resourceKey(resource)}. If it is nominal, this ending is accepted; else ${escalate}`
+    : escalate
   return refuse('STILL_FIRING', `${never}, and no read of this attempt shows its resource nominal`, remedy)
 }
 
@@ -220,7 +226,9 @@ function goesOnRule({ writes }: SafetyState, { alerts }: Policy): RuleAnswer | n
   return refuse(
     'NO_WRITE_HELD',
     isClosed ? 'alert_goes_on needs an alert that fires' : 'alert_goes_on needs a write of this attempt that held',
-    isClosed ? 'Resolve it as the rows show, or use another category.' : 'Use no_fault_found, or another category.',
+    isClosed
+      ? 'Resolve the incident as the rows show, or use another category.'
+      : 'Use no_fault_found, or another category.',
   )
 }
 
@@ -294,7 +302,7 @@ function ownTargetRule(state: SafetyState, { resource, role }: Policy): RuleAnsw
   return refuse(
     'OWN_TARGET_UNSEEN',
     role === 'follower'
-      ? 'a hint from another incident proves nothing about this one'
+      ? 'a hint from another incident proves nothing about this incident'
       : "the incident's own resource was not read",
     `Read ${resource.kind} ${resource.id} first.`,
     { target: resourceKey(resource) },
@@ -369,8 +377,8 @@ export function hypothesisRule(
   if (stands !== 'proposed' && quotes.length === 0) {
     return refuse(
       'HYPOTHESIS_NOT_SHOWN',
-      `a hypothesis is ${stands} only by quoted rows; none is quoted`,
-      'Send quotes: [{ seq, text }], words copied from the results that show it; or send it as proposed.',
+      `a hypothesis is ${stands} only by quoted rows; no row is quoted`,
+      'Send quotes: [{ seq, text }], words copied from the results that show the hypothesis; or send the hypothesis as proposed.',
     )
   }
   const found = placesOfAll(quotes, evidenceOf(state, incidentId, bodies))

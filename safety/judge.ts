@@ -83,7 +83,7 @@ export function judge(
   if (call.secret && facts.effect !== 'terminal') {
     const rule = refuse(
       'SECRET_IN_ARGUMENTS',
-      `the arguments of ${call.tool} held a secret`,
+      `the arguments of ${call.tool} contained a secret`,
       'Name the secret; never write its value.',
     )
     return unread(call, state, rule, facts.effect, facts.risk)

@@ -89,8 +89,8 @@ function resolveNames(names: NamedFields, args: Record<string, unknown>, state: 
         const candidates = meant.candidates.map((entry) => entry.canonical)
         problem ??= refuse(
           'AMBIGUOUS_NAME',
-          `${quote(name)} means ${candidates.length} things: ${candidates.join(', ')}`,
-          'Name one of them by its id.',
+          `${quote(name)} means ${candidates.length} resources: ${candidates.join(', ')}`,
+          'Name one of these resources by its id.',
           { name, candidates },
         )
       }
@@ -119,7 +119,7 @@ function routeToGuest(names: NamedFields, args: Record<string, unknown>, state: 
     const problem = refuse(
       'ROUTING_MISMATCH',
       `${field} ${quote(name)} is a host, but your recent calls meant ${ids.join(', ')} on it`,
-      `Name the one you mean: ${ids.join(' or ')}.`,
+      `Name the resource that you mean: ${ids.join(' or ')}.`,
       { field, host: name, more_specific: ids, target: guest.canonical },
     )
     return { arguments: args, corrected: [], problem }

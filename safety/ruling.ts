@@ -168,7 +168,7 @@ export function nearBudget(state: SafetyState, turn: number, budgets: Budgets): 
     [
       soon,
       turnsLeft === 1 && budgets.turns > 3,
-      'One turn is left after this. If you end now, you can still correct the ending.',
+      'One turn is left after this turn. If you end now, you can still correct the ending.',
     ],
     ['tokens', state.tokens >= 0.85 * budgets.tokens, 'Your token budget is nearly used up.'],
     ['time', state.workedMs >= 850 * budgets.seconds, 'Your time is nearly used up.'],
@@ -234,7 +234,7 @@ export function loopRule(call: Call, state: SafetyState): RuleAnswer | null {
     return refuse(
       'ALTERNATING_CALLS',
       `the same ${round} calls were made twice in the same order, ${call.tool} last`,
-      'Nothing changes by repeating. Read something else, act, or escalate.',
+      'Repeated calls change nothing. Read something else, act, or escalate.',
     )
   }
   const writes = state.writes.filter((write) => write.callId !== call.callId && isSameWrite(write, call))
@@ -242,7 +242,7 @@ export function loopRule(call: Call, state: SafetyState): RuleAnswer | null {
     return refuse(
       'REPEATED_CALL',
       `${call.tool} has run ${writes.length} times here with the same arguments, and the fault remains`,
-      'It does not help. Find the cause, do something else, or escalate with what was tried.',
+      'Another such call does not help. Find the cause, do something else, or escalate with what was tried.',
     )
   }
   const same = earlier.filter((_, at) => before[at] === digest).map(({ callId }) => answerOf(callId, state))

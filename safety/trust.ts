@@ -32,7 +32,7 @@ function recordedBefore({ call, digest, state }: Judging): RuleAnswer | null {
   return refuse(
     'REPEATED_CALL',
     `this ${call.tool} call is recorded already (seq ${before.seq}) and does not run`,
-    'Calling it again changes nothing. Escalate with findings and what you would do.',
+    'Another such call changes nothing. Escalate with findings and what you would do.',
   )
 }
 

@@ -82,7 +82,7 @@ function targetNotLookedUp({ call, resolved: { targets }, state, policy, nowMs }
     return refuse(
       'STRICT_RESOLUTION',
       `${target.kind} ${quote(target.id)} was not looked up in this investigation`,
-      `Look it up first (find_resource, or get the ${target.kind}), then call ${call.tool} again.`,
+      `Look up the resource first (find_resource, or get the ${target.kind}), then call ${call.tool} again.`,
       { target: resourceKey(target) },
     )
   }
@@ -257,7 +257,7 @@ export function blockedByVerification(open: OpenWrite): RuleAnswer {
   return refuse(
     'FSM_BLOCKED',
     `${open.tool} on ${targets.join(', ')} is not verified yet`,
-    `Read ${targets.join(', ')} first: that closes the verification.`,
+    `Read ${targets.join(', ')} first, which closes the verification.`,
     { targets },
   )
 }

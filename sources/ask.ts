@@ -120,7 +120,7 @@ function reportChanges(source: string, state: State, { byName, report }: SourceS
     if (byName.get(source) !== state) return
     if (!state.isAway && state.failures >= failuresToRest) {
       state.isAway = true
-      report({ source, is: 'away', because: state.lastError ?? 'it did not answer' })
+      report({ source, is: 'away', because: state.lastError ?? 'the source did not answer' })
     } else if (state.isAway && state.failures === 0) {
       state.isAway = false
       report({ source, is: 'back' })

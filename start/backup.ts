@@ -85,7 +85,7 @@ async function describeDatabase(client: pg.Client): Promise<Omit<BackupManifest,
       pg_has_role(relowner, 'usage') as owns, current_user as login
     from (values (to_regclass('audit_head'))) as wanted (oid) left join pg_class using (oid)`)
   if (!found[0]?.there)
-    throw new BackupError('This database holds no Nightshift of 0.2.0 or later: correct DATABASE_URL.')
+    throw new BackupError('This database has no data of Nightshift 0.2.0 or later: correct DATABASE_URL.')
   if (!found[0].owns) throw new BackupError(notItsOwner(found[0].login))
   const { rows } = await client.query<{ text: string }>(`
     select jsonb_build_object(

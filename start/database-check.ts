@@ -104,7 +104,7 @@ async function checkLogin(
       return {
         ok: false,
         what: `The server runs PostgreSQL ${rights.version}, and Nightshift needs ${oldest.name} or later`,
-        remedy: 'Upgrade the server, or name another one.',
+        remedy: 'Upgrade the server, or name another server.',
       }
     const trouble = await databaseTrouble(db)
     if (trouble) return { ok: false, what: trouble.what.replace(/\.$/, ''), remedy: asSentence(trouble.remedy) }

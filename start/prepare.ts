@@ -12,7 +12,7 @@ export async function prepareProduction(): Promise<void> {
   const databaseUrl = config.DATABASE_URL as string
   try {
     const { applied } = await migrateToLatest(databaseUrl)
-    console.log(applied.length > 0 ? `Applied ${applied.join(', ')}` : 'The schema is at its newest')
+    console.log(applied.length > 0 ? `Applied ${applied.join(', ')}` : 'The schema is up to date')
   } catch (error) {
     const trouble = migrationTrouble(error, databaseUrl)
     if (!trouble) throw error

@@ -31,7 +31,9 @@ export async function freePort(from?: number): Promise<number> {
   for (let port = from; port < Math.min(from + 200, 65_536); port++) {
     if (!givenOut.has(port) && (await listenOnce(port)) !== undefined) return give(port)
   }
-  throw new Error(`Ports ${from} to ${from + 199} of 127.0.0.1 are all in use. Free one, or choose another range.`)
+  throw new Error(
+    `Ports ${from} to ${from + 199} of 127.0.0.1 are all in use. Free one of these ports, or choose another range.`,
+  )
 }
 
 /** Returns whether nothing listens on this port of 127.0.0.1 or of all addresses. */

@@ -35,12 +35,12 @@ export async function restoreBackup(databaseUrl: string, path: string): Promise<
   const [theirs, ours] = [manifest.nightshift.split('.')[0], version.split('.')[0]]
   if (theirs !== ours)
     throw new BackupError(
-      `The backup is of Nightshift ${manifest.nightshift}, this is ${version}: restore it with a build ${theirs}.x, then upgrade.`,
+      `The backup is from Nightshift ${manifest.nightshift}, but this build is ${version}: restore the backup with a build ${theirs}.x, then upgrade.`,
     )
   const unknown = newerMigrations(manifest.migrations)
   if (unknown.length > 0)
     throw new BackupError(
-      `The backup is newer than this build (${version}), which does not know ${unknown.join(', ')}: restore it with ${manifest.nightshift} or later.`,
+      `The backup is newer than this build (${version}), which does not know ${unknown.join(', ')}: restore the backup with ${manifest.nightshift} or later.`,
     )
   await prepareTarget(databaseUrl, manifest)
   await program('pg_restore', databaseUrl, ['--no-owner', '--exit-on-error', '--single-transaction', dump])
@@ -84,7 +84,7 @@ async function prepareTarget(databaseUrl: string, manifest: BackupManifest): Pro
     if (!found.owns) throw new BackupError(notItsOwner(found.login))
     if (found.postgresql < manifest.postgresql)
       throw new BackupError(
-        `The backup is of PostgreSQL ${manifest.postgresql}, this server is ${found.postgresql}: restore it on ${manifest.postgresql} or later.`,
+        `The backup is from PostgreSQL ${manifest.postgresql}, but this server is ${found.postgresql}: restore the backup on ${manifest.postgresql} or later.`,
       )
     if (!found.role) {
       await client.query('create role nightshift_app nologin').catch(() => {

@@ -236,15 +236,16 @@ function undoOf(action: VmAction): ToolUndo<z.infer<typeof input>> | null {
   const inverse = inverses[action]
   return (
     inverse && {
-      does: ({ id }) => `${inverse.tool} of ${id}, while it is where this leaves it`,
+      does: ({ id }) => `${inverse.tool} of ${id}, if the VM is still where this call leaves it`,
       of({ id }, output) {
         const told = vmBoth.safeParse(output)
         if (!told.success) return { none: 'the state of the VM before and after was not read' }
         const { before, after } = told.data
-        if (after.running !== inverse.running) return { none: `it did not happen: ${id} ${runsOrNot(after)}` }
-        if (before.running === after.running) return { none: `it changed nothing: ${id} ${runsOrNot(after)} as before` }
+        if (after.running !== inverse.running) return { none: `the action did not happen: ${id} ${runsOrNot(after)}` }
+        if (before.running === after.running)
+          return { none: `the action changed nothing: ${id} ${runsOrNot(after)} as before` }
         if (before.host !== after.host)
-          return { none: `it is on ${after.host ?? 'no host'} now, and was on ${before.host ?? 'none'}` }
+          return { none: `the VM is on ${after.host ?? 'no host'} now, and was on ${before.host ?? 'none'}` }
         return { tool: inverse.tool, arguments: { id }, left: vmLeft(id, after) }
       },
     }

@@ -64,7 +64,7 @@ export const runJob = defineTool<Input, Record<string, unknown>>({
   prepare: async (input, context) => preparation.parse(await ask(input, context, 'preparation')),
   // Limits the age of a dry run, because the result of a check mode is soon outdated.
   dryRunAgesAfterSeconds: 1_800,
-  proof: state('the check mode of the job says that nothing would change'),
+  proof: state('the check mode of the job reports that nothing would change'),
   postcondition: {
     withinSeconds: 10,
     check: async (input, _output, context) => observation.parse(await ask(input, context, 'observation')),

@@ -101,7 +101,7 @@ export class ProposalError extends Error {
   override name = 'ProposalError' as const
 }
 
-const backWords = 'the same moves in reverse, while each VM is where this brings it and its old host can hold it'
+const backWords = 'the same moves in reverse, if each VM is still where the plan moved it and its old host has room'
 
 function preparation(plan: ProposalToday): Preparation {
   const hosts = new Set(plan.steps.flatMap((step) => [step.to]))
@@ -249,7 +249,7 @@ export const executeMigration = defineTool({
       throw new ProposalError(`proposal ${proposal_id} has been carried out already`)
     if (plan.steps.every(({ vm }) => plan.forecast?.restarts.includes(vm)))
       throw new ProposalError(
-        `proposal ${proposal_id} leaves nothing to do: the platform fences the dead host and starts ${formatList(plan.forecast?.restarts ?? [])} by itself. Check them again`,
+        `proposal ${proposal_id} leaves nothing to do: the platform fences the dead host and starts ${formatList(plan.forecast?.restarts ?? [])} by itself. Check these VMs again`,
       )
     // Refuses a plan that can no longer be executed, because asking for an approval would be
     // useless.
@@ -271,11 +271,11 @@ export const executeMigration = defineTool({
     does: () => null,
     of(_, output) {
       const told = whatMoved.safeParse(output)
-      if (!told.success) return { none: 'it is not known which VMs it moved from where' }
+      if (!told.success) return { none: 'it is not known from which hosts the plan moved VMs' }
       const { moves, started } = told.data
       if (started.length > 0)
-        return { none: `it started ${formatList(started)}, and a VM that was down elsewhere cannot go back` }
-      if (moves.length === 0) return { none: 'it moved no VM' }
+        return { none: `the plan started ${formatList(started)}, and a VM that was down elsewhere cannot go back` }
+      if (moves.length === 0) return { none: 'the plan moved no VM' }
       const back = moves.toReversed().map(({ vm, from, to }) => ({ vm, from: to, to: from }))
       // Keeps the last host of a VM that moved more than once.
       const left = Object.assign({}, ...moves.map(({ vm, to }) => vmLeft(vm, { host: to, running: true })))

@@ -188,7 +188,7 @@ const changing = z.object({
   ...attachmentFields,
 })
 type Changing = z.infer<typeof changing>
-const notRehearsed = 'The platform does not tell beforehand what a convergence would change.'
+const notRehearsed = 'The platform does not report beforehand what a convergence would change.'
 
 /** Returns what a convergence would change; null if the platform cannot preview that. */
 async function previewConverge(core: CorePort, id: string, signal: AbortSignal | undefined): Promise<Changing | null> {

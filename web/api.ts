@@ -124,7 +124,7 @@ async function send(path: string, { method, body, ifMatch, ifNoneMatch, signal }
     stopWatching()
     if (signal?.aborted) throw error
     if (inTime.aborted) {
-      const detail = `The server did not answer within ${answerWithinMs / 1_000} s. It may still do what you asked: check the result before you ask again.`
+      const detail = `The server did not answer within ${answerWithinMs / 1_000} s. The server may still do what you asked: check the result before you ask again.`
       throw new ApiRefusal(0, 'NO_ANSWER', detail)
     }
     throw new ApiRefusal(0, 'UNREACHABLE', 'The server does not answer. Is Nightshift running?')

@@ -81,7 +81,7 @@ export function StopKind({ type, tools }: KindProps) {
       <Choice name="stop-tool" legend="What is stopped?" options={options} value={tool} onChange={setTool} />
       <UntilField
         id="stop-until"
-        label="Until when? Empty means: until somebody resumes it."
+        label="Until when? Empty: until somebody resumes these writes."
         required={false}
         value={until}
         onChange={setUntil}

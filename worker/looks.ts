@@ -85,7 +85,7 @@ async function readState(core: CorePort, { kind, id }: ResourceRef): Promise<Res
     if (!answer.ok) return unknown(answer.problem.detail)
     return resourceState.parse(answer.data)
   } catch {
-    return unknown('it could not be read')
+    return unknown('the resource could not be read')
   }
 }
 
@@ -105,9 +105,9 @@ async function differs(
   if (!expectation) return 'the mark is gone'
   const marked = expectation.state as Marked
   const severity = (await incidentState(db, incidentId))?.severity
-  if (marked.severity && marked.severity !== severity) return `its severity was ${marked.severity} and is ${severity}`
+  if (marked.severity && marked.severity !== severity) return `the severity was ${marked.severity} and is ${severity}`
   // Compares no state if there is no resource; the alert's severity was compared above.
-  if (!now) return marked.resource ? 'its resource is not known any more' : null
+  if (!now) return marked.resource ? 'the resource is not known any more' : null
   const isSame = marked.resource != null && resource !== null && resourceKey(marked.resource) === resourceKey(resource)
   return differenceOf(marked, now, isSame)
 }

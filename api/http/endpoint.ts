@@ -85,9 +85,9 @@ const words: Record<number, string> = {
   422: 'The request does not match the schema; `errors` lists the wrong fields.',
   424: 'A device refused the call or did not answer; `code` is the error code of the device.',
   428: '`If-Match` is required.',
-  429: 'Too many attempts; `Retry-After` says when to try again.',
+  429: 'Too many attempts; `Retry-After` gives the time to wait.',
   502: 'The platform reported a failure.',
-  503: 'The database or the platform cannot be reached; `Retry-After` says when to try again.',
+  503: 'The database or the platform cannot be reached; `Retry-After` gives the time to wait.',
   504: 'The result is not known yet. Query `/effects/{key}` later.',
 }
 

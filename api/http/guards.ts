@@ -142,7 +142,7 @@ async function recordUnjudged(db: Db, named: unknown[], path: string, tool: stri
         code: 'UNJUDGED',
         door: 'api',
         subject: 'agent',
-        detail: `${tool} at ${path} was refused: no run announced it`.slice(0, 300),
+        detail: `${tool} at ${path} was refused, because no run announced the call`.slice(0, 300),
       }),
     )
     return

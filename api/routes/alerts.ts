@@ -23,7 +23,7 @@ const listEndpoint = endpoint({
     resource: z
       .string()
       .max(300)
-      .refine((text) => parseResourceKey(text) !== null, 'Write it as kind:id, such as node:web-1.')
+      .refine((text) => parseResourceKey(text) !== null, 'Write the resource as kind:id, such as node:web-1.')
       .optional(),
     unmatched: z.enum(['true', 'false']).optional(),
     ...pageQuery,

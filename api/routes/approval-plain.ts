@@ -97,7 +97,7 @@ async function decideByForm(deps: ApiDeps, c: Context, id: string, principal: Pr
     if (said.status !== 200 && recorded > 0)
       return {
         ...said,
-        text: `${recorded} of ${also.length + 1} decisions are recorded. The next one is not: ${said.text}`,
+        text: `${recorded} of ${also.length + 1} decisions are recorded. The next decision is not: ${said.text}`,
       }
     if (said.status !== 200 || each === id) return said
   }

@@ -82,7 +82,7 @@ const getApprovalEndpoint = endpoint({
   tag,
   summary: 'One approval: the exact action, the reason, and the dry run',
   description:
-    '`evidence` are rows of the log: `#e-<seq>` on the page of the incident. `grantRefused` says why approving it cannot be made a standing grant; null when it can. `replacedBy` is the newer approval of the same call. `run` is what the approved call has done so far, step by step. `together` are the other approvals of the same card: calls of the same model answer, each with its own token and decision. `next` are later calls of the same answer for which no approval is requested yet. `schema` is the schema of the arguments.',
+    '`evidence` are rows of the log: `#e-<seq>` on the page of the incident. `grantRefused` is the reason why the approval cannot become a standing grant, or null. `replacedBy` is the newer approval of the same call. `run` is what the approved call has done so far, step by step. `together` are the other approvals of the same card: calls of the same model answer, each with its own token and decision. `next` are later calls of the same answer for which no approval is requested yet. `schema` is the schema of the arguments.',
   params,
   answer: approvalDetail,
   example: {

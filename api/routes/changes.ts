@@ -44,7 +44,7 @@ const listEndpoint = endpoint({
   permission: 'read',
   tag,
   summary: 'Changes by their time, newest first',
-  description: '`unmatched=true`: only changes for which no resource was found; `why` says what was tried.',
+  description: '`unmatched=true`: only changes for which no resource was found; `why` lists what was tried.',
   query: z.object({
     resource: resourceKeyText.optional(),
     source: z.enum(changeSources).optional(),

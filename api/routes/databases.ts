@@ -156,7 +156,7 @@ function observationEndpoint(write: DatabaseWrite) {
     permission: 'act_on_platform',
     tag,
     summary: `${summaries[write]}: check of the result against the current state of the server`,
-    description: '`key` is the key of the write: a query is compared with the cancelled one.',
+    description: '`key` is the key of the write: the check compares a query with the cancelled query.',
     params,
     query: queryOf(write).extend({ key: z.string().regex(keyShape).max(400).optional() }),
     answer: z.object({ holds: z.boolean().nullable(), observed: z.string() }),
@@ -175,7 +175,7 @@ function writeEndpoint(write: DatabaseWrite) {
     tag,
     summary: `${summaries[write]}, once per \`Idempotency-Key\``,
     description:
-      '`If-Match` is the `stateFingerprint` of the dry run that was approved: 412 if it is now another session, query or slot. An agent needs an approval that its run has used.',
+      '`If-Match` is the `stateFingerprint` of the dry run that was approved: 412 if the session, query or slot has changed. An agent needs an approval that its run has used.',
     params,
     headers: z.object({ 'if-match': z.string().max(120).optional() }),
     body: bodyOf(write),

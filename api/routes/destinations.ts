@@ -107,7 +107,7 @@ const putEndpoint = endpoint({
   path: '/destinations/{name}',
   permission: 'write_config',
   tag,
-  summary: 'Adds a destination, or changes the one of that name',
+  summary: 'Adds a destination, or changes the destination with that name',
   description:
     'Kinds: `webhook`, `pagerduty` (Events API V2), `teams` (a webhook of Workflows), `email` (SMTP). Secrets that are left out stay as they are; 422 `SECRET_ASKED` if no secret is stored yet, or if the secret would be sent to another address. A field of `route` that is null accepts everything. `wakes` says whether a page to this destination wakes somebody; null means the default of its kind: true for `pagerduty` and for `webhook` with the template `generic`.',
   params,

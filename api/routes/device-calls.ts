@@ -63,7 +63,7 @@ const callDeviceEndpoint = endpoint({
   tag,
   summary: 'Calls one tool of the device of a resource',
   description:
-    'The id is that of a node, host, VM or device. An agent may only make a call that its run announced, and a write only with the approval that its run has used; the device grant is minted from that approval. A person has no grant: if the device needs one, it answers `approval_required`.',
+    'The id is that of a node, host, VM or device. An agent may only make a call that its run announced, and a write only with the approval that its run has used; the device grant is minted from that approval. A person has no grant, so a device that needs a grant answers `approval_required`.',
   params,
   headers: z.object({ 'if-match': z.string().max(100).optional() }),
   body,

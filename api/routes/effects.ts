@@ -11,7 +11,7 @@ export const effectRoutes = endpoint({
   permission: 'read',
   tag: 'platform',
   summary: 'The result of a write',
-  description: '404 means that the write was never accepted: nothing happened.',
+  description: '404 means that the write was never accepted, so nothing happened.',
   params: z.object({ key: z.string().min(1).max(400) }),
   answer: z.object({
     key: z.string(),

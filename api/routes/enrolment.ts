@@ -83,11 +83,11 @@ function requireThatWay({ id, url }: DeviceRow, agentKey: string | null): void {
   if (agentKey !== null && readPublicKey(agentKey) === null)
     throw new Problem(422, 'INVALID', 'agent_key is not an ed25519 public key (base64 of its SPKI).')
   if (url === null && agentKey === null) {
-    const detail = `The agent of ${id} must call out. Run "nightshift agent --connect URL --token …" on the device. (To let it listen instead, set an address: "nightshift mesh enroll ${id} --address URL".)`
+    const detail = `The agent of ${id} must call out. Run "nightshift agent --connect URL --token …" on the device. (To let the agent listen instead, set an address: "nightshift mesh enroll ${id} --address URL".)`
     throw new Problem(409, 'CALLS_OUT', detail)
   }
   if (url !== null && agentKey !== null) {
-    const detail = `${id} has an address, so its agent must listen. Run "nightshift mesh agent enroll" on the device. (To let it call out instead: "nightshift mesh enroll ${id} --calls-out".)`
+    const detail = `${id} has an address, so its agent must listen. Run "nightshift mesh agent enroll" on the device. (To let the agent call out instead: "nightshift mesh enroll ${id} --calls-out".)`
     throw new Problem(409, 'LISTENS', detail)
   }
 }

@@ -14,7 +14,7 @@ export const environmentEndpoint = endpoint({
   tag,
   summary: 'The environment that this API process and the worker were started with',
   description:
-    'A secret is shown as set or not set. Addresses are shown without credentials. If several workers run, the newest one is shown.',
+    'A secret is shown as set or not set. Addresses are shown without credentials. If several workers run, the newest worker is shown.',
   answer: pageOf(shownVariable).extend({ workerStartedAt: z.string().nullable() }),
   example: {
     items: [

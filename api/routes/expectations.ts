@@ -29,7 +29,7 @@ const example: Expectation = {
   subject: 'alert',
   about: 'alertmanager d0735916ffe8d871',
   until: '2026-12-01T00:00:00.000000Z',
-  reason: 'The backup window makes it lag every night.',
+  reason: 'The backup window makes the replica lag every night.',
   state: { health: 'nominal', observed: 'node node-db-osl-1b is nominal', fields: { status: 'nominal' } },
   createdBy: 'admin',
   createdAt: '2026-11-22T03:00:00.000000Z',
@@ -63,7 +63,7 @@ const expectEndpoint = endpoint({
       throw new Problem(
         403,
         'OUT_OF_SCOPE',
-        'A mark on a resource covers incidents of all types. This token covers only some.',
+        'A mark on a resource covers incidents of all types. This token covers only some types.',
       )
     }
     const incident = await requireIncident(scope, id)
@@ -76,7 +76,7 @@ const expectEndpoint = endpoint({
       throw new Problem(
         409,
         'UNREADABLE',
-        `The state of the resource cannot be read, so later states could not be compared: ${state.observed}. Try again when it can be read.`,
+        `The state of the resource cannot be read, so later states could not be compared: ${state.observed}. Try again when the state can be read.`,
       )
     }
     const stored = { ...state, severity: incident.severity, resource: incident.resource }

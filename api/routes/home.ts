@@ -48,7 +48,7 @@ const homeEndpoint = endpoint({
   path: '/home',
   permission: 'read',
   tag,
-  summary: 'The night at a glance: what needs the caller, what is in progress, what is done',
+  summary: 'Overview of the night: what needs the caller, what is in progress, what is done',
   description:
     '`since` is the start of the night (default 12 hours ago). `needsYou`: waiting approvals, incidents of the caller, escalated incidents without an owner, and open incidents that no rule lets the agent investigate. More than three incidents of one type are one line with their `count`; `incidents` counts all of them.',
   query: z.object({ since: moment.optional() }),

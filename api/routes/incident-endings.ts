@@ -172,9 +172,9 @@ const investigateEndpoint = endpoint({
   path: '/incidents/{id}/investigate',
   permission: 'manage_incident',
   tag,
-  summary: 'Lets the agent investigate an incident, again if it was closed',
+  summary: 'Lets the agent investigate an open incident, or a closed incident again',
   description:
-    'This also works for an open incident that `agent.investigate` leaves to people (`keptReason`). An incident that is queued already gets 409.',
+    'The call also works for an open incident that `agent.investigate` leaves to people (`keptReason`). An incident that is queued already gets 409.',
   params: incidentParams,
   answer: incident,
   example: { ...incidentExample, status: 'open', assignedTo: null },

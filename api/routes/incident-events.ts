@@ -93,7 +93,7 @@ const appendEventEndpoint = endpoint({
   summary: 'Records a step or a finding',
   params: incidentParams,
   description:
-    'With `hypothesis` the step proposes, supports or refutes a possible cause. `hypothesis_id` names it; without the id, the same text names the same hypothesis, and any other text a new one. An agent must quote rows to support or refute one.',
+    'With `hypothesis` the step proposes, supports or refutes a possible cause. `hypothesis_id` names an existing hypothesis; without the id, the same text names the same hypothesis, and any other text names a new hypothesis. An agent must quote rows to support or refute a hypothesis.',
   body: z.strictObject({ action: recordableAction, detail: z.string().min(1).max(2000), ...hypothesisFields }),
   bodyExample: { action: 'investigated', detail: 'The replica stopped at 01:40.' },
   answer: eventSchema,
@@ -149,7 +149,7 @@ function refusedMessage(id: string, told: Exclude<MessageOutcome, { outcome: 'to
     const detail = `The run of ${id} has ${maxUnread} unread messages: write again after its next turn.`
     return new Problem(409, 'TOO_MANY_UNREAD', detail)
   }
-  const detail = `${id} is ${withSpaces(told.status)}: no run works on it. Add a note, which its next attempt reads, or have it investigated again.`
+  const detail = `${id} is ${withSpaces(told.status)}: no run works on the incident. Add a note, which its next attempt reads, or have the incident investigated again.`
   return new Problem(409, 'NOT_INVESTIGATED', detail)
 }
 
@@ -158,9 +158,9 @@ const tellEndpoint = endpoint({
   path: '/incidents/{id}/messages',
   permission: 'record',
   tag,
-  summary: 'Tells the agent something while it investigates',
+  summary: 'Sends the agent a message while it investigates',
   description:
-    'The next turn of its run reads the message once, as the words of a person; it approves nothing. A resource in the message, as `kind:id` or by a unique name, counts as looked up. 409 `NOT_INVESTIGATED` if no run works on the incident; 409 `TOO_MANY_UNREAD` while ten messages are unread.',
+    'The next turn of its run reads the message once, as the words of a person; the message approves nothing. A resource in the message, as `kind:id` or by a unique name, counts as if the agent had looked it up. 409 `NOT_INVESTIGATED` if no run works on the incident; 409 `TOO_MANY_UNREAD` while ten messages are unread.',
   params: incidentParams,
   body: z.strictObject({ text: z.string().min(1).max(maxMessageCharacters).regex(/\S/) }),
   bodyExample: { text: 'We changed the certificate of web-osl-1 at noon. Look there first.' },

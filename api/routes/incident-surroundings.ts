@@ -182,7 +182,7 @@ const briefEndpoint = endpoint({
   tag: 'incidents',
   summary: 'The brief of an incident: start, cause, impact, what was done, the waiting approval, what comes next',
   description:
-    'Code builds it from the log; `rows` are the numbers of the rows behind a sentence. `asked` is the waiting approval, without the details of its dry run. `similar` are closed incidents of the same type with their repairs.',
+    'Code builds the brief from the log; `rows` are the numbers of the rows behind a sentence. `asked` is the waiting approval, without the details of its dry run. `similar` are closed incidents of the same type with their repairs.',
   params: incidentParams,
   answer: servedBrief,
   example: briefExample,
@@ -216,7 +216,7 @@ function refusal(each: PersonAction, found: Incident, principal: Principal, isOw
   const permission = permissionOf[each]
   if (!permissionsOf(principal).includes(permission))
     return `Your role (${principal.role}) lacks the permission ${permission}.`
-  if (each === 'review' && isOwn) return 'You did this write: somebody else has to review it.'
+  if (each === 'review' && isOwn) return 'You did this write, so somebody else has to review it.'
   return refusedByState(each, found, principal)
 }
 
@@ -241,8 +241,8 @@ function refusedByState(each: PersonAction, found: Incident, principal: Principa
     case 'review':
       return found.reviewWantedAt === null ? 'No review of the incident is pending.' : null
     case 'investigate':
-      if (found.type === manualChangeType) return "This is a person's own write: there is nothing to investigate."
-      if (found.type === trustLostType) return 'The incident is about Nightshift itself: no agent investigates it.'
+      if (found.type === manualChangeType) return "This is a person's own write, so there is nothing to investigate."
+      if (found.type === trustLostType) return 'The incident is about Nightshift itself, so no agent investigates it.'
       if (status !== 'open') return refusedByStatus(each, status)
       return keptReason === null ? 'The incident is queued already.' : null
     default:
@@ -270,7 +270,7 @@ export const incidentSurroundingsRoutes = [
     permission: 'read',
     tag: 'incidents',
     summary: 'The surroundings of an incident: alerts, its group, its run, and what the caller may do now',
-    description: '`refused` says why the caller cannot do an action now; null if it is possible.',
+    description: '`refused` is the reason why the caller cannot do an action now, or null.',
     params: incidentParams,
     answer: surroundings,
     example: {

@@ -82,7 +82,7 @@ async function placeOf(
   return {
     ...place,
     why: 'off',
-    text: 'Queued, but the agent is off: no incident is investigated until it is on again.',
+    text: 'Queued, but the agent is off: no incident is investigated until the agent is on again.',
   }
 }
 
@@ -127,7 +127,7 @@ const getIncidentEndpoint = endpoint({
   tag,
   summary: 'An incident and its current state',
   description:
-    '`model`: whether its run asks the model now or waits for it, since when, and how many runs are ahead. `queue`: for a queued incident, how many are ahead and why it waits. `waits`: the system that does not answer a step of its run, and since when.',
+    '`model`: whether the run of the incident asks the model now or waits for the model, since when, and how many runs are ahead. `queue`: for a queued incident, how many are ahead and why it waits. `waits`: the system that does not answer a step of its run, and since when.',
   params: incidentParams,
   answer: detailedIncident,
   example: {
@@ -161,11 +161,11 @@ const openIncidentEndpoint = endpoint({
     type: incidentType
       .refine(
         (type) => type !== manualChangeType,
-        'cannot be opened by hand: a direct action of a person opens an incident of this type',
+        'cannot be opened by hand, because a direct action of a person opens an incident of this type',
       )
       .refine(
         (type) => type !== trustLostType,
-        'cannot be opened by hand: a repair that was wrong or did not last opens an incident of this type',
+        'cannot be opened by hand, because a repair that was wrong or did not last opens an incident of this type',
       ),
     severity,
     title: writtenText(3, 300),
@@ -192,7 +192,7 @@ const askAgentEndpoint = endpoint({
   tag,
   summary: 'Asks the agent a question',
   description:
-    'Opens an incident of type `question`; the answer closes it. A question about a resource may name it; `node` is short for a resource of the kind node.',
+    'Opens an incident of type `question`; the answer closes it. A question about a resource may name the resource; `node` is short for a resource of the kind node.',
   body: z.strictObject({
     question: writtenText(3, 2_000),
     resource: resourceRef.nullable().default(null),
@@ -208,7 +208,7 @@ const askAgentEndpoint = endpoint({
       throw new Problem(
         409,
         'AMBIGUOUS',
-        'The question names a resource by `node` and by `resource`: send one of the two.',
+        'The question names a resource by `node` and by `resource`: send only one of them.',
       )
     const resource = node === undefined ? named.resource : { kind: 'node' as const, id: node }
     const by = { actor, operatorId: principal.operatorId }
@@ -229,7 +229,7 @@ const verificationStateEndpoint = endpoint({
   tag,
   summary: 'Recomputes the hash chain of the log, and compares the stored data of the incident with it',
   description:
-    'Compares its row, alerts, approvals, votes, effects, decision tokens and standing grants. `head` is an earlier hash, for example from a webhook; it must still be in the chain.',
+    'Compares the row of the incident, its alerts, approvals, votes, effects, decision tokens and standing grants. `head` is an earlier hash, for example from a webhook, which must still be in the chain.',
   params: incidentParams,
   query: z.object({ head: z.string().max(128).optional() }),
   answer: verifiedIncident,

@@ -20,9 +20,9 @@ const route = createRoute({
   tags: ['ingest'],
   summary: 'Receives changes: deployments and configuration changes',
   description: [
-    'A delivery with the header `X-GitHub-Event` or `X-Gitlab-Event` is read in the format of that sender. Any other is `generic`: one object, or a list of 100 at most.',
+    'A delivery with the header `X-GitHub-Event` or `X-Gitlab-Event` is read in the format of that sender. Any other delivery is `generic`: one object, or a list of 100 at most.',
     'A repeat is stored once, so no `Idempotency-Key` is needed.',
-    'If `change.github_secret` or `change.gitlab_token` is set, deliveries of that sender must be proven with it (`X-Hub-Signature-256`, `X-Gitlab-Token`), and need no API token.',
+    'If `change.github_secret` or `change.gitlab_token` is set, each delivery of that sender must carry its proof (`X-Hub-Signature-256`, `X-Gitlab-Token`), and needs no API token.',
     'Permission: `ingest`.',
   ].join('\n\n'),
   security: [{ bearer: [] }],
@@ -47,7 +47,7 @@ const route = createRoute({
   responses: {
     202: {
       description:
-        'The changes are stored. The response lists each resource of each change, and how it was found. `ignored` says why a delivery has no change.',
+        'The changes are stored. The response lists each resource of each change, and how it was found. `ignored` is the reason why a delivery has no change.',
       content: {
         'application/json': {
           schema: takenChanges,
@@ -74,7 +74,9 @@ const route = createRoute({
     413: { description: 'More than 1 MiB.' },
     415: { description: 'Not JSON.' },
     422: { description: 'A parameter of the query is given more than once.' },
-    503: { description: 'The database cannot be reached, or too many requests had a wrong secret: send it again.' },
+    503: {
+      description: 'The database cannot be reached, or too many requests had a wrong secret: send the request again.',
+    },
   },
 })
 
@@ -119,7 +121,7 @@ function readSender(c: Context): ChangeSender {
   throw new Problem(
     400,
     'UNPARSABLE',
-    'The headers name two senders, X-GitHub-Event and X-Gitlab-Event. Send only one.',
+    'The headers name two senders, X-GitHub-Event and X-Gitlab-Event. Send only one of these headers.',
   )
 }
 

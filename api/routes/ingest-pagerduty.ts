@@ -64,7 +64,8 @@ const ignored = (why: string): Taken => ({ outcome: 'ignored', why })
 async function handle(deps: ApiDeps, name: string, act: PagerdutyAct): Promise<Taken> {
   const { db } = deps
   const age = Date.parse(await databaseTime(db)) - Date.parse(act.occurredAt)
-  if (Math.abs(age) > maxAgeMs) return ignored('its time differs from the current time by more than 50 minutes')
+  if (Math.abs(age) > maxAgeMs)
+    return ignored('the time of the event differs from the current time by more than 50 minutes')
   if (!(await hasHeard(db, name, act.incidentId)))
     return ignored('this destination never got a message about this incident')
   const operator = act.agent?.isPerson ? await operatorElsewhere(db, 'pagerdutyUserId', act.agent.id) : null

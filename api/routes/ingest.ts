@@ -73,7 +73,7 @@ const route = createRoute({
   responses: {
     202: {
       description:
-        'The alerts are stored; the response has the result of each alert. An alert that the database cannot store is `refused`, with the reason; the others are stored. A request with more than 1,000 alerts or 1 MiB is `waiting`, and so is a later request with one of the same alerts: a worker handles both in order. `ignored` says why a request has no alert.',
+        'The alerts are stored; the response has the result of each alert. An alert that the database cannot store is `refused`, with the reason; the others are stored. A request with more than 1,000 alerts or 1 MiB is `waiting`, and so is a later request with one of the same alerts: a worker handles both in order. `ignored` is the reason why a request has no alert.',
       content: {
         'application/json': {
           schema: takenAlerts,
@@ -89,7 +89,7 @@ const route = createRoute({
     422: { description: 'A parameter of the query is given more than once.' },
     415: { description: 'Not a content type of this dialect.' },
     503: {
-      description: 'The database cannot be reached, or too many large requests are being read: send it again.',
+      description: 'The database cannot be reached, or too many large requests are being read: send the request again.',
     },
   },
 })

@@ -71,7 +71,7 @@ export const inventoryRoutes = [
     tag,
     summary: 'Imports hosts, nodes, groups, and other resources with their relations',
     description:
-      'Adds and changes the entries of the request; with `?prune=true`, removes all other entries. With `?dry_run=true` nothing is stored, and the answer says what would change. 409 `PLATFORM_KEEPS` for hosts, nodes and groups if a platform is configured; 422 with every fault of resources and relations; 409 `HAS_DEVICE` for an entry with a device that would be removed.',
+      'Adds and changes the entries of the request; with `?prune=true`, removes all other entries. With `?dry_run=true` nothing is stored, and the answer lists what would change. 409 `PLATFORM_KEEPS` for hosts, nodes and groups if a platform is configured; 422 with every fault of resources and relations; 409 `HAS_DEVICE` for an entry with a device that would be removed.',
     query: importQuery,
     body: siteFile,
     bodyExample: example,

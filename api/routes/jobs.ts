@@ -136,7 +136,7 @@ const preparationEndpoint = endpoint({
         possible: true,
         summary: 'Run the job converge-web on node web-1: Re-applies the web role',
         details: { rehearsal: { told: ['web-1 : ok=3 changed=1 failed=0'], tried: true } },
-        proof: { by: 'state', text: 'the check mode of the job says that nothing would change' },
+        proof: { by: 'state', text: 'the check mode of the job reports that nothing would change' },
       },
     },
   },
@@ -164,7 +164,7 @@ const observationEndpoint = endpoint({
   }),
   example: {
     done: true,
-    observation: { holds: true, observed: 'the check mode of converge-web says that nothing would change' },
+    observation: { holds: true, observed: 'the check mode of converge-web reports that nothing would change' },
   },
   problems: [404, 502],
   async run({ params: { name }, query: { kind, id, key }, principal }, deps) {

@@ -18,7 +18,7 @@ import { incidentParams, requireIncident } from './incidents.ts'
 
 const tag = 'knowledge'
 
-const exampleBody = 'Look: which VMs are still on it.\n\nRepair: plan with intent drain.'
+const exampleBody = 'Look: which VMs are still on the host.\n\nRepair: plan with intent drain.'
 const example: Runbook = {
   name: 'host-draining',
   description: 'A host is to be emptied for maintenance.',

@@ -16,7 +16,7 @@ import { notFound, Problem } from '../http/problem.ts'
 
 const tag = 'platform'
 const hostId = z.string().min(1).max(100)
-const onlyFresh = '`unknown` if the platform reports no links; 503 while it cannot be reached.'
+const onlyFresh = '`unknown` if the platform reports no links; 503 while the platform cannot be reached.'
 
 /**
  * Reads hosts and links as the platform reports them now. Refuses while the platform cannot be
@@ -81,7 +81,7 @@ const reachabilityEndpoint = endpoint({
   permission: 'read',
   tag,
   summary: 'Is there a healthy path between two hosts now?',
-  description: `The cheapest one, over live links. ${onlyFresh}`,
+  description: `The cheapest path, over live links. ${onlyFresh}`,
   query: z.object({ from: hostId, to: hostId }),
   answer: z.object({
     from: z.string(),

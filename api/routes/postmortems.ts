@@ -82,7 +82,7 @@ const writePostmortemEndpoint = endpoint({
     if (!(await writePostmortem(deps.db, id, { seen: version, sections, operatorId, who }))) {
       const newest = (await postmortemEdits(scope, id)).at(-1)
       const now = newest ? `at version ${newest.version}, by ${newest.by}` : 'not edited yet (version 0)'
-      const detail = `The postmortem of ${id} is ${now}, and you saw version ${version}. Read it again, then write.`
+      const detail = `The postmortem of ${id} is ${now}, and you saw version ${version}. Read the postmortem again, then write.`
       throw new Problem(409, 'VERSION_CHANGED', detail, { fields: { version: newest?.version ?? 0 } })
     }
     return await readPostmortem(scope, incident, await eventsOf(deps.db, id))

@@ -76,7 +76,7 @@ const proposeEndpoint = endpoint({
   },
   async run({ scope, body, judged, c }, deps) {
     if (body.problem && judged)
-      throw new Problem(422, 'INVALID', 'An agent can only plan for the inventory. Leave "problem" out.')
+      throw new Problem(422, 'INVALID', 'An agent can only plan for the inventory, so leave "problem" out.')
     // Uses the agent's own incident, whatever the request names.
     const incidentId = judged?.incidentId ?? body.incident_id
     if (incidentId !== null) await requireIncident(scope, incidentId)
@@ -111,7 +111,7 @@ const getProposalEndpoint = endpoint({
   tag,
   summary: 'A stored plan, the fingerprint of the current state, and whether the plan still fits that state',
   description:
-    '`deaths`: hosts that the plan treats as dead, with the sources that say so. `forecast`: VMs that the platform starts elsewhere by itself. `sizeNote`: what the sizes leave out.',
+    '`deaths`: hosts that the plan treats as dead, with the sources that report each death. `forecast`: VMs that the platform starts elsewhere by itself. `sizeNote`: what the sizes leave out.',
   params,
   answer: proposal.extend({
     currentFingerprint: z.string(),

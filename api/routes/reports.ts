@@ -45,7 +45,7 @@ export const reportRoutes = endpoint({
   tag: 'usage',
   summary: 'How the incidents of a range of days ended: in total, by type and by week',
   description:
-    'Days are UTC, both included. The default of `until` is today, that of `since` twelve weeks earlier. The range is two years at most; the response says which days it covers. With `severity`, `dollars` is null, because costs are stored by type. `csv` has a row for the total, each week and each type.',
+    'Days are UTC, both included. The default of `until` is today, that of `since` twelve weeks earlier. The range is two years at most; the response names the days that it covers. With `severity`, `dollars` is null, because costs are stored by type. `csv` has a row for the total, each week and each type.',
   query: z.object({
     since: calendarDay.optional(),
     until: calendarDay.optional(),

@@ -75,7 +75,11 @@ export async function readResourceState(
   const { stale } = await deps.state.refresh()
   const read = readers[kind]
   if (!read && kind !== 'incident' && kind !== 'proposal')
-    return { health: 'unknown', observed: `no source says how a ${kind.replaceAll('_', ' ')} does`, fields: {} }
+    return {
+      health: 'unknown',
+      observed: `no source reports the health of a ${kind.replaceAll('_', ' ')}`,
+      fields: {},
+    }
   const state = await read?.(scope, id)
   if (!state) return { health: 'unknown', observed: `${kind} ${id} is not known`, fields: {} }
   if (stale) return { health: 'unknown', observed: 'the platform cannot be reached', fields: {} }
@@ -107,7 +111,7 @@ async function readDatabase(deps: ApiDeps, id: string): Promise<ResourceState> {
   const source = (await listSources(deps.db)).find(({ name }) => name === id)
   try {
     const state = source && (await readDatabaseState(source, deps.sources))
-    if (!state) return unknown('no source says how a database does')
+    if (!state) return unknown('no source reports the health of a database')
     const { product, version, role, connections, waiting, replication } = state
     const isFull = isNearlyFull(connections)
     const ill = replication.filter(({ isIll }) => isIll).map(({ text }) => text)

@@ -43,7 +43,7 @@ export const retentionRoutes = [
     tag,
     summary: 'The data that retention would remove now, and older data that is kept',
     description:
-      'Uses the settings `retention.*`; a number of days, or `keep`, in the query replaces one of them for this answer. Checks the oldest 5,000 incidents; `isPartial` says that there are more.',
+      'Uses the settings `retention.*`; a number of days, or `keep`, in the query replaces one of these settings for this answer. Checks the oldest 5,000 incidents; `isPartial` means that there are more.',
     query: z.object({ incidents: days, deliveries: days, alerts: days } satisfies Record<RetainedKind, z.ZodType>),
     answer: retention,
     example: {

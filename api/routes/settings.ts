@@ -155,7 +155,7 @@ const setSettingEndpoint = endpoint({
     const row = await putConfig(db, { key, value, actor, reason, ifVersion: versionOf(c.req.header('if-match')) })
     if (!row) {
       const now = (await configRow(scope, key))?.version ?? 0
-      const detail = `Somebody changed ${key}, which is now at version ${now}. Read it again, then decide.`
+      const detail = `Somebody changed ${key}, which is now at version ${now}. Read the setting again, then decide.`
       throw new Problem(412, 'VERSION_CHANGED', detail, { fields: { version: now } })
     }
     c.header('etag', `"${row.version}"`)

@@ -114,7 +114,7 @@ const convergeDryRunEndpoint = endpoint({
   tag,
   summary: 'Dry run of a converge: what would change on each node',
   description:
-    'Nothing is changed. `possible` is false if the platform has no dry run; then it is unknown what would change. `attachments` are texts and pictures from the platform for the person who decides, stored by digest; `leftOut` says which were rejected, and why.',
+    'Nothing is changed. `possible` is false if the platform has no dry run; then it is unknown what would change. `attachments` are texts and pictures from the platform for the person who decides, stored by digest; `leftOut` lists the rejected attachments, with the reasons.',
   params: resourceParams,
   query: z.object({ dry_run: z.literal('true') }),
   answer: convergeAnswer,
@@ -130,7 +130,7 @@ const convergeEndpoint = endpoint({
   tag,
   summary: 'Re-applies the desired state to every node of a shard',
   description:
-    'Runs once per `Idempotency-Key`; the result is at `/effects/{key}`. With `?dry_run=true` nothing is done, and the answer is that of the GET.',
+    'Runs once per `Idempotency-Key`; the result is at `/effects/{key}`. With `?dry_run=true` nothing is done, and the response is the same as for the GET.',
   params: resourceParams,
   query: z.object({ dry_run: z.enum(['true', 'false']).optional() }),
   body: z.strictObject(directBody),

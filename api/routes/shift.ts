@@ -89,7 +89,7 @@ const refusals: Record<FollowUpRefusal, (id: string) => Problem> = {
   none: (id) => notFound(`follow-up of incident ${id}`),
   closed: () => new Problem(409, 'CONFLICT', 'This follow-up is closed.'),
   'unknown owner': () => {
-    const message = 'is nobody who may sign in: "nightshift operators list" names them'
+    const message = 'is not a user who may sign in: "nightshift operators list" lists the users'
     return new Problem(422, 'INVALID', `owner ${message}.`, {
       fields: { errors: [{ in: 'body', field: 'owner', message }] },
     })

@@ -42,7 +42,7 @@ const showEndpoint = endpoint({
   path: '/policy',
   permission: 'read',
   tag,
-  summary: "The site's policy: the one in force, the one that waits for an admin, and why the newest file was refused",
+  summary: "The site's policy in force, the policy that waits for an admin, and why the newest file was refused",
   answer: sitePolicyState,
   example: {
     inForce: standing,
@@ -142,7 +142,7 @@ const lintEndpoint = endpoint({
   tag,
   summary: 'Compares a policy with the site: unknown names, rules that never decide, groups that cannot decide',
   description:
-    'Checks `text`; without it the waiting policy, or else the one in force. `faults` refuse the file. `notes` refuse nothing, because a missing resource may be listed later. Nothing is run, written or requested.',
+    'Checks `text`; without it the waiting policy, or else the policy in force. `faults` refuse the file. `notes` refuse nothing, because a missing resource may be listed later. Nothing is run, written or requested.',
   body: z.strictObject({ text: z.string().max(2_097_152).optional() }),
   bodyExample: {},
   answer: siteLint,

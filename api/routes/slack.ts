@@ -146,7 +146,8 @@ async function handleMessage(
   const by = { operatorId: operator.id, actor: `user:${operator.name}`, name: operator.name }
   const answered = await tellAgent(deps.db, incident.id, by, heard.text, `slack:${heard.eventId}`)
   if (answered.outcome === 'not_allowed') await say(`Not sent to the agent: ${answered.why}.`)
-  if (answered.outcome === 'too_many') await say('Not sent to the agent: wait until it has read the earlier messages.')
+  if (answered.outcome === 'too_many')
+    await say('Not sent to the agent: wait until the agent has read the earlier messages.')
 }
 
 /**

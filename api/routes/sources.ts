@@ -87,7 +87,7 @@ const putEndpoint = endpoint({
   path: '/sources/{name}',
   permission: 'write_config',
   tag,
-  summary: 'Adds a source, or changes the one of that name',
+  summary: 'Adds a source, or changes the source with that name',
   description: `Kinds: ${[...sourceKinds.values()].map(({ kind, title }) => `\`${kind}\` (${title})`).join(', ')}. A credential is a reference that the API process reads: \`file:/path\` below \`SOURCES_DIR\`, or \`env:NIGHTSHIFT_SOURCE_…\`. The value of a header, for example a tenant, may be such a reference too. If a changed address would get a credential, 422 \`CREDENTIAL_ASKED\` asks for its SHA-256, \`credentialSha256\` (several joined by commas), or for another \`credential\`.`,
   params,
   body: sourcePut,
@@ -227,7 +227,7 @@ const testEndpoint = endpoint({
     'The test also adds the resources that the source lists to the registry. Without a test, the registry gets them every five minutes.',
   params,
   answer: sourceTest,
-  example: { ok: true, code: null, detail: 'it answers queries; 12 targets' },
+  example: { ok: true, code: null, detail: 'the source answers queries; 12 targets' },
   status: 200,
   problems: [404],
   async run({ params: { name } }, deps) {

@@ -145,7 +145,7 @@ const gradeEndpoint = endpoint({
   tag,
   summary: 'Grades the cause of an incident, or a write that was recorded in shadow mode',
   description:
-    'The newest grade counts. A cause graded `wrong` is no longer a hint or a precedent, and the tools that wrote for it lose trust. `attempt` names the attempt whose cause was read: 409 if a newer one has begun. With `call`, from the list in *trust* of the incident, the grade is for that write.',
+    'The newest grade counts. A cause graded `wrong` is no longer a hint or a precedent, and the tools that wrote for it lose trust. `attempt` names the attempt whose cause was read: 409 if a newer attempt has begun. With `call`, from the list in *trust* of the incident, the grade is for that write.',
   params: incidentParams,
   body: z.union([
     z.strictObject({
@@ -182,7 +182,7 @@ export const trustRoutes = [
     tag,
     summary: 'The trust level of each tool in incidents of each type, with its record',
     description:
-      'Every pair that was proposed or set; `newPairs` is the level of all other pairs. The results of its writes are counted from the log.',
+      'Every pair of type and tool that was proposed or set; `newPairs` is the level of all other pairs. The results of the writes of a pair are counted from the log.',
     answer: trustList,
     example: { newPairs: 'propose', items: [standing] },
     async run({ scope }, { environment }) {

@@ -96,7 +96,7 @@ const showEndpoint = endpoint({
   tag,
   summary: 'The undo of a write, and whether its target has changed since the write',
   description:
-    'Reads the current state of the device or platform, and changes nothing. `refused` says why the undo is not allowed.',
+    'Reads the current state of the device or platform, and changes nothing. `refused` is the reason why the undo is not allowed.',
   params,
   answer: shownUndo,
   example: { ...example, look: { isAsLeft: true, observed: 'as the write left it: HEAD of /srv/web: 4d5e6f' } },
@@ -114,7 +114,7 @@ const askEndpoint = endpoint({
   tag,
   summary: 'Undoes one write, if its target has not changed since',
   description:
-    'An undo is a write of this person: it opens an incident, and is judged, approved, logged and verified like any other write. An undo only runs if the state is still the one after the write. 409 `UNDO_MOVED_ON`: somebody has changed that state; the incident of the write gets a row about the refusal. Each write is undone once at most. `wrong` lowers the trust of its tool after the undo.',
+    'An undo is a write of this person: it opens an incident, and is judged, approved, logged and verified like any other write. An undo only runs if the state has not changed since the write. 409 `UNDO_MOVED_ON`: somebody has changed that state; the incident of the write gets a row about the refusal. Each write is undone once at most. `wrong` lowers the trust of its tool after the undo.',
   params,
   body: z.strictObject({ ...directBody, wrong: z.boolean().optional() }),
   bodyExample: { reason: 'it was the wrong commit' },

@@ -38,7 +38,7 @@ export const verifyRoutes = [
     permission: 'audit',
     tag,
     summary: 'Recomputes the hash chain of the audit',
-    description: 'With `head`, an earlier hash: it must still be in the chain.',
+    description: '`head` is an earlier hash, which must still be in the chain.',
     query: z.object({ head: hash.optional() }),
     answer: auditChain,
     example: {

@@ -44,7 +44,7 @@ function dryRunEndpoint(action: VmAction) {
       dryRun: {
         possible: true,
         summary: `${action} vm-osl-3 on host-osl-3`,
-        details: { rehearsal: { told: ['it is in the ha_group ha-web'], tried: true } },
+        details: { rehearsal: { told: ['the VM is in the ha_group ha-web'], tried: true } },
       },
     },
     problems: [404, 409],

@@ -29,7 +29,7 @@ export const testWebhookEndpoint = endpoint({
     const key = `webhook.${name}`
     const stored = await readSettings(db)
     const url = stored.value<string | null>(`${key}.url`)
-    if (!url) throw new Problem(409, 'NOT_SET', `${key}.url is not set: set it, then send the test message.`)
+    if (!url) throw new Problem(409, 'NOT_SET', `${key}.url is not set: set the address, then send the test message.`)
     await limitWebhookTests(db)
     const template = stored.value<WebhookTemplate>(`${key}.template`)
     const secret = stored.value<string | null>(`${key}.secret`)

@@ -138,7 +138,7 @@ async function supposeSubject(deps: ApiDeps, asked: z.output<typeof query>): Pro
 }
 
 function toTarget(text: string): ResourceRef {
-  const fault = text.includes('*') ? 'matches several resources: name one' : faultOfPattern(text)
+  const fault = text.includes('*') ? 'matches several resources: name one resource' : faultOfPattern(text)
   const target = fault ? null : parseResourceKey(text)
   if (!target) throw wrong('resources', `"${text}" ${fault ?? 'is not a resource'}`)
   return target

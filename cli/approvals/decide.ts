@@ -56,7 +56,7 @@ export function addApproveCommand(parent: CliCommand): void {
     )
     .option(
       '--host-is-off <host>',
-      'you checked yourself that this dead host is off; needed if no source confirms that; repeatable',
+      'you checked yourself that this dead host is off; needed if no source confirms that it is off; repeatable',
       (host: string, before: string[] = []) => [...before, host],
     )
     .option('--hours <n>', 'for how many hours, at most 8', parseNumber, 8)
@@ -122,7 +122,8 @@ async function decideEach(ids: string[], decision: Decision, options: DecideOpti
     try {
       answers.push(await decide(id, decision, options))
     } catch (error) {
-      if (done > 0) printNote(`${done} of ${distinct.length} decisions are recorded. The others were not sent.`)
+      if (done > 0)
+        printNote(`${done} of ${distinct.length} decisions are recorded. The other decisions were not sent.`)
       throw error
     }
   }

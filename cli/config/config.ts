@@ -83,8 +83,8 @@ function addSetCommand(parent: CliCommand): void {
 function addListCommand(parent: CliCommand): void {
   parent
     .command('list')
-    .description('the settings in force, each with where it comes from')
-    .option('--type <type>', 'only this incident type: its values')
+    .description('the settings in force, each with the source of its value')
+    .option('--type <type>', 'only the values of this incident type')
     .connected('\nExample:\n  nightshift config list --type replication_lag')
     .calls(async (api, options: ConnectionOptions & { type?: string }) => {
       const settings = await listEffectiveSettings(api, options.type)
@@ -132,7 +132,7 @@ function addTestCommand(parent: CliCommand): void {
     .connected('\nExample:\n  nightshift config test webhook.critical')
     .action(async (webhook: string, options: ConnectionOptions) => {
       if (!known.includes(webhook)) {
-        throw new CommandFailed('usage', `${inert(webhook)} cannot be tested: ${formatList(known, 'or')} can.`)
+        throw new CommandFailed('usage', `${inert(webhook)} cannot be tested. Give ${formatList(known, 'or')}.`)
       }
       const { api } = connect(options)
       const answer = tested.parse(await api.post(`/api/v1/webhooks/${webhook.slice('webhook.'.length)}/test`))

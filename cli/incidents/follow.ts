@@ -49,7 +49,7 @@ export function formatIncident(incident: ApiIncident, brief: string | null = nul
     ...line('kept', incident.keptReason ? `not investigated: ${inert(incident.keptReason)}` : null),
     ...line('owner', owner ? `${inert(owner.name)}, since ${formatMoment(owner.since)}` : null),
     ...line('review', describeWantedReview(incident)),
-    ...line('watched', incident.watchUntil ? `its alert must end by ${formatMoment(incident.watchUntil)}` : null),
+    ...line('watched', incident.watchUntil ? `the alert must end by ${formatMoment(incident.watchUntil)}` : null),
     ...line('follows', incident.previousId ? inert(incident.previousId) : null),
     ...line('type', incident.type),
     ...line('alert', incident.alertName === null ? null : inert(incident.alertName)),
@@ -186,7 +186,7 @@ type InvestigateOptions = ConnectionOptions & { wait?: boolean; timeout?: number
 export function addInvestigateCommand(parent: CliCommand): void {
   parent
     .command('investigate')
-    .description('let the agent investigate an incident, again if it was closed')
+    .description('let the agent investigate an open incident, or a closed incident again')
     .argument('<id>', 'the incident, such as inc_…')
     .option('--wait', 'follow the incident to its end; exits with 7 unless the incident is resolved')
     .option('--timeout <seconds>', 'with --wait: give up after this long', parseSeconds)

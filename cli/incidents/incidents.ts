@@ -161,7 +161,7 @@ function addVerifyCommand(parent: CliCommand): void {
       'recompute the hash chain of the timeline, and compare the stored data of the incident with the timeline',
     )
     .argument('<id>', 'the incident, such as inc_…')
-    .option('--head <hash>', 'an earlier hash, for example from a webhook; it must still be in the chain')
+    .option('--head <hash>', 'an earlier hash, for example from a webhook, which must still be in the chain')
     .connected('\nExample:\n  nightshift incidents verify inc_01k… --head 9f86d081…')
     .calls(async (api, id: string, options: ConnectionOptions & { head?: string }) => {
       const query = options.head ? `?${new URLSearchParams({ head: options.head })}` : ''
@@ -171,7 +171,7 @@ function addVerifyCommand(parent: CliCommand): void {
       if (options.json) printJson(answer)
       else if (answer.ok) {
         print(
-          `${paint('green', '✔')} The chain of ${id} holds: ${answer.events} rows, each hashed over the row before.`,
+          `${paint('green', '✔')} The chain of ${id} holds: ${answer.events} rows, and the hash of each row covers the row before.`,
         )
         print(`  head ${inert(answer.headHash)}`)
         if (options.head) print('  Your hash is in the chain, so nobody removed a row up to this hash.')
@@ -212,13 +212,13 @@ function addTellCommand(parent: CliCommand): void {
     .argument('<id>', 'the incident, such as inc_…')
     .argument('<text>', 'the message; - reads stdin')
     .connected(
-      '\nYour message is advice and approves nothing. Names in the message count as looked up.\n\nExample:\n  nightshift incidents tell inc_01k… "look at node-web-osl-1b first, we changed it at noon"',
+      '\nYour message is advice and approves nothing. Names in the message count as if the agent had looked them up.\n\nExample:\n  nightshift incidents tell inc_01k… "look at node-web-osl-1b first, we changed it at noon"',
     )
     .calls(async (api, id: string, text: string, options: ConnectionOptions) => {
       const body = { text: text === '-' ? await readText(process.stdin) : text }
       const event = parseEvent(await api.post(`/api/v1/incidents/${encodeURIComponent(id)}/messages`, body))
       if (options.json) return printJson(event)
-      printNote(`Row ${event.seq} of ${event.incidentId}. The agent reads it in its next turn.`)
+      printNote(`Row ${event.seq} of ${event.incidentId}. The agent reads the message in its next turn.`)
     })
 }
 
@@ -228,7 +228,7 @@ function addTakeCommand(parent: CliCommand): void {
     .description('take an incident: while you own it, nobody is reminded and the agent makes no attempt')
     .argument('<id>', 'the incident, such as inc_…')
     .connected(
-      '\nThis first ends the run and checks a write under way. If you do nothing with the incident for half a day (owner.lapse), it is given back.\n\nExample:\n  nightshift incidents take inc_01k…',
+      '\nThe command first ends the run and checks a write under way. If you do nothing with the incident for half a day (owner.lapse), the incident is given back.\n\nExample:\n  nightshift incidents take inc_01k…',
     )
     .calls(async (api, id: string, options: ConnectionOptions) => {
       await api.post(`/api/v1/incidents/${encodeURIComponent(id)}/take`)

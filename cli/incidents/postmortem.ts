@@ -97,7 +97,7 @@ export function addPostmortemCommand(parent: CliCommand): void {
     .command('postmortem')
     .description('the postmortem of an incident: each sentence names its rows of the log')
     .argument('<id>', 'the incident, such as inc_…')
-    .option('--markdown', 'everything as Markdown, with the log as an appendix')
+    .option('--markdown', 'the whole postmortem as Markdown, with the log as an appendix')
     .option('--edit <file>', 'write the sections of this Markdown file that differ, under your name; - reads stdin')
     .connected(
       '\nSections begin with headings, as "## Cause". An empty section is made from the rows again.\nThe log does not change.\n\nExample:\n  nightshift incidents postmortem inc_01k… --markdown > postmortem.md\n  nightshift incidents postmortem inc_01k… --edit postmortem.md',
@@ -130,7 +130,7 @@ async function writeFrom(api: ApiClient, id: string, file: string): Promise<{ fo
   const written = names.map(({ title }) => title).join(', ')
   return {
     found: next,
-    note: `Written: ${written}. It is version ${next.version}. Read it: "${commandLine(`incidents postmortem ${id}`)}".`,
+    note: `Written: ${written}. This is version ${next.version} of the postmortem. To read it: "${commandLine(`incidents postmortem ${id}`)}".`,
   }
 }
 

@@ -117,8 +117,8 @@ export function describeHolder(incident: ApiIncident): string | null {
     case 'cancelled':
       return cancelledUntil === null ? null : `a person postponed the incident until ${cancelledUntil}`
     case 'resolved':
-      if (outcome === 'expected') return 'a person marked it as expected'
-      if (closedBy === 'person') return 'a person closed it, and is reminded'
+      if (outcome === 'expected') return 'a person marked the alert as expected'
+      if (closedBy === 'person') return 'a person closed the incident, and is reminded'
       return watchUntil === null ? null : `repaired, watched until it ends`
   }
 }

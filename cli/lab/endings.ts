@@ -157,7 +157,7 @@ export const faultRows: Record<FaultName, FaultRow> = {
       missing: ({ resolution }, events) =>
         listUnmet({
           'three attempts were made': countClaims(events) === 3,
-          'the escalation quotes each of them': [1, 2, 3].every((n) => resolution?.includes(`Attempt ${n} of`)),
+          'the escalation quotes each attempt': [1, 2, 3].every((n) => resolution?.includes(`Attempt ${n} of`)),
         }),
       also: [
         {
@@ -261,7 +261,7 @@ export const faultRows: Record<FaultName, FaultRow> = {
   },
   stale_lock: {
     ...onWatched,
-    does: 'leaves a lock that makes search fail; only its log says so',
+    does: 'leaves a lock that makes search fail; only the log of search shows why',
     alert: 'high_error_rate',
     ending: {
       ...repaired,
@@ -287,7 +287,7 @@ const afterEscalated: Ending = {
   ...repaired,
   missing: (_, events) =>
     listUnmet({
-      'the attempt before it was escalated': events.some(({ kind }) => kind === 'escalated'),
+      'the attempt before this attempt was escalated': events.some(({ kind }) => kind === 'escalated'),
       'another attempt was made': countClaims(events) >= 2,
     }),
 }
@@ -309,9 +309,9 @@ export function checkEnding(
 }
 
 function compareEnding({ status, words, missing }: Ending, incident: ApiIncident, rows: IncidentEvent[]): string[] {
-  const wanted = `it should have been ${status}: ${words.map(withSpaces).join(', ')}`
+  const wanted = `the ending should have been ${status}: ${words.map(withSpaces).join(', ')}`
   if (incident.status !== status || !words.includes(getEndingCode(incident))) return [wanted]
-  return (missing?.(incident, rows) ?? []).map((what) => `this does not hold: ${what}`)
+  return (missing?.(incident, rows) ?? []).map((what) => `not true at the end: ${what}`)
 }
 
 function listUnmet(facts: Record<string, boolean>): string[] {

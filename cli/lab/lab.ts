@@ -33,7 +33,7 @@ function connectLab(): LabClient {
       'Nightshift does not run here, so no lab runs either. Start both with "npm start".',
     )
   if (!run.labUrl || !run.labControlToken) {
-    throw new CommandFailed('error', 'A site without a lab runs here. Start the lab beside it with "npm start".')
+    throw new CommandFailed('error', 'A site without a lab runs here. Start the lab too with "npm start".')
   }
   return labClient(run.labUrl, run.labControlToken)
 }
@@ -103,7 +103,7 @@ async function playScenario(options: ScenarioOptions): Promise<void> {
   const lab = connectLab()
   const { api, run, token } = connectAdmin()
   if (deviceScenarios.has(scenario)) {
-    printNote('The nodes of the lab enrol as devices of the mesh. This takes some seconds the first time.')
+    printNote('The nodes of the lab enrol as devices of the mesh. The first enrolment takes some seconds.')
     const enrolled = await enrolLab(run.url, token, lab)
     printNote(enrolled === 0 ? 'All nodes are enrolled already.' : `Enrolled ${enrolled} nodes.`)
   }
@@ -229,13 +229,13 @@ export function addLabCommand(program: CliCommand): void {
     .enablePositionalOptions()
     .option(
       '--scenario <name>',
-      'break this, follow the incident to its end, check the result',
+      'cause the fault of this scenario, follow the incident to its end, check the result',
       parseLabName(scenarioNames),
     )
     .option('--databases', 'start PostgreSQL and MariaDB with their replicas, and show their addresses')
     .option('--kubernetes', 'start a Kubernetes of two nodes, and show its address (needs root)')
     .option('--practice', 'practise approvals: ten questions, three of them traps; nothing runs')
-    .option('--target <target>', 'with --scenario: what to break')
+    .option('--target <target>', 'with --scenario: the node, shard, host or other target to break')
     .option('--timeout <seconds>', 'with --scenario: give up after this long', parseSeconds)
     .option('--json', 'with --scenario: one JSON document at the end')
     .addHelpText(
@@ -294,7 +294,7 @@ function addBreakCommand(parent: CliCommand): void {
 function addHealCommand(parent: CliCommand): void {
   parent
     .command('heal')
-    .description('undo one fault, or all faults; then start what is down')
+    .description('undo one fault, or all faults; then start everything that is down')
     .argument('[fault]', 'only this fault: see "lab faults"', parseLabName(faultName.options))
     .argument('[target]', 'only there')
     .option('--json', 'JSON for programs')

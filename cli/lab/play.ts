@@ -191,7 +191,7 @@ export async function findIncident(api: ApiClient, fault: Fault, waiting: Waitin
         `After ${withinMs / 1000} s there is still no sign of ${waitedFor}. The lab's log (${getLogFile('lab')}) shows whether its alert was refused. "nightshift lab status" shows whether another repair removed the fault.`,
       )
     if (now >= told + everyMs) {
-      tell(`Waiting for ${waitedFor}, for ${formatSpan(now - begun)} by now.`)
+      tell(`Still waiting for ${waitedFor} after ${formatSpan(now - begun)}.`)
       told = now
     }
     await delay(300, undefined, { signal })
@@ -252,7 +252,7 @@ export function createAudience(api: ApiClient, run: LocalRun): Audience {
   return {
     broken: ({ fault, on }) =>
       print(
-        `\n  ${paint('bold', `Broke ${fault} on ${on}`)} in the lab.\n  Waiting for its prober to notice and post an alert.\n`,
+        `\n  ${paint('bold', `Broke ${fault} on ${on}`)} in the lab.\n  Waiting for the prober of the lab to notice the fault and to post an alert.\n`,
       ),
     found: (incident) =>
       print(
@@ -260,7 +260,7 @@ export function createAudience(api: ApiClient, run: LocalRun): Audience {
       ),
     unclaimed: () =>
       printRemark(
-        'Not started yet. The alert wakes the queue at once. If that signal was lost, the queue checks within 60 s.',
+        'The run has not started yet. The alert wakes the queue at once. If that signal was lost, the queue checks within 60 s.',
       ),
     remark: printRemark,
     async event(event, sinceIso) {

@@ -19,7 +19,7 @@ export async function practise({ json = false }: { json?: boolean }): Promise<vo
       `  ${isRight ? paint('green', '✔') : paint('red', '✖')} ${decision === 'deny' ? 'denied' : 'approved'}: ${asked}`,
     )
     if (trap) print(`      ${wrap(`Trap: ${trap}`, getTerminalWidth() - 8, '      ')}`)
-    else if (!isRight) print('      Nothing on the card of this question is a reason to deny it.')
+    else if (!isRight) print('      Nothing on the card of this question is a reason to deny the action.')
   }
   print(
     `\n  ${score.caught} of ${score.traps} traps denied, ${score.approved} of ${score.sound} safe questions approved, ${score.medianSeconds.toFixed(0)} s per card.`,

@@ -34,7 +34,7 @@ export function addAgentOutCommand(program: CliCommand): void {
     .option('--ca-sha256 <digest>', 'trust only the certificate authority with this digest; printed with the token')
     .option(
       '--insecure-http',
-      'allow plain http to another machine; anybody on the network path can read it and pose as the control plane',
+      'allow plain http to another machine; anybody on the network path can read the traffic and pose as the control plane',
     )
     .option('--state <dir>', 'folder for keys, journal, nonces and the name of this host', '/var/lib/nightshift-agent')
     .option('--only-enrol', 'enrol, then exit; a service runs the agent afterwards')

@@ -102,7 +102,8 @@ const flags = [
  * Replaces this process with the agent: the pid stays, and the memory of the command line is freed.
  */
 export function replaceProcess(options: AgentOptions): void {
-  if (!process.execve) throw new CommandFailed('error', 'This Node cannot replace a process (process.execve).')
+  if (!process.execve)
+    throw new CommandFailed('error', 'This version of Node.js cannot replace a process (process.execve).')
   mkdirSync(options.state, { recursive: true, mode: 0o700 })
   process.execve(process.execPath, [process.execPath, ...flags, main, JSON.stringify(options)], {
     PATH: process.env.PATH ?? '',

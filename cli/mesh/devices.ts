@@ -167,7 +167,7 @@ export function addEnrollCommand(parent: CliCommand): void {
       if (options.json) return printJson({ device: name, ...minted, command, sudoers })
       print(command)
       printNote(
-        `Run it on ${inert(name)} before ${formatMoment(minted.expiresAt)}. The command works once and is not shown again.`,
+        `Run this command on ${inert(name)} before ${formatMoment(minted.expiresAt)}. The command works once and is not shown again.`,
       )
       printNote(inert(describeWay(name, settings.url, minted.url ?? target.url)))
       if (sudoers.length === 0) return

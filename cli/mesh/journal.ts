@@ -102,7 +102,7 @@ export async function auditDevice(
 function compareCopies(reported: readonly JournalEntry[], files: readonly JournalEntry[]): string[] {
   const hashes = new Map(reported.map(({ n, hash }) => [n, hash]))
   const other = files.find(({ n, hash }) => hashes.has(n) && hashes.get(n) !== hash)
-  return other ? [`the device's entry ${other.n} differs from the one in this journal`] : []
+  return other ? [`the device's entry ${other.n} differs from the entry in this journal`] : []
 }
 
 /**
@@ -114,7 +114,7 @@ export function findChainBreak(entries: readonly JournalEntry[]): string | null 
     const before = entries[index - 1]
     if (before && n !== before.n + 1) return `entry ${n} follows ${before.n}`
     if (before && prev !== before.hash) return `entry ${before.n} is not the predecessor that entry ${n} names`
-    if (!before && n === 1 && !/^0+$/.test(prev)) return 'entry 1 follows another one'
+    if (!before && n === 1 && !/^0+$/.test(prev)) return 'entry 1 names a predecessor, but the first entry has none'
   }
   return null
 }

@@ -71,6 +71,8 @@ function addRevokeCommand(parent: CliCommand): void {
       const { revoked } = z.looseObject({ revoked: z.boolean() }).parse(answer)
       if (options.json) return printJson(answer)
       if (!revoked) throw new CommandFailed('conflict', `${inert(name)} is already revoked.`)
-      printNote(`${inert(name)} gets no more calls. Stop its agent, which still has what it received before.`)
+      printNote(
+        `${inert(name)} gets no more calls. Stop its agent, which still has the manifest and the calls that it received.`,
+      )
     })
 }

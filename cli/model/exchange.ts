@@ -81,7 +81,7 @@ export function openExchange(server: ModelServer): {
         throw new CommandFailed(
           'error',
           `${at} gave no answer within ${seconds} s${isOnly ? '' : `, ${maxAway} times`}.`,
-          'Check its log. Give a slow server more time with --minutes.',
+          'Check the log of the server. Give a slow server more time with --minutes.',
         )
       }
       throw new CommandFailed('error', `The model server does not answer any more: ${said}`, `${remedy} Check its log.`)
@@ -135,7 +135,7 @@ async function failure(error: ModelError, server: ModelServer, { isFirst, timeou
     throw new CommandFailed(
       'auth',
       `${at} refuses the key: ${said}.`,
-      'Set LLM_API_KEY, or LLM_API_KEY_FILE to a file with it.',
+      'Set LLM_API_KEY, or LLM_API_KEY_FILE to a file with the key.',
     )
   }
   const isUnknownModel =
@@ -159,7 +159,7 @@ async function failure(error: ModelError, server: ModelServer, { isFirst, timeou
   }
   const failed =
     error.code === 'aborted'
-      ? `The model did not answer within ${Math.round(timeoutMs / 1000)} s. Give it more time with --minutes.`
+      ? `The model did not answer within ${Math.round(timeoutMs / 1000)} s. Give the model more time with --minutes.`
       : `The model's answer cannot be read: ${said}.`
   return { failed, lacksTools, isAway }
 }
@@ -173,7 +173,7 @@ async function unknownModel({ baseUrl, apiKey, model }: ModelServer, said: strin
   const more = names.length > maxListed ? `, and ${names.length - maxListed} more` : ''
   const remedy =
     shown.length > 0
-      ? `The server has ${shown.join(', ')}${more}: name one with --model.`
+      ? `The server has ${shown.join(', ')}${more}: give one of these names with --model.`
       : 'Correct --base-url or --model.'
   return new CommandFailed('notFound', `There is no model ${inert(model)} at ${inert(baseUrl)}: ${said}.`, remedy)
 }

@@ -83,7 +83,9 @@ async function list(options: ConnectionOptions): Promise<void> {
   const known = (await connect(options).api.get('/api/v1/models')) as ModelList
   if (options.json) return printJson(known)
   if (known.items.length === 0) {
-    return print('No models: no worker has one. Set LLM_BASE_URL and LLM_MODEL, or declare models in LLM_SERVERS_FILE.')
+    return print(
+      'No models, because no worker has a model. Set LLM_BASE_URL and LLM_MODEL, or declare models in LLM_SERVERS_FILE.',
+    )
   }
   const rows = known.items.map(({ name, model, server, fallbacks, protocol, passport, awayUntil }) => [
     ...[name, model, server, fallbacks.join(', ') || '–', protocol ?? 'not known', gradeInBrief(passport)],

@@ -48,7 +48,7 @@ export function addReplayCommand(parent: CliCommand): void {
     .option('--minutes <n>', 'how long a response may take', parseCount, 5)
     .option(
       '--max-tokens <n>',
-      'stop once this many tokens are used; the same command continues',
+      'stop once this many tokens are used; the same command continues the replay later',
       parseCount,
       2_000_000,
     )
@@ -56,7 +56,7 @@ export function addReplayCommand(parent: CliCommand): void {
     .option('--fresh', 'replay incidents that have results already')
     .connected(
       `
-No action runs and no setting changes: reads are answered from the log, and a write is judged and noted. A read that
+No action runs and no setting changes. Reads are answered from the log, and writes are only judged and noted. A read that
 the log does not hold ends that incident as not comparable. LLM_API_KEY or LLM_API_KEY_FILE is sent. After Ctrl-C the same command continues.
 
 Example:
@@ -67,7 +67,7 @@ Example:
 
 function parseCount(text: string): number {
   const count = parseWholeNumber(text)
-  if (count < 1) throw new InvalidArgumentError('Write a whole number from 1.')
+  if (count < 1) throw new InvalidArgumentError('Write a whole number, at least 1.')
   return count
 }
 
@@ -121,7 +121,7 @@ async function findCandidate(
     const names = items.map((item) => inert(item.name)).join(', ')
     throw new CommandFailed(
       'notFound',
-      `No model is declared as ${inert(name)}${names ? `; there is ${names}` : ''}. Give --base-url for one that is not declared.`,
+      `No model is declared as ${inert(name)}${names ? `; there is ${names}` : ''}. Give --base-url for a model that is not declared.`,
     )
   }
   const usual = declared.protocol === 'json' || declared.abilities.tools === 'no' ? 'json' : 'native'
@@ -250,7 +250,7 @@ const formatTokens = (tokens: number, isAssumed: boolean): string => `${isAssume
 const verdictWords: Record<NonNullable<TrialTotals['verdict']>, [string, 'green' | 'red' | 'yellow']> = {
   alike: ['The model ends incidents as the earlier model did.', 'green'],
   different: ['The model ends incidents differently from the earlier model.', 'red'],
-  undecided: ['These incidents are too few to tell whether the models end them alike.', 'yellow'],
+  undecided: ['These incidents are too few to show whether both models end incidents alike.', 'yellow'],
 }
 
 function printTotals(totals: TrialTotals, { recordings, leftOut }: Chosen): void {

@@ -107,7 +107,8 @@ function printDeaths(deaths: Death[], { useRackConstraints, hosts }: PlacementPr
       : `The cluster does not survive the loss of ${bad} of ${deaths.length}: see --kill HOST.`,
   )
   const dead = hosts.filter(({ state }) => state === 'dead').map(({ name }) => name)
-  if (dead.length > 0) printNote(`Already down in the file, so their VMs are left out: ${inert(formatList(dead))}.`)
+  if (dead.length > 0)
+    printNote(`Hosts that are down in the file, so their VMs are left out: ${inert(formatList(dead))}.`)
 }
 
 function describeDeath(outcome: string, plan: Plan | null): string {
@@ -157,7 +158,7 @@ function applyChanges(problem: PlacementProblem, { kill, drain }: Changes): Plac
 export function addPlacementCommand(program: CliCommand): void {
   const parent = program
     .command('placement')
-    .description('where the VMs of a file could run: plan, verify, explain, simulate; Nightshift need not run')
+    .description('where the VMs that a file lists could run: plan, verify, explain, simulate; Nightshift need not run')
     .addHelpText(
       'after',
       '\nExample:\n  nightshift placement plan examples/placement.yaml --picture\n  nightshift placement simulate examples/placement.yaml --kill host-3',
@@ -177,11 +178,11 @@ function addPlanCommand(parent: CliCommand): void {
       .description('a verified plan with the fewest live migrations, its proof, and the VMs that stay down')
       .argument('<file>', 'hosts and VMs as YAML or JSON; - for stdin')
       .option('--picture', 'draw the hosts before and after')
-      .option('--out <file>', 'write the plan as JSON there, for "placement verify"'),
+      .option('--out <file>', 'write the plan as JSON to this file, for "placement verify"'),
   )
     .addHelpText(
       'after',
-      '\nExample:\n  nightshift placement plan examples/placement.yaml\n  nightshift placement plan --json - < cluster.yaml\n\nExits with 8 when some VMs stay down, 9 when it is proved that there is no plan, 10 when none was found in time.',
+      '\nExample:\n  nightshift placement plan examples/placement.yaml\n  nightshift placement plan --json - < cluster.yaml\n\nExits with 8 when some VMs stay down, 9 when it is proved that there is no plan, 10 when no plan was found in time.',
     )
     .action(async (file: string, options: PlanOptions) => {
       const [problem, left] = await readProblemInTime(file, options)
@@ -260,9 +261,9 @@ function describeReplay({ state, steps }: Plan, replayed: ReturnType<typeof veri
     return `${paint('red', 'NO')}  the plan: ${where}${inert(replayed.reason)}`
   }
   if (state === 'infeasible')
-    return `${paint('dim', '--')}  the plan file says that no plan exists. This command cannot check that`
+    return `${paint('dim', '--')}  the plan file states that no plan exists. This command cannot check this statement`
   if (state === 'not_found') return `${paint('dim', '--')}  no plan was found, so there is nothing to replay`
-  return `${paint('green', 'OK')}  the plan: ${formatCount(steps.length, 'step')}, each can begin in this order`
+  return `${paint('green', 'OK')}  the plan: ${formatCount(steps.length, 'step')}, and each step can begin in this order`
 }
 
 function describeCertificate(
@@ -278,7 +279,7 @@ function describeCertificate(
   if (certificate === false)
     return `${paint('red', 'NO')}  the certificate does not show that ${formatCount(lowerBound, 'migration')} ${lowerBound === 1 ? 'is' : 'are'} needed`
   if (lowerBound === 0) return `${paint('dim', '--')}  the plan claims no bound, so nothing needs proof`
-  const by = `that it takes ${formatCount(lowerBound, 'migration')} is known by "${proof.kind}"`
+  const by = `that the plan needs ${formatCount(lowerBound, 'migration')} is known by "${proof.kind}"`
   return `${paint('dim', '--')}  no certificate: ${by}, which cannot be checked here`
 }
 
@@ -325,7 +326,7 @@ function addExplainCommand(parent: CliCommand): void {
       .option('--all', `every host for every VM, not only the ${maxHosts} that lack least`)
       .option('--node <name>', 'instead of a file: this node of a connected cluster; repeatable', collectValues, [])
       .option('--fails', 'with --node: the node fails, instead of being drained')
-      .option('--cluster <source>', 'with --node: which cluster, where there are several'),
+      .option('--cluster <source>', 'with --node: the cluster, if several are connected'),
     { isConnected: true },
   )
     .addHelpText(
@@ -367,7 +368,7 @@ function formatExplanation(
     ...lacking.map((vm) => formatVm(vm, max)),
   ]
   const when = steps.length > 0 ? `after the ${formatCount(steps.length, 'step')} of the plan` : 'now'
-  return [...blocks, paint('dim', `What each host lacks holds ${when}, with nothing else moved.`)].join('\n\n')
+  return [...blocks, paint('dim', `The lists show what each host lacks ${when}, with nothing else moved.`)].join('\n\n')
 }
 
 function formatVm({ vm, reason, hosts }: ExplainedVm, max: number): string {

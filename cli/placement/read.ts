@@ -72,7 +72,7 @@ function toTimeUp(file: string, seconds: number, of: number): CommandFailed {
   return new CommandFailed('undecided', `${describeReading(file, seconds, of)}. That leaves no time to plan. ${advice}`)
 }
 
-const advice = 'Give it more time (--timeout), or write JSON, which reads faster than YAML.'
+const advice = 'Give the command more time (--timeout), or write JSON, which is faster to read than YAML.'
 
 function describeReading(file: string, seconds: number, of: number): string {
   return `Reading ${nameOf(file)} took ${seconds.toFixed(1)} of ${of} s`

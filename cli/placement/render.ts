@@ -9,7 +9,7 @@ const endingByState: Record<Plan['state'], string> = {
   planned: 'All VMs have a place.',
   partial: 'Not all VMs have a place.',
   infeasible: 'It is proved that no plan exists.',
-  not_found: 'No plan was found in time. One may still exist.',
+  not_found: 'No plan was found in time. A plan may still exist.',
 }
 
 /**
@@ -35,7 +35,7 @@ export function formatPlan(problem: PlacementProblem, plan: Plan): string {
     ...(plan.standing && plan.steps.length > 0 ? [wrapLine(inert(formatStanding(plan.standing)))] : []),
   ]
   if (plan.isTimeUp && plan.steps.length > 0)
-    blocks.push(wrapLine('The search ran out of time. With more time (--timeout) it may find another plan.'))
+    blocks.push(wrapLine('The search ran out of time. With more time (--timeout) the search may find another plan.'))
   return blocks.join('\n\n')
 }
 

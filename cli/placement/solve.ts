@@ -32,7 +32,7 @@ export function withSolveOptions(command: CliCommand, { isConnected = false } = 
     )
     .option(
       '--seed <n>',
-      'seed of the random search; one seed gives one plan, unless time ends the search',
+      'seed of the random search; the same seed gives the same plan, unless the time limit ends the search',
       parseWholeNumber,
       1,
     )

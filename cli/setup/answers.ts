@@ -154,7 +154,7 @@ function readAnswersFile(file: string): Values {
     throw new CommandFailed('usage', `${file} holds no lines of NAME=value, as LLM_MODEL=qwen3:32b.`)
   throw new CommandFailed(
     'usage',
-    `${file} has names that are no settings: ${unknown.slice(0, 5).join(', ')}. Use those of docs/reference/configuration.md, and MIGRATE_DATABASE_URL. Nothing was changed.`,
+    `${file} has names that are no settings: ${unknown.slice(0, 5).join(', ')}. Use the names in docs/reference/configuration.md, and MIGRATE_DATABASE_URL. Nothing was changed.`,
   )
 }
 

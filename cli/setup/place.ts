@@ -48,7 +48,7 @@ export function checkWritable({ envFile, isCheckout: isOwn }: SiteFiles): void {
   const folder = dirname(envFile)
   // The site of a checkout may have no directory yet.
   const nearest = isOwn && !existsSync(folder) ? dirname(folder) : folder
-  const remedy = 'Run it as root (sudo), or name another file with --settings.'
+  const remedy = 'Run the command as root (sudo), or name another file with --settings.'
   if (!existsSync(nearest))
     throw new CommandFailed(
       'error',

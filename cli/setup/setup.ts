@@ -58,7 +58,7 @@ export function addSetupCommand(program: CliCommand): void {
     .option('--public-url <url>', 'the address that people and agents use (PUBLIC_URL)')
     .option('--port <n>', 'the port of the API (PORT)', parseWholeNumber)
     .option('--answers <file>', 'lines of NAME=value, of any setting; - for stdin')
-    .option('--settings <file>', "the file of settings, instead of this installation's")
+    .option('--settings <file>', 'the file of settings, instead of the file of this installation')
     .option('--replace', 'replace values in the file that differ from the answers; the old file is kept')
     .option('--no-alert', 'send no test alert')
     .option('--again', 'send a test alert, even if one was sent before')
@@ -184,7 +184,7 @@ function findApi(place: SiteFiles, answers: Answers): { url: string; admin: stri
 
 async function sendTestAlert({ flags, place, answers, isDryRun, isJson }: Run): Promise<StepRow> {
   if (!flags.alert) return row('test alert', 'left out', 'by --no-alert')
-  const start = `Start it: "${place.startLine}". Then run "nightshift setup" again, which sends the alert.`
+  const start = `Start Nightshift: "${place.startLine}". Then run "nightshift setup" again, which sends the alert.`
   if (isDryRun) return row('test alert', 'not yet', 'a test alert would be sent if an API answered')
   const api = findApi(place, { ...answers, kept: readEnvFile(place.envFile) })
   if (!api || !(await isNightshift(api.url)))
@@ -197,7 +197,8 @@ async function sendTestAlert({ flags, place, answers, isDryRun, isJson }: Run): 
     waitMs: flags.wait * 1000,
     isQuiet: isJson,
   }
-  if (!isJson) printNote('Sending one test alert. Its text says that it is a test, and setup closes it at the end.')
+  if (!isJson)
+    printNote('Sending one test alert. Its text states that it is a test, and setup closes its incident at the end.')
   return await tryAlert(trial, { isAgain: flags.again === true })
 }
 

@@ -63,7 +63,7 @@ async function lookAtAddress(answers: Answers, place: SiteFiles, url: string | u
     return failed(
       'PORT',
       `port ${number} is in use${holder ? ` by ${holder}` : ''}, and not by Nightshift`,
-      'Free the port, or name another one with --port.',
+      'Free the port, or name another port with --port.',
     )
   }
   const settings: Values = {

@@ -15,7 +15,7 @@ export function addTemporalCommand(parent: CliCommand): void {
     .option('--json', 'JSON for programs')
     .addHelpText(
       'after',
-      '\nReads TEMPORAL_* and QUEUE_INTERVAL_SECONDS as the worker does: run it with the worker’s environment.\n\n' +
+      '\nReads TEMPORAL_* and QUEUE_INTERVAL_SECONDS as the worker does: run the command with the worker’s environment.\n\n' +
         'Example:\n  TEMPORAL_ADDRESS=temporal.example.com:7233 TEMPORAL_TLS=true nightshift setup temporal --dry-run',
     )
     .action(async ({ dryRun = false, json: isJson }: SetupFlags) => {

@@ -47,7 +47,7 @@ export async function tryAlert(trial: Trial, { isAgain }: { isAgain: boolean }):
   } catch (error) {
     if (error instanceof ApiProblem) return row('test alert', 'failed', error.message, error.remedy)
     if (error instanceof NotOpened)
-      return row('test alert', 'failed', error.message, '"nightshift alerts list" shows its result.')
+      return row('test alert', 'failed', error.message, '"nightshift alerts list" shows the result.')
     throw error
   }
 }
@@ -57,7 +57,7 @@ async function post({ sender }: Trial): Promise<string> {
   const answer = posted.parse(await sender.post('/api/v1/ingest/generic', bodyOf(mark, 'trigger')))
   const id = answer.alerts[0]?.incidentId
   if (id) return id
-  throw new NotOpened(`the alert opened no incident: ${answer.alerts[0]?.outcome ?? 'the API refused it'}`)
+  throw new NotOpened(`the alert opened no incident: ${answer.alerts[0]?.outcome ?? 'the API refused the alert'}`)
 }
 
 const bodyOf = (mark: string, action: 'trigger' | 'close') => ({
@@ -76,7 +76,7 @@ const staysWhere = new Set(['off', 'paused', 'budget', 'kept'])
 
 /** Milliseconds within which a worker that starts together with the API requests work. */
 const workerWithinMs = 20_000
-const noWorker = 'No worker runs. Start one: "systemctl start nightshift-worker". If that fails, read its log'
+const noWorker = 'No worker runs. Start a worker: "systemctl start nightshift-worker". If that fails, read its log'
 
 async function follow(trial: Trial, id: string): Promise<StepRow> {
   const { api, waitMs, isQuiet } = trial

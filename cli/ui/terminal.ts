@@ -227,7 +227,7 @@ export function parseOneOf(words: readonly string[]) {
 /** Parses a whole number from 1, written only in digits: `1e2` and `0x10` are refused. */
 export function parseWholeNumber(text: string): number {
   const value = /^\d{1,15}$/.test(text) ? Number(text) : 0
-  if (value < 1) throw new InvalidArgumentError('Write a whole number from 1.')
+  if (value < 1) throw new InvalidArgumentError('Write a whole number, at least 1.')
   return value
 }
 

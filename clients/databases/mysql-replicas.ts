@@ -35,16 +35,16 @@ const replicaSql = ({ product, number }: ServerFacts): string =>
  * (https://mariadb.com/kb/en/mariadb-error-code-reference/).
  */
 const errorWords: Record<number, string> = {
-  1032: 'a row that it would change does not exist',
-  1045: 'the primary refused its login',
+  1032: 'a row to change does not exist',
+  1045: 'the primary refused the login of the replica',
   1062: 'a row with that key exists already',
   1146: 'a table does not exist',
-  1205: 'it waited too long for a lock',
+  1205: 'the applier waited too long for a lock',
   1213: 'a deadlock',
   1236: 'the primary does not have the position of the replica',
   1396: 'a statement about users failed',
-  1593: 'it cannot read from that primary',
-  1594: 'its relay log cannot be read',
+  1593: 'the replica cannot read from that primary',
+  1594: 'the relay log cannot be read',
   1677: 'a column has another type',
   2003: 'the primary cannot be reached',
   2013: 'the connection broke',

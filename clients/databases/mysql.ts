@@ -223,7 +223,7 @@ function toDatabaseError(error: unknown): DatabaseError {
   if (fault) return fault
   const { errno, code, message } = error as { errno?: number; code?: string; message: string }
   const cause = { cause: error }
-  if (code === 'HANDSHAKE_NO_SSL_SUPPORT') return new DatabaseError('no_tls', 'it does not speak TLS', null, cause)
+  if (code === 'HANDSHAKE_NO_SSL_SUPPORT') return new DatabaseError('no_tls', 'it does not use TLS', null, cause)
   if (typeof errno === 'number' && errno >= 1_000) {
     const word = codes.find(([numbers]) => numbers.includes(errno))?.[1] ?? 'rejected'
     return new DatabaseError(

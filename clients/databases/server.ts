@@ -153,6 +153,6 @@ export function findTransportFault(error: unknown): DatabaseError | null {
   if (unreachable.test(String(code)))
     return new DatabaseError('unreachable', `it cannot be reached (${code})`, null, options)
   if (/does not support (?:SSL|secure)/i.test(message))
-    return new DatabaseError('no_tls', 'it does not speak TLS', null, options)
+    return new DatabaseError('no_tls', 'it does not use TLS', null, options)
   return null
 }

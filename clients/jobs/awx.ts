@@ -54,7 +54,7 @@ export function createAwxJobs(step: AwxStep, { token, hide, ca }: JobCredentials
     async launch({ isCheck }) {
       const path = `/job_templates/${step.template}/launch/`
       const found = launchable.safeParse(await ask('GET', path))
-      if (!found.success) throw new JobSystemError('AWX does not say which options a launch may set', false)
+      if (!found.success) throw new JobSystemError('AWX does not report which options a launch may set', false)
       refuseMissing(step, found.data, isCheck)
       const body = launchOf(step, found.data, isCheck)
       const answer = launched.safeParse(await ask('POST', path, { body })).data
@@ -90,12 +90,12 @@ export function createAwxJobs(step: AwxStep, { token, hide, ca }: JobCredentials
     isCheck: boolean,
   ): Promise<string | null> {
     const ignored = Object.keys(answer.ignored_fields).filter((name) => name in sent && name !== 'diff_mode')
-    if (ignored.length > 0) return `its template ignores ${ignored.join(' and ')}`
+    if (ignored.length > 0) return `the template ignores ${ignored.join(' and ')}`
     if (answer.limit !== undefined && sent.limit !== undefined && answer.limit !== sent.limit)
-      return 'its limit differs from the requested hosts'
+      return 'the limit differs from the requested hosts'
     if (!isCheck) return null
     const type = answer.job_type ?? read(job, await ask('GET', `/jobs/${ref}/`), 'AWX').job_type
-    return type === 'check' ? null : `its type is ${type === 'run' ? 'run' : 'unknown'}, not check`
+    return type === 'check' ? null : `the type is ${type === 'run' ? 'run' : 'unknown'}, not check`
   }
 
   async function outcomeOf(ref: string, found: z.infer<typeof job>, isOk: boolean): Promise<JobOutcome> {

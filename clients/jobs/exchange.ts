@@ -159,7 +159,7 @@ export async function followRemote(remote: RemoteJobs, ref: string, timeoutMs: n
   do {
     const outcome = await look()
     if (outcome) {
-      const late = `it was asked to stop after ${Math.round(timeoutMs / 1000)} s; ${outcome.detail}`
+      const late = `the job was asked to stop after ${Math.round(timeoutMs / 1000)} s; ${outcome.detail}`
       return { ...outcome, detail: late }
     }
     await sleep(Math.min(1_000, remote.everyMs))

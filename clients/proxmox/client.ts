@@ -94,7 +94,7 @@ function inventoryOf(
 
 function busyOf({ lock, ha }: Guest): string | null {
   if (lock !== null) return `locked: ${lock}`
-  return ha?.destination ? `the HA manager is moving it to ${ha.destination}` : null
+  return ha?.destination ? `the HA manager is moving the guest to ${ha.destination}` : null
 }
 
 /**

@@ -107,7 +107,7 @@ function isDevice(key: string, value: string): boolean {
 export function findBlocker(constraints: Constraints, storages: Map<string, Storage>): string | null {
   if (constraints.local.length > 0) return `${constraints.local.join(', ')} is only on its node`
   const own = constraints.storages.filter((name) => !storages.get(name)?.isShared)
-  return own.length > 0 ? `it has a disk on ${own.join(', ')}, which is not shared` : null
+  return own.length > 0 ? `the guest has a disk on ${own.join(', ')}, which is not shared` : null
 }
 
 /**
@@ -180,7 +180,7 @@ export function guestFacts(api: ProxmoxApi): KnownFacts {
     await eachOf(askable.filter(isUntold), async (guest) => {
       const answer = await readStatus(api, guest, signal)
       if (answer) asked.set(guest.vmid, answer)
-      else throw new HttpError('protocol', `${guest.node} does not say whether ${vmIdOf(guest.vmid)} runs`, true)
+      else throw new HttpError('protocol', `${guest.node} does not report whether ${vmIdOf(guest.vmid)} runs`, true)
     })
 
     return new Map(

@@ -99,17 +99,17 @@ export async function planStart(api: ProxmoxApi, vmId: string, host: string): Pr
     const folder = guest.kind === 'qemu' ? 'qemu-server' : 'lxc'
     const file = (node: string) => `/etc/pve/nodes/${node}/${folder}/${guest.vmid}.conf`
     return no(
-      `${vmId} is defined on ${guest.node}, which is offline, and not HA-managed. No API call moves it. ` +
-        `A person can, as root, once ${guest.node} is certainly off and its disks are reachable: mv ${file(guest.node)} ${file(host)}`,
+      `${vmId} is defined on ${guest.node}, which is offline, and not HA-managed. No API call moves the guest. ` +
+        `A person can move the guest as root, once ${guest.node} is certainly off and its disks are reachable: mv ${file(guest.node)} ${file(host)}`,
     )
   }
-  if (guest.ha.wanted !== 'started') return no(`the HA manager is told to keep ${vmId} ${guest.ha.wanted}`)
+  if (guest.ha.wanted !== 'started') return no(`the HA manager is ordered to keep ${vmId} ${guest.ha.wanted}`)
   if (guest.ha.state === 'error') return no(`the HA manager gave up ${vmId}: ${errorRemedy(guest)}`)
   return { entry: { ...entry, action: 'await', tasksBefore: [] }, send: null }
 }
 
 export function errorRemedy({ ha }: Guest): string {
-  return `it is in the state error. Repair the cause, then: ha-manager set ${ha?.sid} --state disabled, and started again`
+  return `the guest is in the state error. Repair the cause, then: ha-manager set ${ha?.sid} --state disabled, and started again`
 }
 
 async function look(
@@ -137,10 +137,10 @@ function placeFault(cluster: Cluster, name: string): string | null {
 }
 
 function stateFault(guest: Guest, vmId: string): string | null {
-  if (guest.lock !== null) return `it is locked (${guest.lock})`
+  if (guest.lock !== null) return `the guest is locked (${guest.lock})`
   const { ha } = guest
   if (ha?.state === 'error') return `the HA manager gave up ${vmId}: ${errorRemedy(guest)}`
-  return ha?.destination ? `the HA manager is moving it to ${ha.destination} already` : null
+  return ha?.destination ? `the HA manager is moving the guest to ${ha.destination} already` : null
 }
 
 async function tasksFor(api: ProxmoxApi, guest: Guest): Promise<{ tasksBefore: string[]; busy: string | null }> {
@@ -148,7 +148,7 @@ async function tasksFor(api: ProxmoxApi, guest: Guest): Promise<{ tasksBefore: s
   const running = tasks.find((task) => task.end === null)
   return {
     tasksBefore: tasks.map((task) => task.upid),
-    busy: running ? `a task of ${running.user} is working on it (${running.type})` : null,
+    busy: running ? `a task of ${running.user} is working on the guest (${running.type})` : null,
   }
 }
 
@@ -197,7 +197,7 @@ async function askedFault(api: ProxmoxApi, guest: Guest, to: string): Promise<st
     ),
   ].filter((part) => part !== null)
   if (parts.length > 0) return parts.join('; ')
-  return allowed && !allowed.includes(to) ? 'it is not among the nodes that Proxmox VE allows' : null
+  return allowed && !allowed.includes(to) ? 'Proxmox VE does not allow this node' : null
 }
 
 function named(what: string, names: string[] = []): string | null {
@@ -254,7 +254,11 @@ export async function isAsWanted(
   if (guest.status === 'unknown') return false
   const now = await readStatus(api, guest)
   if (!now)
-    throw new PlatformError('what became of a write', 503, `the result is unknown: ${guest.node} does not answer`)
+    throw new PlatformError(
+      'the query for the result of a write',
+      503,
+      `the result is unknown: ${guest.node} does not answer`,
+    )
   if (action === 'stop') return now.status === 'stopped' && (guest.ha === null || guest.ha.wanted !== 'started')
   // A VM that was up before the restart was requested has not been restarted yet.
   return now.status === 'running' && now.uptime !== undefined && now.uptime < ageSeconds

@@ -65,7 +65,7 @@ async function find(api: ProxmoxApi, journal: PlatformJournal, row: PlatformEffe
   if (state === 'silent' || state === 'gone') {
     if (await isThere(api, row)) return reached(row, ', and its task can no longer be queried')
     if (state === 'silent') throw unknownOutcome(`${row.node}, where its task runs, does not answer`)
-    return { status: 'failed', detail: `its task is gone from ${row.node}, and ${notReached(row)}` }
+    return { status: 'failed', detail: `the task is gone from ${row.node}, and ${notReached(row)}` }
   }
   const { end } = state
   if (isWell(end) && isPower(row)) return await afterPower(api, row)
@@ -120,7 +120,7 @@ async function withoutTask(api: ProxmoxApi, row: PlatformEffectRow): Promise<Tas
   if (row.ageSeconds < lostAfterSeconds) throw unknownOutcome('the request was sent, but it has no task yet')
   return {
     status: 'failed',
-    detail: `it never began: ${row.node} has no task of it, and ${notReached(row)}`,
+    detail: `the task never began: ${row.node} has no task of it, and ${notReached(row)}`,
   }
 }
 
@@ -138,7 +138,9 @@ async function byHaManager(api: ProxmoxApi, row: PlatformEffectRow): Promise<Tas
   }
   const waiting: TaskOutcome = { status: 'running', detail: `with the HA manager (${ha.state ?? 'queued'})` }
   if (row.action === 'start') {
-    return isOver ? { status: 'failed', detail: `the HA manager has not started it in time (${ha.state})` } : waiting
+    return isOver
+      ? { status: 'failed', detail: `the HA manager has not started the guest in time (${ha.state})` }
+      : waiting
   }
   if (guest.node === row.target || ha.destination !== null) return waiting
   const tasks = await tasksOf(api, row.node, guest.vmid)
@@ -165,11 +167,11 @@ async function afterPower(api: ProxmoxApi, row: PowerRow): Promise<TaskOutcome> 
   const { guest } = await guestOf(api, row)
   if (guest.ha?.state === 'error') return { status: 'failed', detail: errorRemedy(guest) }
   if (row.ageSeconds > orderedWithinSeconds) {
-    return { status: 'failed', detail: `its task succeeded, and after ${orderedWithinSeconds} s ${notReached(row)}` }
+    return { status: 'failed', detail: `the task succeeded, and after ${orderedWithinSeconds} s ${notReached(row)}` }
   }
   return {
     status: 'running',
-    detail: isOrder ? 'with the HA manager' : `its task has ended, and ${notReached(row)} yet`,
+    detail: isOrder ? 'with the HA manager' : `the task has ended, and ${notReached(row)} yet`,
   }
 }
 
@@ -190,9 +192,9 @@ async function awaited(api: ProxmoxApi, row: PlatformEffectRow): Promise<TaskOut
   if (guest.ha.state === 'error') return { status: 'failed', detail: errorRemedy(guest) }
   const state = guest.ha.state ?? 'queued'
   if (row.ageSeconds > broughtWithinSeconds) {
-    return { status: 'failed', detail: `the HA manager has not brought it there in 10 minutes (${state})` }
+    return { status: 'failed', detail: `the HA manager has not brought the guest there in 10 minutes (${state})` }
   }
-  return { status: 'running', detail: `the HA manager is working on it (${state})` }
+  return { status: 'running', detail: `the HA manager is working on the guest (${state})` }
 }
 
 async function guestOf(api: ProxmoxApi, row: PlatformEffectRow): Promise<{ cluster: Cluster; guest: Guest }> {
@@ -237,5 +239,5 @@ function notReached({ vmId, action, target }: PlatformEffectRow): string {
 }
 
 function unknownOutcome(why: string): PlatformError {
-  return new PlatformError('what became of a write', 503, `the result is unknown: ${why}`)
+  return new PlatformError('the query for the result of a write', 503, `the result is unknown: ${why}`)
 }

@@ -232,7 +232,7 @@ export async function settleExpected(
       {
         status: 'resolved',
         outcome: 'expected',
-        resolution: `As ${mark.name} expects until ${formatMinute(mark.until)} (${mark.reason}): ${look.seen}`,
+        resolution: `Expected by ${mark.name} until ${formatMinute(mark.until)} (${mark.reason}): ${look.seen}`,
         claims: [],
         confidence: null,
       },

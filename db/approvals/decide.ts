@@ -134,7 +134,7 @@ async function decideWith(
     return refused('ROLE_LOST', refusal)
   }
   if (request.decision === 'approve' && (await isOwnRun(trx, token.operatorId, approval))) {
-    return refused('OWN_RUN', 'the person who asked for a run cannot approve its critical actions')
+    return refused('OWN_RUN', 'the person who requested a run cannot approve its critical actions')
   }
   const bar = await barOfDeaths(trx, approval, request)
   if (bar) return refused(bar.code, bar.reason)

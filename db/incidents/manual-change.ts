@@ -91,7 +91,7 @@ export async function takeOverQuestions(trx: Trx, changeId: string, change: Manu
     await lockIncident(trx, id)
     const { name, actor, tool } = change
     for (const question of touched)
-      await withdrawPending(trx, id, `${name} acts on it directly (${changeId})`, question)
+      await withdrawPending(trx, id, `${name} acts on the target directly (${changeId})`, question)
     const text = `${name} acts on ${resourceKey(subject)} directly: ${tool}, ${changeId}`
     await append(trx, id, null, { kind: 'noted', actor, detail: text, metadata: { code: 'manual_change', text } })
   }
@@ -193,7 +193,7 @@ export async function cancelUnbegunChange(db: Db, id: string): Promise<void> {
   await db.transaction().execute(async (trx) => {
     const row = await lockIncident(trx, id)
     if (row?.status !== 'open' || row.attempt !== 0) return
-    const reason = 'The write did not begin within ten minutes, and nothing was done. Request it again.'
+    const reason = 'The write did not begin within ten minutes, and nothing was done. Request the write again.'
     await closeIncident(trx, id, null, { status: 'cancelled', reason }, { actor: systemActor, stepKey: null })
     await forgetReview(trx, id)
   })

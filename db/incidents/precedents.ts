@@ -95,7 +95,7 @@ export async function wrongCausesOf(db: Db | Trx, incident: Incident, limit: num
     .execute()
   return rows.map(({ id, reason, at, claims, wrote }) => ({
     id,
-    said: `a person said this cause was wrong on ${at.slice(0, 10)}`,
+    said: `a person graded this cause as wrong on ${at.slice(0, 10)}`,
     reason: reason && truncate(reason, saidCharacters),
     wrote: wrote ?? [],
     shown: sayShown(claims ?? []),

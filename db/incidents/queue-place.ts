@@ -58,7 +58,7 @@ async function reasonOf(db: Db, own: Waiting, settings: SettingsReader): Promise
   const critical = await criticalRoom(db, settings.value<number>('agent.max_critical'))
   const admitted = admittedTypes(await waitingTypes(db), leading, slots, critical)
   if (own.groupId !== null || admitted.includes(own.type))
-    return { why: 'soon', over: 'type', text: 'the queue starts it at its next tick' }
+    return { why: 'soon', over: 'type', text: 'the queue starts the incident at its next tick' }
   const taken = leading.length < slots ? `the free slot of ${slots} is kept for critical incidents` : allTaken(slots)
   return { why: 'slots', over: 'all', text: `${taken} (agent.max_concurrent)` }
 }
@@ -66,7 +66,7 @@ async function reasonOf(db: Db, own: Waiting, settings: SettingsReader): Promise
 async function reasonOfQuestion(db: Db, settings: SettingsReader): Promise<Reason> {
   const limit = settings.value<number>('agent.max_questions')
   if ((await questionsAtWork(db)) < limit)
-    return { why: 'soon', over: 'type', text: 'the queue starts it at its next tick' }
+    return { why: 'soon', over: 'type', text: 'the queue starts the incident at its next tick' }
   const others = limit === 1 ? 'another question is being answered' : `${limit} other questions are being answered`
   return { why: 'slots', over: 'type', text: `${others} (agent.max_questions)` }
 }

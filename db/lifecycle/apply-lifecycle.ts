@@ -49,7 +49,7 @@ export async function tickIncident(db: Db, incidentId: string): Promise<Lifecycl
     if (await lapseOwner(trx, row, settings)) return await tickAgain(trx, incidentId)
     if (row.status === 'open' && row.lookWanted === 'expected') {
       // Treats the state as not expected, because nobody read it in time.
-      const differs = 'it could not be read in time'
+      const differs = 'the resource could not be read in time'
       return { wakesQueue: await settleExpected(trx, incidentId, { differs, seen: '' }), tellRun: null }
     }
     const view = await lifecycleView(trx, row, settings)
@@ -219,7 +219,8 @@ async function endWatch(trx: Trx, row: IncidentRow, word: 'over' | 'unknown'): P
 }
 
 async function confirmRepair(trx: Trx, row: IncidentRow, next: 'watch' | 'escalate'): Promise<void> {
-  const text = 'The write was verified, the alert still fires: check the alert rule, and other reasons why it may fire'
+  const text =
+    'The write was verified, but the alert still fires: check the alert rule, and other reasons why it may fire'
   await change(trx, row.id, { repairConfirmedAt: now })
   await note(trx, row.id, 'repair_confirmed', text)
   if (next === 'watch') await tell(trx, row.id, 'watch', text)
@@ -305,7 +306,7 @@ export async function escalateByTable(
   const stories = await attemptStories(trx, row.id)
   const reason =
     code === 'ALERT_GOES_ON'
-      ? 'The write was verified, the alert still fires: the alert is about something else, or its rule is wrong'
+      ? 'The write was verified, but the alert still fires: the alert is about something else, or its rule is wrong'
       : `The incident came back after ${attemptsPerDay} attempts within a day. Another attempt would hide the cause`
   await loseRepair(trx, row, reason)
   if (row.closedAt !== null) await reopenIncident(trx, row.id)

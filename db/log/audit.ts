@@ -180,7 +180,7 @@ export async function verifyAudit(db: Db, expectedHead?: string): Promise<AuditC
   })
   if (problem) return report(problem)
   if (last.seq < head.seq)
-    return report({ seq: last.seq + 1, what: 'rows are missing at the end: the head names a newer one' })
+    return report({ seq: last.seq + 1, what: 'rows are missing at the end: the head names a newer row' })
   if (!seen) return report({ seq: last.seq, what: `no row has the earlier hash ${expectedHead}` })
   return report(null)
 }
@@ -212,9 +212,10 @@ function flawOf(
   gone: { hash: string; isAsErased: boolean } | undefined,
 ) {
   if (row.seq !== last.seq + 1) return `row ${last.seq + 1} is missing`
-  if (row.prevHash !== last.hash) return 'it is not chained to the row before it'
-  if (gone) return gone.isAsErased && gone.hash === row.hash ? null : 'its content differs from what an erasure left'
-  if (hashAudit(row) !== row.hash) return 'its content differs from its hash'
+  if (row.prevHash !== last.hash) return 'the row is not chained to the row before'
+  if (gone)
+    return gone.isAsErased && gone.hash === row.hash ? null : 'the content of the row differs from what an erasure left'
+  if (hashAudit(row) !== row.hash) return 'the content of the row differs from its hash'
   return null
 }
 

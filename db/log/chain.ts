@@ -29,15 +29,18 @@ export async function verifyChain(db: Db | Trx, incidentId: string, expectedHead
   })
   for (const [index, row] of rows.entries()) {
     if (row.seq !== index + 1) return report({ seq: index + 1, what: `row ${index + 1} is missing` })
-    if (row.prevHash !== previous) return report({ seq: row.seq, what: 'it is not chained to the row before it' })
+    if (row.prevHash !== previous) return report({ seq: row.seq, what: 'the row is not chained to the row before' })
     const gone = erased.get(row.id)
     const isHeld = gone ? gone.isAsErased && gone.hash === row.hash : hashEvent(row) === row.hash
     if (!isHeld)
-      return report({ seq: row.seq, what: `its content differs from ${gone ? 'what an erasure left' : 'its hash'}` })
+      return report({
+        seq: row.seq,
+        what: `the content of the row differs from ${gone ? 'what an erasure left' : 'its hash'}`,
+      })
     previous = row.hash
   }
   if (head.headHash !== previous || head.nextSeq !== rows.length + 1) {
-    return report({ seq: rows.length + 1, what: 'rows are missing at the end: the incident names a newer one' })
+    return report({ seq: rows.length + 1, what: 'rows are missing at the end: the incident names a newer row' })
   }
   if (expectedHead !== undefined && !rows.some((row) => row.hash === expectedHead)) {
     return report({ seq: rows.length, what: `no row has the earlier hash ${expectedHead}` })

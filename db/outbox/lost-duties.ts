@@ -39,7 +39,7 @@ export async function tellLostDuties(db: Db, lost: readonly StatusPart[]): Promi
       told.push(title)
     }
     for (const name of await doneAgain(trx)) {
-      const title = await tell(trx, `${name} is back`, 'It works again.', false)
+      const title = await tell(trx, `${name} is back`, 'This part works again.', false)
       if (title !== null) told.push(title)
     }
     return told

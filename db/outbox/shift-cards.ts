@@ -88,7 +88,7 @@ async function wakeInstead(trx: Trx, heldSince: string, until: string): Promise<
   const [carrier] = incidents
   if (!carrier) return 0
   const reason =
-    'Approvals for these woke nobody in the night and waited for the morning card, which no destination gets now. "nightshift morning" lists them.'
+    'Approvals for these incidents woke nobody in the night and waited for the morning card, which no destination gets now. "nightshift morning" lists them.'
   const more = { carrier: carrier.id, reason, page: true, incidents }
   const isTold = await tell(trx, 'undelivered', 'Approvals of the night', [], more)
   const then = isTold

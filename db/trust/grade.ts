@@ -38,7 +38,7 @@ export async function gradeIncident(db: Db, person: Person, id: string, given: G
     if (given.callId === null && (given.attempt ?? row.attempt) !== row.attempt)
       return {
         outcome: 'conflict',
-        message: `this was the cause of attempt ${given.attempt}: read that of the newest attempt`,
+        message: `this was the cause of attempt ${given.attempt}: read the cause of the newest attempt`,
       }
     const card = given.callId === null ? null : await shadowCall(trx, id, given)
     if (given.callId !== null && !card)
@@ -60,7 +60,7 @@ export async function gradeIncident(db: Db, person: Person, id: string, given: G
       },
     })
     if (given.callId === null && verdict === 'wrong')
-      await loseTrust(trx, id, { callIds: 'all', why: `${name} graded its cause as wrong`, isSaid: true })
+      await loseTrust(trx, id, { callIds: 'all', why: `${name} graded the cause as wrong`, isSaid: true })
     return { outcome: 'graded' }
   })
 }

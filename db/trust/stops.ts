@@ -90,7 +90,7 @@ export async function setStop(
     if (until !== null && Date.parse(until) <= Date.parse(at))
       return {
         outcome: 'late',
-        message: `its end, ${formatMinute(until)}, is in the past: it is ${formatMinute(at)} now`,
+        message: `its end, ${formatMinute(until)}, is in the past: the time is ${formatMinute(at)} now`,
       }
     const same = (await standingStops(trx)).find(
       (stop) => nameScope(stop) === nameScope(scope) && isAsLong(stop, until),

@@ -33,7 +33,7 @@ export async function verifyManualChange(
   const [{ who, detail } = { who: '', detail: '' }] = audited
   const isSaid = who === name && detail.endsWith(end) && detail.slice(0, -end.length).endsWith(', alone') === alone
   if (audited.length !== 1 || !isSaid)
-    notes.differ(row.id, 'no row of the audit says that this person requested exactly this write')
+    notes.differ(row.id, 'no row of the audit shows that this person requested exactly this write')
   holdWrites(row.id, asked.metadata, events, notes)
   await holdUndo(trx, row.id, asked.metadata, notes)
   const isReviewed = await holdReviews(trx, row.id, operatorId, events, notes)

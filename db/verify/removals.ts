@@ -55,7 +55,7 @@ export async function verifyGone(db: Db | Trx): Promise<Findings> {
       select distinct row_key from row_change
       where of_table = 'incident' and not exists (select from incident where id = row_key)`.execute(trx)
     for (const { rowKey } of missing)
-      notes.differ(rowKey, 'the incident is missing, and no record says that retention removed it')
+      notes.differ(rowKey, 'the incident is missing, and no record shows that retention removed it')
     const { differences, checked } = notes
     return { differences, checked, untold: {} }
   })

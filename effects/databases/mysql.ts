@@ -51,9 +51,9 @@ function refuseUntouchable({ pid, command, user, is_superuser, is_own }: Row): v
   const refuse = (why: string) =>
     new EffectRefused('conflict', 'NOT_TOUCHED', `Nightshift does not act on session ${pid}: ${why}.`)
   if (user === 'system user' || user === 'event_scheduler' || ownThreads.test(String(command)))
-    throw refuse(`it is a ${String(command).toLowerCase()}, which replication or the server runs itself`)
+    throw refuse(`the session is a ${String(command).toLowerCase()}, which replication or the server runs itself`)
   if (Number(is_superuser) === 1) throw refuse(`${user} is a superuser`)
-  if (Number(is_own) === 1) throw refuse('it belongs to Nightshift')
+  if (Number(is_own) === 1) throw refuse('the session belongs to Nightshift')
 }
 
 const gone = (act: SessionAct): EffectRefused =>
@@ -77,7 +77,7 @@ async function findSession(session: DatabaseSession, act: SessionAct, reader: st
     throw new EffectRefused(
       'conflict',
       'CANNOT_COMPARE',
-      `Nightshift cannot tell the query of session ${pid} from its next one: ${server.product} needs performance_schema for that.`,
+      `Nightshift cannot distinguish the query of session ${pid} from its next query: ${server.product} needs performance_schema for this check.`,
     )
   const isCancel = act.write === 'cancel_query'
   const isIdle = Number(idle) === 1
@@ -85,7 +85,7 @@ async function findSession(session: DatabaseSession, act: SessionAct, reader: st
     throw new EffectRefused(
       'conflict',
       'NOTHING_TO_CHANGE',
-      `Session ${pid} runs no query: it is idle. terminate_session ends it.`,
+      `Session ${pid} runs no query: it is idle. terminate_session ends the session.`,
     )
   const pairs = (await session.read({ sql: rowWaitsSql(server) })).rows
   const below = pairs.filter(({ blocker }) => blocker === pid)
@@ -102,11 +102,11 @@ async function findSession(session: DatabaseSession, act: SessionAct, reader: st
     summary: `${isCancel ? 'Cancel the query of' : 'End'} session ${pid} of ${who}`,
     told: [
       `session ${pid} of ${who}, on the server that has run since ${sayBegan(began)}`,
-      `it is ${isIdle ? 'idle' : 'at work'} for ${formatSpan(Number(row.state_seconds) * 1_000)}${isOpen ? `, its transaction is open for ${formatSpan(Number(row.transaction_seconds) * 1_000)} and changed ${formatCount(Number(row.changed_rows), 'row')}` : ''}`,
+      `the session is ${isIdle ? 'idle' : 'at work'} for ${formatSpan(Number(row.state_seconds) * 1_000)}${isOpen ? `, its transaction is open for ${formatSpan(Number(row.transaction_seconds) * 1_000)} and changed ${formatCount(Number(row.changed_rows), 'row')}` : ''}`,
       sayBlocked(below.map(({ waiting, wants }) => `${waiting} for ${wants}`)),
       isCancel
-        ? 'its query ends with an error; the session and its transaction stay'
-        : 'its transaction is rolled back, and its client sees the connection end',
+        ? 'the query ends with an error; the session and its transaction stay'
+        : 'the transaction is rolled back, and the client sees the connection end',
       isCancel ? 'undo: none' : 'undo: none; the changes of that transaction are lost',
     ],
     untried: [
@@ -154,8 +154,8 @@ async function findReplica(session: DatabaseSession): Promise<FoundTarget> {
     summary: 'Start the replica',
     told: [
       `the replica of ${from}: its receiver ${receiver === 'No' ? 'is stopped' : 'runs'}, its applier ${applier === 'No' ? 'is stopped' : 'runs'}, ${applierError ? applierError.text : 'without an error'}`,
-      `it is at ${position}; ${waitsBytes === 0 ? 'nothing' : formatSize(waitsBytes)} is received but not applied`,
-      'it would continue from there, and read the missing events from its primary',
+      `the replica is at ${position}; ${waitsBytes === 0 ? 'nothing' : formatSize(waitsBytes)} is received but not applied`,
+      'replication would continue from there, and read the missing events from the primary',
       'undo: none; STOP REPLICA stops it at its position at that time',
     ],
     untried: ['The server does not know who stopped it, or why.'],
@@ -240,7 +240,7 @@ async function observe(
   if (decided !== null && began !== decided)
     return {
       holds: null,
-      observed: `the server that answers started at ${sayBegan(began)}, the one of the write started at ${sayBegan(decided)}: it was restarted, or is another server`,
+      observed: `the server that answers started at ${sayBegan(began)}, the server of the write started at ${sayBegan(decided)}: it was restarted, or is another server`,
     }
   if (act.write === 'start_replica') {
     const [channel] = await readChannels(session.read, session.server)

@@ -68,7 +68,7 @@ async function findSession(session: DatabaseSession, act: SessionAct): Promise<F
     throw new EffectRefused(
       'conflict',
       'NOTHING_TO_CHANGE',
-      `Session ${pid} runs no query: it is ${state}. terminate_session ends it.`,
+      `Session ${pid} runs no query: it is ${state}. terminate_session ends the session.`,
     )
   const who = redact(
     `${usename ?? '?'}${datname ? `@${datname}` : ''}${application_name ? `, ${application_name}` : ''}${client ? ` from ${client}` : ''}`,
@@ -86,11 +86,11 @@ async function findSession(session: DatabaseSession, act: SessionAct): Promise<F
     summary: `${isCancel ? 'Cancel the query of' : 'End'} session ${pid} of ${who}`,
     told: [
       `session ${pid} of ${who}, since ${formatMoment(String(began), 'utc')}`,
-      `it is ${state ?? 'of an unknown state'} for ${formatSpan(Number(row.state_seconds ?? 0) * 1_000)}${row.transaction_seconds === null ? '' : `, its transaction is open for ${formatSpan(Number(row.transaction_seconds) * 1_000)}`}`,
+      `the session is ${state ?? 'of an unknown state'} for ${formatSpan(Number(row.state_seconds ?? 0) * 1_000)}${row.transaction_seconds === null ? '' : `, its transaction is open for ${formatSpan(Number(row.transaction_seconds) * 1_000)}`}`,
       ...sayBlocked(Number(pid), Number(blocks), String(blocked ?? '[]')),
       isCancel
-        ? 'its query ends with an error; the session stays, and a transaction that it is in fails'
-        : 'its transaction is rolled back, and its client sees the connection end',
+        ? 'the query ends with an error; the session stays, and a transaction that it is in fails'
+        : 'the transaction is rolled back, and the client sees the connection end',
       'undo: none; the changes of that transaction are lost',
     ],
     untried: [
@@ -128,9 +128,9 @@ function sayBlocked(root: number, count: number, blocked: string): string[] {
 function refuseUntouchable({ pid, backend_type, is_superuser, is_own, usename }: Row): void {
   const refuse = (why: string) =>
     new EffectRefused('conflict', 'NOT_TOUCHED', `Nightshift does not act on session ${pid}: ${why}.`)
-  if (backend_type !== 'client backend') throw refuse(`it is a ${backend_type}, which the server runs itself`)
+  if (backend_type !== 'client backend') throw refuse(`the session is a ${backend_type}, which the server runs itself`)
   if (is_superuser === true) throw refuse(`${usename} is a superuser`)
-  if (is_own === true) throw refuse('it belongs to Nightshift')
+  if (is_own === true) throw refuse('the session belongs to Nightshift')
 }
 
 const gone = (act: SessionAct): EffectRefused =>
@@ -166,7 +166,7 @@ async function findSlot(session: DatabaseSession, { slot }: SlotAct): Promise<Fo
     summary: `Drop the inactive ${type} replication slot ${slot}`,
     told: [
       `${type} slot ${slot}${plugin ? ` (${plugin}, database ${database})` : ''}, inactive`,
-      `it keeps ${formatSize(Number(keeps_bytes ?? 0))} of WAL from ${kept_from ?? 'nowhere'}${keeps_transactions === null ? '' : `, and prevents vacuum from cleaning up ${keeps_transactions} transactions`}`,
+      `the slot keeps ${formatSize(Number(keeps_bytes ?? 0))} of WAL from ${kept_from ?? 'nowhere'}${keeps_transactions === null ? '' : `, and prevents vacuum from cleaning up ${keeps_transactions} transactions`}`,
       'the replica or consumer that used it must be rebuilt once the server removes WAL that it has not read',
       'undo: none; a new slot begins at the current position of the server',
     ],
@@ -206,7 +206,7 @@ async function findReplay(session: DatabaseSession): Promise<FoundTarget> {
     ],
     untried: [
       'The server does not know who paused it, or why.',
-      'If the server paused it because a setting is lower than on its primary, resuming stops the server. Its log says so.',
+      'If the server paused replay because a setting is lower than on its primary, resuming stops the server. The server logs the reason.',
     ],
   }
 }
@@ -261,7 +261,7 @@ async function observe(
   if (compared?.started && compared.started !== started)
     return {
       holds: null,
-      observed: `the server that answers started at ${formatMoment(String(started), 'utc')}, the one of the write started at ${formatMoment(String(compared.started), 'utc')}: it was restarted, or is another server`,
+      observed: `the server that answers started at ${formatMoment(String(started), 'utc')}, the server of the write started at ${formatMoment(String(compared.started), 'utc')}: it was restarted, or is another server`,
     }
   if (act.write === 'drop_replication_slot') {
     const there = (await session.read({ sql: slotSql, values: [act.slot] })).rows.length > 0
@@ -275,7 +275,7 @@ async function observe(
     const behind = formatSize(Number(row.behind_bytes ?? 0))
     return {
       holds: row.paused === false,
-      observed: row.paused ? 'replay is still paused' : `replay goes on, ${behind} behind what it received`,
+      observed: row.paused ? 'replay is still paused' : `replay continues, ${behind} behind the received WAL`,
     }
   }
   const [row] = (await session.read({ sql: sessionSql, values: [act.pid, act.began] })).rows

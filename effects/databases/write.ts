@@ -85,7 +85,7 @@ export async function requireSameTarget(
   ifMatch: string | undefined,
 ): Promise<FoundTarget> {
   if (!ifMatch) {
-    const detail = 'If-Match: name the stateFingerprint of the preparation that this was decided on.'
+    const detail = 'If-Match: send the stateFingerprint of the approved dry run.'
     throw new EffectRefused('precondition_required', 'IF_MATCH_REQUIRED', detail)
   }
   const source = await requireWritable(deps, name)

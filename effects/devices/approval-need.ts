@@ -50,7 +50,7 @@ export function findApprovalNeed(
   ) {
     // Returns null, because the device refuses a part of a secret file under any grant.
     if (Number(args.offset ?? 0) > 0) return null
-    return { risk: 'high', why: `${path} counts as secret on ${id}; secrets that are not recognised are read` }
+    return { risk: 'high', why: `${path} counts as secret on ${id}; the read shows secrets that are not recognised` }
   }
   const lack = findSandboxLack(health)
   if (lack !== null)

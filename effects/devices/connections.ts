@@ -241,7 +241,7 @@ async function recordConnection(db: Db, at: Connection, isSameRun: boolean): Pro
     const last = await connectionOf(trx, id)
     await holdConnection(trx, at)
     if (!last?.isConnected) return
-    const who = isSameRun ? 'the same run of its agent' : 'another run of its agent'
+    const who = isSameRun ? 'the same run of the agent' : 'another run of the agent'
     const detail = `Connected from ${address} to ${at.process} in place of its connection from ${last.address} to ${last.process}: ${who}, with the same key`
     await recordAudit(trx, { who: id, what: 'device.connection_replaced', subject: id, detail, address })
   })

@@ -40,8 +40,8 @@ async function noteSandbox(trx: Trx, subject: string, health: MeshHealth): Promi
   if (!before?.health || (findSandboxLack(before.health) === null) === (lack === null)) return
   const [what, detail] =
     lack === null
-      ? (['device.sandbox_back', `Its reads are confined again, by ${health.sandbox}`] as const)
-      : (['device.sandbox_lost', `Its reads are not confined: ${lack}`] as const)
+      ? (['device.sandbox_back', `Reads of the device are confined again, by ${health.sandbox}`] as const)
+      : (['device.sandbox_lost', `Reads of the device are not confined: ${lack}`] as const)
   await recordAudit(trx, { who: subject, what, subject, detail })
 }
 

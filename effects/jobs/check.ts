@@ -205,7 +205,7 @@ export async function prepareJob(deps: Deps, named: Named, key: string): Promise
     )
   }
   if (found.wouldChange === false) {
-    const detail = `The check mode of ${job.job.name} says that nothing would change on ${named.kind} ${named.id}.`
+    const detail = `The check mode of ${job.job.name} reports that nothing would change on ${named.kind} ${named.id}.`
     throw new EffectRefused('conflict', 'NOTHING_TO_CHANGE', detail)
   }
   deps.jobs.recent.set(jobSlot(job), { fingerprint, atMs: performance.now() })
@@ -232,7 +232,7 @@ export async function observeJob(deps: Deps, named: Named, key: string): Promise
   const said = lastLine(found.outcome.output)
   if (!found.worked) return { holds: false, observed: `the check mode failed (${found.outcome.detail}) ${said}`.trim() }
   if (found.wouldChange) return { holds: false, observed: `the check mode still reports changes: ${said}` }
-  return { holds: true, observed: `the check mode of ${job.job.name} says that nothing would change` }
+  return { holds: true, observed: `the check mode of ${job.job.name} reports that nothing would change` }
 }
 
 /**
@@ -310,7 +310,8 @@ function describe(job: ResourceJob, found: CheckFound | null): Preparation {
   const { job: declared, resource } = job
   const { kind, id } = resource
   const undo =
-    declared.undo && `the job ${declared.undo}, while the check mode of ${declared.name} says that nothing would change`
+    declared.undo &&
+    `the job ${declared.undo}, while the check mode of ${declared.name} reports that nothing would change`
   const details = {
     job: declared.name,
     about: declared.about,
@@ -318,7 +319,7 @@ function describe(job: ResourceJob, found: CheckFound | null): Preparation {
     runs: describeStep(job.run),
     ...(undo && { undo }),
   }
-  const text = declared.proof ?? 'the check mode of the job says that nothing would change'
+  const text = declared.proof ?? 'the check mode of the job reports that nothing would change'
   return {
     targets: [{ kind, id }],
     identity: { job: declared.name, kind, id },

@@ -162,7 +162,7 @@ export async function reconcileJob(
     detail: `${note.name} was begun, and ${why}`,
     result: {},
   })
-  if (note.ref === null) return unknown('the process that waited for its end is gone')
+  if (note.ref === null) return unknown('the process that waited for the end of the job does not exist any more')
   let job: ResourceJob
   try {
     job = await requireJob(deps, { name: note.name, ...note.resource })

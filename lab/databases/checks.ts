@@ -23,7 +23,7 @@ export async function checkDatabase(lab: Lab, fault: Fault & { fault: DatabaseFa
   const drawer = drawerOf(lab)
   const facts = fault.database
   if (!facts)
-    return [{ name: 'the fault was broken in completely', ok: false, detail: 'its first state was not recorded' }]
+    return [{ name: 'the fault was caused completely', ok: false, detail: 'its first state was not recorded' }]
   const work = faultWork[fault.fault]
   const isRepairable = databaseFaultRows[fault.fault].repairedBy.length > 0
   const own = isRepairable ? [await isGone(drawer, fault.fault)] : await standsAsItWas(drawer, fault.fault, facts)

@@ -22,7 +22,7 @@ const postgresql = [
     'critical',
     'pg_up{job="postgres"} == 0',
     'PostgreSQL is down',
-    'Its exporter cannot reach the server.',
+    'The exporter cannot reach the server.',
   ),
   databaseRule(
     'PostgresqlSessionsBlocked',
@@ -36,7 +36,7 @@ const postgresql = [
     'warning',
     `${last('pg_slot_kept_bytes{active="false"}')} > 16e6`,
     'A replication slot is not used',
-    'It keeps {{ $value | humanize1024 }}B of WAL.',
+    'The slot keeps {{ $value | humanize1024 }}B of WAL.',
   ),
   databaseRule(
     'PostgresqlReplicationLag',
@@ -50,35 +50,35 @@ const postgresql = [
     'warning',
     `${last('pg_temporary_bytes')} > 100e6`,
     'Temporary files fill the disk',
-    'They hold {{ $value | humanize1024 }}B.',
+    'The temporary files hold {{ $value | humanize1024 }}B.',
   ),
   databaseRule(
     'PostgresqlTooManyConnections',
     'critical',
     `sum by (instance, job) (${last('pg_stat_activity_count{job="postgres",server!=""}')}) / on (instance) group_left () ${last('pg_settings_max_connections{server!=""}')} > 0.8`,
     'A PostgreSQL server is nearly out of connections',
-    '{{ $value | humanizePercentage }} of its connections are in use.',
+    '{{ $value | humanizePercentage }} of the connections are in use.',
   ),
   databaseRule(
     'PostgresqlTransactionIdWraparound',
     'critical',
     `${last('pg_frozen_age{datname="shop"}')} / on (instance) group_left () ${last('pg_settings_autovacuum_freeze_max_age')} > 1.2 unless on (instance) ${last('pg_replay_is_replica')} == 1`,
     'Transaction ids of a database run out',
-    'The age of its oldest id is {{ $value | humanizePercentage }} of autovacuum_freeze_max_age.',
+    'The age of the oldest transaction id is {{ $value | humanizePercentage }} of autovacuum_freeze_max_age.',
   ),
   databaseRule(
     'PostgresqlTooManyDeadTuples',
     'warning',
     `${last('pg_table_dead_rows')} / (${last('pg_table_dead_rows')} + ${last('pg_table_live_rows')}) > 0.4 and ${last('pg_table_dead_rows')} > 10000`,
     'A table has many dead rows',
-    '{{ $value | humanizePercentage }} of its rows are dead.',
+    '{{ $value | humanizePercentage }} of the rows are dead.',
   ),
   databaseRule(
     'PostgresqlSlowStatement',
     'warning',
     'rate(pg_statement_seconds[12s]) / (rate(pg_statement_calls[12s]) > 0) > 0.05',
     'A statement became slow',
-    'It takes {{ $value | humanizeDuration }} on average.',
+    'The statement takes {{ $value | humanizeDuration }} on average.',
   ),
   databaseRule(
     'PostgresqlHighSequentialReads',
@@ -102,7 +102,7 @@ const mysql = [
     'critical',
     'mysql_up{job="mysql"} == 0',
     'MySQL is down',
-    'Its exporter cannot reach the server.',
+    'The exporter cannot reach the server.',
   ),
   databaseRule(
     'MysqlSlaveIoThreadNotRunning',
@@ -110,21 +110,21 @@ const mysql = [
     // Excludes replicas on which both threads have stopped, because the other alert reports them.
     `${last('mysql_slave_status_slave_io_running')} == 0 unless ${last('mysql_slave_status_slave_sql_running')} == 0`,
     'A replica reads nothing from its primary',
-    'Its IO thread does not run.',
+    'The IO thread of the replica does not run.',
   ),
   databaseRule(
     'MysqlSlaveSqlThreadNotRunning',
     'critical',
     `${last('mysql_slave_status_slave_sql_running')} == 0`,
     'A replica applies nothing',
-    'Its SQL thread does not run.',
+    'The SQL thread of the replica does not run.',
   ),
   databaseRule(
     'MysqlSlaveReplicationLag',
     'warning',
     `${last('mysql_slave_status_seconds_behind_master')} > 10`,
     'A replica lags',
-    'It is {{ $value | humanizeDuration }} behind.',
+    'The replica is {{ $value | humanizeDuration }} behind.',
   ),
 ]
 

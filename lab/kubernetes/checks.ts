@@ -17,7 +17,7 @@ const renewed: Partial<Record<ClusterFault, string[]>> = { k8s_disk_pressure: ['
  */
 export async function checkClusterFault(lab: Lab, { fault, cluster: before }: Fault): Promise<Check[]> {
   if (!lab.cluster || !before || !isClusterFault(fault))
-    return [{ name: 'the fault was broken in completely', ok: false, detail: 'its first state was not recorded' }]
+    return [{ name: 'the fault was caused completely', ok: false, detail: 'its first state was not recorded' }]
   const { on } = clusterFaultRows[fault]
   const now = await clusterFaultWork[fault].see(lab.cluster.api)
   if (now === null) {

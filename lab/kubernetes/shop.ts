@@ -181,7 +181,7 @@ export async function openShop(
       spec: { selector: { app: name }, ports: [{ name: 'http', port: 80, targetPort: 8080 }] },
     })
   }
-  await until('the shop to be well', async () => (await unwellIn(api)).length === 0)
+  await until('the shop to be healthy', async () => (await unwellIn(api)).length === 0)
 }
 
 /** Lists the workloads below their wanted state, with the present state of each. */

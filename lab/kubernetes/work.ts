@@ -120,7 +120,7 @@ export async function renew(api: ClusterApi, name: WorkloadName): Promise<void> 
   for (const event of (await api.list(path)).filter(isOfIt)) await api.remove(`${path}/${event.metadata.name}`)
   await api.remove(`/api/v1/namespaces/${namespace}/configmaps/${name}-settings-2`)
   await createWorkload(api, name)
-  await until(async () => isWell(await api.get(deploymentPath(name))), `${name} to be well`)
+  await until(async () => isWell(await api.get(deploymentPath(name))), `${name} to be healthy`)
 }
 
 /** Waits until a condition is true. Throws if it is not true in time. */

@@ -135,7 +135,7 @@ export function decide(whole: Conversation): OperatorTurn {
   }
   const refusals = refusedEndings(whole)
   if (refusals.length > maxRefusedEndings) {
-    return escalate(whole, 'Every check finds the resource nominal, and its alert comes and goes.', {
+    return escalate(whole, 'Every check finds the resource nominal, but its alert fires and ends repeatedly.', {
       category: 'no_fault_found',
     })
   }

@@ -98,7 +98,7 @@ export async function uncommittedFiles(path: string, context: CapabilityContext)
   // A file that was only touched does not differ, because git then compares the content.
   const words = [...submodulesAlone, 'status', '--porcelain=v1', '--untracked-files=no', '--no-renames']
   const { stdout, exitCode } = await inCheckout(path, words, context)
-  if (exitCode !== 0) throw new CapabilityError('failed', `git cannot tell what has changed in ${path}`)
+  if (exitCode !== 0) throw new CapabilityError('failed', `git cannot report what has changed in ${path}`)
   // The format of a line: "XY name"
   return namesIn(
     stdout

@@ -121,7 +121,7 @@ async function rehearse(
   let tried = false
   const untilMs = performance.now() + budgetMs
   for (const each of planned) {
-    for (const target of each.targets) left.push(`What is written to ${target.slice(0, 200)} was not tried.`)
+    for (const target of each.targets) left.push(`Output to ${target.slice(0, 200)} was not tried.`)
     isWhole &&= each.targets.length === 0
     if (each.words.length === 0) continue
     const found =
@@ -137,7 +137,7 @@ async function rehearse(
       isWhole &&= found.tried || found.untried.length === 0
     }
   }
-  if (planned.length > 1) left.push('Each command was checked alone, on the state before the first one.')
+  if (planned.length > 1) left.push('Each command was checked alone, on the state before the first command.')
   return reportOutcome({ told, untried: left, rests: rests.join('\n'), tried: tried && isWhole }, { unmet: null })
 }
 
@@ -249,7 +249,7 @@ async function tryRemoval(
   const at = planned.words.indexOf('--')
   const operands = planned.words.slice(1).filter((word, index) => !/^-./.test(word) || (at >= 0 && index >= at))
   const names = operands.filter((word) => word !== '--')
-  if (names.some(climbs)) return notTried(planned, 'it names a file through a directory above')
+  if (names.some(climbs)) return notTried(planned, 'the command names a file through a directory above')
   const paths = names.map((word) => resolve(cwd, word))
   const found = paths.length === 0 ? null : await treeFacts(paths, context)
   if (!found) return notTried(planned, 'the target is not shown without approval')

@@ -103,14 +103,14 @@ const since = ({ StartedAt }: Inspected['State']): string =>
 function reachOf({ HostConfig: host, Mounts: mounts }: Inspected): string[] {
   const ways = [
     ...(host.Privileged ? ['the container is privileged'] : []),
-    ...(host.PidMode === 'host' ? ["it can see the device's processes"] : []),
-    ...(host.NetworkMode === 'host' ? ["it has the device's network"] : []),
+    ...(host.PidMode === 'host' ? ["the container can see the device's processes"] : []),
+    ...(host.NetworkMode === 'host' ? ["the container has the device's network"] : []),
     ...mounts
       .filter(
         ({ RW, Source = '' }) =>
           RW !== false && /^\/(?:$|etc|var\/run|run|root|home|proc|sys|dev|boot|usr)(?:\/|$)/.test(Source),
       )
-      .map(({ Source, Destination }) => `it may write ${Source} of the device as ${Destination}`),
+      .map(({ Source, Destination }) => `the container may write ${Source} of the device as ${Destination}`),
   ]
   return ways.length === 0 ? [] : [`has access outside the container: ${ways.join(', ')}`]
 }

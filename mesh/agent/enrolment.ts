@@ -315,7 +315,7 @@ function requireOurs(files: readonly string[]): void {
   if (why)
     throw new NotEnrolled(
       'not ours',
-      `${why}: run this as the user that runs the agent (sudo -u nightshift-agent …), or name another folder with --state. Nothing was changed, and the token stays valid.`,
+      `${why}: run this command as the user that runs the agent (sudo -u nightshift-agent …), or name another folder with --state. Nothing was changed, and the token stays valid.`,
     )
 }
 
@@ -332,7 +332,7 @@ function readOr(file: string, absent = `${file} does not exist: is this device e
     if (code === 'ENOENT') throw new NotEnrolled('not enrolled', absent)
     throw new NotEnrolled(
       'not ours',
-      `${file} cannot be read (${code}): run this as the user that enrolled this host, or give that user's files to the agent's (chown).`,
+      `${file} cannot be read (${code}): run this command as the user that enrolled this host, or give that user's files to the agent's (chown).`,
     )
   }
 }

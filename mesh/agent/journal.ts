@@ -135,7 +135,7 @@ function readExisting({ state, directory, headFile }: Store): Existing {
     return no(
       segments.length === 0
         ? 'the journal is gone'
-        : `the journal ends at ${verified.entries}, or the journal is not the one that had entry ${head.n}`,
+        : `the journal ends at ${verified.entries}, or this is not the journal that had entry ${head.n}`,
     )
   }
   const newest = segments.at(-1)

@@ -51,7 +51,9 @@ async function whyOne(
     case 'root_only': {
       const files = condition.files.flatMap((file) => filesAt(file, places, condition.up === true))
       const [found] = files.flatMap((file) => writableBelow(file) ?? [])
-      return found === undefined ? null : `it reads settings from ${found}, which users other than root may write`
+      return found === undefined
+        ? null
+        : `the program reads settings from ${found}, which users other than root may write`
     }
     case 'git_settings': {
       for (const place of places) {
@@ -105,11 +107,11 @@ async function whyFile(
   try {
     const found = statSync(file)
     if (!found.isFile() || found.size > largestSettings)
-      return `it reads settings from ${file}, which is not a plain settings file`
+      return `the program reads settings from ${file}, which is not a plain settings file`
     const odd = await oddIn(readFileSync(file, 'utf8'))
-    return odd === null ? null : `it reads settings from ${odd} in ${file}`
+    return odd === null ? null : `the program reads settings from ${odd} in ${file}`
   } catch {
-    return `it reads settings from ${file}, which cannot be read`
+    return `the program reads settings from ${file}, which cannot be read`
   }
 }
 

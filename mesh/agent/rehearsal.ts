@@ -155,8 +155,8 @@ export function isFilled(path: string): boolean {
 
 /** Returns why a path is not read without approval. Null if no approval is needed. */
 export function whyNotLooked(path: string, hidden: readonly string[]): string | null {
-  if (hidden.some((each) => isInside(path, each))) return 'it belongs to the agent'
-  return kindOfSystemPath(path) === null ? null : 'it counts as a secret'
+  if (hidden.some((each) => isInside(path, each))) return 'the file belongs to the agent'
+  return kindOfSystemPath(path) === null ? null : 'the file counts as a secret'
 }
 
 /** Finds the program of a command's first word in the PATH of commands. Null if there is none. */

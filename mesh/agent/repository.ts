@@ -135,7 +135,7 @@ export function assertOwn({ stat, path }: OpenEntry): void {
 
 async function assertPlain(directory: OpenEntry, path: string, context: CapabilityContext): Promise<string> {
   assertOwn(directory)
-  await assertNone(directory, ['commondir'], `${path} shares its repository with another one`)
+  await assertNone(directory, ['commondir'], `${path} shares its repository with another checkout`)
   await assertNone(directory, ['objects', 'info', 'alternates'], `${path} keeps objects in another directory`)
   const text = await settingsIn(directory)
   // The output of a program reaches the agent as cleaned text, in which a name could be changed.

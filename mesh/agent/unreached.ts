@@ -21,6 +21,6 @@ export function describeUnreached(api: string, error: Error, isPinned: boolean):
     return isPinned
       ? `${api} is not trusted: its certificate is not from the authority that this host pinned when it enrolled. If the authority was replaced, enrol again with a new token. If not, somebody may intercept the connection`
       : `${api} is not trusted: its certificate is from an authority that this host does not know. Name that authority in MESH_PUBLIC_CA_FILE of the control plane and paste its new line, which carries --ca-sha256, or add it to this host's own`
-  if (noTls.has(code)) return `${api} was not reached: the server does not speak TLS. Check the port, and http or https`
+  if (noTls.has(code)) return `${api} was not reached: the server does not use TLS. Check the port, and http or https`
   return `${api} was not reached: ${error.message}`
 }

@@ -112,7 +112,7 @@ export async function openContent({ stat, path, handle, parent }: OpenEntry): Pr
     throw new CapabilityError('outside_roots', `${path} is a symbolic link, and the agent follows none`)
   if (!stat.isFile()) throw new CapabilityError('invalid_arguments', `${path} is a ${kindOf(stat)}, not a file`)
   if (stat.nlink > 1n && !(parent && isOwnLink(stat, parent.stat))) {
-    throw new CapabilityError('outside_roots', `${path} has another name, which may be outside the roots`)
+    throw new CapabilityError('outside_roots', `${path} has another name (hard link), which may be outside the roots`)
   }
   const reach = `/proc/self/fd/${handle.fd}`
   if ((await statfs(reach)).type === procMagic)

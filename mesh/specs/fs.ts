@@ -109,7 +109,7 @@ const fsWrite = defineSpec({
       path,
       content: fsWriteArgs.shape.content.max(100_000).describe('text'),
       encoding: z.enum(['utf8', 'base64']).optional().describe('default utf8'),
-      append: z.boolean().optional().describe('keeps what is there'),
+      append: z.boolean().optional().describe('adds at the end'),
     }),
   ...undoableWrite,
   summary: ({ path, content, append }: Write) =>
@@ -134,7 +134,7 @@ const fsWrite = defineSpec({
     return {
       look: () => ({ capability: 'fs.read', args: { path: input.path, max_bytes: 1 } }),
       holds({ result: seen }, result) {
-        if (seen === null) return { holds: false, observed: `${input.path} is not there` }
+        if (seen === null) return { holds: false, observed: `${input.path} does not exist` }
         // Only the device knows the content of a file after an append.
         const wanted = input.append ? result?.sha256 : whole
         if (typeof seen.sha256 !== 'string' || typeof wanted !== 'string') return null

@@ -111,7 +111,7 @@ const gitClone = defineSpec({
   promise: ({ path }: { path: string }) => ({
     look: (result) => (commitIn(result) === null ? { capability: 'fs.stat', args: { path } } : head(path)),
     holds({ result: seen }, result) {
-      if (seen === null) return { holds: false, observed: `${path} is not there` }
+      if (seen === null) return { holds: false, observed: `${path} does not exist` }
       return isAt(path, seen, commitIn(result))
     },
   }),
@@ -191,7 +191,7 @@ const gitCommit = defineSpec({
   name: 'git_commit',
   isRare: true,
   capability: 'git.commit',
-  about: 'Commit changes in a repository on a device: all of them, or the files that are named.',
+  about: 'Commit changes in a repository on a device: all changes, or only the named files.',
   args: gitCommitArgs,
   // Limits message and files to what a person can read on a card, and requires a message.
   input: () =>
@@ -206,7 +206,7 @@ const gitCommit = defineSpec({
   state: ({ path }: { path: string }) => head(path),
   proof: {
     promised: 'HEAD of the repository is the commit that was made',
-    otherwise: 'git cannot be asked about the repository there; look at its log yourself afterwards',
+    otherwise: 'git cannot read the repository there; look at the git log yourself afterwards',
   },
   promise: ({ path }: { path: string }) => ({
     look: () => head(path),
@@ -332,7 +332,7 @@ const gitRevert = defineSpec({
   state: ({ path }: { path: string }) => head(path),
   proof: {
     promised: 'HEAD is the commit that reverts the change, and its files have no uncommitted changes',
-    otherwise: 'git cannot be asked about the repository there; look at its log yourself afterwards',
+    otherwise: 'git cannot read the repository there; look at the git log yourself afterwards',
   },
   promise: ({ path }: { path: string }) => ({
     look: () => ({ capability: 'git.show', args: { path, revision: 'HEAD' } }),

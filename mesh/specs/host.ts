@@ -63,7 +63,7 @@ export const deviceLogs = defineSpec({
   calledBy: 'search_logs',
   capability: 'log.read',
   about:
-    'What a service (unit) or a log file (path; of a directory the newest) on a device says: templates with counts, new and errors first.',
+    'What a service (unit) or a log file (path; of a directory the newest) on a device logs: templates with counts, new and errors first.',
   args: logReadArgs,
   input: () =>
     z.strictObject({

@@ -77,7 +77,7 @@ const shellEval = defineSpec({
   isRare: true,
   capability: 'shell.eval',
   about:
-    'Run a bash text on a device: pipes, redirects, here-documents. Only where exec and the other device tools do not do.',
+    'Run a bash text on a device: pipes, redirects, here-documents. Only if exec and the other device tools cannot do it.',
   args: evalArgs,
   // Names the text `command`, as in other agent programs, and allows at most half of the device's
   // limit, because a person reads it on a card.

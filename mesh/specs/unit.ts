@@ -128,7 +128,7 @@ function undoOfStart(input: DeviceArgs, output: DeviceArgs): RecordedUndo {
     return { none: `the service was ${before.active} before, so a stop would not restore that state` }
   if (isStopped(after.active)) return { none: 'the service has done its work and ended, so there is nothing to stop' }
   if (after.invocation === '')
-    return { none: 'systemd named no run of the service, so this run cannot be told from another' }
+    return { none: 'systemd named no run of the service, so this run cannot be distinguished from another run' }
   return {
     tool: 'service_stop',
     arguments: { ...nameOf(input), if_run: after.invocation },
@@ -143,7 +143,9 @@ function undoOfStop(input: DeviceArgs, output: DeviceArgs): RecordedUndo {
   if (before.active !== 'active')
     return { none: `the service was ${before.active} before, so a start would not restore that state` }
   if (taken.length > 0)
-    return { none: `${taken.slice(0, 5).join(', ')} stopped with the service, and its start does not start them again` }
+    return {
+      none: `${taken.slice(0, 5).join(', ')} stopped with the service, and a start of the service does not start them again`,
+    }
   return {
     tool: 'service_start',
     arguments: { ...nameOf(input), if_run: noRun },

@@ -75,7 +75,9 @@ const everyParameter: ModelProbe = {
       ...(hosts === 'host-fra-7 host-fra-8' ? [] : ['host_ids does not name exactly the two dead hosts']),
       ...(use_rack_constraints === false ? [] : ['use_rack_constraints is not false, though the whole rack is dead']),
     ]
-    return lost.length === 0 ? all : part(10 - 2 * lost.length, `Its plan is not the one: ${lost.join('; ')}.`)
+    return lost.length === 0
+      ? all
+      : part(10 - 2 * lost.length, `The plan of the model is not the expected plan: ${lost.join('; ')}.`)
   },
 }
 
@@ -122,7 +124,7 @@ const afterRefusal: ModelProbe = {
       result: refused(11, {
         code: 'STRICT_RESOLUTION',
         reason: 'shard:db-fra-2 has not been looked up in this investigation',
-        hint: 'Look it up first: get_shard or list_nodes_by_shard.',
+        hint: 'Look up the shard first: get_shard or list_nodes_by_shard.',
       }),
     },
   ]),

@@ -183,7 +183,7 @@ export function unusable({ calls, text, fault }: ModelAnswer): AnswerScore | nul
   if (fault !== null) return none(fault)
   if (calls.length === 0) return none(`The model called nothing; it said ${quote(text)}.`)
   const wrong = calls.find(({ problem }) => problem !== null)
-  return wrong ? none(`Its call of ${quote(wrong.tool, 60)} does not fit: ${wrong.problem}.`) : null
+  return wrong ? none(`The call of ${quote(wrong.tool, 60)} does not fit: ${wrong.problem}.`) : null
 }
 
 export function isLook({ effect }: MeasuredCall): boolean {

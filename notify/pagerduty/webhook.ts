@@ -59,7 +59,8 @@ export function readWebhook(bytes: Uint8Array): { act: PagerdutyAct } | { ignore
   const act = Object.hasOwn(acts, type) ? acts[type] : undefined
   if (!act) return { ignored: 'Nightshift ignores events of this type' }
   const key = data.incident_key ?? ''
-  if (!/^inc_[0-9a-z]{26}$/.test(key)) return { ignored: 'its key belongs to no incident of this Nightshift' }
+  if (!/^inc_[0-9a-z]{26}$/.test(key))
+    return { ignored: 'the key of the event belongs to no incident of this Nightshift' }
   const named = agent && {
     id: inertText(agent.id, 60),
     name: inertText(agent.summary ?? agent.id, 100),

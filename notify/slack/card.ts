@@ -184,7 +184,11 @@ export function renderCard(
     section('Arguments, exactly:'),
     section(exact ?? plainText('Slack cannot show the arguments exactly. Read them on the card.', 200)),
     ...(isPending && alsoAsked > 0
-      ? [section(`This${formatAlsoAsked(alsoAsked)}: the card shows all of them. Slack asks about the next one later.`)]
+      ? [
+          section(
+            `This call${formatAlsoAsked(alsoAsked)}: the card shows all calls. Slack asks about the next call later.`,
+          ),
+        ]
       : []),
     ...(isPending
       ? [section(whoMay(approval, incident)), section(`Expires: ${formatMinute(approval.expiresAt)}`)]
@@ -228,7 +232,8 @@ function rehearsed({ dryRun }: Approval): object[] {
 
 function whoMay({ risk, required }: Approval, { type }: Incident): string {
   const people = required === 1 ? 'one person' : `${required} people`
-  const where = risk === 'critical' ? '. Decide on the card, signed in; Slack takes no decision about this' : ''
+  const where =
+    risk === 'critical' ? '. Decide on the card, signed in; Slack takes no decision about critical risk' : ''
   return `Who may: ${people} who may decide about ${risk} risk and ${type}${where}`
 }
 

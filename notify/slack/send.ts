@@ -151,7 +151,7 @@ async function recordOutcome(
       if (step.method === 'chat.postMessage') {
         // Drops the delivery: the message is posted but cannot be found again, and posting it once
         // more would not help.
-        const unfound = result('dropped', outcome.status, 'Slack accepted the message but did not return its place')
+        const unfound = result('dropped', outcome.status, 'Slack accepted the message but did not return its timestamp')
         if (!outcome.place) return await finishDelivery(trx, delivery, unfound)
         await saveMessage(trx, delivery, step, outcome.place)
       }

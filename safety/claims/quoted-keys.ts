@@ -124,5 +124,5 @@ export function keyOfAnother(clause: Clause, { places }: Quoted): string | null 
     return specific.length === 0 || speaksOf(clause, withSynonyms(specific))
   }
   const other = states.find((place) => !states.some((each) => each.line === place.line && isOwn(each)))
-  return other ? `row ${other.part.seq} says it of "${keyOf(other)}"` : null
+  return other ? `row ${other.part.seq} states this about "${keyOf(other)}"` : null
 }

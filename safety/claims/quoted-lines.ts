@@ -144,8 +144,8 @@ export function otherOrder(clause: Clause, quoted: Quoted): string | null {
   const orders = [...sentences].map(([line, source]) =>
     orderIn(line, clause, source === 'write' || source === 'verification' ? 2 : 1),
   )
-  if (orders.includes('turned') && !orders.includes('kept')) return 'no line says it in this order'
-  if (leavesOutFailure(clause, quoted)) return 'the line says that it was not done'
+  if (orders.includes('turned') && !orders.includes('kept')) return 'no line has the words in this order'
+  if (leavesOutFailure(clause, quoted)) return 'the line says that the action was not done'
   const going = wordsOf(clause, [], []).find(({ text }) => isOnlyGoingOn(text, places))
   if (going) return `no line says "${going.text}" of what was done`
   if (claim.kind === 'did' || actionsIn(clause.text).length === 0) return null
@@ -158,7 +158,9 @@ export function otherOrder(clause: Clause, quoted: Quoted): string | null {
       return next >= 0
     })
   })
-  return isTold || places.every(({ leaf }) => typeof leaf.value !== 'string') ? null : 'no line says it in this order'
+  return isTold || places.every(({ leaf }) => typeof leaf.value !== 'string')
+    ? null
+    : 'no line has the words in this order'
 }
 
 const undone =

@@ -199,7 +199,7 @@ function ofSubjects(clause: Clause, { places }: Quoted, lacks: (support: Support
     )
     if (own.length === 0)
       return names.length === 0
-        ? 'it names none of what is quoted'
+        ? 'it names none of the quoted words'
         : `nothing quoted is about ${names.map(({ text }) => text).join(' and ')}`
     const found = own.map(lacks)
     return found.includes(null) ? null : (found[0] ?? null)
@@ -263,8 +263,8 @@ function notOfEach(clause: Clause, { places }: Quoted): string | null {
   const isOfThings = inLists.some(
     ({ item, part }) => part.document().leaves.filter((leaf) => leaf.item === item).length > 1,
   )
-  if (!isOfThings) return isSaidOfAll && inLists.length === 0 ? 'no quoted list shows all of them' : null
-  if (isSaidOfAll && states.length === 0) return 'no quote says so of each'
+  if (!isOfThings) return isSaidOfAll && inLists.length === 0 ? 'no quoted list shows all items' : null
+  if (isSaidOfAll && states.length === 0) return 'no quote shows this for each item'
   const loose = states.find(
     (state) =>
       !isForEach(
@@ -273,5 +273,5 @@ function notOfEach(clause: Clause, { places }: Quoted): string | null {
       ),
   )
   if (loose) return `the quotes do not show each of them ${loose.word}`
-  return figures.length > 0 || states.length === 0 ? 'it names none of those listed' : null
+  return figures.length > 0 || states.length === 0 ? 'it names none of the listed items' : null
 }

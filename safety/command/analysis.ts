@@ -161,7 +161,7 @@ function takeSteps(work: JudgeBudget, steps: number): boolean {
 /** The finding for a text that is nested too deeply to be read. */
 export const tooComplex: Finding = {
   code: 'TOO_COMPLEX',
-  reason: 'nests commands in too many ways to check: write it plainly',
+  reason: 'nests commands in too many ways to check: write the command plainly',
   token: null,
 }
 

@@ -50,7 +50,7 @@ export function inspectJq(program: string): string | null {
     (product, [, right, left]) => product * Math.max(1, right === 'length' ? 1_000 : Number(right ?? left)),
     1,
   )
-  if (made > maxMade) return `it makes more than ${maxMade} values from one`
+  if (made > maxMade) return `the filter makes more than ${maxMade} values from one value`
   return findUnlisted(program) ?? findDoubling(program)
 }
 
@@ -121,8 +121,9 @@ function findDoubling(program: string): string | null {
   const doublings = program.match(new RegExp(`${whole}\\s*[+,]\\s*${whole}|\\(\\s*\\d+\\s*,`, 'g'))?.length ?? 0
   const rounds = [...program.matchAll(/(?<![.\w$])(?:reduce|foreach)(?!\w)/g)]
   const isRepeated = rounds.some(({ index }) => (program.slice(index).match(new RegExp(whole, 'g'))?.length ?? 0) > 1)
-  if (doublings > maxDoublings || (isRepeated && /[+,*]/.test(program))) return 'it may double a value without a bound'
+  if (doublings > maxDoublings || (isRepeated && /[+,*]/.test(program)))
+    return 'the filter may double a value without a bound'
   return /\*/.test(program) && /\bas\s+\$/.test(program) && /\d{7,}|\d[eE]\+?\d/.test(program)
-    ? 'it may repeat a text without a bound'
+    ? 'the filter may repeat a text without a bound'
     : null
 }

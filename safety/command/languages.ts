@@ -30,7 +30,7 @@ const listing =
 function inspectPsql(text: string): string | null {
   // Requires a plain name with a plus, because otherwise the code of all functions is printed.
   if (/^\s*\\df\w*\+/.test(text) && !/\s\w[\w.]*\s*$/.test(text))
-    return 'it prints the source of functions that are not named'
+    return 'the query prints the source of functions that are not named'
   return listing.test(text) ? null : sql('postgres')(text)
 }
 
@@ -72,9 +72,11 @@ function inspectCql(text: string): string | null {
     .trim()
     .replace(/;\s*$/, '')
     .replace(/'[^']*'/g, "''")
-  if (/\bsystem_(?:auth|distributed_auth)\b/i.test(statement)) return 'it shows password hashes'
+  if (/\bsystem_(?:auth|distributed_auth)\b/i.test(statement)) return 'the query shows password hashes'
   if (/^(?:consistency|serial\s+consistency|show\s+(?:version|host))$/i.test(statement)) return null
-  return describe.test(statement) || select.test(statement) ? null : 'it is not a known read-only SELECT or DESCRIBE'
+  return describe.test(statement) || select.test(statement)
+    ? null
+    : 'the statement is not a known read-only SELECT or DESCRIBE'
 }
 
 /**
@@ -124,7 +126,8 @@ function inspectClickhouse(text: string): string | null {
     return /^\S+\s+(?:table\s+)?(?:user|role|quota|profile)\b/i.test(code)
       ? 'a definition that may hold a secret'
       : null
-  if (!/^(?:explain\s+(?:plan\s+|syntax\s+|estimate\s+)?)?(?:select|with)\s/i.test(code)) return 'it is not a SELECT'
+  if (!/^(?:explain\s+(?:plan\s+|syntax\s+|estimate\s+)?)?(?:select|with)\s/i.test(code))
+    return 'the statement is not a SELECT'
   for (const [, name = ''] of code.matchAll(/([\w.]+)\s*\(/g))
     if (!functions.has(name.toLowerCase())) return `${name} is not a known read-only function`
   for (const [, name = ''] of code.matchAll(/\bsystem\.(\w+)/gi))
@@ -181,7 +184,7 @@ const picks =
 const prints = /^(?:JSON\.stringify|EJSON\.stringify|printjson|print|tojson)\((.*?)(?:,\s*null,\s*\d)?\)$/s
 
 function inspectMongosh(text: string): string | null {
-  if (!/^[\x20-\x7e\n]*$/.test(text) || text.length > 2000) return 'it is too long or has odd characters'
+  if (!/^[\x20-\x7e\n]*$/.test(text) || text.length > 2000) return 'the text is too long or has unusual characters'
   const statements = text
     .trim()
     .replace(/;\s*$/, '')
@@ -194,7 +197,7 @@ function inspectMongosh(text: string): string | null {
 }
 
 function inspectStatement(text: string, depth: number): string | null {
-  if (depth > 2) return 'it nests its prints too deeply'
+  if (depth > 2) return 'the query nests prints too deeply'
   if (new RegExp(`^show (?:${topics})$`).test(text) || /^-?\d+$/.test(text)) return null
   const printed = prints.exec(text)
   if (printed) return inspectStatement(printed[1]!.trim(), depth + 1)
@@ -205,7 +208,7 @@ function inspectStatement(text: string, depth: number): string | null {
     if (odd !== undefined) return `${odd} is more than a plain document`
     if (picks.test(text.slice(found[0].length))) return null
   }
-  return 'it is not a known read-only query'
+  return 'the text is not a known read-only query'
 }
 
 /**

@@ -51,7 +51,7 @@ export function judgeScript(text: string, analysis: CommandAnalysis, context: Ex
   if (!tree) {
     analysis.findings.push({
       code: 'UNREADABLE',
-      reason: 'the parser cannot tell how bash reads this text',
+      reason: 'the parser does not know how bash reads this text',
       token: null,
     })
     return { ends: true }

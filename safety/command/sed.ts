@@ -15,8 +15,8 @@ export function inspectSed(script: string): string | null {
     const why = readCommand(reader)
     if (why) return why
     // Refuses the hold space appended to itself, which doubles with each line.
-    if (reader.isHeld && reader.appended > 1) return 'it appends held text to itself more than once'
-    if (reader.times > maxTimes) return `it makes a line more than ${maxTimes} times as long`
+    if (reader.isHeld && reader.appended > 1) return 'the script appends held text to itself more than once'
+    if (reader.times > maxTimes) return `the script makes a line more than ${maxTimes} times as long`
   }
 }
 

@@ -65,7 +65,7 @@ const features = (stepSeconds: number): Feature[] => [
   },
   {
     has: /(?<![\w.])(\d+(?:\.\d+)?)([KMGT])(i?)B?(?!\w)/g,
-    says: 'a number with a suffix (512Mi): write it out',
+    says: 'a number with a suffix (512Mi): write the whole number',
     becomes: (_, number = '0', unit = 'K', isBinary = '') =>
       String(Number(number) * (isBinary ? binary : suffixes)[unit]!),
   },

@@ -81,7 +81,7 @@ function readQuery(promql: string): Found | string {
         found.isComputed = true
         problem = findLengthening(node, promql)
       } else if (/(^|Duration)Arithmetic|DurationStep|DurationMin|DurationMax/.test(type.name))
-        problem = 'a computed duration is refused: write it out'
+        problem = 'a computed duration is refused: write the duration as a number with a unit'
       return undefined
     },
   })
@@ -263,7 +263,7 @@ function applyForm(query: MetricQuery, { promql, window, step }: Record<string, 
 }
 
 function judgeOnce({ promql, windowSeconds, stepSeconds }: MetricQuery): QueryVerdict {
-  if (promql.length > bounds.characters) return refuse(`it is longer than ${bounds.characters} characters`)
+  if (promql.length > bounds.characters) return refuse(`the query is longer than ${bounds.characters} characters`)
   const found = readQuery(promql)
   if (typeof found === 'string') {
     const foreign = describeForeign(promql, stepSeconds)
@@ -285,7 +285,7 @@ function judgeOnce({ promql, windowSeconds, stepSeconds }: MetricQuery): QueryVe
   const sum = sumOf(found.reads)
   if (sum > bounds.sumSeconds)
     return refuse(
-      `its ${found.reads.length} selectors read more than ${formatSeconds(bounds.sumSeconds)} together: ask in two queries`,
+      `the ${found.reads.length} selectors read more than ${formatSeconds(bounds.sumSeconds)} together: ask in two queries`,
     )
   return judgePoints({ promql, windowSeconds, stepSeconds }, found.reads)
 }
@@ -303,7 +303,8 @@ function judgePoints({ windowSeconds, stepSeconds }: MetricQuery, reads: readonl
   const points = Math.floor(windowSeconds / stepSeconds) + 1
   if (points <= max) return { ok: true }
   // Refuses the query even for two points, if these exceed the limit for all selectors.
-  if (2 * sumOf(reads) > bounds.sumSeconds) return refuse('it reads too much for a range query', { window: 'now' })
+  if (2 * sumOf(reads) > bounds.sumSeconds)
+    return refuse('the query reads too much for a range query', { window: 'now' })
   const longest = formatSeconds(Math.max(lookbackSeconds, ...reads))
   const reason = `${points} points a series, over the limit of ${max}: ${reads.length} selectors read up to ${longest} each`
   return refuse(reason, { step: formatSeconds(Math.ceil(windowSeconds / (max - 1))) })

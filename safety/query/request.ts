@@ -99,7 +99,7 @@ function findLogqlProblem(given: Parameters, path: string): string | null {
   if (logql === undefined) return null
   const [, labels = '', filters = '', , range] = logs.exec(logql) ?? counted.exec(logql) ?? []
   if (labels === '')
-    return 'asks for logs in LogQL that is refused: give a stream, filters by words, or a count of that'
+    return 'asks for logs in LogQL that is refused: give a stream, filters by words, or a count of these lines'
   if (!/(?:^|,)\s*\w+\s*=\s*["`](?!["`])/.test(labels))
     return 'asks for logs without a label of one value, as {app="api"}'
   for (const [, pattern = ''] of filters.matchAll(/\|~\s*["`]((?:[^"`\\]|\\.)*)["`]/g)) {

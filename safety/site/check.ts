@@ -30,7 +30,7 @@ export function checkRules(policy: SitePolicy, tools: Tools, lines: PolicyLines)
 function checkNames(policy: SitePolicy, rule: SiteRule, tools: Tools): Said[] {
   const found: Said[] = []
   for (const tool of listOf(rule.tool) ?? [])
-    if (!tools.has(tool)) found.push(missing('tool', tool, [...tools.keys()], '"nightshift prompt" lists them'))
+    if (!tools.has(tool)) found.push(missing('tool', tool, [...tools.keys()], '"nightshift prompt" lists the tools'))
   for (const window of listOf(rule.during) ?? [])
     if (!Object.hasOwn(policy.windows, window))
       found.push(missing('window', window, Object.keys(policy.windows), 'write it under windows'))
@@ -68,16 +68,19 @@ function checkForm(rule: SiteRule, tools: Tools): Said[] {
   if (action !== 'ask' && (group !== undefined || people !== undefined))
     found.push({
       why: `group and people have no effect with "action: ${action}"`,
-      remedy: 'leave them out, or write action: ask',
+      remedy: 'leave group and people out, or write action: ask',
     })
   const own = facts.find(({ effect }) => effect === 'record' || effect === 'terminal')
   if (own)
-    found.push({ why: `${own.name} only writes to the incident's log or ends the incident`, remedy: 'leave it out' })
+    found.push({
+      why: `${own.name} only writes to the incident's log or ends the incident`,
+      remedy: 'leave the tool out',
+    })
   const look = facts.find(({ effect, command }) => (effect === 'read' || effect === 'resolve') && command === undefined)
   if (look && action !== 'never')
     found.push({
       why: `${look.name} only reads, and "${action}" is for writes`,
-      remedy: 'leave it out, or write action: never',
+      remedy: 'leave the tool out, or write action: never',
     })
   if (look && resource !== undefined)
     found.push({
@@ -88,7 +91,7 @@ function checkForm(rule: SiteRule, tools: Tools): Said[] {
   if (barred)
     found.push({
       why: `no policy can allow ${barred.name}: ${whyBarred(barred)}`,
-      remedy: 'leave it out, or write action: ask',
+      remedy: 'leave the tool out, or write action: ask',
     })
   return found
 }
@@ -116,7 +119,7 @@ function coveredBy(earlier: CompiledRule, rule: CompiledRule, isSame: boolean): 
   const where = `"${earlier.name}" (line ${earlier.line})`
   const why =
     isSame && earlier.action !== rule.action
-      ? `the rule contradicts ${where}: both match the same calls, one says ${earlier.action} and the other ${rule.action}`
+      ? `the rule contradicts ${where}: both match the same calls, but one decides ${earlier.action} and the other ${rule.action}`
       : `the rule never decides: ${where} comes first and matches all its calls`
   return {
     line: rule.line,

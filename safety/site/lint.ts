@@ -86,14 +86,14 @@ function checkPeople({ groups, rules }: SitePolicy, lines: PolicyLines, { people
         return [
           {
             why: `there is no operator ${name}`,
-            remedy: similarOr(name, [...people.keys()], '"nightshift operators list" shows them'),
+            remedy: similarOr(name, [...people.keys()], '"nightshift operators list" shows all users'),
           },
         ]
       if (known === 'decides') return []
       return [
         {
           why: `${name} ${known === 'disabled' ? 'is disabled' : 'may not decide anything'}`,
-          remedy: 'give them the role approver, or remove them',
+          remedy: 'give this person the role approver, or remove the name',
         },
       ]
     })
@@ -121,7 +121,7 @@ function checkTypes({ types }: CompiledRule, facts: FactsOfSite): Said[] {
     .filter((type) => !facts.types.has(type))
     .map((type) => ({
       why: `no incident of this site has ever had the type ${type}`,
-      remedy: similarOr(type, [...facts.types], '"nightshift incidents list" shows their types'),
+      remedy: similarOr(type, [...facts.types], '"nightshift incidents list" shows the types of incidents'),
     }))
 }
 
@@ -133,7 +133,10 @@ function checkThings(rule: CompiledRule, fitted: readonly SiteThing[], things: r
   const found: Said[] = ids.map((key) => ({ why: `no source lists ${key}`, remedy: similarOr(key, known, list) }))
   const kinds = rule.ids ? [] : [...(rule.kinds ?? [])]
   for (const kind of kinds.filter((each) => !known.some((key) => key.startsWith(`${each}:`))))
-    found.push({ why: `no source lists a ${kind}`, remedy: 'connect a source that does, or leave the kind out' })
+    found.push({
+      why: `no source lists a ${kind}`,
+      remedy: 'connect a source that lists this kind, or leave the kind out',
+    })
   for (const [key, values] of rule.labels) {
     const there = new Set(things.flatMap(({ labels }) => labels[key] ?? []))
     const missing = [...values].filter((value) => !there.has(value))

@@ -129,7 +129,7 @@ const status = z.looseObject({ versionInfo: z.looseObject({ version: z.string() 
 
 async function probe(ask: AskSource): Promise<string> {
   const { versionInfo } = parseAnswer(status, await ask({ path: '/api/v2/status' }))
-  return `it answers; Alertmanager ${versionInfo.version.slice(0, 40)}`
+  return `the source answers: Alertmanager ${versionInfo.version.slice(0, 40)}`
 }
 
 export const alertmanager: SourceKind = {

@@ -43,7 +43,7 @@ export const mysql: SourceKind = defineSourceKind<AskDatabase>({
     const { role } = await readReplication(ask)
     // Tests the right PROCESS: without it, a login sees only its own sessions, and not this list.
     await ask({ sql: 'select count(*) as count from information_schema.innodb_trx' })
-    return `it answers: ${server.product} ${server.version}, a ${role}`
+    return `the server answers: ${server.product} ${server.version}, a ${role}`
   },
   async warn(ask) {
     const { rows } = await ask({ sql: excessSql })

@@ -123,7 +123,7 @@ function sayParts({ role, standbys, slots, replica, receiver }: Replication): Da
   return [
     received,
     {
-      text: isPaused ? `replay is paused, ${behind} not replayed` : `replays, ${behind} behind what it received`,
+      text: isPaused ? `replay is paused, ${behind} not replayed` : `replays, ${behind} behind the received WAL`,
       isIll: isPaused,
     },
     ...kept,

@@ -28,7 +28,7 @@ export const postgresql: SourceKind = defineSourceKind<AskDatabase>({
     const age =
       server.major < oldestMajor ? `; it is older than version ${oldestMajor}, so some queries are not possible` : ''
     const rights = sees_all ? '' : '; the login sees only its own sessions: GRANT pg_read_all_stats to it'
-    return `it answers: PostgreSQL ${server.version}, ${replica ? 'a replica' : 'a primary'}, database ${database}${age}${rights}`
+    return `the server answers: PostgreSQL ${server.version}, ${replica ? 'a replica' : 'a primary'}, database ${database}${age}${rights}`
   },
   contextOf: { database: (ask) => readFacts(ask, postgresReader) },
   listResources: listPostgres,

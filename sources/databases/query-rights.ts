@@ -28,16 +28,16 @@ export async function findExcessRights(ask: AskDatabase): Promise<string[]> {
   const { rows } = await ask({ sql: rightsSql })
   const [row = {}] = rows
   return [
-    row.rolsuper === true && 'it is a superuser',
-    row.rolreplication === true && 'it has REPLICATION, which reads every row of the server',
-    row.rolcreaterole === true && 'it may create roles',
-    row.rolcreatedb === true && 'it may create databases',
-    row.rolbypassrls === true && 'it bypasses row security',
-    row.member_of !== null && `it is a member of ${row.member_of}`,
-    row.member_of_superuser !== null && `it may become ${row.member_of_superuser}, a superuser`,
-    row.owns !== null && `it owns ${row.owns}`,
-    row.writes !== null && `it may write to ${row.writes}`,
-    row.creates === true && 'it may create schemas in the database',
+    row.rolsuper === true && 'the login is a superuser',
+    row.rolreplication === true && 'the login has REPLICATION, which reads every row of the server',
+    row.rolcreaterole === true && 'the login may create roles',
+    row.rolcreatedb === true && 'the login may create databases',
+    row.rolbypassrls === true && 'the login bypasses row security',
+    row.member_of !== null && `the login is a member of ${row.member_of}`,
+    row.member_of_superuser !== null && `the login may become ${row.member_of_superuser}, a superuser`,
+    row.owns !== null && `the login owns ${row.owns}`,
+    row.writes !== null && `the login may write to ${row.writes}`,
+    row.creates === true && 'the login may create schemas in the database',
   ].filter((each) => typeof each === 'string')
 }
 

@@ -42,7 +42,7 @@ function judgeStatement(given: string): QueryVerdict {
     ok: false,
     reason: `${reason}${adviceOf(reason)}`,
     bounded: bounded === undefined ? null : { sql: bounded },
-    instead: 'Write one SELECT, SHOW or EXPLAIN without that, or use ask_database.',
+    instead: 'Write one SELECT, SHOW or EXPLAIN without this part, or use ask_database.',
   }
 }
 
@@ -79,7 +79,7 @@ export const queryDatabase = defineSourceTool({
   isRare: true,
   needs: 'queries',
   description:
-    'Run one SELECT, SHOW or EXPLAIN on a database that allows it; 100 rows at most. Only where ask_database does not answer it.',
+    'Run one SELECT, SHOW or EXPLAIN on a database that allows it; 100 rows at most. Only if ask_database is not enough.',
   input: z.strictObject({
     source: z.string().max(40).optional().describe('where there are several'),
     sql: z

@@ -289,7 +289,7 @@ async function probe(ask: AskSource, given: Record<string, unknown>): Promise<st
   if (first === undefined) return `no request was sent: none of the ${paths.length} paths names a single page`
   const { status } = await askPage(ask, first)
   if (status >= 400) throw new SourceError('BAD_ANSWER', `${first} is answered with ${status}`)
-  return `it answers at ${first}; ${paths.length} ${paths.length === 1 ? 'path' : 'paths'} may be read`
+  return `the server answers at ${first}; ${paths.length} ${paths.length === 1 ? 'path' : 'paths'} may be read`
 }
 
 export const http: SourceKind = {

@@ -79,7 +79,7 @@ export async function diagnose(
       ...(workload.ill.length > 0 && { workloadConditions: workload.ill.map(showCondition) }),
     }),
     ...(namesakes.length > 0 && { alsoCalledSo: namesakes }),
-    ...(goneMs !== null && { gone: `the named object is gone since ${toIso(goneMs)}` }),
+    ...(goneMs !== null && { gone: `the named object has not existed since ${toIso(goneMs)}` }),
     ...(workload && { wanted: workload.wanted, ...countPods(pods) }),
     ...(workload?.isPaused && { paused: true }),
     ...(pod && { pod: pod.name }),

@@ -25,7 +25,7 @@ export const getKubernetes = defineSourceTool({
   name: 'get_kubernetes',
   isRare: true,
   description:
-    'One object of Kubernetes by name, or a list of a kind, ill ones first. Never Secrets; values of ConfigMaps and environments are not shown.',
+    'One object of Kubernetes by name, or a list of a kind, unhealthy first. Never Secrets; values of ConfigMaps and environments are not shown.',
   input: z.strictObject({
     source: sourceField,
     kind: z.enum(shownKinds).describe('as Deployment'),

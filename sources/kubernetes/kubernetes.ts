@@ -59,7 +59,7 @@ export const kubernetes: SourceKind = defineSourceKind<AskCluster>({
       ...(namespaces === null ? [formatCount(objectsOf(view, 'Node').length, 'node')] : []),
       formatCount(objectsOf(view, 'Pod').length, 'pod'),
     ]
-    return `it answers: Kubernetes ${version}, ${counts.join(', ')}; ${sayHeard(view.states, Date.now())}`
+    return `the cluster answers: Kubernetes ${version}, ${counts.join(', ')}; ${sayHeard(view.states, Date.now())}`
   },
   warn: async (ask) => findLacks(await ask({ view: true }), Date.now()),
   contextOf: { cluster: readClusterContext },

@@ -30,9 +30,9 @@ function sayTroubles(states: readonly FollowState[], nowMs: number): string[] {
   const rules = kindsOf(forbidden).map((read) => missingRule({ read }))
   return [
     ...(forbidden.length > 0
-      ? [`it may not list ${kindsOf(forbidden).join(', ')}: its role lacks ${rules.join(' and ')}`]
+      ? [`Nightshift may not list ${kindsOf(forbidden).join(', ')}: its role lacks ${rules.join(' and ')}`]
       : []),
-    ...(quiet.length > 0 ? [`it does not follow ${kindsOf(quiet).join(', ')}: ${sayHeard(quiet, nowMs)}`] : []),
+    ...(quiet.length > 0 ? [`Nightshift does not follow ${kindsOf(quiet).join(', ')}: ${sayHeard(quiet, nowMs)}`] : []),
   ]
 }
 

@@ -225,7 +225,7 @@ function listLeftOut({ pods }: ClusterLoad, moving: readonly ScheduledPod[], pen
   return [
     'limits of volumes per node',
     'what autoscaling adds',
-    ...(mayPreempt ? ['the scheduler may evict pods of lower priority for those that stay pending'] : []),
+    ...(mayPreempt ? ['the scheduler may evict pods of lower priority for pods that stay pending'] : []),
     ...(waiting > 0 ? [`${waiting} pods that are pending already and may take the free room first`] : []),
     ...new Set(moving.flatMap(({ leftOut }) => leftOut)),
   ]

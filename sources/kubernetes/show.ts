@@ -116,7 +116,7 @@ const showService = (spec: Fields) => ({
 
 function whoIsBehind(namespace: string, name: string, view: SeenCluster['view']): string {
   const pods = objectsOf(view, 'Pod').filter((pod) => pod.namespace === namespace)
-  return servicesOf(view, namespace, pods).find((each) => each.startsWith(`${name} `)) ?? 'it has no selector'
+  return servicesOf(view, namespace, pods).find((each) => each.startsWith(`${name} `)) ?? 'the service has no selector'
 }
 
 function showIngress(spec: Fields) {

@@ -62,7 +62,9 @@ function factsOf(workload: KeptWorkload, { head }: PodDiagnosis): ClusterFact[] 
       ? []
       : [fact(isOfRuns ? 'Completed' : 'Ready', `${ready} of ${wanted}`, !isOfRuns && !isDone && ready < wanted)]),
     ...sayRolling(workload).map((text) => fact('Rollout', text, true)),
-    ...(isPaused ? [fact('Paused', 'it is not rolled out, or not run, until a person resumes it', true)] : []),
+    ...(isPaused
+      ? [fact('Paused', 'the workload is not rolled out, or not run, until a person resumes it', true)]
+      : []),
     ...toWords(head.services).map((text) => fact('Service', text, / selects no pod| sends to 0 ready/.test(text))),
     ...toList(head.claims).map((each) =>
       fact('Claim', `${toText(each.name)} is ${toText(each.state)}, class ${toText(each.class)}`, true),

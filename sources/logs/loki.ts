@@ -182,7 +182,7 @@ export const loki: SourceKind = {
   connect: connectHttp,
   async probe(ask) {
     const { data } = lokiNames.parse(await ask({ path: '/loki/api/v1/labels' }))
-    return `it answers queries; ${data.length} labels`
+    return `the source answers queries; ${data.length} labels`
   },
   contextOf: { lines: (ask, subject, since) => readLastLines(lokiReader, ask, subject, since) },
   tools: [searchLogs(lokiReader)],

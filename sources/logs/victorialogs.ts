@@ -164,7 +164,7 @@ export const victorialogs: SourceKind = {
       query: '* | stats count() as total',
       ...toTimes({ fromMs: now - 300_000, untilMs: now }),
     })
-    return `it answers queries; ${countedByVictoria.parse(rows[0] ?? { total: 0 }).total} lines in the last five minutes`
+    return `the source answers queries; ${countedByVictoria.parse(rows[0] ?? { total: 0 }).total} lines in the last five minutes`
   },
   contextOf: { lines: (ask, subject, since) => readLastLines(victoriaReader, ask, subject, since) },
   tools: [searchLogs(victoriaReader)],

@@ -31,7 +31,7 @@ export async function findDoubt(
   const now = leaves.map(({ promql: text }, at): QueryPart => [`now${at}`, `count(${text})`])
   const asked = joinParts(windowSeconds === 0 ? [...wide, ...now] : wide)
   if (wide.some(([, text]) => !judgePromql({ promql: text, windowSeconds: 0, stepSeconds: 1 }).ok))
-    return `the points had no value; the time between is too much to read`
+    return `the points had no value; the time between the points is too long to read`
   let found: ReturnType<typeof splitParts>
   try {
     const answer = await queryInstant(ask, asked, untilSeconds)

@@ -156,7 +156,7 @@ export const prometheus: SourceKind = {
   connect: connectHttp,
   async probe(ask) {
     const [up] = (await queryInstant(ask, 'count(up)', Date.now() / 1_000)).series
-    return `it answers queries; ${up?.points[0]?.[1] ?? 0} targets`
+    return `the source answers queries; ${up?.points[0]?.[1] ?? 0} targets`
   },
   contextOf: { rule: findRule },
   listResources,

@@ -50,7 +50,7 @@ test('an alert whose label means several things gets no resource, and the model 
   const incidentId = await openedIncident(db, { labels: { instance: 'app.example.com:9100' } })
   const { incident, candidates } = await contextOf(incidentId)
   expect(incident.resource).toBeNull()
-  const why = 'label instance says app.example.com, which means 6 things'
+  const why = 'label instance is app.example.com, which names 6 resources'
   expect(candidates).toEqual(['1', '2', '3', '4', '5'].map((n) => ({ resource: `node:app-${n}`, why })))
 })
 

@@ -46,7 +46,7 @@ test('who cannot sign as the device is refused, whatever is missing, and the aud
   }
   expect(door.connections.held()).toEqual([])
   expect((await auditOf('security.connection_refused')).map(({ detail }) => detail)).toContain(
-    'Connected as nobody without the key of that device, or as one that is unknown or revoked',
+    'Connected as nobody without the key of that device, or as a device that is unknown or revoked',
   )
 })
 
@@ -69,7 +69,7 @@ test('a second connection with the same key takes the place of the first, and th
   expect((await first.end()).code).toBe(closeCodes.replaced)
   const [row] = await auditOf('device.connection_replaced')
   expect(row).toMatchObject({ who: 'node-osl-1', subject: 'node-osl-1' })
-  expect(row?.detail).toContain('another run of its agent, with the same key')
+  expect(row?.detail).toContain('another run of the agent, with the same key')
   expect(second.closed).toBeNull()
   second.socket.close()
   await eventually('the end of it', () => door.connections.held().length === 0)
@@ -107,7 +107,7 @@ test('another version of the protocol ends in one sentence that names both', asy
   const raw = await upgraded(door.url, 'nightshift-mesh.0')
   expect(raw).toMatch(/^HTTP\/1\.1 426 /)
   expect(raw).toContain(
-    'This control plane speaks the protocol nightshift-mesh.1, and the agent offers nightshift-mesh.0. Update the older of the two.',
+    'This control plane uses the protocol nightshift-mesh.1, and the agent offers nightshift-mesh.0. Update the older of the two.',
   )
 })
 

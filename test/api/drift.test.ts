@@ -42,7 +42,7 @@ const vm = (id: string) => platform.inventoryState.vms.find((each) => each.id ==
 const host = (id: string) => platform.inventoryState.hosts.find((each) => each.id === id) as Inventory['hosts'][number]
 const notApproved = (why: string) => ({
   status: 'SKIPPED',
-  detail: `${why}: this state differs from what was approved`,
+  detail: `${why}: this state differs from the approved state`,
 })
 /** Does something to the platform once, after the first VM has moved. */
 function afterAMove(change: () => void): void {

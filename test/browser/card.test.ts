@@ -93,7 +93,7 @@ test.each([
         plan,
         /^Start 3 VMs and migrate 1 VM/,
         /^vm batch-1, vm db-1/,
-        /^1 VM stays down\. Should rack-c or rack-d fail, there is no room for all its VMs/,
+        /^1 VM stays down\. If rack-c or rack-d fails, there is no room for all its VMs/,
       ],
       [
         long,
@@ -175,7 +175,7 @@ test('an expired card says that nothing was changed, keeps its preview apart fro
     await on.page?.context().close()
     const card = await opened(id, width, scheme)
     await card.getByText('Expired: nobody decided in time, and nothing was changed.').waitFor()
-    await card.getByText('None of this was done.').waitFor()
+    await card.getByText('This action was not done.').waitFor()
     expect(await card.innerText()).not.toMatch(/steps are done/)
     expect(await card.getByRole('button', { name: 'Approve…' }).count()).toBe(0)
     await screenshot(on.page, `card-expired-${width}-${scheme}`)
@@ -531,7 +531,7 @@ test('a look that was hours old when it was asked is said on the page as in ever
   })
   await on.page.goto(`${on.spine.url}/approvals/${id}`)
   const against = on.page.locator('.why .against')
-  await against.getByText(/^The newest check behind it is from .*, 5 h 00 before the request\.$/).waitFor()
+  await against.getByText(/^The newest check is from .*, 5 h 00 before the request\.$/).waitFor()
   await on.page.locator('.decide .stakes').getByText('5 h 00 before the request').waitFor()
   // VMs that stay down are drawn there, and said once.
   expect(await against.getByText('1 VM stays down').count()).toBe(1)

@@ -132,7 +132,10 @@ test('a denial says why, and who comes too late is told who was first', async ()
   await page.getByText('Denied by approver').waitFor()
   await page.getByText('backups run until four').waitFor()
   await other.getByRole('button', { name: 'Yes, approve' }).click()
-  await other.getByRole('alert').getByText('Your decision changed nothing: approver already denied it.').waitFor()
+  await other
+    .getByRole('alert')
+    .getByText('Your decision changed nothing: approver already denied the action.')
+    .waitFor()
   await other.context().close()
   expect(await spine.get(`/approvals/${id}`)).toMatchObject({
     status: 'denied',

@@ -390,7 +390,7 @@ async function waiting(): Promise<{ id: string; approvalId: string }> {
     })
     const hypothesis = {
       id: 'h1',
-      text: `The host lost its power. ${'Its rack is well. '.repeat(20)}`,
+      text: `The host lost its power. ${'The rack has no faults. '.repeat(20)}`,
       state: 'supported' as const,
       quotes: [{ seq: 2, text: 'dead' }],
     }

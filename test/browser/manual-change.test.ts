@@ -23,11 +23,11 @@ async function doneAlone(): Promise<string> {
   return await db.transaction().execute(async (trx) => {
     const incident = await openManualChange(trx, person, {
       tool: 'vm_stop',
-      arguments: { id: 'vm-118', reason: 'it eats the pool, nobody answers' },
+      arguments: { id: 'vm-118', reason: 'it fills the pool, nobody answers' },
       targets: [{ kind: 'vm', id: 'vm-118' }],
       stateFingerprint: 'state',
       risk: 'critical',
-      reason: 'it eats the pool, nobody answers',
+      reason: 'it fills the pool, nobody answers',
       alone: true,
       mayVote: true,
       summary: 'Stop vm-118 on host-osl-3',

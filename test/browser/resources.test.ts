@@ -390,7 +390,7 @@ test.each([
     await screenshot(on.page, `topology-${width}-${colorScheme}`)
     expect(await on.page.evaluate('document.documentElement.scrollWidth <= innerWidth')).toBe(true)
     await topology.getByRole('link', { name: 'and 8 more' }).click()
-    await on.page.getByText('Only what runs on or needs node app-7').waitFor()
+    await on.page.getByText('Only resources that run on or need node app-7').waitFor()
     await on.page.getByRole('link', { name: 'service unit app-7:job-19.service' }).waitFor()
     expect(await on.page.getByRole('row').count()).toBe(21)
     expect(on.page.complaints).toEqual([])

@@ -21,7 +21,7 @@ const stop = {
 async function written(): Promise<string> {
   const { db } = on.spine
   await syncInventory(db, scriptedPlatform().inventoryState)
-  const args = { id: 'vm-1', reason: 'it eats the pool' }
+  const args = { id: 'vm-1', reason: 'it fills the pool' }
   const undo = {
     tool: 'vm_start',
     arguments: { id: 'vm-1' },

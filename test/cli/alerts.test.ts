@@ -71,7 +71,7 @@ test('an end that proves nothing is said as such, in the list of alerts and with
   const { body } = await post('firing', {})
   const id = (body as unknown as { alerts: { incidentId: string }[] }).alerts[0]!.incidentId
   await post('resolved', { annotations: { grafana_state_reason: 'Paused' } })
-  const said = 'no end: Paused: its rule was paused'
+  const said = 'no end: Paused: the rule was paused'
   const listed = await runCli(['alerts', 'list', '--q', 'PausedRule'], api.as('viewer'))
   expect(listed.stdout).toMatch(/^unknown/m)
   expect(listed.stdout.replace(/\s+/g, ' ')).toContain(`(${said})`)

@@ -29,7 +29,7 @@ test('the command that the answer names connects a Loki with tenants, and the li
   expect(without.code).toBe(1)
   const named = /nightshift (sources add .*=)TENANT/.exec(without.stderr)?.[1] ?? ''
   const added = await run(...`${named}tenant-a`.split(' '))
-  expect([added.code, added.stdout]).toEqual([0, '✔ logs: it answers queries; 1 labels\n'])
+  expect([added.code, added.stdout]).toEqual([0, '✔ logs: the source answers queries; 1 labels\n'])
   expect((await run('sources', 'list')).stdout).toContain(`${at} X-Scope-OrgID=tenant-a`)
 })
 
@@ -77,7 +77,9 @@ test('a cluster is added with its role and the command of its token beside the a
     )
     expect([added.code, added.stdout]).toEqual([
       0,
-      expect.stringMatching(/^✔ prod: it answers: Kubernetes v1\.34\.4, no node, no pod; last response \d+ s ago\n$/),
+      expect.stringMatching(
+        /^✔ prod: the cluster answers: Kubernetes v1\.34\.4, no node, no pod; last response \d+ s ago\n$/,
+      ),
     ])
     for (const part of [
       'kind: ClusterRole',

@@ -27,7 +27,7 @@ test('the terminal shows the record of a pair, sets its level with a reason, and
   const mistyped = await nightshift('trust', 'promote', 'replication_lagg', ...shadow)
   expect(mistyped).toMatchObject({
     code: 3,
-    stderr: expect.stringMatching(/nothing was set\. Is it replication_lag\?/),
+    stderr: expect.stringMatching(/nothing was set\. Did you mean replication_lag\?/),
   })
   expect((await nightshift('trust', 'show', 'replication_lag', 'converge_shard')).stdout).toContain(
     'act, by approver: it is the lab',
@@ -62,7 +62,7 @@ test('one command stops a kind of write for the site, home says so, and another 
   const untyped = await nightshift('stop', '--tool', 'converge_shard', '--reason', 'a drill')
   expect(untyped).toMatchObject({ code: 2, stderr: expect.stringContaining('Nothing was stopped: name the type') })
   expect((await nightshift('stop', 'replication_lagg', '--reason', 'a drill')).stderr).toContain(
-    'Is it replication_lag?',
+    'Did you mean replication_lag?',
   )
 })
 

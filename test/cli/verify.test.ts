@@ -157,7 +157,7 @@ test('what is stored is held against the log: all of it fits, and each thing tha
     [
       `update incident_event set detail = 'x' where incident_id = '${life.incident}' and seq = 2`,
       life.incident,
-      'row 2: its content differs from its hash',
+      'row 2: the content of the row differs from its hash',
     ],
   ]
   const tables = ['incident', 'approval', 'approval_decision', 'effect', 'standing_grant', 'incident_event']
@@ -218,24 +218,24 @@ test('the audit has a chain: a row that was altered, removed, moved or slipped i
   }
   expect(await found(headHash)).toBeNull()
   const tampered: [string, number, string][] = [
-    [`update audit set detail = 'x' where seq = ${last - 1}`, last - 1, 'its content differs from its hash'],
+    [`update audit set detail = 'x' where seq = ${last - 1}`, last - 1, 'the content of the row differs from its hash'],
     [
       `update audit set at = at + interval '1 microsecond' where seq = ${last - 1}`,
       last - 1,
-      'its content differs from its hash',
+      'the content of the row differs from its hash',
     ],
-    [`update audit set address = '' where seq = ${last}`, last, 'its content differs from its hash'],
+    [`update audit set address = '' where seq = ${last}`, last, 'the content of the row differs from its hash'],
     [`delete from audit where seq = ${last - 2}`, last - 2, `row ${last - 2} is missing`],
-    [`delete from audit where seq = ${last}`, last, 'rows are missing at the end: the head names a newer one'],
+    [`delete from audit where seq = ${last}`, last, 'rows are missing at the end: the head names a newer row'],
     [
       `update audit set seq = case seq when ${last} then ${last - 1} else ${last} end + 1000 where seq >= ${last - 1}; update audit set seq = seq - 1000 where seq > 1000`,
       last - 1,
-      'it is not chained to the row before it',
+      'the row is not chained to the row before',
     ],
     [
       `insert into audit (who, what, subject, detail, seq, prev_hash, hash) overriding system value values ('x', 'token.minted', 'x', 'x', ${last + 1}, '${headHash}', 'x')`,
       last + 1,
-      'its content differs from its hash',
+      'the content of the row differs from its hash',
     ],
   ]
   for (const [statement, seq, what] of tampered) {

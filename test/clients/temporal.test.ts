@@ -94,7 +94,7 @@ test('what a site refuses neither client gets through, and the trouble names wha
   const refusals: [Variables, RegExp, RegExp][] = [
     [{ ...at('tls'), TEMPORAL_TLS: 'true' }, /authority, which this machine does not trust/, /SERVER_CA_CERT_PATH/],
     [{ ...at('tls'), ...trusting(stranger) }, /CA_CERT_PATH does not contain/, /SERVER_CA_CERT_PATH/],
-    [{ ...at('tls') }, /speaks TLS, but Nightshift does not/, /TEMPORAL_TLS=true/],
+    [{ ...at('tls') }, /uses TLS, but Nightshift does not/, /TEMPORAL_TLS=true/],
     [{ ...at('expired'), ...trusting() }, /is valid from .* to .*, and not now/, /Renew the certificate of the server/],
     [{ ...at('elsewhere'), ...trusting() }, /another name: DNS:temporal\.example\.com/, /TEMPORAL_TLS_SERVER_NAME/],
     [{ ...at('mtls'), ...trusting() }, /requires a client certificate/, /TEMPORAL_TLS_CLIENT_CERT_PATH/],
@@ -114,7 +114,7 @@ test('what a site refuses neither client gets through, and the trouble names wha
       /no namespace "nobody-made"/,
       /namespace create/,
     ],
-    [{ TEMPORAL_ADDRESS: await temporalAddress(), TEMPORAL_TLS: 'true' }, /does not speak TLS/, /TEMPORAL_TLS=false/],
+    [{ TEMPORAL_ADDRESS: await temporalAddress(), TEMPORAL_TLS: 'true' }, /does not use TLS/, /TEMPORAL_TLS=false/],
     [{ TEMPORAL_ADDRESS: `127.0.0.1:${await freePort()}` }, /Nothing listens at/, /TEMPORAL_ADDRESS/],
   ]
   for (const [variables, what, remedy] of refusals) {

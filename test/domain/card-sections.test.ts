@@ -92,7 +92,7 @@ describe('before a person decides, the card says what follows', () => {
     [
       'that is older speaks against it',
       '2026-11-20T22:30:00.000000Z',
-      ['The newest check behind it is from 22:30, 3 h 16 before the request.'],
+      ['The newest check is from 22:30, 3 h 16 before the request.'],
     ],
   ])('a look %s', (_, lookedAt, against) => {
     const sections = cardSections(approval, { isOpen: true, moment: clock, lookedAt })
@@ -114,7 +114,7 @@ describe('before a person decides, the card says what follows', () => {
         { isOpen: true, moment: clock, maxNamed: 0, ...more },
       ).find(({ name }) => name === 'against')?.sentences
     expect(drawn({ lookedAt: '2026-11-20T22:30:00.000000Z' })).toEqual([
-      'The newest check behind it is from 22:30, 3 h 16 before the request.',
+      'The newest check is from 22:30, 3 h 16 before the request.',
       'make was not tried.',
     ])
   })
@@ -151,7 +151,7 @@ describe('beside the buttons stands the worst that a yes costs', () => {
     [
       'what the next death costs after a plan',
       { dryRun: { ...approval.dryRun, details: { standing } } },
-      'Should rack-b fail, no room for all its VMs was found; today it was.',
+      'If rack-b fails, no room for all its VMs was found; today it was.',
     ],
     [
       'whom the plan leaves down',

@@ -82,49 +82,49 @@ test.each<[string, number[], Triage | undefined, string | null, string]>([
     [50],
     certificate(50),
     null,
-    'No choice leaves fewer of priority 50 down without leaving more important ones down (certificate).',
+    'No choice leaves fewer of priority 50 down without leaving more important VMs down (certificate).',
   ],
   [
     'one of all',
     [50, 10, 0],
     certificate(50, 10, 0),
     null,
-    'No choice leaves fewer of priority 50, 10 and 0 down without leaving more important ones down (certificate).',
+    'No choice leaves fewer of priority 50, 10 and 0 down without leaving more important VMs down (certificate).',
   ],
   [
     'the least important',
     [0, 0],
     certificate(0),
     null,
-    'No choice leaves fewer of priority 0 down without leaving more important ones down (certificate).',
+    'No choice leaves fewer of priority 0 down without leaving more important VMs down (certificate).',
   ],
   [
     'one of the highest',
     [50, 10, 0],
     certificate(50),
     null,
-    'No choice leaves fewer of priority 50 down without leaving more important ones down (certificate); whether one leaves fewer of priority 10 and 0 is not known.',
+    'No choice leaves fewer of priority 50 down without leaving more important VMs down (certificate); whether a choice leaves fewer of priority 10 and 0 is not known.',
   ],
   [
     "a solver's claim",
     [50],
     { proof: 'engine' },
     null,
-    "No choice leaves fewer of priority 50 down without leaving more important ones down (a solver's claim, not checked).",
+    "No choice leaves fewer of priority 50 down without leaving more important VMs down (a solver's claim, not checked).",
   ],
   [
     "a solver's claim and a certificate of the highest",
     [50, 10],
     { ...certificate(50), proof: 'engine' },
     null,
-    "No choice leaves fewer of priority 50 down without leaving more important ones down (certificate), nor of priority 10 (a solver's claim, not checked).",
+    "No choice leaves fewer of priority 50 down without leaving more important VMs down (certificate), nor of priority 10 (a solver's claim, not checked).",
   ],
   [
     'every possibility',
     [5],
     { proof: 'exhausted' },
     null,
-    'No choice leaves fewer of priority 5 down without leaving more important ones down (every possibility was tried).',
+    'No choice leaves fewer of priority 5 down without leaving more important VMs down (every possibility was tried).',
   ],
   ['what is in the way of all', [5], undefined, 'RAM is short', `There is no place for all: RAM is short. ${notKnown}`],
   [
@@ -132,7 +132,7 @@ test.each<[string, number[], Triage | undefined, string | null, string]>([
     [5],
     certificate(5),
     'RAM is short',
-    'There is no place for all: RAM is short. No choice leaves fewer of priority 5 down without leaving more important ones down (certificate).',
+    'There is no place for all: RAM is short. No choice leaves fewer of priority 5 down without leaving more important VMs down (certificate).',
   ],
   ['nothing', [5], undefined, null, 'No better plan was found in time. A place for all may exist.'],
 ])('of whom a plan leaves down no more is said than is proved: %s', (_, priorities, triage, obstacle, words) => {
@@ -165,18 +165,18 @@ test('what a plan costs afterwards stands beside the buttons, with how it is tod
   const afterwards = (before: Parameters<typeof loss>[0], after: Parameters<typeof loss>[0]) =>
     formatAfterwards({ domain: 'host', before: loss(before), after: loss(after) })
   expect(afterwards(['restarted', 'restarted'], ['restarted', 'not_found'])).toBe(
-    'should h2 fail, no room for all its VMs was found; today it was',
+    'if h2 fails, no room for all its VMs was found; today it was',
   )
   expect(afterwards(['not_found', 'restarted'], ['not_found', 'not_found'])).toBe(
-    'should h2 fail, no room for all its VMs was found; today it was; for h1 it is not found today either',
+    'if h2 fails, no room for all its VMs was found; today it was; for h1 it is not found today either',
   )
   expect(afterwards(['not_found', 'moved'], ['not_found', 'moved'])).toBe(
-    'should h1 fail, no room for all its VMs was found, as today',
+    'if h1 fails, no room for all its VMs was found, as today',
   )
   expect(afterwards(['not_found', 'moved'], ['restarted', 'moved'])).toBeNull()
   const lacks = { ramMib: 8_192, cpuMc: 0 }
   const short = [{ name: 'h1', outcome: 'not_found' as const, lacks }]
   expect(formatAfterwards({ domain: 'host', before: loss(['restarted']), after: short })).toBe(
-    'should h1 fail, there is no room for all its VMs; today there is',
+    'if h1 fails, there is no room for all its VMs; today there is',
   )
 })

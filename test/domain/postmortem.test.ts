@@ -48,7 +48,7 @@ const sentencesOf = (section: PostmortemSection, events: IncidentEvent[], change
 
 describe('a postmortem is folded from the rows', () => {
   test.each<[what: string, section: PostmortemSection, rows: IncidentEvent[], said: string[]]>([
-    ['an empty log has no cause', 'cause', [], ['No row says what the cause was.']],
+    ['an empty log has no cause', 'cause', [], ['No row shows the cause.']],
     ['and left nothing to refuse', 'refused', [], ['Nothing was refused.']],
     ['and nothing open', 'questions', [], ['No question is open.']],
     [
@@ -86,8 +86,8 @@ describe('a postmortem is folded from the rows', () => {
       ],
       [
         'vm-101 was down, and started again at 2026-11-21 02:02 UTC. 2 3',
-        'vm-102 was down, and no row says that it was started. 4',
-        'Alert Lag of am arrived at 2026-11-21 02:00 UTC, and no row says that it ended. 1',
+        'vm-102 was down, and no row shows that it was started. 4',
+        'Alert Lag of am arrived at 2026-11-21 02:00 UTC, and no row shows that it ended. 1',
       ],
     ],
     [
@@ -129,10 +129,10 @@ describe('a postmortem is folded from the rows', () => {
       ],
       [
         'Escalated to people by the agent: no suitable tool, after no turn. 1 4',
-        'converge_shard on shard:db-osl-1: no row has its end. Verification failed. 2 3',
+        'converge_shard on shard:db-osl-1: no row shows the end. Verification failed. 2 3',
         'Resolved by the agent as repaired, after no turn. 5 8',
         'The replica was stopped 8',
-        'converge_shard on shard:db-osl-1: no row has its end. Verified. 6 7',
+        'converge_shard on shard:db-osl-1: no row shows the end. Verified. 6 7',
       ],
     ],
     [
@@ -183,15 +183,18 @@ describe('a postmortem is folded from the rows', () => {
   test('an attempt that is at work says so; one that is over without an ending says that', () => {
     const rows = [row('claimed', {}), row('model_answered', { model: 'm' })]
     expect(sentencesOf('done', rows, { closedAt: null })).toEqual(['At work, after 1 turn of m. 1'])
-    expect(sentencesOf('done', rows)).toEqual(['Ended, but no row says how, after 1 turn of m. 1'])
+    expect(sentencesOf('done', rows)).toEqual(['Ended, but no row shows how, after 1 turn of m. 1'])
   })
 
   test('an incident that goes on says so, and its alert fires on', () => {
     const open = { closedAt: null, alerts: { firing: 1, unknown: 0 } }
     expect(sentencesOf('summary', [alert('firing')], open)[1]).toBe(
-      'It was opened at 2026-11-21 02:00 UTC; it is not closed. 1',
+      'The incident was opened at 2026-11-21 02:00 UTC; it is not closed. 1',
     )
-    expect(sentencesOf('questions', [alert('firing')], open)).toEqual(['It is not closed. 1', '1 alert still fires. 1'])
+    expect(sentencesOf('questions', [alert('firing')], open)).toEqual([
+      'The incident is not closed. 1',
+      '1 alert still fires. 1',
+    ])
   })
 
   test('the timeline has the rows that matter, each alert once, and says how many more there are', () => {

@@ -143,7 +143,7 @@ test('a critical write needs a second person; an admin alone is paged about, and
   expect(await isRunning(vm)).toBe(true)
   await decide(asked.body.approvalId, 'deny', spine.tokens.approver)
   expect((await stopVm(vm, operator, { alone: true })).status).toBe(403)
-  const alone = await stopVm(vm, spine.tokens.admin, { alone: true, reason: 'it eats the pool, nobody answers' })
+  const alone = await stopVm(vm, spine.tokens.admin, { alone: true, reason: 'it fills the pool, nobody answers' })
   expect(alone.body).toMatchObject({ status: 'done' })
   expect(await isRunning(vm)).toBe(false)
   const id = String(alone.body.incidentId)
@@ -155,7 +155,7 @@ test('a critical write needs a second person; an admin alone is paged about, and
     return actions.find(({ action }) => action === 'review')?.refused
   }
   expect([await refused(spine.tokens.admin), await refused(secondAdmin)]).toEqual([
-    'You did this write: somebody else has to review it.',
+    'You did this write, so somebody else has to review it.',
     null,
   ])
   const review = (token: string) =>
@@ -202,7 +202,7 @@ test('the terminal says who is waited for, and a second person approves there', 
 
 test('what an admin did alone at the terminal is told wherever the incident is, and another person reviews it there', async () => {
   const vm = await runningVm()
-  const stop = ['act', 'stop-vm', vm, '--reason', 'it eats the pool', '--alone']
+  const stop = ['act', 'stop-vm', vm, '--reason', 'it fills the pool', '--alone']
   const early = await atTerminal(spine.tokens.admin, ...stop)
   expect([early.code, early.stderr]).toEqual([
     1,

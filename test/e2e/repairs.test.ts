@@ -105,7 +105,7 @@ test('one that changed something is a repair and is watched, and a critical aler
 
   const incident = await spine.incident('fires_on', 'escalated')
   expect(incident).toMatchObject({ id: resolved.id, category: 'alert_goes_on', closedBy: 'code' })
-  expect(incident.resolution).toContain('The write was verified, the alert still fires')
+  expect(incident.resolution).toContain('The write was verified, but the alert still fires')
   const settled = Date.parse(incident.closedAt ?? '') - Date.parse(resolved.closedAt ?? '')
   expect(settled).toBeGreaterThanOrEqual(settleSeconds * 1000)
   expect(await pages(incident.id)).toContain('escalated')

@@ -343,7 +343,7 @@ test('a model repairs a node by a declared job: its check mode is the card, a pe
   const verified = (await spine.events(incident.id)).flatMap((event) =>
     event.kind === 'verification' ? [event.metadata] : [],
   )
-  expect(JSON.stringify(verified)).toContain('the check mode of converge-web says that nothing would change')
+  expect(JSON.stringify(verified)).toContain('the check mode of converge-web reports that nothing would change')
   const shown = await spine.get<{ lastRuns: unknown[] }>('/jobs/converge-web')
   expect(shown.lastRuns).toMatchObject([
     { status: 'done', resource: { kind: 'node', id: 'web-1' }, incidentId: incident.id },

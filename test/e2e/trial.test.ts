@@ -99,7 +99,7 @@ test('a read that the log does not hold ends the incident as not comparable, and
     async ({ url, requests }) => {
       const { told } = await replay('curious', url)
       expect(told).toMatchObject({ comparable: 0, notComparable: 1, sameEnding: 0 })
-      expect(told.results[0].why).toBe('the log does not hold get_shard {"id":"web-osl-1"}')
+      expect(told.results[0].why).toBe('the log does not contain get_shard {"id":"web-osl-1"}')
       expect(requests).toHaveLength(1)
     },
   )

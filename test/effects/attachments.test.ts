@@ -60,7 +60,7 @@ describe('a picture', () => {
     const bomb = buildPng({ width: 10, height: 10, rows: Buffer.alloc(200_000_000) })
     expect(bomb.length).toBeLessThan(256_000)
     const before = process.memoryUsage().arrayBuffers
-    expect(await leftOut(bomb)).toBe('chart.png was left out: its data is larger than its header says.')
+    expect(await leftOut(bomb)).toBe('chart.png was left out: the data is larger than its header states.')
     expect(process.memoryUsage().arrayBuffers - before).toBeLessThan(20_000_000)
   })
 
@@ -68,25 +68,33 @@ describe('a picture', () => {
   const flipped = Buffer.from(chart)
   flipped.writeUInt8(flipped.readUInt8(60) ^ 1, 60)
   test.each([
-    ['no PNG', Buffer.from('<svg onload="alert(1)"/>'), 'it is not a PNG'],
-    ['a signature alone', pngSignature, 'it is not a complete PNG'],
-    ['broken off', chart.subarray(0, chart.length - 20), 'it is not a complete PNG'],
-    ['of a wrong checksum', flipped, 'one of its checksums is wrong'],
-    ['interlaced', buildPng({ width: 8, height: 8, interlace: 1 }), 'it is interlaced'],
-    ['animated', buildPng({ width: 8, height: 8, before: [pngChunk('acTL', Buffer.alloc(8))] }), 'it is animated'],
-    ['of too few rows', buildPng({ width: 8, height: 8, rows: Buffer.alloc(9) }), 'it is not a complete PNG'],
+    ['no PNG', Buffer.from('<svg onload="alert(1)"/>'), 'the file is not a PNG'],
+    ['a signature alone', pngSignature, 'the file is not a complete PNG'],
+    ['broken off', chart.subarray(0, chart.length - 20), 'the file is not a complete PNG'],
+    ['of a wrong checksum', flipped, 'a checksum in the file is wrong'],
+    ['interlaced', buildPng({ width: 8, height: 8, interlace: 1 }), 'the picture is interlaced'],
+    [
+      'animated',
+      buildPng({ width: 8, height: 8, before: [pngChunk('acTL', Buffer.alloc(8))] }),
+      'the picture is animated',
+    ],
+    ['of too few rows', buildPng({ width: 8, height: 8, rows: Buffer.alloc(9) }), 'the file is not a complete PNG'],
     [
       'of a filter that there is not',
       buildPng({ width: 1, height: 1, rows: Buffer.from([9, 0]) }),
-      'it is not a complete PNG',
+      'the file is not a complete PNG',
     ],
-    ['of a colour type that there is not', buildPng({ width: 1, height: 1, colour: 5 }), 'it is not a complete PNG'],
-    ['of no width', buildPng({ width: 0, height: 8 }), 'it is not a complete PNG'],
-    ['without its palette', buildPng({ width: 8, height: 8, colour: 3 }), 'it is not a complete PNG'],
+    [
+      'of a colour type that there is not',
+      buildPng({ width: 1, height: 1, colour: 5 }),
+      'the file is not a complete PNG',
+    ],
+    ['of no width', buildPng({ width: 0, height: 8 }), 'the file is not a complete PNG'],
+    ['without its palette', buildPng({ width: 8, height: 8, colour: 3 }), 'the file is not a complete PNG'],
     [
       'with a critical part of its own',
       buildPng({ width: 8, height: 8, before: [pngChunk('EVIL')] }),
-      'it has a part that the PNG standard does not define',
+      'the file has a part that the PNG standard does not define',
     ],
   ])('that is %s is left out, and the card says why', async (_, bytes, why) => {
     expect(await leftOut(bytes)).toBe(`chart.png was left out: ${why}.`)
@@ -121,9 +129,9 @@ test('at most four are taken, and what is no attachment spoils nothing', async (
   const few = await take({ kind: 'svg' }, 7, null, text('kept'), text('more'), text('more'))
   expect(few.attachments?.map(({ name }) => name)).toEqual(['plan.txt'])
   expect(few.leftOut).toEqual([
-    'attachment 1 was left out: it is neither a text nor a PNG.',
-    'attachment 2 was left out: it is neither a text nor a PNG.',
-    'attachment 3 was left out: it is neither a text nor a PNG.',
+    'attachment 1 was left out: the attachment is neither a text nor a PNG.',
+    'attachment 2 was left out: the attachment is neither a text nor a PNG.',
+    'attachment 3 was left out: the attachment is neither a text nor a PNG.',
     '2 more attachments were left out: at most 4 are taken.',
   ])
   expect(await takeAttachments(api.db, 'all of it')).toEqual({
@@ -236,7 +244,7 @@ describe('over the API', () => {
       { name: 'chart.png', width: 320 },
       { name: 'plan.txt', head: '-a\n+b' },
     ])
-    expect(dressed.dryRun.leftOut).toEqual(['logo.gif was left out: it is not a PNG.'])
+    expect(dressed.dryRun.leftOut).toEqual(['logo.gif was left out: the file is not a PNG.'])
     expect(spoiled.dryRun.leftOut).toEqual(['Attachments were left out: they are not a list.'])
     for (const each of [dressed, spoiled]) {
       const { dryRun: _, ...rest } = each

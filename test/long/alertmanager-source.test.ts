@@ -50,7 +50,7 @@ async function read(tool: string, args: Record<string, unknown>) {
 }
 
 test('a real Alertmanager says that it answers, and its version', async () => {
-  expect(await probeSource(source, newSourceStates())).toMatch(/^it answers; Alertmanager \d/)
+  expect(await probeSource(source, newSourceStates())).toMatch(/^the source answers: Alertmanager \d/)
 })
 
 test('its alerts are counted by name, the newest shown, and found by a label', async () => {

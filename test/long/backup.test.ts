@@ -65,11 +65,11 @@ test('an archive that is altered, cut, no backup, of another major version or ne
   }
   const write = (change: object) => writeFileSync(said, JSON.stringify({ ...manifest, ...change }))
   write({ nightshift: '7.0.0' })
-  await refused('The backup is of Nightshift 7.0.0')
+  await refused('The backup is from Nightshift 7.0.0')
   write({ migrations: [...manifest.migrations, '9999-later'] })
   await refused('does not know 9999-later')
   write({ postgresql: 99 })
-  await refused('The backup is of PostgreSQL 99')
+  await refused('The backup is from PostgreSQL 99')
   writeFileSync(said, '{"format": 1')
   await refused('is not valid JSON')
   writeFileSync(said, '{}')
@@ -89,7 +89,7 @@ test('an archive that is altered, cut, no backup, of another major version or ne
 
 test('a database that holds no Nightshift is not backed up', async () => {
   await emptyDatabase('strange')
-  await expect(backUp(url('strange'), join(dir, 'none'))).rejects.toThrow('holds no Nightshift')
+  await expect(backUp(url('strange'), join(dir, 'none'))).rejects.toThrow('has no data of Nightshift')
 }, 60_000)
 
 test('the login of the services, which reads no sequence and makes no table, is named with what to do', async () => {

@@ -129,7 +129,7 @@ test('a critical alert that its sender never ends: people have it once a check s
   const events = await spine.events(incident.id)
   expect(endings(events)).toEqual(['resolved repaired', 'escalated alert_goes_on'])
   expect(notes(events, 'repair_confirmed')).toBe(1)
-  expect(incident.resolution).toContain('The write was verified, the alert still fires')
+  expect(incident.resolution).toContain('The write was verified, but the alert still fires')
   expect(await failing('unended_alert', places.unended)).toEqual([])
 })
 

@@ -34,7 +34,7 @@ describe.each(servers)('a real %s', (title, programs, start) => {
 
   test('says that it answers', async () => {
     const { body } = await api.post(`/sources/${name}/test`)
-    expect(body).toMatchObject({ ok: true, detail: 'it answers queries; 1 targets' })
+    expect(body).toMatchObject({ ok: true, detail: 'the source answers queries; 1 targets' })
   })
 
   test('tells which metrics exist about an instance, and what one of them did, in two calls of 2 kB', async () => {

@@ -197,7 +197,7 @@ when('a service that does not stay up is a failure with its state, and nothing i
   }
   await raise('ShopDown')
   const { dryRun } = await approve('service_stop')
-  expect(JSON.stringify(dryRun.details)).toMatch(/nothing else stops with it|stops with it: front\.service/)
+  expect(JSON.stringify(dryRun.details)).toMatch(/nothing else stops with the unit|stops with it: front\.service/)
   await approve('service_start')
   const incident = await spine.until('the escalation', async () =>
     (await spine.incidents('?status=escalated')).find(({ type }) => type === 'shop_down'),

@@ -249,7 +249,7 @@ describe('the rule table in its moods', () => {
 
   test('a name that it does not serve is answered with those it does', async () => {
     await expect(measure(url, 'gpt-9')).rejects.toThrow(
-      /There is no model gpt-9 .* The server has runbook-rules: name one with --model/,
+      /There is no model gpt-9 .* The server has runbook-rules: give one of these names with --model/,
     )
   })
 })

@@ -297,7 +297,7 @@ describe('a result', () => {
     expect(all.map(({ ok }) => ok)).toEqual([...nine.slice(1).map(() => undefined), false])
     expect(all.at(-1).error.details).toMatchObject({
       rule: 'NOT_RUN',
-      recovery_hint: 'Send it again if it is still needed.',
+      recovery_hint: 'Send the call again if it is still needed.',
     })
   })
 })

@@ -79,7 +79,7 @@ describe('what fires is not over', () => {
   test.each(['no_fault', 'self_resolved'])(
     '%s of an alert whose end proves nothing takes a nominal look',
     (outcome) => {
-      const gone = { ...over, unproven: 1, doubt: 'its sender reported an end that proves nothing (Paused)' }
+      const gone = { ...over, unproven: 1, doubt: 'the sender reported an end that proves nothing (Paused)' }
       const refused = { code: 'STILL_FIRING', reason: expect.stringContaining('Paused') }
       expect(ruled(outcome, [], { alerts: gone })).toMatchObject(refused)
       expect(ruled(outcome, [], { alerts: gone, resource: null })).toMatchObject(refused)

@@ -71,7 +71,7 @@ describe('names', () => {
       code: 'AMBIGUOUS_NAME',
       details: { name: 'primary', candidates: ['shard:db-osl-1', 'shard:db-ams-1'] },
     })
-    expect(problem?.reason).toContain('2 things: shard:db-osl-1, shard:db-ams-1')
+    expect(problem?.reason).toContain('2 resources: shard:db-osl-1, shard:db-ams-1')
   })
 
   test('that were looked up too long ago mean nothing', () => {

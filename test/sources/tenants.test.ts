@@ -241,7 +241,7 @@ test.each([
     detail: expect.stringMatching(/(refused|not accept) .*stranger-TLSv1...pem/),
   })
   const shown = await tested('mutual', { ...at, ...ownFiles(`client-${version}`) })
-  expect(shown).toEqual({ ok: true, code: null, detail: 'it answers queries; 5 targets' })
+  expect(shown).toEqual({ ok: true, code: null, detail: 'the source answers queries; 5 targets' })
 })
 
 test('a certificate without its own key is refused at once, and nginx that asks for one is understood', async () => {

@@ -79,7 +79,7 @@ test('a login that has the role of the services alone runs them, once the owner 
   await sql
     .raw(`create role ${name} login password 'secret-of-the-login' in role nightshift_app`)
     .execute(database.owner)
-  expect((await run({ DATABASE_URL: url.href })).stdout).toMatch(/The schema is at its newest/)
+  expect((await run({ DATABASE_URL: url.href })).stdout).toMatch(/The schema is up to date/)
   const db = connect(url.href, { max: 1 })
   const owned = sql`alter table incident_event disable trigger all`.execute(db)
   await expect(owned).rejects.toMatchObject({ code: '42501' })

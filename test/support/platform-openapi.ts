@@ -121,7 +121,7 @@ const paths = {
   },
   '/v1/effects/{key}': {
     get: {
-      summary: 'What became of a write',
+      summary: 'The result of a write',
       parameters: [{ name: 'key', in: 'path', required: true, schema: { type: 'string' } }],
       responses: {
         ...answers('EffectAnswer', 'How far it has come.'),

@@ -94,9 +94,7 @@ export function GrantFields({
         Pre-approve identical actions
       </label>
       <p id="grant-why" className="soft">
-        <Inert
-          text={refused ?? 'The same arguments on the same state, in any incident. You can revoke it at any time.'}
-        />
+        <Inert text={refused ?? 'The same arguments on the same state, in any incident. Revocable at any time.'} />
       </p>
       {wish && (
         <div className="row">

@@ -53,10 +53,10 @@ function Preview({ approval: { status, requestedAt } }: { approval: Approval }) 
   if (status === 'consumed')
     return <p className="soft">This preview was {when}. Another part of this card shows what was done.</p>
   if (status === 'pending' || status === 'approved')
-    return <p className="soft">This preview was {when}. It shows what would happen.</p>
+    return <p className="soft">Preview of what would happen, {when}.</p>
   return (
     <p className="soft">
-      This preview was {when}. It shows what would have happened. <strong>None of this was done.</strong>
+      Preview of what would have happened, {when}. <strong>This action was not done.</strong>
     </p>
   )
 }

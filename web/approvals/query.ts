@@ -83,7 +83,7 @@ async function explain(failure: unknown, id: string): Promise<string> {
     const first = now?.decisions[0]
     if (first) {
       const word = first.decision === 'approve' ? 'approved' : 'denied'
-      return `Your decision changed nothing: ${inertText(first.operator)} already ${word} it.`
+      return `Your decision changed nothing: ${inertText(first.operator)} already ${word} the action.`
     }
     if (now) return `Your decision changed nothing: the approval is ${now.status}.`
   }

@@ -66,7 +66,7 @@ export function EditSetting({ setting, refused }: { setting: SettingView; refuse
         {error !== null && <Failed error={error} />}
         <div className="row">
           <button type="submit">Save</button>
-          <span role="status">{isSuccess && 'Saved. It takes effect at the next cycle.'}</span>
+          <span role="status">{isSuccess && 'Saved. The change takes effect at the next cycle.'}</span>
         </div>
         {!secret && (
           <details>

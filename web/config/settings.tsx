@@ -236,7 +236,7 @@ type RowProps = { setting: SettingView; refused: string | null; isTarget: boolea
 function SettingRow({ setting, refused, isTarget }: RowProps) {
   const { name, label, unit, description, effective, stored, environment, locked, fallback } = setting
   const [open, setOpen] = useState(isTarget)
-  const why = locked ? `The environment variable ${environment} decides this.` : refused
+  const why = locked ? `The environment variable ${environment} sets this value.` : refused
   const parts = stored.filter(({ key }) => key !== name)
   const own = stored.find(({ key }) => key === name)
   const inForce = effective?.value ?? fallback

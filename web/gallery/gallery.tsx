@@ -54,7 +54,7 @@ function Gallery() {
       <Piece title="A list">
         <List items={incidents} />
       </Piece>
-      <Piece title="The same, by what they are about">
+      <Piece title="The same incidents, by resource">
         <List items={incidents} by="resource" />
       </Piece>
       <Incidents first={first} />
@@ -80,7 +80,7 @@ function Gallery() {
         <RowLink seq={10_000} />
         <RowDrawer incidentId="inc_1" events={events} quotes={listQuotes(events)} last={10_000} beganMs={now} />
       </Piece>
-      <Piece title="Charts with gaps, of six lines and of one">
+      <Piece title="Charts with gaps, with six lines and with one line">
         {[6, 1].map((lines) => (
           <Chart
             key={lines}
@@ -129,7 +129,7 @@ function Controls() {
             button="Take"
             label="it"
             title="Take it"
-            refused="Only an operator may take it."
+            refused="Only an operator may take the incident."
             run={async () => {}}
           >
             <p>You own the incident then.</p>

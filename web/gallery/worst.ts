@@ -129,12 +129,12 @@ export const brief: ServedBrief = {
   resource: { text: 'host-osl-2 is down (critical): 0 of 3 VMs run', rows: [14], at: ago(2) },
   page: { text: 'Page released: no run took the incident within 60 s', rows: [2, 6] },
   cause: {
-    text: `Both power inputs of ${longName} were lost. ${'Its rack is well. '.repeat(14)}`,
+    text: `Both power inputs of ${longName} were lost. ${'The rack has no faults. '.repeat(14)}`,
     rows: [9, 11, 14, 16, 19, 22],
     state: 'survived',
     certainty: null,
   },
-  impact: { text: 'down: vm-104, vm-105 and vm-106; 5 alerts hang on it', rows: [7, 19] },
+  impact: { text: 'down: vm-104, vm-105 and vm-106; 5 alerts depend on the host', rows: [7, 19] },
   done: [
     { text: 'start vm-104 on host-osl-1', rows: [30], outcome: 'verified' },
     { text: 'converge shard web-1', rows: [31], outcome: 'verification_failed' },
@@ -228,7 +228,7 @@ export const events: IncidentEvent[] = [
           quotes: [{ seq: 16, text: 'PS1 Status 0x01' }],
           shown: false,
           grade: 'C',
-          why: 'no row says so',
+          why: 'no row shows it',
         },
       ],
     },
@@ -326,7 +326,7 @@ export const night: Home = {
         approval: {
           id: `apr_${at}`,
           summary: at === 1 ? approval.dryRun.summary : 'start 3 VMs on other hosts',
-          cost: 'Should host-osl-1, host-osl-3 or host-osl-4 fail, no room for all its VMs was found. Today one may fail.',
+          cost: 'If host-osl-1, host-osl-3 or host-osl-4 fails, no room for all its VMs was found. Today one host may fail.',
           risk: 'high' as const,
           expiresAt: ago(-41 - at),
           alsoAsked: at,
@@ -377,7 +377,7 @@ export const firstSight: Pick<Status, 'parts' | 'sources' | 'model'> = {
   parts: (['database', 'Temporal', 'worker'] as const).map((name) => ({
     name,
     status: 'ok',
-    detail: 'It answers.',
+    detail: 'The part responds.',
     remedy: null,
   })),
   sources: [],

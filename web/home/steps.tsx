@@ -34,7 +34,7 @@ function listFirstSteps({ parts, sources, model }: FirstSight): Step[] {
       isDone: own.length > 0 && broken.length === 0,
       says:
         broken.length === 0
-          ? 'Its database, Temporal and the worker answer.'
+          ? 'The database, Temporal and the worker answer.'
           : broken.map(({ name, detail }) => `${name}: ${detail}`).join(' '),
       ...(broken.length > 0 && { command: 'nightshift doctor' }),
     },

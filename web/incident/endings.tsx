@@ -67,7 +67,7 @@ function Resolve({ incident, refused }: EndingProps) {
       <PersonText id="action-resolve" label="What was wrong, and what was done?" value={text} onChange={setText} />
       {incident.alerts.firing > 0 && (
         <p className="soft">
-          Its alert still fires. You get one reminder. After that the digest lists the incident until the alert ends.
+          The alert still fires. You get one reminder, then the digest lists the incident until the alert ends.
         </p>
       )}
     </ActionDialog>
@@ -103,7 +103,7 @@ function Escalate({ incident, refused }: EndingProps) {
         onChange={setNext}
       />
       <SelectField label="Kind" value={category} options={categoryOptions} onChange={setCategory} />
-      {category === 'mitigated' && <p className="soft">The impact is gone but the cause remains. This wakes nobody.</p>}
+      {category === 'mitigated' && <p className="soft">The impact is gone but the cause remains. Nobody is woken.</p>}
     </ActionDialog>
   )
 }

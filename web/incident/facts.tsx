@@ -159,7 +159,7 @@ function Standing({ incident, now }: { incident: Incident; now: number }) {
         <div>
           <dt>Watched</dt>
           <dd>
-            {Date.parse(watchUntil) > now ? `its alert must end by ${formatMoment(watchUntil)}` : 'a check is due'}
+            {Date.parse(watchUntil) > now ? `the alert must end by ${formatMoment(watchUntil)}` : 'a check is due'}
           </dd>
         </div>
       )}
@@ -189,7 +189,7 @@ export function AlertDoubts({ alert }: { alert: DoubtedAlert }) {
 
 /** Lists the alerts of an incident, with links about each. */
 export function Alerts({ alerts }: { alerts: Surroundings['alerts'] }) {
-  if (alerts.length === 0) return <p className="nothing">No alert: a person opened it, or asked a question.</p>
+  if (alerts.length === 0) return <p className="nothing">No alert: opened by a person, or a question.</p>
   return (
     <ul className="stack">
       {alerts.map((alert) => (

@@ -269,7 +269,7 @@ const noteForm: Form = {
 const tellForm: Form = {
   name: 'tell',
   label: 'Tell the agent',
-  hint: 'The agent reads it in its next turn. Your message is advice and approves nothing.',
+  hint: 'The agent reads your message in its next turn. It is advice and approves nothing.',
   button: 'Tell it',
   path: 'messages',
   toBody: (text) => ({ text }),

@@ -119,7 +119,7 @@ function Look({ shown }: { shown: ReturnType<typeof useAsk<ShownUndo>> }) {
         <Inert text={refused?.detail ?? look?.observed ?? ''} />
       </p>
       <p className="soft small">
-        Code judges it like any write. If it needs another person's approval, Nightshift asks for it. The undo runs
+        Code judges the undo like any write. Nightshift asks another person to approve it if needed. The undo runs
         once, and only if nothing has changed since the write.
       </p>
     </>

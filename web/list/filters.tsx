@@ -67,7 +67,7 @@ export function Filters({ place, field }: { place: PageLocation; field: RefObjec
         />
         <p className="soft small">
           "By cause" groups incidents of one type that began together, under the incident that is investigated first.
-          The page of each other incident says whether it really has the same cause.
+          The page of every other incident shows whether that incident has the same cause.
         </p>
       </ChipFilter>
       {(['type', 'group'] as const).map((name) => {

@@ -88,8 +88,8 @@ function TakeAll({ chosen, refused, me, run }: ActProps & { me: string | undefin
   return (
     <Confirm button="Take" label="the chosen incidents" title={`Take ${countOf(chosen)}`} refused={refused} run={run}>
       <p>
-        Their runs end first, and code checks writes under way. While you have them, the agent makes no attempt and
-        nobody is reminded. If you do nothing with an incident for half a day, it is given back.
+        The runs end first, and code checks writes under way. While you have the incidents, the agent makes no attempt
+        and nobody is reminded. If you do nothing with an incident for half a day, it is given back.
       </p>
       {others > 0 && <p className="tone-act">Somebody else owns {others} of these incidents. You take them over.</p>}
     </Confirm>

@@ -23,9 +23,9 @@ const becomes = {
   opens: 'opens an incident',
   repeats: 'repeats an alert of an incident',
   ends: 'ends an alert',
-  unproven: 'leaves an alert unknown, because this end proves nothing',
+  unproven: 'sets an alert to unknown, because its end proves nothing',
   heartbeat: 'is a heartbeat, whose silence opens an incident',
-  nothing: 'does nothing: it ends an alert that never began',
+  nothing: 'does nothing, because it ends an alert that never began',
 } as const
 
 /** Shows what would become of a pasted message of an alert sender. Nothing is stored. */
@@ -264,7 +264,7 @@ export function AlertsPage({ title }: { title: string }) {
 const marks = {
   firing: { shape: 'triangle', tone: 'ink', word: 'firing' },
   resolved: { shape: 'check', tone: 'proved', word: 'ended' },
-  // The state after its sender stopped sending, or ended many alerts at once.
+  // The state after the sender stopped sending, or ended many alerts at once.
   unknown: { shape: 'ring', tone: 'quiet', word: 'unknown' },
 } as const
 const unproven = { shape: 'ring', tone: 'ink', word: 'quiet, unproven' } as const
@@ -287,7 +287,7 @@ function AlertRow({ alert }: { alert: ReceivedAlert }) {
         {alert.incidentId ? (
           <Link href={`/incidents/${alert.incidentId}`}>Incident</Link>
         ) : (
-          <span className="soft small">orphan: its end arrived before its beginning</span>
+          <span className="soft small">orphan: the end arrived before the start</span>
         )}
         <AlertDoubts alert={alert} />
       </div>
@@ -304,7 +304,7 @@ function AlertRow({ alert }: { alert: ReceivedAlert }) {
         <div className="two-columns">
           <div className="stack tight">
             <h2>Normalised</h2>
-            <Exact value={{ ...rest, labels, annotations }} label="Alert as Nightshift keeps it" />
+            <Exact value={{ ...rest, labels, annotations }} label="Alert as Nightshift stores it" />
           </div>
           <div className="stack tight">
             <h2>As read from the source</h2>

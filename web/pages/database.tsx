@@ -66,7 +66,7 @@ function ServerFacts({ server }: { server: Answer }) {
           ))}
         </ul>
       </Fact>
-      {allowsStatements && <Fact name="Statements">An admin allowed investigations to read rows of its tables.</Fact>}
+      {allowsStatements && <Fact name="Statements">An admin allowed investigations to read table rows.</Fact>}
     </dl>
   )
 }

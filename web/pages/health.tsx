@@ -137,7 +137,8 @@ function Backlog({ backlog, now }: { backlog: Status['backlog']; now: number }) 
 }
 
 function Schedule({ schedule, now }: { schedule: Status['schedule']; now: number }) {
-  if (!schedule) return <p className="said">Temporal did not answer about the queue's schedule, or has none yet.</p>
+  if (!schedule)
+    return <p className="said">Temporal did not answer about the queue's schedule, or has no schedule yet.</p>
   const { paused, note, everySeconds, lastAt, nextAt } = schedule
   return (
     <dl className="facts narrow">

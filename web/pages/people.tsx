@@ -216,7 +216,7 @@ function PeopleTable({ people, place }: { people: UseQueryResult<ListPage<Operat
       caption="Users, by name"
       columns={columnsAt(now, session?.name ?? '')}
       toKey={({ id }) => id}
-      empty={<Nothing title="No users.">Add a user, then create a token for them.</Nothing>}
+      empty={<Nothing title="No users.">Add a user, then create a token for this user.</Nothing>}
     />
   )
 }

@@ -279,8 +279,8 @@ function Appendix({ found: { incidentId, rows } }: { found: Postmortem }) {
       )}
       {rows > maxRows && (
         <p className="soft small">
-          The first {formatNumber(maxRows)} rows. <Link href={`/incidents/${incidentId}`}>The incident</Link> has all of
-          them.
+          The first {formatNumber(maxRows)} rows. <Link href={`/incidents/${incidentId}`}>The incident</Link> has all
+          rows.
         </p>
       )}
     </details>

@@ -153,7 +153,7 @@ function Around({ place }: { place: PageLocation }) {
   if (!name) return null
   return (
     <p className="wraps">
-      Only what {needs ? 'runs on or needs' : 'is under'} <ResourceLink name={name} />.{' '}
+      Only resources {needs ? 'that run on or need' : 'under'} <ResourceLink name={name} />.{' '}
       <Link href={withSearch(place, { needs: null, needed_by: null, cursor: null })}>Show all</Link>
     </p>
   )
@@ -263,7 +263,7 @@ function Fires({ resource: { alerts, incidents } }: { resource: ShownResource })
     <section className="stack tight">
       <h2>Alerts and incidents</h2>
       {alerts.length + incidents.length === 0 && (
-        <p className="soft">No alert fires on it, and no incident was about it.</p>
+        <p className="soft">No alert fires on this resource, and no incident was about it.</p>
       )}
       <ul className="things">
         {alerts.map(({ name, status, startsAt, incidentId }) => (
@@ -292,7 +292,7 @@ function Relations({ resource: { relations, disagreements, neighbours, kind, id 
   const own = `${kind}:${id}`
   const said = disagreements.map(({ relation, values }) => {
     const claims = values.map(({ to, source, seenAt }) => `${source} says ${to} (${formatMoment(seenAt)})`)
-    return `Sources disagree on what it ${relation.replaceAll('_', ' ')}: ${claims.join(', ')}. Nightshift uses none of these claims to find its neighbours.`
+    return `Sources disagree on what this resource ${relation.replaceAll('_', ' ')}: ${claims.join(', ')}. Nightshift uses none of these claims to find its neighbours.`
   })
   return (
     <section className="stack tight">

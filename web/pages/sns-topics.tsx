@@ -71,7 +71,7 @@ const columnsFor = (refused: string | null): Column<SnsTopic>[] => [
           >
             <p>
               Nightshift confirms the subscription of <Inert text={topic.arn} />
-              at SNS, and takes its alarms from now on.
+              at SNS, and accepts its alarms from now on.
             </p>
           </Confirm>
         )}

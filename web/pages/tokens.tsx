@@ -105,7 +105,7 @@ function MintedToken({ name, token, onDone }: { name: string; token: string; onD
   return (
     <section className="said good stack tight" aria-label="The new token" tabIndex={-1} ref={box}>
       <p>
-        <strong>{name}</strong> is created. This is the only time it is shown.
+        <strong>{name}</strong> is created. The token is shown only once.
       </p>
       <code id="minted-token" className="wraps">
         {token}

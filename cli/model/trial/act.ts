@@ -41,7 +41,7 @@ export async function actOnce(play: Play, turn: number, call: ProposedCall): Pro
     const word = `would write ${inWords(call)}`
     play.end = isWrite
       ? { kind: 'would_write', word }
-      : { kind: 'not_comparable', why: `the log does not hold ${inWords(call)}` }
+      : { kind: 'not_comparable', why: `the log does not contain ${inWords(call)}` }
     return { kind: 'closed' }
   }
   return answerAsLogged(play, turn, call, logged)

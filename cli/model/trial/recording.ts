@@ -46,7 +46,7 @@ function findAttempt(
   const ending = events.findLast(isAgentsEnding)
   if (!ending) return { why: 'the agent did not end this incident' }
   if (ending.kind === 'escalated' && foreignEnds.has(ending.metadata.code)) {
-    return { why: `it ended for ${ending.metadata.code}` }
+    return { why: `the incident ended with ${ending.metadata.code}` }
   }
   const { attempt } = ending
   const opening = events.find(

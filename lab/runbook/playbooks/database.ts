@@ -87,7 +87,7 @@ const plays: Record<string, DatabasePlay> = {
         root: `${text(most, 'application') ?? text(most, 'user')} holds ${most.count} of ${summary.max} connections, ${text(most, 'state')}`,
         facts: most,
         write: null,
-        nextStep: 'Limit the pool of that program: it reopens every session that is ended.',
+        nextStep: 'Limit the pool of that program, because the program reopens every session that is ended.',
       }
     },
   },
@@ -100,7 +100,7 @@ const plays: Record<string, DatabasePlay> = {
         root: `${oldest.table} is ${oldest.age} transactions of age${text(oldest, 'options') ? `, with ${text(oldest, 'options')}` : ''}`,
         facts: oldest,
         write: null,
-        nextStep: 'Let its vacuum run, and reset the table options that slow it.',
+        nextStep: 'Let the vacuum of the table run, and reset the table options that slow the vacuum.',
       }
     },
   },
@@ -114,7 +114,7 @@ const plays: Record<string, DatabasePlay> = {
         root: `${held}, holds vacuum back; ${most.table} has ${most.dead_rows} dead rows`,
         facts: most,
         write: null,
-        nextStep: 'Ask its coordinator whether to commit or roll back the transaction.',
+        nextStep: 'Ask the coordinator of the transaction whether to commit it or roll it back.',
       }
     },
   },
@@ -125,7 +125,12 @@ const plays: Record<string, DatabasePlay> = {
       const slow = firstOf(summary, 'statements', isSlower) ?? firstOf(summary, 'statements')
       if (!slow) return null
       const root = `the statement ${text(slow, 'statement')} takes ${meanOf(slow.now)} ms now, and took ${meanOf(slow.before)} ms before`
-      return { root, facts: slow, write: null, nextStep: 'Compare its plan with one after ANALYZE of its tables.' }
+      return {
+        root,
+        facts: slow,
+        write: null,
+        nextStep: 'Compare the plan of the statement with its plan after ANALYZE of the tables.',
+      }
     },
   },
   postgresql_high_sequential_reads: {

@@ -60,7 +60,7 @@ export function freePort(conversation: Conversation, node: string, address: stri
   if (!found || !pid || others.length > 0 || (told !== undefined && told !== String(pid)))
     return escalate(
       conversation,
-      `An unknown process listens on ${address} in place of ${node}: a person must find it.`,
+      `An unknown process listens on ${address} in place of ${node}, and a person must find that process.`,
     )
   const name = (text(found, 'cmdline') ?? '').split(' ')[0]!.slice(0, 60)
   return {
@@ -80,7 +80,7 @@ export function freePort(conversation: Conversation, node: string, address: stri
 function bringBack(conversation: Conversation, node: string, address: string, killed: RunbookStep): OperatorTurn {
   const { steps } = conversation
   if (lastVerification([killed, ...stepsAfter(steps, 'proc_kill')]) === 'not_held')
-    return escalate(conversation, `The process that listens on ${address} was told to end, and still runs.`)
+    return escalate(conversation, `The process that listens on ${address} received a signal to end, and still runs.`)
   const next = repairShard(conversation)
   const [ending] = 'calls' in next ? next.calls : []
   // Requests both reads in one turn, because many turns are already used.
@@ -200,7 +200,7 @@ export function endRunaway(conversation: Conversation): OperatorTurn {
     const since = done(stepsAfter(steps, 'proc_kill'), 'proc_list', node)
     if (since.length === 0) return { say: `I check whether ${name} is gone.`, calls: [look] }
     if (processesIn(since.at(-1)!.result.data).length > 0 || lastVerification([killed, ...since]) === 'not_held') {
-      return escalate(conversation, `${name} on ${node} was told to end, and still runs.`)
+      return escalate(conversation, `${name} on ${node} received a signal to end, and still runs.`)
     }
     return resolve(conversation, 'repaired', `${name} on ${node} used up the CPU; it was ended and is gone.`, [
       {

@@ -67,7 +67,7 @@ export function clearHost(conversation: Conversation, intent: Intent): OperatorT
   const proposed = done(since, 'schedule_ha_proposal').findLast(({ args }) => args.use_rack_constraints === withRacks)
   if (!proposed) {
     const why = isOpen
-      ? `The plan was overtaken by another change while it ran: a new plan to ${goal}.`
+      ? `Another change made the plan outdated while it ran: a new plan to ${goal}.`
       : withRacks
         ? `The plan was denied: I make another plan to ${goal}, which keeps racks apart.`
         : `I make a plan to ${goal}.`

@@ -221,7 +221,7 @@ const max = 500
 const maxPorts = 50
 
 /**
- * Lists running containers, with `all` also stopped ones: `{ containers: [{ id, name, image,
+ * Lists running containers, with `all` also stopped containers: `{ containers: [{ id, name, image,
  * command, state, status, created, ports }] }`.
  */
 const dockerList = (engine: ContainerEngine): DeviceCapability<z.infer<typeof dockerListArgs>> => ({

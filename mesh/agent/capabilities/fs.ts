@@ -96,7 +96,7 @@ async function formerOf(directory: OpenEntry, name: string, signal: AbortSignal)
   try {
     const { stat, path } = held
     if (stat.isFile() && stat.nlink > 1n)
-      throw new CapabilityError('outside_roots', `${path} has another name, which may be outside the roots`)
+      throw new CapabilityError('outside_roots', `${path} has another name (hard link), which may be outside the roots`)
     if ((stat.mode & 0o7000n) !== 0n && stat.isFile())
       throw new CapabilityError('failed', `${path} is setuid, setgid or sticky: the agent does not write such files`)
     const file = await openContent(held)

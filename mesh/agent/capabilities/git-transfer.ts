@@ -155,7 +155,7 @@ async function targetOf(settings: string, remote: string, context: CapabilityCon
   const urls = runPush.length > 0 ? runPush : await of('url')
   if (urls.length === 0) throw new CapabilityError('not_found', `there is no remote ${remote}`)
   if (urls.length > 1)
-    throw new CapabilityError('failed', `${remote} has ${urls.length} addresses, and a push needs exactly one`)
+    throw new CapabilityError('failed', `${remote} has ${urls.length} addresses, and a push needs exactly one address`)
   const found = remoteOf(urls[0]!, context.manifest)
   if ('code' in found) throw new CapabilityError(found.code, found.message)
   if (found.kind === 'path') await requireBareAt(requirePlace(found.url, context.manifest, context, 'change'), context)

@@ -81,7 +81,7 @@ async function rehearse(systemd: Systemd, { verb, unit, run }: Rehearsed, contex
     `now ${describe(state)}`,
     ...(state.file ? [`defined in ${state.file}`] : []),
     taken.length === 0
-      ? 'nothing else stops with it'
+      ? 'nothing else stops with the unit'
       : `${verb === 'restart' ? 'stops and starts' : 'stops'} with it: ${taken.join(', ')}`,
     describePrivilege(privilege, systemd, verb, state.unit),
     `undo: ${undo[verb](state)}`,

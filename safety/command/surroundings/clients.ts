@@ -19,7 +19,7 @@ export const plain: [string, ProgramSurroundings][] = [
   ...rowsOf('service', [
     [
       'jcmd jinfo jstack',
-      `${jdk}. They attach by a signal that ends what is no Java: the process that is named is looked at just before`,
+      `${jdk}. They attach by a signal that ends a process that is not Java, so the named process is checked just before`,
     ],
   ]).map(([name, row]): [string, ProgramSurroundings] => [name, { ...row, attaches: true }]),
   ...rowsOf('prints', [

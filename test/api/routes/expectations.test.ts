@@ -88,7 +88,7 @@ test('what comes back and looks the same ends as expected, without a run', async
     outcome: 'expected',
     closedBy: 'code',
     attempt: 0,
-    resolution: expect.stringMatching(/^As admin expects until \d{4}-\d\d-\d\d \d\d:\d\d UTC \(.+\): \w/),
+    resolution: expect.stringMatching(/^Expected by admin until \d{4}-\d\d-\d\d \d\d:\d\d UTC \(.+\): \w/),
   })
 })
 
@@ -145,7 +145,7 @@ test('a mark on a resource covers another alert there, and one on a type another
   await expected({ subject: 'type' })
   const elsewhere = await openedIncident(api.db, { labels: { alertname: 'disk_pressure' } })
   await look()
-  expect((await noted(elsewhere)).at(-1)).toMatch(/not_as_expected.*its resource is not known any more/)
+  expect((await noted(elsewhere)).at(-1)).toMatch(/not_as_expected.*the resource is not known any more/)
 })
 
 test('what cannot be read now cannot be marked', async () => {

@@ -133,7 +133,7 @@ test('a grade of the cause that was read says nothing about the cause of a newer
     api.post(`/incidents/${id}/grade`, { as: api.tokens.operator, body: { verdict: 'wrong', attempt } })
   expect(await grade(1)).toMatchObject({
     status: 409,
-    body: { code: 'CONFLICT', detail: 'This was the cause of attempt 1: read that of the newest attempt.' },
+    body: { code: 'CONFLICT', detail: 'This was the cause of attempt 1: read the cause of the newest attempt.' },
   })
   expect(await grade(2)).toMatchObject({ status: 200, body: { cause: { verdict: 'wrong', by: 'operator' } } })
 })

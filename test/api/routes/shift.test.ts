@@ -58,7 +58,7 @@ test('a person changes and closes a follow-up; an agent and a viewer do not', as
 })
 
 test.each([
-  [{ owner: 'zoe' }, 422, 'owner is nobody who may sign in: "nightshift operators list" names them.'],
+  [{ owner: 'zoe' }, 422, 'owner is not a user who may sign in: "nightshift operators list" lists the users.'],
   [{ dueOn: '2026-02-30' }, 422, 'is not a day such as 2026-11-21'],
   [{ group: '  ' }, 422, 'has only blanks'],
 ])('the change %j is refused: %i %s', async (body, status, why) => {

@@ -120,7 +120,7 @@ test('a button of an earlier attempt says nothing about the cause of the newest'
   await send(old)
   await whisper(
     'U0ANNA',
-    'Your grade was not recorded: this was the cause of attempt 1: read that of the newest attempt.',
+    'Your grade was not recorded: this was the cause of attempt 1: read the cause of the newest attempt.',
   )
   expect((await api.get(`/incidents/${id}/trust`)).body.cause).toBeNull()
 })

@@ -35,8 +35,8 @@ test('one press stops a kind of write; it stands in the list, in the status and 
 })
 
 test.each<[string, object, number, RegExp]>([
-  ['a type that no incident had', { type: 'replication_lagg' }, 404, /Is it replication_lag\?/],
-  ['a tool that there is not', { type: 'replication_lag', tool: 'converge_shards' }, 404, /Is it .*converge_shard/],
+  ['a type that no incident had', { type: 'replication_lagg' }, 404, /Did you mean replication_lag\?/],
+  ['a tool that there is not', { type: 'replication_lag', tool: 'converge_shards' }, 404, /Did you mean .*converge_shard/],
   ['a tool that only looks', { type: 'replication_lag', tool: 'get_shard' }, 404, /no tool that writes get_shard/],
   [
     'a resource that nobody lists',
@@ -45,7 +45,12 @@ test.each<[string, object, number, RegExp]>([
     /no resource shard:db-mars-1: nothing was stopped/,
   ],
   ['what people do themselves', { type: 'manual_change' }, 409, /never covers writes that people request themselves/],
-  ['an end that is over', { type: 'replication_lag', until: '2020-01-01T00:00:00Z' }, 422, /is in the past: it is/],
+  [
+    'an end that is over',
+    { type: 'replication_lag', until: '2020-01-01T00:00:00Z' },
+    422,
+    /is in the past: the time is/,
+  ],
 ])('%s is refused with what helps, and stops nothing', async (_, body, status, detail) => {
   await of('replication_lag')
   const before = (await api.get('/stops')).body

@@ -53,7 +53,7 @@ beforeEach(async () => {
 
 const stop = {
   tool: 'vm_stop',
-  arguments: { id: 'vm-1', reason: 'it eats the pool' },
+  arguments: { id: 'vm-1', reason: 'it fills the pool' },
   targets: [{ kind: 'vm' as const, id: 'vm-1' }],
   risk: 'high' as const,
   said: 'vm-1: stop',

@@ -88,7 +88,7 @@ test('the beginning of an id is enough where only one begins so, and all that do
 test('a person tells a run something, and reads in which turn it was read; where no run works they read what to do', async () => {
   const id = await claimedIncident(api.db, { name: 'told', labels: { alertname: 'told' } })
   const told = await run(`incidents tell ${id} look_at_vm-7`)
-  expect(told.stderr).toMatch(/Row (\d+) of inc_\w+\. The agent reads it in its next turn\./)
+  expect(told.stderr).toMatch(/Row (\d+) of inc_\w+\. The agent reads the message in its next turn\./)
   expect((await run(`incidents show ${id}`)).stdout).toContain('look_at_vm-7 (to the agent, not read yet)')
   const read = [Number(/Row (\d+)/.exec(told.stderr)?.[1])]
   const usage = { promptTokens: 1, completionTokens: 1 }
@@ -169,7 +169,7 @@ test('a chain that holds says over how many rows; one that does not says where',
   await sql`alter table incident_event enable trigger all`.execute(api.owner)
   const bad = await run(`incidents verify ${id}`)
   expect(bad.code).toBe(1)
-  expect(bad.stderr).toContain(`row ${event.seq}: its content differs from its hash`)
+  expect(bad.stderr).toContain(`row ${event.seq}: the content of the row differs from its hash`)
 })
 
 test('a watch at a terminal says who answers, for how long and the last words, and harms no terminal', async () => {
@@ -259,7 +259,10 @@ test('a postmortem is read in the terminal, written from a file under a name, an
   expect(unchanged.stderr).toContain('The file has no difference')
   writeFileSync(file, exported.replace('## Cause\n', '## Cause\n\nIt was the network.\n'))
   const written = await runCli(['incidents', 'postmortem', id, '--edit', file], api.as('operator'))
-  expect([written.code, written.stderr]).toEqual([0, expect.stringContaining('Written: Cause. It is version 1.')])
+  expect([written.code, written.stderr]).toEqual([
+    0,
+    expect.stringContaining('Written: Cause. This is version 1 of the postmortem.'),
+  ])
   expect((await run(`incidents postmortem ${id}`)).stdout).toMatch(/It was the network\.[\s\S]*Edited by operator at/)
   // The file says that it was exported before that.
   const late = await runCli(['incidents', 'postmortem', id, '--edit', file], api.as('approver'))

@@ -455,8 +455,8 @@ test.each<[string, Partial<ApiIncident>]>([
   ['escalated', {}],
   ['anna owns the incident', { owner: { id: 'op_1', name: 'anna', since: '' } }],
   ['repaired, watched until it ends', { status: 'resolved', outcome: 'repaired', watchUntil: '2026-01-01T00:00:00Z' }],
-  ['a person marked it as expected', { status: 'resolved', outcome: 'expected' }],
-  ['a person closed it, and is reminded', { status: 'resolved', outcome: 'no_fault', closedBy: 'person' }],
+  ['a person marked the alert as expected', { status: 'resolved', outcome: 'expected' }],
+  ['a person closed the incident, and is reminded', { status: 'resolved', outcome: 'no_fault', closedBy: 'person' }],
 ])('of an alert that fires: %s', (told, rest) => expect(describeHolder(incident(rest))).toBe(told))
 
 test.each<[string, Partial<ApiIncident>]>([

@@ -72,5 +72,7 @@ test('a chain with a gap, a swapped entry or another beginning does not hold', (
   expect(findChainBreak(whole.map((entry) => (entry.n === 3 ? { ...entry, hash: hash(9) } : entry)))).toBe(
     'entry 3 is not the predecessor that entry 4 names',
   )
-  expect(findChainBreak(journal(1, 2, { prev: hash(7) }))).toBe('entry 1 follows another one')
+  expect(findChainBreak(journal(1, 2, { prev: hash(7) }))).toBe(
+    'entry 1 names a predecessor, but the first entry has none',
+  )
 })

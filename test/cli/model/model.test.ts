@@ -123,7 +123,7 @@ test.each([
 test('a model that is not there ends with 3 and names those that are', async () => {
   const ended = await runCli(check('gpt-9'), {})
   expect(ended.code).toBe(3)
-  expect(ended.stderr).toContain('The server has runbook-rules: name one with --model.')
+  expect(ended.stderr).toContain('The server has runbook-rules: give one of these names with --model.')
 })
 
 test('the API takes no address with a password, and no passport of another shape', async () => {

@@ -330,7 +330,7 @@ test('a file that takes too long to read is given up in our words, and one that 
   ])
   expect(late).toMatchObject({ code: 10, stdout: '' })
   expect(late.stderr).toBe(
-    `✖ Reading ${slow} took 1.0 of 1 s. That leaves no time to plan. Give it more time (--timeout), or write JSON, which reads faster than YAML.\n`,
+    `✖ Reading ${slow} took 1.0 of 1 s. That leaves no time to plan. Give the command more time (--timeout), or write JSON, which is faster to read than YAML.\n`,
   )
   expect(endless).toMatchObject({ code: 2, stderr: '✖ /dev/zero has more than 64 MiB.\n' })
 })

@@ -101,7 +101,7 @@ test('who stays down is told with the reason, what would help, and what each hos
   expect([plan.code, explained.code]).toEqual([8, 8])
   expect(plan.stdout).toContain('1 VM stays down:\n  4: no room for 4096 MiB')
   expect(plan.stdout.replace(/\s+/g, ' ')).toContain(
-    'There is no place for all: RAM is short by 4096 MiB in total. Each of these changes was tried and is enough: 3 left down',
+    'There is no place for all: RAM is short by 4096 MiB in total. Each of these changes was tried and is enough by itself: 3 left down',
   )
   expect(explained.stdout).toMatch(
     / {2}b +RAM short by 4096 MiB\n {2}a +1 of HA group g is on a; RAM short by 4096 MiB\n {2}x +it is dead/,
@@ -225,7 +225,7 @@ test('a certificate of who stays down is checked, and a forged one is refused in
   const planned = await placement('plan', asked, '--out', out)
   expect(planned.code).toBe(8)
   expect(planned.stdout.replace(/\s+/g, ' ')).toContain(
-    'No choice leaves fewer of priority 5 down without leaving more important ones down (certificate).',
+    'No choice leaves fewer of priority 5 down without leaving more important VMs down (certificate).',
   )
   const plan = JSON.parse(readFileSync(out, 'utf8'))
   const [level] = plan.triage.levels

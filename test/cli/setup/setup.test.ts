@@ -227,14 +227,14 @@ const wrongs: [what: string, own: () => Record<string, string | null>, step: str
     'a Temporal behind TLS, asked without',
     () => ({ TEMPORAL_ADDRESS: `localhost:${behindTls.port}` }),
     'Temporal',
-    /speaks TLS, but Nightshift does not/,
+    /uses TLS, but Nightshift does not/,
     /TEMPORAL_TLS=true/,
   ],
   [
     'a Temporal without TLS, asked for it',
     () => ({ TEMPORAL_TLS: 'true' }),
     'Temporal',
-    /does not speak TLS/,
+    /does not use TLS/,
     /TEMPORAL_TLS=false/,
   ],
   [

@@ -207,11 +207,11 @@ test('a template of AWX that would ignore check mode or the limit is never launc
 })
 
 test.each([
-  ['is a run', { job_type: 'run' }, 'its type is run, not check'],
-  ['says no type, and is one', { job_type: undefined }, 'its type is run, not check'],
-  ['ignores the limit', { ignored_fields: { limit: 'node-osl-2' } }, 'its template ignores limit'],
-  ['ignores the type', { ignored_fields: { job_type: 'check' } }, 'its template ignores job_type'],
-  ['has other hosts', { limit: 'all' }, 'its limit differs from the requested hosts'],
+  ['is a run', { job_type: 'run' }, 'the type is run, not check'],
+  ['says no type, and is one', { job_type: undefined }, 'the type is run, not check'],
+  ['ignores the limit', { ignored_fields: { limit: 'node-osl-2' } }, 'the template ignores limit'],
+  ['ignores the type', { ignored_fields: { job_type: 'check' } }, 'the template ignores job_type'],
+  ['has other hosts', { limit: 'all' }, 'the limit differs from the requested hosts'],
 ])(
   'a check of AWX that %s, since its template changed meanwhile, is stopped, refused and in the audit',
   async (_, answer, why) => {

@@ -87,7 +87,7 @@ test('a guest that the manager is taking elsewhere is left to it, and one that i
   service({ node: 'pve1', state: 'migrate', target: 'pve3' })
   expect(await migrated()).toMatchObject({
     status: 'failed',
-    detail: expect.stringContaining('moving it to pve3 already'),
+    detail: expect.stringContaining('moving the guest to pve3 already'),
   })
   service({ node: 'pve1', state: 'started', running: 1, cmd: ['migrate', 'pve2'] })
   expect(await migrated()).toMatchObject({ status: 'running' })
@@ -146,7 +146,7 @@ test('away from a dead node the manager brings its guests by itself: that is wai
   service({ node: 'pve1', state: 'fence' })
   expect(await client.startVm('vm-101', 'pve2', 'k1')).toMatchObject({
     status: 'running',
-    detail: 'the HA manager is working on it (fence)',
+    detail: 'the HA manager is working on the guest (fence)',
   })
   // Statistics of the dead node still say that it runs: that is no recovery.
   pve.guest(101).node = 'pve2'
@@ -178,7 +178,7 @@ test('a recovery that does not come is given up after ten minutes', async () => 
   journal.ageSeconds = 601
   expect(await now()).toMatchObject({
     status: 'failed',
-    detail: 'the HA manager has not brought it there in 10 minutes (recovery)',
+    detail: 'the HA manager has not brought the guest there in 10 minutes (recovery)',
   })
 })
 

@@ -107,7 +107,7 @@ test('a node whose statistics hang takes nothing new, and its guests are asked o
   expect(hosts[0]).toMatchObject({ id: 'pve1', state: 'draining' })
   expect(vms[0]).toMatchObject({ id: 'vm-101', running: true, ramMib: 2_048 })
   pve.nodes.pve1.silent = true
-  expect((await refused(client().inventory())).message).toContain('pve1 does not say whether vm-101 runs')
+  expect((await refused(client().inventory())).message).toContain('pve1 does not report whether vm-101 runs')
 })
 
 test.each([

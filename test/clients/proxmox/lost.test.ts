@@ -28,7 +28,7 @@ test('when the request is lost before it began, that is told once it cannot be o
   Object.defineProperty(journal, 'ageSeconds', { configurable: true, get: () => (looks++ < 2 ? 0 : 61) })
   const { status, detail } = await migrated()
   expect([status, pve.begun]).toEqual(['failed', []])
-  expect(detail).toBe('it never began: pve1 has no task of it, and vm-101 is not on pve2')
+  expect(detail).toBe('the task never began: pve1 has no task of it, and vm-101 is not on pve2')
 })
 
 const row = {
@@ -85,7 +85,7 @@ test('a task that its node forgot is judged by where the guest is', async () => 
   for (const task of pve.tasks) task.isGone = true
   expect(await client.effect(key)).toMatchObject({
     status: 'failed',
-    detail: expect.stringContaining('its task is gone from pve1'),
+    detail: expect.stringContaining('the task is gone from pve1'),
   })
   expect(await client.effect('never')).toBeNull()
 })

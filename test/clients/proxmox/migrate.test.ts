@@ -68,12 +68,12 @@ test.each<[string, () => void, string]>([
     () => {
       pve.guest(101).lock = 'backup'
     },
-    'it is locked (backup)',
+    'the guest is locked (backup)',
   ],
   [
     'a task of somebody',
     () => void pve.startTask('vzdump', 'pve1', 101, 'root@pam'),
-    'a task of root@pam is working on it (vzdump)',
+    'a task of root@pam is working on the guest (vzdump)',
   ],
   [
     'a local disk that came since the plan',
@@ -116,7 +116,7 @@ test.each<[string, () => void, string]>([
     () => {
       pve.precheck = { allowed_nodes: ['pve3'] }
     },
-    'not among the nodes',
+    'does not allow this node',
   ],
   [
     'a target that is offline',

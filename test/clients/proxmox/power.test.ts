@@ -109,7 +109,7 @@ test('what Proxmox VE would refuse, or do elsewhere, is a no, and nothing is sen
   }
   expect(await no('a', 'stop', 'pve2')).toBe('vm-101 is on pve1, not on pve2')
   pve.guest(101).lock = 'migrate'
-  expect(await no('b', 'restart')).toContain('it is locked (migrate)')
+  expect(await no('b', 'restart')).toContain('the guest is locked (migrate)')
   expect((await client.inventory()).vms[0]).toMatchObject({ id: 'vm-101', busy: 'locked: migrate' })
   delete pve.guest(101).lock
   pve.guest(101).status = 'stopped'

@@ -21,11 +21,11 @@ beforeEach(() => moveClock(database.owner, '0 seconds'))
 
 const change = {
   tool: 'vm_stop',
-  arguments: { id: 'vm-118', reason: 'it eats the pool' },
+  arguments: { id: 'vm-118', reason: 'it fills the pool' },
   targets: [{ kind: 'vm', id: 'vm-118' }],
   stateFingerprint: 'state',
   risk: 'critical',
-  reason: 'it eats the pool',
+  reason: 'it fills the pool',
   mayVote: true,
   summary: 'Stop vm-118',
 } as const
@@ -74,7 +74,7 @@ test('a write that did not begin within ten minutes is cancelled, says so, and o
   await cancelUnbegunChange(database.db, id)
   expect(await incidentById(database.db, id)).toMatchObject({
     status: 'cancelled',
-    resolution: 'The write did not begin within ten minutes, and nothing was done. Request it again.',
+    resolution: 'The write did not begin within ten minutes, and nothing was done. Request the write again.',
     reviewWantedAt: null,
     cancelledUntil: null,
   })
@@ -107,7 +107,7 @@ test.each<[string, RegExp, (trx: Trx, id: string) => Promise<unknown>]>([
   ],
   [
     'is audited in the name of another',
-    /no row of the audit says/,
+    /no row of the audit shows/,
     (trx, id) => recordAudit(trx, { who: 'bob', what: 'change.requested', subject: id, detail: 'Stop vm-118' }),
   ],
   [
@@ -162,7 +162,7 @@ test('a write that somebody slipped in, in the name of a person who did not ask,
     return rows[0]?.id ?? ''
   })
   const found = (await verifyIncident(database.db, forged)).differences.map(({ what }) => what)
-  expect(found).toContain('no row of the audit says that this person requested exactly this write')
+  expect(found).toContain('no row of the audit shows that this person requested exactly this write')
 })
 
 test('a reason that speaks of other acts alone is no difference', async () => {

@@ -51,7 +51,7 @@ test('what nobody waits before is taken up at the next tick', async () => {
   expect(await place(await open('disk_pressure'))).toEqual({
     ahead: 0,
     why: 'soon',
-    text: 'Queued, next: the queue starts it at its next tick.',
+    text: 'Queued, next: the queue starts the incident at its next tick.',
   })
 })
 

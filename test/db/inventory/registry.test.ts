@@ -284,7 +284,7 @@ test('a declaration that cannot be is told with all its faults at once', () => {
   })
   expect(faults).toEqual([
     'node:a is listed twice',
-    'node "b/c" is not an id: letters, digits and . _ : @ - are taken, 128 at most',
+    'node "b/c" is not an id: letters, digits and . _ : @ - are allowed, 128 at most',
     'node:a runs_on host:gone: host:gone is not known',
     'vm:x runs_on vm:y: vm:x is not known',
     'vm:x runs_on vm:y: vm:y is not known',

@@ -305,7 +305,7 @@ describe('after a repair', () => {
     expect(await looked({ verification: 'held', resource: 'nominal' })).toBe(1)
     await watchdog()
     expect(await standing(id)).toMatchObject({ status: 'escalated', category: 'alert_goes_on' })
-    expect((await standing(id))?.resolution).toContain('The write was verified, the alert still fires')
+    expect((await standing(id))?.resolution).toContain('The write was verified, but the alert still fires')
     expect(await noted(id)).toContain('repair_confirmed')
     expect(await told(id)).toEqual(['resolved', 'escalated'])
   })

@@ -148,7 +148,7 @@ test('a row that is altered after an erasure is found, and so is a tombstone of 
   ).toContainEqual(expect.stringContaining('an erasure left'))
   expect(
     await altered((trx) => sql`update audit set detail = 'another story' where who like 'erased-%'`.execute(trx)),
-  ).toContainEqual('its content differs from what an erasure left')
+  ).toContainEqual('the content of the row differs from what an erasure left')
   expect(
     await altered((trx) => sql`update erased_row set digest = repeat('0', 64) where of_table = 'audit'`.execute(trx)),
   ).toContainEqual('no row of the audit has the digest of its tombstones')

@@ -220,7 +220,7 @@ test('a tombstone that lies, one that is gone, and a removal without one are dif
   ]
   await sql`update incident set reminded_at = nightshift_now() where id = ${stays}`.execute(api.db)
   expect(await newly(...removed)).toContainEqual(
-    `${stays}: the incident is missing, and no record says that retention removed it`,
+    `${stays}: the incident is missing, and no record shows that retention removed it`,
   )
   const madeUp = sql`insert into removed_incident (incident_id, removal_id, rows, head_hash, closed_at)
     select ${stays}, max(id), 1, 'x', now() from removal`

@@ -131,7 +131,7 @@ test('a later run of the same type reads that a person called a cause wrong, as 
   const { context } = await gatherContext({ db }, next)
   expect(context.calledWrong?.[0]).toMatchObject({
     id: incidentId,
-    said: expect.stringMatching(/^a person said this cause was wrong on \d{4}-\d\d-\d\d$/),
+    said: expect.stringMatching(/^a person graded this cause as wrong on \d{4}-\d\d-\d\d$/),
     reason: 'the disk was full',
     wrote: [pair.tool],
   })

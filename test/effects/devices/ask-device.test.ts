@@ -151,7 +151,7 @@ test.each<[string, string, Record<string, unknown>, Changes, string | null]>([
     'fs_list',
     { path: '/etc/ssl/private' },
     {},
-    '/etc/ssl/private counts as secret on n1; secrets that are not recognised are read',
+    '/etc/ssl/private counts as secret on n1; the read shows secrets that are not recognised',
   ],
   ['a look at a key from outside', 'fs_stat', { path: '/etc/ssl/private/web.key' }, {}, null],
   ['what is outside the roots, which is refused anyway', 'fs_read', { path: '/root/.ssh/id_rsa' }, {}, null],

@@ -119,7 +119,7 @@ describe('before a command that writes, the card says', () => {
   test('nothing of what is held for secret, and nothing of what belongs to the agent', async () => {
     const at = tree('secret', { id_rsa: 'x' })
     const { said, untried } = await ofArgv('rm', '-f', `${at}/id_rsa`)
-    expect(said).toContain('id_rsa: not checked, it counts as a secret')
+    expect(said).toContain('id_rsa: not checked, the file counts as a secret')
     expect(untried).toContain('rm was not tried')
     symlinkSync(`${at}/id_rsa`, `${at}/innocent`)
     expect((await ofArgv('chmod', '600', `${at}/innocent`)).said).toContain('innocent: not checked')

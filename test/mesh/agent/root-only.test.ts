@@ -54,10 +54,12 @@ test('a condition over files names the one that is obeyed, also from above', asy
       { run: () => Promise.reject(new Error('nothing is run for that')) },
     )
   expect(await ask(['file'])).toBeNull()
-  expect(await ask(['file'], true)).toBe(`x: it reads settings from ${file}, which users other than root may write`)
+  expect(await ask(['file'], true)).toBe(
+    `x: the program reads settings from ${file}, which users other than root may write`,
+  )
   expect(await ask([file])).toContain(file)
   expect(await ask(['../file'])).toContain(file)
-  expect(await ask([`~/${'../'.repeat(9)}${file.slice(1)}`])).toContain('x: it reads settings')
+  expect(await ask([`~/${'../'.repeat(9)}${file.slice(1)}`])).toContain('x: the program reads settings')
   expect(homeOf()).toMatch(/^\//)
   expect(below).not.toBe(file)
 })

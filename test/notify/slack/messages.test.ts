@@ -83,7 +83,7 @@ type Element = { action_id: string; value?: string; url?: string }
 test('a card says how many more calls of the same answer wait, while it waits itself', () => {
   const told = (more: Partial<Approval>) =>
     JSON.stringify(renderCard(approval(more), incident(), url, button, { cause: null, evidence: [], alsoAsked: 2 }))
-  expect(told({})).toContain('This and 2 more calls of the same answer: the card shows all of them')
+  expect(told({})).toContain('This call and 2 more calls of the same answer: the card shows all calls')
   expect(told({ status: 'denied' })).not.toContain('more calls')
 })
 
@@ -153,7 +153,7 @@ test('a question says what was found, a line a finding, in which no stranger beg
 
 test('what is critical has no button that decides, and says where it is decided', () => {
   expect(buttons(card({ risk: 'critical' })).map(({ action_id }) => action_id)).toEqual(['open'])
-  expect(words(card({ risk: 'critical', required: 2 }))).toContain('Slack takes no decision about this')
+  expect(words(card({ risk: 'critical', required: 2 }))).toContain('Slack takes no decision about critical risk')
 })
 
 test.each([

@@ -157,9 +157,9 @@ test('a message about an incident without a thread begins the thread and is an a
   const incidentId = await claimedIncident(database.db, { title: 'A quiet one' })
   await database.db.transaction().execute(async (trx) => {
     const row = await lockIncident(trx, incidentId)
-    if (row) await enqueueNotification(trx, row, 'watch', 'The write was verified, the alert still fires')
+    if (row) await enqueueNotification(trx, row, 'watch', 'The write was verified, but the alert still fires')
   })
-  const told = await message('The write was verified, the alert still fires')
+  const told = await message('The write was verified, but the alert still fires')
   const root = posted().find(({ ts }) => ts === told.body.thread_ts)
   expect(textOf(root)).toContain('A quiet one')
   expect(told.body.reply_broadcast).toBe(false)

@@ -91,7 +91,7 @@ when(`a real PostgreSQL with TLS${lacking ? ` (${lacking})` : ''}`, () => {
   }
 
   test('is verified by its own authority and name, and the login of the page may do nothing else', async () => {
-    expect(await probe()).toMatch(/^it answers: PostgreSQL [\d.]+, a primary, database postgres$/)
+    expect(await probe()).toMatch(/^the server answers: PostgreSQL [\d.]+, a primary, database postgres$/)
   })
 
   test('is not trusted by another authority, by that of the system, or under another name', async () => {
@@ -107,20 +107,20 @@ when(`a real PostgreSQL with TLS${lacking ? ` (${lacking})` : ''}`, () => {
     const asked = await login('asks_client')
     expect(await probe(source({ credential: asked }))).toMatch(/^pg-1 refused the login: .*certificate/)
     const own = { certFile: file('client.pem'), keyFile: file('client.key') }
-    expect(await probe(source({ credential: asked, ...own }))).toMatch(/^it answers/)
+    expect(await probe(source({ credential: asked, ...own }))).toMatch(/^the server answers/)
   })
 
   test('takes a login that may do more than read, and says what', async () => {
     const more = (rights: string) => login(`more_${rights.replace(/\W/g, '').slice(0, 12)}`, rights)
     await server.run('create table orders (id int)')
     expect(await probe(source({ credential: await more('grant insert on orders to') }))).toMatch(
-      /^it answers: .*this login may write \(it may write to public\.orders\): use the grants of "nightshift sources rights postgresql"/,
+      /^the server answers: .*this login may write \(the login may write to public\.orders\): use the grants of "nightshift sources rights postgresql"/,
     )
     expect(await probe(source({ credential: await more('grant pg_write_all_data to') }))).toContain(
-      'it is a member of pg_write_all_data',
+      'the login is a member of pg_write_all_data',
     )
     expect(await probe(source({ credential: await more('grant pg_signal_backend to') }))).toContain(
-      'it is a member of pg_signal_backend',
+      'the login is a member of pg_signal_backend',
     )
   })
 })

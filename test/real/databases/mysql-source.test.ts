@@ -216,7 +216,7 @@ when.each(products)(`a real %s as a source${lacking ? ` (${lacking})` : ''}`, (p
     const ours = { pid: Number(reader?.pid), began: about.began }
     expect((await prepare(name, 'terminate_session', ours)).body).toMatchObject({
       code: 'NOT_TOUCHED',
-      detail: expect.stringContaining('it belongs to Nightshift'),
+      detail: expect.stringContaining('the session belongs to Nightshift'),
     })
     expect((await prepare(name, 'start_replica', {})).body).toMatchObject({ code: 'NOTHING_TO_CHANGE' })
     expect((await api.get(`/databases/${name}/drop_replication_slot/preparation?slot=x`)).body).toMatchObject({
@@ -283,7 +283,7 @@ when(`a replica of MariaDB${lacking ? ` (${lacking})` : ''}`, () => {
     expect(await mysqlWriter.send(session, { write: 'start_replica' }, before)).toBe(false)
     expect(await mysqlWriter.observe(session, { write: 'start_replica' }, before.compared)).toMatchObject({
       holds: null,
-      observed: expect.stringContaining('the one of the write started at 2020-01-01 00:00:00 UTC'),
+      observed: expect.stringContaining('the server of the write started at 2020-01-01 00:00:00 UTC'),
     })
     const gone = { write: 'terminate_session' as const, pid: 4111, began: before.compared.began }
     expect(await mysqlWriter.observe(session, gone, null)).toMatchObject({ holds: null })

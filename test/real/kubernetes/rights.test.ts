@@ -69,7 +69,7 @@ import { lacking, type RealCluster, startRealCluster } from './site.ts'
   test('every tool answers, and nothing is lacking', async () => {
     const source = cluster.sourceWith()
     expect(await cluster.probe(source)).toMatch(
-      /^it answers: Kubernetes v1\.\d+\.\d+, 2 nodes, \d+ pods; last response \d+ s ago$/,
+      /^the cluster answers: Kubernetes v1\.\d+\.\d+, 2 nodes, \d+ pods; last response \d+ s ago$/,
     )
     for (const [tool, args] of calls) {
       const { isPartial, summary } = await cluster.read(source, tool, args)
@@ -187,7 +187,7 @@ import { lacking, type RealCluster, startRealCluster } from './site.ts'
     await eventually('ingresses to be refused', async () => {
       cluster.forget()
       return (await cluster.probe(cluster.sourceWith())).includes(
-        'it may not list Ingress: its role lacks { apiGroups: ["networking.k8s.io"], resources: ["ingresses"]',
+        'Nightshift may not list Ingress: its role lacks { apiGroups: ["networking.k8s.io"], resources: ["ingresses"]',
       )
     })
     await restore()
@@ -198,7 +198,9 @@ import { lacking, type RealCluster, startRealCluster } from './site.ts'
     await cluster.api.remove('/apis/rbac.authorization.k8s.io/v1/clusterrolebindings/nightshift-read')
     await cluster.giveRights(['shop'])
     const source = cluster.sourceWith({ options: { namespaces: 'shop' } })
-    expect(await cluster.probe(source)).toMatch(/^it answers: Kubernetes v[\d.]+, \d+ pods; last response \d+ s ago$/)
+    expect(await cluster.probe(source)).toMatch(
+      /^the cluster answers: Kubernetes v[\d.]+, \d+ pods; last response \d+ s ago$/,
+    )
     const { summary } = await cluster.read(source, 'get_kubernetes', { kind: 'Pod' })
     expect((summary.items as string[]).every((line) => line.startsWith('shop/'))).toBe(true)
     expect((await cluster.read(source, 'pod_diagnosis', { namespace: 'shop', name: 'cart' })).isPartial).toBe(false)

@@ -92,7 +92,7 @@ test.each<[string, string, string, RegExp[]]>([
     rule('tool: vm_start, action: ask, group: dbas, people: 2'),
     [
       /^3: the group dbas: there is no operator adda/,
-      /bo is disabled\. give them the role approver/,
+      /bo is disabled\. give this person the role approver/,
       /cy may not decide anything/,
       /1 person in the group may decide, but a rule needs 2, so nobody can approve a call under that rule/,
     ],

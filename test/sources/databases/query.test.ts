@@ -138,7 +138,7 @@ test('a refused statement says what may be asked instead, in words of statements
   expect(tool.tool.judge({ sql: 'delete from orders' })).toMatchObject({
     ok: false,
     bounded: null,
-    instead: 'Write one SELECT, SHOW or EXPLAIN without that, or use ask_database.',
+    instead: 'Write one SELECT, SHOW or EXPLAIN without this part, or use ask_database.',
   })
 })
 
@@ -155,7 +155,7 @@ test('EXPLAIN ANALYZE gets the form that runs nothing', () => {
 test('a login that may write is asked no statement, and its probe says so', async () => {
   const writing = source({ query: 'allowed' }, shop.writeCredential)
   expect(await probeSource(writing, shop.states)).toMatch(
-    /this login may write \(it is a member of pg_signal_backend\)/,
+    /this login may write \(the login is a member of pg_signal_backend\)/,
   )
   expect(await query('select 1', writing)).toContain('use the grants of "nightshift sources rights postgresql"')
   expect(shop.states.warnings.get('shop-db')).toContain('this login may write')

@@ -50,7 +50,9 @@ async function ask(question: string, more: object = {}) {
 }
 
 test('a source answers with the version and the role of its server, and lists itself', async () => {
-  expect(await probeSource(source(), states)).toMatch(/^it answers: PostgreSQL \d+\.\d+, a primary, database test_\w+$/)
+  expect(await probeSource(source(), states)).toMatch(
+    /^the server answers: PostgreSQL \d+\.\d+, a primary, database test_\w+$/,
+  )
   expect(await listResources(source(), states)).toMatchObject({
     database: { product: 'PostgreSQL', role: 'primary', replicatesFrom: null },
   })

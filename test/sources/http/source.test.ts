@@ -265,7 +265,7 @@ test('a source of pages takes its paths from a command line, and is asked the fi
   expect(made.body.options).toEqual({ paths: ['/nodes/*', '/state?x', '/health'] })
   expect((await api.post('/sources/pages/test')).body).toMatchObject({
     ok: true,
-    detail: 'it answers at /state; 3 paths may be read',
+    detail: 'the server answers at /state; 3 paths may be read',
   })
   expect(asked.at(-1)).toBe('GET /base/state')
 })

@@ -18,7 +18,7 @@ const lists = (plural: string) =>
 test('a cluster is listed in pages and says how much of it there is', async () => {
   stage.cluster.put('Node', nodeOf('node-1', '10.0.0.1'))
   for (let at = 0; at < 1_201; at += 1) stage.cluster.put('Pod', pod(`web-${at}`))
-  expect(await probe()).toMatch(/^it answers: Kubernetes v1\.34\.4, 1 node, 1201 pods; last response 0 s ago$/)
+  expect(await probe()).toMatch(/^the cluster answers: Kubernetes v1\.34\.4, 1 node, 1201 pods; last response 0 s ago$/)
   expect(lists('pods').map(({ query }) => query.get('continue'))).toEqual([
     null,
     '200',
@@ -141,7 +141,7 @@ test('a kind that the role does not allow is named with the rule that is missing
   const said = await probe()
   expect(said).toContain('1 pod')
   expect(said).toContain(
-    'it may not list Ingress: its role lacks { apiGroups: ["networking.k8s.io"], resources: ["ingresses"], verbs: ["get", "list", "watch"] }',
+    'Nightshift may not list Ingress: its role lacks { apiGroups: ["networking.k8s.io"], resources: ["ingresses"], verbs: ["get", "list", "watch"] }',
   )
 })
 
@@ -210,7 +210,7 @@ test('a pod that is gone is answered by its workload', async () => {
   await eventually('no pod;', async () => (await probe()).includes('no pod;'))
   const { summary } = await read('pod_diagnosis', { namespace: 'shop', name: 'web-7fd8966c8d-8cjqz' })
   expect(summary).toMatchObject({ workload: 'Deployment shop/web', pods: 0 })
-  expect(String(summary.gone)).toMatch(/^the named object is gone since/)
+  expect(String(summary.gone)).toMatch(/^the named object has not existed since/)
 })
 
 test('a name that is not there is answered with the names that are', async () => {

@@ -44,7 +44,9 @@ test('a list of all namespaces, where rights are by namespace, names those that 
 test('a workload of a kind that may not be listed is not said to be missing without that', async () => {
   putCrashLoop(stage.cluster)
   stage.cluster.refuse('Deployment', { status: 403 })
-  expect(await said('pod_diagnosis', { namespace: 'shop', name: 'web' })).toContain('it may not list Deployment')
+  expect(await said('pod_diagnosis', { namespace: 'shop', name: 'web' })).toContain(
+    'Nightshift may not list Deployment',
+  )
   const pod = await read('pod_diagnosis', { namespace: 'shop', name: 'web-7fd8966c8d-8cjqz' })
   expect(JSON.stringify(pod.summary.partial)).toContain(rule)
 })
@@ -57,7 +59,7 @@ test('a right that was taken away makes no list, diagnosis or state of what was 
   const workload = { kind: 'workload' as const, id: 'prod:shop:deployment:web', name: 'web' }
   expect(await readStateOf(stage.source, workload, stage.states)).toMatchObject({
     health: 'unknown',
-    observed: expect.stringContaining('it may not list Deployment'),
+    observed: expect.stringContaining('Nightshift may not list Deployment'),
   })
 })
 

@@ -370,7 +370,7 @@ test('before a program runs in a container the card says which container, as who
   expect(outcome.result?.told).toEqual([
     'container web (cccccccccccc) of shop:7, running since 2026-02-03 04:05:06 UTC',
     'runs as user app in /srv',
-    'has access outside the container: the container is privileged, it may write /etc of the device as /host/etc',
+    'has access outside the container: the container is privileged, the container may write /etc of the device as /host/etc',
     'program appctl: /opt/bin/appctl, 1234 bytes, changed 2026-01-02 03:04:05',
     '/etc/none: does not exist',
   ])
