@@ -8,7 +8,7 @@ const reason = 'the replicas move'
 const of = (type: string) => openedIncident(api.db, { labels: { alertname: 'x', incident_type: type } })
 const stop = (body: object, as = api.tokens.approver) => api.post('/stops', { body: { reason, ...body }, as })
 
-test('one press stops a kind of write; it stands in the list, in the status and in the audit, until it is resumed', async () => {
+test('one press stops a kind of write, which is in the list, the status and the audit log until it is resumed', async () => {
   await of('replication_lag')
   const until = new Date(Date.now() + 3_600_000).toISOString()
   const stopped = await stop({ type: 'replication_lag', tool: 'converge_shard', until })
@@ -46,14 +46,14 @@ test.each<[string, object, number, RegExp]>([
   ],
   ['what people do themselves', { type: 'manual_change' }, 409, /never covers writes that people request themselves/],
   ['an end that is over', { type: 'replication_lag', until: '2020-01-01T00:00:00Z' }, 422, /is in the past: it is/],
-])('%s is refused with what helps, and stops nothing', async (_, body, status, detail) => {
+])('%s is refused with the remedy, and stops nothing', async (_, body, status, detail) => {
   await of('replication_lag')
   const before = (await api.get('/stops')).body
   expect(await stop(body)).toMatchObject({ status, body: { detail: expect.stringMatching(detail) } })
   expect((await api.get('/stops')).body).toEqual(before)
 })
 
-test('a second press for the same says who did it first, and who only operates may not', async () => {
+test('a second press names who stopped it first, and an operator may not stop', async () => {
   await of('replication_lag')
   expect((await stop({ type: 'replication_lag' }, api.tokens.operator)).status).toBe(403)
   expect((await stop({ type: 'replication_lag' }, api.tokens.agent)).status).toBe(403)
