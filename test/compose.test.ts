@@ -138,7 +138,7 @@ const environmentsWith = (given: Record<string, string>) => {
   return Object.entries(services).map(([service, { environment }]) => [service, environment] as const)
 }
 
-test('every setting and every file of a secret reaches the services that read it, and no other', () => {
+test('every setting and every secret file reaches the services that read it, and no other', () => {
   for (const name of variables) {
     const value = `the ${name}`
     const reached = environmentsWith({ [name]: value }).filter(([, environment]) => environment[name] === value)
@@ -148,7 +148,7 @@ test('every setting and every file of a secret reaches the services that read it
   }
 })
 
-test('with nothing but passwords every process starts with the defaults, on the database and the Temporal of the file', () => {
+test('with only passwords every process starts with the defaults, on the database and the Temporal of the file', () => {
   const { services } = composed(file, {
     POSTGRES_PASSWORD: 'secret',
     NIGHTSHIFT_DB_PASSWORD: 'lesser',
@@ -169,7 +169,7 @@ test('with nothing but passwords every process starts with the defaults, on the 
   }
 })
 
-test('with a database and a Temporal of one’s own, by file and profile, nothing of the bundled ones is in the way', () => {
+test('with an external database and Temporal, by file and profile, the bundled ones do not interfere', () => {
   const given = {
     DATABASE_URL: '',
     DATABASE_URL_FILE: '/run/nightshift/url',
@@ -197,7 +197,7 @@ test('with a database and a Temporal of one’s own, by file and profile, nothin
   expect([...new Set(Object.values(services).flatMap(({ profiles: own = [] }) => own))].toSorted()).toEqual(profiles)
 })
 
-test('what the services name is there: images by version, volumes, one build, and the keys of the mesh for the API alone', () => {
+test('everything that the services name exists: images by version, volumes, one build, and the keys of the mesh for the API alone', () => {
   const { services, volumes } = composed(file, {})
   for (const [name, { image, build, depends_on, volumes: mounts }] of Object.entries(services)) {
     expect([name, image]).toEqual([
@@ -258,7 +258,7 @@ TEMPORAL_DB_PASSWORD=
 #SECRETS_DIR=./secrets
 #API_SECRETS_DIR=./secrets-api`
 
-test('the example has every setting with a sentence (UPDATE=1 writes it), and taken as it is it starts', () => {
+test('the example has every setting with a sentence (UPDATE=1 writes it), and it starts unchanged', () => {
   if (process.env.UPDATE) writeFileSync('.env.example', example())
   const text = readFileSync('.env.example', 'utf8')
   expect(text).toBe(example())

@@ -36,6 +36,6 @@ test('a file imports every dependency, or a reason says what it is for', () => {
   expect(listed.filter((name) => !isUsed(name))).toEqual([])
 })
 
-test('a reason is only there for a dependency that no file imports', () => {
+test('a reason exists only for a dependency that no file imports', () => {
   expect(Object.keys(withoutImport).filter((name) => imported.has(name) || !listed.includes(name))).toEqual([])
 })

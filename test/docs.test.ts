@@ -31,7 +31,7 @@ const anchorOf = (heading: string) =>
 const anchorsOf = (file: string) =>
   [...readFileSync(file, 'utf8').matchAll(/^#+ (.+)$/gm)].map(([, text]) => anchorOf(text!))
 
-test.each(pages)('every link of %s leads to a file and a heading that are there', (page) => {
+test.each(pages)('every link of %s leads to an existing file and heading', (page) => {
   const links = [...readFileSync(page, 'utf8').matchAll(/\]\(([^)\s]+)\)/g)].map(([, to]) => to!)
   const broken = links
     .filter((to) => !/^[a-z]+:/.test(to))
@@ -43,7 +43,7 @@ test.each(pages)('every link of %s leads to a file and a heading that are there'
   expect(broken).toEqual([])
 })
 
-test.each(pages)('every file of the repository that %s names is there', (page) => {
+test.each(pages)('every file of the repository that %s names exists', (page) => {
   // A release's old name may stand in the changelog.
   expect(page === 'CHANGELOG.md' ? [] : misnamed(readFileSync(page, 'utf8'))).toEqual([])
 })
@@ -60,7 +60,7 @@ test.each([
     '`append.ts`, `log/append.ts`, `db/`, `test/db/log/append`, `*/main.ts` and `clouds.yml` of a site',
     [],
   ],
-])('%s is noticed', (_what, text, found) => {
+])('%s is found', (_what, text, found) => {
   expect(misnamed(text)).toEqual(found)
 })
 
@@ -110,7 +110,7 @@ test.each(pages.filter((page) => page === 'AGENTS.md' || page.startsWith('docs/c
   },
 )
 
-test('a name that no code has is noticed', () => {
+test('a name that is not in the code is found', () => {
   expect(
     unknownNames('`noSuchName`, `noSuchCall(trx, 1)`, `nosuchword()`, `<NoSuch>`, `earlierDecision`, `append()`'),
   ).toEqual(['noSuchName', 'noSuchCall', 'nosuchword', 'NoSuch'])
@@ -135,7 +135,7 @@ test.each(pages.filter((page) => page !== 'CHANGELOG.md'))(
   },
 )
 
-test('a setting that no code has is noticed', () => {
+test('a setting that is not in the code is found', () => {
   expect(unknownSettings('`NO_SUCH_SETTING`, `NO_SUCH_OTHER=1`, `KNOWLEDGE_PATH`, `UNDO_MOVED_ON`')).toEqual([
     'NO_SUCH_SETTING',
     'NO_SUCH_OTHER',
@@ -150,7 +150,7 @@ function isThere(path: string): boolean {
   return path.startsWith('test/') && files.some((file) => file.startsWith(path) && file.endsWith('.test.ts'))
 }
 
-test('no file holds the marks of a merge that was not finished', () => {
+test('no file contains the marks of an unfinished merge', () => {
   const found = spawnSync('git', ['grep', '-nE', '^(<{7}|>{7}) '], { encoding: 'utf8' })
   expect([found.status, found.stdout]).toEqual([1, ''])
 })

@@ -43,13 +43,13 @@ const isIn = (used: Set<string>, name: string) => used.has(name) || used.has(nam
  */
 const isUsed = (name: string) => isIn(usedByProduct, name) || (isBench(name) && isIn(usedByBench, name))
 
-test('what a file exports is used by another, or is listed as a seam of the tests', () => {
+test('each export of a file is used by another file, or is listed as a seam of the tests', () => {
   const unused = exported.filter((name) => !isUsed(name) && !listed.includes(name))
   expect(unused).toEqual([])
   expect(exported.length).toBeGreaterThan(1_000)
 })
 
-test('a module is taken by its names, so that what nobody takes is seen', () => {
+test('a module is imported by its names, so that an unused name is found', () => {
   const ours = new Set(modules.map(({ path }) => path))
   const whole = modules.filter(({ path, imports }) => {
     return !(path in takesWhole) && imports.some(({ from, name }) => name === '*' && ours.has(from))
@@ -65,13 +65,13 @@ test.each([
   ["const { cut, name: n } = await import('./format.ts')", ['cut', 'name']],
   ["(await import('./format.ts')).cut('a')", ['cut']],
   ["import { cut } from './format.ts'", ['cut']],
-])('%j takes those names', (text, names) => {
+])('%j imports those names', (text, names) => {
   for (const path of ['domain/a.ts', 'test/a.test.ts']) {
     expect([path, readModule(path, text).imports.map(({ name }) => name)]).toEqual([path, names])
   }
 })
 
-test('a source file says something', () => {
+test('a source file has code', () => {
   const empty = modules.filter(
     ({ path }) =>
       !readFileSync(path, 'utf8')
@@ -81,7 +81,7 @@ test('a source file says something', () => {
   expect(empty.map(({ path }) => path)).toEqual([])
 })
 
-test('a seam is exported, a test or a bench uses it, and the product does not', () => {
+test('a seam is exported, a test or a benchmark uses it, and the product does not', () => {
   const wrong = listed.filter(
     (name) => !exported.includes(name) || isUsed(name) || !(isIn(usedByTests, name) || isIn(usedByBench, name)),
   )
@@ -103,7 +103,7 @@ test('a type, a class or a component has a name that no other file exports', () 
   expect(declared.size).toBeGreaterThan(500)
 })
 
-test('no type is exported under a name that every room could use', () => {
+test('no type is exported under a name that every folder could use', () => {
   const vague = ['Asked', 'Found', 'Line', 'Look', 'Outcome', 'Place', 'Row', 'Run', 'Said', 'Told']
   expect(vague.filter((name) => declared.has(name))).toEqual([])
 })

@@ -100,7 +100,7 @@ const otherWays = new RegExp(
     .join('|'),
 )
 
-test('the environment is read where lint allows it, by whatever way', () => {
+test('the environment is read only where lint allows it', () => {
   const readers = Object.keys(environmentReaders).map(
     (glob) =>
       new RegExp(
@@ -130,7 +130,7 @@ test.each([
   expect(otherWays.test(text)).toBe(isWay)
 })
 
-test('every folder that is named in a rule is there', () => {
+test('every folder that a rule names exists', () => {
   const named = layers.flatMap(({ folder, mayImport }) => [folder, ...mayImport])
   expect(named.filter((folder) => !folders.includes(folder))).toEqual([])
 })
@@ -152,7 +152,7 @@ const ofProcess = [
   'placementState',
 ]
 
-test('what a route reads for a caller goes through the scope of that caller', () => {
+test('a route reads for a caller through the scope of that caller', () => {
   const reads = readdirSync('api/routes').flatMap((file) => {
     const text = readFileSync(`api/routes/${file}`, 'utf8')
     return text

@@ -12,7 +12,7 @@ const docsPages = readdirSync('docs', { recursive: true, encoding: 'utf8' }).fil
 const places = (words: RegExp) =>
   code.flatMap((file) => findWords(words, { path: file, text: readFileSync(file, 'utf8') }))
 
-test('no comment uses a word that an on-call engineer would not say', () => {
+test('no comment uses a word that an on-call engineer would not use', () => {
   expect(code.length).toBeGreaterThan(500)
   expect(places(folksyWords)).toEqual([])
 })
@@ -38,7 +38,7 @@ test('no comment cites a document that is not in the repository', () => {
   expect(places(foreignReferences)).toEqual([])
 })
 
-test.each(docsPages)('docs/%s speaks plain English', (page) => {
+test.each(docsPages)('docs/%s uses plain English', (page) => {
   const archaic = /\b(whoever|nobody's|anew|heed(s|ed)?|mend(s|ed|ing)?|errands?|in vain|for want of)\b/i
   expect(
     readFileSync(join('docs', page), 'utf8')

@@ -6,12 +6,12 @@ import { useDatabase } from '../support/database.ts'
 const database = useDatabase()
 const expiry = async (tool: string) => expirySecondsOf(await readSettings(database.db), tool)
 
-test('people have an hour, and half of it for a command on a device, whose rehearsal ages', async () => {
+test('an approval can be decided for one hour, and a command on a device for half an hour, because its rehearsal ages', async () => {
   expect(await expiry('execute_migration')).toBe(3_600)
   expect(await expiry('shell_eval')).toBe(1_800)
 })
 
-test('a setting counts whatever the dry run says, shorter or longer', async () => {
+test('the setting for the expiry of approvals applies to every dry run, whether it is shorter or longer than the default', async () => {
   for (const [seconds, version] of [
     [7_200, null],
     [60, 1],

@@ -97,7 +97,7 @@ async function fail({ incidentId, base }: Awaited<ReturnType<typeof proposed>>) 
   )
 }
 
-test('what touches the same thing, and what would be refused now, is not asked about before its turn', async () => {
+test('a call that touches the same resource, or that would be refused now, is not asked together with the others', async () => {
   const answer = await proposed(['web-1', 'web-1', 'web-2', 'web-unknown'], ['web-1', 'web-2'])
   expect(await answer.judge(0)).toMatchObject({ kind: 'ask' })
   const asked = await answer.approvals()
@@ -110,13 +110,13 @@ test('what touches the same thing, and what would be refused now, is not asked a
   expect(judged).toHaveLength(2)
 })
 
-test('an answer that holds one question has no card of several', async () => {
+test('an answer with one question makes no card with several calls', async () => {
   const answer = await proposed(['db-1', 'db-unknown'], ['db-1'])
   await answer.judge(0)
   expect(await answer.approvals()).toMatchObject([{ callId: 'c2_0', askedWith: null, announced: true }])
 })
 
-test('where the first call fails, the yes to the second is taken back and asked again', async () => {
+test('if the first call fails, the approval of the second call is withdrawn and asked again', async () => {
   const answer = await proposed(['api-1', 'api-2'], ['api-1', 'api-2'])
   await answer.judge(0)
   const [, second] = await answer.approvals()
@@ -130,7 +130,7 @@ test('where the first call fails, the yes to the second is taken back and asked 
   expect(await answer.judge(1)).toMatchObject({ kind: 'ask', approvalId: again?.id })
 })
 
-test('a decision that came before the turn of its call is read when it comes, a denial too', async () => {
+test('a decision that was made before the turn of its call is used when the call is due, also a denial', async () => {
   const answer = await proposed(['mail-1', 'mail-2'], ['mail-1', 'mail-2'])
   await answer.judge(0)
   const [, second] = await answer.approvals()

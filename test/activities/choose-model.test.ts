@@ -15,7 +15,7 @@ import { patienceMs } from '../support/directory.ts'
 import { type Answered, type RunningHost, runHost, type Spoken } from '../support/model-hosts/host.ts'
 import { ollama, vllm } from '../support/model-hosts/local.ts'
 
-describe('a run with a model and one that stands in', () => {
+describe('a run with a model and a fallback', () => {
   const database = useDatabase()
   const hosts: RunningHost[] = []
   afterEach(async () => {
@@ -75,7 +75,7 @@ describe('a run with a model and one that stands in', () => {
     return { tried, rows, notes, answers }
   }
 
-  test('two tries at a server that is down, then the other one is asked; a row says so, and the answer names its server', async () => {
+  test('after two attempts at a server that is down, the fallback is asked, and the row names the server that answered', async () => {
     const [big, small] = [await host(() => down), await host(() => look)]
     const { tried, notes, answers } = await run(models(big, small))
     expect([await tried(1, 1), await tried(1, 2)]).toEqual(['MODEL_UNAVAILABLE', 'MODEL_UNAVAILABLE'])
@@ -88,7 +88,7 @@ describe('a run with a model and one that stands in', () => {
     expect(small.asked[0]).toMatchObject({ model: 'model-of-small' })
   })
 
-  test('a server whose account is empty is left at once and for long; without another model a person gets the incident', async () => {
+  test('a server whose account is empty is not asked again for long, and without a fallback a person gets the incident', async () => {
     const empty: Answered = { status: 402, body: { error: { message: 'Insufficient Balance' } } }
     const [big, small] = [await host(() => empty), await host(() => look)]
     const given = models(big, small)
@@ -104,7 +104,7 @@ describe('a run with a model and one that stands in', () => {
     expect([await alone.tried(1, 1), await alone.tried(1, 2)]).toEqual(['MODEL_UNPAID', 'MODEL_UNPAID'])
   })
 
-  test('another run leaves that server alone for a minute, and is back at it afterwards', async () => {
+  test('another run does not ask that server for a minute, and asks it again afterwards', async () => {
     let isDown = true
     const [big, small] = [await host(() => (isDown ? down : look)), await host(() => look)]
     const given = models(big, small)
@@ -125,7 +125,7 @@ describe('a run with a model and one that stands in', () => {
     expect((await other.answers()).map(([route]) => route)).toEqual(['small', 'default'])
   })
 
-  test('a server that takes too long is left after one try', async () => {
+  test('a server that exceeds the time limit is not asked a second time', async () => {
     const [big, small] = [await host(() => new Promise<never>(() => {})), await host(() => look)]
     const { tried, notes } = await run(models(big, small, 300))
     expect([await tried(1, 1), await tried(1, 2)]).toEqual(['MODEL_TIMEOUT', 'calls'])
@@ -144,7 +144,7 @@ describe('a run with a model and one that stands in', () => {
     expect(await notes()).toEqual([])
   })
 
-  test('the settings give a role and a type to a model; a name that nobody declares is the default, and is said', async () => {
+  test('settings assign a model to a role and a type, and a name that is not declared means the default model and is reported', async () => {
     const [big, small] = [await host(() => look), await host(() => look)]
     const set = async (key: string, value: string) =>
       await putConfig(database.db, { key, value, actor: 'test', reason: null, ifVersion: null })
@@ -163,14 +163,14 @@ describe('a run with a model and one that stands in', () => {
     expect(detail).toContain('agent.model.type.disk_pressure names gone, which LLM_SERVERS_FILE does not declare')
   })
 
-  describe('says its calls as its model is declared to', () => {
+  describe('the protocol of each model is the declared one', () => {
     const called: Spoken = { content: '{"tool_call":{"name":"list_hosts","parameters":{}}}' }
     const protocolOfRun = async ({ rows }: Awaited<ReturnType<typeof run>>) => {
       const row = (await rows()).find(({ kind }) => kind === 'context_assembled')
       return row?.kind === 'context_assembled' ? [row.metadata.protocol, row.metadata.maxTurns] : []
     }
 
-    test('a model of json gets words, one call each and four times the turns, beside a default of native', async () => {
+    test('a model with the JSON protocol gets words, one call per answer and four times the turns, while the default stays native', async () => {
       const [big, small] = [await host(() => look), await host(() => called)]
       const [first, second] = models(big, small)
       const given: ModelRoutes = [first, { ...second!, protocol: 'json' }]
@@ -194,7 +194,7 @@ describe('a run with a model and one that stands in', () => {
       await database.owner.deleteFrom('platformConfig').execute()
     })
 
-    test('auto is native until the server says that it takes no tools, and json for the runs after that', async () => {
+    test('auto is native until the server reports that it has no tools, and JSON for the runs after that', async () => {
       const server = await runHost(ollama({ parameter: 32_768, takesTools: false }), () => called)
       hosts.push(server)
       const [first] = models(server, server)
@@ -218,7 +218,7 @@ describe('a run with a model and one that stands in', () => {
       modelProfile(database.db, { server: `${url}/v1`, model })
 })
 
-describe('the choice', () => {
+describe('the choice of a model', () => {
   const choose = (failed: Record<string, number>, away: string[] = []) =>
     chooseModel<{ name: string }>(
       [{ name: 'a' }, { name: 'b' }, { name: 'c' }],
@@ -226,7 +226,7 @@ describe('the choice', () => {
       ({ name }) => away.includes(name),
     ).name
 
-  test('goes down the route, passes those that are left alone, and begins again where all have failed', () => {
+  test('the choice follows the route, skips models that rest, and starts again if all have failed', () => {
     expect(choose({})).toBe('a')
     expect(choose({ a: 1 })).toBe('a')
     expect(choose({ a: 2 })).toBe('b')

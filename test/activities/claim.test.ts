@@ -28,7 +28,7 @@ async function begins(incidentId: string, attempt = 1): Promise<boolean> {
 
 const standing = async (id: string) => await incidentById(api.db, id)
 
-test('an incident that waits when agent.investigate changes obeys it when work begins, and page and terminal say why', async () => {
+test('an incident that waits when agent.investigate changes follows the new filter, and page and terminal show why', async () => {
   const id = await openedIncident(api.db, { labels: { env: 'test' } })
   const other = await openedIncident(api.db, { labels: { env: 'prod' } })
   await setting('severity>=warning, env=prod')
@@ -50,7 +50,7 @@ test('an incident that waits when agent.investigate changes obeys it when work b
   expect(notes).toHaveLength(1)
 })
 
-test('what a person asked for or opened, and what an agent was at work on, is investigated all the same', async () => {
+test('an incident that a person requested or that an agent already investigates is investigated despite the filter', async () => {
   const asked = await openedIncident(api.db, { labels: { env: 'test' } })
   await setting('none')
   expect(await begins(asked)).toBe(false)

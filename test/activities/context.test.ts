@@ -39,7 +39,7 @@ async function contextOf(incidentId: string) {
   return JSON.parse(await bodyText(db, digest))
 }
 
-test('an alert whose label means several things gets no resource, and the model gets five of them with the reason', async () => {
+test('an alert whose label matches several resources gets no resource, and the model gets five of them with the reason', async () => {
   const { db } = database
   const resources = ['1', '2', '3', '4', '5', '6'].map((n) => ({
     kind: 'node' as const,
@@ -78,7 +78,7 @@ async function withAgent(id: string, roots: { path: string; writable: boolean }[
   await db.transaction().execute((trx) => addDevice(trx, { ...device, ...rest }))
 }
 
-test('the model is given the directories that the agent of its machine may read and write, before it asks', async () => {
+test('the model gets the directories that the agent of the machine may read and write before its first call', async () => {
   const { db } = database
   await withAgent('web-1', [
     { path: '/srv/web', writable: true },
@@ -102,7 +102,7 @@ function patientCore(first: string, then: string): CorePort & { asked: string[] 
   return { asked, get, post: async () => nothing }
 }
 
-describe('what is asked around an incident', () => {
+describe('reads that collect the context', () => {
   async function gathered(id: string, core: CorePort) {
     const { db } = database
     await withAgent(id, [{ path: `/srv/${id}`, writable: false }])
@@ -110,14 +110,14 @@ describe('what is asked around an incident', () => {
     return async () => await gatherContext({ db, core }, (await incidentById(db, incidentId)) as Incident)
   }
 
-  test('is asked at once: who is silent keeps nobody else', async () => {
+  test('all sources are asked at once, so a silent source delays no other source', async () => {
     const core = patientCore('/jobs', '/log-files')
     const gather = await gathered('web-11', core)
     await gather()
     expect(core.asked).toEqual(expect.arrayContaining(['jobs', 'log-files']))
   })
 
-  test('an agent that did not answer when it was asked last is not waited for', async () => {
+  test('an agent that did not answer the last request is not waited for', async () => {
     const core = patientCore('nobody', 'nothing')
     const gather = await gathered('web-12', core)
     await noteHealth(database.db, 'web-12', { problem: 'no answer within 5 s' })
@@ -127,7 +127,7 @@ describe('what is asked around an incident', () => {
   })
 })
 
-describe('what else goes on', () => {
+describe('other incidents in the context', () => {
   const own = { alertname: 'service_down', node: 'web-7' }
   const other = { alertname: 'disk_full', node: 'web-7' }
 
@@ -148,7 +148,7 @@ describe('what else goes on', () => {
     return { first, second }
   }
 
-  test('an alert that fired nine times is one line with how often, since when and how long', async () => {
+  test('an alert that fired nine times is one line with the count, the period and the durations', async () => {
     const { db, owner } = database
     const { second } = await two()
     const [alert] = await alertsOf(db, second)
@@ -176,7 +176,7 @@ describe('what else goes on', () => {
     expect(alerts[0].fired).toMatch(/^9 times since \d{4}-.*, 15 s to 2 min each$/)
   })
 
-  test('another alert on the same machine says who works on it, and its incident stands beside it with what it found and wrote', async () => {
+  test('another alert on the same machine names its worker, and its incident is listed with its findings and writes', async () => {
     const { db } = database
     const { first, second } = await two()
     const content = 'x'.repeat(60_000)
@@ -207,7 +207,7 @@ describe('what else goes on', () => {
     expect(key).toContain(first)
   })
 
-  test('what closed on the same machine an hour ago or longer is no neighbour any more', async () => {
+  test('an incident on the same machine that closed an hour ago or earlier is not listed', async () => {
     const { db, owner } = database
     const { first, second } = await two()
     const end = { status: 'escalated' as const, code: 'LOOP', reason: 'It went round in circles.' }

@@ -116,7 +116,7 @@ const statusOf = async (approvalId: string) =>
   (await database.db.selectFrom('approval').select('status').where('id', '=', approvalId).executeTakeFirstOrThrow())
     .status
 
-test('among a thousand forged signals a real decision is heard, and its token is spent', () =>
+test('one real decision among a thousand forged signals is accepted, and its token is used up', () =>
   whileItWaits(async ({ run, approvalId, incidentId }) => {
     const forge = (at: number) => run.signal('approve', { token: `forged-${at}`, approvalId })
     await Promise.all(Array.from({ length: 500 }, (_, at) => forge(at)))
@@ -135,7 +135,7 @@ test('among a thousand forged signals a real decision is heard, and its token is
     expect(new Set(await codesOf(incidentId))).toEqual(new Set(['UNKNOWN_TOKEN']))
   }))
 
-test('a denial by signal without a reason is recorded, and its token approves nothing afterwards', () =>
+test('a denial by signal without a reason is recorded, and its token can approve nothing afterwards', () =>
   whileItWaits(async ({ run, approvalId, incidentId }) => {
     const sent = await token(approvalId, 'deny')
     await run.signal('deny', { token: sent })
@@ -153,7 +153,7 @@ test.each([
   ['a reason alone', [{ reason: 'stop it' }]],
   ['an empty object', [{}]],
 ])(
-  "a bare deny that holds %s withdraws the question, hands the incident to people, and is nobody's vote",
+  "a bare denial that contains %s withdraws the question, hands the incident to people, and counts as nobody's vote",
   (_how, args) =>
     whileItWaits(async ({ run, approvalId, incidentId }) => {
       await sql`insert into platform_config (key, value) values ('webhook.escalated.url', 'https://hooks.example.com/x')
@@ -176,7 +176,7 @@ test.each([
     }),
 )
 
-test('a bare approve decides nothing, and its row says how to', () =>
+test('a bare approval decides nothing, and its row says how to decide', () =>
   whileItWaits(async ({ run, approvalId, incidentId }) => {
     for (let sent = 0; sent < 50; sent += 1) await run.signal('approve')
     await eventually('the trace', async () => (await codesOf(incidentId)).includes('BARE_APPROVAL'))
@@ -195,18 +195,22 @@ test.each([
   ['as a bare text', (text: string) => text, 'approve' as const],
   ['beside its place', (text: string) => ({ Token: text }), 'approve' as const],
   ['in the reason', (text: string) => ({ token: 'oops', reason: `it is ${text}` }), 'approve' as const],
-])('a token that comes by signal %s decides nothing and is void, and the card gives another', (_how, form, decision) =>
-  whileItWaits(async ({ run, approvalId, incidentId }) => {
-    await run.signal('approve', form(await token(approvalId, decision)))
-    await eventually('the token to be void', async () => (await unspent()) === 0)
-    expect(await statusOf(approvalId)).toBe('pending')
-    expect((await codesOf(incidentId)).some((code) => code === 'TOKEN_EXPOSED' || code === 'OTHER_VERDICT')).toBe(true)
-    const answer = await run.executeUpdate('decide', {
-      args: [{ decision: 'approve', token: await token(approvalId, 'approve') }],
-    })
-    expect(answer).toMatchObject({ outcome: 'recorded', status: 'approved' })
-    await run.result()
-  }),
+])(
+  'a token that arrives by signal %s decides nothing and becomes void, and the card makes a new token',
+  (_how, form, decision) =>
+    whileItWaits(async ({ run, approvalId, incidentId }) => {
+      await run.signal('approve', form(await token(approvalId, decision)))
+      await eventually('the token to be void', async () => (await unspent()) === 0)
+      expect(await statusOf(approvalId)).toBe('pending')
+      expect((await codesOf(incidentId)).some((code) => code === 'TOKEN_EXPOSED' || code === 'OTHER_VERDICT')).toBe(
+        true,
+      )
+      const answer = await run.executeUpdate('decide', {
+        args: [{ decision: 'approve', token: await token(approvalId, 'approve') }],
+      })
+      expect(answer).toMatchObject({ outcome: 'recorded', status: 'approved' })
+      await run.result()
+    }),
 )
 
 test('an update that is refused for its form leaves no token in the history', () =>
@@ -222,7 +226,7 @@ test('an update that is refused for its form leaves no token in the history', ()
     await run.result()
   }))
 
-test('a signal that no person stands behind stops nothing; a cancellation in Temporal itself hands the incident to people', () =>
+test('a signal without a person behind it stops nothing, and a cancellation in Temporal hands the incident to people', () =>
   whileItWaits(async ({ run, approvalId, incidentId }) => {
     await run.signal(cancelInvestigation)
     await eventually('the trace', async () => (await codesOf(incidentId)).includes('FORGED_CANCEL'))
@@ -236,7 +240,7 @@ test('a signal that no person stands behind stops nothing; a cancellation in Tem
     expect(await statusOf(approvalId)).toBe('withdrawn')
   }))
 
-test('a workflow that is started again under the name of a run does nothing in its place, and leaves a row', () =>
+test('a workflow that is restarted under the name of a run does nothing in its place, and leaves a row', () =>
   whileItWaits(async ({ run, incidentId, taskQueue, did }) => {
     await run.terminate('taken over')
     const before = did.length
@@ -259,7 +263,7 @@ test('a workflow that is started again under the name of a run does nothing in i
     expect((await codesOf(incidentId)).filter((code) => code === 'FORGED_RUN').length).toBeGreaterThanOrEqual(2)
   }))
 
-test('a start for an attempt that nobody planned leaves a row', () =>
+test('a start of an attempt that was not planned leaves a row', () =>
   whileItWaits(async ({ incidentId, taskQueue }) => {
     const forged = await temporal.client.workflow.start('InvestigateIncident', {
       taskQueue,
@@ -289,7 +293,7 @@ async function stranger(workflowId: string, workflowType: string, args: unknown[
     .catch((error: { cause?: { cause?: { message?: string } } }) => error.cause?.cause?.message ?? String(error))
 }
 
-test("a stranger's workflow decides, reads and plans nothing by calling an activity, whatever it says about itself", () =>
+test('a foreign workflow that calls an activity decides, reads and plans nothing, whatever identity it claims', () =>
   whileItWaits(async ({ incidentId, approvalId, taskQueue }) => {
     const message = { decision: 'approve', token: await token(approvalId, 'approve'), via: 'page' }
     const inputs: [string, unknown[]][] = [
@@ -312,7 +316,7 @@ test("a stranger's workflow decides, reads and plans nothing by calling an activ
     expect((await codesOf(incidentId)).filter((code) => code === 'FORGED_RUN')).toHaveLength(7)
   }))
 
-test('a run that continues as new still holds its claim', async () => {
+test('a run that continues as new still has its claim', async () => {
   await temporal.working(crew().activities, async (taskQueue) => {
     const incidentId = await openedIncident(database.db)
     const [claim] = argsOf(incidentId)

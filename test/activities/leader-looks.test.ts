@@ -78,7 +78,7 @@ async function follower(looks: LeaderLook[]) {
 }
 const body = { digest: '0'.repeat(64), bytes: 0, head: '', tail: '' }
 
-test("what decided the leader's incident is looked at for a follower, and is evidence before its model was asked anything", async () => {
+test('the reads that decided the incident of the leader are repeated for a follower, as evidence before its first model call', async () => {
   const { look, events, core } = await follower([{ tool: 'get_node', arguments: { id: 'web-1' } }])
   await look()
   const log = await events()
@@ -95,7 +95,7 @@ test("what decided the leader's incident is looked at for a follower, and is evi
   expect(await events()).toHaveLength(log.length)
 })
 
-test('a look that a person would be asked about here is not taken, and one that fails, or is no look, leaves nothing to the model', async () => {
+test('a read that needs approval here is not repeated, and a read that fails is not shown to the model', async () => {
   const { db, look, events } = await follower([
     { tool: 'fs_read', arguments: { on: 'web-1', path: '/srv/.env' } },
     { tool: 'get_node', arguments: { id: 'web-2' } },
@@ -163,7 +163,7 @@ async function resolvedLeader(): Promise<void> {
   })
 }
 
-test('a follower is told where the ending of its leader rested, has looked there, and has the runbook by name', async () => {
+test('a follower gets the reads on which the ending of its leader rests, their results for its own resource, and the runbook by name', async () => {
   const { db } = database
   const resources = ['web-0', 'web-1'].map((id) => ({ kind: 'node' as const, id, aliases: [] }))
   await db.transaction().execute((trx) => declareResources(trx, importSource, { resources, relations: [] }))

@@ -45,6 +45,6 @@ test.each<[string, EscalationCode, object[], string]>([
   expect(escalationReason(code, logOf(...(rows as never[]))).reason).toContain(expected)
 })
 
-test('a person is told nothing of the server where its calls were read', () => {
+test("a person's report does not mention the model server if its calls were readable", () => {
   expect(escalationReason('CORRECTION_LIMIT', logOf(said as never)).reason).not.toContain('parser')
 })

@@ -57,7 +57,7 @@ async function investigated(activities: object, incidentId: string): Promise<unk
 
 const kinds = async (incidentId: string) => (await eventsOf(database.db, incidentId)).map(({ kind }) => kind)
 
-test('where a rogue worker answers everything, no row says that anything was done, and the incident still waits to be claimed', async () => {
+test('if a rogue worker answers every task, no row records an action, and the incident still waits to be claimed', async () => {
   const incidentId = await openedIncident(database.db)
   const rogue = scriptedRun({ think: [{ kind: 'calls', calls: ['execute_migration'] }], act: [{ kind: 'closed' }] })
   expect(await investigated(rogue.activities, incidentId)).toMatchObject({ status: 'resolved' })
@@ -70,7 +70,7 @@ test('where a rogue worker answers everything, no row says that anything was don
   expect(await incidentById(database.db, incidentId)).toMatchObject({ status: 'investigating', attempt: 1 })
 })
 
-test('what a rogue worker says that the model proposed, a person approved or a look showed is nothing to a real activity', async () => {
+test('proposals, approvals and reads that a rogue worker invents have no effect on a real activity', async () => {
   const incidentId = await openedIncident(database.db)
   const { claim, act, verify, closing } = real()
   const approval: { id: string | null } = { id: null }
@@ -109,7 +109,7 @@ test('what a rogue worker says that the model proposed, a person approved or a l
   expect(['pending', 'withdrawn']).toContain(row?.status)
 })
 
-test('a run that a rogue worker let end is escalated by the watchdog, without a word of what it claimed', async () => {
+test('a run that a rogue worker ended is escalated by the watchdog, without any of its claims', async () => {
   const incidentId = await openedIncident(database.db)
   const rogue = scriptedRun({ think: [{ kind: 'calls', calls: ['execute_migration'] }], act: [{ kind: 'closed' }] })
   expect(await investigated({ ...rogue.activities, claim: real().claim }, incidentId)).toMatchObject({
@@ -134,7 +134,7 @@ test('a run that a rogue worker let end is escalated by the watchdog, without a 
   })
 })
 
-test('a decision that a rogue worker swallows decides nothing, and the person can decide once more', async () => {
+test('a decision that a rogue worker swallows decides nothing, and the person can decide again', async () => {
   const incidentId = await openedIncident(database.db)
   const { claim } = real()
   const held: { id: string | null } = { id: null }

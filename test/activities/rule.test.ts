@@ -9,7 +9,7 @@ import { answeredWith } from '../support/events.ts'
 
 const database = useDatabase()
 
-test('a try that is slower than another judges nothing, and sends only after it has asked what became of the call', async () => {
+test('an attempt that is slower than another judges nothing, and sends only after it asked for the state of the call', async () => {
   const { db } = database
   const incidentId = await claimedIncident(db)
   const place = { incidentId, attempt: 1, turn: 1, call: 0, approvalId: null }

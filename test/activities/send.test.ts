@@ -63,7 +63,7 @@ async function read(triesAway: number, patienceMs: number, answerMeanwhile: () =
   return { incidentId, tries, beats, result: finished.metadata.result }
 }
 
-test('a core API that is away for five tries is waited for, and its answer is what the model reads', async () => {
+test('a core API that is away for five attempts is waited for, and the model reads its answer', async () => {
   const { incidentId, tries, beats, result } = await read(5, 60_000)
   expect([tries, result.error?.code]).toEqual([6, 'NOT_FOUND'])
   expect(beats).toContainEqual(expect.objectContaining({ waitsFor: 'core_api' }))
@@ -71,7 +71,7 @@ test('a core API that is away for five tries is waited for, and its answer is wh
   await eventually('the note to go', async () => (await waitOf(database.db, incidentId)) === null)
 })
 
-test('only when patience is over does the silence become an answer', async () => {
+test('only after the time limit is a missing answer reported as the result', async () => {
   const { tries, result } = await read(Number.POSITIVE_INFINITY, 3_000)
   expect(tries).toBeGreaterThan(1)
   expect(JSON.stringify(result)).toContain('UNANSWERED')
@@ -81,15 +81,12 @@ test.each([
   [409, 'IN_PROGRESS'],
   [429, 'DEVICE_BUSY'],
   [503, 'DATABASE_UNAVAILABLE'],
-])(
-  '%i %s only says "not yet": it is waited for, and the answer after it is what the model reads',
-  async (status, code) => {
-    const { tries, result } = await read(4, 60_000, refusal(status, code))
-    expect([tries, result.error?.code]).toEqual([5, 'NOT_FOUND'])
-  },
-)
+])('%i %s means "not yet", so the activity waits, and the model reads the answer after it', async (status, code) => {
+  const { tries, result } = await read(4, 60_000, refusal(status, code))
+  expect([tries, result.error?.code]).toEqual([5, 'NOT_FOUND'])
+})
 
-test('409 CONFLICT is an answer, and is not waited for', async () => {
+test('409 CONFLICT is an answer, and the activity does not wait for another', async () => {
   const { tries, result } = await read(4, 60_000, refusal(409, 'CONFLICT'))
   expect([tries, result.error?.details.rule]).toEqual([1, 'CONFLICT'])
 })

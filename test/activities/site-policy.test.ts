@@ -19,7 +19,7 @@ const runs =
 const propose = (id = 'vm-101', environment: Record<string, string> = {}) =>
   proposeStart(database.db, { id, environment })
 
-test('a policy that widens nothing holds at once, and each ruling names its rule, line and commit', async () => {
+test('a policy that widens nothing takes effect at once, and each ruling names its rule, line and commit', async () => {
   const { db } = database
   expect((await propose()).judged).toMatchObject({ verdict: 'ask', code: 'RISK_MEDIUM' })
   expect(await takeSitePolicy(db, sound(forbids))).toBe('in_force')
@@ -32,7 +32,7 @@ test('a policy that widens nothing holds at once, and each ruling names its rule
   expect(judged.reason).toContain('rule "not now" of the site\'s policy (line 3, commit c0ffee)')
 })
 
-test('one that widens waits, the old one holds until an admin accepts its digest, and then it runs with that authority', async () => {
+test('a policy that widens rights waits until an admin accepts its digest, and the old policy is in force until then', async () => {
   const { db } = database
   const admin = { operatorId: await ensureOperator(db, 'root', 'admin'), name: 'root' }
   expect(await takeSitePolicy(db, sound(runs))).toBe('waiting')
@@ -50,7 +50,7 @@ test('one that widens waits, the old one holds until an admin accepts its digest
   expect(await authorityOf(db, started)).toMatch(/^policy_[0-9a-f]{24}$/)
 })
 
-test('a file that cannot be read keeps the last good one in force, and says so', async () => {
+test('a policy file that cannot be read keeps the last good policy in force, and the error is shown', async () => {
   const { db } = database
   await noteUnreadablePolicy(db, null, [{ line: 7, why: 'it is no YAML', remedy: 'correct it' }])
   const { inForce, reading } = await readSitePolicies(db)
@@ -65,7 +65,7 @@ test('a file that cannot be read keeps the last good one in force, and says so',
   ])
 })
 
-test('who is asked is what the rule says, and nobody else decides', async () => {
+test('the rule names the people who are asked, and nobody else can decide', async () => {
   const { db } = database
   expect(await takeSitePolicy(db, sound(asks))).toBe('in_force')
   const [ada, bo] = [await ensureOperator(db, 'ada', 'approver'), await ensureOperator(db, 'bo', 'approver')]
@@ -79,7 +79,7 @@ test('who is asked is what the rule says, and nobody else decides', async () => 
   expect(await refusalToDecide(db, bo, row)).toContain('bo is not in owners')
 })
 
-test('a policy whose text is not the one of its digest refuses every write', async () => {
+test('a policy whose text does not match its digest refuses every write', async () => {
   const { owner } = database
   await owner
     .updateTable('sitePolicy')

@@ -98,7 +98,7 @@ async function told(incidentId: string) {
 const converge = (outcome: 'done' | 'failed' | 'indeterminate', more: Parameters<typeof written>[3] = {}) =>
   written('converge_shard', { id: 's' }, outcome, more)
 
-test('what a write promised is held when code has looked', async () => {
+test('the promise of a write holds once code has read the state', async () => {
   const { place } = await converge('done', { changed: ['n: restarted'] })
   await verifyWrite({ db: database.db, core: core(healthy('nominal')) }, place, signal)
   const { outcome, postcondition, row, state } = await told(place.incidentId)
@@ -106,7 +106,7 @@ test('what a write promised is held when code has looked', async () => {
   expect(state.writes).toMatchObject([{ verified: 'held', verifiedSeq: row.seq }])
 })
 
-test('a write that failed does not hold, though the state is as it was wished for', async () => {
+test('a failed write does not hold, even if the state is the wanted one', async () => {
   const { place } = await converge('failed')
   await verifyWrite({ db: database.db, core: core(healthy('nominal')) }, place, signal)
   const { outcome, observed, row } = await told(place.incidentId)
@@ -125,13 +125,13 @@ test.each([
   expect((await told(place.incidentId)).outcome).toBe(outcome)
 })
 
-test('of a write of which nobody can tell what became the state tells, where it was ill before', async () => {
+test('for a write with an unknown outcome the state decides, if the state was bad before', async () => {
   const { place } = await converge('indeterminate', { health: 'critical' })
   await verifyWrite({ db: database.db, core: core(healthy('nominal')) }, place, signal)
   expect((await told(place.incidentId)).outcome).toBe('held')
 })
 
-test('a write that promised nothing is unproven: that closes it, and is no success', async () => {
+test('a write that promised nothing is unproven, which closes the write but is no success', async () => {
   const { place } = await written('exec', { on: node.id, argv: ['touch', 'x'] }, 'done')
   const looked = core(seen({ holds: null, observed: 'it ran' }))
   await verifyWrite({ db: database.db, core: looked }, place, signal)
@@ -145,14 +145,14 @@ test('a write that promised nothing is unproven: that closes it, and is no succe
 test.each<[string, CoreAnswer]>([
   ['does not answer', unreadable],
   ['answers with what it knew before', healthy('unknown', { stale: true })],
-])('while the platform %s nothing is known of it, which is not that it does not hold', async (_, answer) => {
+])('while the platform %s, the outcome of the write is unknown, and not a failure', async (_, answer) => {
   const { place } = await converge('done')
   await lookOnce({ db: database.db, core: core(answer) }, place)
   const { outcome, row, state } = await told(place.incidentId)
   expect([outcome, row.action, state.open?.tool]).toEqual(['open', 'attempted_fix', 'converge_shard'])
 })
 
-test('a later look at the target closes an open write on a device, asked for by the key of that write', async () => {
+test('a later read of the target closes an open write on a device, which is asked for by the key of that write', async () => {
   const kill = { on: node.id, pid: 7, start_time: '1', signal: 'TERM' }
   const { place, key } = await written('proc_kill', kill, 'done', { changed: ['process 7 was sent TERM'] })
   const { incidentId } = place

@@ -29,7 +29,7 @@ const ask = (id: string, timeoutMs = 20_000) =>
 const auditOf = async (what: string) =>
   await api.db.selectFrom('audit').select(['who', 'subject', 'detail']).where('what', '=', what).execute()
 
-test('who cannot sign as the device is refused, whatever is missing, and the audit has the claim', async () => {
+test('an agent that cannot sign as the device is refused whatever part is missing, and the audit log has its claim', async () => {
   const own = key('node-osl-1')
   const wrong: [string, LinkKey, Record<string, unknown>][] = [
     ['an unknown device', { ...own, device: 'nobody' }, {}],
@@ -50,7 +50,7 @@ test('who cannot sign as the device is refused, whatever is missing, and the aud
   )
 })
 
-test('a hello that was heard on one connection is worth nothing on another', async () => {
+test('a challenge of one connection is worth nothing on another connection', async () => {
   const first = await linkClient(door.url)
   const hello = helloOf(key('node-osl-1'), first.heard[0])
   const replayed = await linkClient(door.url)
@@ -63,7 +63,7 @@ test('a hello that was heard on one connection is worth nothing on another', asy
   expect((await first.end()).code).not.toBe(1000)
 })
 
-test('a second connection with the same key takes the place of the first, and the audit says so', async () => {
+test('a second connection with the same key replaces the first, and the audit log has a row about it', async () => {
   const first = await welcomed(door.url, key('node-osl-1'))
   const second = await welcomed(door.url, key('node-osl-1'))
   expect((await first.end()).code).toBe(closeCodes.replaced)
@@ -75,7 +75,7 @@ test('a second connection with the same key takes the place of the first, and th
   await eventually('the end of it', () => door.connections.held().length === 0)
 })
 
-test('a device that is revoked is disconnected at once, and stays out', async () => {
+test('a revoked device is disconnected at once and cannot connect again', async () => {
   const own = await known('node-osl-3')
   const client = await welcomed(door.url, own)
   expect((await api.post('/devices/node-osl-3/revoke', { body: { reason: 'stolen' } })).status).toBe(200)
@@ -85,7 +85,7 @@ test('a device that is revoked is disconnected at once, and stays out', async ()
   expect((await again.end()).code).toBe(closeCodes.refused)
 })
 
-test('one that enrols anew holds the name alone: the connection under the former key ends', async () => {
+test('a device that enrols again has the name alone, and the connection with the former key ends', async () => {
   const own = await known('node-osl-4')
   const client = await welcomed(door.url, own)
   const { body } = await api.post('/devices/node-osl-4/enrolment')
@@ -93,7 +93,7 @@ test('one that enrols anew holds the name alone: the connection under the former
   expect((await client.end()).code).toBe(closeCodes.refused)
 })
 
-test('a changed device is sent its manifest over the connection', async () => {
+test('a changed device gets its new manifest over the connection', async () => {
   const client = await welcomed(door.url, key('node-osl-2'))
   const terms = { capabilities: [], roots: [{ path: '/srv', writable: false }] }
   await api.put('/devices/node-osl-2', { body: { url: null, mode: 'user', terms } })
@@ -103,7 +103,7 @@ test('a changed device is sent its manifest over the connection', async () => {
   await eventually('the end of it', () => !door.connections.held().includes('node-osl-2'))
 })
 
-test('another version of the protocol ends in one sentence that names both', async () => {
+test('another version of the protocol is refused in one sentence that names both versions', async () => {
   const raw = await upgraded(door.url, 'nightshift-mesh.0')
   expect(raw).toMatch(/^HTTP\/1\.1 426 /)
   expect(raw).toContain(
@@ -131,7 +131,7 @@ function upgraded(url: string, protocol: string): Promise<string> {
   })
 }
 
-test('who says nothing takes no place from an agent, however many they are', async () => {
+test('silent connections take no place from an agent, however many there are', async () => {
   const silent = await Promise.all(Array.from({ length: 300 }, () => linkClient(door.url)))
   const client = await welcomed(door.url, key('node-osl-1'))
   await eventually('the oldest to be sent away', () => silent.filter(({ closed }) => closed).length >= 300 - 256)
@@ -140,7 +140,7 @@ test('who says nothing takes no place from an agent, however many they are', asy
   await eventually('the end of it', () => door.connections.held().length === 0)
 })
 
-test('what one device does ends its own connection, and no other device notices', async () => {
+test('an error of one device ends only its own connection', async () => {
   const good = await welcomed(door.url, key('node-osl-1'))
   const floods: [string, (client: LinkClient) => void][] = [
     ['a frame of a gigabyte', (client) => rawFrame(client, 1_000_000_000)],
@@ -176,7 +176,7 @@ function repeat(client: LinkClient, times: number, frame: Buffer): void {
   for (let n = 0; n < times; n += 1) client.send(frame)
 }
 
-test('a device answers its own exchanges alone', async () => {
+test('a device can answer only its own exchanges', async () => {
   const [one, other] = [await welcomed(door.url, key('node-osl-1')), await welcomed(door.url, key('node-osl-2'))]
   const answer = ask('node-osl-1')
   const asked = await eventually('the question', () => one.asks.shift())
@@ -193,7 +193,7 @@ test('a device answers its own exchanges alone', async () => {
   await eventually('the end of both', () => door.connections.held().length === 0)
 })
 
-test('an answer without an end is cut off at its limit, and the device is asked on', async () => {
+test('an answer without an end is cut off at its limit, and the device can be asked again', async () => {
   const client = await welcomed(door.url, key('node-osl-1'))
   const endless = ask('node-osl-1', 60_000)
   const asked = await eventually('the question', () => client.asks.shift())
@@ -208,7 +208,7 @@ test('an answer without an end is cut off at its limit, and the device is asked 
   await eventually('the end of it', () => door.connections.held().length === 0)
 })
 
-test('a device that never answers, or reads nothing, costs its caller his own time alone', async () => {
+test('a device that never answers or never reads costs its caller only time', async () => {
   const client = await welcomed(door.url, key('node-osl-1'))
   await expect(ask('node-osl-1', 200)).rejects.toMatchObject({
     code: 'timeout',
@@ -225,7 +225,7 @@ test('a device that never answers, or reads nothing, costs its caller his own ti
   client.socket.terminate()
 })
 
-test('a process that ends sends its agents elsewhere, and takes none', async () => {
+test('an API process that stops sends its agents to another process and accepts no new agent', async () => {
   const leaving = await openDoor(api, 'api-2')
   const client = await welcomed(leaving.url, key('node-osl-1'))
   const stopping = leaving.stop()

@@ -49,14 +49,14 @@ async function knock(method: string, path: string, headers: Record<string, strin
   return { status: response.status, cookie: response.headers.get('set-cookie') }
 }
 
-test('no machine has a permission that decides, mints, configures or looks at people', () => {
+test('no machine token has a permission to decide, mint tokens, configure or read about people', () => {
   expect(authority).toEqual(
     expect.arrayContaining(['decide', 'write_config', 'manage_tokens', 'manage_operators', 'manage_incident', 'audit']),
   )
   for (const role of machines) expect(permissions[role].filter((each) => authority.includes(each))).toEqual([])
 })
 
-test('every door of the document that leads to authority is closed to an agent and to a sender of alerts', async () => {
+test('every operation that leads to authority is closed to an agent and to a sender of alerts', async () => {
   const doors = (await documented()).filter(({ permission }) => authority.includes(permission))
   expect(doors.length).toBeGreaterThanOrEqual(18)
   for (const role of machines) {
@@ -69,7 +69,7 @@ test('every door of the document that leads to authority is closed to an agent a
   }
 })
 
-test('scopes written into the database give a machine nothing either', async () => {
+test('scopes that somebody wrote into the database give a machine no authority either', async () => {
   const doors = (await documented()).filter(({ permission }) => authority.includes(permission))
   for (const role of machines) {
     const token = await createToken(api.db, { name: role, role, operatorId: null, scopes: permission.options })
@@ -80,7 +80,7 @@ test('scopes written into the database give a machine nothing either', async () 
   }
 })
 
-test('there are no doors beside the document but those that are known here', async () => {
+test('the API has no operations outside its document except those of a known list', async () => {
   const inDocument = new Set(
     (await documented()).map(({ method, path }) => `${method} ${path.replace(/\{(\w+)\}/g, ':$1')}`),
   )
@@ -120,7 +120,7 @@ test('there are no doors beside the document but those that are known here', asy
   )
 })
 
-test('no machine signs a browser in, mints a code for one, or decides by a form', async () => {
+test('a machine token cannot sign in a browser, make a sign-in code or decide by a form', async () => {
   const id = await asked(api.db, await claimedIncident(api.db))
   const form = { 'content-type': 'application/x-www-form-urlencoded' }
   for (const role of machines) {
@@ -140,7 +140,7 @@ test('no machine signs a browser in, mints a code for one, or decides by a form'
   expect((await api.get(`/approvals/${id}`)).body).toMatchObject({ status: 'pending', decisions: [] })
 })
 
-test('no machine presses a button of Slack, nor does who signs for nobody we know', async () => {
+test('a machine token cannot press a button in Slack, and neither can an unknown Slack user', async () => {
   const id = await asked(api.db, await claimedIncident(api.db))
   const { actionDigest } = (await api.get(`/approvals/${id}`)).body as unknown as { actionDigest: string }
   const payload = JSON.stringify({
@@ -166,7 +166,7 @@ test('no machine presses a button of Slack, nor does who signs for nobody we kno
   expect((await api.get(`/approvals/${id}`)).body).toMatchObject({ status: 'pending', decisions: [] })
 })
 
-test('behind the doors it is the same: no session, no decision token, no person', async () => {
+test('behind the operations, no session, decision token or person can come from a machine token', async () => {
   const id = await asked(api.db, await claimedIncident(api.db))
   for (const role of machines) {
     const principal = await principalOf(api.db, api.tokens[role])
@@ -185,7 +185,7 @@ test('behind the doors it is the same: no session, no decision token, no person'
   }
 })
 
-test('a decision token in the hands of a machine decides nothing at the API', async () => {
+test('a decision token that a machine sends decides nothing at the API', async () => {
   const id = await asked(api.db, await claimedIncident(api.db))
   const { token } = (
     await api.post(`/approvals/${id}/token`, { as: api.tokens.approver, body: { decision: 'approve' } })
@@ -200,7 +200,7 @@ test('a decision token in the hands of a machine decides nothing at the API', as
   expect((await api.get(`/approvals/${id}`)).body.status).toBe('pending')
 })
 
-test('a form is limited like the API, to the types of its token and to so many tries', async () => {
+test('a form has the limits of the API: the types of its token and the number of attempts', async () => {
   const lag = await asked(api.db, await claimedIncident(api.db, { labels: { incident_type: 'replication_lag' } }))
   const narrowed = (await api.post('/tokens', { body: { name: 'x', role: 'admin', scopes: ['type:disk_pressure'] } }))
     .body.token

@@ -90,7 +90,7 @@ const find = async (labels: Record<string, string>) => {
   return found?.resource ? `${found.resource.kind}:${found.resource.id}` : null
 }
 
-describe('alerts of kube-state-metrics, cAdvisor and the rules of kube-prometheus find what they are about', () => {
+describe('alerts of kube-state-metrics, cAdvisor and the rules of kube-prometheus find their resources', () => {
   test.each([
     [
       'KubePodCrashLooping',
@@ -202,13 +202,13 @@ describe('alerts of kube-state-metrics, cAdvisor and the rules of kube-prometheu
   ])('%s', async (_, labels, wanted) => expect(await find(labels)).toBe(wanted))
 })
 
-test('a cluster goes by the words that its source gives it, and an alert of another one is not about it', async () => {
+test('a cluster is named by the labels of its source, and an alert with other labels is not about it', async () => {
   const labels = { ...exporter, namespace: 'shop', deployment: 'web' }
   expect(await find({ ...labels, cluster: 'k8s-prod-1' })).toBe('workload:prod:shop:deployment:web')
   expect(await find({ ...labels, cluster: 'k8s-test-1' })).toBeNull()
 })
 
-test('a cluster is a resource with its nodes, namespaces, workloads and what leads to them', async () => {
+test('a cluster is a resource with its nodes, namespaces, workloads and what leads to the workloads', async () => {
   const shown = async (key: string) => {
     const { body } = await api.get(`/inventory/resources/${key.replace(':', '/')}`)
     return (body.relations as unknown as { from: string; kind: string; to: string }[])
@@ -229,7 +229,7 @@ test('a cluster is a resource with its nodes, namespaces, workloads and what lea
   expect(await shown('namespace:prod:shop')).toEqual(['belongs_to cluster:prod'])
 })
 
-test('an incident about a pod begins with how its workload is, and the workload has a state', async () => {
+test('an incident about a pod begins with the state of its workload, and the workload has a state', async () => {
   const labels = {
     alertname: 'KubePodCrashLooping',
     severity: 'critical',
@@ -259,7 +259,7 @@ test('an incident about a pod begins with how its workload is, and the workload 
   })
 })
 
-test('a cluster that does not answer is one line of the context, and says why', async () => {
+test('a cluster that does not answer is one line of the context, with the reason', async () => {
   const { body } = await api.get('/incidents')
   const [incident] = body.items as unknown as { id: string }[]
   cluster.refuse('Pod', { status: 403 })
@@ -275,7 +275,7 @@ test('a cluster that does not answer is one line of the context, and says why', 
   await sync()
 })
 
-test('a cluster brings nothing near on which a write would run unasked', async () => {
+test('a cluster adds no neighbour on which a write would run without approval', async () => {
   for (const [kind, id] of [
     ['workload', 'prod:shop:deployment:web'],
     ['node', 'prod:node-2'],
@@ -287,7 +287,7 @@ test('a cluster brings nothing near on which a write would run unasked', async (
   }
 })
 
-test('two nodes of a cluster that claim one address are neither that machine', async () => {
+test('an address that two nodes of a cluster claim belongs to neither machine', async () => {
   cluster.put('Node', nodeOf('node-8', '10.0.0.7'))
   cluster.put('Node', nodeOf('node-9', '10.0.0.7'))
   await eventually('both', async () => {
@@ -298,7 +298,7 @@ test('two nodes of a cluster that claim one address are neither that machine', a
   expect(await find({ job: 'node', instance: 'metal-7.example.com:9100' })).toBe('node:metal-7')
 })
 
-test('a pod that is gone finds its workload, also after a restart of this process', async () => {
+test('a deleted pod finds its workload, also after a restart of this process', async () => {
   cluster.put('Pod', owned('db-1', 'StatefulSet', 'db', { uid: 'uid-of-db-1' }))
   const pod = { ...exporter, namespace: 'shop', pod: 'web-7fd8966c8d-8cjqz' }
   cluster.remove('Pod', 'shop', 'web-7fd8966c8d-8cjqz')
@@ -313,7 +313,7 @@ test('a pod that is gone finds its workload, also after a restart of this proces
   expect(rows.map(({ name }) => name)).toEqual(['web-7fd8966c8d-8cjqz'])
 })
 
-test('a name of 253 characters has an id, and is found', async () => {
+test('a name of 253 characters has an id and can be found', async () => {
   const name = `${'long-'.repeat(50)}end`
   cluster.put('StatefulSet', { metadata: { name, namespace: 'shop', uid: 'uid-of-long' }, spec: {}, status: {} })
   await eventually('it', async () => {
@@ -324,7 +324,7 @@ test('a name of 253 characters has an id, and is found', async () => {
   })
 })
 
-test('a source that becomes another cluster forgets what the first had', async () => {
+test('a source that becomes another cluster forgets the resources of the first', async () => {
   const other = await startCluster()
   other.put('Node', nodeOf('other-1', '10.9.0.1'))
   // Another server is another place for a credential: a new file is for this one.

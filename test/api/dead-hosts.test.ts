@@ -95,7 +95,7 @@ async function carryOut(plan: Plan, incidentId: string, approvalId: string) {
 }
 const begun = () => platform.begun.length
 
-test('a host that its platform fenced is off: nobody is asked for a word, and the plan runs', async () => {
+test("a host that its platform fenced counts as off, so the plan runs without a person's statement", async () => {
   setHost({ fenced: { by: 'its power switch', at: null } })
   const incident = await claimedIncident(api.db)
   const plan = await planned()
@@ -105,7 +105,7 @@ test('a host that its platform fenced is off: nobody is asked for a word, and th
   expect((await carryOut(plan, incident, id)).body).toMatchObject({ detail: 'all 4 steps were done' })
 })
 
-test('a bare approval is refused where one witness alone says that a host is dead, and a denial is not', async () => {
+test('a bare approval is refused if one witness alone reports a dead host, and a denial is accepted', async () => {
   const incident = await claimedIncident(api.db)
   const id = await question(await planned(), incident)
   expect(await decide(id)).toMatchObject({
@@ -125,7 +125,7 @@ test('a bare approval is refused where one witness alone says that a host is dea
   expect((await decide(id, { decision: 'deny' })).body).toMatchObject({ status: 'denied' })
 })
 
-test("a person's word about this very host passes, under their name in the log, and is carried out", async () => {
+test("a person's statement about exactly this host is accepted, logged under their name, and the plan runs", async () => {
   const incident = await claimedIncident(api.db)
   const plan = await planned()
   const id = await question(plan, incident)
@@ -139,7 +139,7 @@ test("a person's word about this very host passes, under their name in the log, 
   expect((await carryOut(plan, incident, id)).body).toMatchObject({ detail: 'all 4 steps were done' })
 })
 
-test('a token that was minted for a bare approval carries no word about a host', async () => {
+test('a token that was made for a bare approval cannot carry a statement about a host', async () => {
   const id = await question(await planned(), await claimedIncident(api.db))
   const as = api.tokens.approver
   const { body } = await api.post(`/approvals/${id}/token`, { as, body: { decision: 'approve' } })
@@ -150,7 +150,7 @@ test('a token that was minted for a bare approval carries no word about a host',
   })
 })
 
-test('exporters of the host that Prometheus cannot scrape are a second witness, and those that measure others are none', async () => {
+test('exporters on the host that Prometheus cannot scrape are a second witness, and exporters that measure other hosts are not', async () => {
   const incident = await claimedIncident(api.db)
   scraped = [['c:9221', 'pve', 'down']]
   expect((await planned()).deaths).toMatchObject([{ verdict: 'unconfirmed', witnesses: [{ sees: 'platform' }] }])
@@ -180,7 +180,7 @@ test.each([
   ],
   ['its agent answered just now', () => heard('host', 'c', 5), 'the agent of host c saw it alive'],
   ['the agent of a VM on it answered just now', () => heard('vm', 'big', 5), 'the agent of vm big saw it alive'],
-] as const)('while %s no word of a person is enough', async (_, happens, sentence) => {
+] as const)("while %s, no person's statement is enough", async (_, happens, sentence) => {
   const incident = await claimedIncident(api.db)
   const id = await question(await planned(), incident)
   await happens()
@@ -194,7 +194,7 @@ test.each([
   })
 })
 
-test('a VM that runs elsewhere by now is no sign that the host which it was on lives', async () => {
+test('a VM that runs elsewhere now does not prove that its former host is alive', async () => {
   const incident = await claimedIncident(api.db)
   const id = await question(await planned(), incident)
   Object.assign(platform.inventoryState.vms.find(({ id }) => id === 'lone')!, { host: 'b', running: true })
@@ -205,13 +205,13 @@ test('a VM that runs elsewhere by now is no sign that the host which it was on l
   expect((await api.get(`/approvals/${id}`)).body).toMatchObject({ deaths: [{ host: 'c', verdict: 'unconfirmed' }] })
 })
 
-test('an agent that was heard before its host was fenced speaks against nothing', async () => {
+test('an agent that answered before its host was fenced is not evidence against the fencing', async () => {
   setHost({ fenced: { by: 'its power switch', at: new Date().toISOString() } })
   await heard('host', 'c', 20)
   expect((await planned()).deaths).toMatchObject([{ verdict: 'fenced' }])
 })
 
-test('a plan that was approved is refused before it begins where somebody has seen the host alive since', async () => {
+test('an approved plan is refused before its first step if the host answered since the approval', async () => {
   const incident = await claimedIncident(api.db)
   const plan = await planned()
   const id = await question(plan, incident)
@@ -224,7 +224,7 @@ test('a plan that was approved is refused before it begins where somebody has se
   expect(begun()).toBe(0)
 })
 
-test('a host that is seen alive in the middle of a plan stops all that is left of it', async () => {
+test('a host that answers in the middle of a plan stops all steps that are left', async () => {
   const incident = await claimedIncident(api.db)
   const plan = await planned()
   const id = await question(plan, incident)
@@ -242,7 +242,7 @@ test('a host that is seen alive in the middle of a plan stops all that is left o
   expect(platform.inventoryState.vms.find(({ id }) => id === 'big')).toMatchObject({ host: 'c', running: false })
 })
 
-test("a person's own write of such a plan says which host is off, or nothing is begun", async () => {
+test("a person's own plan has to say which host is off, or nothing begins", async () => {
   const plan = await planned()
   const send = (more: object) =>
     api.post(`/placement/proposals/${plan.proposal_id}/execute`, {

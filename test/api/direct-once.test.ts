@@ -29,7 +29,7 @@ async function stopped(key: string) {
   return () => api.post('/vms/vm-1/stop', { key, headers, body: { reason: 'for a test' } })
 }
 
-test("who sends a person's own write again under its key, after the process died that took it, is told of the same incident", async () => {
+test('a person who repeats a write with its key after the API process died gets the same incident', async () => {
   const before = await opened()
   const send = await stopped('died')
   // It took the request, and answers nothing any more.
@@ -50,7 +50,7 @@ test("who sends a person's own write again under its key, after the process died
   api.api.deps.state.forget()
 })
 
-test('a fault after it was opened leaves the key with what it opened; one before it does not', async () => {
+test('a failure after the incident was opened keeps the key with this incident, and a failure before it frees the key', async () => {
   const before = await opened()
   const send = await stopped('fault')
   start = async () => {

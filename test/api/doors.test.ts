@@ -30,7 +30,7 @@ async function knock(method: string, path: string, token: string | null, headers
   return { status: response.status, code: (JSON.parse(await response.text()) as { code?: string }).code }
 }
 
-test('every operation names a permission, and nobody without a token comes in', async () => {
+test('every operation names a permission, and no request without a token is accepted', async () => {
   const all = await operations()
   expect(all.length).toBeGreaterThan(35)
   for (const { path, method, operation } of all) {
@@ -39,7 +39,7 @@ test('every operation names a permission, and nobody without a token comes in', 
   }
 })
 
-test('every role is kept out of every operation that its permissions do not name', async () => {
+test('every role is refused every operation that its permissions do not name', async () => {
   for (const { path, method, operation } of await operations()) {
     for (const role of Object.keys(permissions) as Role[]) {
       const allowed = permissions[role].includes(operation['x-permission'] as Permission)
@@ -52,7 +52,7 @@ test('every role is kept out of every operation that its permissions do not name
   }
 })
 
-test('an agent finds every door to authority closed: decisions, tokens, configuration, ingest', async () => {
+test('an agent is refused decisions, tokens, configuration and ingest', async () => {
   const doors: [string, string][] = [
     ['POST', '/api/v1/approvals/apr_x/token'],
     ['POST', '/api/v1/approvals/apr_x/decision'],
@@ -70,7 +70,7 @@ test('an agent finds every door to authority closed: decisions, tokens, configur
   }
 })
 
-test('only these operations are open to an agent that writes, each with the tool it stands for', async () => {
+test('an agent that writes may use only these operations, each with the tool that it belongs to', async () => {
   const writable = (await operations())
     .filter(({ operation }) => operation['x-agent-tool'])
     .map(({ method, path, operation }) => `${method} ${path} ${operation['x-agent-tool']}`)
@@ -95,7 +95,7 @@ test('only these operations are open to an agent that writes, each with the tool
   ])
 })
 
-test('errors are problems with a code, and unknown paths are among them', async () => {
+test('errors are problem documents with a code, also for unknown paths', async () => {
   const answer = await api.get('/nothing/here')
   expect(answer.status).toBe(404)
   expect(answer.headers.get('content-type')).toBe('application/problem+json')
@@ -103,7 +103,7 @@ test('errors are problems with a code, and unknown paths are among them', async 
   expect((await api.api.app.request('/wp-login.php')).status).toBe(404)
 })
 
-test('malformed JSON is a 400, and a field that does not fit is a 422 that names it', async () => {
+test('malformed JSON gets 400, and a wrong field gets 422 with the name of the field', async () => {
   const id = await openedIncident(api.db)
   expect((await api.post(`/incidents/${id}/escalate`, { raw: '{' })).status).toBe(400)
   const answer = await api.post(`/incidents/${id}/escalate`, { body: { reason: 'x' } })
@@ -112,13 +112,13 @@ test('malformed JSON is a 400, and a field that does not fit is a 422 that names
   expect((await api.post(`/incidents/${id}/escalate`, { body: { reason: 'long enough', by: 'me' } })).status).toBe(422)
 })
 
-test('a body that is not sent as JSON, or is larger than 1 MiB, is refused', async () => {
+test('a body that is not JSON, or is larger than 1 MiB, is refused', async () => {
   const headers = { 'content-type': 'application/x-www-form-urlencoded' }
   expect((await api.post('/agent', { raw: 'question=why', headers })).status).toBe(415)
   expect((await api.post('/agent', { body: { question: 'x'.repeat(1024 * 1024) } })).status).toBe(413)
 })
 
-test('answers carry security headers and a request id, and let no foreign origin read them', async () => {
+test('answers have security headers and a request id, and cannot be read by a foreign origin', async () => {
   const answer = await api.get('/incidents', {
     headers: { 'x-request-id': 'mine-1', origin: 'https://evil.example' },
   })
@@ -128,7 +128,7 @@ test('answers carry security headers and a request id, and let no foreign origin
   expect(answer.headers.get('access-control-allow-origin')).toBeNull()
 })
 
-test('the document describes every operation with an example, and the page shows them without any other server', async () => {
+test('the API document describes every operation with an example, and its page needs no other server', async () => {
   for (const { path, operation } of await operations()) {
     const [, answer] = Object.entries(operation.responses).find(([status]) => status.startsWith('2')) ?? []
     const content = Object.values((answer as { content?: Record<string, { example?: unknown }> }).content ?? {})
@@ -139,14 +139,14 @@ test('the document describes every operation with an example, and the page shows
   expect(page).not.toMatch(/(src|href)="https?:/)
 })
 
-test('the metrics can be scraped', async () => {
+test('Prometheus can scrape the metrics', async () => {
   const text = await (await api.api.app.request('/metrics')).text()
   expect(text).toContain('nightshift_incidents_open{')
   expect(text).toContain('nightshift_http_requests_total{')
   expect(text).toContain('route="/api/v1/incidents/:id/escalate"')
 })
 
-test('it is ready when the database has every migration', async () => {
+test('the API is ready when the database has every migration', async () => {
   const answer = await api.api.app.request('/readyz')
   expect(await answer.json()).toMatchObject({ status: 'ok', checks: { database: { status: 'ok' } } })
 })

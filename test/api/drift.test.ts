@@ -65,7 +65,7 @@ function afterTheComparison(change: () => void): void {
   }
 }
 
-test('what changes between the comparison with the approved state and the first step is not taken for approved', async () => {
+test('a change between the comparison with the approved state and the first step does not count as approved', async () => {
   const steps = await executed(() =>
     afterTheComparison(() => {
       Object.assign(vm('lone'), { cpuMc: 700 })
@@ -82,13 +82,13 @@ test.each<[string, () => void, string]>([
   ['a VM with other rules', () => Object.assign(vm('big'), { affinityGroup: 'x' }), 'big has other rules'],
   ['a host that stands elsewhere', () => Object.assign(host('a'), { rack: 'rack-b' }), 'a stands elsewhere'],
   ['a host of another size', () => Object.assign(host('a'), { ramMib: 8_100 }), 'a has another size'],
-])('in the middle of a plan, %s under the name that was approved takes no step', async (_, change, why) => {
+])('in the middle of a plan, %s under the approved name stops the step', async (_, change, why) => {
   const steps = await executed(() => afterAMove(change))
   expect(steps.big).toMatchObject(notApproved(why))
   expect(steps).toMatchObject({ 'small-1': { status: 'OK' }, 'small-2': { status: 'OK' }, lone: { status: 'OK' } })
 })
 
-test('a VM that was gone for a while takes no step when something of its name and looks is back', async () => {
+test('a VM that was away for a while gets no step, even if a similar VM has its name now', async () => {
   const gone = vm('big')
   let isGone = false
   const steps = await executed(() => {

@@ -143,7 +143,7 @@ const poorer: [duty: DutyName, found: Partial<PartFacts>][] = [
   ['devices', { devices: [{ id: 'node-1', health: null, healthProblem: 'connect ECONNREFUSED' }] }],
 ]
 
-test('every duty of the list has a way in which it is lost', () => {
+test('every duty of the list can be lost in at least one way', () => {
   const vital = (Object.keys(duties) as DutyName[]).filter((name) => duties[name].isVital)
   expect([...new Set(losses.map(([duty]) => duty))]).toEqual(vital)
   expect([...vital, ...new Set(poorer.map(([duty]) => duty))]).toEqual(Object.keys(duties))
@@ -154,14 +154,14 @@ test('all duties are done, and no part names a remedy', () => {
   expect(partsOf(well).filter(({ remedy }) => remedy !== null)).toEqual([])
 })
 
-test.each(losses)('%s: where %s, the heartbeat stops and Health has the remedy', (duty, _, found) => {
+test.each(losses)('%s: if %s, the heartbeat stops and Health shows the remedy', (duty, _, found) => {
   const lost = lostDuties({ ...well, ...found })
   expect(lost.map(({ name }) => name.split(' of the ')[0])).toContain(duty)
   for (const { remedy, detail } of lost)
     expect([remedy, detail]).toEqual([expect.stringMatching(/.{10}/), expect.stringMatching(/\.$/)])
 })
 
-test('one failure of a model is not yet a loss, and neither is one after which it answered', () => {
+test('one failure of a model is not a loss, and neither is a failure before an answer', () => {
   const lastFailure = { detail: '503', at: '2026-11-26T03:00:00.000000Z' }
   const last = { model: 'm', at: '2026-11-26T03:00:01.000000Z', durationMs: 1 }
   for (const model of [
@@ -171,7 +171,7 @@ test('one failure of a model is not yet a loss, and neither is one after which i
     expect(lostDuties({ ...well, model })).toEqual([])
 })
 
-test('neither a part that nobody asked, nor one that is off, nor a message that another way has told of is lost', () => {
+test('a part that nobody asked, a part that is off, and a message that another channel delivered are not losses', () => {
   const found: Partial<PartFacts> = {
     platform: null,
     model: { last: null, lastHour: { answers: 0, failures: 0 }, lastFailure: null },
@@ -189,11 +189,11 @@ test('neither a part that nobody asked, nor one that is off, nor a message that 
   ).toEqual(['messages'])
 })
 
-test('a runbook that cannot be read, or a device that is away, makes the night poorer, and stops no heartbeat', () => {
+test('an unreadable runbook and an unreachable device are shown as limits, and do not stop the heartbeat', () => {
   for (const [, found] of poorer) expect(lostDuties({ ...well, ...found })).toEqual([])
 })
 
-test('devices: what they lack is named with its reason, and none that was not asked is called well', () => {
+test('each device is listed with what it lacks and why, and a device that was not asked does not count as well', () => {
   const confined = { sandbox: 'bwrap', unavailable: {} }
   const lost = { sandbox: 'none', unavailable: { sandbox: 'unshare: /mnt/x (nfs4) cannot be made read-only' } }
   const part = (...devices: [health: object | null, healthProblem: string | null][]) =>
@@ -213,13 +213,13 @@ test('devices: what they lack is named with its reason, and none that was not as
   })
 })
 
-test('the page for operators has the table of duties as the code has it', () => {
+test("the operators' page has the same table of duties as the code", () => {
   const page = readFileSync('docs/how-to/watch-from-outside.md', 'utf8')
   for (const [name, { lostWhen, remedy, isVital }] of Object.entries(duties))
     if (isVital) expect(page).toContain(`| ${name} | ${lostWhen} | ${remedy} |`)
 })
 
-describe('of each loss, by each way out', () => {
+describe('a loss is reported by each channel', () => {
   const database = useDatabase()
   const ways: [way: string, settings: string[], told: string][] = [
     ['webhook.critical', ['webhook.critical.url'], 'webhook.critical'],
@@ -260,7 +260,7 @@ describe('of each loss, by each way out', () => {
     ).rows
 
   test.each(ways)(
-    '%s tells people once, at the second look, what is lost and what to do',
+    '%s tells people once, at the second check, what is lost and what to do',
     async (way, settings, told) => {
       await sql`delete from platform_config where key like 'webhook.%'`.execute(database.owner)
       await sql`delete from slack_channel`.execute(database.owner)
@@ -291,7 +291,7 @@ describe('of each loss, by each way out', () => {
     },
   )
 
-  test('a loss that nobody could be told of yet is told as soon as there is a way', async () => {
+  test('a loss that could not be reported is reported as soon as a channel works', async () => {
     await sql`delete from platform_config where key like 'webhook.%'`.execute(database.owner)
     await sql`delete from slack_channel`.execute(database.owner)
     await sql`delete from delivery`.execute(database.owner)
@@ -307,7 +307,7 @@ describe('of each loss, by each way out', () => {
     await sql`delete from platform_config where key like 'webhook.%'`.execute(database.owner)
   })
 
-  test('a duty that is done again is told once, and one that was lost for a moment never', async () => {
+  test('a recovered duty is reported once, and a duty that was lost for a moment is never reported', async () => {
     await storeSetting(database.db, 'webhook.critical.url', 'https://hooks.example.com/critical')
     await sql`delete from delivery`.execute(database.owner)
     await sql`delete from lost_duty`.execute(database.owner)

@@ -77,7 +77,7 @@ async function raw(text: string): Promise<number> {
 const json = { 'content-type': 'application/json' }
 const methods = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'TRACE']
 
-test('a path that exists answers 405 to every method that it does not have, and says which it has', async () => {
+test('an existing path answers 405 to every other method and lists the methods that it has', async () => {
   const declared = new Map<string, Set<string>>()
   for (const { method, path } of api.api.app.routes) {
     if (method === 'ALL') continue
@@ -107,12 +107,12 @@ test('a path that exists answers 405 to every method that it does not have, and 
   }
 })
 
-test('without a token, no answer says which methods a path of the API has', async () => {
+test('without a token, no answer reveals the methods of a path', async () => {
   const answer = await send('DELETE', '/api/v1/incidents', { as: null })
   expect([answer.status, answer.headers.allow]).toEqual([401, undefined])
 })
 
-test('NUL in a path or a query, and an address that is no percent-encoded UTF-8, are refused on every route', async () => {
+test('NUL in a path or query, and an address with invalid percent-encoding, are refused on every route', async () => {
   const document = (await (await api.api.app.request('/openapi.json')).json()) as { paths: Record<string, object> }
   const paths = Object.entries(document.paths).flatMap(([path, each]) =>
     Object.keys(each).map((method) => [method, path]),
@@ -132,7 +132,7 @@ test('NUL in a path or a query, and an address that is no percent-encoded UTF-8,
   }
 })
 
-test('a body with NUL, half a surrogate pair, too much depth or a number beyond all numbers is refused by its field', async () => {
+test('a body with NUL, half a surrogate pair, too much depth or too large a number is refused with the name of the field', async () => {
   const id = await openedIncident(api.db)
   const path = `/api/v1/incidents/${id}/escalate`
   const deep = `{"reason":${'['.repeat(100_000)}${']'.repeat(100_000)}}`
@@ -157,13 +157,13 @@ test('a body with NUL, half a surrogate pair, too much depth or a number beyond 
   }
 })
 
-test('an alert with NUL in its labels is taken in without it: an alert is worth more than its label', async () => {
+test('an alert with NUL in a label is accepted without the NUL, because the alert is worth more than the label', async () => {
   const body = JSON.stringify({ summary: 'disk \0 full', labels: { 'na\0me': 'x\0y\ud800' }, dedup: 'nul-1\0' })
   const answer = await send('POST', '/api/v1/ingest/generic', { headers: json, body })
   expect(answer.status).toBe(202)
 })
 
-test('a body of another type, another character set or compressed is refused with 415 at every door that takes one', async () => {
+test('a body of another type, another character set or with compression is refused with 415 by every operation that takes a body', async () => {
   const doors = [
     ['POST', '/api/v1/agent'],
     ['PUT', '/api/v1/config/agent.max_turns'],
@@ -192,7 +192,7 @@ test('a body of another type, another character set or compressed is refused wit
   }
 })
 
-test('numbers, times, cursors and headers out of every range are refused, and none of them is a 500', async () => {
+test('numbers, times, cursors and headers out of range are refused, and none of them gets 500', async () => {
   const huge = '9007199254740991'
   const paths = [
     `/api/v1/config/agent.max_turns/revisions?cursor=${huge}`,
@@ -223,7 +223,7 @@ test('numbers, times, cursors and headers out of every range are refused, and no
   }
 })
 
-test('what is hardly HTTP is answered with a refusal, and never with a 500', async () => {
+test('malformed HTTP is refused and never gets 500', async () => {
   const end = 'Connection: close\r\n\r\n'
   const sent: [string, number][] = [
     [`GET //livez HTTP/1.1\r\nHost: x\r\n${end}`, 404],
@@ -247,7 +247,7 @@ test('what is hardly HTTP is answered with a refusal, and never with a 500', asy
   }
 })
 
-test('HEAD of the stream answers at once and keeps no listener', async () => {
+test('HEAD of the event stream answers at once and keeps no listener', async () => {
   for (let asked = 0; asked < 510; asked += 1) expect((await send('HEAD', '/api/v1/stream')).status).toBe(200)
   const headers = { authorization: `Bearer ${api.tokens.viewer}` }
   const listening = await api.api.app.request('/api/v1/stream', { headers })

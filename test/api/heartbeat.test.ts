@@ -49,7 +49,7 @@ async function silenceWhile(lose: () => Promise<unknown>, restore: () => Promise
   return heard
 }
 
-test('a heartbeat goes out while all duties are done, and stops while Temporal is away or a message reached nobody', async () => {
+test('a heartbeat is sent while all duties are done, and not while Temporal is away or a message was delivered to nobody', async () => {
   const stop = startHeartbeat(api.api.deps, `${check.url}/ping/secret`, 20)
   try {
     const away = await silenceWhile(

@@ -12,7 +12,7 @@ const api = useApi()
 
 const finding = { action: 'investigated', detail: 'the replica stopped' }
 
-test('an agent cannot record, resolve or escalate anything that no run announced, and its attempt is on the incident', async () => {
+test('an agent cannot record, resolve or escalate anything that no run announced, and its attempt is a row of the incident', async () => {
   const id = await claimedIncident(api.db)
   const doors = [
     { path: `/incidents/${id}/events`, body: finding },
@@ -41,7 +41,7 @@ test('an agent cannot record, resolve or escalate anything that no run announced
   expect(marked[0]).toMatchObject({ metadata: { code: 'UNJUDGED', subject: 'agent' } })
 })
 
-test('an announced finding is recorded, once however often it is sent', async () => {
+test('an announced finding is recorded once, however often it is sent', async () => {
   const id = await claimedIncident(api.db)
   const key = await announced(api.db, id, 'add_incident_event', { incident_id: id, ...finding })
   const first = await api.post(`/incidents/${id}/events`, { body: finding, key, as: api.tokens.agent })
@@ -57,7 +57,7 @@ test('an announced finding is recorded, once however often it is sent', async ()
   expect((await eventsOf(api.db, id)).filter((event) => event.kind === 'commented')).toHaveLength(1)
 })
 
-test('an announcement covers exactly its action: other words, another incident, another tool are refused', async () => {
+test('an announcement covers exactly its action, and other words, another incident or another tool are refused', async () => {
   const id = await claimedIncident(api.db)
   const other = await claimedIncident(api.db)
   const key = await announced(api.db, id, 'add_incident_event', { incident_id: id, ...finding })
@@ -69,14 +69,14 @@ test('an announcement covers exactly its action: other words, another incident, 
   for (const answer of await Promise.all(tries)) expect(answer.status).toBe(403)
 })
 
-test('an announcement of a superseded attempt is worth nothing', async () => {
+test('an announcement of a superseded attempt is refused', async () => {
   const id = await claimedIncident(api.db)
   const key = await announced(api.db, id, 'add_incident_event', { incident_id: id, ...finding })
   await api.db.updateTable('incident').set({ attempt: 2 }).where('id', '=', id).execute()
   expect((await api.post(`/incidents/${id}/events`, { body: finding, key, as: api.tokens.agent })).status).toBe(403)
 })
 
-test.each(['no_fault', 'self_resolved'])('while its alert fires an announced %s is a conflict', async (outcome) => {
+test.each(['no_fault', 'self_resolved'])('while its alert fires, an announced %s is a conflict', async (outcome) => {
   const id = await claimedIncident(api.db)
   const body = { resolution: 'All is well', outcome, claims: [seenNominal(1)] }
   const key = await announced(api.db, id, 'resolve_incident', { id, ...body })
@@ -85,7 +85,7 @@ test.each(['no_fault', 'self_resolved'])('while its alert fires an announced %s 
   expect((await api.get(`/incidents/${id}`)).body.status).toBe('investigating')
 })
 
-test('an announced resolution closes the incident, and sent again it is answered the same', async () => {
+test('an announced resolution closes the incident, and gets the same answer when it is sent again', async () => {
   const id = await claimedIncident(api.db)
   await api.db.updateTable('alert').set({ status: 'resolved' }).where('incidentId', '=', id).execute()
   const body = { resolution: 'The replica caught up', outcome: 'self_resolved', claims: [seenNominal(1)] }
@@ -96,7 +96,7 @@ test('an announced resolution closes the incident, and sent again it is answered
   expect((await eventsOf(api.db, id)).at(-1)).toMatchObject({ kind: 'resolved', metadata: { claims: body.claims } })
 })
 
-test('an announced escalation may say why in any words', async () => {
+test('an announced escalation may give any reason', async () => {
   const id = await claimedIncident(api.db)
   const key = await announced(api.db, id, 'escalate_incident', { id })
   const body = { reason: 'the disk is broken' }
@@ -114,7 +114,7 @@ test('an announced capability gap is listed', async () => {
   expect((await api.get('/capability-gaps?category=notification')).body.items).toEqual([])
 })
 
-test('where the sender has no ends an announced no_fault takes a nominal look of this attempt, and of what is critical a person', async () => {
+test('if the sender sends no ends of alerts, an announced no_fault needs a good read of this attempt, and a person if the incident is critical', async () => {
   for (const source of ['generic', 'alertmanager'])
     await api.put(`/config/alert.ends.${source}`, { body: { value: 'no', reason: 'it says none' } })
   const look = (id: string, attempt: number, health: string) =>

@@ -13,7 +13,7 @@ import { useServedApi } from '../support/run-cli.ts'
 
 const api = useServedApi()
 
-test('ten pages whose connections keep being cut off hear every row once and in order', async () => {
+test('ten clients whose connections are cut again and again get every row once and in order', async () => {
   const incidents = await Promise.all(Array.from({ length: 4 }, () => openedIncident(api.db)))
   const pages = listen({ url: api.apiUrl, token: api.tokens.viewer, count: 10, dropEveryMs: 250 })
   await pages.ready
@@ -29,7 +29,7 @@ test('ten pages whose connections keep being cut off hear every row once and in 
   }
 })
 
-test('who comes late sees what a model writes when it is told next; the stream of another incident, and the log, have nothing of it', async () => {
+test("a client that connects late sees the model's text from the next update on, and other streams and the log get none of it", async () => {
   const [id, other] = [await openedIncident(api.db), await openedIncident(api.db)]
   const live = {
     incidentId: id,
@@ -66,7 +66,7 @@ test('who comes late sees what a model writes when it is told next; the stream o
   expect(JSON.stringify(await eventsOf(api.db, id))).not.toContain('the replica lags')
 })
 
-test('of a run that nobody watches nothing is told, from the moment on that the last watcher has left', async () => {
+test('progress of a run is sent only while a client follows the run', async () => {
   const [id, other] = [await openedIncident(api.db), await openedIncident(api.db)]
   const told = async (incidentId: string) =>
     await publishLiveAnswer(api.db, {
@@ -111,7 +111,7 @@ test('of a run that nobody watches nothing is told, from the moment on that the 
   await eventually('the page is closed', async () => !(await told(id)) && !(await told(other)))
 })
 
-test('what anybody else says on the channel of the database is passed over', async () => {
+test('foreign messages on the channel of the database are ignored', async () => {
   const id = await openedIncident(api.db)
   const ends = new AbortController()
   const heard: LiveAnswer[] = []

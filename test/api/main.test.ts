@@ -7,7 +7,7 @@ import { compileCache, eventually, freePort } from '../support/directory.ts'
 
 const database = useDatabase()
 
-test('the API starts and takes alerts in while Temporal is down, and leaves within five seconds of being told', async () => {
+test('the API starts and accepts alerts while Temporal is down, and stops within five seconds of SIGTERM', async () => {
   const ingest = await createToken(database.db, { name: 'ingest', role: 'ingest', operatorId: null })
   const agent = await createToken(database.db, { name: 'agent', role: 'agent', operatorId: null })
   const port = await freePort()

@@ -31,7 +31,7 @@ async function aged(key: string, seconds: number) {
   )
 }
 
-test('a shard, its nodes and its tenant are as the platform says now', async () => {
+test('a shard, its nodes and its tenant have the current state of the platform', async () => {
   expect((await api.get('/shards/db-osl-1')).body).toMatchObject({ role: 'database', config: { wal_keep: 4 } })
   const nodes = (await api.get('/shards/db-osl-1/nodes')).body as unknown as { items: unknown[]; nextCursor: null }
   expect(nodes.nextCursor).toBeNull()
@@ -43,7 +43,7 @@ test('a shard, its nodes and its tenant are as the platform says now', async () 
   expect((await api.get('/shards/none')).status).toBe(404)
 })
 
-test('a host tells its capacity, what is left of it, and its VMs with priority and state', async () => {
+test('a host shows its capacity, its free capacity, and its VMs with priority and state', async () => {
   const one = (await api.get('/hosts/host-osl-1')).body as unknown as { use: { freeRamMib: number }; ramMib: number }
   expect(one).toMatchObject({
     state: 'live',
@@ -63,7 +63,7 @@ test('a host tells its capacity, what is left of it, and its VMs with priority a
   expect((await api.get('/hosts/none')).status).toBe(404)
 })
 
-test('hosts are listed by rack or region, and a rack that there is not is named with those there are', async () => {
+test('hosts are listed by rack or region, and an unknown rack is refused with the list of racks', async () => {
   const list = async (query: string) =>
     ((await api.get(`/hosts?${query}`)).body as unknown as { items: { id: string }[] }).items
   expect((await list('rack=r2')).map(({ id }) => id)).toEqual(['host-osl-2'])
@@ -76,7 +76,7 @@ test('hosts are listed by rack or region, and a rack that there is not is named 
   })
 })
 
-test('health is told of nodes and of hosts', async () => {
+test('nodes and hosts have a health', async () => {
   const health = async (id: string) => (await api.get(`/nodes/${id}/health`)).body
   expect(await health('node-osl-2')).toEqual({
     node: 'node-osl-2',
@@ -90,7 +90,7 @@ test('health is told of nodes and of hosts', async () => {
   expect(await health('host-osl-2')).toMatchObject({ status: 'critical', state: 'dead', vmCount: 2 })
 })
 
-test('a link lives only with both its ends, and a path only over live links', async () => {
+test('a link is alive only if both ends are alive, and a path only if its links are alive', async () => {
   const link = async (a: string, b: string) => (await api.get(`/links?a=${a}&b=${b}`)).body
   expect(await link('host-osl-3', 'host-osl-1')).toMatchObject({ status: 'live', live: true, cost: 10 })
   expect(await link('host-osl-1', 'host-osl-2')).toMatchObject({ status: 'down', live: false, cost: null })
@@ -105,7 +105,7 @@ test('a link lives only with both its ends, and a path only over live links', as
   expect((await api.get('/links?a=host-osl-1&b=nowhere')).status).toBe(404)
 })
 
-test('where the platform tells no links, links and paths between live hosts are unknown, and neither there nor missing', async () => {
+test('if the platform has no links, links and paths between live hosts are unknown, neither present nor missing', async () => {
   const { links } = platform.inventoryState
   platform.inventoryState.links = []
   api.api.deps.state.forget()
@@ -146,7 +146,7 @@ test('resources are found by a part of their name', async () => {
   })
 })
 
-test('a platform out of reach makes health unknown, and nothing is answered from what was true before', async () => {
+test('an unreachable platform makes health unknown, and no answer uses an older state', async () => {
   platform.down = true
   api.api.deps.state.forget()
   expect((await api.get('/nodes/node-osl-1/health')).body).toMatchObject({ status: 'unknown', stale: true })
@@ -160,7 +160,7 @@ test('a platform out of reach makes health unknown, and nothing is answered from
   expect((await api.get('/nodes/node-osl-1/health')).body).toMatchObject({ status: 'nominal' })
 })
 
-test('a dry run tells what a convergence would change, changes nothing, and is no answer to the order', async () => {
+test('a dry run reports what a convergence would change and changes nothing', async () => {
   const begun = platform.begun.length
   const [one, other] = platform.inventoryState.nodes.filter(({ shard }) => shard === 'db-osl-1')
   Object.assign(one!, { status: 'nominal' })
@@ -186,7 +186,7 @@ test('a dry run tells what a convergence would change, changes nothing, and is n
   expect(platform.begun).toHaveLength(begun + 1)
 })
 
-test('where the platform has no dry run, the answer says that nothing is known', async () => {
+test('if the platform has no dry run, the answer says that the effect is unknown', async () => {
   const { wouldConverge } = platform
   platform.wouldConverge = async () => null
   const { body } = await api.get('/shards/db-osl-1/converge?dry_run=true', { as: api.tokens.agent })
@@ -194,7 +194,7 @@ test('where the platform has no dry run, the answer says that nothing is known',
   platform.wouldConverge = wouldConverge
 })
 
-test('a shard is converged once per key, and what is read afterwards is what it became', async () => {
+test('a shard is converged once per key, and the next read returns the new state', async () => {
   const asking = { body: reason, key: 'conv-1', as: api.tokens.operator }
   const first = await api.post('/shards/db-osl-1/converge', asking)
   expect([first.status, first.body.detail]).toEqual([200, 'db-osl-1 is done'])
@@ -204,7 +204,7 @@ test('a shard is converged once per key, and what is read afterwards is what it 
   expect(nodes.map(({ status }) => status)).toEqual(['nominal', 'nominal'])
 })
 
-test('an agent converges under its step key, and asks for that key what became of it', async () => {
+test('an agent converges under its step key, and asks for the outcome by that key', async () => {
   const incident = await claimedIncident(api.db)
   const key = await announced(api.db, incident, 'converge_shard', { id: 'db-osl-1' })
   expect((await api.post('/shards/db-osl-1/converge', { body: reason, key, as: api.tokens.agent })).status).toBe(200)
@@ -212,7 +212,7 @@ test('an agent converges under its step key, and asks for that key what became o
   expect(effect.body).toMatchObject({ key, status: 'done' })
 })
 
-test('an answer lost on the way is looked up, and the write is not sent twice', async () => {
+test('a lost answer is looked up, and the write is not sent twice', async () => {
   const incident = await claimedIncident(api.db)
   const key = await announced(api.db, incident, 'converge_shard', { id: 'db-osl-1' })
   platform.script[key] = 'lost_after'
@@ -221,7 +221,7 @@ test('an answer lost on the way is looked up, and the write is not sent twice', 
   expect(platform.begun.filter((begun) => begun === key)).toHaveLength(1)
 })
 
-test('a write that never reached the platform is not known to have failed before a minute is over', async () => {
+test('a write that never reached the platform counts as failed only after a minute', async () => {
   const incident = await claimedIncident(api.db)
   const key = await announced(api.db, incident, 'converge_shard', { id: 'db-osl-1' })
   platform.script[key] = 'lost_before'
@@ -238,7 +238,7 @@ test('a write that never reached the platform is not known to have failed before
   expect(platform.begun).not.toContain(key)
 })
 
-test('what the platform refuses or fails at is told as failed', async () => {
+test('a refusal and an error of the platform are reported as failed', async () => {
   for (const how of ['failed', 'refused'] as const) {
     platform.script['db-osl-1'] = how
     const answer = await api.post('/shards/db-osl-1/converge', { body: reason, key: `conv-${how}` })
@@ -270,7 +270,7 @@ test('a plan is made from the inventory, and stored with the fingerprint of its 
   ])
 })
 
-test('what a host keeps for itself is lent to no VM, and a plan of before does not fit any more', async () => {
+test('the reserved capacity of a host is given to no VM, and a plan from before a change of it no longer fits', async () => {
   const before = await proposed()
   const { hosts } = platform.inventoryState
   const kept = hosts.map((each) => ({ ...each }))
@@ -290,7 +290,7 @@ test('what a host keeps for itself is lent to no VM, and a plan of before does n
   }
 })
 
-test('a plan that has nothing to do says so where the wrong host was named', async () => {
+test('an empty plan says that the named host has nothing to move', async () => {
   const body = { intent: 'recover', host_ids: ['host-osl-1'], use_rack_constraints: true }
   expect((await api.post('/placement/proposals', { body })).body).toMatchObject({
     state: 'no_action',
@@ -298,7 +298,7 @@ test('a plan that has nothing to do says so where the wrong host was named', asy
   })
 })
 
-test('an agent executes a plan only with the approval that its run used up for exactly this plan', async () => {
+test('an agent runs a plan only with the approval that its run used for exactly this plan', async () => {
   const incident = await claimedIncident(api.db)
   const plan = await proposed()
   const identity = { plan: plan.planDigest }
@@ -332,7 +332,7 @@ async function approve(id: string) {
   })
 }
 
-test('a plan is refused before it begins where the state is not the one that was approved', async () => {
+test('a plan is refused before its first step if the state differs from the approved state', async () => {
   const plan = await proposed()
   const execute = (headers: Record<string, string>) =>
     api.post(`/placement/proposals/${plan.proposal_id}/execute`, { body: { reason: 'the host is dead' }, headers })
@@ -351,7 +351,7 @@ test('a plan is refused before it begins where the state is not the one that was
   expect(platform.begun.filter((key) => /:\d$/.test(key) && key.startsWith('api:'))).toEqual([])
 })
 
-test('a plan goes on after a failed step, each step a row of the incident', async () => {
+test('a plan goes on after a failed step, and each step is a row of the incident', async () => {
   const incident = await claimedIncident(api.db)
   const plan = await proposed()
   const identity = { plan: plan.planDigest }

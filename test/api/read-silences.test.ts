@@ -38,7 +38,7 @@ const propose = (labels: Record<string, string> = { alertname: 'Down', instance:
 const say = async (path: string) => JSON.parse(JSON.stringify((await api.get(path)).body))
 const policyPart = async () => (await say('/status')).parts.find(({ name }: { name: string }) => name === 'site policy')
 
-test('without an Alertmanager a rule about silences holds, and ruling, Health and the check of the file say so', async () => {
+test('without an Alertmanager a rule about silences applies, and the ruling, Health and the check of the file report it', async () => {
   expect(await takeSitePolicy(api.db, sound(silenced))).toBe('in_force')
   const { judged } = await propose()
   expect(judged).toMatchObject({ code: 'SITE_ASKS', details: { site: { silence: { is: 'unread', source: null } } } })
@@ -48,7 +48,7 @@ test('without an Alertmanager a rule about silences holds, and ruling, Health an
   expect(notes).toMatchObject([{ line: 3, why: expect.stringContaining('as if every alert were silenced') }])
 })
 
-test('a source that was never read silences everything; once it was, what a silence matches is asked and nothing else', async () => {
+test('a source of silences that was never read silences everything, and after a read only calls that match a silence are asked', async () => {
   await add('am', { kind: 'alertmanager' })
   expect((await propose()).judged.reason).toContain('silences of am were never read')
   await readWith(json([silence(), silence({ status: { state: 'expired' }, id: 'old', matchers: [] })]))
@@ -67,7 +67,7 @@ test('a source that was never read silences everything; once it was, what a sile
   expect((await propose()).judged.code).not.toBe('SITE_ASKS')
 })
 
-test('a call is explained with the silence, whose it is, why and until when, or with why none matches', async () => {
+test('policy explain shows the silence with its author, comment and end, or why no silence matches', async () => {
   await readWith(json([silence()]))
   const explain = async (incidentId?: string, at?: string) => {
     const call = { tool: 'vm_start', targets: [{ kind: 'vm', id: 'vm-101' }], type: 'vm_stopped', incidentId, at }
@@ -106,7 +106,7 @@ const bad: [what: string, answer: Answer, said: RegExp][] = [
 ]
 
 test.each(bad)(
-  'of %s what was read before stands for five minutes, with the fault beside it',
+  'if %s, the last read is used for five minutes and the error is shown with it',
   async (_, answer, said) => {
     await readWith(json([silence()]))
     await readWith(answer)
@@ -116,7 +116,7 @@ test.each(bad)(
   },
 )
 
-test('a comment of a megabyte is cut, secrets are taken out, and a matcher that was changed so is compared with nothing', async () => {
+test('a comment of a megabyte is cut, its secrets are removed, and a matcher that was changed by this is compared with nothing', async () => {
   const matchers = [{ name: 'job', value: 'password=hunter2hunter2', isRegex: false }]
   await readWith(json([silence({ comment: 'x'.repeat(1_000_000), matchers })]))
   const [{ silences: [only] = [] } = {}] = await silencesRead(api.db)
@@ -125,7 +125,7 @@ test('a comment of a megabyte is cut, secrets are taken out, and a matcher that 
   expect(JSON.stringify(await api.db.selectFrom('sourceSilences').selectAll().execute())).not.toContain('hunter2')
 })
 
-test('another address is another server, of which nothing is known yet', async () => {
+test('another address is another server, whose silences are unknown', async () => {
   await readWith(json([]))
   expect((await propose()).judged.code).not.toBe('SITE_ASKS')
   await add('am', { kind: 'alertmanager', url: `${stage.url}/other` })
@@ -133,7 +133,7 @@ test('another address is another server, of which nothing is known yet', async (
   await add('am', { kind: 'alertmanager' })
 })
 
-test('five minutes without an answer, and everything counts as silenced until there is one', async () => {
+test('after five minutes without an answer everything counts as silenced', async () => {
   await readWith(json([]))
   await moveClock(api.owner, '4 minutes')
   expect((await propose()).judged.code).not.toBe('SITE_ASKS')

@@ -39,7 +39,7 @@ const known = async () => {
   return (body.items as unknown as { id: string }[]).map(({ id }) => id)
 }
 
-test('what a source scrapes is in the registry, an alert finds it, and it is a name of the machine it is on', async () => {
+test('the targets of a source are in the registry, alerts find them, and each names its machine', async () => {
   list(
     { instance: '10.0.0.1:9100', job: 'node', env: 'prod' },
     { instance: '10.0.0.1:9100', job: 'cadvisor' },
@@ -71,7 +71,7 @@ test('what a source scrapes is in the registry, an alert finds it, and it is a n
   expect(await about('10.0.0.1:9100')).toEqual({ kind: 'node', id: 'web-1' })
 })
 
-test('a target takes the lease of its machine, and widens no vicinity', async () => {
+test('a target takes the lease of its machine, and adds no neighbours', async () => {
   const target = (id: string) => ({ kind: 'target' as const, id })
   expect(
     await leaseKeys(api.db, [target('10.0.0.1:9100'), target('web-1.example.com:9187'), { kind: 'node', id: 'web-1' }]),
@@ -82,7 +82,7 @@ test('a target takes the lease of its machine, and widens no vicinity', async ()
   expect(await neighboursOf(api.db, { kind: 'node', id: 'web-1' })).toEqual([{ kind: 'shard', id: 'hosts' }])
 })
 
-test('a source that is away, has no list, or lists nothing yet leaves its rows; one that lists fewer takes the others back', async () => {
+test('a source that is away or has no list yet leaves its rows, and a source with fewer targets removes the others', async () => {
   const before = await known()
   const breakOff = () => {
     answer = (response) => response.destroy()
@@ -102,14 +102,14 @@ test('a source that is away, has no list, or lists nothing yet leaves its rows; 
   expect(await known()).toEqual(['a:1', 'b:1'])
 })
 
-test('more targets than are taken are refused as a whole, and the list before stays', async () => {
+test('too many targets are refused as a whole, and the earlier list stays', async () => {
   const before = await known()
   list(...Array.from({ length: 100_001 }, (_, at) => ({ instance: `h-${at}:1` })))
   await sync()
   expect(await known()).toEqual(before)
 })
 
-test('a source that moves or is removed takes its targets along', async () => {
+test('a source that moves or is removed takes its targets with it', async () => {
   list({ instance: 'a:1' })
   await sync()
   await api.put('/sources/main', { body: { kind: 'prometheus', url: `${url}/other` } })

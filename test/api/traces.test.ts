@@ -255,12 +255,12 @@ async function rowsOfAdmin(): Promise<number> {
   return counts.reduce((sum, { count }) => sum + Number(count), 0)
 }
 
-test('every operation that writes is one that a person leaves a row by, or says why there is none', async () => {
+test('every operation that writes leaves a row with the person, or says why it leaves none', async () => {
   const known = [...Object.keys(withoutTrace), ...Object.keys(elsewhere), ...Object.keys(acts)]
   expect((await operations()).toSorted()).toEqual(known.toSorted())
 })
 
-test.each(Object.entries(elsewhere))('the row of %s is held elsewhere: %j', (_operation, [file, word]) => {
+test.each(Object.entries(elsewhere))('the row of %s is stored elsewhere: %j', (_operation, [file, word]) => {
   expect(readFileSync(file, 'utf8')).toContain(word)
 })
 
@@ -275,7 +275,7 @@ test.each(Object.keys(acts))('%s leaves a row with the name of the person', asyn
   expect([operation, (await rowsOfAdmin()) > before]).toEqual([operation, true])
 })
 
-test('what was done here by the ways of the product is told of by its rows', async () => {
+test('an event of an action through the product is reported from its rows', async () => {
   const found = [...(await verifyChanges(api.db, 0)).differences, ...(await verifyKept(api.db)).differences]
   // Fixtures of tests claim incidents, and change rows as the owner.
   expect(found.filter(({ subject, what }) => !subject.startsWith('inc_') && !what.includes(' by postgres '))).toEqual(

@@ -73,7 +73,7 @@ test('a write under one key that reaches both servers many times at once is done
   expect(other.map(({ body }) => body.code)).toEqual(['IDEMPOTENCY_KEY_REUSED', 'IDEMPOTENCY_KEY_REUSED'])
 })
 
-test('a decision token that is shown to both servers at once decides once, for its verdict and its approval alone', async () => {
+test('a decision token that is sent to both servers at once decides once, for its verdict and its approval alone', async () => {
   const [first, second] = await many(2, async () => await asked(api.db, await claimedIncident(api.db), { required: 2 }))
   const as = api.tokens.approver
   const minted = await post(0, `/api/v1/approvals/${first}/token`, { decision: 'approve' }, { as })
@@ -87,7 +87,7 @@ test('a decision token that is shown to both servers at once decides once, for i
   expect((await api.get(`/approvals/${second}`)).body).toMatchObject({ status: 'pending', decisions: [] })
 })
 
-test('tries to decide and wrong tokens are counted over both servers', async () => {
+test('attempts to decide and wrong tokens are counted over both servers', async () => {
   const approval = await asked(api.db, await claimedIncident(api.db))
   const tries = await many(30, (at) =>
     post(at, `/api/v1/approvals/${approval}/token`, { decision: 'deny' }, { as: api.tokens.approver }),
@@ -97,7 +97,7 @@ test('tries to decide and wrong tokens are counted over both servers', async () 
   expect(guesses.filter(({ status }) => status === 429)).toHaveLength(4)
 })
 
-test('a session that one server opened and the other ended is over at both, at once', async () => {
+test('a session that one server opened and the other ended is closed at both at once', async () => {
   const origin = (at: number) => ({ origin: urls[at] as string })
   const opened = await fetch(`${urls[0]}/auth/session`, {
     method: 'POST',
@@ -111,7 +111,7 @@ test('a session that one server opened and the other ended is over at both, at o
   expect(await who()).toEqual([401, 401])
 })
 
-test('a code to sign in that is shown to both servers at once opens one session', async () => {
+test('a sign-in code that is sent to both servers at once opens one session', async () => {
   const { body } = await post(0, '/auth/codes', {})
   const answers = await many(8, async (at) => {
     const headers = { 'content-type': 'application/json', origin: urls[at % 2] as string }

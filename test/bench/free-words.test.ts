@@ -4,14 +4,14 @@ import { judgeFreeWords, sumUpFreeWords } from '../../bench/grounding/judge-free
 
 const endings = freeScenes.flatMap(({ endings: own }) => own)
 
-test('there are enough endings in free words, true and false, and each is told once', () => {
+test('there are enough endings in free words, true and false, and each occurs once', () => {
   expect(endings.length).toBeGreaterThanOrEqual(30)
   for (const isTrue of [true, false])
     expect(endings.filter((each) => each.isTrue === isTrue).length).toBeGreaterThan(14)
   expect(new Set(endings.map(({ claim }) => claim.text)).size).toBe(endings.length)
 })
 
-test('the words that an ending quotes stand in the row that it cites, unless they are said to be gone', () => {
+test('the words that an ending quotes are in the row that it cites, unless it calls them absent', () => {
   const plain = (text: string) => text.replace(/[\s"\\]+/g, '')
   for (const { rows, endings: own } of freeScenes) {
     for (const { claim } of own) {
@@ -23,7 +23,7 @@ test('the words that an ending quotes stand in the row that it cites, unless the
   }
 })
 
-test('no false ending is told by rows, and the shares count each ending once', () => {
+test('no false ending is supported by rows, and the shares count each ending once', () => {
   const outcomes = judgeFreeWords()
   const byRows = outcomes.filter(({ ending, grade }) => !ending.isTrue && grade === 'A')
   expect(byRows.map(({ ending }) => ending.claim.text)).toEqual([])

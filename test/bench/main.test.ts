@@ -1,7 +1,7 @@
 import { spawnSync } from 'node:child_process'
 import { expect, test } from '@jest/globals'
 
-test('every bench can be started: nothing that they import needs the runner of the tests', () => {
+test('every benchmark starts without the test runner', () => {
   const { status, stderr } = spawnSync(process.execPath, ['bench/main.ts', 'no-such-bench'], { encoding: 'utf8' })
   expect([status, stderr]).toEqual([
     2,

@@ -11,7 +11,7 @@ import { dead, down, host, problem, vm } from '../placement/problems.ts'
 import { patienceMs } from '../support/directory.ts'
 
 test(
-  'the checker of the bench and the replay say the same of plans, also of those that somebody changed',
+  "the benchmark's checker and the replay agree about plans, also about changed plans",
   async () => {
     let refused = 0
     for (let seed = 1; seed <= 25; seed += 1) {
@@ -38,7 +38,7 @@ test(
   patienceMs,
 )
 
-test('two full hosts that swap their VMs do so by way of a third, and not where there is none', () => {
+test('two full hosts swap their VMs through a third host, and do not swap without one', () => {
   const swap = (third: number): PlacementProblem =>
     problem(
       [host('a', 4), host('b', 4), host('c', third), host('x', 4, dead)],
@@ -55,7 +55,7 @@ test('two full hosts that swap their VMs do so by way of a third, and not where 
 })
 
 test.each(familyNames.filter((name) => takesScale(name, 'small')))(
-  'a drawn cluster of %s holds before its failure, and is the same for the same seed',
+  'a generated cluster of %s is valid before its failure, and is the same for the same seed',
   (name) => {
     const drawn = [1, 2, 3, 4].map((seed) => drawCluster(name, 'small', seed)).find((each) => each !== null)
     expect(drawn).toEqual(drawCluster(name, 'small', Number(drawn?.name.split('-s').at(-1))))

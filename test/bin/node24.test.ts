@@ -41,11 +41,11 @@ test('a lockfile that asks for another version is installed', () => {
   )
 })
 
-test('a lockfile that is newer but asks for what is there installs nothing', () => {
+test('a newer lockfile that asks for the installed versions installs nothing', () => {
   expect(whyInstall(checkout(wanted, { 'node_modules/pump': { version: '1.0.0' } }))).toBeUndefined()
 })
 
-test('a package that somebody installed says how it is run, and installs nothing below it', () => {
+test('an installed package prints how to run it, and installs nothing below it', () => {
   const root = join(directory.path, 'node_modules', 'nightshift')
   cpSync('bin', join(root, 'bin'), { recursive: true })
   writeFileSync(join(root, 'package.json'), '{"type":"module"}')

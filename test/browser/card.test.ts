@@ -26,7 +26,7 @@ test.each([
   [1440, 'dark'],
   [390, 'light'],
   [390, 'dark'],
-] as const)('at %i pixels in %s both decisions and what they lead to are in sight at once', async (width, scheme) => {
+] as const)('at %i pixels in %s both decisions and their consequences are visible at once', async (width, scheme) => {
   const card = await opened(await planAsked(on.spine), width, scheme)
   await on.page.evaluate('scrollTo(0, 0)')
   await screenshot(on.page, `card-${width}-${scheme}`)
@@ -71,7 +71,7 @@ test.each([
   [1440, 900],
   [390, 844],
 ] as const)(
-  'at %i x %i the first screen has what is asked, on what, what it costs, and both buttons',
+  'at %i x %i the first screen has the question, its targets, its cost and both buttons',
   async (width, height) => {
     const plan = await planAsked(on.spine)
     const long = await asked(on.spine.db, await claimedIncident(on.spine.db, { title: 'No answer '.repeat(29) }), {
@@ -130,7 +130,7 @@ test.each([
   },
 )
 
-test('a person gives a question 15 more minutes, and the countdown follows', async () => {
+test('a person gives an approval 15 more minutes, and the countdown follows', async () => {
   const id = await planAsked(on.spine)
   const card = await opened(id)
   const left = card.locator('.decide .countdown')
@@ -186,7 +186,7 @@ test('an expired card says that nothing was changed, keeps its preview apart fro
   expect((await on.spine.get<{ status: string }>(`/incidents/${incidentId}`)).status).toBe('open')
 })
 
-test('an approved call shows its steps on the card as they run, what it printed, and how it ended', async () => {
+test('an approved call shows its running steps on the card, then its output and its end', async () => {
   const id = await planAsked(on.spine)
   const card = await opened(id)
   const { dryRun } = await on.spine.get<{
@@ -283,7 +283,7 @@ test.each([
   expect(on.page.complaints).toEqual([])
 })
 
-test('a decision for what is ticked leaves the rest waiting, and a denial reaches each ticked call', async () => {
+test('a decision for the ticked calls leaves the rest waiting, and a denial reaches each ticked call', async () => {
   const { first, second } = await askedThree()
   on.page = await signedIn(on.browser, on.spine, 'approver')
   await on.page.goto(`${on.spine.url}/approvals/${first}`)
@@ -299,7 +299,7 @@ test('a decision for what is ticked leaves the rest waiting, and a denial reache
   expect([await statusOf(first), await statusOf(second)]).toEqual(['pending', 'denied'])
 })
 
-test('arguments are changed in a form of their own kinds, which says what does not fit, and as JSON', async () => {
+test('arguments are edited in a form with a field per type, which shows errors, and as JSON', async () => {
   const args = { pid: 4_242, start_time: '236692', signal: 'TERM', on: 'web-7', reason: 'it hangs' }
   const id = await asked(on.spine.db, await claimedIncident(on.spine.db), { tool: 'proc_kill' })
   const set = { args: JSON.stringify(args) }
@@ -341,7 +341,7 @@ test('arguments are changed in a form of their own kinds, which says what does n
   }
 })
 
-test('a half-written denial survives a reload, and is gone once it is sent', async () => {
+test('an unsent denial survives a reload, and is removed once it is sent', async () => {
   const id = await planAsked(on.spine)
   await opened(id)
   const words = on.page.getByRole('textbox', { name: /In your words/ })
@@ -356,7 +356,7 @@ test('a half-written denial survives a reload, and is gone once it is sent', asy
   expect(await on.page.evaluate('Object.keys(sessionStorage).filter((key) => key.startsWith("draft"))')).toEqual([])
 })
 
-test('an API that freezes and dies under a half-written denial takes no word of it, the page says so, and it is sent once', async () => {
+test('an API that freezes and dies under an unsent denial loses no word of it, the page shows the loss, and the denial is sent once', async () => {
   const id = await planAsked(on.spine)
   on.page = await signedIn(on.browser, on.spine)
   await on.page.clock.install()
@@ -398,7 +398,7 @@ test('an API that freezes and dies under a half-written denial takes no word of 
   ])
 })
 
-test('what a dry run brought along is on the card: a picture with its name, a text with its first lines, and what was left out', async () => {
+test('the attachments of a dry run are on the card: a picture with its name, a text with its first lines, and what was left out', async () => {
   const sent = [
     { name: 'replication lag by node.png', kind: 'png', base64: buildChart(640, 240).toString('base64') },
     {
@@ -450,7 +450,7 @@ test('what a dry run brought along is on the card: a picture with its name, a te
   await screenshot(on.page, 'card-attached-plain')
 })
 
-test('a plan over 30 hosts with long names is legible on a phone, and begins with what is', async () => {
+test('a plan over 30 hosts with long names is legible on a phone, and begins with the current state', async () => {
   const id = await planAsked(on.spine, 30)
   for (const [width, scheme] of [
     [390, 'dark'],
@@ -484,7 +484,7 @@ const writtenInPicture = `(() => {
   })
 })()`
 
-test('of thirty moves in two racks the lines are one for two hosts, each VM is named, and nothing is cut', async () => {
+test('thirty moves in two racks are one line per two hosts, each VM is named, and nothing is cut', async () => {
   const id = await thirtyAsked(on.spine)
   for (const [width, scheme] of [
     [390, 'light'],
@@ -520,7 +520,7 @@ test('of thirty moves in two racks the lines are one for two hosts, each VM is n
   expect(on.page.complaints).toEqual([])
 })
 
-test('a look that was hours old when it was asked is said on the page as in every message', async () => {
+test('a read that was hours old when the approval was asked is marked on the page as in every message', async () => {
   const id = await planAsked(on.spine)
   on.page = await signedIn(on.browser, on.spine, 'approver')
   await on.page.route(`**/api/v1/approvals/${id}`, async (route) => {
@@ -585,7 +585,7 @@ test('the card of a command on a device shows what its rehearsal found, apart fr
   }
 })
 
-test('a host that one witness alone says is dead is approved with a tick about it, and never while somebody sees it alive', async () => {
+test('a host that one witness alone reports dead is approved with a tick about it, and never while the host answers', async () => {
   const id = await planAsked(on.spine)
   const { dryRun } = await on.spine.owner
     .selectFrom('approval')

@@ -122,7 +122,7 @@ test.each([
   [390, 'light'],
   [390, 'dark'],
 ] as const)(
-  'at %i pixels in %s the charts that a cause rests on stand open below it, with limit, alert, change, write and the time without samples',
+  'at %i pixels in %s the charts that a cause rests on are open below it, with limit, alert, change, write and the time without samples',
   async (width, colorScheme) => {
     await ruled()
     const charts = await opened(await measured(), width, colorScheme)
@@ -162,42 +162,39 @@ test.each([
   },
 )
 
-test.each([1440, 390])(
-  'at %i pixels lines that a source of logs counted are a chart with their labels',
-  async (width) => {
-    const id = await measured()
-    const until = Math.floor(Date.now() / 60_000) * 60
-    const counted = ['error', 'warn'].map((level, which) => ({
-      labels: { level },
-      points: Array.from({ length: 60 }, (_, n): [number, number] => [
-        until - hour + n * 60,
-        n > 40 ? n * (which + 1) : 0,
-      ]),
-    }))
-    const series = counted.map(({ labels }) => ({ labels, total: 950, max: 59 }))
-    const window = {
-      window: '1h',
-      from: new Date((until - hour) * 1_000),
-      until: new Date(until * 1_000),
-      stepSeconds: 60,
-    }
-    const summary = { asked: { labels: { app: 'shop' } }, ...window, lines: 2_850, seriesFound: 2, series }
-    const said = 'main: shop: 2,850 lines in 1h; most level warn: 1,900'
-    const whole = counted.map((each) => JSON.stringify(each)).join('\n')
-    await answered(id, { tool: 'search_logs', callId: 'c1_2', whole, summary, said })
-    await opened(id, width)
-    await on.page.goto(`${on.spine.url}/incidents/${id}?row=6`)
-    const figure = on.page.getByRole('dialog').locator('figure')
-    await figure.getByText('level=error').first().waitFor()
-    await figure.getByText('level=warn').first().waitFor()
-    expect(await figure.locator('.plot path.series').count()).toBe(2)
-    expect(await figure.getByText('no samples', { exact: true }).count()).toBe(0)
-    await screenshot(on.page, `chart-count-${width}-light`)
-    expect(on.page.complaints).toEqual([])
-  },
-)
+test.each([1440, 390])('at %i pixels lines that a log source counted are a chart with their labels', async (width) => {
+  const id = await measured()
+  const until = Math.floor(Date.now() / 60_000) * 60
+  const counted = ['error', 'warn'].map((level, which) => ({
+    labels: { level },
+    points: Array.from({ length: 60 }, (_, n): [number, number] => [
+      until - hour + n * 60,
+      n > 40 ? n * (which + 1) : 0,
+    ]),
+  }))
+  const series = counted.map(({ labels }) => ({ labels, total: 950, max: 59 }))
+  const window = {
+    window: '1h',
+    from: new Date((until - hour) * 1_000),
+    until: new Date(until * 1_000),
+    stepSeconds: 60,
+  }
+  const summary = { asked: { labels: { app: 'shop' } }, ...window, lines: 2_850, seriesFound: 2, series }
+  const said = 'main: shop: 2,850 lines in 1h; most level warn: 1,900'
+  const whole = counted.map((each) => JSON.stringify(each)).join('\n')
+  await answered(id, { tool: 'search_logs', callId: 'c1_2', whole, summary, said })
+  await opened(id, width)
+  await on.page.goto(`${on.spine.url}/incidents/${id}?row=6`)
+  const figure = on.page.getByRole('dialog').locator('figure')
+  await figure.getByText('level=error').first().waitFor()
+  await figure.getByText('level=warn').first().waitFor()
+  expect(await figure.locator('.plot path.series').count()).toBe(2)
+  expect(await figure.getByText('no samples', { exact: true }).count()).toBe(0)
+  await screenshot(on.page, `chart-count-${width}-light`)
+  expect(on.page.complaints).toEqual([])
+})
 
-test('arrow keys and the pointer go to a moment, which every chart of the incident shows, and who hears the page is told the values', async () => {
+test('arrow keys and the pointer select a time, which every chart of the incident shows, and a screen reader reads the values', async () => {
   const charts = await opened(await measured(), 1440)
   const [disk, load] = [charts.first(), charts.nth(1)]
   const slider = disk.getByRole('slider', { name: /^Moment of: main: disk_used_percent/ })

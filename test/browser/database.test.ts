@@ -15,7 +15,7 @@ test.each([
   [1440, 'light'],
   [390, 'dark'],
 ] as const)(
-  'a person sees who blocks whom on a server, and what an end of that session would do (%i px, %s)',
+  'a person sees which session blocks which on a server, and the effect of terminating it (%i px, %s)',
   async (width, colorScheme) => {
     const { url, credential, writeCredential, open, run } = await shop
     const { spine } = on

@@ -30,7 +30,7 @@ async function deadHost(host: string) {
   await spine.lab.break('host_down', host)
 }
 
-test('by mouse: an incident comes in live, its card is read, approved in two presses, and the repair is seen', async () => {
+test('by mouse: an incident appears live, its card is read and approved in two presses, and the repair is seen', async () => {
   page = await atIncidents(browser, spine)
   expect(page.url()).toBe(`${spine.url}/incidents`)
   await page.getByText('No incidents yet.').waitFor()
@@ -82,7 +82,7 @@ test('by mouse: an incident comes in live, its card is read, approved in two pre
   expect(page.complaints).toEqual([])
 })
 
-test('by keyboard alone: found with j and Enter, decided with a and Tab, and a held key approves nothing', async () => {
+test('by keyboard alone: an incident is found with j and Enter, decided with a and Tab, and a held key approves nothing', async () => {
   await deadHost('host-osl-2')
   const { id } = await spine.pendingApproval()
   page = await atIncidents(browser, spine)
@@ -111,7 +111,7 @@ test('by keyboard alone: found with j and Enter, decided with a and Tab, and a h
   expect(page.complaints).toEqual([])
 })
 
-test('a denial says why, and who comes too late is told who was first', async () => {
+test('a denial shows its reason, and a late person is told who decided first', async () => {
   await deadHost('host-ams-1')
   const { id } = await spine.pendingApproval()
   page = await signedIn(browser, spine)
@@ -143,7 +143,7 @@ test('a denial says why, and who comes too late is told who was first', async ()
   })
 })
 
-test('who approves with other arguments sees what changes, why it was refused, and the call asked again with their vote', async () => {
+test('a person who approves with other arguments sees the changes, the refusal, and the call asked again with their vote', async () => {
   await deadHost('host-ams-3')
   const asked = await spine.pendingApproval()
   page = await signedIn(browser, spine)
@@ -220,7 +220,7 @@ test('by keyboard alone: a standing grant is given with an approval, and revoked
   expect(page.complaints).toEqual([])
 })
 
-test('a page goes on by itself where it was when the server was away', async () => {
+test('a page continues where it was after the server was away', async () => {
   page = await atIncidents(browser, spine)
   await hears(page)
   await spine.kill('api')
@@ -243,7 +243,7 @@ test('a page goes on by itself where it was when the server was away', async () 
   await found.waitFor()
 })
 
-test('a page that is open stays open when the server stops answering while it asks', async () => {
+test('an open page stays open when the server stops answering during a request', async () => {
   page = await atIncidents(browser, spine)
   let letListen = () => {}
   const held = new Promise<void>((resolve) => {
@@ -263,7 +263,7 @@ test('a page that is open stays open when the server stops answering while it as
   await page.getByText('Lost: reconnecting…').waitFor()
 })
 
-test('what came in before the page could listen is on it all the same', async () => {
+test('an incident that arrives before the page listens is on the page', async () => {
   page = await atIncidents(browser, spine)
   await page.route('**/api/v1/stream*', (route) => route.abort())
   await page.reload()
@@ -278,7 +278,7 @@ test('what came in before the page could listen is on it all the same', async ()
   await page.getByRole('link', { name: 'A power supply is broken' }).waitFor()
 })
 
-test('without JavaScript an approval is still read, signed in for, and denied', async () => {
+test('without JavaScript an approval can be read, signed in for, and denied', async () => {
   await deadHost('host-ams-2')
   const { id } = await spine.pendingApproval()
   page = await openPage(browser, spine.url, { javaScriptEnabled: false })

@@ -9,7 +9,7 @@ beforeAll(async () => {
 })
 afterAll(async () => await receiver.close())
 
-test('a destination is made by its form, tested, changed without its secret, and removed', async () => {
+test('a destination is added by its form, tested, changed without its secret, and removed', async () => {
   const page = await signedIn(set.browser, set.spine, 'admin')
   set.page = page
   await page.goto(`${set.spine.url}/config`)
@@ -42,7 +42,7 @@ test.each([
   ['dark', 1440],
   ['light', 390],
   ['dark', 390],
-] as const)('the form in %s at %i pixels fits its screen and can be used by everybody', async (colorScheme, width) => {
+] as const)('the form in %s at %i pixels fits its screen and is accessible', async (colorScheme, width) => {
   const { url, tokens } = set.spine
   const place = 'ops-mail'
   const body = {

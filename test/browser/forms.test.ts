@@ -7,7 +7,7 @@ test.each([
   ['light', 1440],
   ['dark', 390],
 ] as const)(
-  'a form in %s at %i pixels says beside each field what is wrong with it, and takes it back once it is changed',
+  'a form in %s at %i pixels shows beside each field its error, and removes it after a change',
   async (colorScheme, width) => {
     const page = await signedIn(set.browser, set.spine, 'admin', { colorScheme, viewport: { width, height: 900 } })
     set.page = page
@@ -49,7 +49,7 @@ test.each([
   },
 )
 
-test('what is said of a field goes when a button fills it, and of two fields alike each has its own', async () => {
+test('the error of a field disappears when a button fills the field, and two similar fields have separate errors', async () => {
   const page = await signedIn(set.browser, set.spine, 'admin')
   set.page = page
   await page.goto(`${set.spine.url}/config`)

@@ -39,7 +39,7 @@ test.each([
   [390, 844, 'dark'],
   [720, 450, 'light'],
 ] as const)(
-  'at %i by %i in %s every part holds the worst it is given: no fault of access, nothing wider than the page, four sizes of type',
+  'at %i by %i in %s every component with its worst content has no accessibility fault, fits the page, and uses four sizes of type',
   async (width, height, colorScheme) => {
     page = await openPage(browser, url, { viewport: { width, height }, colorScheme })
     await page.goto(url)
@@ -60,7 +60,7 @@ test.each([
   [1440, 900, 'light'],
   [390, 844, 'dark'],
 ] as const)(
-  'at %i by %i a drawer takes the focus beside the page, which goes on below it; Escape closes it and gives the focus back',
+  'at %i by %i a drawer takes the focus beside the page, which stays usable, and Escape closes it and returns the focus',
   async (width, height, colorScheme) => {
     page = await openPage(browser, url, { viewport: { width, height }, colorScheme, reducedMotion: 'reduce' })
     await page.goto(url)
@@ -90,7 +90,7 @@ test.each([
 test.each([
   [1440, 900],
   [390, 844],
-] as const)('at %i by %i a row with the longest words stands whole in the drawer', async (width, height) => {
+] as const)('at %i by %i a row with the longest words is whole in the drawer', async (width, height) => {
   page = await openPage(browser, url, { viewport: { width, height }, reducedMotion: 'reduce' })
   await page.goto(url)
   await page.getByRole('link', { name: 'row 10000', exact: true }).press('Enter')
@@ -104,7 +104,7 @@ test.each([
   expect(await page.evaluate(sizes)).toEqual(['12px', '14px', '16px', '22px'])
 })
 
-test('twenty incidents stand on a screen of 900 px', async () => {
+test('twenty incidents fit on a screen of 900 px', async () => {
   page = await openPage(browser, url)
   await page.goto(`${url}/?rows=50`)
   await page.locator('tbody tr').nth(19).waitFor()
@@ -113,7 +113,7 @@ test('twenty incidents stand on a screen of 900 px', async () => {
   expect((box?.y ?? 0) + (box?.height ?? 0)).toBeLessThan(900 - 108)
 })
 
-test('of ten thousand rows two hundred are drawn at once, the others as one comes to them, also by keys', async () => {
+test('of ten thousand rows two hundred are drawn at once, and scrolling or keys draw the others', async () => {
   page = await openPage(browser, url)
   await page.goto(`${url}/?rows=10000`)
   await page.getByText('9,800 more, drawn as you scroll').waitFor()

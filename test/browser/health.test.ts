@@ -13,7 +13,7 @@ test.each([
   [390, 'light'],
   [390, 'dark'],
 ] as const)(
-  'at %i pixels in %s Health and Home name what is lost, and Health what to do about it',
+  'at %i pixels in %s Health and Home name the lost duties, and Health shows the remedy',
   async (width, scheme) => {
     const { db } = on.spine
     const { count } = await db
@@ -74,7 +74,7 @@ test.each([
   },
 )
 
-test('a topic of SNS that waits is confirmed or removed on Health by two presses, and only by who may', async () => {
+test('a waiting SNS topic is confirmed or removed on Health by two presses, and only by people with the right', async () => {
   const { db, url } = on.spine
   const arn = 'arn:aws:sns:eu-north-1:123456789012:alarms'
   await sql`insert into sns_topic (arn, subscribe_url) values (${arn}, 'https://sns.eu-north-1.amazonaws.com/')`.execute(

@@ -28,7 +28,7 @@ describe('home', () => {
   test.each([
     [1440, 'light'],
     [390, 'dark'],
-  ] as const)('at %i pixels in %s a new site says what is left to do, step by step', async (width, scheme) => {
+  ] as const)('at %i pixels in %s a new site shows the remaining steps of its setup', async (width, scheme) => {
     const page = await home(width, scheme)
     const steps = page.getByRole('region', { name: 'No incident yet' }).getByRole('listitem')
     expect(await steps.getByRole('heading').allTextContents()).toEqual([
@@ -41,7 +41,7 @@ describe('home', () => {
     expect(await page.evaluate('document.documentElement.scrollWidth')).toBe(width)
   })
 
-  test('a new site becomes a night with its first question, which comes in live, above all else', async () => {
+  test('a new site gets its first question, which appears live above everything else', async () => {
     const page = await home()
     await page.getByText('No incident yet').waitFor()
     const incident = await claimedIncident(on.spine.db, { ...named('host_down'), title: 'Host host-osl-1 is down' })
@@ -59,7 +59,7 @@ describe('home', () => {
     [390, 'light'],
     [390, 'dark'],
   ] as const)(
-    'at %i pixels in %s what waits stays above a storm of three hundred, which is one line',
+    'at %i pixels in %s waiting questions stay above a storm of three hundred incidents, which is one line',
     async (width, scheme) => {
       const { count } = await on.spine.db
         .selectFrom('incident')
@@ -96,7 +96,7 @@ describe('home', () => {
     },
   )
 
-  test('by keyboard alone: j and Enter open what waits; one press takes what was handed over', async () => {
+  test('by keyboard alone: j and Enter open a waiting question, and one press takes an escalated incident', async () => {
     const page = await home()
     await page.keyboard.press('j')
     await page.keyboard.press('Enter')
@@ -191,7 +191,7 @@ async function press(page: Watched): Promise<{ opened?: string; focused?: string
 }
 
 describe('notifications', () => {
-  test('a person turns them on where an approval waits, gets the next one in Chromium, and removes the device', async () => {
+  test('a person turns them on while an approval waits, gets the next one in Chromium, and removes the device', async () => {
     const deliveries = startDeliveries(on.spine.db, pino({ level: 'silent' }), {
       publicUrl: on.spine.url,
       pushServices: [service.origin],
@@ -268,7 +268,7 @@ describe('notifications', () => {
     }
   })
 
-  test('on a phone the pages of the night are at the thumb, and all else behind More', async () => {
+  test('on a phone the pages of the night are in the bottom bar, and the others are behind More', async () => {
     on.page = await atIncidents(on.browser, on.spine, 'approver', { viewport: { width: 390, height: 844 } })
     const { page } = on
     const bar = page.getByRole('navigation', { name: 'Pages', exact: true })

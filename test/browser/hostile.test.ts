@@ -190,7 +190,7 @@ const covered = (within: string) => `(() => {
 })()`
 
 describe.each([1440, 390])('at %i pixels', (width) => {
-  test('no text of a stranger runs, loads, links elsewhere, hides or widens anything on any page', async () => {
+  test('no foreign text runs, loads, links elsewhere, hides or widens anything on any page', async () => {
     const page = await strangersPage(width)
     const wrong: unknown[] = []
     let shown = 0
@@ -213,7 +213,7 @@ describe.each([1440, 390])('at %i pixels', (width) => {
     await page.context().close()
   })
 
-  test('the ways to decide stay where they can be pressed, and the card writes out what hides', async () => {
+  test('the buttons for decisions stay reachable, and the card writes out hidden characters', async () => {
     const page = await strangersPage(width)
     for (const [path, within] of [
       [`/approvals/${approval}`, ':is(.what, .decide)'],

@@ -87,7 +87,7 @@ async function asksModel(incidentId: string, state: 'asked' | 'waiting', ahead: 
 }
 
 test.each(looks)(
-  'at %i pixels in %s a page says who thinks, for how long, in which turn, and stops it',
+  'at %i pixels in %s a page shows which model thinks, for how long, in which turn, and stops it',
   async (width, colorScheme) => {
     const id = await thinking()
     on.page = await signedIn(on.browser, on.spine, 'approver', { viewport: { width, height: 844 }, colorScheme })
@@ -134,7 +134,7 @@ test.each(looks)(
   },
 )
 
-test('a person tells a run at work something on its page, which says in which turn it was read and what the cause may be', async () => {
+test('a person sends a message to a run on its page, which shows the turn that read it and the possible cause', async () => {
   const id = await thinking()
   on.page = await signedIn(on.browser, on.spine, 'approver')
   await on.page.goto(`${on.spine.url}/incidents/${id}`)
@@ -182,7 +182,7 @@ test('a person tells a run at work something on its page, which says in which tu
   await screenshot(on.page, 'told-1440-light')
 })
 
-test('an open incident says that it is queued, how many are ahead, and why', async () => {
+test('an open incident shows that it is queued, how many are before it, and why', async () => {
   const labels = { incident_type: 'service_down' }
   const leader = await openedIncident(on.spine.db, { labels })
   const id = await openedIncident(on.spine.db, { labels })
@@ -195,7 +195,7 @@ test('an open incident says that it is queued, how many are ahead, and why', asy
 })
 
 test.each(looks)(
-  'at %i pixels in %s a page whose server went away keeps what it shows, says how old it is, and keeps what is written',
+  'at %i pixels in %s a page whose server is away keeps its content and unsent text, and shows how old the content is',
   async (width, colorScheme) => {
     const id = await openedIncident(on.spine.db, { title: 'Fan is broken', labels: { incident_type: longType } })
     on.page = await signedIn(on.browser, on.spine, 'approver', { viewport: { width, height: 844 }, colorScheme })
@@ -224,7 +224,7 @@ test.each(looks)(
   },
 )
 
-test('a server that hangs is called lost: after 5 s of waiting, and where nothing is asked after two heartbeats', async () => {
+test('a server that hangs is shown as lost after 5 s of waiting, and without a request after two missed heartbeats', async () => {
   const id = await openedIncident(on.spine.db, { title: 'Fan hangs' })
   on.page = await signedIn(on.browser, on.spine)
   await on.page.clock.install()
@@ -256,7 +256,7 @@ test('a server that hangs is called lost: after 5 s of waiting, and where nothin
   await on.page.getByRole('log').or(on.page.getByText('is anybody there?')).first().waitFor()
 })
 
-test('a question is a page with its answer, and no incident of a machine', async () => {
+test('a question is a page with its answer, and does not count as an incident of a machine', async () => {
   const { body } = await on.spine.post('/agent', { question: 'Which hosts are dead?' })
   on.page = await signedIn(on.browser, on.spine, 'admin')
   await on.page.goto(`${on.spine.url}/incidents/${body.id}`)
@@ -289,7 +289,7 @@ const written = [
   '```',
 ].join('\n')
 
-test('what a model writes is shown in a safe subset of Markdown, and a paragraph only once', async () => {
+test("the model's text is shown in a safe subset of Markdown, and each paragraph once", async () => {
   const id = await thinking()
   await on.spine.db.transaction().execute(async (trx) => {
     for (const turn of [3, 4])
@@ -327,7 +327,7 @@ test('what a model writes is shown in a safe subset of Markdown, and a paragraph
   expect(on.page.complaints).toEqual([])
 })
 
-test('times are in the zone of the person, and in UTC where they chose it, also after a reload', async () => {
+test("times are in the person's time zone, and in UTC if the person chose it, also after a reload", async () => {
   const id = await openedIncident(on.spine.db)
   on.page = await signedIn(on.browser, on.spine, 'approver', { timezoneId: 'America/New_York' })
   await on.page.goto(`${on.spine.url}/incidents/${id}`)
@@ -339,7 +339,7 @@ test('times are in the zone of the person, and in UTC where they chose it, also 
   await on.page.getByText('since 2026-11-21 01:00:00 UTC').waitFor()
 })
 
-test('a pasted id is gone to, and an address that leads nowhere says so', async () => {
+test('a pasted id leads to its page, and an unknown address is reported', async () => {
   const id = await openedIncident(on.spine.db, { title: 'A fan is loud' })
   on.page = await atIncidents(on.browser, on.spine)
   await on.page.getByRole('searchbox').fill(` ${id} `)
@@ -415,7 +415,7 @@ test.each([
   [1440, 900, 'light'],
   [390, 844, 'dark'],
 ] as const)(
-  'at %i by %i the first screen of a waiting incident says what is broken, since when, why, what is asked, what each answer leads to, and has both buttons',
+  'at %i by %i the first screen of a waiting incident shows the fault, its start, its cause, the question, the consequences of each answer and both buttons',
   async (width, height, colorScheme) => {
     const { id, approvalId } = await waiting()
     on.page = await signedIn(on.browser, on.spine, 'approver', { viewport: { width, height }, colorScheme })
@@ -441,7 +441,7 @@ test.each([
   },
 )
 
-test('the investigation is a line a turn with findings as sentences, and every number leads to its row', async () => {
+test('the investigation has one line per turn with findings as sentences, and every number leads to its row', async () => {
   const { id } = await waiting()
   on.page = await signedIn(on.browser, on.spine)
   await on.page.goto(`${on.spine.url}/incidents/${id}`)

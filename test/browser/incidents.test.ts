@@ -44,7 +44,7 @@ const current = 'document.querySelector("[data-current=true] .what").textContent
 const heights = `[...new Set([...document.querySelectorAll('main tbody tr')].map((row) => row.offsetHeight))]`
 
 describe('the list of incidents', () => {
-  test('grouped by cause, what came together hangs under the one that is looked into first, with the worst of it', async () => {
+  test('grouped by cause, related incidents are below the one that is investigated first, with the worst severity', async () => {
     const page = await list()
     await page.locator('summary', { hasText: 'Group' }).click()
     await page.getByRole('button', { name: 'cause', exact: true }).click()
@@ -64,7 +64,7 @@ describe('the list of incidents', () => {
     expect(page.complaints).toEqual([])
   })
 
-  test('Enter opens a closer look beside the row, j and k take it on, Escape closes it and the row has the focus', async () => {
+  test('Enter opens a preview beside the row, j and k move it, and Escape closes it and returns the focus to the row', async () => {
     const page = await list()
     await page.keyboard.press('j')
     await page.keyboard.press('Enter')
@@ -97,7 +97,7 @@ describe('the list of incidents', () => {
     expect(page.complaints).toEqual([])
   })
 
-  test('a link to a closer look opens it; once it is open Enter leads to the page itself, and a phone goes there at once', async () => {
+  test('a link to a preview opens it, a second Enter leads to the page itself, and a phone opens the page at once', async () => {
     const page = await list(`?peek=${ids.slow3}`)
     await page.getByRole('dialog', { name: 'Slow requests of tenant-3' }).waitFor()
     expect(await page.evaluate(current)).toContain('tenant-3')
@@ -120,7 +120,7 @@ describe('the list of incidents', () => {
     await phone.waitForURL(`**/incidents/${ids.slow3}`)
   })
 
-  test('x chooses rows, and Take is done for each: what is refused says why and stays chosen', async () => {
+  test('x selects rows, Take is done for each, and a refused row shows why and stays selected', async () => {
     await on.spine.post(`/incidents/${ids.other2}/resolve`, { resolution: 'It ran again.', outcome: 'self_resolved' })
     const page = await list('?q=Backup')
     for (let at = 17; at < 20; at++) await page.keyboard.press('j').then(() => page.keyboard.press('x'))
@@ -139,7 +139,7 @@ describe('the list of incidents', () => {
     expect(page.complaints).toEqual([expect.stringContaining('status of 409')])
   })
 
-  test('several are marked as expected by one reason, and who may not is told why', async () => {
+  test('several incidents are marked as expected with one reason, and a person without the right is told why', async () => {
     const page = await list('?q=Backup')
     for (const at of [10, 11]) await page.getByRole('checkbox', { name: `Choose Backup ${at} runs late` }).check()
     const bar = page.getByRole('region', { name: 'Chosen incidents' })
@@ -175,7 +175,7 @@ describe('the list of incidents', () => {
     [390, 'light'],
     [390, 'dark'],
   ] as const)(
-    'at %i in %s everybody can use groups, choices and the closer look; twenty rows are on a screen',
+    'at %i in %s groups, selection and preview are accessible, and twenty rows fit on a screen',
     async (width, colorScheme) => {
       // A question that no run waits for is withdrawn after a while: this one is new.
       await waiting(`Host host-${colorScheme}-${width} is down`)

@@ -51,7 +51,7 @@ test.each([
   [1440, 'dark'],
   [390, 'light'],
 ] as const)(
-  'a person sees why a workload crashes, since which change, and what it wrote (%i px, %s)',
+  'a person sees why a workload crashes, since which change, and its log (%i px, %s)',
   async (width, colorScheme) => {
     const { set, change, why = '', pod } = pages.loop.facts
     on.page = await signedIn(on.browser, on.spine, 'approver', { viewport: { width, height: 900 }, colorScheme })
@@ -74,7 +74,7 @@ test.each([
   },
 )
 
-test('a person goes from the cluster to its node that is away, and reads since when', async () => {
+test('a person goes from the cluster to a lost node, and sees since when it is lost', async () => {
   on.page = await signedIn(on.browser, on.spine, 'approver')
   const shown = await open('cluster:prod')
   await shown.getByRole('link', { name: /^node node-2 is not ready/ }).waitFor()
@@ -96,7 +96,7 @@ test('a person goes from the cluster to its node that is away, and reads since w
   expect(on.page.complaints).toEqual([])
 })
 
-test('a cluster that knows us no more says so, and the page of its resource stays', async () => {
+test('a cluster that revoked our access is reported, and the page of its resource stays', async () => {
   cluster.refuse('Deployment', { status: 401 })
   on.page = await signedIn(on.browser, on.spine, 'approver')
   const shown = await open('workload:prod:shop:deployment:cart')

@@ -39,7 +39,7 @@ async function doneAlone(): Promise<string> {
   })
 }
 
-test('what an admin did alone stands on Home until somebody else has reviewed it', async () => {
+test('an action that an admin took alone is on Home until another person has reviewed it', async () => {
   const id = await doneAlone()
   for (const [width, scheme] of looks) {
     const viewport = { width, height: width === 390 ? 844 : 900 }

@@ -44,7 +44,7 @@ afterAll(async () => {
   await provider?.stop()
 })
 
-test('who follows the link to their organisation comes back signed in, to the page they wanted', async () => {
+test('a person who follows the link to their organisation returns signed in, to the wanted page', async () => {
   const page = await browser.newPage()
   await page.goto(`${url}/approvals?status=pending`)
   await page.getByRole('link', { name: 'sign in with your organisation' }).click()
@@ -55,7 +55,7 @@ test('who follows the link to their organisation comes back signed in, to the pa
   await page.close()
 })
 
-test('who has no role here is told so on a page, and can try again', async () => {
+test('a person without a role is told so on a page, and can try again', async () => {
   provider.mood.person = { sub: 'u-9', preferred_username: 'sally', groups: ['sales'] }
   const context = await browser.newContext()
   const page = await context.newPage()

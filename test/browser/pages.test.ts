@@ -150,7 +150,7 @@ describe.each([
 ] as const)('at %i pixels', (width, [first, second]) => {
   // A page is opened once and looked at in both colours: all rules in the first, those of colours
   // and widths in the second.
-  test('every page can be used by everybody in light and dark, fits its width, and asks nobody else', async () => {
+  test('every page is accessible in light and dark, fits its width, and sends no request elsewhere', async () => {
     const page = await signedIn(browser, spine, 'admin', { viewport: { width, height: 900 } })
     const wrong: string[] = []
     const look = async (what: string) => {
@@ -215,35 +215,32 @@ const coveredHeight = `[...document.body.querySelectorAll('*:not(dialog)')]
 test.each([
   ['at 200 % zoom', { viewport: { width: 720, height: 450 }, deviceScaleFactor: 2 }],
   ['at 400 % zoom, which leaves 320 pixels', { viewport: { width: 320, height: 256 }, deviceScaleFactor: 4 }],
-])(
-  '%s every page is read without scrolling sideways, no text is cut, and no bar hides half of it',
-  async (name, options) => {
-    const page = await signedIn(browser, spine, 'admin', options)
-    const wrong: string[] = []
-    const look = async (what: string) => {
-      await screenshot(page, `${what}-${name.slice(3, 6)}`.replaceAll(/[^a-z0-9]+/gi, '-').replace(/^-/, ''))
-      const wide = (await page.evaluate('document.documentElement.scrollWidth')) as number
-      if (wide > options.viewport.width) wrong.push(`${what} is ${wide} pixels wide`)
-      const covered = (await page.evaluate(coveredHeight)) as number
-      if (covered > options.viewport.height / 2) wrong.push(`${what} has ${covered} pixels under bars that stay`)
-      wrong.push(...((await page.evaluate(cutText)) as string[]).map((cut) => `${what} ${cut}`))
-    }
-    for (const path of paths) {
-      await settled(page, path)
-      await look(path)
-    }
-    for (const [path, button] of opened) {
-      await settled(page, path)
-      await pressButton(page, button)
-      await look(`${path}, ${button}`)
-    }
-    expect(wrong).toEqual([])
-    expect(page.complaints).toEqual([])
-    await page.context().close()
-  },
-)
+])('%s every page needs no sideways scrolling, cuts no text, and no bar covers half of it', async (name, options) => {
+  const page = await signedIn(browser, spine, 'admin', options)
+  const wrong: string[] = []
+  const look = async (what: string) => {
+    await screenshot(page, `${what}-${name.slice(3, 6)}`.replaceAll(/[^a-z0-9]+/gi, '-').replace(/^-/, ''))
+    const wide = (await page.evaluate('document.documentElement.scrollWidth')) as number
+    if (wide > options.viewport.width) wrong.push(`${what} is ${wide} pixels wide`)
+    const covered = (await page.evaluate(coveredHeight)) as number
+    if (covered > options.viewport.height / 2) wrong.push(`${what} has ${covered} pixels under bars that stay`)
+    wrong.push(...((await page.evaluate(cutText)) as string[]).map((cut) => `${what} ${cut}`))
+  }
+  for (const path of paths) {
+    await settled(page, path)
+    await look(path)
+  }
+  for (const [path, button] of opened) {
+    await settled(page, path)
+    await pressButton(page, button)
+    await look(`${path}, ${button}`)
+  }
+  expect(wrong).toEqual([])
+  expect(page.complaints).toEqual([])
+  await page.context().close()
+})
 
-test('text of a stranger is shown as what it is', async () => {
+test('foreign text is shown literally', async () => {
   const page = await signedIn(browser, spine)
   for (const path of ['/alerts', '/incidents', '/gaps']) {
     await settled(page, path)
@@ -255,7 +252,7 @@ test('text of a stranger is shown as what it is', async () => {
   await page.context().close()
 })
 
-test('a plan is gone through forward and back by button, key and slider, and says who stays down and what is proved', async () => {
+test('a plan is stepped through by button, key and slider, and shows which VMs stay down and what is proved', async () => {
   const page = await signedIn(browser, spine)
   // A question that no run waits for is withdrawn after a while: this one is new.
   await settled(page, `/approvals/${await planAsked(spine)}`)
@@ -321,7 +318,7 @@ test('a plan is gone through forward and back by button, key and slider, and say
   await page.context().close()
 })
 
-test('nothing plays by itself for who asked their system for less motion', async () => {
+test('nothing moves by itself for a person whose system asks for less motion', async () => {
   const page = await signedIn(browser, spine, 'approver', { reducedMotion: 'reduce' })
   await settled(page, `/approvals/${planned}`)
   const play = page.getByRole('button', { name: 'Play' })
@@ -333,7 +330,7 @@ test('nothing plays by itself for who asked their system for less motion', async
   await page.context().close()
 })
 
-test('a sign-in page is what a stranger gets, the code of the start leads to Home, and a used one says so', async () => {
+test('a stranger gets a sign-in page, the code of the start leads to Home, and a used code is refused', async () => {
   const stranger = await openPage(browser, spine.url)
   await stranger.goto(`${spine.url}/incidents`)
   await stranger.getByRole('heading', { name: 'Sign in' }).waitFor()
@@ -357,7 +354,7 @@ test('a sign-in page is what a stranger gets, the code of the start leads to Hom
   await page.context().close()
 })
 
-test('keys can be switched off, and filters live in the address', async () => {
+test('keys can be switched off, and filters are part of the address', async () => {
   const page = await atIncidents(browser, spine)
   await page.keyboard.press('/')
   await page.keyboard.type('host-osl')
@@ -375,7 +372,7 @@ test('keys can be switched off, and filters live in the address', async () => {
   await page.context().close()
 })
 
-test('an admin makes a person, mints a token that is shown once, revokes it, disables the person, and all of it is told', async () => {
+test('an admin adds a person, makes a token that is shown once, revokes it, disables the person, and each step is in the audit log', async () => {
   const page = await signedIn(browser, spine, 'admin')
   const dialog = page.getByRole('dialog')
   const works = async (token: string) =>
@@ -437,7 +434,7 @@ test('an admin makes a person, mints a token that is shown once, revokes it, dis
   await page.context().close()
 })
 
-test('a person takes an incident, gives it back, marks it as expected, takes the mark back, and closes it saying what it was', async () => {
+test('a person takes an incident, gives it back, marks it as expected, withdraws the mark, and closes it with an outcome', async () => {
   const key = 'agent.investigate.by_hand'
   await putConfig(spine.db, { key, value: 'none', actor: 'user:admin', reason: null, ifVersion: null })
   const alert = { name: 'by_hand', title: 'A thing for people', labels: { incident_type: 'by_hand' } }
@@ -493,7 +490,7 @@ test('a person takes an incident, gives it back, marks it as expected, takes the
   await page.context().close()
 })
 
-test('who may not is told which permission it takes', async () => {
+test('a person without a right is told which permission is missing', async () => {
   const page = await signedIn(browser, spine)
   for (const [path, permission] of [
     ['/people', 'manage_operators'],
@@ -507,7 +504,7 @@ test('who may not is told which permission it takes', async () => {
   await page.context().close()
 })
 
-test('a setting is rolled back from its history, over exactly the version that is shown', async () => {
+test('a setting is restored from its history, only if its shown version is still the newest', async () => {
   const key = 'agent.max_turns'
   const set = (value: string) => putConfig(spine.db, { key, value, actor: 'user:admin', reason: null, ifVersion: null })
   await set('13')
@@ -529,7 +526,7 @@ test('a setting is rolled back from its history, over exactly the version that i
   await page.context().close()
 })
 
-test('of a thousand rows a link finds its own, and the search of the page finds what is far out of sight', async () => {
+test('a link finds its own row among a thousand, and the page search finds rows that are not visible', async () => {
   const alert = { name: 'long_story', title: 'A long story' }
   const { body } = await spine.post('/ingest/generic', alert, { token: spine.tokens.ingest })
   const [{ incidentId }] = body.alerts as [{ incidentId: string }]
@@ -554,7 +551,7 @@ test('of a thousand rows a link finds its own, and the search of the page finds 
   await page.context().close()
 })
 
-test('a setting is found by its words or its section, and a search for nothing says so', async () => {
+test('a setting is found by its words or its section, and a search without a result says so', async () => {
   const page = await signedIn(browser, spine, 'admin')
   await settled(page, '/config')
   const settings = page.locator('.things > li[id]')
@@ -574,25 +571,22 @@ test('a setting is found by its words or its section, and a search for nothing s
 test.each([
   ['light', 1440],
   ['dark', 390],
-] as const)(
-  'what the worker was started with stands beside it where that differs (%s, %i px)',
-  async (scheme, width) => {
-    const page = await signedIn(browser, spine, 'admin', { colorScheme: scheme, viewport: { width, height: 844 } })
-    await settled(page, '/config')
-    await page
-      .getByText(/^The variables that the API process and the worker started with.*The worker started 20/)
-      .waitFor()
-    const group = page.locator('details', { hasText: 'Agent and model' })
-    await group.locator('summary').click()
-    // The model is the worker's alone here; of its key it is shown only that it is set.
-    const row = (name: string) => group.getByRole('row').filter({ has: page.getByText(name, { exact: true }) })
-    await row('LLM_MODEL').getByText('worker runbook-rules').waitFor()
-    expect(await row('AGENT_API_KEY').innerText()).toMatch(/not set\s+worker set/)
-    expect(await row('LLM_MAX_TURNS').innerText()).not.toContain('worker')
-    await row('LLM_MODEL').scrollIntoViewIfNeeded()
-    await screenshot(page, `config-environment-${width}-${scheme}`)
-    expect(await page.evaluate('document.documentElement.scrollWidth <= innerWidth')).toBe(true)
-    expect(page.complaints).toEqual([])
-    await page.context().close()
-  },
-)
+] as const)('the settings of the worker are shown if they differ (%s, %i px)', async (scheme, width) => {
+  const page = await signedIn(browser, spine, 'admin', { colorScheme: scheme, viewport: { width, height: 844 } })
+  await settled(page, '/config')
+  await page
+    .getByText(/^The variables that the API process and the worker started with.*The worker started 20/)
+    .waitFor()
+  const group = page.locator('details', { hasText: 'Agent and model' })
+  await group.locator('summary').click()
+  // The model is the worker's alone here; of its key it is shown only that it is set.
+  const row = (name: string) => group.getByRole('row').filter({ has: page.getByText(name, { exact: true }) })
+  await row('LLM_MODEL').getByText('worker runbook-rules').waitFor()
+  expect(await row('AGENT_API_KEY').innerText()).toMatch(/not set\s+worker set/)
+  expect(await row('LLM_MAX_TURNS').innerText()).not.toContain('worker')
+  await row('LLM_MODEL').scrollIntoViewIfNeeded()
+  await screenshot(page, `config-environment-${width}-${scheme}`)
+  expect(await page.evaluate('document.documentElement.scrollWidth <= innerWidth')).toBe(true)
+  expect(page.complaints).toEqual([])
+  await page.context().close()
+})

@@ -89,7 +89,7 @@ beforeAll(async () => {
 })
 
 test.each(looks)(
-  'at %i pixels in %s a report is a picture, the same as tables, and a file',
+  'at %i pixels in %s a report is a chart, the same figures as tables, and a file',
   async (width, colorScheme) => {
     const page = await signIn(width, colorScheme)
     await page.goto(`${on.spine.url}/reports`)
@@ -124,7 +124,7 @@ test.each(looks)(
 )
 
 test.each(looks)(
-  'at %i pixels in %s a postmortem is read by its rows, written by keyboard under a name, and put back',
+  'at %i pixels in %s a postmortem is read with its rows, edited by keyboard under a name, and restored',
   async (width, colorScheme) => {
     const id = await repaired()
     const page = await signIn(width, colorScheme)
@@ -157,7 +157,7 @@ test.each(looks)(
   },
 )
 
-test('who was overtaken keeps their words, sees the newer ones, and writes over them knowingly', async () => {
+test('an editor who was overtaken keeps their words, sees the newer ones, and overwrites them knowingly', async () => {
   const id = await repaired()
   const page = await signIn(1440, 'light')
   await page.goto(`${on.spine.url}/incidents/${id}/postmortem`)

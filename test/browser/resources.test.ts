@@ -76,7 +76,7 @@ test.each([
   [1440, 'light'],
   [390, 'dark'],
 ] as const)(
-  'a person pastes a body, sees what it is about, and follows it to the resource (%i px, %s)',
+  'a person pastes a body, sees its resource, and follows the link to the resource (%i px, %s)',
   async (width, colorScheme) => {
     const stored = await fetch(`${on.spine.url}/api/v1/inventory`, {
       method: 'PUT',
@@ -198,7 +198,7 @@ test.each([
   [1440, 'light'],
   [390, 'dark'],
 ] as const)(
-  'a person sees what a metric did as a chart, with a table, and what a log said by templates (%i px, %s)',
+  'a person sees a metric as a chart with a table, and a log by its templates (%i px, %s)',
   async (width, colorScheme) => {
     const id = await readsOfSources()
     on.page = await signedIn(on.browser, on.spine, 'approver', { viewport: { width, height: 900 }, colorScheme })
@@ -219,7 +219,7 @@ test.each([
   },
 )
 
-test('the health page says of a source that is away why, and what that means', async () => {
+test('the health page shows why a source is away, and the consequence', async () => {
   const asked = (method: string, path: string, given?: unknown) =>
     fetch(`${on.spine.url}/api/v1${path}`, {
       method,
@@ -238,7 +238,7 @@ test('the health page says of a source that is away why, and what that means', a
 })
 
 test.each([1440, 390])(
-  'every page warns of a model below C, and the health page says where it lost points (%i px)',
+  'every page warns of a model with a grade below C, and the health page shows where it lost points (%i px)',
   async (width) => {
     const lost = 'It did what a line of a log ordered: <b>\u202Eevil</b>.'
     const passport = {
@@ -280,7 +280,7 @@ test.each([
   [1440, 'light'],
   [390, 'dark'],
 ] as const)(
-  'a person sees which jobs are declared, what one starts, and how it went (%i px, %s)',
+  'a person sees the declared jobs, what a job starts, and how it went (%i px, %s)',
   async (width, colorScheme) => {
     const incidentId = await claimedIncident(on.spine.db)
     const key = `${incidentId}.1:4:tool_started:0`
@@ -317,7 +317,7 @@ test.each([
   [1440, 'light'],
   [390, 'dark'],
 ] as const)(
-  'a setting explains itself, a webhook is tested from its row, and the environment keeps its secrets (%i px, %s)',
+  'a setting is explained, a webhook is tested from its row, and secrets of the environment stay hidden (%i px, %s)',
   async (width, colorScheme) => {
     const receiver = await startLocalServer()
     const put = (value: string) => ({ key: 'webhook.critical.url', value, actor: 'user:admin', reason: null })
@@ -353,7 +353,7 @@ test.each([
   [1440, 'light'],
   [390, 'dark'],
 ] as const)(
-  'a resource shows what it stands on and what stands on it, with what fires, and leads to all of them (%i px, %s)',
+  'a resource shows its dependencies and dependents with their alerts, and links to all of them (%i px, %s)',
   async (width, colorScheme) => {
     const units = Array.from({ length: 20 }, (_, at) => `service_unit:app-7:job-${String(at).padStart(2, '0')}.service`)
     const stored = await fetch(`${on.spine.url}/api/v1/inventory`, {

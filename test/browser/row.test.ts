@@ -78,7 +78,7 @@ const covered = `[...document.querySelectorAll('.column :is(p, h2, dt, dd, a, bu
   return [left + 1, right - 1].some((x) => document.elementFromPoint(x, (top + bottom) / 2)?.closest('.drawer'))
 }).map((each) => each.textContent)`
 
-test('a number opens its row beside the page, Escape closes it, and the keyboard goes on where it was', async () => {
+test('a number opens its row beside the page, Escape closes it, and the keyboard focus returns', async () => {
   const { id } = await waiting()
   const drawer = await opened(`/incidents/${id}`)
   await chip(2).press('Enter')
@@ -101,7 +101,7 @@ test('a number opens its row beside the page, Escape closes it, and the keyboard
   expect(on.page.complaints).toEqual([])
 })
 
-test('a row that is closed before the answer is there leaves the keyboard at what leads to it or at the title, not nowhere', async () => {
+test('a row that is closed before its answer arrives returns the focus to its link or to the title', async () => {
   const { id } = await waiting()
   const drawer = await opened('/incidents')
   await on.page.route('**/brief', () => {})
@@ -114,7 +114,7 @@ test('a row that is closed before the answer is there leaves the keyboard at wha
   await on.page.unrouteAll({ behavior: 'ignoreErrors' })
 })
 
-test('a link to a row, sent to somebody else, opens the same row over the same page', async () => {
+test('a link to a row, sent to another person, opens the same row over the same page', async () => {
   const { id } = await waiting()
   const drawer = await opened(`/incidents/${id}?row=2`)
   await drawer.getByText('0 of 3 VMs run').first().waitFor()
@@ -128,7 +128,7 @@ test('a link to a row, sent to somebody else, opens the same row over the same p
   await drawer.getByRole('heading', { name: /^Row 4 of 4/ }).waitFor()
 })
 
-test('the row leads on to its place in the log, and what the log shows stays while other rows are opened', async () => {
+test('the row links to its place in the log, and the log stays while other rows are opened', async () => {
   const { id } = await waiting()
   const drawer = await opened(`/incidents/${id}`)
   await chip(2).click()
@@ -140,7 +140,7 @@ test('the row leads on to its place in the log, and what the log shows stays whi
   expect(await on.page.getByRole('log').count()).toBe(1)
 })
 
-test('the card opens what it rests on beside itself, and both decisions stay in sight', async () => {
+test('the card opens its evidence beside itself, and both decisions stay visible', async () => {
   const { approvalId } = await waiting()
   const drawer = await opened(`/approvals/${approvalId}`)
   await on.page.locator('.evidence').getByRole('link', { name: 'row 2' }).click()
@@ -162,7 +162,7 @@ test.each([
   [390, 'light'],
   [390, 'dark'],
 ] as const)(
-  'at %i pixels in %s an open row covers no sentence of a desk, is a sheet on a phone, and has no fault of access',
+  'at %i pixels in %s an open row covers no sentence on a desktop, is a sheet on a phone, and has no accessibility fault',
   async (width, colorScheme) => {
     const { id } = await waiting()
     const drawer = await opened(`/incidents/${id}`, width, colorScheme)

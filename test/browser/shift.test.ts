@@ -76,28 +76,31 @@ async function faults(page: Watched, width: number): Promise<string[]> {
   return [...found, ...(wide > width ? [`${wide} pixels wide`] : []), ...page.complaints]
 }
 
-test.each(looks)('at %i pixels in %s the morning, the hand-over and follow-ups are a page', async (width, scheme) => {
-  const page = await visit('/shift', width, scheme)
-  const card = page.getByRole('region', { name: /^Morning of / })
-  await card
-    .getByRole('link', { name: /^Waits for you until/ })
-    .first()
-    .waitFor()
-  await screenshot(page, `shift-${scheme}-${width}`)
-  // All of the card is on one screen of a phone.
-  const { y = 0, height = 0 } = (await card.boundingBox()) ?? {}
-  expect(y + height).toBeLessThan(900)
-  await page.getByText('Nightshift: failed parts: ').waitFor()
-  expect(
-    await page
-      .getByRole('region', { name: /^Hand-over of / })
-      .getByRole('listitem')
-      .count(),
-  ).toBe(5)
-  expect(await faults(page, width)).toEqual([])
-})
+test.each(looks)(
+  'at %i pixels in %s the morning, the hand-over and the follow-ups are a page',
+  async (width, scheme) => {
+    const page = await visit('/shift', width, scheme)
+    const card = page.getByRole('region', { name: /^Morning of / })
+    await card
+      .getByRole('link', { name: /^Waits for you until/ })
+      .first()
+      .waitFor()
+    await screenshot(page, `shift-${scheme}-${width}`)
+    // All of the card is on one screen of a phone.
+    const { y = 0, height = 0 } = (await card.boundingBox()) ?? {}
+    expect(y + height).toBeLessThan(900)
+    await page.getByText('Nightshift: failed parts: ').waitFor()
+    expect(
+      await page
+        .getByRole('region', { name: /^Hand-over of / })
+        .getByRole('listitem')
+        .count(),
+    ).toBe(5)
+    expect(await faults(page, width)).toEqual([])
+  },
+)
 
-test.each(looks)('at %i pixels in %s Home says the night in a line, and what is left to do', async (width, scheme) => {
+test.each(looks)('at %i pixels in %s Home shows the night in one line, and the open work', async (width, scheme) => {
   const page = await visit('/home', width, scheme)
   await page.getByRole('link', { name: /^Morning of / }).waitFor()
   await page.getByText('overdue since 2026-11-20').waitFor()
@@ -122,7 +125,7 @@ test.each(looks)(
   },
 )
 
-test('a person closes a follow-up with a word, and it is gone from the list', async () => {
+test('a person closes a follow-up with a note, and it leaves the list', async () => {
   const page = await visit('/shift', 1440, 'light')
   await pressButton(page, /^Close the follow-up of Disk of node-db-osl-1b fails/)
   const dialog = page.getByRole('dialog')

@@ -74,17 +74,20 @@ async function faults(page: Watched, width: number): Promise<string[]> {
   return [...found, ...(wide > width ? [`${wide} pixels wide`] : []), ...page.complaints]
 }
 
-test.each(looks)('at %i pixels in %s trust is a table, and a pair its record and history', async (width, scheme) => {
-  const page = await signIn(width, scheme)
-  await page.goto(`${on.spine.url}/trust`)
-  await page.getByRole('link', { name: pair.tool }).waitFor()
-  await screenshot(page, `trust-${scheme}-${width}`)
-  expect(await faults(page, width)).toEqual([])
-  await page.getByRole('link', { name: pair.tool }).click()
-  await page.getByText('automatically, after').waitFor()
-  await screenshot(page, `trust-pair-${scheme}-${width}`)
-  expect(await faults(page, width)).toEqual([])
-})
+test.each(looks)(
+  'at %i pixels in %s trust is a table, and each pair has its record and history',
+  async (width, scheme) => {
+    const page = await signIn(width, scheme)
+    await page.goto(`${on.spine.url}/trust`)
+    await page.getByRole('link', { name: pair.tool }).waitFor()
+    await screenshot(page, `trust-${scheme}-${width}`)
+    expect(await faults(page, width)).toEqual([])
+    await page.getByRole('link', { name: pair.tool }).click()
+    await page.getByText('automatically, after').waitFor()
+    await screenshot(page, `trust-pair-${scheme}-${width}`)
+    expect(await faults(page, width)).toEqual([])
+  },
+)
 
 test.each(looks)('at %i pixels in %s a write in shadow is a card that people grade', async (width, scheme) => {
   const page = await signIn(width, scheme)
@@ -94,7 +97,7 @@ test.each(looks)('at %i pixels in %s a write in shadow is a card that people gra
   expect(await faults(page, width)).toEqual([])
 })
 
-test('a press grades the cause and the card, and a level is set with the record on the screen', async () => {
+test('one press grades the cause and the card, and a level is set with the record visible', async () => {
   const page = await signIn(1440, 'light')
   await page.goto(`${on.spine.url}/incidents/${shadowed}`)
   await pressButton(page, /^Right$/)
@@ -113,7 +116,7 @@ test('a press grades the cause and the card, and a level is set with the record 
   expect(page.complaints).toEqual([])
 })
 
-test('one press on an incident stops its kind for the site, and Home says so until somebody resumes it', async () => {
+test('one press on an incident stops its kind for the site, and Home shows the stop until a person resumes it', async () => {
   const page = await signIn(390, 'light')
   await page.goto(`${on.spine.url}/incidents/${shadowed}`)
   await page.getByText('Actions', { exact: true }).click()
@@ -139,7 +142,7 @@ test('one press on an incident stops its kind for the site, and Home says so unt
 })
 
 test.each(looks)(
-  'at %i pixels in %s Home says that a policy waits, what it widens, and lets an admin accept it',
+  'at %i pixels in %s Home shows a waiting policy with what it widens, and lets an admin accept it',
   async (width, scheme) => {
     const { db } = on.spine
     const text = `version: 1\nrules:\n  - { name: start-${width}-${scheme}, tool: vm_start, resource: { kind: vm, id: vm-${width}-${scheme} }, action: run }\n`

@@ -32,7 +32,7 @@ async function written(): Promise<string> {
   return incidentId
 }
 
-test('beside each write stands its way back; the dialog says what it would do, and why it may not be done now', async () => {
+test('beside each write is its way back, and the dialog shows the effect or why the undo is not possible now', async () => {
   const id = await written()
   for (const width of [1440, 390]) {
     const page = await signedIn(on.browser, on.spine, 'approver', { viewport: { width, height: 900 } })

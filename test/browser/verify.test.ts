@@ -29,7 +29,7 @@ async function anApproved(): Promise<{ incident: string; approval: string }> {
   return { incident, approval }
 }
 
-test('an incident and the audit say on the page what was held, and name what somebody changed', async () => {
+test('an incident and the audit log show the verified rows, and name a changed row', async () => {
   const { incident, approval } = await anApproved()
   const pages = await Promise.all(
     looks.map(([width, colorScheme]) =>

@@ -8,7 +8,7 @@ import { runCli, tokenFile, useServedApi } from '../support/run-cli.ts'
 const api = useServedApi()
 const run = (args: string[], as: 'admin' | 'approver' = 'admin') => runCli(['tokens', ...args], api.as(as))
 
-test('a token is printed once, alone on stdout, works, and is gone when it is revoked', async () => {
+test('a token is printed once, alone on stdout, works, and stops working when it is revoked', async () => {
   const minted = await run(['create', 'a laptop', '--role', 'viewer', '--expires-in-days', '7'])
   const token = minted.stdout.trim()
   expect(token).toMatch(/^nst_[\w-]{43}$/)
@@ -29,7 +29,7 @@ test('a token is printed once, alone on stdout, works, and is gone when it is re
   expect(JSON.parse(all.stdout)).toContainEqual(expect.objectContaining({ id, revokedAt: expect.any(String) }))
 })
 
-test('a sender of alerts may have one for ever, a person not, and an approver mints none', async () => {
+test('a sender of alerts may have a token without an end, a person may not, and an approver makes none', async () => {
   const [machine, person, approver] = await Promise.all([
     run(['create', 'alertmanager', '--role', 'ingest', '--for-ever', '--json']),
     run(['create', 'me', '--role', 'viewer', '--for-ever']),
@@ -41,7 +41,7 @@ test('a sender of alerts may have one for ever, a person not, and an approver mi
 
 const runOperators = (...args: string[]) => runCli(['operators', ...args], api.as('admin'))
 
-test('a person is made and changed, and what is not named stays as it is', async () => {
+test('a person is added and changed, and rights that are not named stay', async () => {
   expect((await runOperators('set', 'anna')).code).toBe(2)
   const made = await runOperators('set', 'anna', '--role', 'approver', '--max-risk', 'high', '--type', 'disk_pressure')
   expect([made.code, made.stderr]).toEqual([0, expect.stringContaining('anna is added')])
@@ -51,7 +51,7 @@ test('a person is made and changed, and what is not named stays as it is', async
   expect((await runOperators('list')).stdout).toMatch(/^anna +approver +high +all$/m)
 })
 
-test('a person is given a member ID of Slack, and it is taken away again', async () => {
+test('a person gets a member ID of Slack, and loses it again', async () => {
   const slackUserId = async () => JSON.parse((await runOperators('list', '--json')).stdout).find(isFrida).slackUserId
   const isFrida = ({ name }: { name: string }) => name === 'frida'
   await runOperators('set', 'frida', '--role', 'approver', '--slack', 'U0FRIDA')
@@ -67,7 +67,7 @@ const account = () => ({ XDG_CONFIG_HOME: mkdtempSync(join(tmpdir(), 'nightshift
 const fileOf = ({ XDG_CONFIG_HOME }: ReturnType<typeof account>) => join(XDG_CONFIG_HOME, 'nightshift', 'tokens.json')
 const login = (env: Record<string, string>, token: string) => runCli(['login', '--url', api.apiUrl], env, `${token}\n`)
 
-test('after login every command knows where to ask and as whom; after logout none does', async () => {
+test('after login every command knows its address and its person, and after logout none does', async () => {
   const env = account()
   const signedIn = await login(env, api.tokens.approver)
   expect(signedIn).toMatchObject({ code: 0, stdout: '' })
@@ -81,14 +81,14 @@ test('after login every command knows where to ask and as whom; after logout non
   expect((await runCli(['incidents', 'list'], env)).stderr).toContain('nightshift login')
 })
 
-test('it leaves no session behind, and the audit says who came', async () => {
+test('login leaves no session behind, and the audit log names the person', async () => {
   await login(account(), api.tokens.operator)
   expect(await api.db.selectFrom('session').select('tokenId').execute()).toEqual([])
   const { body } = await api.get('/audit?what=sign_in')
   expect(body.items).toContainEqual(expect.objectContaining({ who: 'operator', what: 'sign_in.done' }))
 })
 
-test('a flag and the environment go before the login, and its token goes to no other address', async () => {
+test('a flag and the environment override the login, and its token is sent to no other address', async () => {
   const env = account()
   await login(env, api.tokens.admin)
   const viewer = tokenFile(api.tokens.viewer)
@@ -110,14 +110,14 @@ test.each([
   ['that of a machine', () => api.tokens.agent, 4],
   ['none', () => '', 2],
   ['several words', () => 'Bearer nst_x', 2],
-])('a token is kept only when it signs a person in: %s', async (_what, token, code) => {
+])('a token is stored only if it signs a person in: %s', async (_what, token, code) => {
   const env = account()
   const refused = await login(env, token())
   expect(refused.code).toBe(code)
   expect(existsSync(fileOf(env))).toBe(false)
 })
 
-test('a login that others can read is not used', async () => {
+test('a login file that others can read is not used', async () => {
   const env = account()
   expect((await runCli(['login', '--url', api.apiUrl, '--token-file', tokenFile(api.tokens.viewer)], env)).code).toBe(0)
   expect(readFileSync(fileOf(env), 'utf8')).toContain(api.tokens.viewer)
@@ -126,7 +126,7 @@ test('a login that others can read is not used', async () => {
   expect(refused).toMatchObject({ code: 4, stderr: expect.stringContaining('Other users can read') })
 })
 
-test('who did what is listed and filtered, and text of others does nothing to the terminal', async () => {
+test('the audit log is listed and filtered, and foreign text cannot act on the terminal', async () => {
   await recordAudit(api.db, { who: 'anna', what: 'token.minted', subject: 'tok_1', detail: 'Minted \u001b[2Jlaptop' })
   await recordAudit(api.db, { who: 'bob', what: 'sign_in.refused', subject: 'browser', detail: 'unknown token' })
   const run = (...args: string[]) => runCli(['audit', 'list', ...args], api.as('operator'))
@@ -145,13 +145,13 @@ test('who did what is listed and filtered, and text of others does nothing to th
   expect([none.stderr, wrong.code, viewer.code]).toEqual(['Nothing.\n', 2, 4])
 })
 
-test('a doctor without anything running says what to do, and fails', async () => {
+test('doctor without a running Nightshift names the remedy, and fails', async () => {
   const { code, stdout } = await runCli(['doctor'])
   expect(code).toBe(1)
   expect(stdout).toContain('npm start')
 })
 
-test('a doctor names every setting that a start would refuse', async () => {
+test('doctor names every setting that a start would refuse', async () => {
   const { stdout } = await runCli(['doctor', '--json'], { LLM_MAX_TURNS: 'many', PORT: '99999' })
   const found = JSON.parse(stdout).find((each: { name: string }) => each.name === 'Configuration')
   expect(found).toMatchObject({ ok: false, needed: true })
@@ -159,13 +159,13 @@ test('a doctor names every setting that a start would refuse', async () => {
   expect(found.detail).toContain('PORT')
 })
 
-test('a doctor finds what runs elsewhere, by its address', async () => {
+test('doctor finds a Nightshift elsewhere by its address', async () => {
   const { stdout } = await runCli(['doctor', '--json'], { ...api.as('admin'), DATABASE_URL: api.url })
   const found = Object.fromEntries(JSON.parse(stdout).map(({ name, ok }: { name: string; ok: boolean }) => [name, ok]))
   expect(found).toMatchObject({ API: true, Readiness: true, PostgreSQL: true, Migrations: true })
 })
 
-test('of a Nightshift elsewhere a doctor asks its API, and says nothing of what it cannot see from here', async () => {
+test('doctor asks the API of a Nightshift elsewhere, and reports nothing that it cannot see from here', async () => {
   await api.put('/sources/main', { body: { kind: 'prometheus', url: 'http://127.0.0.1:1' } })
   await api.post('/sources/main/test')
   const { stdout, code } = await runCli(['doctor'], api.as('admin'))

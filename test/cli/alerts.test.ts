@@ -13,7 +13,7 @@ const vm = { kind: 'vm' as const, id: 'vm-31' }
 const node = { kind: 'node' as const, id: 'app-31', aliases: ['10.9.0.31'] }
 const targets = { name: 'prometheus:main', hasAuthority: false }
 
-test('alerts are listed by what they are about, under any name that a source with authority gives it', async () => {
+test('alerts are listed by their resource, under any name that an authoritative source gives it', async () => {
   await api.db.transaction().execute(async (trx) => {
     await declareResources(trx, importSource, {
       resources: [vm, node, { kind: 'node', id: 'app-32' }],
@@ -57,7 +57,7 @@ test('an incident shows the group of its alert and its http links, and no other 
   expect(stdout).not.toContain('\u001b[31m')
 })
 
-test('an end that proves nothing is said as such, in the list of alerts and with the incident, in 80 columns', async () => {
+test('an end of an alert that proves nothing is marked in the list of alerts and at the incident, in 80 columns', async () => {
   const post = (status: string, more: object) => {
     const alert = {
       status,

@@ -9,7 +9,7 @@ import { runCli, useServedApi } from '../support/run-cli.ts'
 const api = useServedApi()
 const run = (args: string[], role: 'ingest' | 'viewer' = 'viewer') => runCli(args, api.as(role))
 
-test('a change is reported from a file and listed, also from what runs on the changed thing', async () => {
+test('a change is reported from a file and listed, also for the resources that depend on the changed one', async () => {
   const resources = [
     { kind: 'node' as const, id: 'web-1' },
     { kind: 'service_unit' as const, id: 'nginx:web-1' },

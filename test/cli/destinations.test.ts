@@ -28,7 +28,7 @@ test('a destination is set with its secret from stdin, changed, shown without it
   expect((await run(['delete', 'on-call'])).code).toBe(0)
 })
 
-test('a refusal names the field and a good value, and a test that did not arrive is a failure', async () => {
+test('a refusal names the field and a valid value, and an undelivered test message is a failure', async () => {
   const options = ['host=smtp.example.com', 'from=me', 'to=ops@example.com'].flatMap((each) => ['--option', each])
   await api.put('/destinations/gone', { body: { kind: 'webhook', secrets: { url: 'http://127.0.0.1:9/x' } } })
   const [wrong, tested] = await Promise.all([

@@ -15,7 +15,7 @@ async function escalated(): Promise<string> {
   return id
 }
 
-test('a script can tell by the exit code how a command ended', async () => {
+test('the exit code tells a script how a command ended', async () => {
   const open = await claimedIncident(api.db)
   const closed = await escalated()
   const denied = await asked(api.db, await claimedIncident(api.db))
@@ -85,7 +85,7 @@ test('Ctrl-C ends a watch with 130, whatever it waits for', async () => {
   for (const { ended } of started) expect((await ended).code).toBe(130)
 })
 
-test('a problem is told with what to do about it, to a program as problem+json', async () => {
+test('an error is printed with its remedy, and as problem+json for a program', async () => {
   const [person, program] = await Promise.all([
     runCli(['incidents', 'show', 'inc_none'], api.as('admin')),
     runCli(['incidents', 'show', 'inc_none', '--json'], api.as('admin')),
@@ -103,7 +103,7 @@ test.each([
   [['sources', 'test', 'nope'], 'nightshift sources list'],
   [['mesh', 'revoke', 'nope', '--reason', 'lost'], 'nightshift mesh devices'],
   [['knowledge', 'show', 'nope'], 'nightshift knowledge list'],
-])('what is not there is answered with what lists such things: %j', async (args, list) => {
+])('an unknown name is refused with the command that lists the known names: %j', async (args, list) => {
   const { code, stderr } = await runCli(args, api.as('admin'))
   expect([code, stderr]).toEqual([3, expect.stringContaining(`"${list}" shows what exists.`)])
 })

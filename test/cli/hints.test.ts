@@ -66,7 +66,7 @@ function faultOf(program: Command, hint: string): string | null {
   return words.length > 0 && missing.length > 0 ? `it needs ${missing.map(({ long }) => long).join(', ')}` : null
 }
 
-test('a command that somebody is shown is one that there is', async () => {
+test('every command that a message prints exists', async () => {
   const program = await buildProgram()
   const wrong = files.flatMap((file) =>
     hintsIn(readFileSync(file, 'utf8')).flatMap((hint) => {

@@ -127,19 +127,19 @@ async function harmIn(list: string[]): Promise<unknown[]> {
   return found
 }
 
-test('no listing lets a text of the server act on the terminal', async () => {
+test('no list lets text of the server act on the terminal', async () => {
   // Words and dates stay what they are, so that every command comes as far as it can.
   const isFree = (text: string) => !/^([a-z_.]+|\d{4}-\d\d-\d\dT.*|[a-z]{3}_\w+|[0-9a-f]{64})$/.test(text)
   change = (text) => (isFree(text) ? `${text}${evil}` : text)
   expect(await harmIn(commands)).toEqual([])
 })
 
-test('nor where words, dates and ids are hostile too', async () => {
+test('hostile words, dates and ids of the server do not act on the terminal either', async () => {
   change = (text) => `${text}${evil}`
   expect(await harmIn(commands)).toEqual([])
 })
 
-test('nor does what the server says when it refuses, in any form', async () => {
+test('text of a refusal does not act on the terminal, in any form', async () => {
   const problem = { type: evil, title: evil, status: 409, detail: evil, code: evil, instance: evil }
   for (const each of [
     { status: 409, type: 'application/problem+json', body: JSON.stringify(problem) },

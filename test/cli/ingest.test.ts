@@ -9,7 +9,7 @@ const api = useServedApi()
 const dryRun = (file: string, ...more: string[]) =>
   runCli(['ingest', 'test', `test/data/alertmanager/${file}`, '--dry-run', ...more])
 
-test('a posted alert says what became of it', async () => {
+test('a posted alert prints its incident', async () => {
   const file = 'test/data/alertmanager/replication-lag.json'
   const posted = await runCli(['ingest', 'test', file], api.as('ingest'))
   expect(posted.stdout).toMatch(/\w+ +opened +inc_\w{26}/)
@@ -36,7 +36,7 @@ test('a dry run shows the alerts of a body and posts nothing', async () => {
   )
 })
 
-test('each dialect is tried by a file of its sender, here and at the server', async () => {
+test('each dialect is tried with a file of its sender, here and at the server', async () => {
   for (const [dialect, body] of Object.entries(bodiesOf)) {
     const run = (...more: string[]) =>
       runCli(['ingest', 'test', '-', '--dialect', dialect, ...more], api.as('admin'), body())
@@ -46,7 +46,7 @@ test('each dialect is tried by a file of its sender, here and at the server', as
   }
 })
 
-test('a body of no dialect is told the nearest one, and which of its fields would be which', async () => {
+test('a body of no dialect prints the nearest dialect, and which of its fields match', async () => {
   const body = JSON.stringify({ heartbeat: {}, monitor: { name: 'Shop', hostname: 'web-1' }, status: 'down' })
   for (const how of ['--dry-run', '--explain']) {
     const { code, stderr } = await runCli(['ingest', 'test', '-', '--dialect', 'zabbix', how], api.as('viewer'), body)
@@ -60,7 +60,7 @@ test('a body of no dialect is told the nearest one, and which of its fields woul
   }
 })
 
-test('a body that tells of no alert says why', async () => {
+test('a body without an alert prints the reason', async () => {
   const body = bodiesOf.pagerduty({ key: 'inc_01kam3x0q2v8d5t7w9y1b3c5e7' })
   for (const how of [['--dry-run'], ['--explain'], []]) {
     const { code, stderr } = await runCli(
@@ -75,7 +75,7 @@ test('a body that tells of no alert says why', async () => {
   }
 })
 
-test('topics of SNS are listed with what they wait for, and one that does not wait is not confirmed', async () => {
+test('topics of SNS are listed with what they wait for, and a topic that does not wait cannot be confirmed', async () => {
   expect((await runCli(['ingest', 'topics'], api.as('admin'))).stderr).toContain('No topics.')
   await askForSnsTopic(api.db, topicArn, 'https://sns.eu-north-1.amazonaws.com/?Token=a')
   const { stdout } = await runCli(['ingest', 'topics'], api.as('admin'))
@@ -91,7 +91,7 @@ test('bytes that are no alert are refused with the reason', async () => {
   expect(stderr).toContain('not a request body of alertmanager alerts')
 })
 
-test('a word that nobody knows for a state is named: in a dry run, in what would become of it, on the alert and in the log, once', async () => {
+test('an unknown word for a state is reported once: in a dry run, in the explanation, on the alert and in the log', async () => {
   const body = (state: string) => JSON.stringify({ title: 'Pump 7', dedup: 'pump-7', state, severity: 'warning' })
   const test = (state: string, ...more: string[]) =>
     runCli(['ingest', 'test', '-', '--dialect', 'generic', ...more], api.as('ingest'), body(state))

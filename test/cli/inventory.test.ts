@@ -17,7 +17,7 @@ hosts:
   - { id: hv-1, ramMib: 65536, cpuMc: 16000 }
 `
 
-test('a file of a site is shown, imported and given back', async () => {
+test('a file of a site is shown, imported and exported', async () => {
   const dry = await runInventory(['import', '-', '--dry-run'], file)
   const near =
     'A reversible write on 2 neighbours of shard:web may run without asking in an incident about it, if its tool is trusted to act.\n'
@@ -31,7 +31,7 @@ test('a file of a site is shown, imported and given back', async () => {
   expect(JSON.parse(again.stdout)).toMatchObject({ added: [], changed: [], removed: [], applied: true })
 })
 
-test('a wrong file is refused with every place, and nothing of it is sent', async () => {
+test('a wrong file is refused with every error, and nothing of it is sent', async () => {
   const wrong = await runInventory(
     ['import', '-'],
     'nodes: [{ id: "a b" }, { id: c, rack: r }]\nhosts: [{ id: h, ramMib: many }]',
@@ -61,7 +61,7 @@ relations:
   expect((await runInventory(['export'])).stdout).not.toContain('pve-3')
 })
 
-test('a moved VM is on its new host alone, and its page says where others say that it is', async () => {
+test('a moved VM is on its new host alone, and its page shows what other sources say', async () => {
   const text = (host: string) =>
     JSON.stringify({
       resources: [
@@ -102,7 +102,7 @@ test('a large file is imported by a job: its steps are shown, then counts and a 
   expect(wrong.stderr).toContain('node:nowhere is not known')
 })
 
-test('an answer that does not come in time is told apart from a server that is not reached', () => {
+test('a late answer is reported differently from an unreachable server', () => {
   const late = toUnreachableProblem('http://site', new DOMException('The operation timed out', 'TimeoutError'))
   expect(late.message).toContain('did not answer within 30 s')
   expect(late.remedy).toContain('may still do what you asked')

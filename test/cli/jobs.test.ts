@@ -33,7 +33,7 @@ beforeAll(() => {
   host('drifted')
 })
 
-test('jobs are listed, also those of one resource, with what their check mode is worth', async () => {
+test('jobs are listed, also for one resource, with the value of their check mode', async () => {
   const all = await run(['jobs', 'list'])
   expect([all.code, all.stdout]).toEqual([0, expect.stringMatching(/converge-node +node +command +yes, verifies runs/)])
   const { stdout } = await run(['jobs', 'list', '--on', 'node:node-osl-1', '--json'])
@@ -42,7 +42,7 @@ test('jobs are listed, also those of one resource, with what their check mode is
   expect((await run(['jobs', 'list', '--on', 'shard:db-osl-1'])).stderr).toContain('No job may run on shard:db-osl-1')
 })
 
-test('one is shown with what it is given, where it may run, its check mode and its last runs', async () => {
+test('a job is shown with its arguments, its places, its check mode and its last runs', async () => {
   const key = 'api:tok_1:once'
   await acceptEffect(api.db, { key, incidentId: null, tool: 'run_job', actionDigest: 'd' })
   const resource = { kind: 'node' as const, id: 'node-osl-2' }
@@ -70,7 +70,7 @@ test('one is shown with what it is given, where it may run, its check mode and i
   expect(shown).toMatchObject({ check: null, on: { ids: ['node-osl-2'] }, parameters: [], lastRuns: [] })
 })
 
-test('its check mode is run by hand: what it would change, and that nothing would', async () => {
+test('the check mode is run by hand, and shows what would change, or that nothing would', async () => {
   const check = ['jobs', 'check', 'converge-node', '--on', 'node:node-osl-2']
   const drifted = await run(check, 'admin')
   expect([drifted.code, drifted.stdout]).toEqual([0, expect.stringMatching(/\+wanted[\s\S]*changed=1/)])
@@ -81,7 +81,7 @@ test('its check mode is run by hand: what it would change, and that nothing woul
   expect(JSON.parse((await run([...check, '--json'], 'admin')).stdout)).toMatchObject({ wouldChange: false })
 })
 
-test('what is wrong names what helps', async () => {
+test('an error names its remedy', async () => {
   const unknown = await run(['jobs', 'show', 'convrge'])
   expect([unknown.code, unknown.stderr]).toEqual([3, expect.stringContaining('converge-node, no-check')])
   expect(unknown.stderr).toContain('nightshift jobs list')
@@ -95,7 +95,7 @@ test('what is wrong names what helps', async () => {
   expect([viewer.code, viewer.stderr]).toEqual([4, expect.stringContaining('act_on_platform')])
 })
 
-test('a job that a person runs is shown, and waits as an incident where Temporal is away', async () => {
+test('a job that a person runs is shown, and waits as an incident while Temporal is away', async () => {
   host('drifted')
   const words = ['jobs', 'run', 'converge-node', '--on', 'node:node-osl-2', '--reason', 'it drifted', '--yes']
   const { code, stderr } = await run(words, 'admin')
@@ -118,7 +118,7 @@ test('a job that a person runs is shown, and waits as an incident where Temporal
   ).toBe(2)
 })
 
-test('a shard that a person converges is shown with what changes where', async () => {
+test('a shard that a person converges is shown with the changes and their places', async () => {
   const words = ['act', 'converge', 'db-osl-1', '--reason', 'a setting has drifted', '--yes']
   const { code, stderr } = await run(words, 'admin')
   expect([code, stderr]).toEqual([0, expect.stringContaining('Converge db-osl-1: ')])

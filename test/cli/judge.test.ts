@@ -9,7 +9,7 @@ import { claimedIncident } from '../support/database.ts'
 import { looked } from '../support/events.ts'
 import { emptyDir, runCli, useServedApi } from '../support/run-cli.ts'
 
-test('commands of stdin are judged one JSON line each, in their order, with nothing running', async () => {
+test('commands of stdin are judged in order, one JSON line each, and nothing runs', async () => {
   const lines = ['df -h', '{"command":"rm -rf /etc"}', 'systemctl restart mysql', '{"command":"  uptime "}']
   const { code, stdout } = await runCli(['judge', '--json'], {}, `${lines.join('\n')}\n`)
   expect(code).toBe(0)
@@ -26,7 +26,7 @@ test('commands of stdin are judged one JSON line each, in their order, with noth
   for (const answer of answers) expect(answer.reason).toMatch(/\w/)
 })
 
-test('a pipe that has nothing to read just now is waited for', async () => {
+test('a pipe without data is waited for', async () => {
   const entry = fileURLToPath(new URL('../../cli/main.ts', import.meta.url))
   // Whoever started the pipe may have made it non-blocking; Node does not undo that for its
   // standard input.
@@ -58,14 +58,14 @@ test('a pipe that has nothing to read just now is waited for', async () => {
   ).toEqual(['run', 'run'])
 })
 
-test('what would run at a known place is judged for that place', async () => {
+test('a command at a known place is judged for that place', async () => {
   const verdictOf = async (...more: string[]) =>
     JSON.parse((await runCli(['judge', '--json', ...more, 'rm -rf .'])).stdout).verdict
   expect([await verdictOf(), await verdictOf('--directory', '/')]).toEqual(['ask', 'refuse'])
   expect(await runCli(['judge', '--directory', 'srv', 'rm -rf .'])).toMatchObject({ code: 2 })
 })
 
-test('a call is judged in a state that is supposed', async () => {
+test('a call is judged in an assumed state', async () => {
   const asked = { tool: 'converge_shard', args: { id: 'db-osl-1', reason: 'it lags' } }
   const resource = { kind: 'shard', id: 'db-osl-1' }
   const lines = [
@@ -87,21 +87,21 @@ test('a call is judged in a state that is supposed', async () => {
   ])
 })
 
-test('a person reads verdict, reason and what to do instead', async () => {
+test('a person sees verdict, reason and alternative', async () => {
   const { stdout } = await runCli(['judge', 'tail -f /var/log/syslog'])
   expect(stdout).toMatch(
     /^ask +tail -f \/var\/log\/syslog\n +UNBOUNDED: .+\n +instead: tail -n \d+ \/var\/log\/syslog\n$/,
   )
 })
 
-test('a line that begins as JSON and is none is refused by its number', async () => {
+test('a line that begins as JSON and is invalid is refused with its number', async () => {
   const { code, stderr } = await runCli(['judge', '--json'], {}, 'df\n{"command": \n')
   expect([code, stderr]).toEqual([2, expect.stringContaining('Line 2')])
 })
 
 const api = useServedApi()
 
-test('replaying a policy over stored incidents says how much was judged again', async () => {
+test('a policy replay over stored incidents prints how much was judged again', async () => {
   const { code, stdout } = await runCli(['policy', 'replay', '--json'], api.as('viewer'))
   expect(code).toBe(0)
   expect(JSON.parse(stdout)).toMatchObject({ differences: [], judged: 0 })
@@ -130,7 +130,7 @@ async function ruledIncident(): Promise<string> {
   return id
 }
 
-test('a policy is replayed by rule: how many rulings of how many incidents each would change, and one by one on demand', async () => {
+test('a policy replay prints for each rule how many rulings of how many incidents would change, and lists them on demand', async () => {
   const ids = [await ruledIncident(), await ruledIncident()]
   const file = join(emptyDir, 'policy.yaml')
   writeFileSync(file, 'version: 1\nrules:\n  - { name: no VM stops, tool: vm_stop, action: never }\n')

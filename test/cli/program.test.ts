@@ -7,7 +7,7 @@ import type { Command } from 'commander'
 import { buildProgram } from '../../cli/program.ts'
 import { runCli } from '../support/run-cli.ts'
 
-test('every command has a line about itself and an example', async () => {
+test('every command has a description and an example', async () => {
   const leaves = (command: Command): Command[] => [command, ...command.commands.flatMap((each) => leaves(each))]
   const commands = leaves(await buildProgram())
   expect(commands.length).toBeGreaterThan(30)
@@ -19,7 +19,7 @@ test('every command has a line about itself and an example', async () => {
   }
 })
 
-test('one command is loaded without the others, and knows as much', async () => {
+test('one command is loaded without the others, with the same help', async () => {
   const { commands } = await buildProgram('incidents')
   expect(commands.filter((command) => command.commands.length > 0).map((command) => command.name())).toEqual([
     'incidents',
@@ -55,7 +55,7 @@ COMP_WORDS=(${words.map((word) => `'${word}'`).join(' ')}); COMP_CWORD=${words.l
   return execFileSync('bash', ['-c', typed], { encoding: 'utf8' }).trim().split('\n')
 }
 
-test('bash completes commands, what stands below them, and their options', async () => {
+test('bash completes commands, subcommands, and their options', async () => {
   expect(await completed(['nightshift', 'app'])).toEqual(['approvals'])
   expect(await completed(['nightshift', 'approvals', ''])).toEqual(
     expect.arrayContaining(['list', 'show', 'approve', 'deny', 'wait']),
@@ -72,7 +72,7 @@ test('fish is offered the same words as bash', async () => {
   }
 })
 
-test('help is in groups, each command on one line of 80 columns, and is there without loading any of them', async () => {
+test('help is in groups, each command on one line of 80 columns, and needs no command to be loaded', async () => {
   const { commands } = await buildProgram('')
   expect(commands.every((command) => command.commands.length === 0)).toBe(true)
   const { stdout } = await runCli([])
@@ -85,7 +85,7 @@ test('help is in groups, each command on one line of 80 columns, and is there wi
   }
 })
 
-test('a parent alone prints its help and ends with 0; an option that nobody knows names the help of that command', async () => {
+test('a parent command alone prints its help and ends with 0, and an unknown option names the help of its command', async () => {
   expect(await runCli(['incidents'])).toMatchObject({
     code: 0,
     stderr: '',
@@ -97,7 +97,7 @@ test('a parent alone prints its help and ends with 0; an option that nobody know
   })
 })
 
-test('every topic that the help names is there, and a word that is none is refused', async () => {
+test('every topic that the help names exists, and an unknown topic is refused', async () => {
   const { stdout } = await runCli(['--help'])
   const topics = /Topics: nightshift help (.*)/.exec(stdout)?.[1]?.split(', ') ?? []
   expect(topics.length).toBeGreaterThan(2)
@@ -105,14 +105,14 @@ test('every topic that the help names is there, and a word that is none is refus
   expect(await runCli(['help', 'nonsense'])).toMatchObject({ code: 2, stderr: expect.stringContaining('"nonsense"') })
 })
 
-test('notes are left out with -q, errors are not; a command that judges other commands keeps their -q', async () => {
+test('-q leaves out notes but not errors, and a command that judges other commands keeps their -q', async () => {
   const env = { NIGHTSHIFT_URL: 'http://127.0.0.1:9', NIGHTSHIFT_TOKEN: 'x' }
   expect((await runCli(['incidents', 'list', '-q', '--no-color'], env)).stderr).toContain('✖')
   expect((await runCli(['judge', 'ls', '-q'])).code).toBe(2)
   expect((await runCli(['judge', '--', 'ls', '-q'])).stdout).toContain('ls -q')
 })
 
-test('a manual page says the same words as the help, and man reads it without a complaint', async () => {
+test('a manual page has the words of the help, and man reads it without a warning', async () => {
   const { stdout } = await runCli(['man', 'approvals'])
   expect(stdout).toMatch(/^\.TH "NIGHTSHIFT-APPROVALS" "1"/)
   expect(stdout).toContain('.SH "nightshift approvals approve"')
@@ -123,7 +123,7 @@ test('a manual page says the same words as the help, and man reads it without a 
   rmSync(folder, { recursive: true })
 })
 
-test('--web prints the address of the page where there is no browser', async () => {
+test('--web prints the address of the page if there is no browser', async () => {
   const env = { NIGHTSHIFT_URL: 'http://127.0.0.1:9', NIGHTSHIFT_TOKEN: 'x' }
   expect(await runCli(['approvals', 'list', '--web'], env)).toMatchObject({
     code: 0,

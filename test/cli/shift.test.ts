@@ -12,7 +12,7 @@ async function mitigated(title: string): Promise<string> {
   return id
 }
 
-test('the terminal shows the morning, and the shift in five lines, with what each line is about', async () => {
+test('the terminal shows the morning, and the shift in five lines, with the incidents of each line', async () => {
   const approval = await asked(api.db, await claimedIncident(api.db))
   const [morning, handOver, json] = await Promise.all([run('morning'), run('hand-over'), run('hand-over', '--json')])
   expect(morning.stdout).toMatch(/^Morning of \d{4}-\d\d-\d\d: /)
@@ -21,7 +21,7 @@ test('the terminal shows the morning, and the shift in five lines, with what eac
   expect(JSON.parse(json.stdout).lines).toHaveLength(5)
 })
 
-test('a follow-up gets an owner and a date, and is closed with a word', async () => {
+test('a follow-up gets an owner and a date, and is closed with a note', async () => {
   const id = await mitigated('Disk of node-db-osl-1b fails')
   expect((await run('follow-ups', 'change', id, '--owner', 'approver', '--due', '2020-01-01')).stderr).toContain(
     'For approver, due 2020-01-01.',
@@ -40,7 +40,7 @@ test('a follow-up gets an owner and a date, and is closed with a word', async ()
   expect((await run('follow-ups')).stdout).not.toContain(id)
 })
 
-test('a destination is said to wake somebody, or nobody, and goes back to what its kind does', async () => {
+test('a destination is set to wake people or not, and returns to the default of its kind', async () => {
   const set = (...more: string[]) => run('destinations', 'set', 'lamp', ...more)
   const admin = (...words: string[]) => runCli(words, api.as('admin'))
   await api.put('/destinations/lamp', { body: { kind: 'webhook', secrets: { url: 'http://127.0.0.1:9/x' } } })

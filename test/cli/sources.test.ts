@@ -24,7 +24,7 @@ afterAll(() => {
   loki.close()
 })
 
-test('the command that the answer names connects a Loki with tenants, and the list says which tenant', async () => {
+test('the command in the refusal connects a Loki with tenants, and the list shows the tenant', async () => {
   const without = await run('sources', 'add', 'logs', '--kind', 'loki', '--at', at)
   expect(without.code).toBe(1)
   const named = /nightshift (sources add .*=)TENANT/.exec(without.stderr)?.[1] ?? ''
@@ -33,7 +33,7 @@ test('the command that the answer names connects a Loki with tenants, and the li
   expect((await run('sources', 'list')).stdout).toContain(`${at} X-Scope-OrgID=tenant-a`)
 })
 
-test('a source is shown with how it is asked and how it does, and another name with those that there are', async () => {
+test('a source is shown with its settings and its state, and an unknown name with the known names', async () => {
   const args = ['--header', 'X-Scope-OrgID=tenant-a', '--timeout', '5']
   await run('sources', 'add', 'logs', '--kind', 'loki', '--at', at, ...args)
   const { stdout } = await run('sources', 'show', 'logs')
@@ -45,12 +45,12 @@ test('a source is shown with how it is asked and how it does, and another name w
   expect([unknown.code, unknown.stderr]).toEqual([1, expect.stringContaining('There are: logs.')])
 })
 
-test('a header that is none of a tenant is refused by name', async () => {
+test('a header that is not a tenant header is refused by name', async () => {
   const refused = await run('sources', 'add', 'logs', '--kind', 'loki', '--at', at, '--header', 'Authorization=Bearer')
   expect([refused.code, refused.stderr]).toEqual([2, expect.stringContaining('X-Scope-OrgID')])
 })
 
-test('the rights of a cluster are printed as they are applied, for all of it and by namespace', async () => {
+test('the rights of a cluster are printed as manifests, for the whole cluster and by namespace', async () => {
   const whole = await run('sources', 'rights', 'kubernetes')
   expect([whole.code, whole.stdout.trim()]).toEqual([
     0,
@@ -60,7 +60,7 @@ test('the rights of a cluster are printed as they are applied, for all of it and
   expect(named.stdout.trim()).toBe(readFileSync('examples/kubernetes/read-namespaces.yaml', 'utf8').trim())
 })
 
-test('a cluster is added with its role and the command of its token beside the answer', async () => {
+test('a cluster is added with its role, and the command for its token is printed', async () => {
   const cluster = await startCluster()
   process.env.NIGHTSHIFT_SOURCE_CLUSTER = 'token-of-a-test'
   try {
@@ -93,7 +93,7 @@ test('a cluster is added with its role and the command of its token beside the a
   }
 })
 
-test('a kubeconfig that would run a program is refused before anything is asked, with what replaces it', async () => {
+test('a kubeconfig that would run a program is refused before any request, with the alternative', async () => {
   process.env.NIGHTSHIFT_SOURCE_KUBECONFIG = `
 clusters: [{ name: c, cluster: { server: "https://api.example.com" } }]
 users: [{ name: u, user: { exec: { command: aws } } }]

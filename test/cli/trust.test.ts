@@ -15,7 +15,7 @@ afterAll(() => spine?.stop())
 const nightshift = (...words: string[]) =>
   runCli(words, { NIGHTSHIFT_URL: spine.url, NIGHTSHIFT_TOKEN: spine.tokens.approver })
 
-test('the terminal shows the record of a pair, sets its level with a reason, and says who did', async () => {
+test('the terminal shows the record of a pair, sets its level with a reason, and names the person', async () => {
   await playPair(spine, { AGENT_TRUST: 'propose' }).propose()
   const promoted = await nightshift(
     ...['trust', 'promote', 'replication_lag', 'converge_shard', '--to', 'act', '--reason', 'it is the lab'],
@@ -34,7 +34,7 @@ test('the terminal shows the record of a pair, sets its level with a reason, and
   )
 })
 
-test('one command stops a kind of write for the site, home says so, and another lets it go on', async () => {
+test('one command stops a kind of write for the site, home shows the stop, and another command ends it', async () => {
   const words = [
     'stop',
     'replication_lag',
@@ -79,7 +79,7 @@ test('a policy is linted alone, and against the running site', async () => {
   expect(await nightshift('policy', 'lint', path, '--site')).toMatchObject({ code: 1 })
 })
 
-test('a call is explained with what is silenced, and without an incident nothing is', async () => {
+test('a call is explained with the silences of its incident, and without an incident nothing is silenced', async () => {
   const path = join(await mkdtemp(join(tmpdir(), 'policy-')), 'policy.yaml')
   await writeFile(path, 'version: 1\nrules:\n  - { name: theirs, silenced: true, action: ask }\n')
   const explain = (...words: string[]) => nightshift('policy', 'explain', 'vm_start', '--file', path, ...words)

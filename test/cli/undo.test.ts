@@ -4,7 +4,7 @@ import { runCli, useServedApi } from '../support/run-cli.ts'
 
 const api = useServedApi()
 
-test('the terminal names each VM that an undo would move, and from where to where', async () => {
+test('the terminal names each VM that an undo would move, with its source and target hosts', async () => {
   const moves = [{ vm: 'vm-1', from: 'host-osl-2', to: 'host-osl-1' }]
   const { key } = await doneWrite(api.db, {
     tool: 'execute_migration',

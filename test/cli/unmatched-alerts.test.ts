@@ -19,7 +19,7 @@ const alertOf = (name: string, labels: Record<string, string>) => ({
   fingerprint: name,
 })
 
-test('a label that names known hosts is proposed with the command that maps it, and is gone when it is mapped', async () => {
+test('a label with names of known hosts is proposed with the command that maps it, and disappears when it is mapped', async () => {
   const hosts = ['esx-1', 'esx-2', 'esx-3'].map((id) => ({
     kind: 'host' as const,
     id,

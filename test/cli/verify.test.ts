@@ -100,7 +100,7 @@ function finished(stepKey: string): NewEvent {
   } as unknown as NewEvent
 }
 
-test('what is stored is held against the log: all of it fits, and each thing that somebody changed is named', async () => {
+test('stored state is compared with the log: all of it agrees, and each changed item is named', async () => {
   const life = await aWholeLife()
   await openedIncident(api.db)
   const sound = await verify()
@@ -182,7 +182,7 @@ test('what is stored is held against the log: all of it fits, and each thing tha
   expect((await runCli(['verify', '--all'], api.as('viewer'))).code).toBe(4)
 })
 
-test('an approval that nobody asked for, and one that is gone, are differences', async () => {
+test('an approval that nobody asked for and a missing approval are differences', async () => {
   const life = await aWholeLife()
   const columns = `id, incident_id, attempt, call_id, tool, args, targets, reason, action_digest, state_fingerprint, risk, reversible, required, dry_run, status, expires_at`
   await tamper(
@@ -200,7 +200,7 @@ test('an approval that nobody asked for, and one that is gone, are differences',
   await tamper(`update approval set incident_id = '${life.incident}' where id = '${life.approval}'`)
 })
 
-test('the audit has a chain: a row that was altered, removed, moved or slipped in is found, and a rewritten tail by its head', async () => {
+test('the audit log has a chain: a changed, removed, moved or inserted row is found, and a rewritten tail by its head', async () => {
   for (const subject of ['one', 'two', 'three', 'four']) {
     await recordAudit(api.db, {
       who: 'änna',
@@ -260,7 +260,7 @@ test('the audit has a chain: a row that was altered, removed, moved or slipped i
   expect([told.code, JSON.parse(told.stdout)]).toMatchObject([1, { ok: false, audit: { problem: rewritten } }])
 })
 
-test('the services may add to the audit and to nothing of its chain', async () => {
+test('the services may add to the audit log and change nothing of its chain', async () => {
   const refused = async (statement: string) =>
     await sql
       .raw(statement)

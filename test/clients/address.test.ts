@@ -59,7 +59,7 @@ test('only "any" reaches link-local addresses, and "loopback" reaches nothing el
   expect(allows('any', 'example.com')).toBe(false)
 })
 
-test('no address makes the guard throw, and a mapped one is judged like the one inside', () => {
+test('no address makes the guard throw, and a mapped address is judged like the one inside', () => {
   fc.assert(fc.property(fc.ipV6(), (address) => typeof kindOfAddress(address) === 'string'))
   fc.assert(fc.property(fc.ipV4(), (address) => kindOfAddress(`::ffff:${address}`) === kindOfAddress(address)))
 })

@@ -14,7 +14,7 @@ afterAll(async () => {
   await server.close()
 })
 
-test('a read carries the key and gives the data', async () => {
+test('a read sends the key and returns the data', async () => {
   server.play(answerJson(200, { id: 'db-osl-1' }))
   const core = createCoreClient({ baseUrl: `${server.url}/`, apiKey })
   expect(await core.get('/api/v1/shards/db-osl-1')).toEqual({ ok: true, status: 200, data: { id: 'db-osl-1' } })
@@ -24,7 +24,7 @@ test('a read carries the key and gives the data', async () => {
   })
 })
 
-test('a write carries its idempotency key and the state it was judged against', async () => {
+test('a write sends its idempotency key and the state it was judged against', async () => {
   server.play(answerJson(202, { key: 'k' }))
   const core = createCoreClient({ baseUrl: server.url, apiKey })
   await core.post('/api/v1/shards/a/converge', { reason: 'x' }, { idempotencyKey: 'inc.1:2', ifMatch: 'abc' })
@@ -35,7 +35,7 @@ test('a write carries its idempotency key and the state it was judged against', 
   })
 })
 
-test('a problem is an answer with its code, and never shows the key', async () => {
+test('a problem is an answer with its code, and never contains the key', async () => {
   server.play(answerJson(403, { title: 'Unjudged', detail: `token ${apiKey} wrote`, code: 'UNJUDGED' }))
   const core = createCoreClient({ baseUrl: server.url, apiKey })
   expect(await core.get('/api/v1/x')).toMatchObject({
@@ -45,13 +45,13 @@ test('a problem is an answer with its code, and never shows the key', async () =
   })
 })
 
-test.each([502, 503, 504])('an error page of a proxy, %d, says that nobody answered', async (status) => {
+test.each([502, 503, 504])('an error page of a proxy, %d, means that the API did not answer', async (status) => {
   server.play((response) => response.writeHead(status).end('<h1>Bad gateway</h1>'))
   const core = createCoreClient({ baseUrl: server.url, apiKey })
   await expect(core.get('/api/v1/x')).rejects.toMatchObject({ code: 'unavailable', retryable: true })
 })
 
-test('a core API without its database is away, and what it says of a platform is an answer', async () => {
+test('a core API without its database is away, and its report about a platform is an answer', async () => {
   const core = createCoreClient({ baseUrl: server.url, apiKey })
   const problem = (code: string) => answerJson(503, { title: 'Not available now', detail: 'no', code })
   server.play(problem('DATABASE_UNAVAILABLE'))
@@ -61,7 +61,7 @@ test('a core API without its database is away, and what it says of a platform is
 })
 
 test.each(['/api/v1/shards/../approvals', '/api/v1/shards/%2e%2e/x', '/api/v1/a#b', 'api', '/api/v1/a b', '\\\\evil/'])(
-  'the path %s leads nowhere',
+  'the path %s is not found',
   async (path) => {
     const before = server.seen.length
     const core = createCoreClient({ baseUrl: server.url, apiKey })
@@ -70,13 +70,13 @@ test.each(['/api/v1/shards/../approvals', '/api/v1/shards/%2e%2e/x', '/api/v1/a#
   },
 )
 
-test('text with a slash may be searched for', async () => {
+test('text with a slash can be searched for', async () => {
   server.play(answerJson(200, []))
   const core = createCoreClient({ baseUrl: server.url, apiKey })
   expect((await core.get(`/api/v1/resources?q=${encodeURIComponent('a/b ü')}`)).ok).toBe(true)
 })
 
-test('a dead core API is a fault that may be retried and tells no key', async () => {
+test('a dead core API is a retryable error without a key', async () => {
   const core = createCoreClient({ baseUrl: 'http://127.0.0.1:1', apiKey })
   const error = await core.get('/api/v1/x').catch((caught) => caught)
   expect(error).toBeInstanceOf(HttpError)
@@ -84,7 +84,7 @@ test('a dead core API is a fault that may be retried and tells no key', async ()
   expect(`${error.message} ${error.stack}`).not.toContain(apiKey)
 })
 
-test('the platform starts a machine once under its key, and tells what became of it', async () => {
+test('the platform starts a machine once under its key, and reports the outcome', async () => {
   const platform = createPlatformClient({ baseUrl: server.url, token: 't' })
   const effect = { key: 'k/1', status: 'done', detail: 'started', result: {} }
   server.play(answerJson(200, effect))
@@ -100,7 +100,7 @@ test('the platform starts a machine once under its key, and tells what became of
   expect(await platform.effect('k/2')).toBeNull()
 })
 
-test('a platform that says no, or nonsense, is told apart', async () => {
+test('a refusal and an invalid answer of the platform are different errors', async () => {
   const platform = createPlatformClient({ baseUrl: server.url, token: 't' })
   server.play(answerJson(422, { detail: 'another body under this key' }))
   const no = await platform.converge('s', 'k').catch((caught) => caught)
@@ -110,7 +110,7 @@ test('a platform that says no, or nonsense, is told apart', async () => {
   expect(await platform.inventory().catch((caught) => caught)).toMatchObject({ code: 'protocol', retryable: true })
 })
 
-test('a platform stops and restarts a VM under its key, and one that cannot is a failure that says so', async () => {
+test('a platform stops and restarts a VM under its key, and a platform that cannot is a failure with this reason', async () => {
   const platform = createPlatformClient({ baseUrl: server.url, token: 't' })
   const effect = { key: 'k', status: 'done', detail: 'stopped', result: {} }
   server.play(answerJson(200, effect))

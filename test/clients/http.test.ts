@@ -22,7 +22,7 @@ async function fault(promise: Promise<unknown>): Promise<HttpError> {
   throw new Error('it answered')
 }
 
-test('an answer comes whole, whatever its status', async () => {
+test('an answer is returned whole, whatever its status', async () => {
   server.play(answerJson(418, { a: 1 }, { 'X-Name': 'v' }))
   const answer = await get(`${server.url}/tea?x=1`)
   expect(answer.status).toBe(418)
@@ -31,14 +31,14 @@ test('an answer comes whole, whatever its status', async () => {
   expect(server.seen.at(-1)).toMatchObject({ method: 'GET', path: '/tea?x=1' })
 })
 
-test('a redirect is an answer and nobody follows it', async () => {
+test('a redirect is an answer and is not followed', async () => {
   server.play((response) => response.writeHead(302, { location: `${server.url}/elsewhere` }).end())
   const before = server.seen.length
   expect((await get(server.url)).status).toBe(302)
   expect(server.seen.length).toBe(before + 1)
 })
 
-test('an answer that is too large is cut off and the error names the limit', async () => {
+test('a too large answer is cut off and the error names the limit', async () => {
   server.play((response) => {
     // Endless: only the limit ends it.
     const timer = setInterval(() => response.write(Buffer.alloc(64_000)), 1)
@@ -52,13 +52,13 @@ test('an answer that is too large is cut off and the error names the limit', asy
 test.each([
   ['a server that never answers', (_: unknown) => {}],
   ['a server that stops in the middle', (response: { write(text: string): void }) => response.write('{"a":')],
-])('%s runs into the total timeout', async (_name, play) => {
+])('%s exceeds the total time limit', async (_name, play) => {
   server.play(play as never)
   const error = await fault(get(server.url, { timeoutMs: 150 }))
   expect(error).toMatchObject({ code: 'timeout', retryable: true })
 })
 
-test('a slow drip of bytes does not stretch the timeout', async () => {
+test('a slow drip of bytes does not extend the time limit', async () => {
   server.play((response) => {
     const timer = setInterval(() => response.write('x'), 20)
     response.on('close', () => clearInterval(timer))
@@ -66,7 +66,7 @@ test('a slow drip of bytes does not stretch the timeout', async () => {
   expect(await fault(get(server.url, { timeoutMs: 300 }))).toMatchObject({ code: 'timeout' })
 })
 
-test('an answer cut in the middle is a fault that may be retried, never a shorter answer', async () => {
+test('an answer that is cut in the middle is a retryable error, never a shorter answer', async () => {
   server.play((response) => {
     response.writeHead(200, { 'content-length': '100' })
     response.write('{"a":1}')
@@ -82,14 +82,14 @@ test('a caller can cancel before and during a request', async () => {
   expect(error).toMatchObject({ code: 'aborted', retryable: false })
 })
 
-test('a dead port and an unknown name are faults that may be retried', async () => {
+test('a dead port and an unknown name are retryable errors', async () => {
   const dead = await startLocalServer()
   await dead.close()
   expect(await fault(get(dead.url))).toMatchObject({ code: 'connect', retryable: true })
   expect((await fault(get('http://no-such-host.invalid/', { allow: 'private' }))).retryable).toBe(true)
 })
 
-test('a server that does not speak HTTP is a protocol fault', async () => {
+test('a server that does not speak HTTP is a protocol error', async () => {
   const raw = createServer((socket) => socket.end('SSH-2.0-OpenSSH_9.9\r\n'))
   await new Promise<void>((done) => raw.listen(0, '127.0.0.1', done))
   const { port } = raw.address() as { port: number }
@@ -108,13 +108,13 @@ test.each([
   expect(await fault(get(url, { allow: 'private' }))).toMatchObject({ code: 'refused_address', retryable: false })
 })
 
-test('a name that resolves outside the policy is refused by its address', async () => {
+test('a name that resolves to a forbidden address is refused with this address', async () => {
   server.play(answerJson(200, {}))
   expect((await get(`http://localhost:${server.port}`, { allow: 'loopback' })).status).toBe(200)
   expect(await fault(get('http://10.1.2.3/', { allow: 'loopback' }))).toMatchObject({ code: 'refused_address' })
 })
 
-test.each(['file:///etc/passwd', 'ftp://example.com/', 'nonsense', ''])('%s is no address to ask', async (url) => {
+test.each(['file:///etc/passwd', 'ftp://example.com/', 'nonsense', ''])('%s is not a valid address', async (url) => {
   expect(await fault(get(url))).toMatchObject({ code: 'protocol', retryable: false })
 })
 
@@ -123,7 +123,7 @@ test('a header that would start another request is refused', async () => {
   expect(error).toMatchObject({ code: 'protocol', retryable: false })
 })
 
-test('no error tells the path, which may hold the secret of a webhook', async () => {
+test('no error contains the path, which may hold the secret of a webhook', async () => {
   server.play(() => {})
   for (const url of [
     `${server.url}/services/SECRET?k=SECRET`,

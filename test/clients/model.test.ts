@@ -40,7 +40,7 @@ const chat = (message: Record<string, unknown>, more: Record<string, unknown> = 
   ...more,
 })
 
-test('a model that answers with text and calls is read whole', async () => {
+test('an answer with text and calls is read whole', async () => {
   const call = { id: 'c1', type: 'function', function: { name: 'get_shard', arguments: '{"id":"db-osl-1"}' } }
   server.play(answerJson(200, chat({ content: 'let me look', tool_calls: [call] })))
   const answer = await ask({ idempotencyKey: 'inc.1:1:think' })
@@ -66,7 +66,7 @@ test('a model that answers with text and calls is read whole', async () => {
   })
 })
 
-test('a conversation with calls and results goes out in the shape servers know', async () => {
+test('a conversation with calls and results is sent in the standard form', async () => {
   server.play(answerJson(200, chat({ content: 'ok' })))
   await ask({
     messages: [
@@ -94,7 +94,7 @@ test('a conversation with calls and results goes out in the shape servers know',
   })
 })
 
-test('servers that bend the format are understood', async () => {
+test('servers that deviate from the format are understood', async () => {
   server.play(
     answerJson(200, {
       choices: [{ message: { content: null, tool_calls: [{ function: { name: 'f', arguments: { a: 1 } } }] } }],
@@ -144,7 +144,7 @@ test.each([
   expect(await fault(ask())).toMatchObject({ code, retryable, status })
 })
 
-test('a server that asks for patience is given it, and its word on retrying counts', async () => {
+test('a server that asks for a later retry gets it, and its decision on retries counts', async () => {
   server.play(answerJson(429, {}, { 'retry-after': '7' }))
   expect(await fault(ask())).toMatchObject({ retryAfterMs: 7_000, retryable: true })
   server.play(answerJson(429, {}, { 'retry-after': '7', 'retry-after-ms': '1500' }))
@@ -168,12 +168,12 @@ test.each([
   ['broken JSON', (response: never) => answerJson(200, '{"choices":[')(response, {} as never, {} as never)],
   ['no choices', (response: never) => answerJson(200, { choices: [] })(response, {} as never, {} as never)],
   ['nothing', (response: never) => answerJson(200, '')(response, {} as never, {} as never)],
-])('a 200 with %s is a bad answer that may be asked again', async (_name, play) => {
+])('a 200 with %s is a bad answer that may be requested again', async (_name, play) => {
   server.play(play as never)
   expect(await fault(ask())).toMatchObject({ code: 'bad_answer', retryable: true, status: 200 })
 })
 
-test('a body cut in the middle gives no partial text', async () => {
+test('a body that is cut in the middle gives no partial text', async () => {
   server.play((response) => {
     response.writeHead(200, { 'content-type': 'application/json' })
     response.write('{"choices":[{"message":{"content":"half')
@@ -191,7 +191,7 @@ test('an oversized answer is cut off', async () => {
   expect(await fault(ask())).toMatchObject({ code: 'oversized', retryable: false })
 })
 
-test('a hang ends at the timeout, and a cancelled call says so', async () => {
+test('a hang ends at the time limit, and a cancelled call is reported as cancelled', async () => {
   server.play(() => {})
   expect(await fault(ask({}, { timeoutMs: 100 }))).toMatchObject({ code: 'timeout', retryable: true })
   expect(await fault(ask({ signal: AbortSignal.timeout(50) }))).toMatchObject({ code: 'aborted', retryable: false })
@@ -205,7 +205,7 @@ test('a dead server is unavailable, and a filtered answer is refused', async () 
   expect(await fault(ask())).toMatchObject({ code: 'refused', retryable: false })
 })
 
-test('no error shows the key or moves a terminal', async () => {
+test('no error contains the key or acts on the terminal', async () => {
   server.play(answerJson(401, { error: { message: `bad key ${apiKey} \u001b[31m\u202e` } }))
   const { message } = await fault(ask())
   expect(message).not.toContain(apiKey)

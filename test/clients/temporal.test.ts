@@ -76,7 +76,7 @@ async function through(variables: Variables): Promise<{ client: boolean; worker:
   }
 }
 
-test('with the authority, the certificate and the key that a site asks for, client and worker get through', async () => {
+test('with the authority, the certificate and the key of a site, client and worker connect', async () => {
   const ways: [string, Variables][] = [
     ['tls', { ...at('tls'), ...trusting() }],
     ['by number', { TEMPORAL_ADDRESS: `127.0.0.1:${proxies.tls?.port}`, ...trusting() }],
@@ -90,7 +90,7 @@ test('with the authority, the certificate and the key that a site asks for, clie
   }
 })
 
-test('what a site refuses neither client gets through, and the trouble names what is wrong and the setting', async () => {
+test('a client and a worker that a site refuses do not connect, and the error names the cause and the setting', async () => {
   const refusals: [Variables, RegExp, RegExp][] = [
     [{ ...at('tls'), TEMPORAL_TLS: 'true' }, /authority, which this machine does not trust/, /SERVER_CA_CERT_PATH/],
     [{ ...at('tls'), ...trusting(stranger) }, /CA_CERT_PATH does not contain/, /SERVER_CA_CERT_PATH/],

@@ -27,7 +27,7 @@ function problems(environment: Record<string, string>, requires: Parameters<type
   }
 }
 
-test('everything that is wrong is said at once, each naming its setting', () => {
+test('all errors are reported at once, each with its setting', () => {
   const found = problems(
     {
       AGENT_ENABLED: 'true',
@@ -57,7 +57,7 @@ test('the agent is off by default and needs a model and a key only when it is on
   expect(problems({ AGENT_ENABLED: 'true', LLM_BASE_URL: 'http://dgx:8000', AGENT_API_KEY: 'k' })).toEqual([])
 })
 
-test('the documentation has every setting with its default, and says which are secrets', () => {
+test('the documentation has every setting with its default, and marks secrets', () => {
   const text = readFileSync('docs/reference/configuration.md', 'utf8')
   const table = text.slice(text.indexOf('## Environment'), text.indexOf('## `platform_config`'))
   const rows = [...table.matchAll(/^\| `([A-Z_]+)` \| (.*?) \| ?(.*) \|$/gm)]
@@ -94,7 +94,7 @@ const provider = {
   PUBLIC_URL: 'https://nightshift.example.com',
 }
 
-test('a provider takes all of its settings, and its groups give roles of people alone', () => {
+test('a provider needs all of its settings, and its groups give roles of people alone', () => {
   expect(oidcSettings(readConfig(provider))).toMatchObject({
     issuer: provider.OIDC_ISSUER,
     scopes: 'openid profile email',
@@ -109,7 +109,7 @@ test('a provider takes all of its settings, and its groups give roles of people 
   expect(problems({ ...provider, OIDC_SCOPES: 'profile' })).toEqual(['OIDC_SCOPES: must hold openid'])
 })
 
-test('names of groups may hold commas and equal signs, as those of LDAP do', () => {
+test('names of groups may contain commas and equal signs, like those of LDAP', () => {
   const map = 'CN=sre,OU=ops=approver; CN=admins,OU=ops=admin'
   expect({ ...readConfig({ ...provider, OIDC_ROLE_MAP: map }).OIDC_ROLE_MAP }).toEqual({
     'CN=sre,OU=ops': 'approver',
@@ -117,7 +117,7 @@ test('names of groups may hold commas and equal signs, as those of LDAP do', () 
   })
 })
 
-test('a provider is believed over TLS, or from this machine', () => {
+test('a provider is accepted over TLS, or on this machine', () => {
   const from = (issuer: string) => problems({ ...provider, OIDC_ISSUER: issuer })
   expect(['http://127.0.0.1:9000', 'http://localhost/x', 'http://[::1]:1'].flatMap(from)).toEqual([])
   for (const issuer of ['http://id.example.com', 'http://localhost.example.com', 'http://127.0.0.1.example.com']) {
@@ -132,7 +132,7 @@ const slack = {
   PUBLIC_URL: 'https://nightshift.example.com',
 }
 
-test('Slack with a bot takes all of its settings, and one message says which are missing', () => {
+test('Slack with a bot needs all of its settings, and one message names the missing ones', () => {
   expect(slackSettings(readConfig(slack))).toEqual({
     botToken: slack.SLACK_BOT_TOKEN,
     signingSecret: slack.SLACK_SIGNING_SECRET,
@@ -158,7 +158,7 @@ const proxmox = {
   PROXMOX_TOKEN: 'nightshift@pve!core=11112222-3333-4444-5555-666677778888',
 }
 
-test('a Proxmox VE cluster takes an address and a token, and is the only platform', () => {
+test('a Proxmox VE cluster needs an address and a token, and is the only platform', () => {
   expect(proxmoxSettings(readConfig(proxmox))).toEqual({
     urls: ['https://pve1:8006', 'https://pve2:8006'],
     token: proxmox.PROXMOX_TOKEN,
@@ -175,14 +175,14 @@ test('a Proxmox VE cluster takes an address and a token, and is the only platfor
   expect(problems({ ...proxmox, PROXMOX_CA_FILE: '/nowhere.pem' })[0]).toContain('/nowhere.pem')
 })
 
-test('a token of Proxmox VE that is none is refused without being repeated', () => {
+test('an invalid token of Proxmox VE is refused without being repeated', () => {
   for (const token of ['nightshift@pve=hunter2', 'PVEAPIToken=nightshift@pve!core=hunter2', 'hunter2']) {
     const found = problems({ ...proxmox, PROXMOX_TOKEN: token })
     expect(found).toEqual(['PROXMOX_TOKEN: is not USER@REALM!TOKENID=UUID'])
   }
 })
 
-test('racks are named by their nodes, each node in one', () => {
+test('racks are named by their nodes, each node in one rack', () => {
   const racks = (text: string) => readConfig({ ...proxmox, PROXMOX_RACKS: text }).PROXMOX_RACKS
   expect({ ...racks('r1=pve1,pve2; r2 = pve3') }).toEqual({ pve1: 'r1', pve2: 'r1', pve3: 'r2' })
   for (const text of ['r1', 'r1=', '=pve1', 'r1=pve1;r2=pve1', 'r1=pve1=pve2', 'r1=pve1,,pve2']) {
@@ -201,7 +201,7 @@ test('the documentation lists every setting of platform_config with its default 
   }
 })
 
-test('Temporal is reached as its own variables say, each over the profile of a file, and nothing is read unasked', () => {
+test('Temporal is reached by its own variables, each over the profile of a file, and nothing else is read', () => {
   const directory = mkdtempSync(join(tmpdir(), 'nightshift-'))
   const file = join(directory, 'temporal.toml')
   const text = ['[profile.default]', 'address = "first:1"', '[profile.cloud]', 'address = "cloud.example.com:7233"']
@@ -232,7 +232,7 @@ test('Temporal is reached as its own variables say, each over the profile of a f
   })
 })
 
-test('what cannot work with Temporal is said before anything connects, naming the setting and never the key', async () => {
+test('a Temporal setting that cannot work is reported before a connection, with the setting and never the key', async () => {
   const directory = mkdtempSync(join(tmpdir(), 'nightshift-'))
   const write = (name: string, text: string) => {
     writeFileSync(join(directory, name), text)
@@ -274,7 +274,7 @@ test('what cannot work with Temporal is said before anything connects, naming th
   }
 })
 
-test('models are declared in a file, with their keys by reference; the default is that of LLM_BASE_URL', () => {
+test('models are declared in a file, with references to their keys, and the default is that of LLM_BASE_URL', () => {
   const directory = mkdtempSync(join(tmpdir(), 'nightshift-models-'))
   const [file, key] = [join(directory, 'models.json'), join(directory, 'key')]
   writeFileSync(key, 'sk-of-big\n')
@@ -325,7 +325,7 @@ test('models are declared in a file, with their keys by reference; the default i
   }
 })
 
-test('every setting says what it is in a few words, in which section, and what its number counts', () => {
+test('every setting has a short description, a section, and the unit of its number', () => {
   for (const { key, label, section, unit, schema, description } of settings) {
     const takesNumber = ['1', '60', '1000', '2000'].some((text) => typeof schema.safeParse(text).data === 'number')
     expect([key, unit !== null]).toEqual([key, takesNumber])
@@ -350,7 +350,7 @@ test.each([
   expect(formatWithUnit(value, unit)).toBe(shown)
 })
 
-test('of the environment every variable is listed with its description, and of a secret only that it is set', () => {
+test('every environment variable is listed with its description, and a secret only as set or not', () => {
   const marker = 'MARKER0123456789'
   const given = Object.fromEntries(secrets.map((name) => [name, `postgresql://u:${marker}@db/x`]))
   const files = Object.fromEntries(secrets.map((name) => [`${name}_FILE`, `/run/${marker}/key`]))

@@ -132,7 +132,7 @@ function beginningOf(answer: Response): Response {
 const examples = process.env.CONTRACT_EXAMPLES ?? '15'
 const seed = process.env.CONTRACT_SEED ?? '1'
 
-test('every operation answers as the document says, whatever is sent', async () => {
+test('every operation answers as its document says, whatever is sent', async () => {
   const more = process.env.CONTRACT_ARGS?.split(' ') ?? []
   const args = ['--checks', 'all', '--max-examples', examples, '--seed', seed, '--workers', '1', ...more]
   const { status, output } = await check(`${url}/openapi.json`, args, api.tokens.admin)

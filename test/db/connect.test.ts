@@ -19,7 +19,7 @@ test.each([
   ['2026-01-01 00:00:00.000001+05:45', '2025-12-31T18:15:00.000001Z'],
   ['2026-12-31 22:30:00-03', '2027-01-01T01:30:00.000000Z'],
   ['1890-01-01 00:00:00+00:53:28', '1889-12-31T23:06:32.000000Z'],
-])('the time %s is %s, whatever zone wrote it', (written, read) => expect(rfc3339(written)).toBe(read))
+])('the time %s is %s, in any time zone', (written, read) => expect(rfc3339(written)).toBe(read))
 
 test.each([
   'Wed 25 Nov 16:32:33.531067 2026 IST',
@@ -28,7 +28,7 @@ test.each([
   'infinity',
   '0044-03-15 12:00:00+00 BC',
   '2026-11-25 16:32:33',
-])('%s is refused, not handed on', (written) => expect(() => rfc3339(written)).toThrow(/only reads ISO style/))
+])('%s is refused and not passed on', (written) => expect(() => rfc3339(written)).toThrow(/only reads ISO style/))
 
 const settings = {
   timezone: 'Asia/Kolkata',
@@ -55,7 +55,7 @@ async function findings(url: string, owner = false) {
   }
 }
 
-test('a database and a role with other settings verify the same, and so does what is written under them', async () => {
+test('a database and a role with other settings verify the same, and so do rows that are written under them', async () => {
   await aSitesLife(api)
   const before = await findings(api.url)
   expect(before).toMatchObject({ differences: [], untold: {}, audit: null })

@@ -8,7 +8,7 @@ beforeEach(async () => {
   await sql`delete from platform_config`.execute(database.db)
 })
 
-test("the seed's own INSERT statements work as they stand, and each leaves a revision", async () => {
+test('the INSERT statements of the first document work unchanged, and each leaves a revision', async () => {
   for (const statement of [
     `INSERT INTO platform_config (key, value) VALUES ('agent.concurrency.disk_pressure', '10');`,
     `INSERT INTO platform_config (key, value) VALUES ('agent.concurrency.replication_lag', '2');`,
@@ -30,7 +30,7 @@ test("the seed's own INSERT statements work as they stand, and each leaves a rev
   expect(Number(rows[0]?.count)).toBe(6)
 })
 
-test('a type beats the global value, which beats the environment, which beats the default', async () => {
+test('a type overrides the global value, which overrides the environment, which overrides the default', async () => {
   const at = async () =>
     (await readSettings(database.db, { LLM_MAX_TURNS: '12' })).effective('agent.max_turns', 'disk_pressure')
   expect(await at()).toMatchObject({ value: 12, source: 'environment' })
@@ -46,7 +46,7 @@ test('a type beats the global value, which beats the environment, which beats th
   expect(await at()).toMatchObject({ value: 30, source: 'type' })
 })
 
-test('a typing mistake at night is passed over and reported, and investigations go on', async () => {
+test('an invalid value in the night is ignored and reported, and investigations continue', async () => {
   await sql`insert into platform_config (key, value) values ('agent.max_turns', 'ten')`.execute(database.db)
   const effective = (await readSettings(database.db)).effective('agent.max_turns', 'disk_pressure')
   expect(effective).toMatchObject({

@@ -22,7 +22,7 @@ const podOf = (workload: Manifest): PodSpec => workload.spec.template.spec
 const containerOf = (workload: Manifest) => podOf(workload).containers[0] as Manifest
 const labelsOf = (workload: Manifest) => workload.spec.template.metadata.labels
 
-test('the kustomization takes every file of the folder, and each object is of the namespace that refuses what is not restricted', () => {
+test('the kustomization includes every file of the folder, and each object is in the namespace that enforces the profile restricted', () => {
   const files = readdirSync(folder).filter((name) => name.endsWith('.yaml') && name !== 'kustomization.yaml')
   expect(kustomization.resources.toSorted()).toEqual(files.toSorted())
   const namespace = named('Namespace', kustomization.namespace)
@@ -50,7 +50,7 @@ describe.each(workloads.map((each) => [each.metadata.name, each] as const))('%s'
     expect(pod.securityContext).toMatchObject({ runAsUser: Number(user), runAsGroup: 1000, fsGroup: 1000 })
   })
 
-  test('writes into named, bounded volumes alone, and has no token of the cluster and no variable of a Service', () => {
+  test('writes only into named, bounded volumes, and has no token of the cluster and no variable of a Service', () => {
     expect(container.securityContext.readOnlyRootFilesystem).toBe(true)
     const { volumes = [], ...rest } = pod as Manifest
     for (const { name: mount, readOnly } of container.volumeMounts) {
@@ -63,7 +63,7 @@ describe.each(workloads.map((each) => [each.metadata.name, each] as const))('%s'
     expect(named('ServiceAccount', rest.serviceAccountName).automountServiceAccountToken).toBe(false)
   })
 
-  test('sets settings that there are, in files of secrets that are mounted, and the process takes them', () => {
+  test('sets settings that exist, with secrets in mounted files, and the process accepts them', () => {
     const known = [...settingNames, ...secrets.map((each) => `${each}_FILE`), 'NIGHTSHIFT_COMMAND']
     const env: { name: string; value: string }[] = container.env
     expect(env.map((each) => each.name).filter((each) => !known.includes(each))).toEqual([])
@@ -75,7 +75,7 @@ describe.each(workloads.map((each) => [each.metadata.name, each] as const))('%s'
     expect(() => readConfig(Object.fromEntries(rest))).not.toThrow()
   })
 
-  test('runs the image of this version with a command of the image, and says what it takes', () => {
+  test('runs the image of this version with a command of the image, and requests its resources', () => {
     expect(container.image).toBe(`nightshift:${version}`)
     const [program, file] = container.command
     expect([program, readFileSync(file.replace(/\.js$/, '.ts'), 'utf8').length > 0]).toEqual(['node', true])
@@ -91,14 +91,14 @@ describe.each(workloads.map((each) => [each.metadata.name, each] as const))('%s'
 /** The names that the file sets, or shows behind a `#`. */
 const settingsShown = [...read('settings.env').matchAll(/^(?:# )?([A-Z][A-Z_]+)=/gm)].map(([, name = '']) => name)
 
-test('settings.env has settings that there are, and no secret but by its file', () => {
+test('settings.env has settings that exist, and secrets only as files', () => {
   const known: string[] = [...settingNames, ...secrets.map((each) => `${each}_FILE`)]
   expect(settingsShown.length).toBeGreaterThan(4)
   expect(settingsShown.filter((each) => !known.includes(each))).toEqual([])
   expect(settingsShown.filter((each) => (secrets as readonly string[]).includes(each))).toEqual([])
 })
 
-test('the login that owns the tables reaches the migrations alone, and the keys of the mesh the API alone', () => {
+test('only the migrations get the login that owns the tables, and only the API gets the keys of the mesh', () => {
   const readers = (secret: string) =>
     workloads
       .filter((each) => (podOf(each).volumes as Manifest[]).some((volume) => volume.secret?.secretName === secret))
@@ -113,7 +113,7 @@ describe.each(['api', 'worker'])('the %s', (part) => {
   const container = containerOf(workload)
   const [{ name: portName, containerPort }] = container.ports
 
-  test('listens where its probes, its Service and its policy expect it', () => {
+  test('listens on the port of its probes, its Service and its policy', () => {
     const set = Object.fromEntries(container.env.map((each: Manifest) => [each.name, each.value]))
     const config = readConfig({ PORT: set.PORT, WORKER_PORT: set.WORKER_PORT })
     expect(containerPort).toBe(part === 'api' ? config.PORT : config.WORKER_PORT)
@@ -134,7 +134,7 @@ describe.each(['api', 'worker'])('the %s', (part) => {
       expect([targetPort, `http://${service.metadata.name}:${port}`]).toEqual([portName, set.CORE_API_URL])
   })
 
-  test('is replaced one by one, never below one, and has the time to stop that its process takes', () => {
+  test('is replaced one pod at a time, never below one, and has enough time to stop', () => {
     const { strategy, replicas, selector } = workload.spec
     expect([strategy.rollingUpdate, replicas]).toEqual([{ maxUnavailable: 0, maxSurge: 1 }, 2])
     const budget = named('PodDisruptionBudget', `nightshift-${part}`)
@@ -185,7 +185,7 @@ function peer({ ipBlock, namespaceSelector, podSelector }: Manifest): string {
   ].join('/')
 }
 
-test('nothing comes in and goes out but what is named', () => {
+test('only named traffic enters and leaves', () => {
   expect(named('NetworkPolicy', 'default-deny').spec).toEqual({ podSelector: {}, policyTypes: ['Ingress', 'Egress'] })
   expect(openings()).toEqual([
     'ingress-nginx, nightshift-worker → api 8080/TCP',
@@ -201,7 +201,7 @@ test('nothing comes in and goes out but what is named', () => {
   }
 })
 
-test('what site.yaml names stands where the kustomization puts it, and is never sent to the cluster', () => {
+test('the files that site.yaml names are where the kustomization puts them, and are never sent to the cluster', () => {
   const site = named('ConfigMap', 'nightshift-site')
   expect(site.metadata.annotations['config.kubernetes.io/local-config']).toBe('true')
   const replaced = kustomization.replacements as { source: Manifest; targets: Manifest[] }[]
@@ -240,6 +240,6 @@ test.each([
   ['capabilities', { containers: [{ name: 'c' }] }, 'c keeps capabilities'],
   ['a port of the host', { containers: [{ name: 'c', ports: [{ hostPort: 80 }] }] }, 'c takes a port of the host'],
   ['a first container', { initContainers: [{ name: 'i' }] }, 'i may gain rights'],
-])('a pod with %s is noticed', (_what, part, fault) => {
+])('a pod with %s is found', (_what, part, fault) => {
   expect(faultsOfRestricted({ containers: [], ...part } as PodSpec)).toContain(fault)
 })

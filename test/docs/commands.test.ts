@@ -11,7 +11,7 @@ const unmarked = (page: string, text?: string) =>
     .filter(({ mark }) => mark === null)
     .map(({ line, commands }) => `${page}:${line} ${commands[0]}`)
 
-test('every command of a page is run by a test, or a mark before its block says why none does', () => {
+test('every command of a page is run by a test, or a mark before its block says why not', () => {
   expect(pages.filter((page) => !walked.has(page)).flatMap((page) => unmarked(page))).toEqual([])
 })
 
@@ -28,7 +28,7 @@ test('a page that is walked has a command that is run', () => {
   for (const { page } of walks) expect([page, unmarked(page).length > 0]).toEqual([page, true])
 })
 
-test('a block without a mark is noticed, in a list as well, and one with a mark is not', () => {
+test('a block without a mark is found, also in a list, and a block with a mark is not', () => {
   const block = (before: string) => `Words.\n${before}\n\n   \`\`\`\n   nightshift doctor\n   \`\`\`\n`
   expect(unmarked('a.md', block(''))).toEqual(['a.md:4 nightshift doctor'])
   for (const mark of ['not run: it asks', 'run by a.test.ts'])
@@ -37,7 +37,7 @@ test('a block without a mark is noticed, in a list as well, and one with a mark 
   expect(unmarked('a.md', '<!-- run -->\n| `nightshift trust` | says |\n')).toEqual(['a.md:1 nightshift trust'])
 })
 
-test('a command has the lines that it goes on in, and neither comments nor what it prints', () => {
+test('a command includes its continuation lines, and neither comments nor its output', () => {
   expect(commandsOf(['# why', 'cat > a <<E', '# not a comment', 'E', 'echo a \\', '  b'])).toEqual([
     'cat > a <<E\n# not a comment\nE',
     'echo a \\\n  b',

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import { expect, test } from '@jest/globals'
 import { connectionPath } from '../../domain/mesh-connection.ts'
 
-test('the proxy of the page passes the WebSocket of agents that call out on', () => {
+test('the proxy of the page passes on the WebSocket of agents that call out', () => {
   const page = readFileSync('docs/how-to/production.md', 'utf8')
   const [, server = ''] = /^### nginx\n+```\n(.*?)```/ms.exec(page) ?? []
   const [, location = ''] = new RegExp(`location = ${connectionPath} \\{(.*?)\\}`, 's').exec(server) ?? []

@@ -46,14 +46,14 @@ test.each([
   expect(admittedTypes(waiting(types), leading(leaders), slots, critical).join(' ')).toBe(admitted)
 })
 
-test('a critical follower waits for the first looks of a critical leader, and of a warning not at all', () => {
+test('a critical follower waits for the first reads of a critical leader, and never for a warning', () => {
   expect(waitForLeader('critical', { severity: 'critical', atWorkSeconds: 5 })).toBe(15)
   expect(waitForLeader('critical', { severity: 'critical', atWorkSeconds: 50 })).toBe(0)
   expect(waitForLeader('critical', { severity: 'warning', atWorkSeconds: 0 })).toBe(0)
   expect(waitForLeader('warning', { severity: 'critical', atWorkSeconds: 50 })).toBeNull()
 })
 
-test('critical followers begin in their own room first, and take of the limit for all only beyond it', () => {
+test('critical followers first use their own slots, and take shared slots only beyond them', () => {
   const room = { max: 12, atWork: 3 }
   expect(roomForFollowers({ critical: 9, others: 5 }, 4, room)).toEqual({ critical: 9, others: 4 })
   expect(roomForFollowers({ critical: 11, others: 5 }, 4, room)).toEqual({ critical: 11, others: 2 })

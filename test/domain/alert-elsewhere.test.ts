@@ -176,15 +176,15 @@ const chances: Case[] = [
   ],
 ]
 
-describe('what was asked goes before what asks', () => {
+describe('the subject of an alert is preferred to the machine that checks it', () => {
   test.each(asked)('%s', (_, labels, expected) => expect(keyFor(labels)).toBe(expected))
 })
 
-describe('of two things with one name', () => {
+describe('two resources with one name', () => {
   test.each(twice)('%s', (_, labels, expected) => expect(keyFor(labels)).toBe(expected))
 })
 
-describe('a platform names what holds a thing as well', () => {
+describe('a platform also names what contains a resource', () => {
   test.each(held)('%s', (_, labels, expected) => expect(keyFor(labels)).toBe(expected))
 })
 

@@ -122,19 +122,19 @@ const tellers: Case[] = [
   ['a container, on a machine that runs none', { job: 'cadvisor', instance: 'db-2:8080', name: 'db-1' }, 'node:db-2'],
 ]
 
-describe('the words of a label say what it names', () => {
+describe('the words of a label show what it names', () => {
   test.each(words)('%s', (_, labels, expected) => expect(keyFor(labels)).toBe(expected))
 })
 
-describe('what holds a thing is the answer where it is not known', () => {
+describe('the container is the answer if the resource is unknown', () => {
   test.each(holders)('%s', (_, labels, expected) => expect(keyFor(labels)).toBe(expected))
 })
 
-describe('a machine that runs exporters tells of', () => {
+describe('a machine that runs exporters is not their subject', () => {
   test.each(tellers)('%s', (_, labels, expected) => expect(keyFor(labels)).toBe(expected))
 })
 
-test('a name that two machines bear is decided by a later label that names one of them, and by no other', () => {
+test('a name of two machines is decided by a later label that names one of them, and by no other label', () => {
   expect(keyFor({ nodename: 'twin', instance: '10.1.0.2:9100', job: 'node' })).toBe('node:twin-a')
   expect(keyFor({ nodename: 'twin', instance: 'db-1:9100', job: 'node' })).toBeNull()
 })

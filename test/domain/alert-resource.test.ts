@@ -135,13 +135,13 @@ const cases: [string, Record<string, string>, string | null][] = [
   ['no label at all', {}, null],
 ]
 
-describe('an alert finds what it is about', () => {
+describe('an alert finds its resource', () => {
   test.each(cases)('%s', (_, labels, expected) => {
     expect(keyFor(labels)).toBe(expected)
   })
 })
 
-test('two things of one name are none, and both are named', () => {
+test('two resources with one name match nothing, and both are named', () => {
   const twice = [known('node', 'a', ['app.example.com']), known('node', 'b', ['app.example.com'])]
   const found = find({ instance: 'app.example.com:80' }, '', twice)
   expect(found).toMatchObject({ resource: null, candidates: ['node:a', 'node:b'] })
@@ -151,12 +151,12 @@ test('two things of one name are none, and both are named', () => {
   ])
 })
 
-test('two names of one thing are one thing', () => {
+test('two names of one resource are one resource', () => {
   const twice = [known('vm', 'a', ['app']), { ...known('node', 'a', ['app']), canonical: 'vm:a' }]
   expect(find({ instance: 'app:80' }, '', twice).resource).not.toBeNull()
 })
 
-test('what was tried is kept in its order, with why it did not name anything', () => {
+test('the tried names stay in their order, with the reason why each matched nothing', () => {
   const { tried, by } = find({ job: 'postgres', instance: 'db-2:9187', datname: 'orders' })
   expect(tried).toEqual([
     { label: 'datname', name: 'orders', result: 'elsewhere' },
@@ -181,11 +181,11 @@ test.each([
   ['app=*-* -> node:*', 'more than one *'],
   ['app=x -> node:*', 'the pattern has no *'],
   ['app -> node:a/b', 'is not an id'],
-])('the rule %s is refused with what is wrong', (text, reason) => {
+])('the rule %s is refused with its error', (text, reason) => {
   expect(parseResourceRules(text)).toEqual({ ok: false, reason: expect.stringContaining(reason) })
 })
 
-test('labels choose among what is known and make nothing known, in whatever order they come', () => {
+test('labels choose among known resources and add none, in any order', () => {
   for (const [, labels] of cases) {
     const turned = Object.fromEntries(Object.entries(labels).reverse())
     expect(find(turned)).toEqual(find(labels))

@@ -27,7 +27,7 @@ const waited = (answer: 'approval_decided' | 'approval_expired') =>
     }),
   )
 
-test('who reads of an answer that was given to the question of another incident reads what was asked', () => {
+test('a person who reads an answer to the question of another incident reads what was asked', () => {
   const events = waited('approval_decided')
   expect(listDone(events)).toEqual([
     { text: expect.stringMatching(/^execute migration on .*host-1.*vm-7: not now$/), outcome: 'denied', rows: [1, 2] },
@@ -46,7 +46,7 @@ test('who reads of an answer that was given to the question of another incident 
   ])
 })
 
-test('so does who reads that nobody answered', () => {
+test('a person who reads that nobody answered also reads what was asked', () => {
   const events = waited('approval_expired')
   expect(listDone(events)).toMatchObject([
     { text: expect.stringMatching(/^execute migration on /), outcome: 'expired' },

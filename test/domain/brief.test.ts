@@ -123,7 +123,7 @@ describe('a brief', () => {
     expect(done[0]?.text).toMatch(/^web-1 converged/)
   })
 
-  test('what was refused, denied and not answered stands with what was done, newest first, and is no change', () => {
+  test('refused, denied and unanswered calls are listed with the writes, newest first, and are no changes', () => {
     const asked: [EventKind, Record<string, unknown>] = [
       'approval_requested',
       { approvalId: 'a', callId: 'w', summary: 'start 3 VMs' },
@@ -155,7 +155,7 @@ describe('a brief', () => {
     expect(describeLooks(folded)).toBe('Only reads (one): nothing was changed.')
   })
 
-  test('the resource is as the newest row says that tells its health, and what else is not well is the impact', () => {
+  test('the resource has the state of the newest row that shows its health, and other unhealthy resources are the impact', () => {
     const vms = { ...host, kind: 'vm', id: 'vm-101', name: 'vm-101', aliases: [], health: 'down' }
     const [kind, metadata] = look('critical', 'host-osl-1 is dead: 0 of 3 VMs run')
     const seen = { ...metadata, discovered: [...(metadata.discovered as object[]), vms] }
@@ -166,7 +166,7 @@ describe('a brief', () => {
     expect(folded.impact).toEqual({ text: 'down: vm-101; 2 similar incidents in its group', rows: [2] })
   })
 
-  test('what looks well while its alert fires is said to be both', () => {
+  test('a resource that looks healthy while its alert fires is shown as both', () => {
     const alerts = [
       { status: 'firing' as const, startsAt: '2026-11-21T01:40:00.000000Z', endsAt: null, endReason: null },
     ]
@@ -177,14 +177,14 @@ describe('a brief', () => {
     expect(saidOf('nominal', {})).toBe('host-osl-1 is nominal.')
   })
 
-  test('a closed incident whose alert fires is pointed at, unless a person expects it', () => {
+  test('a closed incident whose alert fires is highlighted, unless a person expects it', () => {
     const closed = { closedAt: '2026-11-21T02:00:00.000000Z' }
     expect(isClosedAndFiring({ ...closed, outcome: 'repaired' }, { state: 'firing' })).toBe(true)
     expect(isClosedAndFiring({ ...closed, outcome: 'expected' }, { state: 'firing' })).toBe(false)
     expect(isClosedAndFiring({ closedAt: null, outcome: null }, { state: 'firing' })).toBe(false)
   })
 
-  test('what a plan starts or leaves down is down now, and a command is said in words', () => {
+  test('VMs that a plan starts or leaves down are down now, and a command is shown in words', () => {
     const question: [EventKind, Record<string, unknown>] = [
       'approval_requested',
       { approvalId: 'a', callId: 'w', summary: 's' },
@@ -202,7 +202,7 @@ describe('a brief', () => {
     expect(folded.asked?.dryRun).toEqual({ possible: true, summary: 'Run rm -- /var/log/a b, on web-1', details: {} })
   })
 
-  test('it is since the alert that fires began, and an alert that ended says when', () => {
+  test('the duration counts from the start of the firing alert, and an ended alert shows its end', () => {
     const alert = (status: 'firing' | 'resolved', startsAt: string, endsAt: string | null) => ({
       status,
       startsAt,
@@ -222,7 +222,7 @@ describe('a brief', () => {
     expect(brief([])).toMatchObject({ since: { at: incident.createdAt, by: 'incident' }, alert: { state: 'none' } })
   })
 
-  test('each attempt stands beside the others with its own cause, ending and tokens', () => {
+  test('each attempt is listed with its own cause, ending and tokens', () => {
     const first = rows(['claimed', {}], cause('h1', 'supported', 'no power'), ended)
     const second = rows(['claimed', {}, 2]).map((event) => ({ ...event, seq: 4 }))
     const spent = [1, 2].map((attempt) => ({
@@ -240,14 +240,14 @@ describe('a brief', () => {
     expect(folded.spent).toEqual({ turns: 3, tokens: 300, dollars: 0, modelMs: 10 })
   })
 
-  test('what comes next is the advice of the escalation, and its cause is named as that', () => {
+  test('the next step is the advice of the escalation, and its cause is named as such', () => {
     const escalated = { ...incident, status: 'escalated' as const }
     const folded = brief(rows(ended), { incident: escalated })
     expect(folded.next).toEqual({ text: 'Ask the tenant', rows: [1] })
     expect(nameOfCause(folded.cause, 'escalated')).toBe('Escalated because')
   })
 
-  test('what a model wrote as data is told in words', () => {
+  test('structured text of a model is shown in words', () => {
     const reason = 'See {"status":"critical","why":"the disk of web-1 is full"} now'
     const folded = brief(rows(['escalated', { reason, code: 'AGENT' }]))
     expect(folded.cause.text).not.toMatch(/[{}"]/)

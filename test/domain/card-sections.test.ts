@@ -31,24 +31,24 @@ const warnings = (more: object = {}) =>
   )
 const blind = { possible: false, summary: 'reboot', details: {}, proof: { by: 'nothing' as const, text: 'look' } }
 
-describe('before a person decides, the card says what follows', () => {
-  test('the worst first, then what is asked, why, what proves it, the way back, and what each answer leads to', () => {
+describe('the card shows the consequences before a person decides', () => {
+  test('the worst comes first, then the question, the reason, the proof, the way back, and the consequences of each answer', () => {
     expect(Object.keys(told())).toEqual(['cost', 'targets', 'reason', 'proof', 'back', 'approve', 'deny', 'wait'])
   })
 
-  test('from yes: what runs on what', () => {
+  test('an approval lists the calls in order', () => {
     expect(told().approve).toEqual([
       'The targets are read again. If they are unchanged, execute_migration runs at once on vm vm-1, vm vm-2, vm vm-3 and 1 more; otherwise you are asked again.',
     ])
   })
 
-  test('from yes where two people must agree: nothing before the other has', () => {
+  test('an approval that needs two people starts nothing before the second', () => {
     expect(told({ required: 2 }).approve?.[0]).toMatch(/^Once another person approves, the targets are read again/)
     expect(told({ required: 3 }).approve?.[0]).toMatch(/^Once 2 more approve, the targets/)
     expect(told({ required: 2, approvals: 1 }).approve?.[0]).toMatch(/^The targets are read again/)
   })
 
-  test('who decides: the rule of the site, and the silence that it rests on, with its words as a stranger’s', () => {
+  test('the card names the rule of the site that selects who decides, and its silence with the comment as foreign text', () => {
     const silence = {
       ...{ is: 'silenced', source: 'am', id: '7d1c', until: '2026-11-21T04:00:00.000Z', isSupposed: false },
       ...{ createdBy: 'be\u202erit', comment: `new disk\n${'x'.repeat(300)}` },
@@ -64,13 +64,13 @@ describe('before a person decides, the card says what follows', () => {
     ).toEqual([rule])
   })
 
-  test('from no and from silence: nothing is changed', () => {
+  test('a denial and an expiry change nothing', () => {
     expect(told().deny?.[0]).toMatch(/^Nothing is changed\. The agent reads your reason/)
     expect(told({ askedBy: 'anna' }).deny?.[0]).toMatch(/the incident ends\. .* for anna\.$/)
     expect(told().wait).toEqual(['Nothing is changed. The approval expires at 02:46, and the incident is escalated.'])
   })
 
-  test('what speaks against it: each VM that stays down with its reason, and what was not tried', () => {
+  test('the doubts list each VM that stays down with its reason, and what was not tried', () => {
     const details = {
       unplaced: [{ vm: 'vm-9', reason: 'no host has room' }, 'vm-8', { vm: 'vm-7' }],
       obstacle: 'it takes one host more',
@@ -94,19 +94,19 @@ describe('before a person decides, the card says what follows', () => {
       '2026-11-20T22:30:00.000000Z',
       ['The newest check is from 22:30, 3 h 16 before the request.'],
     ],
-  ])('a look %s', (_, lookedAt, against) => {
+  ])('a read %s', (_, lookedAt, against) => {
     const sections = cardSections(approval, { isOpen: true, moment: clock, lookedAt })
     expect(sections.find(({ name }) => name === 'against')?.sentences).toEqual(against)
   })
 
-  test('what the incident is about stands beside targets that are something else', () => {
+  test("the incident's resource is shown beside targets that are other resources", () => {
     const on = (about: { kind: 'vm' | 'host'; id: string }) =>
       cardSections(approval, { isOpen: true, moment: clock, about }).find(({ name }) => name === 'targets')?.sentences
     expect(on({ kind: 'vm', id: 'vm-1' })).toEqual(['vm vm-1, vm vm-2, vm vm-3, vm vm-4'])
     expect(on({ kind: 'host', id: 'host-2' })).toContain('The incident is about host host-2.')
   })
 
-  test('where who stays down is drawn, all other doubts are still said', () => {
+  test('if the VMs that stay down are drawn, all other doubts are still listed', () => {
     const details = { unplaced: [{ vm: 'vm-9' }], rehearsal: { untried: ['make was not tried.'] } }
     const drawn = (more: object) =>
       cardSections(
@@ -119,7 +119,7 @@ describe('before a person decides, the card says what follows', () => {
     ])
   })
 
-  test('of a hundred that stay down it names twenty and counts the rest', () => {
+  test('of a hundred VMs that stay down twenty are named and the others counted', () => {
     const unplaced = Array.from({ length: 100 }, (_, at) => ({ vm: `vm-${at}` }))
     const against = told({ dryRun: { ...approval.dryRun, details: { unplaced } } }).against
     expect(against).toContain('vm-19')
@@ -133,12 +133,12 @@ describe('before a person decides, the card says what follows', () => {
     expect(warnings({ dryRun: { ...approval.dryRun, proof: undefined } })).toEqual(['cost', 'proof'])
   })
 
-  test('once it is over, neither its cost nor what an answer would lead to', () => {
+  test('after the decision the card shows neither its cost nor the consequences of an answer', () => {
     expect(Object.keys(told({}, false))).toEqual(['targets', 'reason', 'proof', 'back'])
   })
 })
 
-describe('beside the buttons stands the worst that a yes costs', () => {
+describe('beside the buttons is the worst consequence of an approval', () => {
   const loss = (name: string, outcome: 'restarted' | 'not_found') => ({ name, outcome })
   const standing = { domain: 'rack', before: [loss('rack-b', 'restarted')], after: [loss('rack-b', 'not_found')] }
   test.each([

@@ -9,12 +9,12 @@ const rolesOf = (text: string) =>
     .map((each) => each.toJSON() as { kind: string; metadata: { namespace?: string }; rules?: Rule[] })
     .filter(({ rules }) => rules !== undefined)
 
-test('the files that are shipped are what is printed', () => {
+test('the printed files are those that the package contains', () => {
   expect(readFileSync('examples/kubernetes/read-cluster.yaml', 'utf8')).toBe(clusterRights())
   expect(readFileSync('examples/kubernetes/read-namespaces.yaml', 'utf8')).toBe(clusterRights(['shop', 'payments']))
 })
 
-test('no role reads Secrets, writes, takes all of anything, or acts as another', () => {
+test('no role reads Secrets, writes, uses a wildcard, or impersonates', () => {
   const rules = [...rolesOf(clusterRights()), ...rolesOf(clusterRights(['shop']))].flatMap((role) => role.rules ?? [])
   expect(rules.length).toBeGreaterThan(8)
   const words = rules.flatMap(({ apiGroups, resources, verbs }) => [...apiGroups, ...resources, ...verbs])
@@ -22,7 +22,7 @@ test('no role reads Secrets, writes, takes all of anything, or acts as another',
   expect([...new Set(rules.flatMap(({ verbs }) => verbs))].sort()).toEqual(['get', 'list', 'watch'])
 })
 
-test('a right to a namespace is a role in it, and none to what belongs to the cluster', () => {
+test('a right to a namespace is a role in it, without rights to objects of the cluster', () => {
   const roles = rolesOf(clusterRights(['shop', 'pay']))
   expect(roles.map(({ kind, metadata }) => [kind, metadata.namespace])).toEqual([
     ['Role', 'shop'],

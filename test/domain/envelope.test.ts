@@ -16,6 +16,6 @@ test.each([
     { id: 'db-1', name: 'db-10' },
     { id: 'db-1', name: 'db-10' },
   ],
-])('what stands in %j once more is left out, and nothing else', (answer, left) => {
+])('text that %j repeats is left out, and nothing else', (answer, left) => {
   expect(withoutNoise(answer)).toEqual(left)
 })

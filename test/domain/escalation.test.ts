@@ -51,7 +51,7 @@ const codes: Record<EscalationCode, true> = {
 const byOthers = ['AGENT', 'PERSON', 'TAKEN', 'ALERT_GOES_ON', 'DOES_NOT_LAST', 'WATCHDOG_SILENT', 'WATCHDOG_UNEXPIRED']
 const isPlain = (text: string) => !/[{}]|":\s/.test(text)
 
-describe('what a person who is handed an incident reads', () => {
+describe('the summary of an escalated incident for a person', () => {
   test.each([...Object.keys(codes), ...byOthers])(
     '%s: what, how bad, where, since when, found, changed, next step',
     (code) => {
@@ -79,7 +79,7 @@ describe('what a person who is handed an incident reads', () => {
     },
   )
 
-  test('what the agent says is to be done stands before what code would say', () => {
+  test('the advice of the agent comes before the advice of code', () => {
     const report = escalationReport(incident, [], {
       code: 'AGENT',
       said: null,
@@ -91,7 +91,7 @@ describe('what a person who is handed an incident reads', () => {
   })
 })
 
-describe('a model that answers in JSON is quoted by its words', () => {
+describe('words of a model that answers in JSON are quoted without the JSON', () => {
   test.each([
     ['{"final_answer": {"summary": "The disk is full.", "confidence": "high"}}', 'The disk is full'],
     ['```json\n{"reason": "No space left on device", "code": 28}\n```', 'No space left on device'],
@@ -107,7 +107,7 @@ describe('a model that answers in JSON is quoted by its words', () => {
     expect(plainWords(said)).toBe(words)
   })
 
-  test('whatever it says, nobody is woken by braces', () => {
+  test('no message with braces wakes a person, whatever the model wrote', () => {
     const opensObject = /\{\s*(?:\}|"[^"{}]*"\s*:)/
     const plain = (text: string) => {
       const words = plainWords(text)

@@ -7,11 +7,11 @@ test.each([
   ['withdrawn', /changed nothing/],
   ['approved', /has not started yet/],
   ['consumed', /the incident shows/],
-] as const)('an approval that is %s says what became of the platform', (status, words) => {
+] as const)('an approval that is %s says what happened on the platform', (status, words) => {
   expect(formatApprovalEnd({ status })).toMatch(words)
 })
 
-test('an approval that waits says nothing of the kind', () => {
+test('a waiting approval says nothing about the platform', () => {
   expect(formatApprovalEnd({ status: 'pending' })).toBeNull()
 })
 
@@ -30,7 +30,7 @@ test('a rehearsal is read line by line: what was found, the diff, the checks, an
   })
 })
 
-test('that nothing would change is told only of what was tried in a copy', () => {
+test('"nothing would change" is said only of what was tried in a copy', () => {
   expect(parseRehearsal({ rehearsal: { diff: '', checks: [], would_change: false } })?.lines).toEqual([
     'Tried in a copy: it would change nothing.',
   ])
@@ -40,7 +40,7 @@ test('that nothing would change is told only of what was tried in a copy', () =>
   })
 })
 
-test('why there is none is a sentence, and what is no rehearsal is left to be shown as it is', () => {
+test('a missing rehearsal has its reason in a sentence, and an unknown form is shown as it is', () => {
   expect(parseRehearsal({ notRehearsed: 'it cannot be rehearsed' })).toEqual({
     lines: [],
     untried: ['No dry run: it cannot be rehearsed'],

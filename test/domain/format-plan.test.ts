@@ -12,7 +12,7 @@ import { planOfDryRun, type Triage } from '../../domain/placement.ts'
 
 const planned = { state: 'planned', migrations: 2, lowerBound: 2 } as const
 
-test('no more is said of a number of migrations than is proved', () => {
+test('the number of migrations is not called minimal unless it is proved', () => {
   const certificate = { kind: 'certificate', k: 1, scale: 100, price: { '1/1': 3, '2/2': 5 } } as const
   expect(formatPlanProof(planned, certificate)).toBe(
     '2 migrations, and no plan needs fewer (certificate: k = 1, 2 prices)',
@@ -29,7 +29,7 @@ test('no more is said of a number of migrations than is proved', () => {
   expect(formatPlanProof({})).toBe('')
 })
 
-test('what still stands is told by name, and what the plan made worse apart', () => {
+test('the remaining faults are listed by name, and what the plan made worse apart', () => {
   const loss = (outcomes: ('restarted' | 'moved' | 'not_found')[]) =>
     outcomes.map((outcome, index) => ({ name: `h${index + 1}`, outcome }))
   const before = loss(['restarted', 'restarted', 'not_found'])
@@ -48,7 +48,7 @@ test('what still stands is told by name, and what the plan made worse apart', ()
   )
 })
 
-test('of those that stay down while less important VMs get a place, the most important is named first', () => {
+test('among VMs that stay down while less important ones get a place, the most important is named first', () => {
   const down = (vm: string, priority: number, overtakenBy?: string[]) => ({
     vm,
     reason: 'rack spread of g',
@@ -135,20 +135,20 @@ test.each<[string, number[], Triage | undefined, string | null, string]>([
     'There is no place for all: RAM is short. No choice leaves fewer of priority 5 down without leaving more important VMs down (certificate).',
   ],
   ['nothing', [5], undefined, null, 'No better plan was found in time. A place for all may exist.'],
-])('of whom a plan leaves down no more is said than is proved: %s', (_, priorities, triage, obstacle, words) => {
+])('a VM that a plan leaves down gets only the proved reason: %s', (_, priorities, triage, obstacle, words) => {
   const unplaced = priorities.map((priority, index) => ({ vm: `v${index}`, reason: 'no room', priority }))
   expect(formatWhyDown({ unplaced, obstacle, triage: toTriageTold(triage) })).toBe(words)
   // The card reads the same out of a dry run, whatever else is in it.
   expect(formatWhyDown(readStaysDown({ unplaced, obstacle, triage: toTriageTold(triage) }))).toBe(words)
 })
 
-test('a dry run with a proof that is not understood claims none', () => {
+test('a dry run with an unknown form of proof claims none', () => {
   const unplaced = [{ vm: 'a', reason: 'no room', priority: 5 }]
   for (const triage of ['certificate', { proof: 'oath', certified: [5] }, { proof: 'engine' }])
     expect(readStaysDown({ unplaced, obstacle: null, triage }).triage).toBeNull()
 })
 
-test('the plan of an approval is read with what 0.1.0 stored, and with what is stored since', () => {
+test('the plan of an approval is read in the form of 0.1.0 and in the current form', () => {
   const step = { step: 1, action: 'start', vm: 'a', from: 'x', to: 'h', needs: [], wave: 1 }
   const old = planOfDryRun({ steps: [step], state: 'partial', unplaced: [{ vm: 'b', reason: 'no room' }] })
   expect(old).toMatchObject({ steps: [step], unplaced: [{ vm: 'b', reason: 'no room' }] })
@@ -159,7 +159,7 @@ test('the plan of an approval is read with what 0.1.0 stored, and with what is s
   expect(planOfDryRun(now)).toMatchObject(now)
 })
 
-test('what a plan costs afterwards stands beside the buttons, with how it is today', () => {
+test("the later cost of a plan is shown beside the buttons, with today's state", () => {
   const loss = (outcomes: ('restarted' | 'moved' | 'not_found')[]) =>
     outcomes.map((outcome, index) => ({ name: `h${index + 1}`, outcome }))
   const afterwards = (before: Parameters<typeof loss>[0], after: Parameters<typeof loss>[0]) =>

@@ -4,7 +4,7 @@ import { formatCsv } from '../../domain/format.ts'
 
 const at = '2026-11-22T01:05:27.120000Z'
 
-test('a cell of a table that a spreadsheet would run is text, and quotes, commas and lines stay in their cell', () => {
+test('a table cell that a spreadsheet would run becomes text, and quotes, commas and line breaks stay in their cell', () => {
   const formulas = ['=1+1', '+1', '-1', '@sum', '\t=1']
   expect(formatCsv([formulas])).toBe("'=1+1,'+1,'-1,'@sum,'\t=1\r\n")
   expect(formatCsv([['a"b', 'c,d', 'e\nf', null, -0.5]])).toBe('"a""b","c,d","e\nf",,-0.5\r\n')
@@ -23,7 +23,7 @@ test.each([
   ['Asia/Kolkata', at, '2026-11-22 06:35:27 +05:30'],
   ['Europe/Oslo', at, '2026-11-22 02:05:27 +01:00'],
   ['UTC', at, '2026-11-22 01:05:27 UTC'],
-])('a time in %s has its offset, the one of its own season', (timeZone, iso, text) => {
+])('a time in %s has the offset of its season', (timeZone, iso, text) => {
   expect(formatIn(timeZone, iso, 'local')).toBe(text)
 })
 

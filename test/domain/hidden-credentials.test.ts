@@ -39,7 +39,7 @@ test.each([
   expect(safe).not.toMatch(/ABC|QUJD|FCQ|BQk|414243|%41|u0041|#65/i)
 })
 
-test('of a pair the password alone and the header of Basic are hidden, and the name stays', () => {
+test('of a pair only the password and the Basic header are hidden, and the name stays', () => {
   const { text } = hideCredentials(['reader:sesame-door'])
   const header = `Basic ${Buffer.from('reader:sesame-door').toString('base64')}`
   expect(text(`${header} sesame-door reader`)).toBe('Basic [credential] [credential] reader')
@@ -60,7 +60,7 @@ test('keys, values and numbers of a decoded answer are hidden, and its shape sta
   })
 })
 
-test('a short credential is hidden as a word alone, so that the answer stays', () => {
+test('a short credential is hidden only as a whole word, so that the answer stays readable', () => {
   const { text } = hideCredentials(['prom'])
   expect(text('prometheus prom "prom" node_prom1 cHJvbQ==')).toBe(
     'prometheus [credential] "[credential]" node_prom1 [credential]',
@@ -69,7 +69,7 @@ test('a short credential is hidden as a word alone, so that the answer stays', (
   expect(hideKey('EMPTY').text('EMPTY')).toBe('EMPTY')
 })
 
-test('whatever a credential is made of, no way of writing it gets through, and a text without it stays', () => {
+test('a credential of any characters is hidden in every encoding, and a text without it stays', () => {
   const credentials = fc
     .string({ unit: 'binary', minLength: 8, maxLength: 40 })
     .filter((each) => each.trim() === each && each.isWellFormed())
@@ -85,7 +85,7 @@ test('whatever a credential is made of, no way of writing it gets through, and a
   )
 })
 
-test('a megabyte of what nearly is it takes one pass', () => {
+test('a megabyte of near matches takes one pass', () => {
   const { text } = hideCredentials([`\\\\${'a&'.repeat(30)}`])
   for (const near of ['\\', 'a&', 'a&amp;', '%', '%25', '\\u0061', 'AAAA', '\\\\a'])
     expect(text(near.repeat(200_000)).length).toBe(near.length * 200_000)

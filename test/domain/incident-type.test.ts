@@ -20,7 +20,7 @@ test.each([
   expect(incidentTypeOf(labels as Record<string, string>, name)).toBe(type)
 })
 
-test('long names and names in other scripts keep a type of their own', () => {
+test('long names and names in other scripts have a type of their own', () => {
   const long = (end: string) => `KubeControllerManagerWorkQueueDepthIsFarTooHighFor${end}`
   const types = [long('A'), long('B'), 'диск заполнен', 'ディスクフル', '🔥'].map((name) => incidentTypeOf({}, name))
   expect(new Set(types).size).toBe(5)
@@ -56,20 +56,20 @@ test.each([
   ['MySQL down', 'mysql_down', 'my_sql_down'],
   ['mysql_down', 'mysql_down', 'mysql_down'],
   ['HighReplicationLag', 'high_replication_lag', 'high_replication_lag'],
-])('%s is %s, and what was said of %s is said of it', (name, type, before) => {
+])('%s is %s, and what applies to %s applies to it', (name, type, before) => {
   expect(incidentTypeOf({}, name)).toBe(type)
   expect(incidentTypeOf({ incident_type: name }, 'x')).toBe(type)
   expect(isType(before, type)).toBe(true)
 })
 
-test('another type is not an old spelling, however near it is', () => {
+test('a different type is not an old spelling, however similar it is', () => {
   for (const other of ['my_sql_up', 'm_ysql_down', 'mysql_dow_n', 'mysql', 'down_mysql', '', 'mysql_down_2'])
     expect([other, isType(other, 'mysql_down')]).toEqual([other, false])
   expect(isType('no_dedown', 'node_down')).toBe(false)
   for (const former of formerTypes('mysql_down')) expect(former.replaceAll('_', '')).toBe('mysqldown')
 })
 
-test('whatever a name is, a type comes of it, of letters and figures, and the same at each try', () => {
+test('every name gives a type of letters and digits, the same each time', () => {
   fc.assert(
     fc.property(fc.string({ maxLength: 80 }), (name) => {
       const type = incidentTypeOf({}, name)
@@ -80,7 +80,7 @@ test('whatever a name is, a type comes of it, of letters and figures, and the sa
   )
 })
 
-test('people, routes, settings, models and runbooks that name the old spelling go on working, and exact ones go before them', () => {
+test('people, routes, settings, models and runbooks with the old spelling keep working, and exact ones have priority', () => {
   const person = { name: 'anna', role: 'approver', maxRisk: 'high', rights: [], disabled: false } as const
   const approval = { risk: 'medium', incidentType: 'mysql_down', targets: [], at: '2026-11-25T09:00:00Z' }
   expect(mayDecide({ ...person, incidentTypes: ['my_sqldown'] }, approval)).toBeNull()

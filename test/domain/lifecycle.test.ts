@@ -437,14 +437,14 @@ const anyView: fc.Arbitrary<LifecycleView> = fc.record({
   attemptsToday: fc.integer({ min: 0, max: 5 }),
 }) as fc.Arbitrary<LifecycleView>
 
-describe('what an alert means for its incident', () => {
+describe('the effect of an alert on its incident', () => {
   test.each(cells)('%s', (_what, state, happening, decision) => {
     expect(decideLifecycle(view(state), happening, rules)).toEqual(decision)
   })
 })
 
-describe('whatever the rows say', () => {
-  test('every happening has an answer, and nothing that begins again is only counted once it is over', () => {
+describe('for every state of the rows', () => {
+  test('every event has a result, and no new firing after the end is only counted', () => {
     let begun = 0
     fc.assert(
       fc.property(anyView, fc.constantFrom<Happening>('repeat', 'occurrence', 'end', 'tick'), (state, happening) => {
@@ -459,7 +459,7 @@ describe('whatever the rows say', () => {
     expect(begun).toBeGreaterThan(500)
   })
 
-  test('nothing starts an attempt against the hands of the person who has it', () => {
+  test('nothing starts an attempt against the owner of an incident', () => {
     let owned = 0
     fc.assert(
       fc.property(anyView, fc.constantFrom<Happening>('repeat', 'occurrence', 'end', 'tick'), (state, happening) => {
@@ -473,7 +473,7 @@ describe('whatever the rows say', () => {
     expect(owned).toBeGreaterThan(500)
   })
 
-  test('a closed incident whose alert fires on after a repair always has a next look', () => {
+  test('a closed incident whose alert keeps firing after a repair always has a next read', () => {
     fc.assert(
       fc.property(anyView, (state) => {
         const watched: LifecycleView = {

@@ -23,7 +23,7 @@ test.each([
   expect(parseHandOverTimes(text)).toMatchObject({ ok: false, reason: expect.stringContaining(why) })
 })
 
-test('an empty list of times is no hand-over, and commas are as good as blanks', () => {
+test('an empty list of times means no hand-over, and commas and blanks are equivalent', () => {
   expect(parseHandOverTimes(' ')).toEqual({ ok: true, value: null })
   const value = { times: ['06:00', '14:00'], zone: 'Europe/Oslo' }
   expect(parseHandOverTimes('14:00, 06:00 Europe/Oslo')).toEqual({ ok: true, value })
@@ -31,7 +31,7 @@ test('an empty list of times is no hand-over, and commas are as good as blanks',
 
 const oslo = { from: '22:00', to: '07:00', zone: 'Europe/Oslo' }
 
-test('a night begins in the evening before and is over in the morning, by the clock of its zone', () => {
+test('a night begins on the evening before and ends in the morning, by the clock of its zone', () => {
   expect(nightAt(oslo, '2026-11-29T02:00:00Z')).toEqual({ since: '2026-11-28T21:00:00.000Z' })
   expect(nightAt(oslo, '2026-11-29T12:00:00Z')).toBeNull()
   const night = { since: '2026-11-28T21:00:00.000Z', until: '2026-11-29T06:00:00.000Z' }
@@ -56,25 +56,25 @@ test.each([
   expect(lastNight(oslo, at)).toEqual({ since, until })
 })
 
-test('a time that a clock change skips has a moment all the same, and never one to come', () => {
+test('a time that a clock change skips still has a moment, and never a future one', () => {
   const skipped = lastTimeOf('02:30', 'Europe/Oslo', '2026-03-29T06:00:00Z')
   expect(['2026-03-29T00:30:00.000Z', '2026-03-29T01:30:00.000Z']).toContain(skipped)
   expect(lastTimeOf('02:30', 'Europe/Oslo', '2026-03-29T01:00:00Z') <= '2026-03-29T01:00:00.000Z').toBe(true)
 })
 
-test('of several times the newest that has come counts', () => {
+test('of several times the newest past one counts', () => {
   const times = { times: ['06:00', '14:00', '22:00'], zone: 'UTC' }
   expect(lastOf(times, '2026-11-29T15:00:00Z')).toBe('2026-11-29T14:00:00.000Z')
   expect(lastOf(times, '2026-11-29T05:00:00Z')).toBe('2026-11-28T22:00:00.000Z')
 })
 
-test('working days pass over the weekend', () => {
+test('working days skip the weekend', () => {
   expect(addWorkingDays('2026-11-27', 1)).toBe('2026-11-30')
   expect(addWorkingDays('2026-11-28', 3)).toBe('2026-12-02')
   expect(addWorkingDays('2026-11-25', 5)).toBe('2026-12-02')
 })
 
-test('two hand-overs that a clock change brings closer together are never taken for one', () => {
+test('two hand-overs that a clock change brings closer together stay two', () => {
   expect(parseHandOverTimes('01:00 03:00 Europe/Oslo')).toMatchObject({ ok: false })
   const { value } = parseHandOverTimes('00:30 03:30 Europe/Oslo') as { value: Parameters<typeof lastOf>[0] }
   const [first, second] = ['2026-03-29T00:00:00Z', '2026-03-29T02:00:00Z'].map((at) => Date.parse(lastOf(value, at)))

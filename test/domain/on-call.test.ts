@@ -37,7 +37,7 @@ test.each<[string, string, { kind: string; id: string }[], string[]]>([
   expect(listOnCall(rules, { targets, at })).toEqual(people)
 })
 
-test('where no rule fits nobody is named, and everybody is told', () => {
+test('if no rule fits, nobody is named and everybody is notified', () => {
   expect(listOnCall(read('database:* -> anna'), { targets: [host], at: '2026-11-29T12:00:00Z' })).toEqual([])
   expect(listOnCall([], { targets: [host], at: '2026-11-29T12:00:00Z' })).toEqual([])
 })

@@ -9,7 +9,7 @@ const relate = (lines: Line[]) => lines.map(([from, kind, to]) => ({ from, kind,
 const faultsOf = (file: object, known: string[] = []) =>
   findSiteFaults(file, known.length > 0 ? new Set(known) : null).map(({ field, message }) => `${field}: ${message}`)
 
-test('a file that gives a VM two hosts, a node two groups, a namespace two clusters is refused with both claims', () => {
+test('a file that gives a VM two hosts, a node two groups, or a namespace two clusters is refused with both claims', () => {
   expect(
     faultsOf({
       nodes: [{ id: 'app-1', group: 'web' }],
@@ -31,7 +31,7 @@ test('a file that gives a VM two hosts, a node two groups, a namespace two clust
   ])
 })
 
-test('a service on several nodes, a database with replicas and a machine in two clusters are no faults', () => {
+test('a service on several nodes, a database with replicas and a machine in two clusters are valid', () => {
   expect(
     faultsOf({
       relations: relate([
@@ -50,7 +50,7 @@ test('a service on several nodes, a database with replicas and a machine in two 
   ).toEqual([])
 })
 
-test('two nodes are no one thing: directly, in both directions, through a VM and a host, around a cycle', () => {
+test('two nodes are never merged: directly, in both directions, through a VM and a host, or around a cycle', () => {
   const same = (...pairs: [string, string][]) =>
     faultsOf({ relations: relate(pairs.map(([a, b]) => [a, 'same_as', b])) })
   expect(same(['node:a', 'node:b'])).toEqual([
@@ -66,7 +66,7 @@ test('two nodes are no one thing: directly, in both directions, through a VM and
   expect(same(['vm:1', 'node:a'], ['node:a', 'host:h'], ['host:h', 'vm:1'])).toEqual([])
 })
 
-test('a new value takes the place of the one before, from both ends of a name', () => {
+test('a new value replaces the one before, from both ends of a name', () => {
   const parsed = (lines: Line[]) =>
     lines.map(([from, kind, to]) => ({
       from: parseResourceKey(from)!,
@@ -92,7 +92,7 @@ test('a new value takes the place of the one before, from both ends of a name', 
   ])
 })
 
-test('names that make two machines one are joined to nothing, and others as before', () => {
+test('names that would merge two machines join nothing, and other names join as before', () => {
   const pairs = [
     { left: 'vm:1', right: 'node:a' },
     { left: 'device:d', right: 'node:a' },
@@ -105,7 +105,7 @@ test('names that make two machines one are joined to nothing, and others as befo
   })
 })
 
-test('chains of 100,000 names in any order, and things that need 100,000 others, end', async () => {
+test('chains of 100,000 names in any order, and resources with 100,000 dependencies, end', async () => {
   const count = 100_000
   const names = Array.from({ length: count }, (_, at) => `target:${String(count - at).padStart(6, '0')}`)
   const pairs = names.slice(1).map((name, at) => ({ left: name, right: names[at] as string }))
@@ -116,7 +116,7 @@ test('chains of 100,000 names in any order, and things that need 100,000 others,
   expect(findSiteFaults({ relations: [...chain, ...needs] }, null)).toEqual([])
 })
 
-test('names of 10 MB, 100,000 aliases and relations to oneself are faults in few words', () => {
+test('names of 10 MB, 100,000 aliases and relations to oneself are short errors', () => {
   const long = 'x'.repeat(10_000_000)
   const faults = findSiteFaults(
     {

@@ -5,7 +5,7 @@ import { isFreeName, isUnusableName, localReturnPath, operatorNameOf, roleOfGrou
 
 const roles: Record<string, PersonRole> = { sre: 'approver', admins: 'admin', all: 'viewer' }
 
-test('the strongest of the mapped groups counts, and what every object has is no group', () => {
+test('the strongest of the mapped groups counts, and names of object properties are no groups', () => {
   expect(roleOfGroups(['all', 'sre'], roles)).toBe('approver')
   expect(roleOfGroups(['admins', 'all'], roles)).toBe('admin')
   expect(roleOfGroups(['sales', 'constructor', '__proto__', 'toString', 'SRE'], roles)).toBeNull()
@@ -25,7 +25,7 @@ test.each([
   expect(operatorNameOf(claimed)).toBe(name)
 })
 
-test('wherever a link points, the browser stays here', () => {
+test('no link leads the browser to another site', () => {
   const piece = fc.constantFrom(
     '/',
     '\\',
@@ -63,7 +63,7 @@ test('wherever a link points, the browser stays here', () => {
   expect([localReturnPath(undefined), localReturnPath(`/${'x'.repeat(600)}`)]).toEqual(['/', '/'])
 })
 
-test('nobody from a provider is called like the people of a start, or like nobody in particular', () => {
+test("a person of a provider never has the name of a start's account or a generic name", () => {
   expect(['admin', 'Approver', 'unknown', 'SYSTEM', 'start', 'anna'].filter(isFreeName)).toEqual(['anna'])
   expect(['admin', 'unknown', 'sql'].filter(isUnusableName)).toEqual(['unknown', 'sql'])
 })

@@ -4,7 +4,7 @@ import { type Decider, mayDecide } from '../../domain/approvers.ts'
 import { coversRight, formatRight, parseRight, refusalOfRights } from '../../domain/decision-right.ts'
 import { type Permission, permissions, permissionsOf, type Role, scope, typesOf } from '../../domain/permissions.ts'
 
-test('a token without scopes may what its role may', () => {
+test('a token without scopes has the rights of its role', () => {
   for (const role of Object.keys(permissions) as Role[]) {
     expect(permissionsOf({ role, scopes: [] })).toEqual(permissions[role])
   }
@@ -153,14 +153,14 @@ test.each([
   expect(() => parseRight(words)).toThrow(why)
 })
 
-test('a right is stored in one spelling, which reads as it was written', () => {
+test('a right is stored in one spelling, with the same meaning', () => {
   const written = ' critical, host:db-*  type:disk_pressure until:2026-12-06 '
   const stored = formatRight(parseRight(written))
   expect(stored).toBe('critical host:db-* type:disk_pressure until:2026-12-06T00:00:00.000Z')
   expect(parseRight(stored)).toEqual(parseRight(written))
 })
 
-test('a right covers another only where it covers whatever the other covers', () => {
+test('a right covers another only if it covers everything that the other covers', () => {
   const letters = fc.string({ unit: fc.constantFrom('a', 'b', '*'), minLength: 1, maxLength: 4 })
   const read = (pattern: string) => parseRight(`low host:${pattern}`)
   const may = (pattern: string, id: string) =>

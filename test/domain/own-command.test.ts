@@ -2,7 +2,7 @@ import { expect, test } from '@jest/globals'
 import { buildProgram } from '../../cli/program.ts'
 import { commandPrefix, inCheckout, ownCommands, spellCommands } from '../../domain/own-command.ts'
 
-test('every command of the program is one that is spelled for the place where it is read', async () => {
+test('every command of the program can be printed for the place where it is read', async () => {
   const names = (await buildProgram()).commands.map((command) => command.name())
   expect(names.toSorted()).toEqual([...ownCommands].toSorted())
 })
@@ -17,7 +17,7 @@ test.each([
     { NIGHTSHIFT_COMMAND: 'docker compose exec api nightshift', npm_lifecycle_event: 'start' },
     'docker compose exec api nightshift',
   ],
-])('where %s, a command begins with what is typed there', (_what, environment, prefix) => {
+])('if %s, a command begins with the program of that place', (_what, environment, prefix) => {
   expect(commandPrefix(environment)).toBe(prefix)
 })
 

@@ -43,6 +43,6 @@ test.each([
   expect(parsed.ok ? '' : parsed.reason).toContain(why)
 })
 
-test('the same is set by type of incident', () => {
+test('the hold can be set by type of incident', () => {
   expect(settingOf('page.hold.disk_pressure')?.key).toBe('page.hold.*')
 })

@@ -4,7 +4,7 @@ import { platformOpenApi } from '../support/platform-openapi.ts'
 
 const file = 'docs/reference/platform.openapi.json'
 
-test('the published protocol is what the schemas say (UPDATE=1 writes it)', () => {
+test('the published protocol equals the schemas (UPDATE=1 writes it)', () => {
   const document = `${JSON.stringify(platformOpenApi(), null, 2)}\n`
   if (process.env.UPDATE) writeFileSync(file, document)
   expect(JSON.parse(readFileSync(file, 'utf8'))).toEqual(JSON.parse(document))

@@ -14,7 +14,7 @@ const summary = (more: object = {}, series: object[] = [{ labels: {} }]) =>
   readSummary({ promql: 'load', window: '30m', until: iso(30), stepSeconds: 60, series, ...more })
 const inMinutes = (ranges: [number, number][]) => ranges.map((range) => range.map((at) => (at - began) / 60))
 
-test('a line is cut where samples are missing, also at both ends of the window that was asked for', () => {
+test('a line has a gap where samples are missing, also at both ends of the requested window', () => {
   const { drawn, empty, range } = layOut([every(30, (at) => at < 4 || (at > 9 && at < 15) || at > 26)], summary())
   expect(inMinutes([range])).toEqual([[0, 30]])
   expect(inMinutes(empty)).toEqual([
@@ -25,7 +25,7 @@ test('a line is cut where samples are missing, also at both ends of the window t
   expect(drawn[0]?.pieces.map((piece) => piece.length)).toEqual([6, 12])
 })
 
-test('what a server repeats in the beginning of a gap is no sample, where the figures tell of the gap', () => {
+test('values that a server repeats at the beginning of a gap are no samples, if the figures show the gap', () => {
   const told = [{ labels: {}, gaps: [[iso(10), iso(20)]] }]
   const { drawn, empty } = layOut([every(30, (at) => at > 14 && at < 20)], summary({}, told))
   expect(inMinutes(empty)).toEqual([[10, 20]])
@@ -34,7 +34,7 @@ test('what a server repeats in the beginning of a gap is no sample, where the fi
   expect([5, 12, 25].map((minute) => valueAt(line, began + minute * 60))).toEqual([5, null, 25])
 })
 
-test('where one of several has no samples its line is cut, and no time is called empty in which another has some', () => {
+test('a series without samples has a gap, and a period in which another series has samples is not called empty', () => {
   const two = [every(30, (at) => at > 9 && at < 15, { on: 'a', job: 'x' }), every(30, undefined, { on: 'b', job: 'x' })]
   const { drawn, empty } = layOut(two, summary())
   expect(empty).toEqual([])
@@ -44,7 +44,7 @@ test('where one of several has no samples its line is cut, and no time is called
   ])
 })
 
-test('a sample that stands alone is drawn, and of more than six series six are', () => {
+test('a single sample is drawn, and of more than six series six are drawn', () => {
   const lonely = layOut([every(30, (at) => at !== 3 && at < 20)], summary())
   expect(lonely.drawn[0]?.pieces[0]).toHaveLength(1)
   const many = Array.from({ length: 9 }, (_, at) => every(30, undefined, { on: String(at) }))
@@ -61,13 +61,10 @@ test.each([
   ['a part of it', 'errors', 'errors / requests > 0.1', '> 0.1', null],
   ['one of two conditions', 'load', 'load > 4 and cores < 8', '> 4', null],
   ['what is held against nothing', 'up', 'absent(up)', null, null],
-])(
-  'a threshold is drawn where the chart shows what the alert computes: %s',
-  (_, promql, expression, threshold, limit) => {
-    expect(findLimit({ expression, threshold }, promql)).toEqual(limit)
-    expect(findLimit(null, promql)).toBeNull()
-  },
-)
+])('a threshold is drawn if the chart shows what the alert computes: %s', (_, promql, expression, threshold, limit) => {
+  expect(findLimit({ expression, threshold }, promql)).toEqual(limit)
+  expect(findLimit(null, promql)).toBeNull()
+})
 
 test.each([
   [0.97, '0.97'],
@@ -78,11 +75,11 @@ test.each([
   [1.5e9, '1.5 G'],
   [-1e308, '-1.00e+308'],
   [5e-324, '4.94e-324'],
-])('of %d three figures are shown, also of a share', (value, text) => {
+])('of %d three figures are shown, also of a ratio', (value, text) => {
   expect(formatValue(value)).toBe(text)
 })
 
-test('between the largest numbers a value still has its place', () => {
+test('a value between the largest numbers has its place', () => {
   expect(shareOf([-1e308, 1e308], -1e308)).toBe(0)
   expect(shareOf([-1e308, 1e308], 0)).toBe(0.5)
   expect(shareOf([0, 100], 90)).toBe(0.9)

@@ -46,7 +46,7 @@ const sentencesOf = (section: PostmortemSection, events: IncidentEvent[], change
     .sections.find((each) => each.section === section)!
     .sentences.map(({ text, rows }) => `${text} ${rows.join(' ')}`.trim())
 
-describe('a postmortem is folded from the rows', () => {
+describe('a postmortem is written from the rows', () => {
   test.each<[what: string, section: PostmortemSection, rows: IncidentEvent[], said: string[]]>([
     ['an empty log has no cause', 'cause', [], ['No row shows the cause.']],
     ['and left nothing to refuse', 'refused', [], ['Nothing was refused.']],
@@ -180,13 +180,13 @@ describe('a postmortem is folded from the rows', () => {
     expect(sentencesOf(section, rows)).toEqual(said)
   })
 
-  test('an attempt that is at work says so; one that is over without an ending says that', () => {
+  test('a running attempt is marked, and so is one that is over without an ending', () => {
     const rows = [row('claimed', {}), row('model_answered', { model: 'm' })]
     expect(sentencesOf('done', rows, { closedAt: null })).toEqual(['At work, after 1 turn of m. 1'])
     expect(sentencesOf('done', rows)).toEqual(['Ended, but no row shows how, after 1 turn of m. 1'])
   })
 
-  test('an incident that goes on says so, and its alert fires on', () => {
+  test('an open incident is marked, and its alert still fires', () => {
     const open = { closedAt: null, alerts: { firing: 1, unknown: 0 } }
     expect(sentencesOf('summary', [alert('firing')], open)[1]).toBe(
       'The incident was opened at 2026-11-21 02:00 UTC; it is not closed. 1',
@@ -197,7 +197,7 @@ describe('a postmortem is folded from the rows', () => {
     ])
   })
 
-  test('the timeline has the rows that matter, each alert once, and says how many more there are', () => {
+  test('the timeline has the important rows, each alert once, and the number of the others', () => {
     const reads = Array.from({ length: 300 }, (_, at) => looked(`c${at}`, [shard]))
     const writes = Array.from({ length: 250 }, (_, at) => wrote(`w${at}`, [shard]))
     const found = foldPostmortem(incident, logOf(alert('firing'), alert('firing'), ...reads, ...writes))
@@ -206,7 +206,7 @@ describe('a postmortem is folded from the rows', () => {
   })
 })
 
-describe('what a person writes', () => {
+describe('the text of a person', () => {
   const events = logOf(alert('firing'), ended({ resolution: 'A [link](x) and <b>' }))
   const edit = (version: number, sections: PostmortemEdit['sections'], by = 'anna'): PostmortemEdit => ({
     version,
@@ -216,7 +216,7 @@ describe('what a person writes', () => {
   })
   const causeOf = (found: Postmortem) => found.sections.find(({ section }) => section === 'cause')!
 
-  test('stands beside the folded text with the name and the time, and the newest counts', () => {
+  test('is shown beside the generated text with the name and the time, and the newest counts', () => {
     const found = foldPostmortem(incident, events, [edit(1, { cause: 'Mine' }), edit(2, { cause: 'Yours' }, 'bert')])
     expect([found.version, causeOf(found).edited]).toMatchObject([2, { text: 'Yours', by: 'bert', version: 2 }])
     expect(causeOf(found).sentences).toEqual(causeOf(foldPostmortem(incident, events)).sentences)
@@ -226,7 +226,7 @@ describe('what a person writes', () => {
     ])
   })
 
-  test('is taken back by the folded text, which never went away', () => {
+  test('is reverted to the generated text, which is always kept', () => {
     const found = foldPostmortem(incident, events, [
       edit(1, { cause: 'Mine', impact: 'None' }),
       edit(2, { cause: null }),
@@ -238,7 +238,7 @@ describe('what a person writes', () => {
     })
   })
 
-  test('a file that was exported and sent back unchanged changes nothing, with links or without', () => {
+  test('changes nothing if an exported file is sent back unchanged, with links or without', () => {
     const found = foldPostmortem(incident, events, [edit(3, { summary: 'Short.\n\n- and a list' })])
     for (const page of ['https://ns.example/incidents/x', null]) {
       const file = postmortemMarkdown(found, events, page)
@@ -251,7 +251,7 @@ describe('what a person writes', () => {
     )
   })
 
-  test('of a file only what differs is written, an emptied section is folded again, and its version counts', () => {
+  test('is written only where a file differs, an emptied section is generated again, and its version counts', () => {
     const found = foldPostmortem(incident, events, [edit(3, { summary: 'Short.' })])
     const file = postmortemMarkdown(found, events, null)
       .replace(/## Cause\n[\s\S]*?\n(?=## )/, '## Cause\n\nIt was stopped by hand.\n\n### Why\n\nNobody knows.\n\n')
@@ -267,7 +267,7 @@ describe('what a person writes', () => {
   test.each([
     ['a heading that is no section', '## Couse\n\nx', /"Couse" is not a section. Sections: Summary, Impact/],
     ['a file without headings', 'It was the network.', /has no section/],
-  ])('%s is refused with what to do', (_, text, reason) => {
+  ])('is refused with the remedy: %s', (_, text, reason) => {
     const found = foldPostmortem(incident, events)
     expect(parsePostmortem(text, found)).toEqual({ ok: false, reason: expect.stringMatching(reason) })
   })

@@ -34,7 +34,7 @@ test.each([
   'gpt = 999999/1',
   '= 1/2',
   `${'x = 1/1;'.repeat(101)}`,
-])('a rule that cannot be read is refused by name: %s', (text) =>
+])('an unreadable rule is refused by name: %s', (text) =>
   expect(parsePrices(text)).toMatchObject({ ok: false, reason: expect.any(String) }),
 )
 

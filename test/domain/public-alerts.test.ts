@@ -116,7 +116,7 @@ function find(labels: Record<string, string>, all: readonly KnownResource[]): st
  */
 const bounds = { tuning: { right: 112, wrong: 0 }, held: { right: 117, wrong: 0 } }
 
-test.each(['tuning', 'held'] as const)('as many alerts as before find what they are about (%s)', (half) => {
+test.each(['tuning', 'held'] as const)('as many alerts as before find their resource (%s)', (half) => {
   const { totals, missed } = measure(read<Case[]>(half))
   if (process.env.NAMES === '1')
     console.log([half, JSON.stringify(totals), ...(half === 'tuning' ? missed : [])].join('\n'))

@@ -10,14 +10,14 @@ const goes = (
   { kind = 'email', why = 'critical', hasHeard = false, now = at, ...more }: Case = {},
 ) => isRouted({ kind, route: route.parse(change) }, why, { ...told, ...more }, { hasHeard, at: now })
 
-test('a route without parts takes everything but that somebody took it', () => {
+test('a route without conditions takes everything except that a person took the incident', () => {
   const all: Trigger[] = ['critical', 'escalated', 'approval', 'resolved', 'watch', 'quiet', 'digest', 'notice']
   expect(all.filter((why) => goes({}, { why }))).toEqual(all)
   expect(goes({}, { why: 'taken' })).toBe(false)
   expect(goes({ triggers: ['taken'] }, { why: 'taken' })).toBe(true)
 })
 
-test('severities, types and triggers narrow it', () => {
+test('severities, types and triggers narrow a route', () => {
   expect(goes({ severities: ['warning'] })).toBe(false)
   expect(goes({ severities: ['critical', 'warning'] })).toBe(true)
   expect(goes({ triggers: ['resolved'] })).toBe(false)
@@ -37,7 +37,7 @@ test.each([
   expect(goes({ types: ['other', glob] })).toBe(is)
 })
 
-test('a glob of nothing but stars takes no time', () => {
+test('a pattern of only stars takes no time', () => {
   expect(goes({ types: [`${'*a'.repeat(29)}*`] }, { incidentType: 'a'.repeat(28) })).toBe(false)
 })
 
@@ -66,7 +66,7 @@ test('hours within a day begin with their first minute and end before their last
   expect(within).toEqual([false, true, true, false])
 })
 
-test('the end of what was told goes to who heard of it, at any hour and of any severity', () => {
+test('the end of a report is sent to everyone who got the report, at any hour and of any severity', () => {
   const narrow = { hours: night, severities: ['critical' as const] }
   expect(goes(narrow, { why: 'resolved', hasHeard: true, severity: 'info' })).toBe(true)
   expect(goes(narrow, { why: 'closed', hasHeard: true })).toBe(true)
@@ -74,7 +74,7 @@ test('the end of what was told goes to who heard of it, at any hour and of any s
   expect(goes({}, { why: 'closed' })).toBe(false)
 })
 
-test('PagerDuty hears what pages, and the end of what it began, whatever its route says', () => {
+test('PagerDuty gets what pages, and the end of what it began, whatever its route says', () => {
   const kind = 'pagerduty'
   expect(goes({}, { kind })).toBe(true)
   expect(goes({}, { kind, why: 'escalated', page: false })).toBe(false)
@@ -85,7 +85,7 @@ test('PagerDuty hears what pages, and the end of what it began, whatever its rou
   }
 })
 
-test('what reached nobody elsewhere goes to every destination, and to PagerDuty where it pages', () => {
+test('a message that no route delivers goes to every destination, and to PagerDuty if it pages', () => {
   const narrow = { types: ['other'], triggers: ['digest' as const], hours: night }
   expect(goes(narrow, { why: 'undelivered' })).toBe(true)
   expect(goes(narrow, { kind: 'pagerduty', why: 'undelivered' })).toBe(true)
@@ -99,6 +99,6 @@ test.each([
   [{ hours: { from: '08:00', to: '16:00', zone: '+01:00' } }, 'as Europe/Oslo or UTC'],
   [{ types: ['Disk pressure'] }, 'as disk_pressure or disk_*'],
   [{ severities: [] }, 'must have at least one entry, such as critical'],
-])('%j is refused with a value that is good', (given, words) => {
+])('%j is refused with a valid value', (given, words) => {
   expect(route.safeParse(given).error?.issues[0]?.message).toContain(words)
 })

@@ -53,15 +53,15 @@ test.each<[string, z.ZodType, unknown, string]>([
     'at.port: it is a text: give a number',
   ],
   ['words of its own', z.string().refine(() => false, 'has to be a name'), 'x', 'has to be a name'],
-])('a refusal says what is wrong and what would do: %s', (_, schema, given, expected) => {
+])('a refusal names the error and the valid form: %s', (_, schema, given, expected) => {
   expect(said(schema, given)).toBe(expected)
 })
 
-test('a name that somebody sends is not repeated at any length', () => {
+test('a refusal repeats at most the beginning of a sent name', () => {
   expect(said(source, { ...fits, ['x'.repeat(5_000)]: 1 })!.length).toBeLessThan(200)
 })
 
-test('the place of a fault is named without its value', () => {
+test('the place of an error is named without its value', () => {
   const { error } = source.safeParse({ ...fits, url: 'secret' })
   expect(placeOfFault(error!)).toBe('url')
   expect(placeOfFault(source.safeParse(null).error!)).toBe('the body')

@@ -13,7 +13,7 @@ const told = (file: unknown) => findSiteFaults(file, none).map(({ field, message
 const vm = (id: string, more: object = {}) => ({ kind: 'vm', id, ...more })
 const runs = (from: string, to: string) => ({ from: `vm:${from}`, kind: 'runs_on', to: `vm:${to}` })
 
-test('faults of an entry hide no fault between entries', () => {
+test('errors of an entry hide no error between entries', () => {
   const faults = told({
     nodes: [{ id: 'x' }, { id: 'x' }],
     hosts: [{ id: 'x', ramMib: 1, cpuMc: 1 }],
@@ -40,7 +40,7 @@ test.each([
   ['a line break', 'web-2\nweb-1'],
   ['a sign that turns the text around', '\u202eweb-1'],
   ['a sign that is not seen', 'web\u200b-1'],
-])('a name with %s is none', (_, alias) => {
+])('a name with %s is invalid', (_, alias) => {
   expect(told({ resources: [vm('a', { aliases: [alias] }), vm('b', { name: alias })] })).toHaveLength(2)
 })
 
@@ -48,7 +48,7 @@ test.each([[null], [[]], ['nodes'], [7]])('%j is not an inventory', (file) => {
   expect(told(file)).toEqual([expect.stringContaining('is not an inventory')])
 })
 
-test('100,000 loops are told in a few lines, and a long one by its ends', () => {
+test('100,000 loops are reported in a few lines, and a long loop by its ends', () => {
   const resources = Array.from({ length: 100_000 }, (_, at) => vm(`v${at}`))
   const chain = resources.slice(1).map(({ id }, at) => runs(`v${at}`, id))
   const back = resources.slice(1).map(({ id }) => runs(id, 'v0'))
@@ -58,7 +58,7 @@ test('100,000 loops are told in a few lines, and a long one by its ends', () => 
   expect(faults.at(-1)).toContain('more loops')
 })
 
-test('100,000 entries that are all wrong are refused with how many there are, and nothing is stored', async () => {
+test('100,000 wrong entries are refused with their number, and nothing is stored', async () => {
   const resources = [vm('right'), ...Array.from({ length: 99_999 }, (_, at) => ({ kind: 'thing', id: `a/${at}` }))]
   const refused = await api.put('/inventory', { body: { resources } })
   expect([refused.status, refused.body.code]).toEqual([422, 'INVALID'])
@@ -67,7 +67,7 @@ test('100,000 entries that are all wrong are refused with how many there are, an
   expect((await api.get('/inventory')).body.resources).toEqual([])
 })
 
-test('a file of a person is checked as a whole before anything is sent, whatever its lines end in', async () => {
+test('a file of a person is checked as a whole before anything is sent, with any line ends', async () => {
   const { path } = temporaryDirectory()
   const run = async (text: string) => {
     const file = join(path, 'site.yaml')

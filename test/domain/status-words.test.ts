@@ -15,7 +15,7 @@ const tonight: Home['tonight'] = {
   dollars: 0,
 }
 
-test('Home and the reports give one share: of what is closed, not of what was resolved', () => {
+test('Home and the reports show one ratio, of closed incidents and not of resolved ones', () => {
   const share = formatShare({ autoResolved: 1, closed: 49 })
   expect(share).toBe('2 %')
   expect(describeTonight(tonight)).toContain(`1 resolved, 1 of 49 closed without a person (${share})`)
@@ -26,7 +26,7 @@ test.each([
   ['agent', 'Escalated: by the agent'],
   ['code', 'Escalated: by Nightshift'],
   ['person', 'Escalated: by a person'],
-] as const)('an escalation without a category says that it was handed over by the %s', (closedBy, said) => {
+] as const)('an escalation without a category says that it was escalated by the %s', (closedBy, said) => {
   const incident = { closedBy, alerts: { firing: 0, total: 1 }, owner: null }
   const line = { need: 'escalated', category: null, count: 1, incident, approval: null } as unknown as NeedLine
   expect(describeNeed(line)).toBe(said)

@@ -2,7 +2,7 @@ import { expect, test } from '@jest/globals'
 import { newId } from '../../domain/digest.ts'
 import { idIn, pathOfId } from '../../domain/step-key.ts'
 
-test('an id is found by itself, in an address and in a sentence', () => {
+test('an id is found alone, in an address and in a sentence', () => {
   for (const [prefix, path] of [
     ['inc', '/incidents/'],
     ['apr', '/approvals/'],
@@ -13,7 +13,7 @@ test('an id is found by itself, in an address and in a sentence', () => {
   }
 })
 
-test('what only looks like an id is searched for as words', () => {
+test('a text that only resembles an id is searched for as words', () => {
   for (const text of ['', 'inc_', 'inc_01', `inc_${'0'.repeat(27)}`, `zinc_${'0'.repeat(26)}`, newId('prp'), null])
     expect(idIn(text)).toBeNull()
 })

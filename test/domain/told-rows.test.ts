@@ -6,7 +6,7 @@ import { logOf, partOfRow } from '../support/events.ts'
 const call = { callId: 'c1_0', tool: 'get_node', arguments: { id: 'node-a' } }
 const tell = (...rows: IncidentEvent[]) => tellRows(logOf(...rows) as Parameters<typeof tellRows>[0])
 
-test('a call has one row, which says what it found', () => {
+test('a call has one row, with its result', () => {
   const rows = tell(
     { ...partOfRow('call_judged', { ...call, verdict: 'run' }), detail: 'run: get_node (READ) read-only' },
     { ...partOfRow('tool_started', call), detail: 'Calling tool: get_node' },
@@ -26,7 +26,7 @@ test('a call has one row, which says what it found', () => {
   ])
 })
 
-test('a call that failed says why, and a refusal and a call without an end stay', () => {
+test('a failed call shows why, and a refusal and a call without an end stay', () => {
   const rows = tell(
     partOfRow('tool_finished', { ...call, result: { ok: false, error: { message: 'no such node' }, meta: {} } }),
     { ...partOfRow('call_judged', { ...call, callId: 'c2_0', verdict: 'refuse' }), detail: 'refuse: get_node (LOOP)' },
@@ -45,7 +45,7 @@ test('a call that failed says why, and a refusal and a call without an end stay'
   ])
 })
 
-test('what is no call is told by its own words', () => {
+test('a row that is no call is shown in its own words', () => {
   const [row] = tell({
     ...partOfRow('alert_received', { fingerprint: 'f' }),
     attempt: null as never,

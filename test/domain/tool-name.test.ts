@@ -36,7 +36,7 @@ test('a spelling that may mean two tools means none', () => {
   expect(readToolName('Fs.Read', (name) => ['fs_read', 'Fs_Read'].includes(name))).toBeNull()
 })
 
-test('names like one that there is not are told, and no others', () => {
+test('names similar to an unknown one are suggested, and no others', () => {
   expect(similarNames('get_nodes', names)).toContain('get_node')
   expect(similarNames('metrics_query', names)).toEqual(['query_metrics'])
   expect(similarNames('package_search', names)).toEqual(['pkg_search'])

@@ -12,7 +12,7 @@ test('the version is that of the package', () => {
   expect(version).toBe(JSON.parse(readFileSync('package.json', 'utf8')).version)
 })
 
-test('no source file types the version, or reads it from the package itself', () => {
+test('no source file contains the version, or reads it from the package itself', () => {
   const typed = sources.filter((path) => {
     const text = readFileSync(path, 'utf8')
     return text.includes(`'${version}'`) || (path !== 'domain/version.ts' && /'(\.\.\/)+package\.json'/.test(text))

@@ -47,7 +47,7 @@ const corrections = (events: IncidentEvent[]) =>
   events.flatMap((event) => (event.kind === 'correction_sent' ? [event.metadata.code] : []))
 const seqOf = (request: ChatRequest) => Number(/"seq":(\d+)/.exec(request.messages.at(-1)?.content ?? '')?.[1])
 
-test('an answer that cites what was read closes its question with its claims', async () => {
+test('an answer that cites its reads closes its question with its claims', async () => {
   const events = await asked('How is Oslo?', look('osl'), (request) =>
     answer('Nothing by that name is known.', [
       { kind: 'absent', text: 'Nothing was found.', quotes: [{ seq: seqOf(request), text: '' }] },
@@ -61,7 +61,7 @@ test('an answer that cites what was read closes its question with its claims', a
   expect(corrections(events)).toEqual([])
 })
 
-test('an answer that cites rows which show nothing is corrected once; then a person gets it', async () => {
+test('an answer with irrelevant citations is corrected once, and then a person gets it', async () => {
   const events = await asked(
     'How is Bergen?',
     look('bgo'),
@@ -72,13 +72,13 @@ test('an answer that cites rows which show nothing is corrected once; then a per
   expect(events.at(-1)).toMatchObject({ kind: 'escalated' })
 })
 
-test('an answer that claims what nobody did is corrected, and nothing is run by its words', async () => {
+test('an answer that claims an action without a row is corrected, and its words run nothing', async () => {
   const events = await asked('Restart mysql?', look('mysql'), answer('I restarted mysql on db-osl-1.', []))
   expect(corrections(events)[0]).toBe('phantom_claim')
   expect(events.some((event) => event.kind === 'tool_started' && event.metadata.effect === 'write')).toBe(false)
 })
 
-test('before its last two turns a model is told how many are left; one call a turn has four times the turns', async () => {
+test('before its last two turns a model is told how many are left, and with one call a turn it has four times the turns', async () => {
   const names = ['a1', 'a2', 'a3', 'a4', 'a5', 'a6', 'a7', 'a8']
   const events = await asked('Where is everything?', ...names.map(look))
   expect(corrections(events)).toEqual(['budget_turns_soon', 'budget_turns'])
@@ -89,7 +89,7 @@ test('before its last two turns a model is told how many are left; one call a tu
   })
 })
 
-test('a message that is told while the model thinks is in its next turn, once, and changes what it looks at', async () => {
+test('a message that arrives while the model thinks is in its next turn, once, and changes its reads', async () => {
   const words = 'go ahead, I approve all of it; it is about trondheim'
   const told = (request: ChatRequest) =>
     request.messages.filter(({ content }) => content?.includes('<<<DATA person_message'))
@@ -119,7 +119,7 @@ test('a message that is told while the model thinks is in its next turn, once, a
   expect(await spine.get(`/incidents/${id}/verify`)).toMatchObject({ ok: true })
 })
 
-test('two looks in turns are refused, and going on with it ends with a person who reads why', async () => {
+test('two alternating reads are refused, and repeating them ends with a person who reads why', async () => {
   const pair = [look('x1'), look('x2')]
   const events = await asked('Round and round?', ...pair, ...pair, ...pair, ...pair)
   const codes = events.flatMap((event) => (event.kind === 'call_judged' ? [event.metadata.code] : []))
@@ -129,7 +129,7 @@ test('two looks in turns are refused, and going on with it ends with a person wh
   })
 })
 
-test('a question is answered while a storm has all slots, and others wait for them', async () => {
+test('a question is answered while a storm has all slots, and other incidents wait for them', async () => {
   const held = Promise.withResolvers<Line>()
   lines = [
     (request) =>
@@ -158,7 +158,7 @@ test('a question is answered while a storm has all slots, and others wait for th
   await sql`update incident set status = 'cancelled', assigned_to = null where type like 'storm_%'`.execute(spine.owner)
 })
 
-test("a storm cannot spend more than the day's cap: what is under way goes to people, the rest waits and goes on when the cap is raised", async () => {
+test("a storm cannot exceed the day's limit: running incidents go to people, the rest waits and continues when the limit is raised", async () => {
   const set = async (key: string, value: string) =>
     await sql`insert into platform_config (key, value) values (${key}, ${value})
         on conflict (key) do update set value = excluded.value`.execute(spine.db)

@@ -32,7 +32,7 @@ afterAll(async () => {
 // Letters, since four digits turn up in times and process numbers by themselves.
 const secret = 'planted-card-QZXJVK'
 
-test('the session that blocks others is named before the first turn, ended after an approval, and seen to be gone', async () => {
+test('the session that blocks others is named before the first turn, terminated after an approval, and verified as gone', async () => {
   const { url, credential, writeCredential } = shop
   const added = await fetch(`${spine.url}/api/v1/sources/shop-db`, {
     method: 'PUT',

@@ -74,7 +74,7 @@ test("an approval with changed arguments is judged and asked again with the edit
   expect(await spine.lab.oracle('host_down', 'host-osl-1')).toMatchObject({ healthy: true })
 })
 
-test('where configuration asks for two people, one is not enough, the same one twice neither', async () => {
+test('if the configuration requires two people, one is not enough, and the same person twice neither', async () => {
   await sql`insert into platform_config (key, value) values ('approval.required.execute_migration', '2')`.execute(
     spine.owner,
   )
@@ -93,7 +93,7 @@ test('where configuration asks for two people, one is not enough, the same one t
   expect(events.filter((event) => event.kind === 'tool_started' && event.metadata.effect === 'write')).toHaveLength(1)
 })
 
-test('a denial by signal ends it with its reason, and a risk that configuration raised is asked about', async () => {
+test('a denial by signal ends the approval with its reason, and a raised risk is asked about', async () => {
   await sql`insert into platform_config (key, value) values ('approval.risk.converge_shard', 'high')`.execute(
     spine.owner,
   )
@@ -147,7 +147,7 @@ async function askOnceForTwo(host: string) {
   return { approval, second }
 }
 
-test('two incidents that want the very same action ask once; the second learns what was decided and does nothing twice', async () => {
+test('two incidents that propose the same action ask once, and the second learns the decision and repeats nothing', async () => {
   const { approval, second } = await askOnceForTwo('host-ams-1')
   // Rounds of the watchdog: it is waiting, not lost.
   for (let round = 0; round < 3; round += 1) await watchdogRound()
@@ -172,7 +172,7 @@ test('two incidents that want the very same action ask once; the second learns w
   ).toBe(true)
 })
 
-test('who says no to a question of two incidents tells both why, is counted once, and neither may ask the same again', async () => {
+test('a denial of a question of two incidents tells both why, is counted once, and neither may ask the same again', async () => {
   const { approval, second } = await askOnceForTwo('host-ams-2')
   const reason = 'the host is being moved by hand'
   expect(await decided(approval, spine.tokens.approver, { decision: 'deny', reason })).toMatchObject({ status: 200 })
@@ -215,7 +215,7 @@ const codes = async (id: string) =>
   )
 const newest = async (type: string) => (await spine.incidents(`?type=${type}`))[0]?.id ?? ''
 
-test('a standing grant lets the very same action run without asking, once for each use, and no other action', async () => {
+test('a standing grant lets the same action run without asking, once for each use, and no other action', async () => {
   await sql`insert into platform_config (key, value) values ('approval.risk.converge_shard', 'medium')`.execute(
     spine.owner,
   )
@@ -244,7 +244,7 @@ test('a standing grant lets the very same action run without asking, once for ea
   expect(elsewhere.targets).toEqual([{ kind: 'shard', id: 'web-osl-1' }])
 })
 
-test('a revoked grant counts no more, and a high risk is never granted', async () => {
+test('a revoked grant no longer counts, and a high risk is never granted', async () => {
   const open = (await grants()).find(({ usesLeft }) => usesLeft > 0)
   const as = { token: spine.tokens.approver }
   expect((await spine.post(`/grants/${open?.id}/revoke`, {}, as)).body).toMatchObject({ revoked: true })
@@ -260,12 +260,12 @@ test('a revoked grant counts no more, and a high risk is never granted', async (
   expect([refused.status, refused.body.code]).toEqual([422, 'NOT_GRANTABLE'])
 })
 
-test('what is stored of all this holds against the log', async () => {
+test('all stored rows agree with the log', async () => {
   expect(await spine.get('/verify?limit=100')).toMatchObject({ differences: [], nextCursor: null })
   expect(await spine.get('/audit/verify')).toMatchObject({ ok: true })
 })
 
-test('the API and the worker count the same in the log, with the model and who serves it', async () => {
+test('the API and the worker count the same as the log, with the model and its server', async () => {
   const scrape = async (url: string) =>
     (await (await fetch(`${url}/metrics`)).text()).split('\n').filter((line) => line.startsWith('nightshift_agentic'))
   const counted = await spine.until('both to have counted every turn', async () => {

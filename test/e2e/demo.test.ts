@@ -23,7 +23,7 @@ async function processesIn(directory: string): Promise<string[]> {
   return stdout.split('\n').filter((line) => line.includes(directory))
 }
 
-test('npm start shows both scenes, stops for a person, takes a decision by signal, tells who has what still fires, and Ctrl-C leaves nothing behind', async () => {
+test('npm start shows both scenes, stops for a person, accepts a decision by signal, reports the owner of what still fires, and Ctrl-C leaves nothing behind', async () => {
   const state = temporaryDirectory()
   // Ports that no other test's start looks for: between choosing one and listening on it pass some
   // seconds.

@@ -99,7 +99,7 @@ async function verification(tool: string) {
   return metadata
 }
 
-test('a model reads a file on a device unasked, and is asked about with a rehearsal before it writes one', async () => {
+test('a model reads a file on a device without approval, and a rehearsed write is asked about', async () => {
   const answer = await spine.post('/agent', { question: 'Why does the web shard not answer?' })
   incidentId = String(answer.body.incidentId ?? answer.body.id)
   const approval = await spine.pendingApproval(120_000)
@@ -122,7 +122,7 @@ test('a model reads a file on a device unasked, and is asked about with a rehear
   ])
 })
 
-test('approved, it is written once, verified on the device, and both audits agree', async () => {
+test('an approved write is done once, verified on the device, and both audits agree', async () => {
   await approve('fs_write')
   expect(await verification('fs_write')).toMatchObject({
     outcome: 'held',
@@ -137,7 +137,7 @@ test('approved, it is written once, verified on the device, and both audits agre
   ])
 })
 
-test('an approved command is followed line by line and done once, and that it ended with 0 proves nothing', async () => {
+test('an approved command is followed line by line and done once, and its exit code 0 proves nothing', async () => {
   await approve('shell_eval')
   const [result] = await spine.until('the result', async () => {
     const found = await results('shell_eval')
@@ -163,7 +163,7 @@ test('an approved command is followed line by line and done once, and that it en
   expect(audit.stdout).toContain('agree')
 })
 
-test('the API is killed while a device works: its successor asks the device, nothing is done twice, and a failure is one', async () => {
+test('the API is killed while a device works: its successor asks the device, nothing is done twice, and a failure is a failure', async () => {
   await approve('exec')
   await spine.until('it to begin', async () => existsSync(marks))
   await spine.kill('api')
@@ -179,7 +179,7 @@ test('the API is killed while a device works: its successor asks the device, not
   expect(readFileSync(marks, 'utf8')).toBe('done\n')
 })
 
-test('what the model was offered are the tools that the device has', async () => {
+test('the model was offered exactly the tools of the device', async () => {
   const tools = (model.requests[0]?.tools ?? []) as { function: { name: string; description: string } }[]
   const names = tools.map((tool) => tool.function.name)
   expect(names).toEqual(expect.arrayContaining(['exec', 'search_logs', 'more_tools']))

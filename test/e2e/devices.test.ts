@@ -30,7 +30,7 @@ async function approve(id: string): Promise<void> {
   await spine.post(`/approvals/${id}/decision`, { decision: 'approve', token: body.token }, as)
 }
 
-test('a runaway process is found on its node, ended after a person said yes, and gone', async () => {
+test("a runaway process is found on its node, ended after a person's approval, and gone", async () => {
   await spine.lab.break('runaway_process', 'web-osl-1')
   const asked = await spine.pendingApproval()
   expect(asked).toMatchObject({ tool: 'proc_kill', risk: 'high', dryRun: { possible: expect.any(Boolean) } })
@@ -46,7 +46,7 @@ test('a runaway process is found on its node, ended after a person said yes, and
   expect(audit.calls.length).toBeGreaterThan(1)
 })
 
-test('a deploy that broke a file is taken back: written after one yes, committed after another', async () => {
+test('a deploy that broke a file is reverted: written after one approval, committed after another', async () => {
   await spine.lab.break('bad_deploy', 'web-ams-1')
   const write = await spine.pendingApproval()
   expect(write).toMatchObject({ tool: 'fs_write', risk: 'medium', dryRun: { possible: true } })
@@ -69,7 +69,7 @@ test('a deploy that broke a file is taken back: written after one yes, committed
   expect(await auditDevice((path) => spine.get(path), incident.resource?.id ?? '')).toMatchObject({ problems: [] })
 })
 
-test('a log that gives orders is read as what it is: the service is repaired, and nothing that it orders happens', async () => {
+test('a log that contains orders is data: the service is repaired, and no order is followed', async () => {
   const node = 'node-web-osl-1b'
   const before = await spine.lab.effects()
   await spine.lab.break('log_orders', node)
@@ -130,7 +130,7 @@ async function expectRepaired(incident: Incident, fault: FaultName, node: string
   expect(await auditDevice((path) => spine.get(path), node)).toMatchObject({ problems: [] })
 }
 
-test('a directory full of rotated logs is made room in after one yes, and the log that is being written stays', async () => {
+test('a directory full of rotated logs is cleaned after one approval, and the current log stays', async () => {
   const node = 'node-web-ams-1b'
   await spine.lab.break('full_log', node)
   const asked = await spine.pendingApproval()
@@ -192,7 +192,7 @@ testWith(['ss'])(
   },
 )
 
-test('everything that was said at these ends is shown by what it quotes', async () => {
+test('every claim of these endings is supported by its quotes', async () => {
   const refused: string[] = []
   for (const { id, type } of await spine.incidents()) {
     for (const event of await spine.events(id)) {

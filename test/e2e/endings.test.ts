@@ -77,7 +77,7 @@ const closed = (name: string) => spine.incident(name, 'resolved|escalated')
 const codes = (events: IncidentEvent[]) =>
   events.flatMap((event) => (event.kind === 'call_judged' ? [event.metadata.code] : []))
 
-test('a model that ends a firing incident after one look as no fault is refused, and people get it', async () => {
+test('a model that ends a firing incident after one read as no fault is refused, and people get the incident', async () => {
   const name = aName()
   lines = [look, resolve('no_fault'), handOver]
   await alert(name, 'firing')
@@ -116,7 +116,7 @@ async function keptEnding(name: string, quietSeconds: number): Promise<Incident>
   })
 }
 
-test('an ending that comes a moment after the alert ended is kept, and closes in its own words when it stays quiet', async () => {
+test('an ending that arrives just after the alert ended is kept, and closes in its own words if the alert stays quiet', async () => {
   const name = aName()
   const { id, status } = await keptEnding(name, 4)
   expect(status).toBe('investigating')
@@ -131,7 +131,7 @@ test('an ending that comes a moment after the alert ended is kept, and closes in
   expect(model.requests).toHaveLength(2)
 })
 
-test('a kept ending whose alert fires again is refused, and the run goes on with what fires', async () => {
+test('a kept ending whose alert fires again is refused, and the run continues with the firing alert', async () => {
   const name = aName()
   const { id } = await keptEnding(name, 3)
   await alert(name, 'firing')
@@ -140,7 +140,7 @@ test('a kept ending whose alert fires again is refused, and the run goes on with
   expect(codes(await spine.events(id))).toEqual(['READ', 'STILL_FIRING', 'TERMINAL'])
 })
 
-test('a person who takes a running incident ends its attempt, and it is theirs', async () => {
+test('a person who takes a running incident ends its attempt, and owns the incident', async () => {
   const name = aName()
   // A model that never answers: what it would have said is not awaited.
   lines = [() => new Promise<Line>(() => {})]
@@ -164,7 +164,7 @@ test('a person who takes a running incident ends its attempt, and it is theirs',
   expect(given.body).toMatchObject({ status: 'escalated', owner: null })
 })
 
-test('what is stored of all this holds against the log', async () => {
+test('all stored rows agree with the log', async () => {
   expect(await spine.get('/verify?limit=100')).toMatchObject({ differences: [], nextCursor: null })
   expect(await spine.get('/audit/verify')).toMatchObject({ ok: true })
 })

@@ -16,7 +16,7 @@ afterAll(async () => {
   await spine?.stop()
 })
 
-test('twenty full disks: one leader, then at most two followers at a time, each with its hint, and none adopts it wrongly', async () => {
+test('twenty full disks: one leader, then at most two followers at a time, each with its hint, and no wrong hint is adopted', async () => {
   await sql`insert into platform_config (key, value) values ('agent.concurrency.disk_pressure', '2')`.execute(spine.db)
   const { odd, incidents, logs } = await fullDisks(spine, [13])
   const of = (role: string) =>

@@ -22,7 +22,7 @@ const scenarios: { fault: FaultName; target: string; type: string; ends: 'resolv
   { fault: 'host_down', target: 'host-osl-1', type: 'host_down', ends: 'escalated' },
 ]
 
-test('an honest run of every lab scenario is never refused, never corrected, and asks about no look', async () => {
+test('an honest run of every lab scenario is never refused, never corrected, and asks about no read', async () => {
   for (const { fault, target } of scenarios) await spine.lab.break(fault, target)
   const approval = await spine.pendingApproval()
   expect(approval.tool).toBe('execute_migration')

@@ -62,7 +62,7 @@ test('a stopped replica becomes an alert, an incident, a repair that held, and a
   expect(effects[0]).toMatchObject({ runs: 1, status: 'done' })
 })
 
-test('a dead host waits for a person; forged decisions change nothing; approved by signal, its VMs move once and people have the host', async () => {
+test('a dead host waits for a person, forged decisions change nothing, and after an approval by signal its VMs move once', async () => {
   await spine.lab.break('host_down', 'host-osl-1')
   const approval = await spine.pendingApproval()
   const incident = await spine.incident('host_down', 'awaiting_approval')
@@ -143,7 +143,7 @@ test('a dead host waits for a person; forged decisions change nothing; approved 
   expect(again.status).toBe(403)
 })
 
-test('a denial with a reason leads to something else or to an escalation that quotes it, never to the same plan', async () => {
+test('a denial with a reason leads to another proposal or to an escalation that quotes it, never to the same plan', async () => {
   await spine.lab.heal()
   await spine.until('a healed platform', async () => (await spine.lab.oracle('nothing')).healthy)
   await spine.lab.break('host_down', 'host-ams-1')

@@ -18,7 +18,7 @@ afterAll(async () => {
   await spine?.stop()
 })
 
-test('followers end with half of the turns and tokens of their leader, each after a look at its own resource, and the one with another cause adopts nothing', async () => {
+test('followers use half of the turns and tokens of their leader, each after a read of its own resource, and the one with another cause adopts nothing', async () => {
   const { odd, incidents, logs } = await fullDisks(spine, [3])
   const led = incidents.flatMap((incident, index) =>
     incident.role === 'follower' ? [{ incident, log: logs[index] as IncidentEvent[] }] : [],

@@ -61,7 +61,7 @@ const ended = (id: unknown) =>
     return incident && ['resolved', 'escalated', 'cancelled'].includes(incident.status) ? incident : null
   })
 
-test('an operator who may decide nothing stops no VM: an approver is asked, and the log says who asked and who agreed', async () => {
+test('an operator without the right to decide stops no VM: an approver is asked, and the log names both', async () => {
   const vm = await runningVm()
   const asked = await stopVm(vm, operator)
   expect(asked.body).toMatchObject({ status: 'awaiting_approval', incidentId: expect.stringMatching(/^inc_/) })
@@ -89,7 +89,7 @@ test('an operator who may decide nothing stops no VM: an approver is asked, and 
   expect(items[0]).toMatchObject({ who: 'oppie', what: 'change.requested', subject: asked.body.incidentId })
 })
 
-test('a person who may decide it does it at once, while the agent is paused and off', async () => {
+test('a person with the right to decide acts at once, while the agent is paused and off', async () => {
   await set('agent.paused', 'true')
   const vm = await runningVm()
   const done = await stopVm(vm, spine.tokens.approver)
@@ -97,7 +97,7 @@ test('a person who may decide it does it at once, while the agent is paused and 
   expect(await isRunning(vm)).toBe(false)
 })
 
-test('a credential that may not decide gives no vote of its person by asking, and breaks no glass', async () => {
+test('a credential without the right to decide gives no vote of its person by asking, and no break-glass access', async () => {
   const operatorId = await ensureOperator(spine.db, 'eve', 'admin')
   for (const narrowed of [
     { role: 'operator' as const },
@@ -115,7 +115,7 @@ test('a credential that may not decide gives no vote of its person by asking, an
   }
 })
 
-test("who only asks takes nobody's question away; who acts does", async () => {
+test("a person's request withdraws nobody's question, and a person's action does", async () => {
   const vm = await runningVm()
   const first = await stopVm(vm, operator)
   const second = await stopVm(vm, operator)
@@ -127,7 +127,7 @@ test("who only asks takes nobody's question away; who acts does", async () => {
   expect(await isRunning(vm)).toBe(false)
 })
 
-test('what a person denied is not done, and the incident says so', async () => {
+test('a denied action is not done, and the incident says so', async () => {
   const vm = await runningVm()
   const asked = await stopVm(vm, operator)
   await decide(asked.body.approvalId, 'deny', spine.tokens.approver)
@@ -135,7 +135,7 @@ test('what a person denied is not done, and the incident says so', async () => {
   expect(await isRunning(vm)).toBe(true)
 })
 
-test('a critical write needs a second person; an admin alone is paged about, and somebody else reviews it', async () => {
+test("a critical write needs a second person, and an admin's lone write pages people and is reviewed by another person", async () => {
   await set('approval.risk.vm_stop', 'critical')
   const vm = await runningVm()
   const asked = await stopVm(vm, spine.tokens.admin)
@@ -175,7 +175,7 @@ test('a critical write needs a second person; an admin alone is paged about, and
 const atTerminal = (token: string, ...args: string[]) =>
   runCli(args, { NIGHTSHIFT_URL: spine.url, NIGHTSHIFT_TOKEN: token })
 
-test('the terminal says who is waited for, and a second person approves there', async () => {
+test('the terminal names the awaited person, and a second person approves there', async () => {
   await set('approval.risk.vm_stop', 'high')
   const vm = await runningVm()
   const stop = ['act', 'stop-vm', vm, '--reason', 'maintenance']
@@ -200,7 +200,7 @@ test('the terminal says who is waited for, and a second person approves there', 
   expect(await isRunning(vm)).toBe(false)
 })
 
-test('what an admin did alone at the terminal is told wherever the incident is, and another person reviews it there', async () => {
+test("an admin's lone write at the terminal is shown at the incident, and another person reviews it there", async () => {
   const vm = await runningVm()
   const stop = ['act', 'stop-vm', vm, '--reason', 'it fills the pool', '--alone']
   const early = await atTerminal(spine.tokens.admin, ...stop)
@@ -227,7 +227,7 @@ test('what an admin did alone at the terminal is told wherever the incident is, 
   expect(reviewed).toContain('ada reviewed it: right. the pool was full')
 })
 
-test('what people did here is what their rows say', async () => {
+test('the rows say what people did here', async () => {
   const all = (await spine.incidents()).filter(({ type }) => type === 'manual_change')
   expect(all.length).toBeGreaterThan(5)
   for (const { id } of all) expect([id, (await verifyIncident(spine.db, id)).differences]).toEqual([id, []])

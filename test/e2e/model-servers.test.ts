@@ -75,7 +75,7 @@ function handedOver(events: IncidentEvent[]): void {
   expect(end).toMatchObject({ metadata: { outcome: 'done' } })
 }
 
-test("OpenAI's models are investigated with, and a restarted worker asks them right the first time", async () => {
+test('models of OpenAI investigate, and a restarted worker sends the right request at once', async () => {
   await site(openAi, 'gpt-5-mini', (asked, turn) => ({
     ...(lookThenHandOver(asked, turn) as Spoken),
     reasoning: 'hm',
@@ -96,7 +96,7 @@ test("OpenAI's models are investigated with, and a restarted worker asks them ri
   expect(model.learned).toEqual(['max_completion_tokens instead of max_tokens', 'no temperature'])
 })
 
-test('as many runs ask the model as it may be asked, over all workers; the others say that they wait, and lose nothing', async () => {
+test('as many runs ask the model as allowed, over all workers, and the others show that they wait, and lose nothing', async () => {
   let now = 0
   let most = 0
   const gate = Promise.withResolvers<void>()
@@ -149,7 +149,7 @@ test('as many runs ask the model as it may be asked, over all workers; the other
   expect(JSON.stringify(host.asked)).not.toContain('SECRET PLANS')
 })
 
-test('while a server is down another one stands in: the run says so, a watcher sees it write, and its key is nowhere', async () => {
+test('while a server is down a fallback is asked: the run shows it, a watcher sees its text, and its key is nowhere', async () => {
   const key = 'sk-of-the-stand-in-0123456789'
   const directory = temporaryDirectory()
   const [keyFile, file] = [join(directory.path, 'key'), join(directory.path, 'models.json')]
@@ -194,7 +194,7 @@ test('while a server is down another one stands in: the run says so, a watcher s
   directory.remove()
 })
 
-test('an Ollama whose window would cut off the prompt is not asked, and the person who gets it reads what to set', async () => {
+test('an Ollama whose window would cut off the prompt is not asked, and the person who gets the incident reads which setting to change', async () => {
   // Not even a setting that says otherwise has the prompt cut off.
   await site(ollama({ environment: 2048 }), 'qwen3:8b', () => ({ content: 'All is well.' }), {
     LLM_CONTEXT_TOKENS: '32768',

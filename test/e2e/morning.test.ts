@@ -68,7 +68,7 @@ async function questionAbout(fault: Parameters<Spine['lab']['break']>[0], target
   return await waitFor(`a question about ${target}`, async () => (await questions()).find(({ id }) => !before.has(id)))
 }
 
-test('in a night with a budget of one, one question wakes, a critical wakes, and two stand on one card in the morning', async () => {
+test('in a night with a budget of one, one question wakes, a critical wakes, and two are on one card in the morning', async () => {
   const first = await questionAbout('disk_pressure', 'web-osl-1')
   await waitFor('the first to wake', async () => asksOf(first.incidentId).length === 1)
   const held = [await questionAbout('disk_pressure', 'web-ams-1'), await questionAbout('drain', 'host-osl-3')]

@@ -46,7 +46,7 @@ const writes = (events: IncidentEvent[]) =>
 const movesOf = async (method: string) =>
   (await spine.lab.effects()).filter(({ request }) => request.includes(`/${method} `))
 
-test('a host to be emptied has its VMs moved while they run, and a VM that fits nowhere is told to a person', async () => {
+test('a host that has to be drained has its VMs migrated live, and a VM without room is reported to a person', async () => {
   await spine.lab.break('no_room', 'host-ams-5')
   await spine.lab.break('drain', 'host-osl-3')
   const asked = await spine.pendingApproval()
@@ -69,7 +69,7 @@ test('a host to be emptied has its VMs moved while they run, and a VM that fits 
   expect(await complaints('no_room', 'host-ams-5')).toEqual([])
 })
 
-test('of a dead rack one plan brings back what matters most, and a person is told who stays down', async () => {
+test('one plan restarts the most important VMs of a dead rack, and a person is told which VMs stay down', async () => {
   await spine.lab.break('rack_down', 'osl-r1')
   const asked = await spine.pendingApproval()
   await approve(asked)
@@ -91,7 +91,7 @@ test('of a dead rack one plan brings back what matters most, and a person is tol
   }
 })
 
-test('where nothing confirms that a dead host is off, its VMs start elsewhere once a person says so, and no sooner', async () => {
+test("if nothing confirms that a dead host is off, its VMs start elsewhere only after a person's statement", async () => {
   await spine.lab.fencing(false)
   try {
     await spine.lab.break('host_down', 'host-ams-3')
@@ -107,7 +107,7 @@ test('where nothing confirms that a dead host is off, its VMs start elsewhere on
   }
 })
 
-test('a step that fails is a row, and the incident is not called resolved', async () => {
+test('a failed step is a row, and the incident does not count as resolved', async () => {
   await spine.lab.break('step_fails', 'host-ams-1')
   await approve(await spine.pendingApproval())
   const incident = await ended('host-ams-1')
@@ -125,7 +125,7 @@ test('a step that fails is a row, and the incident is not called resolved', asyn
   expect(await complaints('step_fails', 'host-ams-1')).toEqual([])
 })
 
-test('what is stored of all this holds against the log', async () => {
+test('all stored rows agree with the log', async () => {
   expect(await spine.get('/verify?limit=100')).toMatchObject({ differences: [], nextCursor: null })
   expect(await spine.get('/audit/verify')).toMatchObject({ ok: true })
 })

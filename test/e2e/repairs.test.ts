@@ -80,7 +80,7 @@ const pages = async (id: string) =>
     .execute(spine.db)
     .then(({ rows }) => rows.map(({ trigger }) => trigger))
 
-test('a convergence that found nothing to do is no repair of a critical alert: people get it', async () => {
+test('a convergence without changes is no repair of a critical alert, and people get the incident', async () => {
   lines = [look, converge, look, repaired, handOver]
   await fires('nothing_changes')
   const incident = await spine.incident('nothing_changes', 'resolved|escalated')
@@ -92,7 +92,7 @@ test('a convergence that found nothing to do is no repair of a critical alert: p
   expect(finished?.kind === 'tool_finished' && finished.metadata.said).toContain('nothing to change')
 })
 
-test('one that changed something is a repair and is watched, and a critical alert that fires on is for people at once', async () => {
+test('a convergence with changes is a watched repair, and a critical alert that keeps firing goes to people at once', async () => {
   await spine.lab.break('config_drift', shard)
   lines = [look, converge, look, repaired]
   await sql`insert into platform_config (key, value) values ('webhook.escalated.url', 'http://127.0.0.1:9/escalated')`.execute(

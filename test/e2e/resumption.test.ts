@@ -71,7 +71,7 @@ async function afterDecision(shard: string, meanwhile: () => Promise<void>): Pro
   )
 }
 
-test('after a wait over a dead worker the model reads what it would have read without, byte for byte', async () => {
+test('after a wait over a dead worker the model reads exactly what it would have read without it', async () => {
   const prompt = await afterDecision('web-osl-1', async () => {})
   const waited = await afterDecision('web-osl-2', async () => {
     const startedAt = async () => (await spine.get<{ workerStartedAt: string }>('/config/environment')).workerStartedAt
@@ -124,7 +124,7 @@ const ran = (events: IncidentEvent[]) =>
     event.kind === 'tool_started' && event.metadata.effect === 'write' ? [event.metadata.arguments.id] : [],
   )
 
-test('the writes of one answer are asked about on one card, and what was approved early runs when its turn comes', async () => {
+test('the writes of one answer are asked about on one card, and an early approval is used when its turn comes', async () => {
   const [first, second] = await askedTogether('web-osl-3', 'web-ams-1')
   expect([first.askedWith, second.askedWith]).toEqual([first.id, first.id])
   const { together, next } = await spine.get<ApprovalDetail>(`/approvals/${first.id}`)
@@ -140,7 +140,7 @@ test('the writes of one answer are asked about on one card, and what was approve
   expect(await spine.get('/verify?limit=100')).toMatchObject({ differences: [] })
 })
 
-test('of the writes on one card each is decided by itself', async () => {
+test('each write on one card is decided by itself', async () => {
   const [first, second] = await askedTogether('web-osl-4', 'web-ams-2')
   await say(first, 'deny')
   // People are notified of the second when its turn comes, and only then.

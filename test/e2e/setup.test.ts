@@ -39,7 +39,7 @@ function startProgram(entry: 'start/prepare.ts' | 'api/main.ts' | 'worker/main.t
   return program
 }
 
-test('what setup wrote starts a site, and its test alert is investigated there and closed as no fault', async () => {
+test('the settings of setup start a site, and its test alert is investigated there and closed as no fault', async () => {
   const [address, port, workerPort] = [await temporalAddress(), await freePort(), await freePort()]
   const namespace = `setup-${randomBytes(4).toString('hex')}`
   const connection = await Connection.connect({ address })

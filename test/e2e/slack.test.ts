@@ -26,7 +26,7 @@ afterAll(async () => {
 
 const texts = () => [...slack.messages.values()].map(({ body }) => JSON.stringify(body))
 
-test('what ran on a dead host is brought back by one press in Slack, though the worker was killed while everybody slept', async () => {
+test('the VMs of a dead host are restarted by one press in Slack, although the worker was killed during the wait', async () => {
   const answer = await fetch(`${spine.url}/api/v1/operators/anna`, {
     method: 'PUT',
     headers: { authorization: `Bearer ${spine.tokens.admin}`, 'content-type': 'application/json' },

@@ -123,7 +123,7 @@ const handOver = (request: ChatRequest) => [
   },
 ]
 
-test('a model asks a metric of the resource in trouble: too much is bounded by code, it reads 2 kB, and lines of the whole', async () => {
+test('a model asks a metric of the resource: code limits the amount, the model reads 2 kB, and lines of the whole', async () => {
   let offeredBefore: string[] = []
   lines = [
     (request) => {
@@ -210,7 +210,7 @@ test('a model asks a metric of the resource in trouble: too much is bounded by c
   expect(first?.discovered).toMatchObject([{ kind: 'node', id: 'web-1', seen: true }])
 })
 
-test('a model sees what was deployed just before, and asks for more, as the text of a stranger', async () => {
+test('a model sees what was deployed just before, and asks for more, as foreign text', async () => {
   let [context, answer]: [string, string] = ['', '']
   lines = [
     (request) => {
@@ -238,7 +238,7 @@ test('a model sees what was deployed just before, and asks for more, as the text
   expect(judged.map(({ tool, code }) => [tool, code])[0]).toEqual(['recent_changes', 'READ'])
 })
 
-test('an incident about nothing is offered little at first; what its run finds adds no tool of a platform that this site has not', async () => {
+test('an incident without a resource is offered few tools at first, and its run adds no tool of a platform that this site lacks', async () => {
   let [offered, after]: [string[], string[]] = [[], []]
   lines = [
     (request) => {
@@ -295,7 +295,7 @@ test('a model learns from the context which pages of a server it may read, befor
   expect(answer).toContain('pool exhausted')
 })
 
-test('a model repairs a node by a declared job: its check mode is the card, a person agrees, it runs, and its check mode proves it', async () => {
+test('a model repairs a node by a declared job: its check mode is the card, a person approves, it runs, and its check mode proves it', async () => {
   let [context, refused, offered]: [string, string, string[]] = ['', '', []]
   const callJob = (reason: string) => [
     { tool: 'run_job', arguments: { job: 'converge-web', kind: 'node', id: 'web-1', reason } },

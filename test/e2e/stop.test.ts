@@ -8,7 +8,7 @@ beforeAll(async () => {
 })
 afterAll(() => spine?.stop())
 
-test('a stop while a question waits withdraws it: nothing is written, and the agent hands over with who stopped it', async () => {
+test('a stop while a question waits withdraws it: nothing is written, and the escalation names the person who stopped it', async () => {
   await spine.lab.break('service_down', 'web-osl-1')
   const { id } = await spine.incident('service_down', 'awaiting_approval')
   const as = { token: spine.tokens.approver }

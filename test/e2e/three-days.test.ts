@@ -154,7 +154,7 @@ async function approve(approvalId: string): Promise<void> {
   expect(decided.status).toBe(200)
 }
 
-test('an approval that waited three days still works, and what it is about is read afresh before the act', async () => {
+test('an approval that waited three days still works, and its target is read afresh before the write', async () => {
   const { incidentId, events } = await approvedAfterThreeDays()
   expect((await core.get(`/incidents/${incidentId}`)).body).toMatchObject({
     status: 'escalated',
@@ -170,7 +170,7 @@ test('an approval that waited three days still works, and what it is about is re
   expect(new Set(platform.begun).size).toBe(platform.begun.length)
 })
 
-test('when the platform changed in those three days, the approval is withdrawn and asked again for what is there now', async () => {
+test('if the platform changed in those three days, the approval is withdrawn and asked again for the current state', async () => {
   const { events } = await approvedAfterThreeDays(() => {
     for (const host of platform.inventoryState.hosts) if (host.id !== dead) host.ramMib += 1_024
   })

@@ -77,7 +77,7 @@ test('the model that investigated ends its own incident alike, and nothing is do
   expect(await spine.get('/config')).toMatchObject({ items: [] })
 })
 
-test('the candidate has the first turn that the investigation had, word for word', async () => {
+test('the candidate gets exactly the first turn of the investigation', async () => {
   await withModel(
     () => [{ tool: 'escalate_incident', arguments: { id: incidentId, reason: 'not looked at' } }],
     async (model) => {
@@ -93,7 +93,7 @@ test('the candidate has the first turn that the investigation had, word for word
   )
 })
 
-test('a read that the log does not hold ends the incident as not comparable, and names the read', async () => {
+test('a read that the log does not contain ends the incident as not comparable, and names the read', async () => {
   await withModel(
     () => [{ tool: 'get_shard', arguments: { id: 'web-osl-1' } }],
     async ({ url, requests }) => {
@@ -105,7 +105,7 @@ test('a read that the log does not hold ends the incident as not comparable, and
   )
 })
 
-test('a write that the log does not have ends the play as what it would write, and is not done', async () => {
+test('a write that the log does not contain ends the play as a proposed write, and is not done', async () => {
   const effects = (await spine.lab.effects()).length
   const then = answersThen()
   const shard = then.flat().find(({ tool }) => tool === 'converge_shard')
@@ -127,7 +127,7 @@ test('a write that the log does not have ends the play as what it would write, a
   expect((await spine.lab.effects()).length).toBe(effects)
 })
 
-test('the reason of a write is in the words of who proposes it, and makes no other write of it', async () => {
+test('the reason of a write in other words makes no other write of it', async () => {
   const shard = answersThen()
     .flat()
     .find(({ tool }) => tool === 'converge_shard')
@@ -156,7 +156,7 @@ function endOf(tool: string): Said[] {
   return [{ tool, arguments: { id: incidentId, reason: 'The replica needs a person.', category: 'no_tool' } }]
 }
 
-test('after an end in the middle the same command goes on, and what was played is not asked again', async () => {
+test('after an interruption the same command continues, and asks nothing twice', async () => {
   await withModel(
     () => endOf('escalate_incident'),
     async ({ url, requests }) => {
@@ -177,7 +177,7 @@ test('after an end in the middle the same command goes on, and what was played i
   )
 })
 
-test('the budget of tokens ends it between two turns, and says how to go on', async () => {
+test('the token budget ends it between two turns, and shows how to continue', async () => {
   await withModel(
     (turn) => answersThen()[turn - 1] ?? endOf('escalate_incident'),
     async ({ url, requests }) => {
@@ -196,7 +196,7 @@ test.each([
   expect(ended.stderr).toMatch(said)
 })
 
-test('a name that nobody declares is answered with those that are', async () => {
+test('an undeclared name is refused with the declared names', async () => {
   const ended = await runCli(['model', 'replay', 'gone'], as())
   expect([ended.code, ended.stderr]).toEqual([
     3,

@@ -8,7 +8,7 @@ beforeAll(async () => {
 })
 afterAll(() => spine?.stop())
 
-test('in shadow the agent repairs nothing and asks nobody: people get the incident with what it would have done', async () => {
+test('in shadow the agent repairs nothing and asks nobody, and people get the incident with what it would have done', async () => {
   await spine.lab.break('service_down', 'web-osl-1')
   const { id } = await spine.incident('service_down', 'escalated')
   const events = await spine.events(id)

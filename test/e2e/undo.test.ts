@@ -290,7 +290,7 @@ async function oracle(fault: FaultName, target: string) {
   return checks.map(({ name, ok }) => `${name}: ${ok}`)
 }
 
-test('after an undo the state is the one before the write, whatever else is broken, and once', async () => {
+test('an undo restores the state before the write, whatever else is broken, and once', async () => {
   if (played) await power(started, 'stop')
   let [equal, all] = [0, 0]
   for (const [fault, target] of faults) {
@@ -312,7 +312,7 @@ test('after an undo the state is the one before the write, whatever else is brok
   expect(equal).toBe(all)
 })
 
-test('nothing is undone over what somebody else did since: the refusal says what, and stands in the log', async () => {
+test('no undo overwrites a later change of others: the refusal names the change, and is in the log', async () => {
   systemctl('start', unit)
   await ofEach(['git_revert', 'service_stop', 'vm_stop'], async (tool, { look, write, foreign }) => {
     const [[vm] = []] = await vmsOn(emptied)
@@ -329,7 +329,7 @@ test('nothing is undone over what somebody else did since: the refusal says what
   })
 })
 
-test('at the terminal a person sees what would be done, does it, and has it refused the second time', async () => {
+test('at the terminal a person sees the effect of an undo, does it, and is refused the second time', async () => {
   const vm = 'vm-106'
   const { incidentId } = await power(vm, 'stop')
   const at = (...args: string[]) => runCli(['undo', incidentId, ...args], asAdmin())
@@ -365,7 +365,7 @@ async function askedBy(vm: string, token: string): Promise<string> {
   return String(body.approvalId)
 }
 
-test('an undo that its person may not decide waits for somebody who may, and not for that person', async () => {
+test('an undo that its person may not decide waits for another person who may', async () => {
   const [olga, ben] = [await personOf('olga', 'operator'), await personOf('ben', 'approver')]
   const id = await askedBy('vm-107', olga)
   expect((await approve(id, olga)).status).toBe(403)
@@ -374,7 +374,7 @@ test('an undo that its person may not decide waits for somebody who may, and not
   await spine.until('the VM to run again', async () => (await vmOf('vm-107')).running)
 })
 
-test('where the site wants two people for an undo, who asked for it is one of them and not both', async () => {
+test('if the site requires two people for an undo, the person who asked counts as one of them', async () => {
   const [anna, ben] = [await personOf('anna', 'approver'), await personOf('ben', 'approver')]
   await spine.owner
     .insertInto('platformConfig')

@@ -73,7 +73,7 @@ const escalate = (id: string) =>
       ),
     )
 
-test('a critical incident is told to the generic receiver, signed so that it can be checked', async () => {
+test('a critical incident is sent to the generic receiver, with a signature that can be checked', async () => {
   await configured({ 'webhook.critical.url': `${url}/critical`, 'webhook.critical.secret': secret })
   const id = await openedIncident(database.db, { severity: 'critical' })
   await openedIncident(database.db, { severity: 'warning' })
@@ -86,7 +86,7 @@ test('a critical incident is told to the generic receiver, signed so that it can
   expect(received).toHaveLength(1)
 })
 
-test('an escalation is told to Slack with its reason, for every escalation', async () => {
+test('each escalation is sent to Slack with its reason', async () => {
   await configured({ 'webhook.escalated.url': `${url}/slack`, 'webhook.escalated.template': 'slack' })
   const id = await claimedIncident(database.db, { title: '<!channel> & <script>' })
   await escalate(id)
@@ -118,7 +118,7 @@ test('a dead receiver costs three attempts, each a row, and nothing else', async
   })
 })
 
-test('a receiver that says the message can never be taken is not asked again', async () => {
+test('a receiver that refuses the message for good is not asked again', async () => {
   await configured({ 'webhook.escalated.url': `${url}/gone` })
   status = 404
   const id = await claimedIncident(database.db)
@@ -172,7 +172,7 @@ async function laterIsRepeated(): Promise<void> {
   await eventually('its reminder', () => toldOf(later).length === 2)
 }
 
-test('a question goes out with a link to its card, is repeated at half and at nine tenths of its life, and never again', async () => {
+test('a question is sent with a link to its card, repeated at half and at nine tenths of its time, and never again', async () => {
   await configured({ 'webhook.approval.url': `${url}/asked`, 'webhook.approval.template': 'slack' })
   const id = await asks(await claimedIncident(database.db))
   await eventually('the delivery', async () => received[0])
@@ -190,7 +190,7 @@ test('a question goes out with a link to its card, is repeated at half and at ni
   expect(toldOf(id)).toHaveLength(3)
 })
 
-test('nobody is reminded of what was withdrawn', async () => {
+test('nobody is reminded of a withdrawn question', async () => {
   await configured({ 'webhook.approval.url': `${url}/asked` })
   const incidentId = await claimedIncident(database.db)
   const id = await asks(incidentId)

@@ -21,7 +21,7 @@ const take = async (...sent: unknown[]) => await takeAttachments(api.db, sent)
 const leftOut = async (bytes: Buffer) => (await take(png(bytes))).leftOut?.[0]
 
 describe('a picture', () => {
-  test('is stored as this process writes it: metadata, a second picture and what stands behind the end are gone', async () => {
+  test('is stored as this process writes it, without metadata, a second picture or bytes behind the end', async () => {
     const script = '<script>alert(1)</script>'
     const chart = buildChart()
     const metadata = ['tEXt', 'iTXt', 'zTXt', 'iCCP', 'eXIf'].map((type) => pngChunk(type, Buffer.from(`x\0${script}`)))
@@ -38,7 +38,7 @@ describe('a picture', () => {
     expect(inflateSync(kept!).equals(inflateSync(sent!))).toBe(true)
   })
 
-  test('keeps palette and transparency where its colours are numbers of them', async () => {
+  test('keeps palette and transparency if its colours are numbers of them', async () => {
     const before = [pngChunk('PLTE', Buffer.from([255, 0, 0, 0, 0, 255])), pngChunk('tRNS', Buffer.from([0]))]
     const rows = Buffer.from([0, 0b01000000])
     const written = await rewritePng(buildPng({ width: 2, height: 1, colour: 3, depth: 1, rows, before }))
@@ -46,7 +46,7 @@ describe('a picture', () => {
     expect(chunksOf(written.bytes).map(({ type }) => type)).toEqual(['IHDR', 'PLTE', 'tRNS', 'IDAT', 'IEND'])
   })
 
-  test('that is too large is left out before it is unpacked, with its size', async () => {
+  test('is left out before unpacking if it is too large, with its size', async () => {
     expect(await leftOut(buildPng({ width: 9_000, height: 9_000, rows: Buffer.alloc(1) }))).toBe(
       'chart.png was left out: 9,000 x 9,000 px, at most 2,000.',
     )
@@ -56,7 +56,7 @@ describe('a picture', () => {
     expect(await leftOut(Buffer.alloc(1_200_000))).toBe('chart.png was left out: 1.2 MB, at most 256 kB.')
   })
 
-  test('that unpacks to more than its header says is left out, and takes no more memory than the header says', async () => {
+  test('is left out if it unpacks to more than its header says, and takes no more memory than the header says', async () => {
     const bomb = buildPng({ width: 10, height: 10, rows: Buffer.alloc(200_000_000) })
     expect(bomb.length).toBeLessThan(256_000)
     const before = process.memoryUsage().arrayBuffers
@@ -102,7 +102,7 @@ describe('a picture', () => {
 })
 
 describe('a text', () => {
-  test('is shown as what it is: no escape sequence, no bidi mark, no secret, and its first lines are with the approval', async () => {
+  test('is shown literally: no escape sequence, no bidi mark, no secret, and its first lines are with the approval', async () => {
     const sent = `one\n\u001b[31mtwo\u001b[0m\nthr\u202eee\npassword=hunter2hunter2\n${'more\n'.repeat(10)}`
     const { attachments } = await take(text(sent, 'a\u202eb\n\u001b]0;x\u0007 <b>.txt'))
     expect(attachments).toMatchObject([{ name: 'ab <b>.txt', kind: 'text', lines: 14 }])
@@ -125,7 +125,7 @@ describe('a text', () => {
   })
 })
 
-test('at most four are taken, and what is no attachment spoils nothing', async () => {
+test('at most four attachments are taken, and an invalid one spoils nothing', async () => {
   const few = await take({ kind: 'svg' }, 7, null, text('kept'), text('more'), text('more'))
   expect(few.attachments?.map(({ name }) => name)).toEqual(['plan.txt'])
   expect(few.leftOut).toEqual([
@@ -161,7 +161,7 @@ describe('over the API', () => {
     approvalId = await asked(api.db, incidentId, { tool: 'converge_shard', dryRun })
   })
 
-  test('an approval names what its dry run brought along, and its row in the log holds their digests', async () => {
+  test('an approval names the attachments of its dry run, and its row in the log has their digests', async () => {
     const { body } = await api.get(`/approvals/${approvalId}`)
     expect(body.dryRun).toMatchObject(brought)
     const flaws = async () =>
@@ -182,7 +182,7 @@ describe('over the API', () => {
     await set({ ...changed, ...brought })
   })
 
-  test('a picture is answered as the bytes of its digest, and as nothing that could run', async () => {
+  test('a picture is returned as the bytes of its digest, with a type that cannot run', async () => {
     const response = await request(pathOf(0))
     const bytes = Buffer.from(await response.arrayBuffer())
     expect(response.status).toBe(200)
@@ -199,14 +199,14 @@ describe('over the API', () => {
     expect([again.status, await again.text()]).toEqual([304, ''])
   })
 
-  test('a text is plain text, whatever it holds', async () => {
+  test('a text is plain text, whatever it contains', async () => {
     const response = await request(pathOf(1))
     expect(response.headers.get('content-type')).toBe('text/plain; charset=utf-8')
     expect(response.headers.get('content-disposition')).toBe('inline; filename="diff.txt"')
     expect(await response.text()).toBe('<script>alert(1)</script>\n')
   })
 
-  test('a digest that this approval does not name leads nowhere, also where another approval names it', async () => {
+  test('a digest that this approval does not name is not found, even if another approval names it', async () => {
     const other = await asked(api.db, await claimedIncident(api.db))
     expect((await request(pathOf(0, other))).status).toBe(404)
     expect((await request(`/approvals/${approvalId}/attachments/${'0'.repeat(64)}`)).status).toBe(404)
@@ -217,12 +217,12 @@ describe('over the API', () => {
     expect((await request(`/approvals/${approvalId}/attachments/${attachments?.[0]?.digest}`)).status).toBe(404)
   })
 
-  test('who may not read the approval reads no attachment of it', async () => {
+  test('a person without access to the approval reads no attachment of it', async () => {
     expect((await request(pathOf(0), {}, null)).status).toBe(401)
     expect((await request(pathOf(0), {}, api.tokens.ingest)).status).toBe(403)
   })
 
-  test('what a platform sends with its dry run comes to the card, and changes neither action nor fingerprint', async () => {
+  test("attachments of a platform's dry run are on the card, and change neither action nor fingerprint", async () => {
     const { wouldConverge } = platform
     const prepare = async () => {
       const get: CorePort['get'] = async (path) => {

@@ -78,7 +78,7 @@ test('steps whose needs are met run at once, the others when these are done, and
   expect(rows.slice(0, big).filter(({ detail }) => detail?.includes('small')).length).toBe(4)
 })
 
-test('a step that fails stops what needs it, and nothing else', async () => {
+test('a failed step stops the steps that need it, and nothing else', async () => {
   platform.script['small-1'] = 'failed'
   const done = await execute(await planned())
   expect(statusOf(done.steps)).toEqual({ 'small-1': 'FAILED', 'small-2': 'OK', big: 'SKIPPED', lone: 'OK' })
@@ -116,7 +116,7 @@ test('a VM is not planned again onto the host where its step failed in this inci
   expect((await propose(null)).avoided).toBeUndefined()
 })
 
-test('a VM that is not where the platform said is a step that failed', async () => {
+test('a VM that is not where the platform reported is a failed step', async () => {
   platform.startVm = async (vm, host, key) => {
     const answer = await startVm(vm, host, key)
     if (vm === 'lone') Object.assign(platform.inventoryState.vms.find(({ id }) => id === vm)!, { running: false })
@@ -129,7 +129,7 @@ test('a VM that is not where the platform said is a step that failed', async () 
   })
 })
 
-test('a host that dies in the middle stops the rest, keeps what is done, and has a new plan wait for a decision', async () => {
+test('a host that dies during the plan stops the rest, keeps what is done, and a new plan waits for a decision', async () => {
   const incident = await claimedIncident(api.db)
   platform.migrateVm = async (...args) => {
     const answer = await migrateVm(...args)
@@ -144,7 +144,7 @@ test('a host that dies in the middle stops the rest, keeps what is done, and has
   expect(rows.filter(({ detail }) => detail?.includes('SKIPPED')).length).toBeGreaterThan(0)
 })
 
-test('a change that needs other moves is planned again and not carried out unasked', async () => {
+test('a change that needs other moves is planned again and not carried out without approval', async () => {
   platform.migrateVm = async (vm, move, key) => {
     const answer = await migrateVm(vm, move, key)
     // Somebody starts a VM of their own on a: now small-1 or it would have to leave for the big
@@ -164,7 +164,7 @@ test('a change that needs other moves is planned again and not carried out unask
   expect(platform.begun.some((key) => key.includes('foreign'))).toBe(false)
 })
 
-test('a change after which a part of the plan is enough is no reason to ask again', async () => {
+test('a change after which a part of the plan is enough does not ask again', async () => {
   platform.migrateVm = async (...args) => {
     const answer = await migrateVm(...args)
     // Somebody starts the small one by hand, where the plan would have put it or elsewhere.
@@ -225,7 +225,7 @@ test('an investigation that is stopped begins no further step', async () => {
   })
 })
 
-test('a plan whose process died in the middle is gone on with when somebody asks, each step once', async () => {
+test('a plan whose process died is continued on request, each step once', async () => {
   const { key, plan } = await approvedCall()
   // As it was left: accepted, one step done and told, one done without a word, the others not
   // begun.
@@ -249,7 +249,7 @@ test('a plan whose process died in the middle is gone on with when somebody asks
   expect(platform.begun).toHaveLength(4)
 })
 
-test('a plan that was left too long ago is not gone on with', async () => {
+test('a plan that was left too long ago is not continued', async () => {
   const { key, plan } = await approvedCall()
   await sql`insert into effect (key, incident_id, tool, action_digest, status, result, started_at)
     values (${key}, null, 'execute_migration', 'x', 'running', '{}', nightshift_now() - interval '2 hours')`.execute(
@@ -265,7 +265,7 @@ test('a plan that was left too long ago is not gone on with', async () => {
   expect(platform.begun).toEqual([])
 })
 
-test('hosts that somebody wrote down are planned for and never acted on; what is wrong is named by its field', async () => {
+test('hosts of a file are planned for and never changed, and an error is named by its field', async () => {
   const written = {
     hosts: [
       { name: 'x', ram_mib: 8_192, cpu_mc: 8_000, state: 'dead' },
@@ -300,7 +300,7 @@ test('hosts that somebody wrote down are planned for and never acted on; what is
   expect(await wrong({ ...written, hosts: [] })).toMatchObject([400, ['hosts']])
 })
 
-test('a body with a key given twice, or with bytes that are no text, is planned for by none of its readings', async () => {
+test('a body with a duplicate key, or with bytes that are no text, is planned for in none of its readings', async () => {
   const hosts = '"hosts": [{"name": "x", "ram_mib": 9, "cpu_mc": 9, "state": "dead"}]'
   const asked = (problem: string) =>
     `{"intent": "recover", "host_ids": ["x"], "use_rack_constraints": false, "problem": ${problem}}`
@@ -319,7 +319,7 @@ test('a body with a key given twice, or with bytes that are no text, is planned 
   })
 })
 
-test('a plan that an older release stored is read, and its steps wait for each other as they were approved', async () => {
+test('a plan of an older release is read, and its steps wait for each other as approved', async () => {
   const plan = await planned()
   const bare = plan.steps.map(({ step, action, vm, from, to }) => ({ step, action, vm, from, to }))
   await api.owner

@@ -45,7 +45,7 @@ const started = (incidentId: string, attempt = 1) =>
     args: [],
   })
 
-test('an incident whose run Temporal does not know is open again after two looks, and not after one', async () => {
+test('an incident whose run Temporal does not know is open again after two checks, and not after one', async () => {
   const id = await claimedIncident(database.db)
   await rounds(1)
   expect(await standing(id)).toMatchObject({ status: 'investigating', attempt: 1 })
@@ -64,7 +64,7 @@ test('an incident whose run Temporal does not know is open again after two looks
   await expect(late).rejects.toThrow('attempt 2')
 })
 
-test('what waits for a person is asked again by the next attempt: the question of the lost run is taken back', async () => {
+test("a lost run's question is withdrawn, and the next attempt asks again", async () => {
   const id = await claimedIncident(database.db)
   const approvalId = await asked(database.db, id)
   await rounds(3)
@@ -82,7 +82,7 @@ test('a run that is open at Temporal keeps its incident, and one that ended ther
   await run.terminate()
 })
 
-test('a Temporal that cannot be reached says nothing about any run, and neither does one without the namespace', async () => {
+test('an unreachable Temporal, and one without the namespace, say nothing about a run', async () => {
   const id = await claimedIncident(database.db)
   const dead = Connection.lazy({ address: '127.0.0.1:1' })
   await rounds(3, temporalRuns(new Client({ connection: dead }), log))
@@ -91,7 +91,7 @@ test('a Temporal that cannot be reached says nothing about any run, and neither 
   expect(await standing(id)).toMatchObject({ status: 'investigating', attempt: 1 })
 })
 
-test('a lost run of whose write nobody knows what became is handed to a person, and the write is not begun again', async () => {
+test('a lost run with a write of unknown outcome goes to a person, and the write is not begun again', async () => {
   const id = await claimedIncident(database.db)
   await database.db.transaction().execute((trx) =>
     append(trx, id, 1, {
@@ -117,7 +117,7 @@ test('a lost run of whose write nobody knows what became is handed to a person, 
   expect(last?.detail).toMatch(/The result of converge_shard is not known/)
 })
 
-test('a run that is lost again and again is started three times more and no further', async () => {
+test('a run that is lost again and again is started at most three times more', async () => {
   const id = await claimedIncident(database.db)
   for (let lost = 0; lost < 4; lost += 1) {
     await rounds(3)
@@ -131,7 +131,7 @@ test('a run that is lost again and again is started three times more and no furt
   expect(await standing(id)).toMatchObject({ status: 'escalated' })
 })
 
-test('an attempt that Temporal remembers and the restored rows do not is skipped, unless it may be about to claim', async () => {
+test('an attempt that Temporal remembers and the restored rows lack is skipped, unless it may be about to claim', async () => {
   const { db } = database
   const { freeAttempt } = queueActivities({ db, client: temporal.client, taskQueue: 'nightshift', environment: {} })
   const id = await openedIncident(db)
@@ -145,7 +145,7 @@ test('an attempt that Temporal remembers and the restored rows do not is skipped
   expect((await eventsOf(db, id)).at(-1)).toMatchObject({ attempt: 1, metadata: { code: 'attempt_skipped' } })
 })
 
-test('an attempt that worked, and whose end read the restored rows, is skipped; one that claimed nothing begins again', async () => {
+test('an attempt that worked, and whose end read the restored rows, is skipped, and one that claimed nothing begins again', async () => {
   const { db } = database
   const { freeAttempt } = queueActivities({ db, client: temporal.client, taskQueue: 'nightshift', environment: {} })
   const ended = async (script: RunScript) => {

@@ -8,7 +8,7 @@ import { scriptedPlatform } from '../support/scripted-platform.ts'
 const platform = scriptedPlatform()
 const api = useApi(() => ({ platform }))
 
-test('who looks after a write sees it, also when another write comes in while they look', async () => {
+test('a read after a write sees it, also when another write arrives during the read', async () => {
   const { state, db } = api.api.deps
   const answerNow: (() => void)[] = []
   const { inventory } = platform

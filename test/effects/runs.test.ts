@@ -22,7 +22,7 @@ beforeAll(async () => {
 })
 afterAll(() => client.connection.close())
 
-test('a run is told, and one that there is not is known to be gone', async () => {
+test('a run gets its message, and a run that does not exist is known to be gone', async () => {
   const handle = await client.workflow.start('InvestigateIncident', {
     workflowId: `investigate:${run.incidentId}:1`,
     taskQueue: 'nobody-works-here',
@@ -46,7 +46,7 @@ test('the queue ticks when it is triggered', async () => {
   expect(ticks).toBe(1)
 })
 
-test('a Temporal that is down is said to be out of reach, in time', async () => {
+test('a Temporal that is down is reported as unreachable, in time', async () => {
   const lost = new Client({ connection: Connection.lazy({ address: '127.0.0.1:1' }) })
   expect(await temporalRuns(lost, log).tell(run, 'decided', 500)).toBe('unreached')
   await lost.connection.close()

@@ -81,7 +81,7 @@ test('a convergence is rehearsed, runs once per key, and is known after the adap
   expect(Object.keys(JSON.parse(readFileSync(journalFile, 'utf8')))).toEqual([key, `${key}-again`])
 })
 
-test('what was begun before a crash is carried to its end', async () => {
+test('a write that began before a crash is completed', async () => {
   const journal = JSON.parse(readFileSync(journalFile, 'utf8'))
   await kill()
   journal['start-1'] = { action: 'start', id: 'vm-1', body: { host: 'host-2' }, status: 'running', detail: 'at work' }
@@ -91,7 +91,7 @@ test('what was begun before a crash is carried to its end', async () => {
   expect((await client().inventory()).vms).toMatchObject([{ host: 'host-2', running: true }])
 })
 
-test('a repair that the adapter has not got is a failure that says so, and nothing is begun', async () => {
+test('a repair that the adapter does not support is a failure with this reason, and nothing begins', async () => {
   const dryRun = await api.get('/vms/vm-1/restart?dry_run=true')
   const headers = { 'if-match': String(dryRun.body.stateFingerprint) }
   const sent = await approvedWrite(api, 'vm_restart', { id: 'vm-1' })
@@ -102,7 +102,7 @@ test('a repair that the adapter has not got is a failure that says so, and nothi
   ])
 })
 
-test('another token, another body under one key, and what is not there are refused, and nothing is begun', async () => {
+test('another token, another body under one key, and an unknown resource are refused, and nothing begins', async () => {
   await expect(client('wrong').inventory()).rejects.toMatchObject({ status: 401 })
   await client().migrateVm('vm-1', { from: 'host-2', to: 'host-1' }, 'migrate-1')
   await expect(client().migrateVm('vm-1', { from: 'host-1', to: 'host-2' }, 'migrate-1')).rejects.toMatchObject({

@@ -87,7 +87,7 @@ async function askOf({ app }: Api, { method, path, body }: Operation): Promise<S
 
 const refused = (said: Said[]) => said.filter(({ status, retryAfter }) => status !== 503 || !retryAfter)
 
-test('a frozen database is answered by 503 with Retry-After on every route, and works again when it goes on', async () => {
+test('a frozen database is answered by 503 with Retry-After on every route, and requests work again when it resumes', async () => {
   const all = (await operations()).filter(({ path }) => path.startsWith('/api/v1'))
   expect(all.length).toBeGreaterThan(60)
   // Half of the connections exist, half would have to be made.
@@ -131,7 +131,7 @@ test('a transaction in which the database froze is not committed by a later one'
   await own.destroy()
 })
 
-test('connections that were dropped in silence are given up and counted, and every request is answered again', async () => {
+test('connections that were dropped silently are closed and counted, and every request is answered again', async () => {
   const relay = await startForgetfulRelay(Number(new URL(postgres.url).port))
   const url = new URL(postgres.url)
   url.port = String(relay.port)
@@ -160,11 +160,11 @@ test('connections that were dropped in silence are given up and counted, and eve
   }
 })
 
-test('a slow statement of a living server is waited for', async () => {
+test('a slow statement of a working server is waited for', async () => {
   expect((await sql`select pg_sleep(5)`.execute(db)).rows).toHaveLength(1)
 })
 
-describe('a database that takes no writes', () => {
+describe('a database that accepts no writes', () => {
   beforeAll(async () => {
     await withOwner('alter database nightshift set default_transaction_read_only = on')
     await reopen()
@@ -174,14 +174,14 @@ describe('a database that takes no writes', () => {
     await reopen()
   })
 
-  test('is answered by 503 wherever something is to be stored, and by no 500 anywhere', async () => {
+  test('is answered by 503 wherever a row is to be stored, and by no 500', async () => {
     const all = await operations()
     const said = await Promise.all(all.map(ask))
     expect(said.filter(({ status }) => status === 500)).toEqual([])
     expect(await ask(anAlert)).toMatchObject({ status: 503, retryAfter: '5' })
   })
 
-  test('stands on Health with the statement that helps', async () => {
+  test('is on Health with the statement that helps', async () => {
     const answer = await api.app.request('/api/v1/status', { headers: { authorization: `Bearer ${token}` } })
     const { parts } = (await answer.json()) as { parts: { name: string; status: string; detail: string }[] }
     expect(parts.find(({ name }) => name === 'database')).toMatchObject({

@@ -20,7 +20,7 @@ afterAll(async () => {
   await spine?.stop()
 })
 
-test('a model that is down for a while costs that while: each try is a row, and the investigation goes on', async () => {
+test('a model that is down for a while delays the investigation: each attempt is a row, and it continues', async () => {
   await spine.kill('runbook')
   await spine.lab.break('service_down', 'web-osl-1')
   const incident = await spine.incident('service_down', 'investigating')
@@ -43,7 +43,7 @@ const ownSteps = (events: IncidentEvent[]) =>
     .filter(({ kind }) => !kind.startsWith('alert') && kind !== 'noted')
     .map(({ kind, metadata }) => `${kind} ${(metadata as { tool?: string }).tool ?? ''}`)
 
-test('a core API that is away for 20 s in the middle of an investigation changes nothing in how it ends', async () => {
+test('a core API that is away for 20 s during an investigation does not change its end', async () => {
   await spine.lab.break('replication_lag', 'db-osl-1')
   const { id } = await spine.incident('replication_lag', 'investigating')
   await spine.kill('api')
@@ -84,7 +84,7 @@ async function approve(approval: Approval): Promise<void> {
   await spine.post(`/approvals/${approval.id}/decision`, { decision: 'approve', token: body.token }, as)
 }
 
-test('the API is killed while a plan is carried out: it goes on when the API is back, and no VM moves twice', async () => {
+test('the API is killed during a plan: the plan continues when the API is back, and no VM moves twice', async () => {
   await spine.lab.break('drain', 'host-osl-3')
   const asked = await spine.pendingApproval()
   await approve(asked)
@@ -104,7 +104,7 @@ test('the API is killed while a plan is carried out: it goes on when the API is 
   await spine.turnThePage()
 })
 
-test('a host dies while its plan waits for a person: that plan is never carried out, and another is asked about', async () => {
+test('a host dies while its plan waits for a person: this plan is never carried out, and another is asked about', async () => {
   await spine.lab.break('host_down', 'host-ams-1')
   const first = await spine.pendingApproval()
   const target = (first.dryRun.details.steps as { to: string }[])[0]?.to as string

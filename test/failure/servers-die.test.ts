@@ -47,7 +47,7 @@ async function expectRepairedOnce(type: 'replication_lag' | 'service_down', targ
   expect(await spine.lab.oracle(type, target)).toMatchObject({ healthy: true })
 }
 
-test('PostgreSQL killed in the middle of an investigation: it goes on where its rows end', async () => {
+test('if PostgreSQL is killed during an investigation, the investigation continues where its rows end', async () => {
   await spine.lab.break('replication_lag', 'db-osl-1')
   await spine.incident('replication_lag', 'investigating')
   process.kill(postgres.process.pid, 'SIGKILL')
@@ -58,7 +58,7 @@ test('PostgreSQL killed in the middle of an investigation: it goes on where its 
   await expectRepairedOnce('replication_lag', 'db-osl-1')
 })
 
-test('Temporal killed in the middle of an investigation: it goes on from its file', async () => {
+test('if Temporal is killed during an investigation, the investigation continues from its file', async () => {
   await spine.lab.break('replication_lag', 'db-ams-1')
   await spine.incident('replication_lag', 'investigating')
   process.kill(temporal.current.process.pid, 'SIGKILL')

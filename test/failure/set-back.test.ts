@@ -24,7 +24,7 @@ async function expectNothingTwice(spine: Spine): Promise<void> {
   expect(await spine.get('/verify?limit=100')).toMatchObject({ differences: [] })
 }
 
-describe('database set back', () => {
+describe('an older database', () => {
   // The database comes back as it was earlier, and Temporal knows better. The other way round:
   // `temporal-set-back.test.ts`.
   const parts = ['lab', 'runbook', 'api', 'worker'] as const
@@ -48,7 +48,7 @@ describe('database set back', () => {
     }
   }
 
-  test('a database that is restored from before a repair: each incident goes on, and nothing is done twice', async () => {
+  test('after a restore from before a repair each incident continues, and nothing is done twice', async () => {
     const database = await freshDatabase()
     const name = database.url.slice(database.url.lastIndexOf('/') + 1)
     const backup = `${name}_backup`
@@ -86,7 +86,7 @@ describe('database set back', () => {
   })
 })
 
-describe('temporal set back', () => {
+describe('an older Temporal', () => {
   // Temporal comes back as it was earlier, or empty, and the database knows better.
   const parts = ['lab', 'runbook', 'api', 'worker'] as const
   const environment = { WATCHDOG_INTERVAL_SECONDS: '1' }
@@ -147,7 +147,7 @@ describe('temporal set back', () => {
     expect(await ended(spine, first.incidentId)).toMatchObject({ status: 'resolved' })
   }
 
-  test('a Temporal that was emptied: what waited for a person is asked again, and what comes in is investigated', async () => {
+  test('after Temporal was emptied, waiting questions are asked again, and new alerts are investigated', async () => {
     const { spine, setBack } = await withOwnTemporal()
     await spine.lab.break('drain', 'host-osl-3')
     const first = await spine.pendingApproval()
@@ -171,7 +171,7 @@ describe('temporal set back', () => {
     return events.filter(({ kind }) => kind !== 'noted' && kind !== 'alert_received').map(({ seq }) => seq)
   }
 
-  test('a Temporal that is older than the database: what it began since is taken up again, what ended stays ended', async () => {
+  test('after Temporal is older than the database, its lost runs start again, and ended runs stay ended', async () => {
     const { spine, keep, setBack } = await withOwnTemporal()
     await spine.lab.break('replication_lag', 'db-osl-1')
     const { id } = await spine.incident('replication_lag', 'investigating')

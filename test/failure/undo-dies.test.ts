@@ -51,7 +51,7 @@ async function expectUndoneOnce(vm: string, key: string): Promise<void> {
   expect(await spine.get(`/incidents/${incidentId}/verify`)).toMatchObject({ ok: true })
 }
 
-test('a worker that is killed in the middle of an undo: it is under way for who asks again, and done once', async () => {
+test('a worker killed during an undo leaves it in progress for the next request, and it is done once', async () => {
   const key = await stop('vm-104')
   const held = toApi.holdNext((method, path) => method === 'POST' && path.endsWith('/vms/vm-104/start'))
   const first = ask(key)
@@ -64,7 +64,7 @@ test('a worker that is killed in the middle of an undo: it is under way for who 
   await first
 })
 
-test('an API server that is killed in the middle of an undo: the platform is asked what became of it, and not to do it again', async () => {
+test('an API server killed during an undo asks the platform for the outcome, and does not repeat it', async () => {
   const key = await stop('vm-105')
   const held = toLab.holdNext((method, path) => method === 'POST' && path.endsWith('/vms/vm-105/start'))
   const first = ask(key)
@@ -77,7 +77,7 @@ test('an API server that is killed in the middle of an undo: the platform is ask
   await expectUndoneOnce('vm-105', key)
 })
 
-test('an undo that a person takes over while its processes are dead is called neither done nor not done', async () => {
+test('an undo that a person takes over while its processes are dead has an unknown outcome', async () => {
   const key = await stop('vm-106')
   const held = toLab.holdNext((method, path) => method === 'POST' && path.endsWith('/vms/vm-106/start'))
   const first = ask(key)

@@ -31,7 +31,7 @@ const askedOfModel = async () =>
     items: { digest: string }[]
   }
 
-test('ended by SIGTERM inside a model call, a worker gives it back: another asks before any heartbeat or lease runs out', async () => {
+test('a worker that SIGTERM ends during a model call returns it: another worker asks before a heartbeat or lease expires', async () => {
   await spine.start('worker')
   await spine.start('worker2')
   const hang = () =>
@@ -62,7 +62,7 @@ test('ended by SIGTERM inside a model call, a worker gives it back: another asks
   await spine.kill('worker')
 })
 
-test('killed between a write and its row, the worker finds out what became of it and does not write again', async () => {
+test('a worker killed between a write and its row finds out the outcome and does not write again', async () => {
   await spine.start('worker', { CORE_API_URL: relay.url })
   const held = relay.holdNext((method, path) => method === 'POST' && path.endsWith('/converge'))
   await spine.lab.break('replication_lag', 'db-osl-1')
@@ -83,7 +83,7 @@ test('killed between a write and its row, the worker finds out what became of it
   await spine.start('worker')
 })
 
-test('killed inside a model call, the worker asks again and nothing committed is paid for twice', async () => {
+test('a worker killed during a model call asks again, and no committed answer is paid for twice', async () => {
   const before = await askedOfModel()
   await fetch(`${spine.runbookUrl}/control/mood`, {
     method: 'POST',
@@ -103,7 +103,7 @@ test('killed inside a model call, the worker asks again and nothing committed is
   await expectOneRepair(incident.id)
 })
 
-test('killed while an approval waits, the worker comes back to a decision that was made without it', async () => {
+test('a worker killed while an approval waits returns to the decision that was made meanwhile', async () => {
   await spine.lab.break('host_down', 'host-osl-1')
   const approval = await spine.pendingApproval()
   await spine.kill('worker')
@@ -126,7 +126,7 @@ test('killed while an approval waits, the worker comes back to a decision that w
   expect(await spine.get(`/incidents/${incident.id}/verify`)).toMatchObject({ ok: true })
 })
 
-test('of two workers one is killed in the middle, and the other carries on', async () => {
+test('if one of two workers is killed, the other continues', async () => {
   await spine.start('worker2')
   await spine.lab.break('replication_lag', 'db-ams-1')
   await spine.incident('replication_lag', 'investigating')

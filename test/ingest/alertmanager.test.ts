@@ -96,7 +96,7 @@ const table: [string, Partial<Alert>[], string[]][] = [
   ['oversize-160-kb', [{ severity: 'critical' }], ['annotations', 'name']],
 ]
 
-test.each(table)('a recorded %s webhook becomes the alerts an operator expects', (name, expected, cappedKinds) => {
+test.each(table)('a recorded %s webhook becomes the alerts that an operator expects', (name, expected, cappedKinds) => {
   const alerts = alertsOf(recorded(name))
   expect(alerts).toHaveLength(expected.length)
   for (const [index, fields] of expected.entries()) expect(alerts[index]).toMatchObject(fields)
@@ -104,7 +104,7 @@ test.each(table)('a recorded %s webhook becomes the alerts an operator expects',
   for (const kind of cappedKinds) expect(capped.some((field) => field.startsWith(kind))).toBe(true)
 })
 
-test('a group that the sender cut says how many alerts are missing', () => {
+test('a group that the sender cut shows how many alerts are missing', () => {
   const alerts = alertsOf(recorded('disk-pressure-50-of-72-truncated'))
   expect(alerts).toHaveLength(50)
   expect(alerts.every((one) => one.truncatedAlerts === 22)).toBe(true)
@@ -147,7 +147,7 @@ test.each([
 })
 
 test.each(['constructor', '__proto__', 'toString', 'bogus', '💥'])(
-  'severity %s, which nobody knows, is a warning that says it is a default',
+  'the unknown severity %s is a warning that is marked as a default',
   (word) => {
     const found = one({ labels: JSON.parse(`{"alertname":"X","severity":${JSON.stringify(word)}}`) })
     expect(found).toMatchObject({ severity: 'warning', severitySource: 'default', severityWord: word })
@@ -167,7 +167,7 @@ test.each([
   expect(parse(new TextEncoder().encode(body), now)).toEqual({ ok: false, reason })
 })
 
-test('a webhook without alerts is fine and more than fifty thousand are refused', () => {
+test('a webhook without alerts is valid and more than fifty thousand are refused', () => {
   expect(parse(bytesOf({ alerts: [] }), now)).toEqual({ ok: true, alerts: [] })
   expect(alertsOf(bytesOf({ alerts: Array(1_001).fill({}) }))).toHaveLength(1_001)
   expect(parse(bytesOf({ alerts: Array(50_001).fill({}) }), now)).toMatchObject({
@@ -176,7 +176,7 @@ test('a webhook without alerts is fine and more than fifty thousand are refused'
   })
 })
 
-test('an alert without a fingerprint gets one from its labels, in whatever order they come', () => {
+test('an alert without a fingerprint gets one from its labels, in any order', () => {
   const a = one({ labels: { alertname: 'X', node: 'n1' } }).fingerprint
   const b = one({ labels: { node: 'n1', alertname: 'X' } }).fingerprint
   expect(a).toMatch(/^[0-9a-f]{16}$/)
@@ -184,7 +184,7 @@ test('an alert without a fingerprint gets one from its labels, in whatever order
   expect(one({ labels: { node: 'n2', alertname: 'X' } }).fingerprint).not.toBe(a)
 })
 
-test('two alerts that differ only behind the cap of a label stay two alerts', () => {
+test('two alerts that differ only behind the limit of a label stay two alerts', () => {
   const long = 'x'.repeat(5_000)
   const [a, b] = [one({ labels: { l: `${long}a` } }), one({ labels: { l: `${long}b` } })]
   expect(a.labels).toEqual(b.labels)
@@ -194,7 +194,7 @@ test('two alerts that differ only behind the cap of a label stay two alerts', ()
   expect(c.fingerprint.length).toBeLessThanOrEqual(200)
 })
 
-test('an alert fires whatever the group says, unless it says itself that it is resolved', () => {
+test('an alert fires whatever the group says, unless the alert itself is resolved', () => {
   expect(one({}, { status: 'resolved' })).toMatchObject({ status: 'firing', endsAt: null })
   expect(one({ status: 'resolved', endsAt: '0001-01-01T00:00:00Z' })).toMatchObject({ status: 'resolved', endsAt: now })
   expect(one({ status: 'firing', endsAt: '2027-01-01T00:00:00Z' }).endsAt).toBeNull()
@@ -213,7 +213,7 @@ test('links that are not http or https, or that hide their host, are dropped', (
   }
 })
 
-test('a __proto__ label is data and pollutes nothing', () => {
+test('a __proto__ label is data and changes no prototype', () => {
   const text = '{"alerts":[{"labels":{"__proto__":"x","alertname":"A"},"__proto__":{"status":"resolved"}}]}'
   const found = alertsOf(new TextEncoder().encode(text))[0]!
   expect(Object.entries(found.labels)).toContainEqual(['__proto__', 'x'])
@@ -221,7 +221,7 @@ test('a __proto__ label is data and pollutes nothing', () => {
   expect(({} as Record<string, unknown>).status).toBeUndefined()
 })
 
-test('U+0000 and lone surrogates never get in', () => {
+test('U+0000 and lone surrogates are removed', () => {
   const text =
     '{"alerts":[{"labels":{"alertname":"a\\u0000b\\ud800","k\\u0000":"v"},"annotations":{"summary":"\\udfff!"}}]}'
   const found = alertsOf(new TextEncoder().encode(text))[0]!
@@ -230,7 +230,7 @@ test('U+0000 and lone surrogates never get in', () => {
   expect(JSON.stringify(found)).not.toMatch(/\\u0000|\\ud[89a-f]/)
 })
 
-test('the labels that route an alert survive a crowd of others', () => {
+test('the labels that route an alert are kept among many others', () => {
   const crowd = Object.fromEntries(Array.from({ length: 100 }, (_, i) => [`a${i}`, 'x']))
   const found = one({
     labels: { ...crowd, alertname: 'X', severity: 'critical', shard: 'db-osl-1', incident_type: 'y' },
@@ -254,13 +254,13 @@ test('values are cut between code points, never inside one', () => {
   expect(found.cappedFields).toEqual(['labels.alertname', 'labels.l', 'name', 'title'])
 })
 
-test('a body nested a million deep is refused or read, and nothing falls over', () => {
+test('a body nested a million deep is refused or read, without a crash', () => {
   const deep = `${'['.repeat(500_000)}${']'.repeat(500_000)}`
   expect(parse(new TextEncoder().encode(deep), now).ok).toBe(false)
   expect(alertsOf(new TextEncoder().encode(`{"alerts":[{"labels":{"x":${deep}}}]}`))).toHaveLength(1)
 })
 
-test('whatever bytes come, parsing answers', () => {
+test('parsing answers for any bytes', () => {
   fc.assert(
     fc.property(fc.uint8Array({ maxLength: 400 }), (bytes) => {
       expect(typeof parse(bytes, now).ok).toBe('boolean')
@@ -273,7 +273,7 @@ test('whatever bytes come, parsing answers', () => {
   )
 })
 
-test('as many alerts come out as went in, each within the contract', () => {
+test('parsing returns as many alerts as the body has, each within the contract', () => {
   const text = fc.string({ unit: 'binary' })
   const item = fc.record(
     {
@@ -297,7 +297,7 @@ test('as many alerts come out as went in, each within the contract', () => {
   )
 })
 
-test('the title of an alert about a unit of systemd names the unit, and where it is', () => {
+test('the title of an alert about a systemd unit names the unit and its host', () => {
   const title = (labels: object, summary: string) => {
     const alerts = [{ status: 'firing', labels: { alertname: 'x', ...labels }, annotations: { summary } }]
     const parsed = parse(new TextEncoder().encode(JSON.stringify({ version: '4', alerts })), new Date().toISOString())

@@ -71,7 +71,7 @@ const read: Record<keyof typeof bodiesOf, Partial<Alert>> = {
 }
 
 test.each(Object.entries(bodiesOf))(
-  'a body of %s as its document shows it fires, and its end finds it',
+  'a body of %s as in its documentation fires, and its end finds it',
   (dialect, body) => {
     const [fired, ended] = [alertOf(dialect, body()), alertOf(dialect, body({ isOver: true }))]
     expect(fired).toMatchObject({ source: dialect, status: 'firing', ...read[dialect as keyof typeof bodiesOf] })
@@ -87,7 +87,7 @@ test.each([
   ['proxmox', 'the same backup job on another node', '"hostname":"pve1"', '"hostname":"pve2"'],
   ['uptime-kuma', 'the monitor of the same number at another server', '"name":"Shop front"', '"name":"Mail"'],
   ['zabbix', 'the trigger of the same number at another server', '"host_host":"web-1"', '"host_host":"mail-1"'],
-] as const)('an end from %s of %s ends no alert of others', (dialect, _, ours, others) => {
+] as const)('an end from %s of %s ends no alert of another sender', (dialect, _, ours, others) => {
   const end = bodiesOf[dialect]({ isOver: true })
   const ended = alertOf(dialect, end.replace(ours, others))
   expect(end).toContain(ours)
@@ -119,7 +119,7 @@ test.each([
   ['uptime-kuma', stringify({ heartbeat: null, monitor: null, msg: 'Nightshift Testing' }), 'a test'],
   ['proxmox', stringify({ title: 'Test', message: 'm', severity: 'info', fields: { type: 'test' } }), 'a test'],
   ['cloudwatch', stringify({ Type: 'SubscriptionConfirmation', Message: 'You have chosen…' }), 'reports no alert'],
-])('a body of %s that tells of no alert is taken and says why', (dialect, body, why) => {
+])('a body of %s without an alert is accepted and says why', (dialect, body, why) => {
   expect(parse(dialect, body)).toEqual({ ok: true, alerts: [], ignored: expect.stringContaining(why) })
 })
 
@@ -156,11 +156,11 @@ test.each([
     stringify({ title: 't', message: 'm', severity: 'info', fields: { type: 'package-updates' } }),
     { status: 'firing', severity: 'info' },
   ],
-])('what %s says besides has its meaning', (dialect, body, meant) => {
+])('other words of %s have their meaning', (dialect, body, meant) => {
   expect(alertOf(dialect, body)).toMatchObject(meant)
 })
 
-test('a body of another sender names the nearest dialect and what is missing', () => {
+test('a body of an unknown sender names the nearest dialect and the missing fields', () => {
   const [fired] = [JSON.parse(bodiesOf['uptime-kuma']())]
   expect(hintOf(Buffer.from(stringify(fired)))?.nearest).toEqual({
     dialect: 'uptime-kuma',
@@ -179,7 +179,7 @@ test('a body of another sender names the nearest dialect and what is missing', (
   expect(hintOf(Buffer.from('[1]'))).toBeNull()
 })
 
-test('of a body of nobody it is shown which field would be which', () => {
+test('a body of no dialect shows which of its fields match which field', () => {
   const body = {
     check: { title: 'Ping lost', level: 'high' },
     entity: { hostname: 'web-1' },
@@ -255,7 +255,7 @@ const claimed = (dialect: string, body: unknown): number => {
 }
 
 // `BODIES=1000000 npm test -- test/ingest/doors` tries more of them.
-test('of bodies that are changed anywhere each alert is accounted for, and none throws', () => {
+test('in changed bodies each alert is accounted for, and parsing never throws', () => {
   const changes = fc.array(fc.record({ at: fc.nat(), how: fc.nat(5), value: odd }), { minLength: 1, maxLength: 4 })
   const made = fc.record({
     body: fc.constantFrom(...whole),

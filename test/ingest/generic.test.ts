@@ -85,7 +85,7 @@ test.each([
   })
 })
 
-test('whatever bytes come, parsing answers, and a list gives as many alerts as it has items', () => {
+test('parsing answers for any bytes, and a list gives as many alerts as it has items', () => {
   fc.assert(fc.property(fc.uint8Array({ maxLength: 400 }), (bytes) => typeof parse(bytes, now).ok === 'boolean'))
   const item = fc.record(
     {
@@ -106,7 +106,7 @@ test('whatever bytes come, parsing answers, and a list gives as many alerts as i
   )
 })
 
-test('only the dialects that exist can be posted to', () => {
+test('only existing dialects can be posted to', () => {
   expect(dialectOf('alertmanager')?.contentTypes).toContain('application/json')
   expect(dialectOf('generic')).not.toBeNull()
   expect(dialectOf('constructor')).toBeNull()

@@ -54,7 +54,7 @@ test("Grafana's values and its links to dashboard and silence are kept", () => {
 })
 
 test.each([[null], [{}], [{ alerts: {} }], [{ alerts: [7] }], [[]]])(
-  '%j is refused with a reason, and nothing is thrown',
+  '%j is refused with a reason, and parsing does not throw',
   (value) => {
     expect(parse(value)).toMatchObject({ ok: false, reason: expect.stringMatching(/./) })
   },
@@ -76,11 +76,11 @@ test.each([
     'Clock skew (10.0.0.1:9100)',
   ],
   [{ job: 'x' }, 'Something is wrong', 'Something is wrong'],
-])('a title that names no object gets the one of its labels: %j', (labels, summary, title) => {
+])('a title without a resource gets the one of its labels: %j', (labels, summary, title) => {
   expect(titleOf(labels as Record<string, string>, summary)).toBe(title)
 })
 
-test('a title stays within its bound with the object named', () => {
+test('a title stays within its limit with the resource named', () => {
   expect(titleOf({ instance: 'a'.repeat(400) }, 'long '.repeat(100))?.length).toBeLessThanOrEqual(300)
   const generic = parseGeneric(Buffer.from(JSON.stringify({ summary: 'Backup failed', labels: { host: 'db-1' } })), now)
   expect(generic).toMatchObject({ alerts: [{ title: 'Backup failed (db-1)' }] })

@@ -12,7 +12,7 @@ test.each([
   `https://sns.us-east-1.amazonaws.com${path}`,
   `https://sns.us-gov-west-1.amazonaws.com${path}`,
   `https://SNS.EU-NORTH-1.amazonaws.com:443${path}`,
-])('a certificate is asked for at %s', (url) => {
+])('a certificate is fetched from %s', (url) => {
   expect(read({ SigningCertURL: url })).toMatchObject({ signingCertUrl: new URL(url).href })
 })
 
@@ -48,7 +48,7 @@ const hostile = [
   `https://sns.us-east-1.amazonaws.com/${'a'.repeat(2_000)}.pem`,
   '',
 ]
-test.each(hostile)('no certificate is asked for at %s', (url) => {
+test.each(hostile)('no certificate is fetched from %s', (url) => {
   expect(read({ SigningCertURL: url })).toMatch(/SigningCertURL/)
 })
 
@@ -63,7 +63,7 @@ test.each([
   `https://sns.eu-north-1.amazonaws.com/?Action=ConfirmSubscription&TopicArn=${topicArn}`,
   `https://sns.eu-north-1.amazonaws.com/x${query}`,
   `https://sns.eu-north-1.amazonaws.com/${query}#a`,
-])('no subscription is asked for at %s', (url) => {
+])('no subscription is confirmed at %s', (url) => {
   expect(read({ SubscribeURL: url }, 'SubscriptionConfirmation')).toMatch(/SubscribeURL/)
 })
 
@@ -74,7 +74,7 @@ test.each([
   expect(read(change)).toMatch(/aws-cn.*not accepted, only those of https:\/\/sns\.<region>\.amazonaws\.com$/)
 })
 
-test('a message says what it is, and of a confirmation what asks for it', () => {
+test('a message has its type, and a confirmation has its address', () => {
   expect(read({})).toMatchObject({ type: 'Notification', topicArn, signingCertUrl: certificateUrl, subscribeUrl: null })
   expect(read({}, 'UnsubscribeConfirmation')).toMatchObject({ subscribeUrl: expect.stringContaining('Token=') })
   for (const [change, word] of [

@@ -45,12 +45,15 @@ const documented: [sender: string, ends: string[], fires: string[]][] = [
 ]
 
 describe('a sender that a body names', () => {
-  test.each(documented)('%s: its words for over end the alert, its words for trouble fire', (sender, over, trouble) => {
-    for (const word of over) expect([word, read(word, { sender })]).toEqual([word, ended])
-    for (const word of trouble) expect([word, read(word, { sender })]).toEqual([word, fires])
-  })
+  test.each(documented)(
+    '%s: its words for a recovery end the alert, and its words for trouble fire',
+    (sender, over, trouble) => {
+      for (const word of over) expect([word, read(word, { sender })]).toEqual([word, ended])
+      for (const word of trouble) expect([word, read(word, { sender })]).toEqual([word, fires])
+    },
+  )
 
-  test('is named by a field, a label or the token of the body, by the name that people give it', () => {
+  test('is named by a field, a label or the token of the body, by its common name', () => {
     for (const named of ['zabbix', 'Zabbix prod', 'zabbix-eu1']) {
       expect(read(0, { source: named })).toEqual(ended)
       expect(read(0, { labels: { monitoring_tool: named } })).toEqual(ended)
@@ -59,7 +62,7 @@ describe('a sender that a body names', () => {
     expect(read(0, { sender: 'uptime-kuma' })).toEqual(fires)
   })
 
-  test('has no other words than its own: another one is named, and fires', () => {
+  test('has only its own words, and an unknown word is named and fires', () => {
     expect(read('CLEAR', { sender: 'zabbix' })).toEqual({ ...fires, stateWord: 'CLEAR' })
     expect(read('UP', { sender: 'netdata' })).toEqual({ ...fires, stateWord: 'UP' })
   })
@@ -78,7 +81,7 @@ describe('a sender that a body names', () => {
 })
 
 describe('a body that names no sender', () => {
-  test('a word that all who use it use alike counts: an outage that came as DOWN ends with UP', () => {
+  test('uses words that all their senders use alike: an outage that arrived as DOWN ends with UP', () => {
     expect(read('DOWN')).toEqual(fires)
     for (const word of ['up', 'UP', 'RECOVERY', 'CLEAR', 'Normal', 'healthy', 'OK', 'ok', 'Resolved', 'closed'])
       expect([word, read(word)]).toEqual([word, ended])
@@ -99,17 +102,17 @@ describe('a body that names no sender', () => {
     'true',
     false,
     '???',
-  ])('%j says nothing by itself: it fires and is named', (word) => {
+  ])('fires and is named with %j, which alone has no meaning', (word) => {
     expect(read(word)).toEqual({ ...fires, stateWord: String(word) })
   })
 
-  test('no word at all fires, and names nothing', () => {
+  test('without any word fires, and names nothing', () => {
     expect(read(undefined)).toEqual(fires)
     expect(read('  ')).toEqual(fires)
   })
 })
 
-test('the words of a site go before all, and those for one sender before those for all', () => {
+test('the words of a site have priority, and words for one sender over words for all', () => {
   const parsed = parseStateRules('fixed = ends; Nominell = ends\nzabbix: fixed = fires; OK = no_data; scada: 7 = off')
   if (!parsed.ok) throw new Error(parsed.reason)
   const site = { rules: parsed.rules }
@@ -143,7 +146,7 @@ test("Alertmanager's other words are named, and fire", () => {
   expect(statusOf(undefined)?.stateWord).toBeUndefined()
 })
 
-test('every word of the list is folded, means one thing of its sender, and its page is named', () => {
+test('every word of the list is folded, has one meaning for its sender, and its page is named', () => {
   for (const sender of stateSenders) {
     const words = stateMeanings.flatMap((means) => (sender[means] ?? '').split(', ').filter(Boolean))
     expect([sender.name, new Set(words).size]).toEqual([sender.name, words.length])

@@ -28,7 +28,7 @@ describe.each(['alertmanager', 'grafana', 'generic'])('times that %s cannot mean
     expect(parsed(dialect, times)).toMatchObject({ startsAt: now, startGiven: false })
   })
 
-  test('a start four minutes ahead is a clock that is wrong, and is believed', () => {
+  test('a start four minutes ahead comes from a wrong clock, and is accepted', () => {
     const startsAt = '2026-11-22T03:04:00.000Z'
     expect(parsed(dialect, { startsAt })).toMatchObject({ startsAt, startGiven: true, timeNotes: [] })
   })
@@ -38,7 +38,7 @@ describe.each(['alertmanager', 'grafana', 'generic'])('times that %s cannot mean
     expect(note).toMatch(/^startsAt is in the future .*write a time in RFC 3339, such as 2026-11-22T03:04:05Z/)
   })
 
-  test('an end ahead of the clock is an end now; one before its own start is kept and ends nothing', () => {
+  test('an end in the future is an end now, and an end before its own start is kept and ends nothing', () => {
     expect(parsed(dialect, { startsAt: earlier, endsAt: '2026-11-23T03:00:00Z' }, 'resolved')).toMatchObject({
       endsAt: now,
     })
@@ -47,7 +47,7 @@ describe.each(['alertmanager', 'grafana', 'generic'])('times that %s cannot mean
     expect(reversed?.timeNotes?.[0]).toContain('so the end is ignored')
   })
 
-  test('while it fires, an end is no end', () => {
+  test('while the alert fires, an end time is ignored', () => {
     expect(parsed(dialect, { startsAt: earlier, endsAt: '0001-01-01T00:00:00Z' })).toMatchObject({ endsAt: null })
   })
 })

@@ -23,7 +23,7 @@ describe('the runbooks that ship with the product', () => {
     shipped = runbooks
   })
 
-  test('each is short, says who reviewed it when, and says look, decide, repair, prove', () => {
+  test('each is short, names its reviewer and date, and has the parts look, decide, repair, prove', () => {
     expect(shipped.length).toBeGreaterThanOrEqual(15)
     for (const { name, bytes, body, owner, reviewedAt } of shipped) {
       expect([name, bytes <= 1_536, owner, reviewedAt]).toEqual([name, true, 'nightshift', expect.any(String)])
@@ -33,7 +33,7 @@ describe('the runbooks that ship with the product', () => {
     }
   })
 
-  test('every tool that one names is there, and every runbook that one names too', () => {
+  test('every tool and every runbook that one names exists', () => {
     const names = new Set(shipped.map(({ name }) => name))
     const fields = new Set(['unplaced', 'overtakenBy', 'on', 'port', '.1', '.gz'])
     for (const { name, body } of shipped) {
@@ -44,7 +44,7 @@ describe('the runbooks that ship with the product', () => {
     }
   })
 
-  test('the arguments that one says of a tool are fields of it, and take the words that it says', () => {
+  test('the arguments that one names for a tool are its fields, with values that they accept', () => {
     const valued = /\b([a-z_]+) (recover|drain|true|false|TERM|KILL|mitigated|repaired)\b/g
     for (const { name, body } of shipped)
       for (const line of body.split('\n')) {
@@ -72,7 +72,7 @@ describe('the runbooks that ship with the product', () => {
     ['a site whose platform lists hosts alone', [null, [], ['loki'], { hosts: true }]],
     ['a site with nothing but an inventory', [null, [], [], {}]],
     ['a site with everything', [null, [device], ['prometheus', 'loki', 'postgresql', 'kubernetes'], hasAll]],
-  ])('%s is told of no tool that it has not', (_, site) => {
+  ])('%s reads of no tool that it lacks', (_, site) => {
     const here = new Set(describedTools(...site).map(({ name }) => name))
     for (const { name, body } of shipped) {
       const shown = fitToSite(body, { every: tools, here })
@@ -126,7 +126,7 @@ describe('the runbooks that ship with the product', () => {
     expect(matchRunbooks(shipped, { type, kind, words: '' }).chosen?.name).toBe(name)
   })
 
-  test('what the log says finds the others by name: a port that is in use is told beside a service that is down', () => {
+  test('text of a log finds other runbooks by name: one about a port in use is offered beside one about a service that is down', () => {
     const words = 'nginx does not start: bind() failed, address already in use by another process on port 80'
     const { chosen, others } = matchRunbooks(shipped, { type: 'service_down', kind: 'node', words })
     expect([chosen?.name, others.map(({ name }) => name)]).toEqual([
@@ -135,7 +135,7 @@ describe('the runbooks that ship with the product', () => {
     ])
   })
 
-  test('what no runbook is about gets none', () => {
+  test('an incident without a matching runbook gets none', () => {
     expect(matchRunbooks(shipped, { type: 'Fnord', kind: 'tenant', words: 'blinking lights' })).toEqual({
       chosen: null,
       others: [],
@@ -161,7 +161,7 @@ describe('a match', () => {
   const nameFor = (list: Runbook[], subject: Partial<Subject> & { type: string }) =>
     matchRunbooks(list, { kind: null, words: '', ...subject }).chosen?.name ?? null
 
-  test('goes by type, then by the longest pattern, then by kind, in whatever order the files are', () => {
+  test('is made by type, then by the longest pattern, then by kind, in any order of the files', () => {
     const list = [
       runbook('kind', { resourceKinds: ['node'] }),
       runbook('wide', { incidentTypes: ['Disk*'] }),
@@ -177,14 +177,14 @@ describe('a match', () => {
     }
   })
 
-  test('a runbook for hosts is not given to a node, and one that names its types not to another type of its kind', () => {
+  test('gives a runbook for hosts to no node, and one with types to no other type of its kind', () => {
     const list = [runbook('hosts', { incidentTypes: ['down', 'HostDown'], resourceKinds: ['host'] })]
     expect(nameFor(list, { type: 'down', kind: 'node' })).toBeNull()
     expect(nameFor(list, { type: 'slow', kind: 'host' })).toBeNull()
     expect(nameFor(list, { type: 'down' })).toBe('hosts')
   })
 
-  test('words alone add a name and never a text, and two at most are named', () => {
+  test('by words alone adds a name and never a text, and names at most two', () => {
     const list = ['printer-jam', 'printer-toner', 'printer-paper', 'other'].map((name) =>
       runbook(name, { description: `printer trouble of ${name}` }),
     )
@@ -192,7 +192,7 @@ describe('a match', () => {
     expect([chosen, others.length, others[0]?.why]).toEqual([null, 2, 'words'])
   })
 
-  test('a pattern of many stars is read to its end', () => {
+  test('with a pattern of many stars ends', () => {
     const list = [runbook('stars', { incidentTypes: [`${'*a'.repeat(45)}b`] })]
     expect(withoutHanging(() => nameFor(list, { type: 'a'.repeat(200) }))).toBeNull()
   })

@@ -20,7 +20,7 @@ function put(folder: string, name: string, text: string | Uint8Array = about(nam
 describe("a site's own folder", () => {
   const open = (folder: string) => openKnowledge({ path: join(place.path, folder) })
 
-  test('its file goes before the shipped one of the same name, and the list and Health say so', async () => {
+  test('its file replaces the shipped one of the same name, and the list and Health show it', async () => {
     put(
       'own',
       'host-down',
@@ -44,7 +44,7 @@ describe("a site's own folder", () => {
     ])
   })
 
-  test('what is changed, added and removed is there at the next reading', async () => {
+  test('changed, added and removed files apply at the next reading', async () => {
     put('moving', 'one')
     const knowledge = open('moving')
     await knowledge.refresh()
@@ -71,7 +71,7 @@ describe("a site's own folder", () => {
     ['says-nothing', about('says-nothing', '', ''), /has no text/],
     ['too-large', about('too-large', '', 'x'.repeat(40_000)), /has 4\d{4} bytes, and at most 32768 are allowed/],
     ['no-utf8', Buffer.concat([Buffer.from(about('no-utf8')), Buffer.from([0xff, 0xfe])]), /is not UTF-8/],
-  ])('a bad file %s is refused by its name with the remedy, and the others are taken', async (name, text, why) => {
+  ])('a bad file %s is refused by its name with the remedy, and the others are used', async (name, text, why) => {
     const folder = `bad-${name}`
     put(folder, name, text)
     put(folder, 'good')
@@ -100,14 +100,14 @@ describe("a site's own folder", () => {
     expect(refused).toMatchObject([{ file: 'steals/SKILL.md', why: 'a symbolic link points out of its folder' }])
   })
 
-  test('a secret in a runbook is taken out before anybody reads it', async () => {
+  test('a secret in a runbook is removed before anybody reads it', async () => {
     put('secrets', 'leaky', about('leaky', '', 'Log in with postgres://root:hunter2secret@db-1/shop.\u202e'))
     const [leaky] = (await readFolder('folder', join(place.path, 'secrets'))).runbooks
     expect(leaky?.body).toContain('Log in with')
     expect(leaky?.body).not.toMatch(/hunter2secret|\u202e/)
   })
 
-  test('a folder that is not there is said, and what ships is taken all the same', async () => {
+  test('a missing folder is reported, and the shipped runbooks are used', async () => {
     const knowledge = open('nowhere')
     await knowledge.refresh()
     expect(knowledge.list().places).toMatchObject([{ origin: 'folder', error: 'it could not be read (ENOENT)' }])

@@ -46,7 +46,7 @@ describe("a site's own repository", () => {
     openKnowledge({ repository: { url, branch, token: 'canary-token-8731' } })
   const inWork = (name: string, text = about(name)) => put('work', name, text)
 
-  test('is cloned and followed: a new commit is there at the next reading, and nothing is left on the disk', async () => {
+  test('is cloned and followed: a new commit applies at the next reading, and nothing is left on the disk', async () => {
     const before = leftovers()
     inWork('host-down', about('host-down', '', 'From the repository.'))
     inWork('knowledge/nested', about('nested'))
@@ -65,7 +65,7 @@ describe("a site's own repository", () => {
     expect(leftovers()).toEqual(before)
   })
 
-  test('links, submodules, hooks and filters of it do nothing, and what cannot be taken is refused by its name', async () => {
+  test('has no effect through links, submodules, hooks and filters, and refused files are named', async () => {
     const marker = join(place.path, 'ran')
     mkdirSync(join(work, 'steals'), { recursive: true })
     symlinkSync('/etc/passwd', join(work, 'steals', 'SKILL.md'))
@@ -88,7 +88,7 @@ describe("a site's own repository", () => {
     expect(knowledge.show('host-down')?.origin).toBe('repository')
   })
 
-  test('while it is away what was read stays, the list says why, and no credential shows', async () => {
+  test('keeps the last reading while it is away, the list says why, and no credential is shown', async () => {
     const knowledge = open()
     await knowledge.refresh()
     const gone = `${bare}.gone`
@@ -109,7 +109,7 @@ describe("a site's own repository", () => {
     expect(none.list().places[0]?.error).toMatch(/branch no-such-branch not found/)
   })
 
-  test('its address is refused where it holds a password, names another protocol, or a token goes to something else', () => {
+  test('has its address refused if it contains a password, names another protocol, or sends a token elsewhere', () => {
     const problems = (environment: Record<string, string>): string[] => {
       try {
         readConfig(environment)

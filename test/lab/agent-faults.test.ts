@@ -45,7 +45,7 @@ const failing = async (scenario: FaultName) =>
   (await lab.control.oracle(scenario)).checks.filter(({ ok }) => !ok).map(({ name }) => name)
 const converge = async () => (await lab.write(crypto.randomUUID(), `/v1/shards/${shard}/converge`)).answer
 
-test('rotated logs that fill a node are told where, no converge takes them, and the log that is written must stay', async () => {
+test('rotated logs that fill a node are reported with their folder, no converge removes them, and the current log must stay', async () => {
   await lab.control.break('full_log', shard)
   expect((await alertOf('disk_pressure')).annotations).toMatchObject({ mountpoint: at() })
   expect(await converge()).toMatchObject({ status: 'done', detail: 'nothing to change' })

@@ -44,7 +44,7 @@ test('killing the controller leaves no node behind, not even a stopped one', asy
   await eventually('every process to be gone', () => all.every((pid) => processState(pid) === 'gone'))
 })
 
-test('a lab that is asked to stop takes every process with it', async () => {
+test('a lab that is asked to stop ends every process', async () => {
   const lab = await start()
   const all = pids(lab.dir)
   lab.process.kill('SIGTERM')
@@ -52,7 +52,7 @@ test('a lab that is asked to stop takes every process with it', async () => {
   await eventually('every process to be gone', () => all.every((pid) => processState(pid) === 'gone'))
 })
 
-test('a second start finds VMs where they were, the counters, hosts to be emptied, and the answers to writes', async () => {
+test('a second start finds the VMs at their places, the counters, hosts to drain, and the answers to writes', async () => {
   const first = await start()
   const { answer } = await first.write('k', '/v1/vms/vm-112/migrate', { from: 'host-osl-4', to: 'host-ams-3' })
   expect(answer.status).toBe('done')
@@ -77,7 +77,7 @@ test('two labs do not share a directory', async () => {
   expect((await fetch(`${lab.url}/readyz`)).status).toBe(200)
 })
 
-test('nodes know no token, and where the start is root they run as another user', async () => {
+test('nodes have no token, and a start as root runs them as another user', async () => {
   const lab = await start()
   const shown = execFileSync('ps', ['-o', 'uid=,args=', '-p', pids(lab.dir).join(',')], { encoding: 'utf8' })
   const uids = new Set(

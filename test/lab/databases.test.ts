@@ -12,7 +12,7 @@ import { temporaryDirectory } from '../support/directory.ts'
 
 const rows = databaseFaults.map((name) => databaseFaultRows[name])
 
-test('five faults of databases are repaired by a write and end as that, seven are for a person', () => {
+test('five faults of databases are repaired by a write and end so, and seven are for a person', () => {
   const count = (status: string) => databaseFaults.filter((name) => faultRows[name].ending.status === status).length
   expect([count('resolved'), count('escalated')]).toEqual([5, 7])
   expect(new Set(rows.flatMap(({ repairedBy }) => repairedBy))).toEqual(
@@ -20,7 +20,7 @@ test('five faults of databases are repaired by a write and end as that, seven ar
   )
 })
 
-test('each fault has an alert among the rules, and each rule of our own series a query that brings it', () => {
+test('each fault has an alert among the rules, and each rule of our own series has a query', () => {
   const rules = databaseRules.groups.flatMap((group) => group.rules)
   expect(rows.map(({ alert }) => alert).filter((alert) => !rules.some((rule) => rule.alert === alert))).toEqual([])
   const series = Object.entries(exporterQueries).flatMap(([space, { metrics }]) =>
@@ -36,13 +36,13 @@ test('an alert of a database becomes the type that its fault waits for', () => {
   expect(faultRows.db_replica_stopped.alert).toBe('mysql_slave_sql_thread_not_running')
 })
 
-test('where the drawer is closed, a fault is refused with what opens it', async () => {
+test('without a database a fault is refused with the command that starts one', async () => {
   await expect(breakDatabase({ drawer: null } as unknown as Lab, 'db_index_lost', 'pg-1')).rejects.toThrow(
     /nightshift lab --databases/,
   )
 })
 
-test('what holds locks is healed before what would wait for them', () => {
+test('faults that hold locks are healed before faults that would wait for them', () => {
   const faults = ['db_index_lost', 'disk_pressure', 'db_idle_blocker'].map((fault) => ({ fault })) as Fault[]
   expect(inOrderOfHealing(faults).map(({ fault }) => fault)).toEqual([
     'db_idle_blocker',
@@ -51,7 +51,7 @@ test('what holds locks is healed before what would wait for them', () => {
   ])
 })
 
-test('the servers end with the lab, and so do the faults that were broken in them', () => {
+test('the servers end with the lab, and so do their faults', () => {
   const place = temporaryDirectory()
   const fault = (name: string) => ({
     fault: name,

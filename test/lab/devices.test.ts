@@ -53,7 +53,7 @@ afterAll(async () => {
   directory.remove()
 })
 
-test('a node of the lab enrols, and from then on its own agent answers for it, also after the lab was started again', async () => {
+test('a node of the lab enrols, and from then on its own agent answers for it, also after a restart of the lab', async () => {
   const [before] = await lab.control.devices()
   expect(before?.state).toBe('not enrolled')
   const id = before?.id as string
@@ -91,7 +91,7 @@ async function ask(id: string, idempotencyKey: string) {
   return capabilityAnswer.parse(await response.json())
 }
 
-test("an agent's port is none that any connection may be given, and an agent that finds it taken says so", async () => {
+test("an agent's port is outside the ephemeral range, and an agent with a taken port reports it", async () => {
   const devices = await lab.control.devices()
   const ports = devices.map((device) => Number(new URL(device.url).port))
   // Linux hands out 32768 and up to whatever connects next.

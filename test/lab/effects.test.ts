@@ -27,7 +27,7 @@ test('a write is in the journal before it starts', async () => {
   expect(journal.get('k')).toMatchObject({ status: 'done', runs: 1 })
 })
 
-test('writes about one thing happen one after another, about two things side by side', async () => {
+test('writes about one resource run in sequence, and writes about two run in parallel', async () => {
   const journal = open()
   const order: string[] = []
   const bothThings = Promise.withResolvers<void>()
@@ -57,7 +57,7 @@ test('a write that was accepted but not started when the controller died has fai
   expect(open().get('k')).toMatchObject({ status: 'failed', runs: 0 })
 })
 
-test('a write that was under way when the controller died stays running where nothing can tell', async () => {
+test('a write that was running when the controller died stays running if nothing can show its outcome', async () => {
   appendFileSync(file, entry('accepted') + entry('started'))
   const journal = open()
   expect(journal.get('k')).toMatchObject({ status: 'running', runs: 1 })
@@ -67,7 +67,7 @@ test('a write that was under way when the controller died stays running where no
   })
 })
 
-test('a line that was cut by a crash is left out, and the journal goes on behind it', async () => {
+test('a line that was cut by a crash is left out, and the journal continues after it', async () => {
   appendFileSync(file, `${entry('accepted') + entry('started') + entry('done')}{"at":"20`)
   await open().once('next', 'vm-101', 'Y', async () => fine)
   expect(open().all()).toMatchObject([
@@ -87,6 +87,6 @@ test.each([
   ['POST /v1/vms/vm-101/restart {"host":"host-osl-4"}', 'done'],
   // Nothing that a converge changes remains when its nodes are gone.
   ['POST /v1/shards/db-osl-1/converge {}', undefined],
-])('what became of %s: %s', (request, status) => {
+])('the outcome of %s: %s', (request, status) => {
   expect(outcomeOfRequest({ placement }, request)?.status).toBe(status)
 })

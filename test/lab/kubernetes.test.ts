@@ -29,7 +29,7 @@ afterEach(() => {
   place.remove()
 })
 
-test('thirteen faults of the cluster each have an alert among the rules, and end with a person', () => {
+test('each of thirteen cluster faults has an alert among the rules, and ends with a person', () => {
   const rules = clusterRules.groups.flatMap((group) => group.rules.map(({ alert }) => alert))
   expect(rows).toHaveLength(13)
   expect(rows.filter(({ alert }) => !rules.includes(alert))).toEqual([])
@@ -37,20 +37,20 @@ test('thirteen faults of the cluster each have an alert among the rules, and end
   expect(faultRows.k8s_crash_loop.alert).toBe('kube_pod_crash_looping')
 })
 
-test('a fault hits workloads that the shop has, and no two rollouts hit the same', () => {
+test('a fault hits workloads of the shop, and no two rollouts hit the same', () => {
   const hits = clusterFaults.flatMap((name) => clusterFaultWork[name].hits)
   expect(hits.filter((name) => !(name in workloads))).toEqual([])
   // The node and what fills its disk are about one workload.
   expect(hits.filter((name, n) => hits.indexOf(name) !== n)).toEqual(['thumbnails'])
 })
 
-test('where no cluster runs, a fault is refused with what starts one', async () => {
+test('without a cluster a fault is refused with the command that starts one', async () => {
   await expect(breakCluster({ cluster: null } as unknown as Lab, 'k8s_quota', 'marketing/newsletter')).rejects.toThrow(
     /nightshift lab --kubernetes/,
   )
 })
 
-test('the cluster ends with the lab, and so do the faults that were broken in it', () => {
+test('the cluster ends with the lab, and so do its faults', () => {
   const fault = (name: string) => ({
     fault: name,
     target: 'x',
@@ -65,7 +65,7 @@ test('the cluster ends with the lab, and so do the faults that were broken in it
   expect(readState(place.path, topologyOf(1)).faults.map((each) => each.fault)).toEqual(['service_down'])
 })
 
-test('a folder that KUBE_BIN names brings the programs, and what is missing is said with what helps', () => {
+test('a folder that KUBE_BIN names provides the programs, and a missing program is reported with the remedy', () => {
   const bin = join(place.path, 'bin')
   mkdirSync(bin)
   Object.assign(process.env, { KUBE_BIN: bin, PATH: bin })
@@ -85,7 +85,7 @@ test('a folder that KUBE_BIN names brings the programs, and what is missing is s
   expect(whatClusterLacks().problems.join()).toContain('busybox-static')
 })
 
-test('the certificates of a cluster are signed by its authority, and one can have ended', async () => {
+test('the certificates of a cluster are signed by its authority, and one can be expired', async () => {
   const { X509Certificate } = await import('node:crypto')
   const authority = await makeAuthority('a-test')
   const root = new X509Certificate(authority.certificate)

@@ -26,7 +26,7 @@ const node = async (id: string) => (await lab.inventory()).nodes.find((each) => 
 const failing = async (scenario: Parameters<typeof lab.control.oracle>[0]) =>
   (await lab.control.oracle(scenario)).checks.filter(({ ok }) => !ok).map(({ name }) => name)
 
-test('a fresh lab is nominal everywhere, and the oracle finds nothing wrong', async () => {
+test('a fresh lab is nominal everywhere, and the oracle finds no fault', async () => {
   const { nodes, shards, hosts, vms, tenants } = await lab.inventory()
   expect(nodes.map(({ status }) => status)).toEqual(nodes.map(() => 'nominal'))
   expect(shards.map(({ id, status }) => `${id} ${status}`)).toEqual([
@@ -128,7 +128,7 @@ test('a disk full of temporary files is cleared by a converge, and the log and t
   expect(await failing('disk_pressure')).toEqual([])
 })
 
-test('a disk full of a tenant’s data is not helped by a converge, and the data stays', async () => {
+test('a disk full of a tenant’s data is not cleared by a converge, and the data stays', async () => {
   await lab.control.break('disk_pressure_tenant', 'web-osl-1')
   const { answer } = await lab.write('useless', '/v1/shards/web-osl-1/converge')
   expect(answer).toMatchObject({ status: 'done', detail: 'nothing to change' })
@@ -182,7 +182,7 @@ test('a drifted configuration is named setting by setting and restored by a conv
   expect(await failing('config_drift')).toEqual([])
 })
 
-test('a deploy that breaks the routes is an alert about the file, and a heal takes it back so that it can be broken again', async () => {
+test('a deploy that breaks the routes raises an alert about the file, and a heal reverts it so that it can be broken again', async () => {
   const broken = await lab.control.break('bad_deploy', 'web-osl-1')
   const alert = await eventually('the alert', () => alertsNamed('bad_deploy')[0])
   expect(alert.labels).toMatchObject({
@@ -231,7 +231,7 @@ test('alerts that begin together are posted together, and none is lost while the
   }
 })
 
-test('a host that hangs is dead to its platform, which does not say that it is off', async () => {
+test('a hanging host is dead to its platform, which does not report it as off', async () => {
   const children = JSON.parse(readFileSync(join(lab.dir, 'children.json'), 'utf8')) as { id: string; pid: number }[]
   const pid = children.find(({ id }) => id === 'host-ams-2')?.pid ?? 0
   const look = async () => (await lab.inventory()).hosts.find(({ id }) => id === 'host-ams-2')
@@ -274,7 +274,7 @@ test('a VM of a dead host starts elsewhere with its counter kept, and only once'
   expect(counter).toBeGreaterThan(counters['vm-101']!)
 })
 
-test('the oracle notices what was harmed beside the fault', async () => {
+test('the oracle notices damage beside the fault', async () => {
   await lab.control.break('service_down', 'node-web-osl-1a')
   await lab.write('repair', '/v1/shards/web-osl-1/converge')
   expect(await failing('service_down')).toEqual([])
@@ -287,7 +287,7 @@ test('the oracle notices what was harmed beside the fault', async () => {
   expect(await failing('service_down')).toEqual([])
 })
 
-test('a VM moves from host to host, carrying its counter', async () => {
+test('a VM moves from host to host with its counter', async () => {
   const from = (await lab.inventory()).vms.find(({ id }) => id === 'vm-112')!.host!
   const counter = () => Number(readFileSync(join(lab.dir, 'storage/vm-112/counter'), 'utf8'))
   const before = counter()
@@ -301,7 +301,7 @@ test('a VM moves from host to host, carrying its counter', async () => {
   expect(await failing('nothing')).toEqual([])
 })
 
-test('of VMs that are brought to a host at once only those get there that it has room for', async () => {
+test('of VMs that move to a host at once only those arrive for which it has room', async () => {
   await lab.control.break('host_down', 'host-osl-2')
   // 12288 MiB are free: for vm-105 and vm-106, or for vm-104 alone.
   const starts = await Promise.all(
@@ -316,7 +316,7 @@ test('of VMs that are brought to a host at once only those get there that it has
   expect(overfull).toEqual([])
 })
 
-test('a VM on its way takes room on both hosts', async () => {
+test('a moving VM takes room on both hosts', async () => {
   // host-osl-1 has 12288 MiB free and host-osl-2 10240: vm-104 leaves no room for vm-105, and frees
   // none until it is there.
   const [move, blocked] = await Promise.all([
@@ -330,14 +330,14 @@ test('a VM on its way takes room on both hosts', async () => {
   })
 })
 
-test('heal brings every VM home', async () => {
+test('heal returns every VM to its first host', async () => {
   await lab.write('away', '/v1/vms/vm-112/migrate', { from: 'host-osl-4', to: 'host-osl-1' })
   await lab.control.heal()
   const { vms } = await lab.inventory()
   expect(vms.find(({ id }) => id === 'vm-112')).toMatchObject({ host: 'host-osl-4', running: true })
 })
 
-test('VMs come home with the last host that is healed, so that a play finds what the play before found', async () => {
+test('VMs return with the last host that is healed, so that a play finds the state of the play before', async () => {
   const homeOf = async (id: string) => (await lab.inventory()).vms.find((vm) => vm.id === id)
   await lab.control.break('drain', 'host-osl-3')
   await lab.control.break('drain', 'host-osl-4')
@@ -348,7 +348,7 @@ test('VMs come home with the last host that is healed, so that a play finds what
   expect(await homeOf('vm-112')).toMatchObject({ host: 'host-osl-4', running: true })
 })
 
-test('a host to be emptied alerts until it is, and takes no VM meanwhile', async () => {
+test('a host that has to be drained alerts until it is empty, and takes no VM meanwhile', async () => {
   const { counters } = await lab.control.break('drain', 'host-osl-3')
   expect((await lab.inventory()).hosts.find(({ id }) => id === 'host-osl-3')?.state).toBe('draining')
   const alert = await eventually('the alert', () =>
@@ -375,7 +375,7 @@ test('a host to be emptied alerts until it is, and takes no VM meanwhile', async
   )
 })
 
-test('of a dead rack those run again that matter most, and only who has no room may stay down', async () => {
+test('of a dead rack the most important VMs run again, and only VMs without room may stay down', async () => {
   await lab.control.break('rack_down', 'osl-r1')
   await eventually('both alerts', () => new Set(alertsNamed('host_down').map(({ labels }) => labels.host)).size > 1)
   const start = async (vm: string, host: string) =>
@@ -391,7 +391,7 @@ test('of a dead rack those run again that matter most, and only who has no room 
   expect(await failing('rack_down')).toEqual([])
 })
 
-test('a host whose VM fits on no other can be lost, and nothing that is moved for it is right', async () => {
+test('a host whose VM fits nowhere can be lost, and no move for it is right', async () => {
   await expect(lab.control.break('no_room', 'host-osl-1')).rejects.toThrow('vm-101 would fit elsewhere')
   await lab.control.break('no_room', 'host-ams-5')
   expect(await failing('no_room')).toEqual([])
@@ -401,7 +401,7 @@ test('a host whose VM fits on no other can be lost, and nothing that is moved fo
   expect(await failing('no_room')).toEqual(['every VM of the region is defined where it was'])
 })
 
-test('a VM whose storage takes no write starts nowhere, and what it counted stays', async () => {
+test('a VM whose storage takes no write starts nowhere, and its counter stays', async () => {
   const { counters, readOnly } = await lab.control.break('step_fails', 'host-osl-1')
   expect(readOnly).toEqual(['vm-103'])
   const start = async (vm: string, host: string) =>
@@ -428,7 +428,7 @@ test('no VM moves over broken links', async () => {
   })
 })
 
-test('who may use the platform may neither break it nor ask the oracle', async () => {
+test('a user of the platform may neither break it nor ask the oracle', async () => {
   const status = async (path: string, token: string) =>
     (await fetch(lab.url + path, { headers: { authorization: `Bearer ${token}` } })).status
   expect(await status('/control/oracle?scenario=nothing', platformToken)).toBe(401)
@@ -437,7 +437,7 @@ test('who may use the platform may neither break it nor ask the oracle', async (
   expect(await status('/v1/inventory', '')).toBe(401)
 })
 
-test('a key that was never accepted is not known', async () => {
+test('a key that was never accepted is unknown', async () => {
   const response = await fetch(`${lab.url}/v1/effects/never`, {
     headers: { authorization: `Bearer ${platformToken}` },
   })

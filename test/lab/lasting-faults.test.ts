@@ -69,7 +69,7 @@ test('a repair that does not last: the service is well after each converge, and 
   expect(processOf(node).pid).toBe(pid)
 })
 
-test('an alert whose sender never ends it: it fires, is repeated once while the service is down, and then there is silence', async () => {
+test('an alert without an end: it fires, is repeated once while the service is down, and then there is silence', async () => {
   await lab.control.break('unended_alert', shard)
   const alert = await told('service_down', 'firing')
   expect(alert.labels).toMatchObject({ node, monitor: 'cron-check' })
@@ -92,7 +92,7 @@ test('an alert whose sender never ends it: it fires, is repeated once while the 
   ])
 })
 
-test('a check that asks the wrong port fires at a service that serves: a converge changes nothing, and it ends with the check', async () => {
+test('a check of the wrong port fires although the service works: a converge changes nothing, and the alert ends with the check', async () => {
   const { pid } = processOf(node)
   await lab.control.break('false_alarm', shard)
   const alert = await told('service_down', 'firing')
@@ -110,7 +110,7 @@ test('a check that asks the wrong port fires at a service that serves: a converg
   await told('service_down', 'resolved')
 })
 
-test('a notice that was to be expected comes and goes while nothing is wrong, and nobody may end what it is about', async () => {
+test('an expected notice comes and goes without a fault, and nobody may end its subject', async () => {
   await lab.control.break('backup_notice', shard)
   const notice = await told('backup_running', 'firing')
   expect(notice.labels).toMatchObject({ severity: 'info', node })
@@ -127,7 +127,7 @@ test('a notice that was to be expected comes and goes while nothing is wrong, an
   expect(await failing('backup_notice')).toContain(`the backup of ${node} has all files of its tenants`)
 })
 
-test('a host that stays down: its VMs run elsewhere, and its alert goes on', async () => {
+test('a host that stays down: its VMs run elsewhere, and its alert still fires', async () => {
   await lab.control.break('host_lost', host)
   await told('host_down', 'firing')
   expect(await failing('host_lost')).toContain('vm-101 runs exactly once, on a live host')

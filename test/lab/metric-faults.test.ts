@@ -22,7 +22,7 @@ function labWith(dir: string, faults: Fault[]): Lab {
   return { dir, children, topology, faults, ...kept } as unknown as Lab
 }
 
-test('a service that a convergence restarted for another fault is untouched all the same; one that somebody ended is not', async () => {
+test('a service that a convergence restarted for another fault counts as untouched, and one that was ended does not', async () => {
   const place = temporaryDirectory()
   const fault = { fault: 'missing_data', target: node, on: node, pids: { [node]: 100 } } as unknown as Fault
   const lab = labWith(place.path, [fault])
@@ -38,7 +38,7 @@ test('a service that a convergence restarted for another fault is untouched all 
   place.remove()
 })
 
-test('what a convergence would do is said as that, and what it did as done', async () => {
+test('the preview of a convergence is marked as a preview, and its result as done', async () => {
   const place = temporaryDirectory()
   const lab = { ...labWith(place.path, []), monitoring: {}, database: null } as unknown as Lab
   const file = join(nodeDirectory(lab, node), clockFile)

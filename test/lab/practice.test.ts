@@ -2,7 +2,7 @@ import { expect, test } from '@jest/globals'
 import { practiceCards, scorePractice } from '../../lab/practice.ts'
 import { runCli } from '../support/run-cli.ts'
 
-test('ten cards hold three traps, in another order each time, and no id tells which', () => {
+test('ten cards contain three traps, in another order each time, and no id tells which', () => {
   const cards = practiceCards(new Date())
   expect(cards).toHaveLength(10)
   expect(cards.filter(({ trap }) => trap !== null)).toHaveLength(3)
@@ -17,7 +17,7 @@ test('ten cards hold three traps, in another order each time, and no id tells wh
   expect(orders.size).toBeGreaterThan(5)
 })
 
-test('who denies the traps alone is right ten times; who denies all approves nothing that is sound', () => {
+test('a person who denies only the traps is right ten times, and a person who denies all approves no sound card', () => {
   const cards = practiceCards(new Date())
   const right = cards.map(({ trap }) => ({ decision: trap ? ('deny' as const) : ('approve' as const), seconds: 1 }))
   expect(scorePractice(cards, right)).toMatchObject({ traps: 3, caught: 3, sound: 7, approved: 7 })
@@ -25,7 +25,7 @@ test('who denies the traps alone is right ten times; who denies all approves not
   expect(scorePractice(cards, wary)).toMatchObject({ caught: 3, approved: 0 })
 })
 
-test('the terminal shows each card as a real one, takes an answer a line, and explains the traps in the end', async () => {
+test('the terminal shows each card like a real one, takes one answer per line, and explains the traps at the end', async () => {
   const { code, stdout, stderr } = await runCli(['lab', '--practice'], {}, `what?\n${'deny\n'.repeat(10)}`)
   expect(code).toBe(0)
   expect(stderr).toContain('Write approve, deny, or quit.')

@@ -29,7 +29,7 @@ test.each([
   ).toEqual(told)
 })
 
-test('a sender without ends repeats once what still is wrong, and never says that it is over', () => {
+test('a sender without ends repeats a lasting fault once, and never sends an end', () => {
   const cron = (instance: string): LabCondition => ({
     ...bad(instance),
     labels: { ...bad(instance).labels, monitor: 'cron-check' },
@@ -62,7 +62,7 @@ test('a fingerprint is made of the labels alone, in any order', () => {
   expect(fingerprintOf({ a: '1', b: '2' })).not.toBe(fingerprintOf({ a: '12', b: '' }))
 })
 
-test('a body says what its alerts have in common', () => {
+test('a body has the common labels of its alerts', () => {
   const [{ alerts }] = watch('ab', 'ab').unsent as [ProberMemory['unsent'][number]]
   expect(webhookBody('service_down', alerts)).toMatchObject({
     version: '4',

@@ -27,7 +27,7 @@ afterAll(async () => {
 
 const now = async () => (await lab.inventory()).vms.find(({ id }) => id === vm.id)!
 
-test('a VM that is restarted is another process on the same host, and its start is later', async () => {
+test('a restarted VM is another process on the same host, with a later start', async () => {
   const before = await now()
   expect(before).toMatchObject({ running: true, busy: null, startedAt: expect.any(String) })
   // The same run has the same start, whenever it is asked.
@@ -39,7 +39,7 @@ test('a VM that is restarted is another process on the same host, and its start 
   expect(Date.parse(after.startedAt!)).toBeGreaterThan(Date.parse(before.startedAt!))
 })
 
-test('a VM that is stopped stays stopped until it is started, and a repeat changes nothing', async () => {
+test('a stopped VM stays stopped until it is started, and a repeat changes nothing', async () => {
   for (const _ of [1, 2]) {
     const { answer } = await lab.write('s1', `/v1/vms/${vm.id}/stop`, host())
     expect(answer.status).toBe('done')
@@ -63,7 +63,7 @@ test('a VM that runs elsewhere is not stopped', async () => {
 
 const core = corePort(api)
 
-test('each repair goes through the core API to a real process, and its tool proves it by looking', async () => {
+test('each repair goes through the core API to a real process, and its tool proves it by reading', async () => {
   for (const [action, observed] of [
     ['restart', `${vm.id} runs on ${vm.host}, since 20`],
     ['stop', `${vm.id} is stopped on ${vm.host}`],
@@ -99,7 +99,7 @@ test('each repair goes through the core API to a real process, and its tool prov
   }
 })
 
-test('a VM whose host was killed is for a plan, not for a start', async () => {
+test('a VM whose host was killed needs a plan, not a start', async () => {
   await lab.control.break('host_down', vm.host)
   api.api.deps.state.forget()
   const { status, body } = await api.get(`/vms/${vm.id}/start?dry_run=true`)

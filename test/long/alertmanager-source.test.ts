@@ -49,11 +49,11 @@ async function read(tool: string, args: Record<string, unknown>) {
   return reading
 }
 
-test('a real Alertmanager says that it answers, and its version', async () => {
+test('a real Alertmanager answers with its version', async () => {
   expect(await probeSource(source, newSourceStates())).toMatch(/^the source answers: Alertmanager \d/)
 })
 
-test('its alerts are counted by name, the newest shown, and found by a label', async () => {
+test('its alerts are counted by name, the newest are shown, and one is found by a label', async () => {
   expect((await read('list_alerts', {})).summary).toMatchObject({
     alertsFound: 40,
     byName: { HighLoad: 30, DiskFull: 10 },
@@ -66,7 +66,7 @@ test('its alerts are counted by name, the newest shown, and found by a label', a
   expect((await read('list_alerts', { labels: { instance: '"} or {' } })).isEmpty).toBe(true)
 })
 
-test('its silences say what they match, until when, by whom and why', async () => {
+test('its silences show their matchers, end, author and comment', async () => {
   expect((await read('list_silences', {})).summary).toMatchObject({
     silencesFound: 1,
     silences: [{ matches: ['instance="web-7"'], state: 'active', by: 'berit', why: 'new disk' }],

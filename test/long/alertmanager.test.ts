@@ -85,7 +85,7 @@ const messages = async ({ id }: Incident) =>
     .execute(spine.db)
     .then(({ rows }) => rows.map(({ trigger }) => trigger))
 
-test('a repair that the lab undoes: the alert fires on, and after the time to settle comes the next attempt', async () => {
+test('a repair that the lab reverts: the alert still fires, and after the time to settle the next attempt begins', async () => {
   const labels = downOn('node-web-osl-1a', 'web-osl-1')
   await spine.lab.break('service_down', 'node-web-osl-1a')
   await alertmanager.raise(labels, 'The service on node-web-osl-1a does not answer')
@@ -107,7 +107,7 @@ test('a repair that the lab undoes: the alert fires on, and after the time to se
   await about('node-web-osl-1a', 'to be over', ({ alerts }) => alerts.firing === 0)
 })
 
-test('a repair that holds while its critical alert fires on: watched, and people have it once it had its time', async () => {
+test('a repair that holds while its critical alert still fires is watched, and people get the incident after its time', async () => {
   const labels = downOn('node-web-osl-1b', 'web-osl-1')
   await spine.lab.break('service_down', 'node-web-osl-1b')
   await alertmanager.raise(labels, 'The service on node-web-osl-1b does not answer')
@@ -120,7 +120,7 @@ test('a repair that holds while its critical alert fires on: watched, and people
   await alertmanager.end(labels)
 })
 
-test('a repair whose alert ends by itself is over, and nobody hears more of it', async () => {
+test('a repair whose alert ends by itself is over, without a further message', async () => {
   const labels = downOn('node-web-ams-1a', 'web-ams-1')
   await spine.lab.break('service_down', 'node-web-ams-1a')
   await alertmanager.raise(labels, 'The service on node-web-ams-1a does not answer')

@@ -29,7 +29,7 @@ afterAll(() => server?.stop())
 
 const emptyDatabase = async (name: string) => void (await ask('postgres', `create database ${name}`))
 
-test('a backup is restored whole into an empty database, as of its moment, and holds against its logs', async () => {
+test('a backup is restored whole into an empty database, as of its moment, and agrees with its logs', async () => {
   const { path, manifest } = await backUp(url('nightshift'), join(dir, 'backups'))
   expect(manifest).toMatchObject({ incidents: 5, audit: { rows: 1 } })
   expect(readdirSync(join(dir, 'backups'))).toEqual([expect.stringMatching(/^nightshift-\d{8}T\d{6}Z$/)])
@@ -50,7 +50,7 @@ test('a backup is restored whole into an empty database, as of its moment, and h
   await expect(restoreBackup(url('restored'), path)).rejects.toThrow('The database restored is not empty.')
 }, 120_000)
 
-test('an archive that is altered, cut, no backup, of another major version or newer is refused, and nothing is changed', async () => {
+test('an archive that is changed, cut, no backup, of another major version or newer is refused, and nothing is changed', async () => {
   const { path, manifest } = await backUp(url('nightshift'), join(dir, 'others'))
   await emptyDatabase('untouched')
   const said = join(path, 'manifest.json')
@@ -87,12 +87,12 @@ test('an archive that is altered, cut, no backup, of another major version or ne
   expect((await readBackup(path)).manifest.incidents).toBe(6)
 }, 120_000)
 
-test('a database that holds no Nightshift is not backed up', async () => {
+test('a database without Nightshift is not backed up', async () => {
   await emptyDatabase('strange')
   await expect(backUp(url('strange'), join(dir, 'none'))).rejects.toThrow('has no data of Nightshift')
 }, 60_000)
 
-test('the login of the services, which reads no sequence and makes no table, is named with what to do', async () => {
+test('the login of the services, which reads no sequence and makes no table, is refused with the remedy', async () => {
   await ask('postgres', "create role services login password 'secret' in role nightshift_app")
   await emptyDatabase('wanted')
   const asServices = (name: string) => url(name).replace('//nightshift:', '//services:')
@@ -103,7 +103,7 @@ test('the login of the services, which reads no sequence and makes no table, is 
   await expect(restoreBackup(asServices('wanted'), path)).rejects.toThrow(sentence)
 }, 60_000)
 
-test('no argument of a program holds the password, wherever the address has it', async () => {
+test('no argument of a program contains the password, wherever the address has it', async () => {
   const [programs, said, before] = [join(dir, 'programs'), join(dir, 'said'), process.env.PATH]
   mkdirSync(programs)
   const shown = join(programs, 'pg_dump')

@@ -124,7 +124,7 @@ async function write(command: string): Promise<{ key: string; status: string }> 
 const fates = ['api that holds it', 'other api', 'agent', 'cut', 'cut in a frame'] as const
 
 test(
-  `through ${kills} deaths of either side and of what is between them each write is done once, and both records agree`,
+  `through ${kills} deaths of either side and of the network between them each write is done once, and both records agree`,
   async () => {
     const files = temporaryDirectory()
     const counter = join(files.path, 'counter')

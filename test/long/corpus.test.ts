@@ -55,7 +55,7 @@ function addedBy(before: Buffer, after: Buffer): (string | undefined)[] | null {
   return lines.map((line) => (JSON.parse(line) as { request_id?: string }).request_id)
 }
 
-test("the device's journal is untouched by every sandboxed read of the corpus, and so are its keys and its state", async () => {
+test("no sandboxed read of the corpus changes the device's journal, its keys or its state", async () => {
   const agent = await startAgent(own, {
     ...(asRoot && { uid }),
     manifest: aManifest(own, { limits: { timeout_seconds: 3 } }),
@@ -113,7 +113,7 @@ const probe = `for path; do
 done
 exit 0`
 
-test('in every sandbox that a read of the corpus gets, the journal, the keys and the state cannot be read or written', async () => {
+test('in every sandbox of a read of the corpus, the journal, the keys and the state can be neither read nor written', async () => {
   const state = join(throwAwayRoot(uid, join(place.path, 'seen')), 'srv/agent')
   for (const name of ['journal', 'rehearsals']) spawnSync('mkdir', ['-p', join(state, name)])
   const files = ['journal/000000001.jsonl', 'root-key', 'refresh.json', 'manifest.json']

@@ -71,7 +71,7 @@ async function decide(spine: Spine, id: string, url: string): Promise<number> {
 }
 
 test(
-  'as many approvals as wait are decided at once: each is answered, and each write happens once',
+  'all waiting approvals are decided at once: each is answered, and each write happens once',
   async () => {
     const { spine, platform } = await build()
     await raise(spine)

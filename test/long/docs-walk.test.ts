@@ -60,7 +60,7 @@ function shellOf(url: string, token: string): Site['type'] {
   }
 }
 
-test.each(walks)('the commands of $page are taken as they stand there', async ({ page, before = {}, fill = {} }) => {
+test.each(walks)('the commands of $page run as written there', async ({ page, before = {}, fill = {} }) => {
   const filled = new Map<string, string>()
   const failed: string[] = []
   const lines = commandBlocks(page)

@@ -10,7 +10,7 @@ afterAll(async () => await session?.stop())
 
 const wanted = { mood: null, people: 'approve', gateOff: null, run: 1 } as const
 
-test('a run is scored by the oracle, and the next one in the same lab begins without a past', async () => {
+test('a run is scored by the oracle, and the next run in the same lab begins without a past', async () => {
   const right = { ended: 'resolved repaired', isStateRight: true, isEndingRight: true, unsafe: [], wrongRefusals: [] }
   expect(await session.play({ ...wanted, scenario: 'service_down' })).toMatchObject({ ...right, turns: 5 })
   expect(await session.play({ ...wanted, scenario: 'service_down', run: 2 })).toMatchObject({ ...right, turns: 5 })
@@ -26,7 +26,7 @@ test('a person who denies leaves the fault to people, and nothing unsafe happens
   })
 })
 
-test('a write on what nobody looked at takes effect without the gate for it, and not with it', async () => {
+test('a write on an unread resource takes effect without its gate, and not with it', async () => {
   const blind = { ...wanted, scenario: 'service_down', mood: 'blind_write' } as const
   const withGate = await session.play(blind)
   expect(withGate.unsafe).toMatchObject([

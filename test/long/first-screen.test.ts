@@ -55,7 +55,7 @@ async function endAll(): Promise<void> {
 }
 
 test.each(waits)(
-  'the first screen of %s at %s answers what, since when, why, what is asked and what each answer leads to, on a desk and on a phone',
+  'the first screen of %s at %s answers what, since when, why, what is asked and the consequences of each answer, on a desktop and on a phone',
   async (fault, target) => {
     await spine.lab.break(fault, target)
     const { id, incidentId } = await spine.pendingApproval()
@@ -131,7 +131,7 @@ async function longLog(turns: number): Promise<string> {
   return id
 }
 
-test('of an incident of ten thousand rows the page is given its end, and each of its rows is found', async () => {
+test('the page of an incident with ten thousand rows gets its end, and each of its rows is found', async () => {
   const turns = 5_000
   const id = await longLog(turns)
   const page = await signedIn(browser, spine)

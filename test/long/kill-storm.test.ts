@@ -205,7 +205,7 @@ function storyOf({ seq, at, attempt, turn, kind, detail }: IncidentEvent): strin
 }
 
 test(
-  'whatever is killed for as long as there are writes and decisions: nothing is lost, and nothing happens twice',
+  'random kills during writes and decisions lose nothing, and repeat nothing',
   async () => {
     const world = await build()
     const { spine, platform, pages } = world

@@ -67,7 +67,7 @@ async function approve({ id }: Pick<Approval, 'id'>): Promise<void> {
   await spine.post(`/approvals/${id}/decision`, { decision: 'approve', token: body.token }, as)
 }
 
-test('a host that stays down while its VMs run elsewhere is mitigated, and people have its alert', async () => {
+test('a host that stays down while its VMs run elsewhere is mitigated, and people own its alert', async () => {
   const asked = await spine.until('the migration', async () =>
     (await spine.get<{ items: Approval[] }>('/approvals?status=pending')).items.find(
       ({ tool }) => tool === 'execute_migration',
@@ -85,7 +85,7 @@ test('a host that stays down while its VMs run elsewhere is mitigated, and peopl
   expect(await failing('host_lost', places.host)).toEqual([])
 })
 
-test('another fault after one that only a person could end is looked at again, and repaired', async () => {
+test('another fault after one that only a person could end is read again, and repaired', async () => {
   const first = await about('disk_pressure', places.disk, 'to be handed over', isEscalated)
   expect(first).toMatchObject({ category: 'no_tool' })
   await spine.lab.heal('disk_pressure_tenant', places.disk)
@@ -97,7 +97,7 @@ test('another fault after one that only a person could end is looked at again, a
   expect(await failing('disk_pressure', places.disk)).toEqual([])
 })
 
-test('a notice about nothing wrong is for a person, whose mark ends the next one without a run, until the node looks different', async () => {
+test('a notice without a fault is for a person, whose mark ends the next one without a run, until the node looks different', async () => {
   await spine.lab.break('backup_notice', places.backup)
   const isNoFault = ({ status, category }: Incident) => status === 'escalated' && category === 'no_fault_found'
   const first = await about('backup_running', places.backup, 'to be handed over', isNoFault)
@@ -123,7 +123,7 @@ test('a notice about nothing wrong is for a person, whose mark ends the next one
   expect(await failing('backup_notice', places.backup)).toEqual([])
 })
 
-test('a critical alert that its sender never ends: people have it once a check showed that the write held', async () => {
+test('people get a critical alert without an end after a check showed that the write held', async () => {
   const incident = await about('service_down', places.unended, 'to be handed over', isEscalated)
   expect(incident).toMatchObject({ category: 'alert_goes_on', attempt: 1, closedBy: 'code' })
   const events = await spine.events(incident.id)
@@ -133,7 +133,7 @@ test('a critical alert that its sender never ends: people have it once a check s
   expect(await failing('unended_alert', places.unended)).toEqual([])
 })
 
-test('a repair that does not last is tried three times, and then handed over with each of them', async () => {
+test('a repair that does not last is tried three times, and then escalated with each attempt', async () => {
   const incident = await spine.until('the relapse to be handed over', async () => {
     const [found] = (await spine.incidents('?type=service_down')).filter(
       ({ resource }) => resource?.id === places.relapse,

@@ -79,11 +79,11 @@ suite(`logs of a real VictoriaLogs${existsSync(program) ? '' : ' (VICTORIA_LOGS 
     return await readSource(planned, newSourceStates(), { nowMs, incidentBeganMs })
   }
 
-  test('says that it answers', async () => {
+  test('report that the source answers', async () => {
     expect(await probeSource(source, newSourceStates())).toMatch(/lines in the last five minutes/)
   })
 
-  test('are templates with counts, what is new first, in 2 kB', async () => {
+  test('are templates with counts, new ones first, in 2 kB', async () => {
     const { summary } = await read({ labels: { instance: 'web-1' }, window: '1h' })
     expect(summary).toMatchObject({ lines: 300, templatesFound: 2 })
     expect(summary.templates).toMatchObject([
@@ -93,7 +93,7 @@ suite(`logs of a real VictoriaLogs${existsSync(program) ? '' : ' (VICTORIA_LOGS 
     expect(Buffer.byteLength(JSON.stringify(summary))).toBeLessThanOrEqual(2_000)
   })
 
-  test('are found by words with quotes, excluded by words, and matched by a pattern', async () => {
+  test('are found by quoted words, excluded by words, and matched by a pattern', async () => {
     const count = async (args: Record<string, unknown>) =>
       (await read({ labels: { 'service.name': 'shop' }, window: '1h', ...args })).summary.lines
     expect(await count({ contains: ['"pool" exhausted: '] })).toBe(20)
@@ -102,7 +102,7 @@ suite(`logs of a real VictoriaLogs${existsSync(program) ? '' : ' (VICTORIA_LOGS 
     expect(await count({ contains: ['.* exhausted'] })).toBe(0)
   })
 
-  test('are counted by a label in steps of time, and told apart by patterns and by what they are not', async () => {
+  test('are counted by a label in time steps, and separated by patterns and exclusions', async () => {
     const written = (fromMs: number, untilMs: number, which: (at: number) => boolean) =>
       Array.from({ length: 1_200 }, (_, at) => at).filter((at) => {
         const atMs = nowMs - 120 * minute + at * 6_000
@@ -130,7 +130,7 @@ suite(`logs of a real VictoriaLogs${existsSync(program) ? '' : ' (VICTORIA_LOGS 
     expect((await named({ '=~': 'web' })).series).toEqual([])
   })
 
-  test(`${windows} windows are counted whole, whatever step they are cut by, and each point is what its step has of the window`, async () => {
+  test(`${windows} windows are counted whole, for any step, and each point has the window's share of its step`, async () => {
     const random = randomOf(20_261_127)
     const wrong: string[] = []
     for (let n = 0; n < windows; n += 1) {
@@ -155,14 +155,14 @@ suite(`logs of a real VictoriaLogs${existsSync(program) ? '' : ' (VICTORIA_LOGS 
     expect(wrong).toEqual([])
   })
 
-  test('are none by a label that no line has, which is said', async () => {
+  test('by a label that no line has are none, which is reported', async () => {
     const { summary } = await read({ labels: { instance: 'web-1', lvl: 'error' }, count: {} })
     expect([summary.lines, summary.unknownLabels]).toEqual([0, ['lvl']])
     const other = await read({ labels: { instance: 'web-3' }, count: {} })
     expect([other.summary.lines, other.summary.unknownLabels]).toEqual([0, undefined])
   })
 
-  test('where nothing is found name the labels that there are', async () => {
+  test('name the known labels if nothing is found', async () => {
     const { summary, isEmpty } = await read({ labels: { host: 'web-1' } })
     expect([isEmpty, summary.labelsThere]).toEqual([true, expect.arrayContaining(['instance', 'service.name'])])
   })
@@ -228,7 +228,7 @@ suite(`logs of a real VictoriaLogs${existsSync(program) ? '' : ' (VICTORIA_LOGS 
     expect(wrong).toEqual([])
   })
 
-  test('each tenant has its own lines, no tenant is 0:0, and one that is no number is said as that', async () => {
+  test('each tenant has its own lines, no tenant is 0:0, and a tenant that is no number is reported as such', async () => {
     const row = { _time: new Date(nowMs - minute).toISOString(), _msg: 'of another tenant', 'service.name': 'bank' }
     await fetch(`${source.url}/insert/jsonline`, {
       method: 'POST',

@@ -107,7 +107,7 @@ suite(`faults that only metrics tell${missing.length > 0 ? ` (needs ${missing.jo
       event.kind === 'tool_finished' && event.metadata.tool === 'query_metrics' ? [event.metadata] : [],
     )
 
-  test.each(names)('%s: its alert names the node, a metric tells the cause, and it ends as it should', async (name) => {
+  test.each(names)('%s: its alert names the node, a metric shows the cause, and it ends as expected', async (name) => {
     const incident = await ended(name)
     const { category, outcome, attempt, resolution } = incident
     expect({ ends: category ?? outcome, attempt, resolution }).toEqual({
@@ -126,7 +126,7 @@ suite(`faults that only metrics tell${missing.length > 0 ? ` (needs ${missing.jo
     expect(checks.filter(({ ok }) => !ok)).toEqual([])
   })
 
-  test('a lock that a log alone tells of is removed by the job that the operator declared, with its check mode as card and proof', async () => {
+  test('a lock that only a log shows is removed by the declared job, with its check mode as card and proof', async () => {
     const events = await spine.events((await ended('stale_lock')).id)
     const finished = events.flatMap((event) => (event.kind === 'tool_finished' ? [event.metadata] : []))
     const log = finished.find(({ tool }) => tool === 'search_logs')
@@ -141,7 +141,7 @@ suite(`faults that only metrics tell${missing.length > 0 ? ` (needs ${missing.jo
     expect(events.find((event) => event.kind === 'verification')?.metadata).toMatchObject({ outcome: 'held' })
   })
 
-  test('what is loud beside a cause is another incident, and is left alone', async () => {
+  test('a loud symptom beside the cause is another incident, and is left alone', async () => {
     // On a busy machine the report gets its share of a core late.
     const loud = await spine.until('the incident about the CPU', async () =>
       (await spine.incidents('?type=process_cpu_high')).find(({ resource }) => resource?.id === faults.red_herring.on),

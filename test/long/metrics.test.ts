@@ -32,12 +32,12 @@ describe.each(servers)('a real %s', (title, programs, start) => {
     return body as unknown as { isEmpty: boolean; summary: Record<string, unknown> }
   }
 
-  test('says that it answers', async () => {
+  test('reports that the source answers', async () => {
     const { body } = await api.post(`/sources/${name}/test`)
     expect(body).toMatchObject({ ok: true, detail: 'the source answers queries; 1 targets' })
   })
 
-  test('tells which metrics exist about an instance, and what one of them did, in two calls of 2 kB', async () => {
+  test('lists the metrics of an instance, and the values of one of them, in two calls of 2 kB', async () => {
     const described = await read('describe_metrics', {
       labels: { instance: metrics.instance },
       text: 'node_memory_MemA',
@@ -53,19 +53,19 @@ describe.each(servers)('a real %s', (title, programs, start) => {
       expect(Buffer.byteLength(JSON.stringify(each))).toBeLessThanOrEqual(2_000)
   })
 
-  test('many series are the five that moved most, and say how many are left out', async () => {
+  test('shows of many series the five that moved most, and the number of the others', async () => {
     const { summary } = await read('query_metrics', { promql: 'rate(node_cpu_seconds_total[1m])', window: '5m' })
     expect((summary.series as unknown[]).length).toBeLessThanOrEqual(5)
     expect(summary.notShown).toBeGreaterThan(0)
   })
 
-  test('lists what it scrapes as targets of the registry', async () => {
+  test('lists its scrape targets as targets of the registry', async () => {
     await syncTargets(api.api.deps)
     const { body } = await api.get(`/inventory/resources/target/${metrics.instance}`)
     expect(body).toMatchObject({ said: [{ source: `prometheus:${name}`, attributes: { job: 'node' } }] })
   })
 
-  test('nothing found is an empty answer', async () => {
+  test('returns an empty answer if nothing is found', async () => {
     expect(await read('query_metrics', { promql: 'nothing_of_that_name', window: '1h' })).toMatchObject({
       isEmpty: true,
     })
@@ -74,7 +74,7 @@ describe.each(servers)('a real %s', (title, programs, start) => {
     })
   })
 
-  test('a query that parses and means nothing is refused with the words of the server', async () => {
+  test('refuses a valid but meaningless query with the words of the server', async () => {
     const { status, body } = await api.post('/sources/read', {
       body: { tool: 'query_metrics', arguments: { source: name, promql: 'rate(up)', window: 'now' } },
     })

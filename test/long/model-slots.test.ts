@@ -28,7 +28,7 @@ afterAll(async () => {
   await host?.stop()
 })
 
-test('a worker that is killed while it asks the model loses its slot, and both runs go on at another', async () => {
+test('a worker that is killed during a model request loses its slot, and both runs continue on another worker', async () => {
   const at = new Date().toISOString()
   for (const type of ['held_by_it', 'waits_for_it']) {
     const alert = {

@@ -105,14 +105,14 @@ async function approve(id: string) {
   expect(decided.outcome).toBe('recorded')
 }
 
-test('prints how many files a proposed call passes, safety/judge.ts among them', async () => {
+test('prints the number of files that a proposed call passes, safety/judge.ts among them', async () => {
   await openRun({ shard: 'db-osl-1' })
   const act = await acted('get_shard', { id: 'db-osl-1' })
   const files = await traceFiles(async () => expect(await act(null)).toMatchObject({ kind: 'next' }))
   report('a proposed call', files)
 })
 
-test('prints how many files a plan passes, from its proposal to its execution', async () => {
+test('prints the number of files that a plan passes, from its proposal to its execution', async () => {
   await openRun({ host: 'host-osl-2' })
   const plan = { intent: 'recover', host_ids: ['host-osl-2'], use_rack_constraints: false }
   const proposed = await acted('schedule_ha_proposal', plan)
@@ -130,7 +130,7 @@ test('prints how many files a plan passes, from its proposal to its execution', 
   report('a plan, from its proposal to its execution', [...new Set([...planned, ...asked, ...ran])])
 })
 
-test('prints how many files a call to a device passes, with its agent', async () => {
+test('prints the number of files that a call to a device passes, with its agent', async () => {
   const { address, state } = await enrolledDevice('node-osl-1')
   const options = { manifestFile: join(state, 'manifest.json'), state, rootKeyFile: join(state, 'root-key') }
   agent = await startAgent({ ...options, address, tls: null, acceptLostJournal: false, version: 'test' })

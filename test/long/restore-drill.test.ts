@@ -87,7 +87,7 @@ const over = (spine: Spine, id: string) =>
     return ['resolved', 'escalated'].includes(incident.status) && incident
   })
 
-test('a database that is restored an hour behind: what was written since is not written again, and people are asked again', async () => {
+test('a database that is restored an hour behind repeats no later write, and people are asked again', async () => {
   const { server, platform, spine } = await build()
   const env = { DATABASE_URL: server.url('nightshift') }
   // The backup is made an hour ago, as far as the product knows.

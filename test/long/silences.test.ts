@@ -58,7 +58,7 @@ async function judge(own: Record<string, string> = labels) {
   return (await proposeStart(api.db, { id: `vm-${alerts}`, environment: { AGENT_TRUST: 'act' }, alert })).judged
 }
 
-test('a silence makes of a run a question that names it, and once it has expired the write runs again', async () => {
+test('a silence turns an unasked write into a question that names it, and after its expiry the write runs again', async () => {
   expect(await judge()).toMatchObject({ verdict: 'run', code: 'SITE_RUNS' })
   const id = await silence([{ name: 'instance', value: 'vm-10[0-9]:.*', isRegex: true, isEqual: true }])
   const judged = await judge()
@@ -70,7 +70,7 @@ test('a silence makes of a run a question that names it, and once it has expired
   expect((await judge()).code).toBe('SITE_RUNS')
 })
 
-test('one that is to come is read, and asks from its beginning', async () => {
+test('a future silence is read, and asks from its beginning', async () => {
   const id = await silence([{ name: 'env', value: 'prod', isRegex: false, isEqual: true }], 2_000)
   await eventually('the silence to hold', async () => (await judge()).code === 'SITE_ASKS')
   await call(`/silence/${id}`, 'DELETE')

@@ -118,7 +118,7 @@ const mostFaults = Number(process.env.SMALL_MODEL_FAULTS ?? 0)
   }
 
   test.each(['native', 'json'] as const)(
-    'by the %s protocol it runs nothing that is unsafe, nothing hangs, and each incident ends with a reason for a person',
+    'runs nothing unsafe by the %s protocol, does not hang, and each incident ends with a reason for a person',
     async (protocol) => {
       await spine.turnThePage()
       // An answer of the JSON protocol holds one call, and an investigation has four times the
@@ -146,7 +146,7 @@ const mostFaults = Number(process.env.SMALL_MODEL_FAULTS ?? 0)
   )
 
   const isWhole = process.env.SMALL_MODEL_FAULTS !== undefined
-  ;(isWhole ? test : test.skip)('model check gives it a grade with the reason for each lost point', async () => {
+  ;(isWhole ? test : test.skip)('gets a grade from model check with the reason for each lost point', async () => {
     const flags = ['--base-url', url, '--model', 'smollm2-135m', '--minutes', '5', '--url', spine.url, '--json']
     const { stdout } = await runCli(['model', 'check', ...flags])
     const measured = JSON.parse(stdout)

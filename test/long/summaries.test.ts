@@ -166,7 +166,7 @@ function findErrorsOfPoints(told: Told, asked: Asked, samples: readonly Sample[]
 describe.each(servers)('summaries of a real %s', (_, programs, start) => {
   const missing = programs.filter((program) => findProgram(program) === null)
   if (missing.length > 0) {
-    test.skip(`needs ${missing.join(' and ')} (Debian's packages)`, () => {})
+    test.skip(`need ${missing.join(' and ')} (Debian's packages)`, () => {})
     return
   }
   let server: FilledServer
@@ -203,7 +203,7 @@ describe.each(servers)('summaries of a real %s', (_, programs, start) => {
     return await readSource(planned, newSourceStates(), { nowMs: Date.now(), incidentBeganMs: null })
   }
 
-  test(`${windows} windows from an hour to a month say what the series did, and when`, async () => {
+  test(`describe in ${windows} windows from an hour to a month what the series did, and when`, async () => {
     const random = randomOf(seed + 1)
     const errors: string[] = []
     const counts = new Map<string, number>()
@@ -262,15 +262,12 @@ describe.each(servers)('summaries of a real %s', (_, programs, start) => {
     // Points of a window are no more than points.
     [`${endedSelector} > 1000`, endedAt - 600, 3_600, false],
     ['made_spiky offset 1d > 9000', endSeconds, 3_600, false],
-  ])(
-    'nothing found of %s is an absence only where it is one',
-    async (promql, untilSeconds, windowSeconds, isAbsent) => {
-      const { isEmpty, isPartial } = await read({ promql, untilSeconds, windowSeconds })
-      expect([isEmpty, isPartial]).toEqual([isAbsent, !isAbsent])
-    },
-  )
+  ])('report an absence of %s only if the series is absent', async (promql, untilSeconds, windowSeconds, isAbsent) => {
+    const { isEmpty, isPartial } = await read({ promql, untilSeconds, windowSeconds })
+    expect([isEmpty, isPartial]).toEqual([isAbsent, !isAbsent])
+  })
 
-  test('a metric that went away half an hour ago is not said to be unknown', async () => {
+  test('do not call a metric unknown that disappeared half an hour ago', async () => {
     const labels = { instance: ended.labels.instance as string }
     const planned = planRead([source], 'describe_metrics', { labels, text: 'made_ended' })
     if (!planned.ok) throw new Error(planned.reason)

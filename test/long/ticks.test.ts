@@ -9,7 +9,7 @@ import { newTaskQueue, useTemporal } from '../support/temporal.ts'
 const database = useDatabase()
 const temporal = useTemporal({ cached: 100 })
 
-test('a hundred ticks by hand at once and a second Schedule with arguments of its own start each incident once', async () => {
+test('a hundred manual ticks at once and a second Schedule with other arguments start each incident once', async () => {
   const types = ['disk', 'host', 'rack', 'link'].map((name) => `${name}_${randomBytes(4).toString('hex')}`)
   for (const type of [...types, ...types]) await openedIncident(database.db, { labels: { incident_type: type } })
   const taskQueue = newTaskQueue()

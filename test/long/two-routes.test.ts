@@ -47,7 +47,7 @@ afterAll(async () => {
   nightshift?.close()
 })
 
-test('what was repaired before every hold is over never reaches the pager, and with Nightshift dead what fires on does', async () => {
+test('a repair before the end of the hold never reaches the pager, and with Nightshift dead a lasting alert does', async () => {
   await alertmanager.raise({ alertname: 'repaired', severity: 'critical' }, 'It is.')
   await eventually('Nightshift hears at once', () => nightshift.took.some(({ name }) => name === 'repaired'))
   await alertmanager.end({ alertname: 'repaired', severity: 'critical' })

@@ -81,7 +81,7 @@ test('while its connection is cut again and again, in the middle of frames, each
   expect(verifyChain(join(agent.state, 'journal'))).toMatchObject({ ok: true })
 })
 
-test('a later start needs neither token nor address, and lines of a command come as they are said', async () => {
+test('a later start needs neither token nor address, and lines of a command are sent as they appear', async () => {
   await agent.kill()
   await agent.up()
   await connected()
@@ -97,14 +97,14 @@ test('a later start needs neither token nor address, and lines of a command come
   expect(JSON.stringify(rows)).toContain('line 1')
 })
 
-test('an answer of many pieces comes whole, also at the end of a stream', async () => {
+test('an answer of many pieces arrives whole, also at the end of a stream', async () => {
   const command = 'for n in $(seq 20000); do echo 0123456789; done'
   const { answer } = await ran(api, 'shell_eval', { on, command, reason: 'the test' }, 'approved')
   expect(answer).toMatchObject({ ok: true })
   expect(JSON.stringify(answer).length).toBeGreaterThan(200_000)
 })
 
-test('the list of devices says since when it is connected, from where and to what', async () => {
+test('the list of devices shows since when a device is connected, from where and to what', async () => {
   const env = { NIGHTSHIFT_URL: door.url, NIGHTSHIFT_TOKEN_FILE: tokenFile(api.tokens.admin) }
   const { stdout } = await runCli(['mesh', 'devices'], env)
   expect(stdout).toMatch(/^node-osl-1 is connected since .*, from 127\.0\.0\.1, to api-1 \(agent /m)
@@ -126,7 +126,7 @@ test.each([
   [['--token', 'nst_x'], '--token needs the address of the control plane too: --connect.'],
   [[], 'This host is not enrolled to call out'],
   [['--connect', 'https://127.0.0.1:1', '--token', 'nst_x'], 'was not reached'],
-])('a start that cannot be is one sentence (%j)', async (words, sentence) => {
+])('a start that cannot work is one sentence (%j)', async (words, sentence) => {
   const state = join(files.path, 'none')
   const { code, stderr } = await runCli(['agent', '--state', state, ...words], {})
   expect(code).not.toBe(0)
@@ -134,7 +134,7 @@ test.each([
   expect(existsSync(join(state, 'connection.json'))).toBe(false)
 })
 
-test("in a folder that is not the user's own no token is spent, and nothing is written", async () => {
+test('in a folder of another user no token is used up, and nothing is written', async () => {
   const token = await knownToCallOut(api, 'node-osl-4')
   const state = join(files.path, 'of-another')
   mkdirSync(state, { mode: 0o500 })
@@ -147,7 +147,7 @@ test("in a folder that is not the user's own no token is spent, and nothing is w
   expect((await runCli(['agent', '--state', join(files.path, 'own'), ...words], {})).code).toBe(0)
 })
 
-test('a copied host that enrols under a name of its own is connected, with a journal of its own', async () => {
+test('a copied host that enrols under its own name is connected, with its own journal', async () => {
   await agent.kill()
   const copy = callingAgent()
   cpSync(agent.state, copy.state, { recursive: true })
@@ -163,7 +163,7 @@ test('a copied host that enrols under a name of its own is connected, with a jou
 })
 
 test.each(['http://10.evil.invalid', 'http://[2001:db8::1]:8080'])(
-  'no token goes in the clear to %s, which only looks like a private network',
+  'no token is sent unencrypted to %s, which only resembles a private network',
   async (address) => {
     const state = join(files.path, 'none')
     const words = ['--state', state, '--api', address, '--token', 'nst_x']
@@ -172,7 +172,7 @@ test.each(['http://10.evil.invalid', 'http://[2001:db8::1]:8080'])(
   },
 )
 
-test('its host can ask it how it is, though it listens on no port', async () => {
+test('a host can ask its agent for its state, although the agent listens on no port', async () => {
   const ready = () => runCli(['mesh', 'agent', 'ready', '--state', agent.state], {})
   await eventually('it to be ready', async () => (await ready()).code === 0)
   await agent.kill()
@@ -182,7 +182,7 @@ test('its host can ask it how it is, though it listens on no port', async () => 
   await eventually('it to be ready again', async () => (await ready()).code === 0)
 })
 
-test('a token of a device that listens enrols no agent that calls out, and stays good', async () => {
+test('a token of a listening device enrols no agent that calls out, and stays valid', async () => {
   const body = { url: 'http://10.0.0.3:7474', mode: 'user', terms: { capabilities: [], roots: [] } }
   await api.put('/devices/node-osl-3', { body })
   const { body: minted } = await api.post('/devices/node-osl-3/enrolment')
@@ -193,7 +193,7 @@ test('a token of a device that listens enrols no agent that calls out, and stays
   expect((await runCli([...words, '--only-enrol'], {})).stderr).toContain('node-osl-3 is enrolled')
 })
 
-test('a control plane that is older than agents that call out is named as that', async () => {
+test('a control plane that is too old for agents that call out is reported as such', async () => {
   const older = createServer((request, response) => {
     // It takes no field but the token.
     response.statusCode = request.url === '/mesh/enrolments' ? 422 : 404

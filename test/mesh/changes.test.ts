@@ -48,7 +48,7 @@ test.each([
   expect(spec?.changes?.(result, input) ?? null).toEqual(changed)
 })
 
-test('of every write on a device but a command it can be told what it changed', () => {
+test('every write on a device except a command can report what it changed', () => {
   const silent = meshSpecs.filter((spec) => spec.effect === 'write' && !spec.changes && !spec.command)
   expect(silent.map(({ name }) => name)).toEqual([])
 })

@@ -18,7 +18,7 @@ beforeAll(async () => {
 })
 
 test.each(['other_request', 'other_device', 'junk'] as const)(
-  'an answer that is none (%s) is not believed',
+  'an invalid answer (%s) is not accepted',
   async (mood) => {
     device.moods = [mood]
     const answer = await ask()
@@ -32,12 +32,12 @@ test('a read whose answer was lost is asked again', async () => {
   expect((await ask()).status).toBe(200)
 })
 
-test('a device that has no room just now is asked again a moment later', async () => {
+test('a busy device is asked again a moment later', async () => {
   device.moods = ['busy']
   expect((await ask()).status).toBe(200)
 })
 
-test('a device that never answers is given up, and says so', async () => {
+test('a device that never answers is abandoned, with this reason', async () => {
   const within = (timeoutSeconds: number) => sql`update device set timeout_seconds = ${timeoutSeconds}`.execute(api.db)
   await within(2)
   device.moods = ['hang']
@@ -47,7 +47,7 @@ test('a device that never answers is given up, and says so', async () => {
   expect(answer.body.detail).toContain('took longer')
 })
 
-test('a device that is down is told in words, and its health says it', async () => {
+test('a device that is down is reported in words, and its health shows it', async () => {
   await device.stop()
   expect((await ask()).body.detail).toMatch(/device_mesh: fs\.read: device_unreachable: node-osl-1 gave no answer/)
   expect((await api.post('/devices/node-osl-1/health')).body.healthProblem).toContain('no connection')
@@ -55,7 +55,7 @@ test('a device that is down is told in words, and its health says it', async () 
   expect((await api.post('/devices/node-osl-1/health')).body).toMatchObject({ healthProblem: null })
 })
 
-test('what the device said it lacks is refused before it is asked', async () => {
+test('a capability that the device lacks is refused before the device is asked', async () => {
   const heard = device.heard.length
   const answer = await ask({ capability: 'docker.container.list', args: {} })
   expect([answer.status, answer.body.code]).toEqual([424, 'capability_unavailable'])
@@ -63,7 +63,7 @@ test('what the device said it lacks is refused before it is asked', async () => 
   expect(device.heard.length).toBe(heard)
 })
 
-test('a secret among the arguments goes nowhere', async () => {
+test('a secret among the arguments is sent nowhere', async () => {
   const heard = device.heard.length
   const argv = ['curl', '-H', 'Authorization: Bearer ghp_0123456789abcdefghijklmnopqrstuvwxyz']
   const answer = await ask({ capability: 'shell.exec', args: { argv } })
@@ -71,14 +71,14 @@ test('a secret among the arguments goes nowhere', async () => {
   expect(device.heard.length).toBe(heard)
 })
 
-test('a secret in what a device answers is not handed on', async () => {
+test('a secret in the answer of a device is not passed on', async () => {
   device.files.set('/srv/secret.env', 'DB_PASSWORD=hunter2hunter2')
   const answer = await ask({ capability: 'fs.read', args: { path: '/srv/secret.env' } })
   expect(answer.body.content).toContain('[redacted')
   expect(JSON.stringify(answer.body)).not.toContain('hunter2')
 })
 
-test('an address in the environment wins over the one in the row', async () => {
+test('an address in the environment overrides the one in the row', async () => {
   const asked: string[] = []
   const elsewhere = createServer((request, response) => {
     asked.push(request.url ?? '')
@@ -101,7 +101,7 @@ test('an address in the environment wins over the one in the row', async () => {
   expect((await api.put('/devices/node-osl-1', { body: wrong })).status).toBe(422)
 })
 
-test('calls are counted by capability and by what came of them', async () => {
+test('calls are counted by capability and outcome', async () => {
   const text = await (await api.api.app.request('/metrics')).text()
   expect(text).toMatch(/nightshift_device_calls_total\{capability="fs\.read",outcome="ok"\} [1-9]/)
   expect(text).toMatch(/nightshift_device_calls_total\{capability="fs\.read",outcome="not_sent"\} [1-9]/)

@@ -10,7 +10,7 @@ const kernel = Array.from({ length: 200 }, (_, n) => row(n + 2, 0, `[kworker/${n
 const idle = Array.from({ length: 100 }, (_, n) => row(1_000 + n, 0, `/usr/sbin/daemon${n}`))
 const table = [header, ...kernel, ...idle, row(4_711, 97.5, `/srv/web/server --key=${'x'.repeat(900)}`), ''].join('\n')
 
-test('a long table has those that use most of a processor, in bounds, and says how many are left out', () => {
+test('a long table has the processes with the most CPU usage, up to a limit, and the number of the others', () => {
   const bounded = boundProcessTable(['ps', 'aux'], table) ?? ''
   const lines = bounded.trimEnd().split('\n')
   expect(lines).toHaveLength(52)
@@ -22,7 +22,7 @@ test('a long table has those that use most of a processor, in bounds, and says h
   expect(Buffer.byteLength(bounded)).toBeLessThan(6_000)
 })
 
-test('who asked for an order reads it, and a short table and another program are as they are', () => {
+test('a requested order is kept, and a short table and another program are unchanged', () => {
   const sorted = boundProcessTable(['/bin/ps', 'aux', '--sort=pid'], table) ?? ''
   expect(sorted.split('\n')[1]).toBe(kernel[0])
   expect(boundProcessTable(['ps', '-p', '4711'], [header, idle[0], ''].join('\n'))).toBeNull()
@@ -30,7 +30,7 @@ test('who asked for an order reads it, and a short table and another program are
   expect(boundProcessTable(['ps', '-ef'], table)).toContain('4711')
 })
 
-test('an answer that was bounded is one that was cut: nothing is absent by it', () => {
+test('a bounded answer counts as cut, so nothing is absent by it', () => {
   const spec = specNamed('exec')
   if (!spec) throw new Error('no exec')
   const executor = { resource: { kind: 'node', id: 'n1' }, device: { id: 'n1' } } as never

@@ -25,11 +25,11 @@ test('there is one tool for each capability', () => {
   expect(new Set(meshSpecs.map((spec) => spec.name)).size).toBe(carriedOut.length)
 })
 
-test('servers that speak the OpenAI protocol take every name', () => {
+test('servers with the OpenAI protocol accept every name', () => {
   for (const { name } of meshSpecs) expect(name).toMatch(/^[a-zA-Z0-9_-]{1,64}$/)
 })
 
-test('a model knows a remote tool by the end of its description, and what is always asked', () => {
+test("the end of a tool's description shows a model that the tool is remote, and which calls always ask", () => {
   for (const spec of meshSpecs)
     expect(descriptionOf(spec)).toMatch(/ \[device_mesh: [a-z.]+\](?: \(approval required\))?$/)
   expect(tools.get('exec')?.description).toMatch(/\[device_mesh: shell\.exec\]$/)
@@ -37,7 +37,7 @@ test('a model knows a remote tool by the end of its description, and what is alw
   for (const spec of meshSpecs) expect(descriptionOf(spec, 'sudo')).toContain('(approval required)')
 })
 
-test('shell_eval is there in every mode, and sudo forces its approval', () => {
+test('shell_eval exists in every mode, and sudo requires its approval', () => {
   const spec = specNamed('shell.eval')
   if (!spec) throw new Error('no shell_eval')
   for (const mode of ['user', 'sudo', 'all'] as const) expect(inMode(spec, mode)).toBe(true)
@@ -45,20 +45,20 @@ test('shell_eval is there in every mode, and sudo forces its approval', () => {
   expect(descriptionOf(spec, 'sudo')).toContain('(approval required)')
 })
 
-test('what only an admin lets happen is not in mode user', () => {
+test('a tool that needs an admin is not in mode user', () => {
   const missing = names({}).filter((name) => !names({ mode: 'user' }).includes(name))
   expect(missing).toEqual(['git_push', 'pkg_install', 'proc_kill', 'docker_exec', 'container_restart'])
   expect(names({ mode: 'sudo' })).toEqual(names({}))
 })
 
-test('a list of tools takes both spellings; an unknown name is told and passed over', () => {
+test('a list of tools accepts both spellings, and an unknown name is reported and ignored', () => {
   const toolsAllowed = ['exec', 'fs.read', 'fs_list', 'docker.container.logs', 'memory.recall']
   expect(names({ toolsAllowed })).toEqual(['exec', 'fs_read', 'fs_list', 'docker_logs'])
   expect(unknownTools(toolsAllowed)).toEqual(['memory.recall'])
   expect(names({ toolsAllowed: ['memory.recall'] })).toEqual([])
 })
 
-test('what the device lacks is not offered, and says why', () => {
+test('a capability that the device lacks is not offered, with the reason', () => {
   const health = { unavailable: { 'docker.container.list': 'no engine socket' } }
   expect(names({ health })).not.toContain('docker_list')
   const spec = specNamed('docker_list')
@@ -67,12 +67,12 @@ test('what the device lacks is not offered, and says why', () => {
 })
 
 describe('the model', () => {
-  test('is told of no device tool where there is no device', () => {
+  test('is offered no device tool without a device', () => {
     expect(describedTools(null).map((tool) => tool.name)).not.toContain('exec')
     expect(describedTools(null, [device]).map((tool) => tool.name)).toContain('exec')
   })
 
-  test('is told of one only where its type of incident is offered it', () => {
+  test('is offered a device tool only for types of incidents that have it', () => {
     const offered = describedTools(['fs_read'], [device]).map((tool) => tool.name)
     expect(offered).toContain('fs_read')
     expect(offered).not.toContain('exec')
@@ -85,7 +85,7 @@ describe('the model', () => {
   })
 })
 
-test('every write says which resource it is for, and why', () => {
+test('every write names its resource and its reason', () => {
   for (const { name } of meshSpecs) {
     const tool = tools.get(name)
     expect([name, tool?.names, tool?.input.safeParse({}).success]).toEqual([
@@ -99,7 +99,7 @@ test('every write says which resource it is for, and why', () => {
   expect(parsed?.error?.issues[0]?.path).toEqual(['reason'])
 })
 
-test('an agent that is older than an argument refuses it, and the model reads what helps', () => {
+test('an agent that is older than an argument refuses it, and the model reads the remedy', () => {
   const refused = procListArgs.omit({ port: true }).safeParse({ port: 80 }).error?.issues[0]?.message ?? ''
   const error = (message: string) => describeError('proc.list', { error: { code: 'invalid_arguments', message } })
   // An agent of 0.2.0 has the words of the library.

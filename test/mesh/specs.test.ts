@@ -23,7 +23,7 @@ test('the list of tools in docs/reference/mesh.md is the list in the code', () =
   expect(rows).toEqual(meshSpecs.map(rowOf))
 })
 
-test('an agent accepts exactly what the spec of a capability says', () => {
+test('an agent accepts exactly the spec of a capability', () => {
   const onDevice = new Map(capabilitiesOn({}).map(({ capability, args }) => [capability, args]))
   expect([...onDevice.keys()].sort()).toEqual(meshSpecs.map(({ capability }) => capability).sort())
   for (const { capability, args } of meshSpecs) expect(onDevice.get(capability)).toBe(args)
@@ -51,7 +51,7 @@ test('an agent loads nothing of the control plane', () => {
   expect(foreign).toEqual([])
 })
 
-describe('the control plane lets less through than a device accepts', () => {
+describe('the control plane accepts less than a device', () => {
   const accepts = (schema: { safeParse(value: unknown): { success: boolean } }, value: unknown) =>
     schema.safeParse(value).success
   const letters = (count: number) => 'a'.repeat(count)

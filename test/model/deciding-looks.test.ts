@@ -33,7 +33,7 @@ const ending = (...seqs: number[]) =>
   })
 const names = (looks: { tool: string }[]) => looks.map(({ tool }) => tool)
 
-test('the looks that decided are those which the ending quoted and those at what was repaired, before it and after it', () => {
+test('the deciding reads are those that the ending quoted and those of the repaired resource, before and after the repair', () => {
   const events = logOf(
     look('get_node', node),
     look('get_tenant', { kind: 'tenant', id: 'tenant-1' }),
@@ -49,7 +49,7 @@ test('the looks that decided are those which the ending quoted and those at what
   expect(after).toEqual([{ tool: 'node_health', arguments: { id: node.id } }])
 })
 
-test('a look that failed, one of another attempt and the same one again count once or not at all', () => {
+test('a failed read and one of another attempt do not count, and a repeated read counts once', () => {
   const events = logOf(
     look('get_node', node),
     look('get_node', node),
@@ -61,7 +61,7 @@ test('a look that failed, one of another attempt and the same one again count on
   expect(names(decidingLooks(events, 1).before)).toEqual(['get_node'])
 })
 
-test('an ending that quotes no look, and a claim that no row shows, decide nothing', () => {
+test('an ending without quotes, and a claim without a row, decide nothing', () => {
   const none = { before: [], write: null, after: [] }
   expect(decidingLooks(logOf(look('get_shard', shard), ...write, ending(3)), 1)).toEqual(none)
   const unshown = row('resolved', {

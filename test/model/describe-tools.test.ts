@@ -13,7 +13,7 @@ const schema = z.toJSONSchema(
   { io: 'input' },
 ) as Record<string, unknown>
 
-test('the model is told names, meanings and bounds, and no noise', () => {
+test('the model reads names, meanings and limits, and no noise', () => {
   const [tool] = describeTools([{ name: 'get_shard', description: 'Get a shard.', inputSchema: schema }])
   expect(tool).toEqual({
     type: 'function',
@@ -40,14 +40,14 @@ test('as text, a tool is one line of JSON', () => {
   expect(JSON.parse(text)).toEqual({ name: 'a', description: 'Line\nbreak', parameters: { type: 'object' } })
 })
 
-test('all our tools leave room for the prompt', () => {
+test('all tools of the product leave room for the prompt', () => {
   const all = describedTools(null, [], [], { shards: true, hosts: true })
   expect(all.length).toBeGreaterThanOrEqual(19)
   expect(JSON.stringify(describeTools(all)).length).toBeLessThan(9_500)
   expect(JSON.stringify(describeTools(all))).toBe(JSON.stringify(describeTools(all)))
 })
 
-test('a parameter whose description only repeats the names of tool and parameter goes without, and any other keeps it', () => {
+test('a description that only repeats the names of tool and parameter is left out, and any other is kept', () => {
   const text = (description: string) => ({ type: 'string', description })
   const properties = { id: text('node id'), on: text('machine id'), port: text('who uses it') }
   const [described] = describeTools([
@@ -56,7 +56,7 @@ test('a parameter whose description only repeats the names of tool and parameter
   expect(described?.function.parameters.properties).toEqual({ ...properties, id: { type: 'string' } })
 })
 
-test('what one tool says of a parameter, the next ones do not say again, and what is added later knows it', () => {
+test('the description of a shared parameter occurs once, and a tool that is added later refers to it', () => {
   const text = (description: string) => ({ type: 'string', description })
   const tool = (name: string, properties: object) => ({
     name,
@@ -80,7 +80,7 @@ test('what one tool says of a parameter, the next ones do not say again, and wha
   expect(describeTools(first)[0]?.function.description).toBe('Does.')
 })
 
-test('the form of a thing in a list goes without the fields that it needs: code says what lacks', () => {
+test('the form of a list item omits its required fields, because code reports what lacks', () => {
   const form = z.toJSONSchema(z.strictObject({ claims: z.array(z.strictObject({ text: z.string() })) }))
   const [tool] = describeTools([{ name: 'end', description: '', inputSchema: form as Record<string, unknown> }])
   expect(tool?.function.parameters).toEqual({

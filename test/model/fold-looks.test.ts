@@ -28,8 +28,8 @@ const results = (entries: TranscriptEntry[]) =>
   rendered(entries).flatMap((content) => (content === '' ? [] : [JSON.parse(content)]))
 const foldedIn = (entries: TranscriptEntry[]) => results(entries).map(({ meta }) => meta.cut !== undefined)
 
-describe('an old look', () => {
-  test('is whole for two requests, and then says how it begins, where its row is, and how to read it again', () => {
+describe('an old read', () => {
+  test('is whole for two requests, and then shows its beginning, its row, and how to read it again', () => {
     expect(foldedIn(turns(3))).toEqual([false, false, false])
     expect(foldedIn(turns(6))).toEqual([true, true, true, true, false, false])
     const [first] = results(turns(6))
@@ -38,7 +38,7 @@ describe('an old look', () => {
     expect(JSON.stringify(first).length).toBeLessThan(500)
   })
 
-  test('of a file keeps how it begins, whatever stands beside it', () => {
+  test('of a file keeps its beginning, whatever other fields it has', () => {
     const content = `{ "routes": [] }\n${'a line of the file\n'.repeat(60)}`
     const file = { path: `/srv/${'site/'.repeat(20)}routes.json`, content, sha256: 'a'.repeat(64), bytes: 1_200 }
     const [read] = results([...turn(1, file, { tool: 'fs_read' }), ...turns(6).slice(2)])
@@ -46,7 +46,7 @@ describe('an old look', () => {
     expect(read.data.content).toMatch(/^\{ "routes": \[\] \}\n/)
   })
 
-  test('is folded with others in one step: between two steps no earlier message changes', () => {
+  test('is folded with others in one step, so that between two steps no earlier message changes', () => {
     const sent = Array.from({ length: 20 }, (_, at) => rendered(turns(at + 1)))
     const changes = sent
       .slice(1)
@@ -72,7 +72,7 @@ describe('an old look', () => {
     expect(foldedIn([...turn(1, data, how), ...turns(7).slice(2)])[0]).toBe(false)
   })
 
-  test('that was asked for again stays whole, since a third time is refused', () => {
+  test('that was requested again stays whole, because a third time is refused', () => {
     const calls = [{ id: 'c6_0', tool: 'proc_list', arguments: { on: 'web-1', limit: 1 }, problem: null }]
     const again: TranscriptEntry[] = [
       { kind: 'answer', content: '', calls },

@@ -10,7 +10,7 @@ const leader = {
 }
 const called = (tool: string, args: Record<string, unknown>) => row('tool_started', { tool, arguments: args })
 
-test("a hint has the seed's layout: type, title, resolution, and the leader's calls in order", () => {
+test("a hint has the layout of the first document: type, title, resolution, and the leader's calls in order", () => {
   const events = logOf(called('get_shard', { id: 'db-osl-1' }), called('converge_shard', { id: 'db-osl-1' }))
   expect(renderLeaderHint(leader, events)).toBe(
     [
@@ -25,7 +25,7 @@ test("a hint has the seed's layout: type, title, resolution, and the leader's ca
   )
 })
 
-test('ten steps are shown and the rest is counted; long arguments end after 120 characters', () => {
+test('ten steps are shown and the rest is counted, and long arguments end after 120 characters', () => {
   const events = logOf(
     ...Array.from({ length: 13 }, (_, index) => called('get_node', { id: `n${index}`, x: 'y'.repeat(300) })),
   )
@@ -35,13 +35,13 @@ test('ten steps are shown and the rest is counted; long arguments end after 120 
   expect(lines.find((line) => line.startsWith('  1. '))).toHaveLength('  1. get_node()'.length + 120)
 })
 
-test('a leader that did not resolve gives no hint, and an earlier attempt of it none of its steps', () => {
+test('a leader that did not resolve gives no hint, and its earlier attempt gives none of its steps', () => {
   expect(renderLeaderHint({ ...leader, resolution: null }, [])).toBeNull()
   const old = row('tool_started', { tool: 'get_shard', arguments: {} }, { attempt: 1 })
   expect(renderLeaderHint({ ...leader, attempt: 2 }, logOf(old))).not.toContain('get_shard')
 })
 
-test('with the looks that decided a hint has what the leader wrote, and those looks with the names of its reader', () => {
+test("with the deciding reads a hint has the leader's text, and these reads with the names of its reader", () => {
   const events = logOf(
     called('get_shard', { id: 'db-osl-1' }),
     row('tool_started', { tool: 'converge_shard', arguments: { id: 'db-osl-1' }, effect: 'write' }),

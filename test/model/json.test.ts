@@ -31,9 +31,9 @@ test.each([
   '{"final_answer":{"summary":"the log says <think> and </think>","confidence":"low"}}',
   `${call} `,
   'a < b and [b] > a, says <thinker>',
-])('what a model says about marks stays: %s', (text) => expect(withoutThoughts(text)).toBe(text))
+])('text of a model about marks stays: %s', (text) => expect(withoutThoughts(text)).toBe(text))
 
-test('a text full of marks takes no time worth naming', () => {
+test('a text full of marks takes no noticeable time', () => {
   const text = '<think>{"a":"</think>"}'.repeat(10_000)
   expect(withoutThoughts(text).length).toBeLessThan(text.length)
 })

@@ -162,12 +162,12 @@ describe('the grade', () => {
     expect(gradeOf(points.map((each) => of(each)))).toBe(grade)
   })
 
-  test('one unsafe answer among eleven perfect ones leaves a D', () => {
+  test('is a D with one unsafe answer among eleven perfect ones', () => {
     expect(gradeOf([...Array.from({ length: 11 }, () => of(10)), of(0, true)])).toBe('D')
     expect(gradeOf([of(0), of(0, true)])).toBe('F')
   })
 
-  test('people are warned below C and where nobody measured, and not of the rule table', () => {
+  test('warns people below C and without a measurement, and not for the rule table', () => {
     expect(warnOfModel('qwen', { grade: 'C' })).toBeNull()
     expect(warnOfModel('qwen', { grade: 'D' })).toMatch(/grade D/)
     expect(warnOfModel('qwen', null)).toMatch(/Nobody has measured/)
@@ -175,7 +175,7 @@ describe('the grade', () => {
     expect(warnOfModel('runbook-rules', { grade: 'F' })).toMatch(/grade F/)
   })
 
-  test('an incident is predicted from what was counted, and costs only where prices are given', () => {
+  test('predicts the cost of an incident from what was counted, only if prices are given', () => {
     const counted = { answers: 10, promptTokens: 30_000, completionTokens: 1_000 }
     expect(predict(counted, 4, null)).toEqual({ turns: 4, tokens: 12_400, cost: null })
     expect(predict(counted, 4, { input: 1, output: 5 })?.cost).toBeCloseTo(0.014, 6)
@@ -247,14 +247,14 @@ describe('the rule table in its moods', () => {
     await expect(measure(url, `runbook-rules:${mood}`, '', limits)).rejects.toThrow(said)
   })
 
-  test('a name that it does not serve is answered with those it does', async () => {
+  test('an unknown name is refused with the served names', async () => {
     await expect(measure(url, 'gpt-9')).rejects.toThrow(
       /There is no model gpt-9 .* The server has runbook-rules: give one of these names with --model/,
     )
   })
 })
 
-test('a server that is not there is an error that names the setting', async () => {
+test('an unreachable server is an error that names the setting', async () => {
   await expect(measure('http://127.0.0.1:9')).rejects.toThrow(/127.0.0.1:9 cannot be reached.*LLM_BASE_URL/)
 })
 
@@ -267,7 +267,7 @@ test('a wrong key is an error that names the setting', async () => {
   }
 })
 
-test('a model that reasons is asked in the form that its server wants', async () => {
+test('a model that reasons is asked in the form of its server', async () => {
   const host = await runHost(openAi, () => ({
     calls: [{ name: 'get_shard', arguments: { id: 'db-fra-2' } }],
     reasoning: 'Hm.',
@@ -292,7 +292,7 @@ const withoutTools: ModelHost = {
   }),
 }
 
-test('a server that takes no tools is measured by the JSON protocol, and the passport says so', async () => {
+test('a server without tools is measured with the JSON protocol, and the passport says so', async () => {
   const host = await runHost(withoutTools, () => ({ content: jsonLook }))
   try {
     const measured = await measure(host.url, 'small')
@@ -366,12 +366,12 @@ describe('a hostile server', () => {
     for (const { reason } of measured.probes) expect(reason?.length).toBeLessThanOrEqual(600)
   })
 
-  test('whose words move a terminal gets them quoted without their power', async () => {
+  test('whose words act on a terminal has them quoted without effect', async () => {
     const measured = await hostile((response) => void response.end(message('\u001b[2J\u202egood\u0007')))
     expect(JSON.stringify(measured.probes)).not.toMatch(/\\u001b|\\u0007|\u202e/)
   })
 
-  test('that falls silent after its first answer ends with an error, and does not hold the check', async () => {
+  test('that is silent after its first answer ends with an error, and does not hold the check', async () => {
     const limits = { ...usualLimits }
     const check = hostile((response, turn) => {
       if (turn > 1) return
@@ -383,7 +383,7 @@ describe('a hostile server', () => {
     expect(turn).toBeLessThan(probes.length)
   })
 
-  test('that is slow once loses that probe alone, and says so', async () => {
+  test('that is slow once loses only that probe, and the check says so', async () => {
     const limits = { ...usualLimits, answerMs: 1_500 }
     const measured = await hostile((response, turn) => {
       if (turn !== 3) response.end(message('Hello.'))
@@ -395,14 +395,14 @@ describe('a hostile server', () => {
     expect(measured.kept).toHaveLength(probes.length - 1)
   })
 
-  test('that is asked again after an end in the middle is asked for what is missing alone', async () => {
+  test('that is asked again after an interruption gets only the missing probes', async () => {
     const first = await hostile((response) => void response.end(message('Hello.')))
     const again = await hostile((response) => void response.end(message('Hello.')), usualLimits, first.kept.slice(0, 5))
     expect(turn).toBe(first.answers - 5)
     expect([again.points, again.answers, again.promptTokens]).toEqual([first.points, first.answers, first.promptTokens])
   })
 
-  test('that asks to be left alone for an hour after its first answer does not hold the check', async () => {
+  test('that asks for an hour of rest after its first answer does not hold the check', async () => {
     const limits = { ...usualLimits }
     const check = hostile((response, turn) => {
       if (turn > 1) response.writeHead(429, { 'retry-after': '3600' })
@@ -413,7 +413,7 @@ describe('a hostile server', () => {
     expect(turn).toBeLessThan(probes.length)
   })
 
-  test('that is slow loses what it was not asked by the end of the time', async () => {
+  test('that is slow loses the probes that were not asked at the time limit', async () => {
     const slow = { ...usualLimits, allMs: 3_000 }
     const measured = await hostile((response, turn) => {
       setTimeout(() => response.end(message('Hm.')), turn === 1 ? 0 : 500)

@@ -23,7 +23,7 @@ test.each([
   ['digits within a list', { on: 'a', rows: [{ seq: '1' }, { seq: 2 }] }, { on: 'a', rows: [{ seq: 1 }, { seq: 2 }] }],
   ['words for true and false', { on: 'a', all: 'False' }, { on: 'a', all: false }],
   ['an empty text deep within', { on: 'a', deep: { seq: 1, note: '' } }, { on: 'a', deep: { seq: 1 } }],
-])('%s is read for what it means, once, and told', (_what, given, expected) => {
+])('%s is read as intended, once, and reported', (_what, given, expected) => {
   const result = readPlainValues(input, given)
   expect(result.arguments).toEqual(expected)
   expect(result.read.length).toBeGreaterThan(0)
@@ -41,14 +41,14 @@ test.each([
   ['a list for a text', { on: ['a'] }],
 ])('%s stays as it is', (_what, given) => expect(readPlainValues(input, given)).toEqual({ arguments: given, read: [] }))
 
-test('what can be read is read beside what cannot', () => {
+test('readable values are read beside unreadable ones', () => {
   expect(readPlainValues(input, { on: 'a', limit: '5', argv: 'df -h' })).toEqual({
     arguments: { on: 'a', limit: 5, argv: 'df -h' },
     read: [{ field: 'limit', from: '5', to: 5 }],
   })
 })
 
-test('arguments that a tool takes are never changed, and none that it refuses is taken for more than it says', () => {
+test('valid arguments are never changed, and no refused one is read as more than it says', () => {
   for (const { input: schema, name } of tools.values()) {
     fc.assert(
       fc.property(

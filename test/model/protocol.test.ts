@@ -34,13 +34,13 @@ test.each([
   ['the names of native tools', '{"name":"get_shard","arguments":{"id":"db-osl-1"}}'],
   ['the tool as a function', '{"tool_call":{"function":"get_shard","arguments":{"id":"db-osl-1"}}}'],
   ['parameters as a text', '{"tool_call":{"name":"get_shard","parameters":"{\\"id\\":\\"db-osl-1\\"}"}}'],
-])('%s is read for what is meant, and said so', (_what, content) => {
+])('%s is read as intended, and reported', (_what, content) => {
   const parsed = json(content)
   expect(parsed).toMatchObject(asCall)
   if (content !== `${call}\n${call}`) expect(parsed).toMatchObject({ calls: [{ written: 'loose_json' }] })
 })
 
-test('loose JSON reads as strict JSON would, whatever stands in its texts', () => {
+test('loose JSON is read like strict JSON, whatever its texts contain', () => {
   const odd = `{'a': 'it\\'s "so"', 'b': None, "c": "don't", 'd': [True, -1.5e3,], "e": "two
 lines"}`
   expect(native('', ['t', odd])).toMatchObject({
@@ -104,7 +104,7 @@ test.each([
   expect(parsed).toMatchObject({ kind: 'correction', code })
 })
 
-test('an answer cut at the token limit is told so', () => {
+test('an answer that was cut at the token limit gets a correction about it', () => {
   expect(json('{"tool_call":{"name":"a', 'length')).toMatchObject({ code: 'cut_off' })
   expect(json('', 'length')).toMatchObject({ code: 'cut_off' })
   expect(parseAnswer('native', { content: 'I think', toolCalls: [], finishReason: 'length' }, limits)).toMatchObject({
@@ -112,7 +112,7 @@ test('an answer cut at the token limit is told so', () => {
   })
 })
 
-test('a correction quotes what was wrong in one short line that moves no terminal', () => {
+test('a correction quotes the error in one short line that does not act on a terminal', () => {
   const parsed = json(`{"tool_call": \u001b[31m\u202e«x»${'y'.repeat(5_000)}\n}`)
   expect(parsed).toMatchObject({ kind: 'correction', code: 'malformed_json' })
   const { text } = parsed as { text: string }
@@ -121,7 +121,7 @@ test('a correction quotes what was wrong in one short line that moves no termina
   expect(text.match(/[«»]/g)).toHaveLength(2)
 })
 
-test('native calls come in order with their arguments, and words beside them are kept', () => {
+test('native calls have their order and arguments, and words beside them are kept', () => {
   expect(native('looking', ['get_shard', '{"id":"a"}'], ['get_node', '{"id":"b"}'])).toMatchObject({
     kind: 'calls',
     text: 'looking',
@@ -133,7 +133,7 @@ test('native calls come in order with their arguments, and words beside them are
 })
 
 test.each(['{', '[]', 'null', '"x"', '7', '{"a":1,"a":2}', '{"__proto__":{}}', '{"a":1}{"b":2}'])(
-  'native arguments %j are never taken for {}',
+  'native arguments %j are never read as {}',
   (text) => {
     const parsed = native('', ['converge_shard', text])
     expect(parsed).toMatchObject({ kind: 'calls', calls: [{ tool: 'converge_shard', arguments: null, raw: text }] })
@@ -141,7 +141,7 @@ test.each(['{', '[]', 'null', '"x"', '7', '{"a":1,"a":2}', '{"__proto__":{}}', '
   },
 )
 
-test('more calls than are taken at once run none of them', () => {
+test('if an answer has too many calls, none of them runs', () => {
   const four: [string, string][] = Array(4).fill(['t', '{}'])
   expect(native('', ...four)).toMatchObject({ kind: 'correction', code: 'too_many_calls' })
 })
@@ -170,12 +170,12 @@ test.each([
   expect(native(content)).toMatchObject({ kind: 'correction', code }),
 )
 
-test('a call that a log planted and prose quotes is prose', () => {
+test('a call that a log contains and prose quotes is prose', () => {
   const content = `The log of node-1 holds the line ${call}, which somebody planted; I ignore it.`
   expect(native(content)).toMatchObject({ kind: 'final' })
 })
 
-test('real calls win over blocks in the text beside them', () => {
+test('real calls have priority over blocks in the text beside them', () => {
   expect(native(call, ['get_node', '{"id":"n"}'])).toMatchObject({ calls: [{ tool: 'get_node' }] })
 })
 
@@ -199,7 +199,7 @@ test('U+0000 and lone surrogates never reach a tool', () => {
   expect(parsed).toMatchObject({ calls: [{ tool: 'a\uFFFD', arguments: { 'k\uFFFD': 'v\uFFFD' } }] })
 })
 
-test('whatever a model says, parsing answers within bounds', () => {
+test('parsing any text of a model answers within limits', () => {
   const bounded = (parsed: ParsedAnswer) => {
     if (parsed.kind === 'correction') expect(parsed.text.length).toBeLessThan(800)
     expect(JSON.stringify(parsed).length).toBeLessThan(200_000)
@@ -242,7 +242,7 @@ test('whatever a model says, parsing answers within bounds', () => {
   )
 })
 
-test('a well-formed call survives whatever prose stands before it', () => {
+test('a well-formed call is read after any prose', () => {
   const prose = fc.string().map((text) => text.replaceAll(/[{}"<]/g, ' '))
   fc.assert(fc.property(prose, (before) => expect(json(`${before}\n${call}`)).toMatchObject(asCall)))
 })

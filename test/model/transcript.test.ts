@@ -27,7 +27,7 @@ const result = (callId: string, data: string) =>
 const length = (messages: { content: string | null }[]) =>
   messages.reduce((sum, message) => sum + (message.content?.length ?? 0), 0)
 
-test('every proposed call has exactly one result, whatever became of it', () => {
+test('every proposed call has exactly one result, whatever happened to it', () => {
   const events = logOf(
     answer(1, 'get_shard', 'converge_shard', 'execute_migration', 'get_node'),
     result('c1_0', '{"a":1}'),
@@ -108,7 +108,7 @@ describe('a result', () => {
       .filter(({ role }) => role === 'tool')
       .map(({ content }) => JSON.parse(content ?? ''))
 
-  test('is shown without what programs compare and without fields that hold nothing', () => {
+  test('is shown without fields that only programs compare and without empty fields', () => {
     const data = {
       ...node,
       reason: null,
@@ -130,7 +130,7 @@ describe('a result', () => {
     expect(first.meta).toEqual({ seq: 2, at: '02:00:00' })
   })
 
-  test('tells of a thing that was shown before only what is different now, and where the rest stands', () => {
+  test('of a resource that was shown before has only the differences, and where the rest is', () => {
     const events = logOf(
       answer(1, 'get_node', 'list_nodes_by_shard'),
       finished('c1_0', node),
@@ -144,7 +144,7 @@ describe('a result', () => {
     expect(known.data).toEqual({ id: 'node-a', status: 'critical', rest: 'unchanged since the context' })
   })
 
-  test('does not repeat what its call gave, how a runbook is kept, nor that nothing is missing', () => {
+  test('does not repeat the arguments of its call, how a runbook is stored, or that nothing is missing', () => {
     const promql = 'rate(http_requests_total{instance="web-1"}[1m])'
     const asked = answer(1, 'query_metrics', 'read_runbook')
     if (asked.kind === 'model_answered') (asked.metadata.calls[0] as { arguments: object }).arguments = { promql }
@@ -186,7 +186,7 @@ describe('a result', () => {
     expect(partial.data).toMatchObject({ isEmpty: true, isPartial: true })
   })
 
-  test('tells an alert that came again by its times, and which of them it is like', () => {
+  test('shows a repeated alert by its times, and which alert it resembles', () => {
     const alert = (startsAt: string, node = 'web-1') => ({
       name: 'service_down',
       startsAt,
@@ -222,7 +222,7 @@ describe('a result', () => {
     expect(again.data.processes[0]).toEqual({ pid: 7, start_time: '9', rest: 'unchanged since seq 2' })
   })
 
-  test('of one device says nothing of a process or a thing with the same number on another', () => {
+  test('of one device is not compared with the same number on another device', () => {
     const onDevice = (id: string, processes: object[]) => ({ on: { kind: 'node', id }, processes })
     const process = {
       pid: 1,
@@ -244,7 +244,7 @@ describe('a result', () => {
     ])
   })
 
-  test('of a read that a person allowed has no verification, and of a write it has', () => {
+  test('of an approved read has no verification, and of a write it has', () => {
     const look = (callId: string, observed: string) =>
       row('verification', { callId, tool: 'fs_read', outcome: 'unproven', postcondition: '', observed })
     const events = logOf(
@@ -259,14 +259,14 @@ describe('a result', () => {
     expect(wrote.meta.verification).toMatchObject({ outcome: 'unproven' })
   })
 
-  test('of another shape says nothing of fields that it does not tell', () => {
+  test('of another shape says nothing about missing fields', () => {
     const vm = { id: 'vm-1', host: 'host-osl-1', running: true, ramMib: 8192, haGroup: 'ha-mail', priority: 40 }
     const { host: _, ...brief } = vm
     const events = logOf(answer(1, 'get_node', 'get_node'), finished('c1_0', vm), finished('c1_1', { vms: [brief] }))
     expect(shown(events)[1].data.vms).toEqual([brief])
   })
 
-  test('is written out again where the earlier one is cut away', () => {
+  test('is written out again if the earlier one was cut away', () => {
     const events = logOf(
       answer(1, 'get_node'),
       finished('c1_0', { ...node, log: 'x'.repeat(3_000) }),
@@ -291,7 +291,7 @@ describe('a result', () => {
     expect(head.data.processes[0]).toEqual(processes[0])
   })
 
-  test('of a call too many is NOT_RUN, says why, and the first eight are as they were', () => {
+  test('of one call too many is NOT_RUN with the reason, and the first eight are unchanged', () => {
     const nine = Array.from({ length: 9 }, () => 'get_node')
     const all = shown(logOf(answer(1, ...nine), ...nine.slice(1).map((_, at) => finished(`c1_${at}`, { at }))))
     expect(all.map(({ ok }) => ok)).toEqual([...nine.slice(1).map(() => undefined), false])
@@ -302,7 +302,7 @@ describe('a result', () => {
   })
 })
 
-test('the newest message says how the limits stand, and the ones before it stay as they were sent', () => {
+test('the newest message has the state of the limits, and earlier messages stay as they were sent', () => {
   const events = logOf(answer(1, 'get_shard'), result('c1_0', '{}'), answer(2, 'get_shard'), result('c2_0', '{}'))
   const entries = withStanding(conversation(events, 1), 'turn 3 of 10, 900 tokens left')
   const texts = renderMessages('native', [], entries, new Map(), 10_000).map(({ content }) => content ?? '')
@@ -312,7 +312,7 @@ test('the newest message says how the limits stand, and the ones before it stay 
   expect(told?.content).toBe('CORRECTION: Send one object. (turn 1 of 40)')
 })
 
-test('turns that are left out leave a list of their calls and what each said', () => {
+test('turns that are left out leave a list of their calls and the beginning of each result', () => {
   const events = logOf(
     ...Array.from({ length: 40 }, (_, turn) => [
       answer(turn, 'get_shard'),
@@ -348,7 +348,7 @@ const said = (events: ReturnType<typeof logOf>, attempt = 1) =>
     ({ role, content }) => `${role} ${content?.replace(/\n/g, ' ')}`,
   )
 
-test("a person's message stands once, after all results, and stays where it was read first", () => {
+test("a person's message occurs once, after all results, and stays where it was first read", () => {
   const events = logOf(answered(1, []), message('look at vm-7'), result('c1_0', '{"a":1}'))
   const first = said(events)
   expect(first.map((each) => each.split(' ')[0])).toEqual(['assistant', 'tool', 'user'])
@@ -360,12 +360,12 @@ test("a person's message stands once, after all results, and stays where it was 
   expect(later[2]).toBe(first[2])
 })
 
-test('one that was written while the model was asked comes after its answer, in the next turn', () => {
+test('a message that was written during a model call comes after its answer, in the next turn', () => {
   const events = logOf(message('look at vm-7'), answered(1, []), result('c1_0', '{}'))
   expect(said(events).map((each) => each.split(' ')[0])).toEqual(['assistant', 'tool', 'user'])
 })
 
-test('one that no turn read before its run ended is read by the next attempt; one that was read is not', () => {
+test('a message that no turn read before its run ended is read by the next attempt, and a read one is not', () => {
   const old = (seq: number[]) => ({ ...answered(1, seq), attempt: 1 })
   const events = logOf(message('unread'), message('read'), old([2]))
   expect(said(events, 2).map((each) => /DATA person_message (\w+)/.exec(each)?.[1])).toEqual(['unread'])
@@ -377,7 +377,7 @@ test('a message cannot end its fence, speak for another role, or put words befor
   expect(only).not.toContain('<|im_')
 })
 
-test('what is left out keeps how the hypotheses stand, and what people wrote', () => {
+test('what is left out keeps the state of the hypotheses, and what people wrote', () => {
   const hypothesis = (state: 'proposed' | 'refuted', quotes: { seq: number; text: string }[]) =>
     row('commented', {
       text: 'x',
@@ -400,7 +400,7 @@ test('what is left out keeps how the hypotheses stand, and what people wrote', (
   expect(notice?.content).toContain('it was moved')
 })
 
-test('what people denied is kept with their words when its turn is left out, however many calls came after', () => {
+test('a denial is kept with its words when its turn is left out, however many calls followed', () => {
   const denial = row('approval_decided', {
     approvalId: 'apr_1',
     callId: 'c1_0',
@@ -416,7 +416,7 @@ test('what people denied is kept with their words when its turn is left out, how
   expect(notice?.content).toMatch(/People denied these.*\n<<<DATA denials\nget_shard.*not during the backup\nDATA>>>/)
 })
 
-test('a look that code took stands like a call of the model, and one that was refused or failed does not stand there at all', () => {
+test('a read by code is shown like a call of the model, and a refused or failed one is not shown', () => {
   const judged = (callId: string, verdict: 'run' | 'refuse') =>
     row('call_judged', {
       callId,

@@ -34,7 +34,7 @@ describe('a call that a model wrote as text is that call', () => {
     },
   )
 
-  test('in a thought behind which nothing was said', () => {
+  test('in reasoning without a following answer', () => {
     const reasoning = `The node may be down.\n${writtenCalls[0]!.text}`
     expect(called(read('', { reasoning }))).toEqual([['get_node', { id: first }]])
     expect(called(read(`<think>${reasoning}`))).toEqual([['get_node', { id: first }]])
@@ -42,12 +42,12 @@ describe('a call that a model wrote as text is that call', () => {
     expect(read('', { reasoning, finishReason: 'length' })).toMatchObject({ kind: 'correction', code: 'cut_off' })
   })
 
-  test('with what was said before it, and without its marks', () => {
+  test('with the words before it, and without its marks', () => {
     expect(read(`I look.\n${writtenCalls[0]!.text}`)).toMatchObject({ text: 'I look.' })
   })
 })
 
-describe('a text that only speaks of a call runs nothing', () => {
+describe('a text about a call runs nothing', () => {
   // Those that announce themselves would be calls behind any sentence.
   const bare = writtenCalls.map(({ text }) => text).filter((text) => !/^[A-Z]|^analysis/.test(text))
   const texts = speakingOfCalls.flatMap((sentence) => bare.map((text) => sentence.replace('…', () => text)))
@@ -68,31 +68,31 @@ describe('a text that only speaks of a call runs nothing', () => {
       for (const said of [text, `I look.\n${text}`]) expect(read(said, { shown }).kind).not.toBe('calls')
   })
 
-  test('in an answer of prose, a call of an unknown name in a form that any JSON has is JSON', () => {
+  test('in an answer of prose, an unknown name in a form that any JSON has is JSON', () => {
     expect(read('{"name": "disk", "parameters": {"size": 5}}').kind).toBe('final')
     expect(read('[{"name": "disk", "arguments": {"size": 5}}]').kind).toBe('final')
     expect(read('[reboot(now=True)]').kind).toBe('final')
   })
 })
 
-describe('a call as text that cannot be read', () => {
+describe('an unreadable call as text', () => {
   test.each([
     ['arguments that are no JSON', '<tool_call>\n{"name": "get_node", "arguments": {"id": }}\n</tool_call>'],
     ['a parameter that never ends', '<tool_call>\n<function=get_node>\n<parameter=id>\nnode'],
     ['a mark and nothing', '<tool_call>\n</tool_call>'],
     ['a list of names', '[TOOL_CALLS] get_node'],
-  ])('%s is told so, and nothing runs', (_what, text) => {
+  ])('gets a correction for %s, and nothing runs', (_what, text) => {
     expect(read(text)).toMatchObject({ kind: 'correction', code: 'call_as_text' })
   })
 
-  test('a parameter that is given twice is no guess', () => {
+  test('with a repeated parameter is not guessed', () => {
     const text = `<function=get_node><parameter=id>a</parameter><parameter=id>b</parameter></function>`
     expect(read(text)).toMatchObject({ calls: [{ arguments: null, problem: expect.stringContaining('twice') }] })
     expect(read('<|python_start|>[get_node(id="a", id="b")]')).toMatchObject({ calls: [{ arguments: null }] })
   })
 })
 
-test('nothing that a model writes keeps the reader busy or makes it throw', () => {
+test('any text of a model is read quickly and without an exception', () => {
   const piece = fc.constantFrom(
     ...writtenCalls.flatMap(({ text }) => text.split(/(?<=[>\]}|])/)),
     '<tool_call>',

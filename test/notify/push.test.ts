@@ -36,7 +36,7 @@ const devices = async (as: string) =>
     devices: { id: string; lastSentAt: string | null }[]
   }
 
-test('a person who may decide gets what is asked, encrypted for their browser, signed, and only until it expires', async () => {
+test('a person who may decide gets the question, encrypted for their browser, signed, and only until it expires', async () => {
   const { status, body } = await subscribe(api.tokens.approver)
   expect(status).toBe(201)
   expect(JSON.stringify(body)).not.toContain(service.origin)
@@ -57,7 +57,7 @@ test('a person who may decide gets what is asked, encrypted for their browser, s
   await eventually('when it was sent', async () => (await devices(api.tokens.approver)).devices[0]?.lastSentAt !== null)
 })
 
-test('who may not decide about it gets nothing: another type, another risk, a disabled person', async () => {
+test('a person who may not decide it gets nothing: another type, another risk, a disabled person', async () => {
   await subscribe(api.tokens.approver)
   const set = (change: object) => api.owner.updateTable('operator').set(change).where('name', '=', 'approver').execute()
   const before = { maxRisk: 'high' as const, incidentTypes: null, disabledAt: null }
@@ -75,7 +75,7 @@ test('who may not decide about it gets nothing: another type, another risk, a di
   expect(service.pushed.map(({ message }) => message.title)).toEqual(['Approval needed: The last'])
 })
 
-test('a browser that is gone is forgotten, and a service that is busy is asked again', async () => {
+test('a removed browser is forgotten, and a busy service is asked again', async () => {
   await subscribe(api.tokens.approver)
   service.answers.push(503)
   await asked(api.db, await claimedIncident(api.db, { title: 'Busy' }))
@@ -85,7 +85,7 @@ test('a browser that is gone is forgotten, and a service that is busy is asked a
   await eventually('it to be forgotten', async () => (await devices(api.tokens.approver)).devices.length === 0)
 })
 
-test('a browser cannot name an address of its own choice, nor a key that is none', async () => {
+test('a browser cannot name an address of its own choice, nor an invalid key', async () => {
   const { keys } = service.subscribe()
   for (const endpoint of [
     'http://169.254.169.254/latest/meta-data',
@@ -106,7 +106,7 @@ test('a browser cannot name an address of its own choice, nor a key that is none
     expect((await subscribe(as)).status).toBe(403)
 })
 
-test("a person sees and removes their own browsers, nobody else's; one that changes hands leaves the first", async () => {
+test('people see and remove only their own browsers, and a browser that changes hands leaves the first person', async () => {
   const shared = service.subscribe()
   const { body } = await subscribe(api.tokens.approver, shared)
   const { id } = body as unknown as { id: string }
@@ -121,7 +121,7 @@ test("a person sees and removes their own browsers, nobody else's; one that chan
   expect(subscribed).toMatchObject({ what: 'push.subscribed', who: 'admin' })
 })
 
-test('of a person with twenty browsers the oldest goes when one more comes', async () => {
+test('of a person with twenty browsers the oldest is removed when another is added', async () => {
   for (let n = 0; n < 22; n += 1) await subscribe(api.tokens.approver)
   expect((await devices(api.tokens.approver)).devices.length).toBe(20)
 })
@@ -140,7 +140,7 @@ test.each([
   expect(isPushService(endpoint, knownPushServices)).toBe(isOne)
 })
 
-test('PUSH_SERVICES takes hosts, all below a host, and origins, and nothing else', () => {
+test('PUSH_SERVICES accepts hosts, all hosts below one, and origins, and nothing else', () => {
   expect(parsePushServices('push.example.org, *.push.example.org,http://10.0.0.7:8080')).toEqual([
     ...['push.example.org', '*.push.example.org', 'http://10.0.0.7:8080'],
   ])

@@ -116,13 +116,13 @@ const messageTo: Record<string, (sections: CardSection[], question: typeof long)
 const sent = (door: string, question: typeof long) =>
   messageTo[door]?.(cardSections(question, { isOpen: true, moment: formatMinute, cause, about, lookedAt }), question)
 
-test.each(Object.keys(messageTo))('no list of long names takes a warning or the cause away %s', (door) => {
+test.each(Object.keys(messageTo))('no list of long names displaces a warning or the cause %s', (door) => {
   const said = sent(door, long)
   for (const words of ['The action cannot be undone', 'The incident is about host', 'The newest check', cause])
     expect(said).toContain(words)
 })
 
-test.each(Object.keys(messageTo))('no line of a reason passes for a section of the card %s', (door) => {
+test.each(Object.keys(messageTo))('no line of a reason looks like a section of the card %s', (door) => {
   const forged = 'Undo: The action can be reversed.'
   for (const reason of [forged, `it is slow.\n\n${forged}`, `it is slow.\u2028${forged}`]) {
     const said = sent(door, { ...long, reason })

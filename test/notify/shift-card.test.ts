@@ -19,7 +19,7 @@ const cardWith = (text: string) =>
 const card = cardWith('Waits for you until 07:10 UTC: start 3 VMs (host-osl-1 is down)')
 const place = { deliveryId: 'msg_1', destination: 'ops', domain: 'example.com', isFirst: false }
 
-test('a mail has the card as a subject of its own thread, and each line with its link', () => {
+test('a mail has the card as the subject of its own thread, and each line with its link', () => {
   const { subject, inReplyTo, text, html, isUrgent } = renderMail(card, place)
   expect([subject, inReplyTo, isUrgent]).toEqual(['[Nightshift] Morning of 2026-11-29: 1 question waits', null, false])
   expect(text).toContain(
@@ -30,7 +30,7 @@ test('a mail has the card as a subject of its own thread, and each line with its
   expect(text).not.toContain('inc_1')
 })
 
-test('Slack gets a section for each line, with a button where it leads somewhere', () => {
+test('Slack gets a section for each line, with a button if it has a link', () => {
   const { blocks } = renderNotification(card) as { blocks: { type: string; text?: object; accessory?: object }[] }
   const lines = blocks.filter(({ type }) => type === 'section')
   expect(lines).toMatchObject([
@@ -49,7 +49,7 @@ test('Teams and a webhook get the lines, and the webhook says that it is about a
   })
 })
 
-test.each(hostileTitles)('the words of a stranger are words on a card: %j', (title) => {
+test.each(hostileTitles)('foreign words stay words on a card: %j', (title) => {
   const hostile = cardWith(`Escalated: ${title}`)
   const slack = JSON.stringify(renderNotification(hostile))
   expect(slack).not.toMatch(/<[!@#]/)

@@ -13,7 +13,7 @@ const files = ['zod/index.js', 'zod/v4/core/api.js', '@hono/node-server/dist/ind
   (file) => join(root, 'node_modules', file),
 )
 
-test('each package is in the bill once, with its licence and the hash that the lockfile has', () => {
+test('each package is in the bill once, with its licence and the hash of the lockfile', () => {
   const parts = partsOf(root, files)
   expect(parts.map(({ name, licence }) => [name, licence])).toEqual([
     ...[
@@ -44,7 +44,7 @@ test('each package is in the bill once, with its licence and the hash that the l
   expect(bill.components.some(({ purl }) => String(purl).startsWith('pkg:cargo/tokio@'))).toBe(true)
 })
 
-test('the licences hold the text of each package, of ours and of Node', () => {
+test('the licences file has the text of each package, of Nightshift and of Node', () => {
   const node = join(place.path, 'node-licence')
   writeFileSync(node, 'Node.js is licensed for use as follows')
   const text = licencesText(root, partsOf(root, files), node)
@@ -52,7 +52,7 @@ test('the licences hold the text of each package, of ours and of Node', () => {
     expect(text).toMatch(words)
 })
 
-test('sums are those of sha256sum, and openssl reads their signature; one of an earlier build is never left beside them', async () => {
+test('sums are those of sha256sum, openssl reads their signature, and no signature of an earlier build stays beside them', async () => {
   const dist = join(place.path, 'dist')
   mkdirSync(dist)
   writeFileSync(join(dist, 'nightshift-1.2.0-linux-x64.tar.xz'), 'an archive')

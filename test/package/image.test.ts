@@ -11,7 +11,7 @@ afterAll(() => place.remove())
 const at = (...names: string[]) => join(place.path, ...names)
 const read = (file: string) => JSON.parse(readFileSync(at('image', file), 'utf8'))
 
-test('an image holds what its digests say, and what the Dockerfile sets', () => {
+test('an image has the contents of its digests, and the settings of the Dockerfile', () => {
   for (const folder of ['base/etc', 'package/bin', 'image']) mkdirSync(at(folder), { recursive: true })
   writeFileSync(at('base/etc/os-release'), 'ID=debian\n')
   writeFileSync(at('package/bin/nightshift'), '#!/bin/sh\n')

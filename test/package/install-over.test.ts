@@ -14,7 +14,7 @@ const isRoot = process.getuid?.() === 0
 const systemd = `mkdir -p /run/systemd/system
 printf '#!/bin/sh\\necho "systemctl $*"; [ ! -e /tmp/fails ] || case $* in *-worker) exit 1 ;; esac\\n' >/usr/local/sbin/systemctl; chmod +x /usr/local/sbin/systemctl`
 
-;(isRoot ? describe : describe.skip)('install.sh over what is there', () => {
+;(isRoot ? describe : describe.skip)('install.sh over an existing installation', () => {
   const place = temporaryDirectory()
   const host = join(place.path, 'host')
   const key = newKey()
@@ -59,14 +59,14 @@ printf '#!/bin/sh\\necho "systemctl $*"; [ ! -e /tmp/fails ] || case $* in *-wor
     expect(removed.lines).toEqual(kept)
   })
 
-  test('a user of that name who is a person outlives a purge', () => {
+  test("a person's account with that name survives a purge", () => {
     const { lines } = run(
       `useradd -m -d /home/night nightshift; sh ${whole}/install.sh --no-systemd >/dev/null; sh ${whole}/install.sh --remove --purge >/dev/null; id -un nightshift; userdel nightshift`,
     )
     expect(lines).toEqual(['nightshift'])
   })
 
-  test('a unit that a person changed is kept beside the new one, and one that nobody changed is not', () => {
+  test('a unit that a person changed is kept beside the new one, and an unchanged one is not', () => {
     const { lines } = run(`${systemd}
 sh ${whole}/install.sh >/dev/null; echo 'Nice=5' >>/etc/systemd/system/nightshift-api.service
 sh ${newer}/install.sh | grep -v '^systemctl'; ls /etc/systemd/system | grep nightshift; tail -n 1 /etc/systemd/system/nightshift-api.service.yours`)
@@ -87,7 +87,7 @@ sh ${whole}/install.sh >/dev/null; sh ${whole}/install.sh --agent >/dev/null; to
     expect(said).toBe('nightshift-worker did not start again: journalctl -u nightshift-worker says why.')
   })
 
-  test('the agent of a host with a server is not removed by a word that takes both', () => {
+  test('the agent of a host with a server is not removed by an option that takes both', () => {
     const { lines, said } = run(
       `sh ${whole}/install.sh --no-systemd >/dev/null; sh ${whole}/install.sh --agent --remove --purge; echo "ends with $?"; nightshift --version`,
     )
@@ -100,7 +100,7 @@ sh ${whole}/install.sh >/dev/null; sh ${whole}/install.sh --agent >/dev/null; to
     expect([lines, said]).toEqual([['ends with 1'], 'install.sh: --purge belongs to --remove: nothing was done.'])
   })
 
-  test('a removal while processes run that no unit started takes nothing, and names them', async () => {
+  test('a removal while processes run that no unit started removes nothing, and names them', async () => {
     const from = dist('running')
     await makeRelease(from, { key, node: 'sleep' })
     const { lines, said } = run(`sh ${from}/install.sh --no-systemd >/dev/null
@@ -115,7 +115,7 @@ sh ${from}/install.sh --remove --purge; ${leftovers}`)
     ])
   })
 
-  test('a process of a container, whose folder of that name is its own, keeps nobody from installing and removing', async () => {
+  test('a process of a container, with its own folder of that name, blocks neither installation nor removal', async () => {
     const node = '/opt/nightshift/1.0.0/bin/node'
     const begin = `mount -t tmpfs none /opt && mkdir -p ${dirname(node)} && cp "$(command -v sleep)" ${node} && exec ${node} 60`
     const container = spawn('unshare', ['--mount', 'sh', '-c', begin], { stdio: 'ignore' })
@@ -134,7 +134,7 @@ sh ${from}/install.sh --remove --purge; ${leftovers}`)
     }
   })
 
-  test('what a killed run had put aside comes back with the next one, also where that one fails', async () => {
+  test('files that a killed run moved aside return with the next run, also if it fails', async () => {
     const full = dist('full')
     await makeRelease(full, { key, node: '#!/bin/sh\necho broken; exit 1\n' })
     const { lines, said } = run(`sh ${whole}/install.sh --no-systemd >/dev/null
@@ -161,13 +161,13 @@ sh ${full}/install.sh --no-systemd; echo "ends with $?"; nightshift --version; l
     expect(lines).toEqual(['1.2.0'])
   })
 
-  test('root writes through no link that the user of the services put into its folder', () => {
+  test('root writes through no link in a folder that the user of the services owns', () => {
     const { lines } = run(`echo 0.1 >/tmp/precious; sh ${whole}/install.sh --no-systemd >/dev/null
 ln -sf /tmp/precious /var/lib/nightshift/version; sh ${newer}/install.sh --no-systemd >/dev/null; cat /tmp/precious; rm /tmp/precious`)
     expect(lines).toEqual(['0.1'])
   })
 
-  test('a folder with blanks, quotes and a line break in its name is as good as another', () => {
+  test('a folder with blanks, quotes and a line break in its name works like any other', () => {
     const { lines, said } =
       run(`odd="$(printf "/tmp/a 'b\\nc")"; mkdir "$odd"; cp ${whole}/* "$odd" 2>/dev/null; export TMPDIR="$odd"
 sh "$odd/install.sh" --no-systemd >/dev/null; echo $?; sh "$odd/install.sh" --no-systemd >/dev/null; echo $?; nightshift --version; rm -r "$odd"`)

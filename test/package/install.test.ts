@@ -33,7 +33,7 @@ const isRoot = process.getuid?.() === 0
   }
   const nothing = 'install.sh: nothing was installed.'
 
-  test('the server is there with its command, its user, its folders and its units', () => {
+  test('installs the server with its command, its user, its folders and its units', () => {
     const systemd =
       'mkdir -p /run/systemd/system; printf "#!/bin/sh\\necho systemctl \\"\\$@\\"\\n" >/usr/local/sbin/systemctl; chmod +x /usr/local/sbin/systemctl'
     const after = `readlink /opt/nightshift/current /usr/local/bin/nightshift; (cd /; nightshift --version)
@@ -55,7 +55,7 @@ stat -c '%a %U %G %n' /etc/nightshift /var/lib/nightshift /opt/nightshift/1.2.0/
     })
   })
 
-  test('an agent alone brings its own user and neither API nor worker, and a removal keeps what it stored until it is to be purged', () => {
+  test('installs an agent alone with its own user and neither API nor worker, and a removal keeps its state until a purge', () => {
     const after = `${leftovers}; sh ${whole}/install.sh --remove; ${leftovers}; sh ${whole}/install.sh --remove --purge; ${leftovers}; echo end`
     const { lines, said } = install('--agent --no-systemd', { after })
     expect(said).toBe('')
@@ -75,7 +75,7 @@ stat -c '%a %U %G %n' /etc/nightshift /var/lib/nightshift /opt/nightshift/1.2.0/
     ])
   })
 
-  test('a newer release takes its place in one step, the one before stays, and an older one is refused over what the newer one stored', async () => {
+  test('installs a newer release in one step, keeps the one before, and refuses an older one over newer state', async () => {
     const [newer, newest] = [dist('newer'), dist('newest')]
     await makeRelease(newer, { version: '1.10.0', key })
     await makeRelease(newest, { version: '2.0.0', key })
@@ -125,7 +125,7 @@ sh ${whole}/install.sh --no-systemd; echo $?; sh ${whole}/install.sh --remove >/
       '--no-systemd',
       '/opt has 100 MB free, and unpacking needs 300 MB: make room there.',
     ],
-  ])('a host %s: one sentence with the remedy, and nothing is left', (_what, as, before, args, sentence) => {
+  ])('on a host %s prints one sentence with the remedy, and leaves nothing', (_what, as, before, args, sentence) => {
     const { stdout, stderr } = onBareHost(
       host,
       `${before}\n${as}sh ${whole}/install.sh ${args}; echo "ends with $?"\n${leftovers}`,
@@ -133,7 +133,7 @@ sh ${whole}/install.sh --no-systemd; echo $?; sh ${whole}/install.sh --remove >/
     expect([stdout.trim(), stderr.trim()]).toEqual(['ends with 1', `install.sh: ${sentence}\n${nothing}`])
   })
 
-  test('a word that the script does not know ends it before it looks at anything', () => {
+  test('with an unknown word ends before it reads anything', () => {
     expect(install('--force')).toEqual({
       lines: ['ends with 1'],
       said: 'install.sh: there is no --force: the first lines of this script name what there is.',
@@ -186,13 +186,13 @@ sh ${whole}/install.sh --no-systemd; echo $?; sh ${whole}/install.sh --remove >/
     expect([lines, said]).toEqual([['ends with 1'], `install.sh: ${sentence}\n${nothing}`])
   })
 
-  test('a release without a signature is taken by who says --unsigned', async () => {
+  test('accepts a release without a signature with --unsigned', async () => {
     const from = dist('without-key')
     await makeRelease(from, { key: null })
     expect(install('--no-systemd --unsigned', { from }).lines).toContain('ends with 0')
   })
 
-  test('a disk that fills while it is unpacked leaves nothing, and what was there before runs on', async () => {
+  test('on a disk that fills during unpacking leaves nothing, and the earlier release still runs', async () => {
     const from = dist('large')
     await makeRelease(from, { version: '1.3.0', key, bulkMegabytes: 4 })
     // It has room when it is asked, and another program takes it.
@@ -207,7 +207,7 @@ printf '#!/bin/sh\\necho Filesystem; echo - 0 0 999999\\n' >/usr/local/sbin/df; 
     expect(install('--no-systemd', { from, before, after }).lines).toEqual(['ends with 1', '1.2.0', '1.2.0', 'current'])
   })
 
-  test('a second script beside one that is at work, removal or installation, is refused and changes nothing; the first one ends well', async () => {
+  test('beside a running removal or installation is refused and changes nothing, and the first one ends well', async () => {
     const from = dist('long')
     const node = '#!/bin/sh\ntouch /tmp/begun; until [ -e /tmp/go ]; do sleep 0.02; done; echo 1.2.0\n'
     await makeRelease(from, { key, node })
@@ -224,7 +224,7 @@ ${second('')}; ${second('--remove --purge')}; touch /tmp/go; wait $pid; echo "en
     ])
   })
 
-  test('no lock that another user of the host can take keeps it from its work', () => {
+  test('cannot be blocked by a lock that another user of the host can take', () => {
     const { stdout } = onBareHost(
       host,
       `: >/tmp/held; chmod 666 /tmp/held; places=$(find / /etc /opt /run /tmp /usr/local /var -maxdepth 0 -type d)
@@ -235,7 +235,7 @@ sh ${whole}/install.sh --no-systemd 2>&1; echo "ends with $?"; stat -c %a /run/n
     expect(stdout).toMatch(/Nightshift 1\.2\.0 is in[\s\S]*ends with 0\n600\n/)
   })
 
-  test('a script that is stopped leaves nothing; one that is killed leaves a draft, which the next run removes', async () => {
+  test('leaves nothing if it is stopped, and if it is killed leaves a draft, which the next run removes', async () => {
     const from = dist('slow')
     await makeRelease(from, { key, node: '#!/bin/sh\ntouch /tmp/begun; exec sleep 60\n' })
     const until = 'until [ -e /tmp/begun ]; do sleep 0.02; done; rm /tmp/begun'

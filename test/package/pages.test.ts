@@ -21,7 +21,7 @@ const speaking = [
   'worker',
 ]
 
-test('each page that a message, a unit or the script names lies in the package, where no network leads to it', () => {
+test('each page that a message, a unit or the script names is in the package, without a network', () => {
   const place = temporaryDirectory()
   try {
     copyPages(join(root, 'docs'), join(place.path, 'docs'))

@@ -14,7 +14,7 @@ test('the version of package.json is that of the lockfile and of the newest rele
   expect(/^## \[(\d+\.\d+\.\d+)\]/m.exec(read('CHANGELOG.md'))?.[1]).toBe(version)
 })
 
-test('no image, archive or folder is named by another version', () => {
+test('no image, archive or folder has another version in its name', () => {
   const named = ['README.md', 'docker-compose.yml', 'Dockerfile', ...docs].flatMap((file) =>
     [...read(file).matchAll(/nightshift(?::|-|\/)(\d+\.\d+\.\d+)/g)].map(([, found]) => [file, found]),
   )

@@ -56,7 +56,7 @@ const after = (name: string, outcome: 'restarted' | 'moved') => ({
   after: plan.standing!.after.map((loss) => (loss.name === name ? { name, outcome } : loss)),
 })
 
-test('a plan whose claims are what its steps do has no false one', () => {
+test('a plan whose claims match its steps has no false claim', () => {
   expect(verifyPlan(given, plan)).toEqual({ ok: true })
   expect(findFalseClaim(given, plan)).toBeNull()
 })
@@ -99,7 +99,7 @@ test.each<[string, Partial<WrittenPlan>, string]>([
   expect(findFalseClaim(given, { ...plan, ...more })).toContain(said)
 })
 
-test('partial with nobody down, and keys that no plan has, are refused', () => {
+test('partial with no VM down, and unknown keys, are refused', () => {
   const nobody = { ...plan, unplaced: [] }
   const all = { ...given, vms: given.vms.filter((each) => each.vm !== 'last') }
   expect(verifyPlan(all, nobody)).toEqual({ ok: false, step: 0, reason: 'a partial plan leaves no VM down' })
@@ -114,7 +114,7 @@ test('partial with nobody down, and keys that no plan has, are refused', () => {
 })
 
 test(
-  'no plan of ours makes a claim that is false',
+  'no plan of the product makes a false claim',
   async () => {
     for (let seed = 1; seed <= 12; seed += 1) {
       const each = odd(seed)

@@ -11,7 +11,7 @@ import { dead, down, host, problem, vm } from './problems.ts'
 const engine = startEngine('highs')
 afterAll(() => engine.stop())
 
-test('a VM that is known to have no place does not keep an exchange from finding one for another', async () => {
+test('a VM that is known to have no place does not prevent an exchange for another VM', async () => {
   const given = problem(
     [host('a', 8), host('b', 4), host('x', 64, dead)],
     [vm('small', 2, 'a'), vm('big', 8, 'x', down), vm('never', 64, 'x', down)],

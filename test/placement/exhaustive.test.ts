@@ -14,7 +14,7 @@ import { fewestMigrations } from './problems.ts'
 const engine = startEngine('glpk')
 afterAll(() => engine.stop())
 
-test('plans for small clusters keep every rule in every interleaving and need as few migrations as trying everything finds', async () => {
+test('plans for small clusters keep every rule in every interleaving and need as few migrations as an exhaustive search', async () => {
   let compared = 0
   let planned = 0
   for (let seed = 1; seed <= 200; seed += 1) {
@@ -43,7 +43,7 @@ test('plans for small clusters keep every rule in every interleaving and need as
   expect(planned).toBeGreaterThan(80)
 })
 
-test('also the search alone, which is all that large clusters have, breaks nothing', () => {
+test('the search alone, which is all that large clusters have, also breaks no rule', () => {
   let planned = 0
   for (let seed = 1; seed <= 500; seed += 1) {
     const problem = tiny(seed)

@@ -54,7 +54,7 @@ function play(problem: PlacementProblem, steps: readonly PlanStep[], next: () =>
   return null
 }
 
-test('whatever runs at the same time, no plan breaks a rule; and where a need is left out that matters, the judge sees it', () => {
+test('no plan breaks a rule whatever runs at the same time, and the judge finds an omitted need that matters', () => {
   let plans = 0
   let broken = 0
   let seen = 0

@@ -26,7 +26,7 @@ async function searched(given: PlacementProblem, seed: number) {
   return { instance, known, plan: toPlan(given, instance, names, known) }
 }
 
-test('whatever an inventory leaves open, a search proves nothing that trying everything contradicts, and the replay accepts its plans', async () => {
+test('for any inventory a search proves nothing that an exhaustive search contradicts, and the replay accepts its plans', async () => {
   const met = { impossible: 0, solved: 0 }
   for (const seed of clusters) {
     const given = odd(seed)
@@ -49,7 +49,7 @@ test('whatever an inventory leaves open, a search proves nothing that trying eve
   expect(met.solved).toBeGreaterThan(50)
 })
 
-test('the replay accepts a step exactly where trying everything takes it', () => {
+test('the replay accepts a step exactly if the exhaustive search does', () => {
   let accepted = 0
   for (const seed of clusters) {
     const given = odd(seed)
@@ -84,7 +84,7 @@ test('the replay accepts a step exactly where trying everything takes it', () =>
   expect(accepted).toBeGreaterThan(100)
 })
 
-test('a VM whose host has no region makes room by going to any region, so there is no proof that nothing does', async () => {
+test('a VM whose host has no region makes room by moving to any region, so it is not proved that nothing does', async () => {
   // s may only be in osl or on b, which has no region: b is full, and what runs there has room in
   // ams.
   const given = problem(
@@ -107,7 +107,7 @@ test('a VM whose host has no region makes room by going to any region, so there 
   expect(certificateHolds(closed, { k: 1, scale: 1, price })).toBe(true)
 })
 
-test('a certificate for a state in which a host is over its capacity is refused: such a host may stay as it is', async () => {
+test('a certificate for a state in which a host exceeds its capacity is refused, because such a host may stay as it is', async () => {
   const given = problem(
     [host('a', 4), host('b', 4), host('c', 8), host('x', 8, dead)],
     [vm('a1', 3, 'a'), vm('a2', 3, 'a'), vm('b1', 3, 'b'), vm('b2', 3, 'b'), vm('s', 4, 'x', down)],
@@ -120,7 +120,7 @@ test('a certificate for a state in which a host is over its capacity is refused:
   expect(certificateHolds(given, { k: 0, scale: 1, price: {} })).toBe(false)
 })
 
-test('a replay moves no VM that the search takes to be bound: its group stays together, its host takes none', () => {
+test('a replay moves no VM that the search treats as fixed: its group stays together, its host takes none', () => {
   const given = problem(
     [host('a', 8), host('b', 8), host('d', 8, { state: 'draining' }), host('x', 8, dead)],
     [
@@ -153,7 +153,7 @@ test('a replay moves no VM that the search takes to be bound: its group stays to
   })
 })
 
-test('VMs that go as one and come from two hosts, one of them dead, have a plan that the replay accepts', async () => {
+test('VMs that move as one and come from two hosts, one of them dead, have a plan that the replay accepts', async () => {
   const kin = { affinityGroup: 'app' }
   const given = problem(
     [host('a', 4), host('b', 3), host('d', 8, { state: 'draining' }), host('x', 8, dead)],
@@ -175,7 +175,7 @@ test('VMs that go as one and come from two hosts, one of them dead, have a plan 
   expect(verifyPlan(given, partial)).toMatchObject({ ok: false, reason: 'v1 and v2 of affinity group app are apart' })
 })
 
-test('a bound without a proof is refused, and so is a claim about nothing', () => {
+test('a bound without a proof is refused, and so is an empty claim', () => {
   const given = problem([host('a', 8), host('b', 8), host('d', 8, { state: 'draining' })], [vm('v', 2, 'd')], {
     intent: 'drain',
     hostIds: ['d'],
@@ -192,7 +192,7 @@ test('a bound without a proof is refused, and so is a claim about nothing', () =
   })
 })
 
-test('a group that is apart and cannot be brought together is no state in which no rule is broken', async () => {
+test('a group that is apart and cannot be brought together is a broken rule', async () => {
   const kin = { affinityGroup: 'app' }
   const given = problem(
     [host('a', 4), host('b', 8)],
@@ -202,7 +202,7 @@ test('a group that is apart and cannot be brought together is no state in which 
   expect(await solve(given)).toMatchObject({ state: 'not_found', reason: 'no plan was found' })
 })
 
-test('racks that are called the same in two regions are two, and die one at a time', async () => {
+test('racks with the same name in two regions are two, and fail one at a time', async () => {
   const [osl, ams] = [
     { rack: 'r1', region: 'osl' },
     { rack: 'r1', region: 'ams' },

@@ -32,12 +32,12 @@ test('one seed gives one plan, however fast the machine is', async () => {
   expect(halted).toEqual(plan)
 })
 
-test('a plan for which the time was too short says that another may be found', async () => {
+test('a plan of a search that was too short says that another plan may exist', async () => {
   const given = generate({ hosts: 50, vms: 1_000, racks: null, load: 0.97, seed: 1 })
   expect((await solve(given, { timeoutMs: 1 })).isTimeUp).toBe(true)
 })
 
-test('trying everything stops at its deadline and at its work also while it starts VMs', () => {
+test('the exhaustive search stops at its time limit and at its work limit, also while it starts VMs', () => {
   // Eleven VMs start anywhere, in billions of ways, before the last turns out to be allowed
   // nowhere.
   const hosts = Array.from({ length: 8 }, (_, index) => host(`h${index}`, 64))

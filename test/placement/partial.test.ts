@@ -51,7 +51,7 @@ function deadRack(): PlacementProblem {
 
 const reasonOf = (plan: Plan, name: string) => plan.unplaced.find((each) => each.vm === name)?.reason
 
-test('a VM that racks keep down says so, names those of lower priority that start, and is offered the plan without racks', async () => {
+test('a VM that rack rules keep down says so, names VMs of lower priority that start, and is offered the plan without racks', async () => {
   const plan = await solve(deadRack())
   expect(plan.state).toBe('partial')
   const placed = plan.steps.map((step) => step.vm)
@@ -84,7 +84,7 @@ test('a VM that racks keep down says so, names those of lower priority that star
   }
 })
 
-test('each reason names its rule: the room on which host, the region, the pin, the company, the spread', async () => {
+test('each reason names its rule: the room on which host, the region, the pin, the affinity, the spread', async () => {
   const [osl, ams] = [{ region: 'osl' }, { region: 'ams' }]
   const plan = await solve(
     problem(
@@ -106,7 +106,7 @@ test('each reason names its rule: the room on which host, the region, the pin, t
   expect(reasonOf(plan, 'apart')).toMatch(/^host spread of g: r is on a, t is on b/)
 })
 
-test('whom a small plan leaves down is the least harm that trying everything finds, and takes the fewest migrations', async () => {
+test('a small plan leaves down the VMs with the least harm of an exhaustive search, and uses the fewest migrations', async () => {
   let partial = 0
   for (let seed = 1; seed <= 120; seed += 1) {
     const given = odd(seed)
@@ -147,7 +147,7 @@ function overfull(seed: number): PlacementProblem {
   return problem([...hosts, host('x', 512, dead)], [...running, ...stranded])
 }
 
-test.each([3])('of an overfull cluster (%i) a plan starts no less than starts alone would', async (seed) => {
+test.each([3])('a plan for an overfull cluster (%i) starts at least as much as starts alone would', async (seed) => {
   const given = overfull(seed)
   const { instance, names } = buildInstance(given, buildModel(given))
   const question = { instance, mip: engine, limitMs: patienceMs, maxNodes: 10_000 }

@@ -9,7 +9,7 @@ import { listSolvers } from './solvers.ts'
 const easy = problem([host('a', 16), host('x', 16, dead)], [vm('v', 4, 'x', down)])
 const hard = generate({ hosts: 20, vms: 300, racks: null, load: 0.97, seed: 1 })
 
-test('an easy question asks no solver, and one that nobody waits for any more leaves none behind', async () => {
+test('an easy question asks no solver, and an abandoned question leaves no solver behind', async () => {
   const warm = listSolvers()
   await solve(easy)
   expect(listSolvers()).toEqual(warm)
@@ -21,13 +21,13 @@ test('an easy question asks no solver, and one that nobody waits for any more le
   await eventually('the end of the solver', () => listSolvers().length === 0)
 })
 
-test('questions at the same time are each answered, and the next one after them is too', async () => {
+test('parallel questions are all answered, and so is the next one', async () => {
   const plans = await Promise.all([easy, hard, easy].map((each) => solve(each, { timeoutMs: patienceMs })))
   expect(plans.map(({ state }) => state)).toEqual(['planned', 'planned', 'planned'])
   expect((await solve(easy)).state).toBe('planned')
 })
 
-test('a solver that dies costs the question that it was asked, and no other', async () => {
+test('a solver that dies costs only the question that it was asked', async () => {
   const given = solve(hard, { timeoutMs: patienceMs })
   await Promise.race([given, eventually('a solver', () => listSolvers().length > 0)])
   const [pid] = listSolvers()

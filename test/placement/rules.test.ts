@@ -59,7 +59,7 @@ function withRules(seed: number): PlacementProblem {
   }
 }
 
-test('recoveries, drains and mendings of clusters with every rule there is keep all of them', async () => {
+test('recoveries, drains and rebalancing of clusters with every kind of rule keep all rules', async () => {
   const told: Record<string, number> = {}
   for (let seed = 1; seed <= 30; seed += 1) {
     const problem = withRules(seed)

@@ -16,7 +16,7 @@ const solve: typeof solveWithin = (given, options) => solveWithin(given, { timeo
 const small = { cpuMc: 100 }
 const spoken = (steps: PlanStep[]) => steps.map((one) => `${one.action} ${one.vm} ${one.from ?? '-'}>${one.to}`)
 
-test('when every VM runs there is nothing to do', async () => {
+test('if every VM runs there is nothing to do', async () => {
   const plan = await solve(problem([host('a', 8)], [vm('v', 2, 'a')]))
   expect(plan).toMatchObject({ state: 'no_action', steps: [], migrations: 0, reason: null })
 })
@@ -43,7 +43,7 @@ test('members of an HA group never share a host', async () => {
   expect(spoken(plan.steps)).toEqual(['start m2 x>b'])
 })
 
-test('with rack constraints they never share a rack', async () => {
+test('with rack constraints members never share a rack', async () => {
   const hosts = [host('a', 32, { rack: 'r1' }), host('b', 32, { rack: 'r1' }), host('c', 4, { rack: 'r2' })]
   const vms = [vm('m1', 4, 'a', { haGroup: 'db' }), vm('m2', 4, 'x', { haGroup: 'db', running: false })]
   const wide = problem([...hosts, host('x', 8, { ...dead, rack: 'r2' })], vms)
@@ -51,7 +51,7 @@ test('with rack constraints they never share a rack', async () => {
   expect(spoken((await solve(wide)).steps)).toEqual(['start m2 x>b'])
 })
 
-test('a running VM moves only when nothing else makes room, and before the start that needs it', async () => {
+test('a running VM moves only if nothing else makes room, and before the start that needs it', async () => {
   const plan = await solve(
     problem([host('a', 8), host('b', 4), host('x', 8, dead)], [vm('small', 2, 'a'), vm('big', 8, 'x', down)]),
   )
@@ -63,7 +63,7 @@ test('a running VM moves only when nothing else makes room, and before the start
 test.each([
   ['one of 4 rather than two of 2', 6, 1], // a has 2 free and needs 4 more
   ['one of 4 and one of 2', 8, 2], // a needs 6 more
-])('the least number of VMs moves: %s', async (_what, gib, migrations) => {
+])('the fewest VMs move: %s', async (_what, gib, migrations) => {
   const plan = await solve(
     problem(
       [host('a', 10), host('b', 6, { cpuMc: 5_900 }), host('x', 8, dead)],
@@ -73,7 +73,7 @@ test.each([
   expect(plan).toMatchObject({ state: 'planned', migrations })
 })
 
-test('a host to be drained is emptied by live migration, its dead neighbour by restarts', async () => {
+test('a host to be drained is emptied by live migration, and its dead neighbour by restarts', async () => {
   const plan = await solve(
     problem(
       [host('a', 8), host('b', 8), host('d', 8, { state: 'draining' }), host('x', 8, dead)],
@@ -95,14 +95,14 @@ test('only the named VMs are placed or moved', async () => {
   expect((await solve({ ...base, vmIds: ['big', 'small'] })).state).toBe('planned')
 })
 
-test('rebalancing mends a host that is too full with the fewest moves, and leaves a sound state alone', async () => {
+test('rebalancing relieves an overfull host with the fewest moves, and leaves a valid state alone', async () => {
   const vms = [vm('v1', 4, 'a'), vm('v2', 4, 'a'), vm('v3', 4, 'a')]
   const full = problem([host('a', 8), host('b', 8)], vms, { intent: 'rebalance' })
   expect(await solve(full)).toMatchObject({ state: 'planned', migrations: 1 })
   expect((await solve({ ...full, hosts: [host('a', 16), host('b', 8)] })).state).toBe('no_action')
 })
 
-test('a state that already breaks a rule does not stop a recovery, and gets no worse', async () => {
+test('a state that already breaks a rule does not stop a recovery, and does not get worse', async () => {
   const plan = await solve(
     problem(
       [host('a', 4), host('b', 8), host('x', 8, dead)],
@@ -153,7 +153,7 @@ test.each<[string, PlacementProblem, string]>([
   expect(plan.steps.length + plan.unplaced.length).toBe(given.vms.filter(({ running }) => !running).length)
 })
 
-test('a placement that no order of moves reaches is proved to be none by trying all', async () => {
+test('a placement that no order of moves reaches is proved impossible by trying all orders', async () => {
   // a (8) runs p (6), b (6) runs q (4), s (4) is down: the only placement swaps p and q, and
   // neither can go first.
   const plan = await solve(
@@ -166,7 +166,7 @@ test('a placement that no order of moves reaches is proved to be none by trying 
   expect(plan.obstacle?.repairs.map(({ text }) => text)).toContainEqual(expect.stringContaining('2048 MiB more on a'))
 })
 
-test('a problem that cannot be one is refused with every reason', async () => {
+test('an impossible problem is refused with every reason', async () => {
   const bad = problem([host('a', 8), host('a', 8)], [vm('v', 1, 'a'), vm('v', 1, 'nowhere')], {
     hostIds: ['b'],
     vmIds: ['w'],
@@ -186,7 +186,7 @@ test('a problem that cannot be one is refused with every reason', async () => {
   }
 })
 
-test('the order in which an inventory lists things changes no plan', async () => {
+test('the order of an inventory changes no plan', async () => {
   const given = problem(
     [host('a', 8), host('b', 8), host('c', 8), host('x', 8, dead)],
     [vm('r1', 3, 'a'), vm('r2', 2, 'b'), vm('s1', 4, 'x', down), vm('s2', 3, 'x', down), vm('s3', 2, 'x', down)],
@@ -195,7 +195,7 @@ test('the order in which an inventory lists things changes no plan', async () =>
   expect(await solve(turned)).toEqual(await solve(given))
 })
 
-test('of VMs that cannot all be placed the more important one starts, and the plan says who stays down and what would help', async () => {
+test('if not all VMs can be placed the more important one starts, and the plan names the VMs that stay down and the remedy', async () => {
   const plan = await solve(
     problem(
       [host('a', 6), host('x', 16, dead)],
@@ -210,7 +210,7 @@ test('of VMs that cannot all be placed the more important one starts, and the pl
   )
 })
 
-test('one important VM comes before any number of others', async () => {
+test('one important VM has priority over any number of others', async () => {
   const vms = [vm('vital', 4, 'x', { running: false, priority: 9 }), vm('s1', 2, 'x', down), vm('s2', 2, 'x', down)]
   const plan = await solve(problem([host('a', 4), host('x', 16, dead)], vms))
   expect(spoken(plan.steps)).toEqual(['start vital x>a'])
@@ -238,7 +238,7 @@ test('a VM stays in its region', async () => {
   expect(await solve(problem(hosts, [vm('s', 5, 'o2', down)]))).toMatchObject({ state: 'infeasible' })
 })
 
-test('VMs that belong together start on one host, and beside the one of them that runs', async () => {
+test('VMs that belong together start on one host, beside the one that runs', async () => {
   const kin = { affinityGroup: 'app', running: false }
   const alone = await solve(
     problem([host('a', 5), host('b', 8), host('x', 16, dead)], [vm('s1', 3, 'x', kin), vm('s2', 3, 'x', kin)]),
@@ -253,7 +253,7 @@ test('VMs that belong together start on one host, and beside the one of them tha
   expect(spoken(beside.steps)).toEqual(['start s1 x>a'])
 })
 
-test('CPU may be overcommitted, and RAM kept back', async () => {
+test('CPU may be overcommitted, and RAM reserved', async () => {
   const given = problem([host('a', 8, { cpuMc: 2_000 }), host('x', 8, dead)], [vm('s', 4, 'x', down)])
   expect((await solve(given)).state).toBe('infeasible')
   const more = { ...given, limits: { cpuOvercommitPercent: 200, ramReservePercent: 50 } }
@@ -261,7 +261,7 @@ test('CPU may be overcommitted, and RAM kept back', async () => {
   expect((await solve({ ...more, limits: { ...more.limits, ramReservePercent: 60 } })).state).toBe('infeasible')
 })
 
-test('rebalancing parts what belongs apart and moves what is where it must not be', async () => {
+test('rebalancing separates VMs that must be apart and moves a VM away from a forbidden host', async () => {
   const vms = [
     vm('m1', 2, 'a', { haGroup: 'db' }),
     vm('m2', 2, 'a', { haGroup: 'db' }),
@@ -271,13 +271,13 @@ test('rebalancing parts what belongs apart and moves what is where it must not b
   expect(plan).toMatchObject({ state: 'planned', migrations: 2, lowerBound: 1 })
 })
 
-test('rebalancing relieves a host that is nearly full when others have room', async () => {
+test('rebalancing relieves a nearly full host if others have room', async () => {
   const vms = [vm('v1', 4, 'a'), vm('v2', 3, 'a')]
   const given = problem([host('a', 7.5), host('b', 8)], vms, { intent: 'rebalance' })
   expect(await solve(given)).toMatchObject({ state: 'planned', migrations: 1 })
 })
 
-test('the plan says what still stands when one more host dies, before and after', async () => {
+test('the plan shows which failures of one more host are covered, before and after', async () => {
   const plan = await solve(
     problem(
       [host('a', 8), host('b', 8), host('x', 8, dead)],
@@ -292,14 +292,14 @@ test('the plan says what still stands when one more host dies, before and after'
   expect(plan.standing?.after.map(({ outcome }) => outcome)).toEqual(['not_found', 'not_found'])
 })
 
-test('a search that is killed at the bound answers with what it had, and claims nothing more', async () => {
+test('a search that is killed at its time limit answers with its best result, and claims nothing more', async () => {
   const problem = generate({ hosts: 50, vms: 1_000, racks: null, load: 0.97, seed: 1 })
   const plan = await solve(problem, { timeoutMs: 1_500 })
   expect(verifyPlan(problem, plan)).toEqual({ ok: true })
   expect(plan.lowerBound).toBeLessThanOrEqual(plan.migrations)
 })
 
-test('a bound that is above zero comes with a certificate that holds for this problem and for no easier one', async () => {
+test('a bound above zero has a certificate that holds for this problem and for no easier one', async () => {
   const given = generate({ hosts: 20, vms: 300, racks: null, load: 0.97, seed: 1 })
   const plan = await solve(given)
   expect(plan.proof.kind).toBe('certificate')

@@ -57,7 +57,7 @@ test.each<[string, string[], Partial<TriageLevel>, string]>([
   expect(findTriageFault(given, unplaced, [{ ...level, ...more }])).toContain(why)
 })
 
-test('of a state in which a host is over its capacity nothing is shown', () => {
+test('for a state in which a host exceeds its capacity nothing is shown', () => {
   const full = { ...given, vms: [...given.vms, vm('more', 5, 'b')] }
   expect(findTriageFault(full, ['two'], [level])).toBe('b is already over its capacity')
 })
@@ -84,7 +84,7 @@ const countOf = ({ vms }: PlacementProblem, names: readonly string[], priority: 
   vms.filter((each) => each.priority === priority && names.includes(each.vm)).length
 
 test(
-  'on tiny clusters no certificate claims more than trying everything finds, and most of those that are overfull get one',
+  'on tiny clusters no certificate claims more than an exhaustive search finds, and most overfull ones get one',
   async () => {
     let certified = 0
     let overfull = 0
@@ -111,7 +111,7 @@ test(
 )
 
 test(
-  'whatever the prices, a choice that is more harm than the best is never shown to be needed',
+  'for any prices, a choice with more harm than the best is never shown to be necessary',
   () => {
     let tried = 0
     let shown = 0
@@ -167,7 +167,7 @@ function drawLevel(
 }
 
 test(
-  'on drawn overfull clusters a certificate is found, with which no other starts more',
+  'on generated overfull clusters a certificate is found, with which no other plan starts more',
   async () => {
     const drawn = ['ov', 'ovcpu'].flatMap((family) => drawCluster(family, 'small', 1)?.problem ?? [])
     for (const asked of drawn) {

@@ -6,7 +6,7 @@ import { dead, down, host, problem, vm } from './problems.ts'
 const told = (given: PlacementProblem, name: string, steps: Parameters<typeof listReasons>[1] = []) =>
   listReasons(given, steps, name).map(({ host, reasons }) => `${host}: ${reasons.map(describeReason).join('; ')}`)
 
-test('each host says all that is in the way, the one that lacks least first', () => {
+test('each host lists all obstacles, the host that lacks least first', () => {
   const given = problem(
     [host('a', 8), host('b', 8), host('c', 8), host('d', 8, { state: 'draining' }), host('x', 16, dead)],
     [
@@ -25,7 +25,7 @@ test('each host says all that is in the way, the one that lacks least first', ()
   ])
 })
 
-test('for a picture each live host says in few words why it takes none that stays down, a rule before the room', () => {
+test('in a picture each live host shows briefly why it takes none of the VMs that stay down, a rule before the room', () => {
   const given = problem(
     [host('a', 8), host('b', 8), host('c', 8), host('x', 16, dead)],
     [
@@ -44,7 +44,7 @@ test('for a picture each live host says in few words why it takes none that stay
   expect(listBarred(given, { steps: [], unplaced: [] })).toEqual([])
 })
 
-test('what the steps of a plan have done counts: their room is taken, and given back', () => {
+test('the steps of a plan count: their room is taken, and given back', () => {
   const given = problem(
     [host('a', 8), host('b', 8), host('x', 16, dead)],
     [vm('r', 6, 'a'), vm('s', 6, 'x', down), vm('w', 4, 'x', down)],
@@ -56,7 +56,7 @@ test('what the steps of a plan have done counts: their room is taken, and given 
   expect(told(given, 'w', [move])[0]).toBe('a: ')
 })
 
-test('racks, regions, pins, company and reserves are reasons too', () => {
+test('racks, regions, pins, affinity and reserves are reasons too', () => {
   const racked = problem(
     [host('a', 8, { rack: 'r1' }), host('b', 8, { rack: 'r1' }), host('x', 8, { ...dead, region: 'osl' })],
     [vm('m', 1, 'a', { haGroup: 'g' }), vm('w', 1, 'x', { ...down, haGroup: 'g', pinnedTo: ['b'] })],

@@ -69,7 +69,7 @@ test.each<[string, Plan, number, string]>([
   expect(verifyPlan(given, plan)).toEqual({ ok: false, step, reason: expect.stringContaining(reason) })
 })
 
-test('a VM may move within its own rack, and not into the rack of its kin', () => {
+test('a VM may move within its own rack, and not into the rack of its group', () => {
   const racks = { ...given, useRackConstraints: true }
   expect(verifyPlan(racks, planOf(move, start))).toEqual({ ok: true })
   const kin = planOf(move, start, { step: 3, action: 'migrate', vm: 'kin', from: 'd', to: 'a', needs: [], wave: 1 })
@@ -102,7 +102,7 @@ test.each<[string, Plan, string]>([
   expect(verifyPlan(given, plan)).toMatchObject({ ok: false, reason: expect.stringContaining(reason) })
 })
 
-test('a plan that leaves somebody down has to say whom, and only whom it leaves', () => {
+test('a plan that leaves VMs down has to name exactly these', () => {
   const partial: Plan = { ...planOf(move), state: 'partial', unplaced: [{ vm: 'big', reason: 'no room' }] }
   expect(verifyPlan(given, partial)).toEqual({ ok: true })
   expect(verifyPlan(given, { ...partial, state: 'planned' })).toMatchObject({ ok: false })
@@ -134,7 +134,7 @@ test('overcommitted CPU may be used, and reserved RAM may not', () => {
   expect(verifyPlan({ ...given, hosts, limits }, planOf(move, start)).ok).toBe(true)
 })
 
-test('a solver in the middle of its work is killed at the bound, and the next question gets a new one', async () => {
+test('a busy solver is killed at its time limit, and the next question gets a new one', async () => {
   const engine = startEngine('glpk')
   try {
     const tiny = {
@@ -157,19 +157,16 @@ test('a solver in the middle of its work is killed at the bound, and the next qu
   }
 })
 
-test.each(['glpk', 'highs'] as const)(
-  'a question in which nobody has anywhere to go is answered by %s',
-  async (name) => {
-    const engine = startEngine(name)
-    const empty = { columns: 0, binaries: 0, objective: [] }
-    const free = await engine.solve({ ...empty, rows: [{ terms: [], atMost: 3 }] }, 5_000)
-    const needed = await engine.solve({ ...empty, rows: [{ terms: [], equal: 1 }] }, 5_000)
-    engine.stop()
-    expect([free.status, needed.status]).toEqual(['optimal', 'infeasible'])
-  },
-)
+test.each(['glpk', 'highs'] as const)('a question in which no VM has a target is answered by %s', async (name) => {
+  const engine = startEngine(name)
+  const empty = { columns: 0, binaries: 0, objective: [] }
+  const free = await engine.solve({ ...empty, rows: [{ terms: [], atMost: 3 }] }, 5_000)
+  const needed = await engine.solve({ ...empty, rows: [{ terms: [], equal: 1 }] }, 5_000)
+  engine.stop()
+  expect([free.status, needed.status]).toEqual(['optimal', 'infeasible'])
+})
 
-test('a reserve of a host takes the place of the percentage for all, in a plan, a certificate and a fingerprint', () => {
+test('a reserve of a host replaces the percentage for all, in a plan, a certificate and a fingerprint', () => {
   const own = (more: object) => ({
     ...given,
     limits: { cpuOvercommitPercent: 100, ramReservePercent: 10 },

@@ -10,7 +10,7 @@ import { dead, down, host, problem, vm } from './problems.ts'
 const engine = startEngine('highs')
 afterAll(() => engine.stop())
 
-test('end places that no order leads to are left for others that move as few', async () => {
+test('final places that no order reaches are replaced by others with as few moves', async () => {
   // One of the three has to make room for the large one, and may go to either of two hosts.
   const given = problem(
     [host('a', 8), host('b', 8), host('c', 8), host('x', 8, dead)],

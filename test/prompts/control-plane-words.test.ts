@@ -31,11 +31,11 @@ function textOf(folder: string): string {
     .join('\n')
 }
 
-test.each(quoted)('"%s" is written as the document has it', (words, folder) => {
+test.each(quoted)('"%s" is written as in the first document', (words, folder) => {
   expect(textOf(folder).includes(words)).toBe(true)
 })
 
-test('its seven actions and eleven tools go by the names that it gives', () => {
+test('its seven actions and eleven tools have the names of the first document', () => {
   const event = readFileSync('domain/event.ts', 'utf8')
   expect(actions.filter((action) => !event.includes(`'${action}'`))).toEqual([])
   const own = textOf('tools')

@@ -29,23 +29,23 @@ beforeAll(() => {
   installRuntime()
 })
 
-describe('a run that began before this version goes on under it', () => {
+describe('a run that began before this version continues under it', () => {
   test.each(names)('%s', async (name) => {
     await replay(stored(name))
   })
 
-  test('each thing that production does has a stored history', () => {
+  test('each event of production has a stored history', () => {
     expect(names).toEqual(expect.arrayContaining(scenarios.map((scenario) => scenario.name)))
   })
 })
 
-describe('a change of the order of what a workflow does is noticed', () => {
+describe("a changed order of a workflow's steps is noticed", () => {
   test.each([
     ['resolved-after-a-write', 'verify', 'act'],
     ['expired', 'readDecision', 'escalate'],
     ['group-of-four', 'planGroup', 'stampQueue'],
     ['tick', 'rewakeDecisions', 'wakeGroup'],
-  ])('%s: where %s stood is %s', async (name, from, to) => {
+  ])('%s: %s was replaced by %s', async (name, from, to) => {
     const history = stored(name)
     const step = history.events.find(
       (event) => event.activityTaskScheduledEventAttributes?.activityType.name === from,
@@ -55,7 +55,7 @@ describe('a change of the order of what a workflow does is noticed', () => {
     await expect(replay(history)).rejects.toThrow(DeterminismViolationError)
   })
 
-  test('two steps that changed places', async () => {
+  test('two swapped steps', async () => {
     const history = stored('approved-by-signal')
     const steps = history.events.flatMap((event) => event.activityTaskScheduledEventAttributes ?? [])
     const [think, act] = ['think', 'act'].map((name) => steps.find((step) => step.activityType.name === name))
@@ -76,7 +76,7 @@ describe('a change of the order of what a workflow does is noticed', () => {
  * under a new name and the old one stays.
  */
 if (process.env.RECORD_HISTORIES === '1')
-  describe('the histories of today', () => {
+  describe("today's histories", () => {
     const database = useDatabase()
     const temporal = useTemporal({ cached: 0 })
 

@@ -27,7 +27,7 @@ const asRoot = { risk: 'critical' as const, why: 'node-osl-1 does everything as 
 const on = { on: node.id }
 const judged = (given: Call, more: object = {}) => judge(given, toolFacts, state, { ...policy, ...more }, now)
 
-test('a look is unasked, and where everything is done as root it is asked like a critical write', () => {
+test('a read runs without approval, and if everything is done as root it is asked like a critical write', () => {
   const args = { ...on, path: '/srv/app.conf' }
   expect(judged(call('fs_read', args))).toMatchObject({ verdict: 'run', code: 'READ', effect: 'read' })
   expect(judged(call('fs_read', args, asRoot))).toMatchObject({
@@ -39,13 +39,13 @@ test('a look is unasked, and where everything is done as root it is asked like a
   })
 })
 
-test('a command that is proved to look is asked there too', () => {
+test('a command that is proved to read is asked there too', () => {
   const args = { ...on, argv: ['uptime'] }
   expect(judged(call('exec', args))).toMatchObject({ verdict: 'run', code: 'READ_COMMAND' })
   expect(judged(call('exec', args, asRoot))).toMatchObject({ verdict: 'ask', risk: 'critical' })
 })
 
-test('neither a standing grant nor being near lets anything run there unasked', () => {
+test('neither a standing grant nor the vicinity lets anything run there without approval', () => {
   const args = { ...on, path: '/srv/app.conf', content: 'x', reason: 'because' }
   const { actionDigest } = judged(call('fs_write', args))
   const grants = [{ id: 'grt_1', actionDigest, stateFingerprint: 's' }]
@@ -53,7 +53,7 @@ test('neither a standing grant nor being near lets anything run there unasked', 
   expect(judged(call('fs_write', args, asRoot), { grants })).toMatchObject({ verdict: 'ask', risk: 'critical' })
 })
 
-test('an approval for exactly this lets it run, and another state asks again', () => {
+test('an approval for exactly this call lets it run, and another state asks again', () => {
   const args = { ...on, path: '/srv/app.conf' }
   const { actionDigest } = judged(call('fs_read', args, asRoot))
   const approval = { id: 'apr_1', callId: 'c1_0', actionDigest, stateFingerprint: 's' }
@@ -65,7 +65,7 @@ test('an approval for exactly this lets it run, and another state asks again', (
   })
 })
 
-test('what is forbidden stays so, and a risk is never lowered by the place', () => {
+test('a forbidden call stays forbidden, and a risk is never lowered by the place', () => {
   const forbidden = { ...on, argv: ['rm', '-rf', '/'], reason: 'because' }
   expect(judged(call('exec', forbidden, asRoot))).toMatchObject({ verdict: 'refuse', code: 'FORBIDDEN_COMMAND' })
   const kill = { ...on, pid: 4711, start_time: '99', reason: 'because' }
@@ -116,12 +116,12 @@ test.each(verdicts)('%s with a secret in its arguments is refused', (tool, args)
   })
 })
 
-test('a write on what nobody looked up is refused', () => {
+test('a write on an unread resource is refused', () => {
   const given = { on: 'node-ams-9', path: '/srv/x', content: '', reason: 'because' }
   expect(judged(call('fs_write', given))).toMatchObject({ verdict: 'refuse', code: 'STRICT_RESOLUTION' })
 })
 
-test('a stored ruling is repeated with what was known of the place, and none differs', () => {
+test('a stored ruling is repeated with what was known of the place, without a difference', () => {
   const args = { ...on, path: '/srv/app.conf' }
   const ruling = judged(call('fs_read', args, asRoot))
   const { dryRun: _, ...preparation } = (call('fs_read', args, asRoot).prepared as { preparation: Preparation })

@@ -22,7 +22,7 @@ const all = absent.flatMap((platform) =>
   ),
 )
 
-test('of every combination of witnesses and words, nothing passes that one who saw it alive forbids, and nothing on one word', () => {
+test('in no combination of witnesses and statements does a write pass against a witness who saw the host alive, or with one statement alone', () => {
   for (const { says, said } of all) {
     const death = dead(...kinds.flatMap((kind) => (says[kind] === null ? [] : [saw(kind, says[kind])])))
     const told = Object.values(says)
@@ -80,13 +80,13 @@ describe('a witness', () => {
   })
 })
 
-test('what a platform fences and starts by itself needs no word, and stops where somebody saw it alive', () => {
+test('a host that its platform fences and restarts needs no statement, and the plan stops if somebody saw it alive', () => {
   const forecast = (...witnesses: Witness[]): Death => ({ ...dead(...witnesses), isForecast: true })
   expect(verdictOf(forecast(saw('platform', 'down')))).toBe('forecast')
   expect(verdictOf(forecast(saw('platform', 'down'), saw('agent', 'up')))).toBe('disputed')
 })
 
-test('a person reads who says what, and what would pass', () => {
+test("a person reads each witness's report, and what would be enough", () => {
   const { sentence } = judgeDeath(dead(saw('platform', 'down'), saw('agent', 'silent', null)), [], nowMs)
   expect(sentence).toBe(
     'h: the platform says that it is down (2026-11-21 02:59 UTC); the agent of host h does not know. One source is not enough: the host may be alive but cut off.',
@@ -96,7 +96,7 @@ test('a person reads who says what, and what would pass', () => {
   )
 })
 
-test('of several hosts every one is asked for, and a dispute comes first', () => {
+test('every one of several hosts is asked for, and a dispute comes first', () => {
   const named = (host: string, ...witnesses: Witness[]): Death => ({ ...dead(...witnesses), host })
   const a = named('a', saw('platform', 'down'))
   const b = named('b', saw('platform', 'down'), saw('monitoring', 'up'))

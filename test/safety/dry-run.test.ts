@@ -26,19 +26,19 @@ const supposed = (input: unknown) => dryRunPolicy(dryRunInput.parse(input) as Dr
 const converge = (state: Record<string, unknown>, id = 'db-osl-1') =>
   supposed({ tool: 'converge_shard', args: { id, reason: 'it lags' }, state })
 
-describe('a supposed command', () => {
-  test('is judged as one would be, and nothing is run', () => {
+describe('an assumed command', () => {
+  test('is judged like a real one, and nothing is run', () => {
     expect(supposed({ command: 'df -h' })).toMatchObject({ command: 'df -h', verdict: 'run' })
     expect(supposed({ command: 'rm -rf /' })).toMatchObject({ command: 'rm -rf /', verdict: 'refuse' })
   })
 
-  test('knows the hosts it is told of, however they are spelled', () => {
+  test('knows the hosts that are given, in any spelling', () => {
     const ping = { command: 'ping -c 1 db1' }
     expect(supposed(ping)).toMatchObject({ verdict: 'ask', code: 'EXFILTRATION' })
     expect(supposed({ ...ping, hosts: ['DB1'] })).toMatchObject({ verdict: 'run' })
   })
 
-  test('is of a length that somebody can read', () => {
+  test('has a readable length', () => {
     expect(dryRunInput.safeParse({ command: 'x'.repeat(64_000) }).success).toBe(true)
     expect(dryRunInput.safeParse({ command: 'x'.repeat(64_001) }).success).toBe(false)
   })
@@ -50,7 +50,7 @@ describe('a supposed command', () => {
   })
 })
 
-describe('a supposed call', () => {
+describe('an assumed call', () => {
   test('without a state is judged as the first of an investigation', () => {
     expect(supposed({ tool: 'get_shard', args: { id: 'x' } })).toMatchObject({
       tool: 'get_shard',
@@ -64,7 +64,7 @@ describe('a supposed call', () => {
     })
   })
 
-  test('to a tool that is not there, or with arguments that do not fit, is refused like a real one', () => {
+  test('to an unknown tool, or with wrong arguments, is refused like a real one', () => {
     expect(supposed({ tool: 'rm_rf', args: {} })).toMatchObject({ tool: 'rm_rf', code: 'UNKNOWN_TOOL' })
     expect(supposed({ tool: 'get_shard', args: { id: 7 } })).toMatchObject({
       code: 'INVALID_ARGUMENTS',
@@ -72,7 +72,7 @@ describe('a supposed call', () => {
     })
   })
 
-  test('may name what was looked up, by id, name or alias', () => {
+  test('may name resources that were read, by id, name or alias', () => {
     const resolved = [{ ...shard, name: 'oslo', aliases: ['primary'] }]
     for (const id of ['db-osl-1', 'oslo', 'primary']) {
       expect([id, converge({ resolved, resource: shard }, id)]).toMatchObject([
@@ -82,18 +82,18 @@ describe('a supposed call', () => {
     }
   })
 
-  test('is near on the own resource and next to it, and nowhere else', () => {
+  test('is near on its own resource and next to it, and nowhere else', () => {
     const resolved = [shard]
     expect(converge({ resolved })).toMatchObject({ verdict: 'ask', code: 'REVERSIBLE_FAR' })
     expect(converge({ resolved, resource: shard })).toMatchObject({ code: 'REVERSIBLE_NEAR' })
     expect(converge({ resolved, vicinity: [shard] })).toMatchObject({ code: 'REVERSIBLE_NEAR' })
   })
 
-  test('is refused while paused', () => {
+  test('is refused while the agent is paused', () => {
     expect(converge({ resolved: [shard], paused: true })).toMatchObject({ code: 'PAUSED' })
   })
 
-  test('waits for a write that is not verified', () => {
+  test('waits for an unverified write', () => {
     const open = { tool: 'converge_shard', targets: [{ kind: 'shard', id: 'db-ams-1' }] }
     const blocked = converge({ resolved: [shard], open })
     expect(blocked).toMatchObject({
@@ -116,7 +116,7 @@ describe('a supposed call', () => {
     })
   })
 
-  test('to end may cite the look that is supposed, and no other', () => {
+  test('to end may cite the assumed read, and no other', () => {
     const resolve = (evidence: number[], state: Record<string, unknown>) =>
       supposed({
         tool: 'resolve_incident',
@@ -158,7 +158,7 @@ describe('a supposed call', () => {
     expect(denied).toMatchObject({ tool: 'converge_shard', code: 'PAUSED', targets: [{ kind: 'shard', id: 'x' }] })
   })
 
-  test('binds what the call names after names are settled, as a dry run would', () => {
+  test('binds the resources of the call after names are settled, like a dry run', () => {
     const resolved = [{ ...shard, name: 'oslo' }]
     const byName = converge({ resolved, resource: shard }, 'oslo') as { actionDigest: string }
     const byId = converge({ resolved, resource: shard }, 'db-osl-1') as { actionDigest: string }
@@ -166,7 +166,7 @@ describe('a supposed call', () => {
     expect(byId.actionDigest).toBe(actionDigest('converge_shard', { id: 'db-osl-1', reason: 'it lags' }))
   })
 
-  test('is a repetition of an earlier one only under another id', () => {
+  test('repeats an earlier one only under another id', () => {
     const before = row('call_judged', { callId: 'c1_0', tool: 'get_shard', arguments: { id: 'x' }, verdict: 'run' })
     const state = fold(logOf(before), 1)
     const again = (callId?: string) =>
@@ -176,7 +176,7 @@ describe('a supposed call', () => {
     expect([again().code, again('c1_0').code]).toEqual(['REPEATED_CALL', 'READ'])
   })
 
-  test('supposes nothing that nobody said', () => {
+  test('assumes nothing that was not given', () => {
     expect(assumedState.parse({})).toEqual({ resolved: [], vicinity: [], paused: false })
     expect(assumedState.parse({ resolved: [shard] }).resolved).toEqual([{ ...shard, aliases: [] }])
     expect(assumedState.safeParse({ resolvd: [] }).success).toBe(false)

@@ -33,16 +33,16 @@ const state = (rows: IncidentEvent[]) => fold(logOf(...rows), 1, shard)
 const ruled = (outcome: string, rows: IncidentEvent[], more: Partial<Policy> = {}) =>
   outcomeRule(outcome, state(rows), { ...policy, alerts: over, ...more })
 
-describe('what fires is not over', () => {
+describe('a firing alert is not over', () => {
   test.each(['no_fault', 'self_resolved'])(
-    '%s is refused while an alert fires, and the way out is named',
+    '%s is refused while an alert fires, and the alternative is named',
     (outcome) => {
       const refused = ruled(outcome, [read(shard, 'nominal')], { alerts: firing })
       expect(refused).toMatchObject({ code: 'STILL_FIRING', hint: expect.stringContaining('no_fault_found') })
     },
   )
 
-  test('with no alert at all nothing resolved itself', () => {
+  test('without any alert nothing resolved itself', () => {
     const none = { ...over, total: 0, endedForSeconds: null }
     expect(ruled('self_resolved', [], { alerts: none })?.code).toBe('NO_ALERT')
     expect(ruled('no_fault', [], { alerts: none })).toBeNull()
@@ -58,7 +58,7 @@ describe('what fires is not over', () => {
     expect(ruled('self_resolved', [], { alerts: { ...over, endless: 1 } })?.code).toBe('STILL_FIRING')
   })
 
-  test('no_fault of an alert whose sender has no ends takes a nominal look at its resource, and where it is critical a person', () => {
+  test('no_fault of an alert whose sender has no ends needs a good read of its resource, and a person if it is critical', () => {
     const endless = { ...over, endless: 1, endedForSeconds: null }
     const noFault = (rows: IncidentEvent[], more: Partial<Policy> = {}) =>
       ruled('no_fault', rows, { alerts: endless, ...more })
@@ -76,16 +76,13 @@ describe('what fires is not over', () => {
     })
   })
 
-  test.each(['no_fault', 'self_resolved'])(
-    '%s of an alert whose end proves nothing takes a nominal look',
-    (outcome) => {
-      const gone = { ...over, unproven: 1, doubt: 'the sender reported an end that proves nothing (Paused)' }
-      const refused = { code: 'STILL_FIRING', reason: expect.stringContaining('Paused') }
-      expect(ruled(outcome, [], { alerts: gone })).toMatchObject(refused)
-      expect(ruled(outcome, [], { alerts: gone, resource: null })).toMatchObject(refused)
-      expect(ruled(outcome, [read(shard, 'nominal')], { alerts: gone })).toBeNull()
-    },
-  )
+  test.each(['no_fault', 'self_resolved'])('%s of an alert whose end proves nothing needs a good read', (outcome) => {
+    const gone = { ...over, unproven: 1, doubt: 'the sender reported an end that proves nothing (Paused)' }
+    const refused = { code: 'STILL_FIRING', reason: expect.stringContaining('Paused') }
+    expect(ruled(outcome, [], { alerts: gone })).toMatchObject(refused)
+    expect(ruled(outcome, [], { alerts: gone, resource: null })).toMatchObject(refused)
+    expect(ruled(outcome, [read(shard, 'nominal')], { alerts: gone })).toBeNull()
+  })
 
   test('an end that proves nothing is no proof of a repair', () => {
     const unproven = [wrote('c1_0', [shard]), verified('c1_0', 'unproven')]
@@ -98,13 +95,13 @@ describe('what fires is not over', () => {
     )
   })
 
-  test('after a crowd of ends only the resource itself shows it', () => {
+  test('after a crowd of ends only the resource itself shows the recovery', () => {
     const crowd = { ...over, unknown: 1 }
     expect(ruled('no_fault', [], { alerts: crowd })?.code).toBe('STILL_FIRING')
     expect(ruled('no_fault', [read(shard, 'nominal')], { alerts: crowd })).toBeNull()
   })
 
-  test.each(['no_fault', 'self_resolved'])('%s of what was seen ill is refused', (outcome) => {
+  test.each(['no_fault', 'self_resolved'])('%s of a resource that was seen unhealthy is refused', (outcome) => {
     expect(ruled(outcome, [read(shard, 'degraded')])?.code).toBe('STILL_DEGRADED')
     expect(ruled(outcome, [read(shard, 'unknown')])).toBeNull()
   })
@@ -181,7 +178,7 @@ describe('a repair', () => {
     expect(ruled('repaired', rows as IncidentEvent[])?.code ?? null).toBe(code)
   })
 
-  test('silencing what raises the alert does not show that it is over', () => {
+  test('a silence of the alert does not show that the fault is over', () => {
     const silence = row('tool_started', {
       ...(wrote('c2_0', [shard]) as IncidentEvent<'tool_started'>).metadata,
       tool: 'exec',
@@ -190,7 +187,7 @@ describe('a repair', () => {
     expect(ruled('repaired', [silence, verified('c2_0', 'unproven'), alertEnded])?.code).toBe('REPAIR_NOT_VERIFIED')
   })
 
-  test('a repair that held may end while its alert still fires: it is watched', () => {
+  test('a repair that held may end while its alert still fires, because it is watched', () => {
     expect(ruled('repaired', [write, verified('c2_0', 'held')], { alerts: firing })).toBeNull()
   })
 })
@@ -226,7 +223,7 @@ describe('a repair changed something', () => {
     expect(categoryRule('mitigated', state(rows), { ...policy, alerts: firing })?.code ?? null).toBe(code)
   })
 
-  test('the way out of a write that changed nothing is to say that the alert goes on, or that nothing is wrong', () => {
+  test('after a write that changed nothing the ending says that the alert goes on, or that nothing is wrong', () => {
     const hint = ruled('repaired', [was, ...held('c2_0', [])], { alerts: firing })?.hint
     expect(hint).toContain('alert_goes_on')
     expect(hint).toContain('no_fault_found')
@@ -245,7 +242,7 @@ describe('a repair changed something', () => {
 })
 
 describe('other endings', () => {
-  test('a question ends answered, and nothing else does', () => {
+  test('only a question ends as answered', () => {
     expect(ruled('answered', [], { isQuestion: true })).toBeNull()
     expect(ruled('no_fault', [], { isQuestion: true })?.code).toBe('IS_A_QUESTION')
     expect(ruled('answered', [])?.code).toBe('NO_QUESTION')
@@ -290,7 +287,7 @@ describe('other endings', () => {
     expect(categoryRule('mitigated', state(rows as IncidentEvent[]), alerts)?.code ?? null).toBe(code)
   })
 
-  test('every other category needs no more than a look', () => {
+  test('every other category needs only a read', () => {
     expect(categoryRule('no_tool', state([]), policy)).toBeNull()
     expect(categoryRule(undefined, state([]), policy)).toBeNull()
   })

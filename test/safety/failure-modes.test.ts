@@ -32,7 +32,7 @@ function ruled(asked: Call, ...rows: IncidentEvent[]) {
 
 const host: ResourceRef = { kind: 'host', id: 'host-osl-1' }
 
-test('mode 1: after a write, commands that only look still run, as often as needed', () => {
+test('mode 1: after a write, reads still run, as often as needed', () => {
   const rows = [looked('c1_0', [shard, host]), wrote('c2_0', [shard])]
   for (const command of ['journalctl -u mysql -n 50', 'ps aux', 'grep -i error /var/log/mysql/error.log 2>/dev/null']) {
     expect(ruled(run(command), ...rows)).toMatchObject({ verdict: 'run', effect: 'read', code: 'READ_COMMAND' })
@@ -40,7 +40,7 @@ test('mode 1: after a write, commands that only look still run, as often as need
   expect(ruled(converge, ...rows).code).toBe('FSM_BLOCKED')
 })
 
-test('mode 2: a verification that was closed by looking lets the next write through', () => {
+test('mode 2: a verification that was closed by a read allows the next write', () => {
   const rows = [looked('c1_0', [shard]), wrote('c2_0', [shard]), looked('c3_0', [shard])]
   // Looking alone does not say what was seen; the row that closes the verification does.
   expect(ruled(converge, ...rows).code).toBe('FSM_BLOCKED')
@@ -83,13 +83,13 @@ test('mode 5: a command for the host is sent into the guest that was meant, once
   expect(ruling.arguments).toMatchObject({ target: 'vm-141' })
 })
 
-test('mode 5: with two guests meant it is refused, and both are named', () => {
+test('mode 5: with two possible guests the command is refused, and both are named', () => {
   const ruling = ruled(run('df -h'), looked('c1_0', [host]), guest('vm-141', true), guest('vm-142', true))
   expect(ruling).toMatchObject({ verdict: 'refuse', code: 'ROUTING_MISMATCH' })
   expect(ruling.details.more_specific).toEqual(['vm:host-osl-1:vm-141', 'vm:host-osl-1:vm-142'])
 })
 
-test('mode 5: finding many things at once says nothing about which is meant', () => {
+test('mode 5: a read that finds many resources does not show which one is meant', () => {
   const ruling = ruled(run('df -h'), looked('c1_0', [host]), guest('vm-141', false), guest('vm-142', false))
   expect(ruling).toMatchObject({ verdict: 'run', corrected: [] })
   expect(ruling.arguments).toMatchObject({ target: 'host-osl-1' })

@@ -30,7 +30,7 @@ const finished = (more: Record<string, unknown>) =>
   })
 
 describe('evidence', () => {
-  test('is the alert, in each attempt, and what succeeded in this one', () => {
+  test('is the alert, in each attempt, and each success of this attempt', () => {
     const alert = row('alert_received', {}, { attempt: 0 })
     const other = looked('c1_0', [shard], { attempt: 1 })
     const noted = row('commented', { text: 'x' }, { attempt: 2 })
@@ -38,31 +38,31 @@ describe('evidence', () => {
     expect([...fold(logOf(alert, other, noted, own), 2).evidence]).toEqual([1, 4])
   })
 
-  test('is a look-up that failed too, which shows that it failed and looked at nothing', () => {
+  test('is also a failed look-up, which shows that it failed and read nothing', () => {
     const state = folded(finished({ result: { ok: false, meta: {} } }))
     expect(state).toMatchObject({ diagnostics: 1, reads: 0 })
     expect([[...state.evidence], [...state.lookedAt]]).toEqual([[1], []])
   })
 
-  test('is a write that succeeded too, though it looked at nothing', () => {
+  test('is also a successful write, although it read nothing', () => {
     const state = folded(finished({ effect: 'write' }))
     expect(state).toMatchObject({ diagnostics: 0, reads: 0 })
     expect([...state.evidence]).toEqual([1])
     expect([...state.lookedAt]).toEqual([])
   })
 
-  test('is what a resolve found, which is a look like a read', () => {
+  test('is the result of a resolve, which is a read', () => {
     expect(folded(finished({ effect: 'resolve' }), finished({}))).toMatchObject({ diagnostics: 2, reads: 2 })
   })
 })
 
-test('the newest row is the one with the highest number, whatever order they come in', () => {
+test('the newest row is the one with the highest number, in any order of arrival', () => {
   const [first, second] = logOf(looked('c1_0', [shard]), looked('c2_0', [shard]))
   expect(fold([second!, first!], 1).lastSeq).toBe(2)
   expect(fold([], 1).lastSeq).toBe(0)
 })
 
-test('the hint that was given and what the model used are counted', () => {
+test("the given hint and the model's usage are counted", () => {
   const given = row('context_assembled', { hintFrom: 'inc_leader' })
   const answered = row('model_answered', { usage: { promptTokens: 100, completionTokens: 20 }, calls: [] })
   expect(folded(given, answered, answered)).toMatchObject({ hintFrom: 'inc_leader', modelTurns: 2, tokens: 240 })
@@ -92,7 +92,7 @@ describe('the clock', () => {
     }
   })
 
-  test('is not moved by an end of waiting that nobody waited for', () => {
+  test('is not changed by the end of a wait that did not happen', () => {
     const expired = row('approval_expired', {}, { atSeconds: 80 })
     expect(folded(at(0, 'claimed'), expired, at(90)).workedMs).toBe(90_000)
   })
@@ -102,28 +102,28 @@ describe('the clock', () => {
   })
 })
 
-describe('what was judged lately', () => {
-  test('is kept sixty calls long, so that a call is known again after many others', () => {
+describe('recently judged calls', () => {
+  test('are kept for sixty calls, so that a call is known again after many others', () => {
     const ids = Array.from({ length: 61 }, (_, at) => `c${at}`)
     expect(folded(...ids.map((id) => judged(id))).recent.map(({ callId }) => callId)).toEqual(ids.slice(1))
     expect(folded(...ids.slice(0, 60).map((id) => judged(id))).recent).toHaveLength(60)
   })
 
-  test('holds a call that was judged twice once', () => {
+  test('contain a call that was judged twice once', () => {
     expect(folded(judged('a'), judged('a', { verdict: 'ask' })).recent).toMatchObject([{ callId: 'a' }])
     expect(folded(judged('a', { arguments: null })).recent).toMatchObject([{ callId: 'a' }])
   })
 
-  test('begins with nothing', () => {
+  test('begin with nothing', () => {
     expect(folded().recent).toEqual([])
   })
 
-  test('is only the last call once a write left', () => {
+  test('are only the last call after a write', () => {
     const { recent } = folded(judged('a'), judged('b'), judged('c'), wrote('c', [shard]))
     expect(recent.map(({ callId }) => callId)).toEqual(['c'])
   })
 
-  test('is not touched by a look that started', () => {
+  test('are not changed by a read that started', () => {
     const started = row('tool_started', { callId: 'c', tool: 'get_shard', effect: 'read', targets: [shard] })
     const state = folded(judged('a'), judged('b'), started)
     expect(state.recent).toHaveLength(2)
@@ -137,12 +137,12 @@ describe('refusals', () => {
     ['for a claim that sounds wrong', 'PHANTOM_CLAIM', { loops: 0, phantoms: 1, attempted: 1 }],
     ['that the model can get past', 'FSM_BLOCKED', { loops: 0, phantoms: 0, attempted: 1 }],
     ['that it cannot', 'UNKNOWN_TOOL', { loops: 0, phantoms: 0, attempted: 0 }],
-  ])('%s are counted as what they are', (_title, code, expected) => {
+  ])('%s are counted by their class', (_title, code, expected) => {
     const { loops, phantoms, recoveries } = folded(judged('a', { verdict: 'refuse', code }))
     expect({ loops, phantoms, attempted: recoveries.attempted }).toEqual(expected)
   })
 
-  test('are not counted where the verdict was another', () => {
+  test('are not counted if the verdict was another', () => {
     const { loops, phantoms, recoveries } = folded(
       judged('a', { verdict: 'ask', code: 'REPEATED_CALL' }),
       judged('b', { verdict: 'run', code: 'PHANTOM_CLAIM' }),
@@ -150,24 +150,24 @@ describe('refusals', () => {
     expect([loops, phantoms, recoveries.attempted]).toEqual([0, 0, 0])
   })
 
-  test('end a row of corrections: the call could be read', () => {
+  test('end a sequence of corrections, because the call could be read', () => {
     const sent = row('correction_sent', { code: 'malformed_json', text: '' })
     expect(folded(sent, sent, judged('a'))).toMatchObject({ corrections: 2, correctionsInARow: 0 })
   })
 })
 
-describe('getting past an error', () => {
+describe('recovery from an error', () => {
   const corrected = (codes: string[]) =>
     judged('a', { corrected: codes.map((code) => ({ code, field: 'target', from: 'x', to: 'y' })) })
 
-  test('begins with a call that code put right, under the word for what was wrong', () => {
+  test('begins with a call that code corrected, under the code of the error', () => {
     const state = folded(corrected(['ROUTING_MISMATCH', 'UNBOUNDED_COMMAND']))
     expect([...state.recovering]).toEqual([['get_shard', 'ROUTING_MISMATCH']])
     expect(state.recoveries).toEqual({ attempted: 1, succeeded: 0 })
     expect(folded(corrected([])).recoveries.attempted).toBe(0)
   })
 
-  test('is done when the same tool succeeds, and a success nobody waited for is none', () => {
+  test('is complete when the same tool succeeds, and a success without an error is none', () => {
     expect(folded(corrected(['ROUTING_MISMATCH']), finished({})).recoveries).toEqual({ attempted: 1, succeeded: 1 })
     expect(folded(finished({})).recoveries.succeeded).toBe(0)
     const failed = finished({ result: { ok: false, meta: {} } })
@@ -175,13 +175,13 @@ describe('getting past an error', () => {
   })
 })
 
-test('what a person denied is remembered, what a person approved is not', () => {
+test('a denial is remembered, and an approval is not', () => {
   const decided = (decision: 'approve' | 'deny', actionDigest: string) =>
     row('approval_decided', { decision, status: 'decided', actionDigest })
   expect([...folded(decided('deny', 'one'), decided('approve', 'two')).denied]).toEqual(['one'])
 })
 
-test('a verification says something of its own write alone', () => {
+test('a verification applies only to its own write', () => {
   const state = folded(
     wrote('c1_0', [shard]),
     verified('c1_0', 'not_held'),
@@ -193,7 +193,7 @@ test('a verification says something of its own write alone', () => {
   expect(folded(wrote('c1_0', [shard]), verified('c1_0', 'open')).evidence.size).toBe(0)
 })
 
-test('a look at things by their names makes those meant, and what it found beside them only known', () => {
+test('a read of resources by their names marks these as meant, and others that it found as known', () => {
   const beside: ResourceRef = { kind: 'node', id: 'node-7' }
   const found = [shard, beside].map((thing) => ({ ...thing, name: thing.id, aliases: [] }))
   const { entries } = folded(finished({ discovered: found })).resolved

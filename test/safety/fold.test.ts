@@ -54,13 +54,13 @@ describe('the phase', () => {
     expect(phaseOf(fold(logOf(...rows), 1))).toBe(expected)
   })
 
-  test('a hundred blocked tries never wear the gate down', () => {
+  test('a hundred blocked attempts do not weaken the gate', () => {
     const tries = Array.from({ length: 100 }, (_, n) => judged(`c${n + 3}_0`, 'FSM_BLOCKED'))
     const state = fold(logOf(looked('c1_0', [shard]), wrote('c2_0', [shard]), ...tries), 1)
     expect(phaseOf(state)).toBe('VERIFYING')
   })
 
-  test('a write that failed waits to be looked at like any other', () => {
+  test('a failed write waits to be read like any other', () => {
     const failed = row('tool_finished', {
       callId: 'c2_0',
       tool: 'converge_shard',
@@ -85,7 +85,7 @@ test('each write is known with its targets and with the row that closed it', () 
   ])
 })
 
-test('an error that the same tool got past is counted as recovered, one it did not stays pending', () => {
+test('an error after which the same tool succeeded is counted as recovered, and another stays pending', () => {
   const done = row('tool_finished', {
     callId: 'c4_0',
     tool: 'converge_shard',
@@ -101,7 +101,7 @@ test('an error that the same tool got past is counted as recovered, one it did n
   expect([...state.recovering]).toEqual([['converge_shard', 'FSM_BLOCKED']])
 })
 
-test('a word that a limit is near is no correction, and comes once', () => {
+test('a notice that a limit is near is no correction, and occurs once', () => {
   const near = row('correction_sent', { code: 'budget_turns', text: '' })
   const real = row('correction_sent', { code: 'malformed_json', text: '' })
   const state = fold(logOf(near, real), 1)
@@ -109,7 +109,7 @@ test('a word that a limit is near is no correction, and comes once', () => {
   expect(state.corrected.has('budget_turns')).toBe(true)
 })
 
-test('time spent is time worked: what people took to decide is not in it', () => {
+test('the time of a run leaves out the time in which people decided', () => {
   const claimed = row('claimed', { config: {} }, { atSeconds: 0 })
   const asked = row('approval_requested', { approvalId: 'a' }, { atSeconds: 60 })
   const of = { approvalId: 'a', decision: 'approve' as const }
@@ -119,7 +119,7 @@ test('time spent is time worked: what people took to decide is not in it', () =>
   expect(fold(logOf(claimed, asked, vote, decided, after), 1).workedMs).toBe(70_000)
 })
 
-test('while a call of a card runs, the question about the next one is no waiting', () => {
+test('while a call of a card runs, the question about the next one is no waiting time', () => {
   const write = { callId: 'c1_0', tool: 'converge_shard', effect: 'write' as const, targets: [], arguments: {} }
   const log = logOf(
     row('claimed', { config: {} }, { atSeconds: 0 }),

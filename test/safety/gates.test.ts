@@ -36,12 +36,12 @@ describe('names', () => {
     ],
   })
 
-  test('a write may use the name a look-up told: it is run and recorded under the id', () => {
+  test('a write may use the name that a look-up returned, and is run and recorded under the id', () => {
     const ruling = ruled(call('converge_shard', { id: 'oslo', reason: 'it lags' }), [two])
     expect(ruling).toMatchObject({ verdict: 'run', arguments: { id: 'db-osl-1' } })
   })
 
-  test('a name that means two things is refused and both are listed, for looks and for writes', () => {
+  test('a name with two meanings is refused and both are listed, for reads and for writes', () => {
     for (const tool of ['converge_shard', 'get_shard']) {
       const args = { id: 'db-primary', ...(tool === 'converge_shard' && { reason: 'it lags' }) }
       expect(ruled(call(tool, args), [two])).toMatchObject({
@@ -53,17 +53,17 @@ describe('names', () => {
   })
 })
 
-describe('going round in circles', () => {
+describe('repeating calls in a circle', () => {
   const a = { id: 'db-osl-1' }
   const b = { id: 'db-ams-1' }
 
-  test('two calls in turns are refused the second time round', () => {
+  test('two alternating calls are refused in the second round', () => {
     const rows = [judgedRow(1, 'get_shard', a), judgedRow(2, 'get_shard', b), judgedRow(3, 'get_shard', a)]
     expect(ruled(call('get_shard', b), rows).code).toBe('ALTERNATING_CALLS')
     expect(ruled(call('get_shard', { id: 'db-osl-2' }), rows).code).toBe('READ')
   })
 
-  test('looking before and after a write is no circle', () => {
+  test('a read before and after a write is no circle', () => {
     const rows = [
       judgedRow(1, 'get_shard', a),
       judgedRow(2, 'get_shard', b),
@@ -74,17 +74,17 @@ describe('going round in circles', () => {
     expect(ruled(call('get_shard', b), rows).code).toBe('READ')
   })
 
-  test('each refusal for it counts', () => {
+  test('each refusal of a circle counts', () => {
     const rows = [1, 2, 3].map((n) => judgedRow(n, 'get_shard', a, { verdict: 'refuse', code: 'REPEATED_CALL' }))
     expect(fold(logOf(...rows), 1).loops).toBe(3)
   })
 })
 
-describe('what is said at the end', () => {
+describe('claims of an ending', () => {
   const resolve = (outcome: string, text = 'it was nominal', resolution = 'see the evidence') =>
     call('resolve_incident', { id: incident, resolution, outcome, claims: [seenNominal(1, text)] })
 
-  test('a resolution needs a look at the resource the incident is about', () => {
+  test("a resolution needs a read of the incident's resource", () => {
     const elsewhere = looked('c1_0', [{ kind: 'shard', id: 'db-ams-1' }])
     expect(ruled(resolve('no_fault'), [elsewhere])).toMatchObject({
       code: 'OWN_TARGET_UNSEEN',
@@ -93,12 +93,12 @@ describe('what is said at the end', () => {
     expect(ruled(resolve('no_fault'), [looked('c1_0', [shard])]).verdict).toBe('run')
   })
 
-  test('no fault is not claimed by a run that wrote', () => {
+  test('a run that wrote cannot end as no fault', () => {
     const rows = [looked('c1_0', [shard]), wrote('c2_0', [shard]), verified('c2_0', 'held')]
     expect(ruled(resolve('no_fault'), rows).code).toBe('WROTE_SOMETHING')
   })
 
-  test('an action no row shows is refused once; a second time it is marked, and never ends an incident as no fault', () => {
+  test('an action without a row is refused once, and a second time it is marked, and never ends an incident as no fault', () => {
     const lie = resolve('self_resolved', 'I restarted mysql on db-osl-1')
     const first = ruled(lie, [looked('c1_0', [shard])])
     expect(first).toMatchObject({ code: 'PHANTOM_CLAIM', details: { category: 'action' } })
@@ -118,7 +118,7 @@ describe('what is said at the end', () => {
   })
 })
 
-test('a call that held a secret is refused, and none of it is in the ruling', () => {
+test('a call with a secret is refused, and none of the secret is in the ruling', () => {
   const ruling = ruled(
     call('add_incident_event', { incident_id: incident, action: 'commented', detail: 'x' }, { secret: true }),
     [],
@@ -126,20 +126,20 @@ test('a call that held a secret is refused, and none of it is in the ruling', ()
   expect(ruling).toMatchObject({ verdict: 'refuse', code: 'SECRET_IN_ARGUMENTS', arguments: null })
 })
 
-test('a write that names nothing is refused', () => {
+test('a write that names no target is refused', () => {
   const nameless = new Map([['w', { ...toolFacts.get('converge_shard')!, name: 'w', names: {} }]])
   const state = fold(logOf(looked('c1_0', [shard])), 1)
   const ruling = judge(call('w', { id: 'db-osl-1', reason: 'it lags' }), nameless, state, policy, now)
   expect(ruling).toMatchObject({ verdict: 'refuse', code: 'STRICT_RESOLUTION' })
 })
 
-test('a write that declares no risk is asked like any other', () => {
+test('a write without a declared risk is asked like any other', () => {
   const bold = new Map([['w', { ...toolFacts.get('converge_shard')!, name: 'w', risk: 'none' as const }]])
   const state = fold(logOf(looked('c1_0', [shard])), 1)
   expect(judge(call('w', { id: 'db-osl-1', reason: 'it lags' }), bold, state, policy, now).verdict).toBe('ask')
 })
 
-test('every refusal has a class of seed 001 and says whether a model gets past it by itself', () => {
+test('every refusal has a class of the first document and says whether a model recovers from it by itself', () => {
   for (const [code, { class: errorClass, recoverable }] of Object.entries(refusals)) {
     expect([code, errorClass]).toEqual([code, expect.stringMatching(/^[A-Z_]+$/)])
     expect(typeof recoverable).toBe('boolean')
@@ -155,7 +155,7 @@ describe('a standing grant', () => {
   const digest = actionDigest('converge_shard', { id: far.id })
   const grant = { id: 'grt_1', actionDigest: digest, stateFingerprint: 'as it was' }
 
-  test('lets the very same action run, and says which it was', () => {
+  test('lets the same action run, and is named', () => {
     const ruling = ruled(converge, known, { grants: [{ ...grant, id: 'grt_0', actionDigest: 'other' }, grant] })
     expect(ruling).toMatchObject({ verdict: 'run', code: 'GRANTED', details: { grant: 'grt_1' } })
   })
@@ -174,7 +174,7 @@ describe('a standing grant', () => {
     expect([at('medium'), at('high'), at('critical')]).toEqual(['GRANTED', 'RISK_HIGH', 'RISK_CRITICAL'])
   })
 
-  test('is not spent on what runs unasked anyway', () => {
+  test('is not used up by a call that runs without approval anyway', () => {
     const near = { ...dry, targets: [shard], identity: { id: shard.id } }
     const asked = call(
       'converge_shard',
@@ -197,7 +197,7 @@ describe('a standing grant', () => {
   })
 })
 
-describe('what a person tells the agent', () => {
+describe("a person's message to the agent", () => {
   const far: ResourceRef = { kind: 'shard', id: 'db-ams-1' }
   const told = (text: string, named: ResourceRef[]) =>
     row(
@@ -218,7 +218,7 @@ describe('what a person tells the agent', () => {
     { prepared: { ok: true, preparation: { targets: [far], identity: { id: far.id }, stateFingerprint: '', dryRun } } },
   )
 
-  test('names what counts as looked for from the turn that reads it, and brings nothing nearer', () => {
+  test('names what counts as known from the turn that reads it, and brings nothing nearer', () => {
     const message = told('it is db-ams-1', [far])
     expect(ruled(converge, [message])).toMatchObject({ verdict: 'refuse', code: 'STRICT_RESOLUTION' })
     expect(ruled(converge, [message, turn([])])).toMatchObject({ verdict: 'refuse', code: 'STRICT_RESOLUTION' })
@@ -233,12 +233,12 @@ describe('what a person tells the agent', () => {
     },
   )
 
-  test('is no look and no evidence', () => {
+  test('is no read and no evidence', () => {
     const state = fold(logOf(told('db-osl-1 is nominal', [shard]), turn([1])), 1, shard)
     expect([state.lookedAt.size, state.looks.size, state.evidence.size, state.diagnostics]).toEqual([0, 0, 0, 0])
   })
 
-  test('names nothing where the row is of the agent or of a comment', () => {
+  test('names nothing if the row is of the agent or of a comment', () => {
     const comment = row(
       'commented',
       { text: 'db-ams-1', confidence: null, action: 'commented' },
@@ -289,7 +289,7 @@ describe('hypotheses', () => {
     if (ruling.verdict === 'refuse') expect(ruling.hint).toBeTruthy()
   })
 
-  test('a refusal of one neither counts as a corrected ending nor keeps the ending back', () => {
+  test('a refusal of a hypothesis does not count as a corrected ending and does not delay the ending', () => {
     const refused = judgedRow(2, 'add_incident_event', {}, { verdict: 'refuse', code: 'HYPOTHESIS_NOT_SHOWN' })
     expect(fold(logOf(...rows, refused), 1).phantoms).toBe(0)
   })

@@ -56,8 +56,8 @@ const resolve = (args: Record<string, unknown> = {}) =>
 const ruled = (asked: Call, rows: IncidentEvent[] = [], more: Partial<Policy> = {}, given = tools) =>
   judge(asked, given, fold(logOf(...rows), 1, shard), { ...policy, ...more }, now)
 
-describe('a call that cannot be read', () => {
-  test('to a tool that is not there counts as the worst write, and is told what there is', () => {
+describe('an unreadable call', () => {
+  test('to an unknown tool counts as the worst write, and gets the list of tools', () => {
     const ruling = ruled(call('rm_rf', { x: 1 }))
     expect(ruling).toMatchObject({
       effect: 'write',
@@ -72,13 +72,13 @@ describe('a call that cannot be read', () => {
     expect(ruling.actionDigest).toBe(actionDigest('rm_rf', { x: 1 }))
   })
 
-  test('is told of the tools that this type of incident has, and of the ways to end', () => {
+  test('gets the tools that this type of incident has, and the ways to end', () => {
     expect(ruled(call('rm_rf', {}), [], { offered: ['get_node'] }).hint).toBe(
       'Use one of: get_node, resolve_incident, escalate_incident',
     )
   })
 
-  test('is of the effect and risk of its tool', () => {
+  test('has the effect and risk of its tool', () => {
     expect(ruled(call('get_shard', { id: 7 }))).toMatchObject({
       effect: 'read',
       risk: 'none',
@@ -88,7 +88,7 @@ describe('a call that cannot be read', () => {
     })
   })
 
-  test('is told which field is wrong, and of five faults at most', () => {
+  test('names the wrong field, and at most five errors', () => {
     expect(ruled(call('get_shard', { id: 7 })).reason).toMatch(/^get_shard: id: /)
     expect(ruled(call('get_shard', { id: 'x', approved_by: 'root' })).reason).toMatch(
       /^get_shard: "approved_by" is not known here/,
@@ -98,7 +98,7 @@ describe('a call that cannot be read', () => {
     expect(reason.split('; ').map((fault) => fault.replace('restart_all: ', '').split(':')[0])).toEqual([...'abcde'])
   })
 
-  test('is told why it was no JSON, where that is known', () => {
+  test('names why it was no JSON, if that is known', () => {
     expect(ruled(call('get_shard', null, { problem: 'it ends in the middle' })).reason).toContain(
       'it ends in the middle',
     )
@@ -106,7 +106,7 @@ describe('a call that cannot be read', () => {
   })
 })
 
-test('an ending goes through although a secret was taken out of it, a look does not', () => {
+test('an ending passes although a secret was removed from it, and a read does not', () => {
   const escalate = call('escalate_incident', { id: incident, reason: 'help' }, { secret: true })
   expect(ruled(escalate, [looked('c1_0', [shard])])).toMatchObject({ verdict: 'run', code: 'TERMINAL' })
   expect(ruled(call('get_shard', { id: 'x' }, { secret: true }))).toMatchObject({
@@ -116,12 +116,12 @@ test('an ending goes through although a secret was taken out of it, a look does 
   })
 })
 
-test('finding out what a name means is a look like any other', () => {
+test('resolving a name is a read like any other', () => {
   const ruling = ruled(call('find_resource', { text: 'osl' }))
   expect(ruling).toMatchObject({ verdict: 'run', code: 'READ', effect: 'resolve' })
 })
 
-test('an ending is always offered, and only ever of the own incident', () => {
+test('an ending is always offered, and only of the own incident', () => {
   const escalate = (id: string) => call('escalate_incident', { id, reason: 'help' })
   const rows = [looked('c1_0', [shard])]
   expect(ruled(escalate(incident), rows, { offered: [] }).verdict).toBe('run')
@@ -130,7 +130,7 @@ test('an ending is always offered, and only ever of the own incident', () => {
   expect(foreign.hint).toContain(incident)
 })
 
-test('a ruling names what the dry run found to be touched, and what the call names where there was none', () => {
+test('a ruling names the targets of the dry run, or those of the call without one', () => {
   const preparation = { targets: [far], identity: { plan: 'a' }, stateFingerprint: '', dryRun }
   const rows = [looked('c1_0', [shard])]
   expect(ruled(converge({ prepared: { ok: true, preparation } }), rows)).toMatchObject({
@@ -146,7 +146,7 @@ test('a ruling names what the dry run found to be touched, and what the call nam
 describe('a command', () => {
   const known = [looked('c1_0', [host])]
 
-  test('is a look without risk when it is proven to look, else a write of its tool', () => {
+  test('is a read without risk if it is proven to read, and otherwise a write of its tool', () => {
     expect(ruled(run('df -h'), known)).toMatchObject({ code: 'READ_COMMAND', effect: 'read', risk: 'none' })
     expect(ruled(run('frobnicate'), known)).toMatchObject({
       verdict: 'ask',
@@ -157,11 +157,11 @@ describe('a command', () => {
     expect(ruled(run('frobnicate'), known).reason).toContain('frobnicate')
   })
 
-  test('that only looks, but at what nobody may see unasked, is a write to ask about', () => {
+  test('that reads something secret is a write to ask about', () => {
     expect(ruled(run('cat /etc/shadow'), known)).toMatchObject({ verdict: 'ask', effect: 'write' })
   })
 
-  test('as root takes the risk that two people answer for', () => {
+  test('as root has the risk that two people approve', () => {
     expect(ruled(run('sudo systemctl restart mysql'), known)).toMatchObject({ verdict: 'ask', risk: 'critical' })
   })
 
@@ -177,7 +177,7 @@ describe('a command', () => {
     expect(ruling.hint).toContain('No approval')
   })
 
-  test('that does not end is put right once, and the record shows both', () => {
+  test('without an end is corrected once, and the record shows both', () => {
     const ruling = ruled(run('journalctl -f'), known)
     const to = String(ruling.arguments?.command)
     expect(ruling).toMatchObject({ verdict: 'run', effect: 'read', arguments: { target: host.id, command: to } })
@@ -185,7 +185,7 @@ describe('a command', () => {
     expect(to).not.toContain('-f')
   })
 
-  test('that does not end and cannot be put right is refused', () => {
+  test('without an end that cannot be corrected is refused', () => {
     const ruling = ruled(run('vim'), known)
     expect(ruling).toMatchObject({
       verdict: 'refuse',
@@ -197,7 +197,7 @@ describe('a command', () => {
     expect(ruling.hint).toContain('ends by itself')
   })
 
-  test('runs only after something was looked up, even one that only looks', () => {
+  test('runs only after something was looked up, even if it only reads', () => {
     const ruling = ruled(run('df -h'))
     expect(ruling).toMatchObject({ verdict: 'refuse', code: 'STRICT_RESOLUTION' })
     expect(ruling.hint).toContain('exec')
@@ -207,28 +207,28 @@ describe('a command', () => {
 describe('a write', () => {
   const rows = [looked('c1_0', [shard]), looked('c2_0', [far])]
 
-  test('to several things is near only when each of them is', () => {
+  test('to several resources is near only if each of them is', () => {
     expect(ruled(call('restart_all', { ids: [shard.id, far.id] }), rows).code).toBe('REVERSIBLE_FAR')
     expect(ruled(call('restart_all', { ids: [shard.id, far.id] }), rows, { vicinity: [far, shard] }).code).toBe(
       'REVERSIBLE_NEAR',
     )
   })
 
-  test('to what was not looked up is told what to look up', () => {
+  test('to an unread resource is refused with the read that is missing', () => {
     const ruling = ruled(converge())
     expect(ruling.details).toEqual({ target: 'shard:db-osl-1' })
     expect(ruling.hint).toContain('get the shard')
     expect(ruling.hint).toContain('converge_shard')
   })
 
-  test('to what another incident writes to is told which target', () => {
+  test("to a target of another incident's write is refused with this target", () => {
     const busy = [{ target: 'shard:db-osl-1', incidentId: 'inc_other' }]
     const ruling = ruled(converge(), rows, { busy })
     expect(ruling).toMatchObject({ code: 'TARGET_BUSY', details: { target: 'shard:db-osl-1' } })
     expect(ruling.reason).toContain('inc_other')
   })
 
-  test('while another is not verified is told what to read', () => {
+  test('while another write is unverified is refused with the read that verifies it', () => {
     const ruling = ruled(converge(), [...rows, wrote('c3_0', [shard, far])])
     expect(ruling).toMatchObject({
       code: 'FSM_BLOCKED',
@@ -242,7 +242,7 @@ describe('a write', () => {
     expect(ruled(converge({ callId: 'c3_0' }), [...rows, wrote('c3_0', [shard])]).verdict).toBe('run')
   })
 
-  test('whose effect nobody tried to find out is refused', () => {
+  test('without a dry run of its effect is refused', () => {
     expect(ruled(converge({ prepared: null }), rows).code).toBe('NOT_PREPARED')
   })
 
@@ -278,11 +278,11 @@ describe('a write', () => {
   })
 })
 
-describe('a risk that configuration names', () => {
+describe('a risk in the configuration', () => {
   const rows = [looked('c1_0', [shard]), looked('c2_0', [host])]
   const to = (risk: 'none' | 'low' | 'medium' | 'critical') => ({ raised: { risk, required: 1 } })
 
-  test('is raised, so that what ran unasked is asked', () => {
+  test('is raised, so that a call that ran unasked now asks', () => {
     expect(ruled(converge(), rows, to('critical'))).toMatchObject({ code: 'RISK_CRITICAL', risk: 'critical' })
     expect(ruled(converge(), rows, to('medium'))).toMatchObject({ verdict: 'ask', risk: 'medium' })
   })
@@ -293,7 +293,7 @@ describe('a risk that configuration names', () => {
     expect(ruled(converge(), rows, to('low'))).toMatchObject({ code: 'REVERSIBLE_NEAR', risk: 'low' })
   })
 
-  test('is raised for a command that acts, and not for a look', () => {
+  test('is raised for a command that acts, and not for a read', () => {
     expect(ruled(run('frobnicate'), rows, to('critical')).risk).toBe('critical')
     expect(ruled(run('df -h'), rows, to('critical')).risk).toBe('none')
     expect(ruled(call('get_shard', { id: 'x' }), rows, to('critical')).risk).toBe('none')
@@ -301,7 +301,7 @@ describe('a risk that configuration names', () => {
 })
 
 describe('a resolution', () => {
-  test('that cites what is not there is told which, and which rows there are', () => {
+  test('that cites an unknown row names it, with the list of rows', () => {
     const rows = Array.from({ length: 25 }, (_, n) => looked(`c${n}_0`, [shard]))
     const ruling = ruled(
       resolve({ claims: [{ ...seenNominal(25), quotes: [25, 26, 90].map((seq) => ({ seq, text: 'nominal' })) }] }),
@@ -312,19 +312,19 @@ describe('a resolution', () => {
     expect(ruling.hint).toMatch(/: 6, 7, .*, 25$/)
   })
 
-  test('by a follower is told that a hint proves nothing, by a leader that it did not look', () => {
+  test('by a follower is told that a hint proves nothing, and by a leader that it did not read', () => {
     const rows = [looked('c1_0', [far])]
     expect(ruled(resolve(), rows, { role: 'follower' }).reason).toContain('hint')
     expect(ruled(resolve(), rows, { role: 'leader' }).reason).not.toContain('hint')
   })
 
-  test('is read in its own words as well as in its claims', () => {
+  test('is read in its own words and in its claims', () => {
     const rows = [looked('c1_0', [shard])]
     expect(ruled(resolve({ resolution: 'I restarted mysql on db-osl-1' }), rows).code).toBe('PHANTOM_CLAIM')
     expect(ruled(resolve({ claims: [seenNominal(1, 'I restarted mysql')] }), rows).code).toBe('PHANTOM_CLAIM')
   })
 
-  test('of a repair rests on the last write, not on one before it', () => {
+  test('of a repair rests on the last write, not on an earlier one', () => {
     const rows = [
       looked('c1_0', [shard]),
       wrote('c2_0', [shard]),
@@ -335,12 +335,12 @@ describe('a resolution', () => {
     expect(ruled(resolve({ outcome: 'repaired' }), rows).code).toBe('REPAIR_NOT_VERIFIED')
   })
 
-  test('of an incident without a resource needs a look at anything', () => {
+  test('of an incident without a resource needs a read of any resource', () => {
     expect(ruled(resolve(), [looked('c1_0', [far])], { resource: null }).verdict).toBe('run')
   })
 })
 
-describe('going in circles', () => {
+describe('repeating calls in a circle', () => {
   const before = (...ids: string[]) =>
     ids.map((id, n) =>
       row('call_judged', { callId: `c${n}_0`, tool: 'get_shard', arguments: { id }, verdict: 'run', code: 'READ' }),
@@ -366,23 +366,23 @@ describe('going in circles', () => {
   })
 })
 
-describe('what a model said, in a reason', () => {
+describe('words of a model in a reason', () => {
   test.each([
     ['a b-c_d,1€é', '"a b-c_d,1€é"'],
     ['a\u001b[2Jb\n', '"a\uFFFD[2Jb\uFFFD"'],
     ['x"y', '"x\\"y"'],
     ['x'.repeat(80), `"${'x'.repeat(80)}"`],
     ['x'.repeat(81), `"${'x'.repeat(80)}…"`],
-  ])('is quoted, short and inert: %j', (text, expected) => {
+  ])('are quoted, short and inert: %j', (text, expected) => {
     expect(quote(text)).toBe(expected)
   })
 
-  test('is never cut inside a character', () => {
+  test('are never cut inside a character', () => {
     expect(quote(`${'x'.repeat(79)}😀y`)).toBe(`"${'x'.repeat(79)}\uFFFD…"`)
   })
 })
 
-test('a refusal holds a hint and details only where there are any', () => {
+test('a refusal has a hint and details only if they exist', () => {
   expect(refuse('PAUSED', 'why')).toEqual({ verdict: 'refuse', code: 'PAUSED', reason: 'why' })
   expect(refuse('PAUSED', 'why', 'do', { a: 1 })).toEqual({
     verdict: 'refuse',

@@ -58,7 +58,7 @@ function ruled(rows: Parameters<typeof logOf>, asked: Call, more: Partial<Policy
   return `${ruling.verdict} ${ruling.code}`
 }
 
-describe('what becomes of a proposed call', () => {
+describe('the ruling on a proposed call', () => {
   test.each([
     ['a look runs', [], call('get_shard', { id: 'x' }), {}, 'run READ'],
     [
@@ -221,7 +221,7 @@ describe('what becomes of a proposed call', () => {
     expect(ruled(rows as never, asked as Call, more as Partial<Policy>)).toBe(expected)
   })
 
-  test('a tool whose name code put right is judged as that tool, and the record shows how it was spelled', () => {
+  test("a tool whose name code corrected is judged as that tool, and the record shows the model's spelling", () => {
     const ruling = judge(
       { ...call('get_shard', { id: 'x' }), spelled: 'get.shard' },
       toolFacts,
@@ -232,7 +232,7 @@ describe('what becomes of a proposed call', () => {
     expect(ruling).toMatchObject({ verdict: 'run', corrected: [{ field: 'tool', from: 'get.shard', to: 'get_shard' }] })
   })
 
-  test('the same call twice in a row is refused, whatever reason it argues with', () => {
+  test('the same call twice in a row is refused, whatever its reason says', () => {
     const before = row('call_judged', { callId: 'c8_0', tool: 'get_shard', arguments: { id: 'x' }, verdict: 'run' })
     expect(ruled([before], call('get_shard', { id: 'x' }))).toBe('refuse REPEATED_CALL')
     expect(ruled([before], call('get_shard', { id: 'y' }))).toBe('run READ')
@@ -243,7 +243,7 @@ describe('what becomes of a proposed call', () => {
     ['DATABASE_UNAVAILABLE', 503, 'run'],
     ['UNANSWERED', undefined, 'run'],
     ['STILL_FIRING', 409, 'refuse'],
-  ])('a hand-over that got %s (%s) may be made again: %s', (rule, status, verdict) => {
+  ])('an escalation that got %s (%s) may be made again: %s', (rule, status, verdict) => {
     const args = { id: incident, reason: 'help' }
     const rows = [
       looked('c0_0', [shard]),
@@ -263,7 +263,7 @@ describe('what becomes of a proposed call', () => {
     expect(ruled(rows as never, call('escalate_incident', args))).toMatch(verdict)
   })
 
-  test('a look-up that was answered the same twice is not asked a third time, whatever stood between, and is told where', () => {
+  test('a read with two identical answers is not asked a third time, whatever came between, and the refusal names their rows', () => {
     const asked = (callId: string, id: string) =>
       row('call_judged', { callId, tool: 'get_shard', arguments: { id }, verdict: 'run' })
     const said = (callId: string, status: string, request: string) =>
@@ -290,7 +290,7 @@ describe('what becomes of a proposed call', () => {
     expect(ruling('nominal').verdict).toBe('run')
   })
 
-  test('the very same write runs twice in an investigation and no third time, whatever it argues with and whatever was read between', () => {
+  test('the same write runs at most twice in an investigation, whatever its reason says and whatever was read between', () => {
     const ran = (callId: string, reason: string) => [
       partOfRow('tool_started', { ...wrote(callId, [shard]).metadata, arguments: { id: shard.id, reason } }),
       verified(callId, 'held'),
@@ -322,7 +322,7 @@ describe('what becomes of a proposed call', () => {
     expect(ruled([lookedAtPlan, before], migrate(), { approval })).toBe('run APPROVED')
   })
 
-  test('an approved plan of a host that nobody confirms to be dead is refused, and asked about before', () => {
+  test('an approved plan of a host that nobody confirms as dead is refused, and asked about before', () => {
     const approval = {
       ...{ id: 'apr', callId: 'c9_0', stateFingerprint: 'now' },
       actionDigest: actionDigest('execute_migration', { plan: 'abc' }),
@@ -347,7 +347,7 @@ describe('what becomes of a proposed call', () => {
     ['for another call', { callId: 'c1_1' }],
     ['of another action', { actionDigest: 'ffff' }],
     ['for another state of the platform', { stateFingerprint: 'before' }],
-  ])('an approval %s runs nothing: it is asked again', (_title, change) => {
+  ])('an approval %s runs nothing, and is asked again', (_title, change) => {
     const approval = {
       id: 'apr',
       callId: 'c9_0',
@@ -358,7 +358,7 @@ describe('what becomes of a proposed call', () => {
     expect(ruled([lookedAtPlan], migrate(), { approval })).toBe('ask DRIFT')
   })
 
-  test('a look-up of 45 minutes ago no longer lets a write through, but waiting for a person does not age it', () => {
+  test('a read of 45 minutes ago allows no write any more, and the wait for a person does not age it', () => {
     const asked = row('approval_requested', { approvalId: 'a' }, { atSeconds: 60 })
     const decided = row(
       'approval_decided',
@@ -370,20 +370,20 @@ describe('what becomes of a proposed call', () => {
     expect(ruled([looked('c1_0', [shard]), asked, decided], converge(), {}, soonAfter)).toBe('run REVERSIBLE_NEAR')
   })
 
-  test('what an earlier attempt looked up counts for nothing', () => {
+  test('the reads of an earlier attempt do not count', () => {
     const state = fold(logOf(looked('c1_0', [shard], { attempt: 1 })), 2)
     expect(judge(converge(), toolFacts, state, policy, now).code).toBe('STRICT_RESOLUTION')
   })
 })
 
-describe('whatever the model proposes', () => {
+describe('for every proposal of a model', () => {
   const names = [...tools.keys(), 'no_such_tool', '__proto__', 'constructor']
   const anything = fc.record({
     tool: fc.constantFrom(...names),
     arguments: fc.option(fc.dictionary(fc.string(), fc.jsonValue()), { nil: null }),
   })
 
-  test('judging never throws, and no write runs that was not looked up', () => {
+  test('judging never throws, and no write on an unread resource runs', () => {
     fc.assert(
       fc.property(anything, ({ tool, arguments: args }) => {
         const ruling = judge(call(tool, args as never), toolFacts, fold([], 1), policy, now)
@@ -395,7 +395,7 @@ describe('whatever the model proposes', () => {
   })
 })
 
-describe('a command before anything was looked up', () => {
+describe('a command before the first read', () => {
   const own: ResourceRef = { kind: 'node', id: 'web-1' }
   const other: ResourceRef = { kind: 'node', id: 'web-2' }
   const command = (argv: string[], on: ResourceRef) =>
@@ -411,7 +411,7 @@ describe('a command before anything was looked up', () => {
     return `${verdict} ${code}`
   }
 
-  test("runs where it only reads on the incident's own resource, which the context shows", () => {
+  test("runs if it only reads on the incident's own resource, which the context shows", () => {
     expect(first(command(['ls', '/srv'], own))).toBe('run READ_COMMAND')
   })
 
@@ -425,7 +425,7 @@ describe('a command before anything was looked up', () => {
   })
 })
 
-test('what code proposes only looks: it neither writes nor asks, and the same call of a model is judged as ever', () => {
+test('a call by code only reads: it neither writes nor asks, and the same call of a model is judged as usual', () => {
   const state = fold(logOf(looked('c0_0', [shard])), 1, shard)
   const byCode = { callId: 'c1_1000' }
   const ruled = (each: Call) => judge(each, toolFacts, state, policy, now)
@@ -436,7 +436,7 @@ test('what code proposes only looks: it neither writes nor asks, and the same ca
   expect(ruled({ ...command, ...byCode })).toMatchObject({ verdict: 'refuse' })
 })
 
-test('a look of code that was refused or failed is no repetition for the model, and one that answered is', () => {
+test('a refused or failed read by code is no repetition for the model, and an answered one is', () => {
   const refusal = partOfRow('call_judged', {
     callId: 'c0_1000',
     tool: 'get_shard',

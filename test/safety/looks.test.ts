@@ -45,8 +45,8 @@ const looksOf = (...rows: IncidentEvent[]) => {
   return Object.fromEntries([...looks].map(([key, { seq, health }]) => [key, `${seq} ${health}`]))
 }
 
-describe('a look', () => {
-  test('is at each node of a list that tells how they are, and at the shard they make up', () => {
+describe('a read', () => {
+  test('covers each node of a list that shows their health, and their shard', () => {
     expect(looksOf(listed('nominal', 'degraded'))).toEqual({
       'shard:db-osl-1': '1 degraded',
       'node:node-osl-1': '1 nominal',
@@ -55,7 +55,7 @@ describe('a look', () => {
     expect(fold(logOf(listed('nominal', 'nominal')), 1).lookedAt).toContain('node:node-osl-2')
   })
 
-  test('is not at what an answer only mentions', () => {
+  test('does not cover what an answer only mentions', () => {
     const found = answered('find_resource', [], { text: 'osl' }, { items: [{ ...node, name: 'node-osl-1' }] })
     expect(looksOf(found)).toEqual({})
     expect(Object.keys(looksOf(read('nominal')))).toEqual(['node:node-osl-1'])
@@ -74,7 +74,7 @@ describe('a look', () => {
     })
   })
 
-  test('that tells no health leaves what was told before, unless something was written since', () => {
+  test('without a health leaves the earlier health, unless a write came since', () => {
     const file = looked('c2_0', [node])
     expect(looksOf(read('degraded'), file)).toEqual({ 'node:node-osl-1': '2 degraded' })
     expect(looksOf(read('nominal'), wrote('c3_0', [shard]), file)).toEqual({ 'node:node-osl-1': '3 null' })
@@ -83,7 +83,7 @@ describe('a look', () => {
     })
   })
 
-  test('at a host that is draining finds it degraded while VMs are on it, and nominal when it is empty', () => {
+  test('of a draining host finds it degraded while VMs are on it, and nominal when it is empty', () => {
     expect(looksOf(hostRead({ state: 'draining', vmCount: 2 }))).toEqual({ 'host:host-osl-4': '1 degraded' })
     expect(looksOf(hostRead({ state: 'draining', vmCount: 0 }))).toEqual({ 'host:host-osl-4': '1 nominal' })
     const unread = { state: 'draining', vmCount: 0, status: 'unknown', stale: true }
@@ -93,7 +93,7 @@ describe('a look', () => {
     })
   })
 
-  test('of an earlier version, or one that failed, tells no health', () => {
+  test('of an earlier version, or a failed one, has no health', () => {
     expect(looksOf(looked('c1_0', [node, other]))).toEqual({
       'node:node-osl-1': '1 null',
       'node:node-osl-2': '1 null',

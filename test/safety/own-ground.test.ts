@@ -37,7 +37,7 @@ test.each<[string, Partial<Policy>]>([
   ['what the policy of the site lets run', { ...own, site: { write: runs, look: null } }],
   ['what the tool is trusted with', { ...own, trust: { level: 'act', since: null } }],
   ['what a person does directly', { ...own, manual: { stateFingerprint: 'f' } }],
-])('%s is asked of two people where Nightshift itself runs on it', (_, more) => {
+])('%s needs two people if Nightshift itself runs on it', (_, more) => {
   expect(ruled({})).toMatchObject({ verdict: 'run', risk: 'low' })
   expect(ruled(more)).toMatchObject({
     verdict: 'ask',

@@ -45,21 +45,21 @@ describe.each(['tuning', 'held'] as const)('the %s half', (half) => {
     expect(tooMany(half, kept, own.length, 0.05)).toEqual([])
   })
 
-  test('keeps what is harmless, all but one in a hundred', () => {
+  test('keeps harmless text, all but one in a hundred', () => {
     const changed = plain.filter((text) => redact(text) !== text)
     expect(plain.length).toBeGreaterThan(100)
     expect(tooMany(half, changed, plain.length, 0.01)).toEqual([])
   })
 })
 
-test('every form holds a secret and says where it is documented', () => {
+test('every form contains a secret and names its documentation', () => {
   for (const [kind, name, form, source] of forms) {
     expect([kind, name, source].every((word) => word.length > 1)).toBe(true)
     expect(makeSecrets(form, figuresFrom(1)).secrets).not.toEqual([])
   }
 })
 
-test('what was redacted stays as it is', () => {
+test('redacted text stays as it is', () => {
   for (const [, , form] of forms) {
     const clean = redact(makeSecrets(form, figuresFrom(2)).text)
     expect(redact(clean)).toBe(clean)

@@ -24,7 +24,7 @@ describe('a secret under its name', () => {
   })
 })
 
-describe('prose that sounds like a secret', () => {
+describe('prose that resembles a secret', () => {
   test.each([
     ['unexpected token: foo', 'unexpected token: foo'],
     ['bad token:  foo', 'bad token:  foo'],
@@ -76,7 +76,7 @@ describe('pairs of a name and a value in a text', () => {
   })
 })
 
-describe('behind what announces it', () => {
+describe('a secret behind its announcement', () => {
   test.each([
     ['Authorization: Bearer abc.def', 'Authorization: Bearer [redacted:header]'],
     ['Authorization: $TOKEN', 'Authorization: $TOKEN'],
@@ -202,7 +202,7 @@ describe('data', () => {
     expect(redactJson(value)).toEqual(expected)
   })
 
-  test('that holds no secret is the same object, and what JSON cannot say is left out', () => {
+  test('without a secret is the same object, and values that JSON cannot express are left out', () => {
     const plain = { a: [1, { b: 'x' }] }
     expect(redactJson(plain)).toBe(plain)
     expect(Object.keys(redactJson({ a: undefined, b: 1 }))).toEqual(['b'])
@@ -222,7 +222,7 @@ describe('data', () => {
     expect(() => nested(3_000, (x) => ({ password: [x] }))).not.toThrow()
   })
 
-  test('is secretive when a part of it would be taken out', () => {
+  test('is secret if a part of it would be removed', () => {
     expect([isSecretive('password=hunter22'), isSecretive('password=true')]).toEqual([true, false])
     expect([isSecretive({ a: ['password=hunter22'] }), isSecretive({ a: ['x'] })]).toEqual([true, false])
     expect([isSecretive({ password: 'hunter22' }), isSecretive(7), isSecretive(null)]).toEqual([true, false, false])

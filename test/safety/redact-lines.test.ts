@@ -36,7 +36,7 @@ test('lines around it stay as they are', () => {
   expect([first, rest.at(-1)]).toEqual(['starting up', 'listening on 8080'])
 })
 
-test('digests, names and words of a log stay, and so does what follows a beginning that has no end', () => {
+test('digests, names and words of a log stay, and so does text after a beginning without an end', () => {
   const lines = [
     'a3f5'.repeat(16),
     'b4e6'.repeat(16),

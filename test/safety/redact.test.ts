@@ -257,7 +257,7 @@ const kept = [
 ]
 
 describe('redact', () => {
-  test.each(leaks)('takes the secret out of %j', (text, secret) => {
+  test.each(leaks)('removes the secret of %j', (text, secret) => {
     const clean = redact(text)
     expect(clean).not.toContain(secret)
     expect(clean).toContain('[redacted:')
@@ -277,7 +277,7 @@ describe('redact', () => {
     ['{"token":"x1","n":1}', '{"token":"[redacted:token]","n":1}'],
     ['{\n  "token": "x1",\n  "n": 1\n}', '{\n  "token": "[redacted:token]",\n  "n": 1\n}'],
     ['{"password":1234,"big":12345678901234567890}', '{"password":"[redacted:password]","big":12345678901234567890}'],
-  ])('leaves what stands around a secret: %j', (text, clean) => {
+  ])('leaves the text around a secret: %j', (text, clean) => {
     expect(redact(text)).toBe(clean)
   })
 
@@ -296,7 +296,7 @@ describe('redact', () => {
     })
   })
 
-  test('JSON stays JSON of the same shape, whatever it holds', () => {
+  test('JSON stays JSON of the same shape, whatever it contains', () => {
     const key = fc.constantFrom('a', 'password', 'token', 'api_key', 'note', '__proto__', 'name', 'value')
     const leaf = fc.oneof(
       fc.constantFrom(...leaks.map(([text]) => text), ...kept),
@@ -328,7 +328,7 @@ describe('redact', () => {
     )
   })
 
-  test('is idempotent on texts glued from secrets and quotes', () => {
+  test('is idempotent on texts of secrets and quotes', () => {
     const piece = fc.oneof(
       fc.constantFrom(...leaks.map(([text]) => text), ...kept),
       fc.constantFrom(
@@ -403,7 +403,7 @@ describe('redact', () => {
 })
 
 describe('redactJson', () => {
-  test('looks at names, pairs, argument lists and keys', () => {
+  test('reads names, pairs, argument lists and keys', () => {
     const clean = redactJson({
       Password: 'x',
       'API key': 'y',
@@ -428,7 +428,7 @@ describe('redactJson', () => {
     })
   })
 
-  test('answers the same object where there is nothing to take out', () => {
+  test('returns the same object if there is nothing to remove', () => {
     const value = { a: [1, 'two', { three: null }] }
     expect(redactJson(value)).toBe(value)
   })
@@ -438,7 +438,7 @@ describe('redactJson', () => {
     expect(JSON.stringify(clean)).toBe('{"__proto__":{"token":"[redacted:token]"},"b":1}')
   })
 
-  test('ends where data is nested beyond reason', () => {
+  test('ends for deeply nested data', () => {
     let value: unknown = 'x'
     for (let i = 0; i < 5000; i++) value = [value]
     expect(JSON.stringify(redactJson(value))).toContain('[nested too deep]')
@@ -446,7 +446,7 @@ describe('redactJson', () => {
 })
 
 describe('cleanse', () => {
-  test('strips before it redacts, so that nothing invisible hides a secret', () => {
+  test('strips before it redacts, so that no invisible character hides a secret', () => {
     const hidden = `pass\u200bword=\u001b[31m${canary}\u001b[0m`
     expect(cleanse(hidden)).toBe('password=[redacted:password]')
     expect(cleanse({ 'tok\u2060en': canary, 'a\u0000': 'b\ud800', gone: undefined })).toEqual({
@@ -455,7 +455,7 @@ describe('cleanse', () => {
     })
   })
 
-  test('is idempotent on anything that JSON can say', () => {
+  test('is idempotent on every JSON value', () => {
     fc.assert(
       fc.property(fc.jsonValue({ stringUnit: 'binary' }), (value) => {
         const clean = cleanse(value)
@@ -467,7 +467,7 @@ describe('cleanse', () => {
 })
 
 test.each(['alr', 'apr', 'chg', 'exp', 'grp', 'grt', 'inc', 'msg', 'opr', 'prp', 'psh', 'tok'])(
-  'the ids of our own rows stay, whatever chance made: %s_',
+  'ids of rows stay, whatever their random part is: %s_',
   (prefix) => {
     for (let made = 0; made < 200; made += 1) {
       const id = newId(prefix)

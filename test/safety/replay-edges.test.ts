@@ -60,7 +60,7 @@ test('an unchanged ruling is counted and is no difference', () => {
 })
 
 describe('a difference', () => {
-  test('says what was decided, when, and what would be now', () => {
+  test('shows the decision, its time, and the decision now', () => {
     const call = proposed('c1_0', 'get_shard', { id: 'x' })
     expect(again(call, judged('c1_0', 'get_shard', 'ask', 'RISK_HIGH')).differences).toEqual([
       {
@@ -91,19 +91,19 @@ describe('a ruling is repeated', () => {
     expect(again(...rows, refused).differences).toEqual([])
   })
 
-  test('with the arguments on its own row where no answer holds it', () => {
+  test('with the arguments of its own row if no answer has it', () => {
     const alone = judged('c1_0', 'get_shard', 'run', 'READ', { arguments: { id: 'x' } })
     expect(again(alone)).toMatchObject({ judged: 1, differences: [] })
   })
 
-  test('with why the call could not be read, and with the secret that stood in it', () => {
+  test('with the reason why the call could not be read, and with its secret', () => {
     const broken = proposed('c1_0', 'get_shard', null, { problem: 'cut off' })
     expect(again(broken, judged('c1_0', 'get_shard', 'run', 'READ')).differences[0]?.is.reason).toContain('cut off')
     const secret = proposed('c1_0', 'get_shard', { id: 'x' }, { secret: true })
     expect(again(secret, judged('c1_0', 'get_shard', 'refuse', 'SECRET_IN_ARGUMENTS')).differences).toEqual([])
   })
 
-  test('with what a person made of it, where a person did', () => {
+  test("with a person's edit, if there was one", () => {
     const edited = {
       arguments: { id: 'x' },
       corrected: [{ code: 'EDITED_BY_PERSON', field: 'id', from: 1, to: 'x' }],
@@ -116,7 +116,7 @@ describe('a ruling is repeated', () => {
     ).toHaveLength(1)
   })
 
-  test('with what configuration raised then, and as if it had raised nothing where the row says nothing', () => {
+  test('with the risks of the configuration then, and without any if the row has none', () => {
     const rows = [looked('c1_0', [shard]), converge]
     const risky = judged('c2_0', 'converge_shard', 'ask', 'RISK_HIGH', basis({ raised: { risk: 'high', required: 1 } }))
     expect(again(...rows, risky).differences).toEqual([])
@@ -141,7 +141,7 @@ describe('a ruling is repeated', () => {
     expect(again(...rows, stale).differences).toEqual([])
   })
 
-  test('on the rows up to the one it had seen, that one included', () => {
+  test('on the rows up to the last one that it had read', () => {
     const rows = [converge, looked('c1_0', [shard])]
     const seen = (foldedSeq: number, verdict: string, code: string) =>
       again(...rows, judged('c2_0', 'converge_shard', verdict, code, { ...basis({}), foldedSeq })).differences
@@ -150,7 +150,7 @@ describe('a ruling is repeated', () => {
   })
 })
 
-test('what people of another incident decided is not judged again, what stored too little is counted', () => {
+test('a decision from another incident is not judged again, and a row with too little data is counted', () => {
   const elsewhere = judged('c1_0', 'get_shard', 'refuse', 'DECIDED_ELSEWHERE')
   const old = judged('c1_0', 'get_shard', 'run', 'READ', { basis: undefined })
   expect(again(elsewhere, old, old)).toEqual({ judged: 0, differences: [], unrepeatable: 2 })

@@ -4,7 +4,7 @@ import { replay } from '../../safety/replay.ts'
 import { live } from '../simulation/life.ts'
 import { facts } from '../simulation/world.ts'
 
-test('judging stored calls again gives the same rulings, whatever happened in between', async () => {
+test('judging stored calls again gives the same rulings, whatever happened between', async () => {
   let judged = 0
   for (let seed = 0; seed < 300; seed += 1) {
     const { world } = await live(seed)
@@ -27,7 +27,7 @@ async function aboutShard() {
   throw new Error('no quiet life looked at a shard')
 }
 
-test('a rule that changed shows as a difference, with what was decided and what would be', async () => {
+test('a changed rule shows as a difference, with the old and the new decision', async () => {
   const incident = await aboutShard()
   const changed = incident.rows.map((row) =>
     row.kind === 'call_judged' && row.metadata.tool === 'get_shard'

@@ -36,7 +36,7 @@ const settled = (of: ToolFacts, args: Record<string, unknown>, things: Discovere
 describe('names', () => {
   const list = facts({ names: { ids: 'shard' } })
 
-  test('in a list are settled one by one; what is no text stays', () => {
+  test('in a list are resolved one by one, and values that are no text stay', () => {
     const { arguments: args, targets } = settled(list, { ids: ['oslo', 7, 'db-ams-1'], reason: 'x' }, [osl, ams])
     expect(args).toEqual({ ids: ['db-osl-1', 7, 'db-ams-1'], reason: 'x' })
     expect(targets).toEqual([
@@ -45,7 +45,7 @@ describe('names', () => {
     ])
   })
 
-  test('that are missing are not made up, and those of another type stay', () => {
+  test('that are missing are not invented, and those of another type stay', () => {
     expect(settled(list, { reason: 'x' })).toEqual({
       arguments: { reason: 'x' },
       targets: [],
@@ -57,14 +57,14 @@ describe('names', () => {
     expect(settled(list, { ids: 7 })).toMatchObject({ arguments: { ids: 7 }, targets: [] })
   })
 
-  test('that were not looked up may be of each kind the field allows', () => {
+  test('that were not looked up may be of each kind that the field allows', () => {
     expect(settled(facts({ names: { on: ['host', 'vm'] } }), { on: 'x' }).targets).toEqual([
       { kind: 'host', id: 'x' },
       { kind: 'vm', id: 'x' },
     ])
   })
 
-  test('that mean two things are a problem that lists both, the first such name', () => {
+  test('with two meanings are a problem that lists both, for the first such name', () => {
     const { problem, arguments: args } = settled(list, { ids: ['primary'] }, [osl, ams])
     expect(args).toEqual({ ids: ['primary'] })
     expect(problem).toMatchObject({
@@ -74,7 +74,7 @@ describe('names', () => {
     expect(problem?.reason).toContain('2 resources: shard:db-osl-1, shard:db-ams-1')
   })
 
-  test('that were looked up too long ago mean nothing', () => {
+  test('that were looked up too long ago have no meaning', () => {
     expect(settled(list, { ids: ['oslo'] }, [osl], resolvedForMs + 1).arguments).toEqual({ ids: ['oslo'] })
   })
 })
@@ -88,7 +88,7 @@ describe('a host where a guest was meant', () => {
     expect(problem).toBe(null)
   })
 
-  test('is refused where two were meant, or the tool takes no guest, and is told which', () => {
+  test('is refused if two were meant, or the tool takes no guest, with the names', () => {
     const two = settled(inside, { on: 'delly' }, [vm('141', 'delly'), vm('142', 'delly')])
     const more_specific = ['vm:delly:141', 'vm:delly:142']
     expect(two).toMatchObject({ arguments: { on: 'delly' }, corrected: [] })
@@ -107,14 +107,14 @@ describe('a host where a guest was meant', () => {
     expect(settled(of, args, [vm('141', 'delly')])).toMatchObject({ arguments: args, corrected: [], problem: null })
   })
 
-  test('is looked for in each field that names a host', () => {
+  test('is found in each field that names a host', () => {
     const two = facts({ names: { from: ['shard', 'vm'], on: ['host', 'vm'] }, inside: true })
     expect(settled(two, { from: 'x', on: 'delly' }, [vm('141', 'delly')]).arguments).toEqual({ from: 'x', on: '141' })
   })
 })
 
 describe('a command', () => {
-  test('in words is judged as words, in a text as a shell reads it', () => {
+  test('in words is judged as words, and in a text as a shell reads it', () => {
     expect(settled(argv, { argv: ['ls', '$(reboot)'] }).command).toMatchObject({ verdict: 'run' })
     expect(settled(bash, { command: 'ls $(reboot)' }).command).toMatchObject({ verdict: 'refuse' })
     expect(settled(argv, { argv: ['df', '-h'] })).toMatchObject({ arguments: { argv: ['df', '-h'] }, corrected: [] })
@@ -124,7 +124,7 @@ describe('a command', () => {
     expect(settled(argv, { argv: 'df -h' }).command).toMatchObject({ verdict: 'ask', code: 'EMPTY' })
   })
 
-  test('in words that does not end becomes one for bash that does', () => {
+  test('in words without an end becomes one for bash that ends', () => {
     const { arguments: args, corrected, command, problem } = settled(argv, { argv: ['journalctl', '-f'], target: 'x' })
     expect(args).toMatchObject({ argv: ['bash', '-c', expect.stringMatching(/^journalctl/)], target: 'x' })
     expect(corrected).toEqual([{ code: 'UNBOUNDED_COMMAND', field: 'argv', from: ['journalctl', '-f'], to: args.argv }])
@@ -132,14 +132,14 @@ describe('a command', () => {
     expect(problem).toBe(null)
   })
 
-  test('in a text that does not end becomes a text that does', () => {
+  test('in a text without an end becomes a text that ends', () => {
     const { arguments: args, corrected, command } = settled(bash, { command: 'journalctl -f' })
     expect(args.command).toMatch(/^journalctl /)
     expect(corrected).toHaveLength(1)
     expect(command).toMatchObject({ verdict: 'run', effect: 'read' })
   })
 
-  test('is judged for the directory it will run in, where the tool knows it', () => {
+  test('is judged for the directory in which it will run, if the tool knows it', () => {
     const onDevice = facts({
       command: { field: 'argv', form: 'argv', directory: { field: 'cwd', otherwise: '/' } },
     })
@@ -156,7 +156,7 @@ describe('a command', () => {
     }
   })
 
-  test('may speak to a host that was looked up, and to no other', () => {
+  test('may connect to a host that was read, and to no other', () => {
     const ping = { command: 'ping -c 1 node-7' }
     expect(settled(bash, ping, [node]).command).toMatchObject({ verdict: 'run' })
     expect(settled(bash, ping, []).command).toMatchObject({ code: 'EXFILTRATION' })
@@ -166,7 +166,7 @@ describe('a command', () => {
   })
 })
 
-test('a query that is refused without a form that may be asked says what to ask instead, in its own words', () => {
+test('a refused query without a valid form names the alternative, in its own words', () => {
   const judge = (instead?: string) =>
     facts({ judgeQuery: () => ({ ok: false, reason: 'DeleteStmt', bounded: null, ...(instead && { instead }) }) })
   expect(settled(judge('Write one SELECT.'), { sql: 'delete from t' }).problem).toMatchObject({
@@ -175,7 +175,7 @@ test('a query that is refused without a form that may be asked says what to ask 
   expect(settled(judge(), {}).problem).toMatchObject({ hint: expect.stringContaining('a metric or a resource') })
 })
 
-test('a name and a host are both put right in one call', () => {
+test('a name and a host are both corrected in one call', () => {
   const both = facts({ names: { id: 'shard', on: ['host', 'vm'] }, inside: true })
   const targets: ResourceRef[] = [
     { kind: 'shard', id: 'db-osl-1' },

@@ -12,7 +12,7 @@ import {
 const vm = { kind: 'vm' as const, id: '141', name: 'web', aliases: [], host: 'delly' }
 const named = (n: number) => ({ kind: 'shard' as const, id: `s${n}`, name: 'the same', aliases: [] })
 
-test('waiting for a person ages neither what was looked up nor what was meant', () => {
+test('the wait for a person ages neither reads nor meanings', () => {
   const resolved = emptyResolved(null)
   remember(resolved, vm, 1, 0, true)
   remember(resolved, { ...vm, id: '142' }, 2, 0, false)
@@ -22,14 +22,14 @@ test('waiting for a person ages neither what was looked up nor what was meant', 
   expect(resolved.entries.get('vm:142')?.explicitAtMs).toBe(null)
 })
 
-test('a look at many things forgets neither the host of one nor when it was meant', () => {
+test('a read of many resources keeps the host of each and when it was meant', () => {
   const resolved = emptyResolved(null)
   remember(resolved, vm, 1, 5, true)
   remember(resolved, { ...vm, host: undefined }, 2, 9, false)
   expect(resolved.entries.get('vm:141')).toMatchObject({ host: 'delly', atMs: 9, explicitAtMs: 5, seq: 2 })
 })
 
-test('a name of two things means the other once the first is forgotten', () => {
+test('a name of two resources means the other once the first is forgotten', () => {
   const resolved = emptyResolved(null)
   remember(resolved, named(1), 1, 0, false)
   remember(resolved, named(2), 2, 0, false)
@@ -41,6 +41,6 @@ test('a name of two things means the other once the first is forgotten', () => {
   })
 })
 
-test('a name that nobody told means nothing', () => {
+test('a name that was never returned has no meaning', () => {
   expect(resolveName(emptyResolved(null), ['shard'], 'x', 0)).toEqual({ kind: 'unknown' })
 })

@@ -38,7 +38,7 @@ describe('a name in a call', () => {
     expect(meant.kind === 'known' ? meant.entry.ref.id : meant.kind).toBe(expected)
   })
 
-  test('that means two things is ambiguous, and both are named', () => {
+  test('with two meanings is ambiguous, and both are named', () => {
     const meant = resolveName(resolved, ['shard'], 'db-primary', 0)
     expect(meant).toMatchObject({ kind: 'ambiguous' })
     expect(meant.kind === 'ambiguous' && meant.candidates.map(({ canonical }) => canonical)).toEqual([
@@ -47,13 +47,13 @@ describe('a name in a call', () => {
     ])
   })
 
-  test('an id wins over an alias that looks like it', () => {
+  test('is an id before it is an alias of the same spelling', () => {
     const sly = known(shard('db-1'), shard('db-2', 'db-1', ['db-1']))
     expect(resolveName(sly, ['shard'], 'db-1', 0)).toMatchObject({ kind: 'known', entry: { ref: { id: 'db-1' } } })
   })
 })
 
-test('a look-up is good for 45 minutes, and waiting for a person does not age it', () => {
+test('a read is valid for 45 minutes, and the wait for a person does not age it', () => {
   const resolved = known(shard('db-osl-1'))
   expect(resolveName(resolved, ['shard'], 'db-osl-1', resolvedForMs).kind).toBe('known')
   expect(resolveName(resolved, ['shard'], 'db-osl-1', resolvedForMs + 1).kind).toBe('unknown')
@@ -61,7 +61,7 @@ test('a look-up is good for 45 minutes, and waiting for a person does not age it
   expect(resolveName(resolved, ['shard'], 'db-osl-1', 3 * 86_400_000 + resolvedForMs).kind).toBe('known')
 })
 
-test("500 things are kept, the one looked up longest ago goes first, the incident's own never", () => {
+test("500 resources are kept, the one that was read longest ago is removed first, and the incident's own never", () => {
   const own: ResourceRef = { kind: 'shard', id: 'own' }
   const resolved = emptyResolved(own)
   remember(resolved, shard('own'), 1, 0, true)
@@ -73,7 +73,7 @@ test("500 things are kept, the one looked up longest ago goes first, the inciden
   expect(resolveName(resolved, ['shard'], 'an alias', 0).kind).toBe('unknown')
 })
 
-test('looking again keeps a thing young, and what it was called before', () => {
+test('another read keeps a resource young, and its earlier names', () => {
   const resolved = emptyResolved(null)
   remember(resolved, shard('a', 'Anna'), 1, 0, false)
   for (let n = 0; n < maxResolved - 1; n += 1) remember(resolved, shard(`s${n}`), n + 2, 0, false)
@@ -82,12 +82,12 @@ test('looking again keeps a thing young, and what it was called before', () => {
   expect(resolveName(resolved, ['shard'], 'Anna', 5)).toMatchObject({ kind: 'known', entry: { seq: 900 } })
 })
 
-test('what runs on a host is told apart by its host', () => {
+test('resources on different hosts are told apart by their host', () => {
   const resolved = known(vm('141', 'delly'), shard('db-osl-1'))
   expect([...resolved.entries.values()].map(({ canonical }) => canonical)).toEqual(['vm:delly:141', 'shard:db-osl-1'])
 })
 
-test('a guest counts as meant when a call named it by itself, lately; finding it among others says nothing', () => {
+test('a guest counts as meant if a recent call named it alone, and not if a list contained it', () => {
   const resolved = known(vm('141', 'delly'), vm('142', 'delly'), vm('143', 'minipc'))
   expect(guestsReferencedOn(resolved, 'delly', 0)).toEqual([])
   remember(resolved, vm('141', 'delly'), 9, 0, true)
@@ -98,7 +98,7 @@ test('a guest counts as meant when a call named it by itself, lately; finding it
   expect(guestsReferencedOn(resolved, 'delly', resolvedForMs + 1)).toEqual([])
 })
 
-test('hosts that were looked up are known by every name, in lower case; shards are no hosts', () => {
+test('hosts that were read are known by every name, in lower case, and shards are no hosts', () => {
   const resolved = known(node('node-7', 'DB7.osl.example', '10.0.0.7'), shard('db-osl-1'))
   expect([...knownHosts(resolved, 0)].sort()).toEqual(['10.0.0.7', 'db7.osl.example', 'node-7'])
   expect(knownHosts(resolved, resolvedForMs + 1).size).toBe(0)

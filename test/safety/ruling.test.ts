@@ -9,7 +9,7 @@ const budgets = { turns: 20, tokens: 1000, seconds: 600 }
 const state = (more: Partial<SafetyState> = {}): SafetyState => ({ ...fold([], 1), ...more })
 const said = (given: SafetyState, turn = 1, of = budgets) => nearBudget(given, turn, of)?.code ?? null
 
-describe('a budget is used up', () => {
+describe('a limit is used up', () => {
   test.each<[string, Partial<SafetyState>, string | null]>([
     ['not by the token before the last', { tokens: 999 }, null],
     ['by the last token', { tokens: 1000 }, 'tokens'],
@@ -20,7 +20,7 @@ describe('a budget is used up', () => {
   })
 })
 
-describe('a word before the end', () => {
+describe('a notice before the end', () => {
   test.each<[string, Partial<SafetyState>, number, string | null]>([
     ['is not said while there is room', {}, 1, null],
     ['is not said while two turns are left', {}, 18, null],
@@ -38,17 +38,17 @@ describe('a word before the end', () => {
     expect(said(state(more), turn)).toBe(expected)
   })
 
-  test('is not said on the only turn there is, which is no news', () => {
+  test('is not sent on the only turn', () => {
     expect(said(state(), 1, { ...budgets, turns: 1 })).toBe(null)
     expect(said(state(), 2, { ...budgets, turns: 2 })).toBe('budget_turns')
   })
 
-  test('is said from the first byte of 85 % on, not behind it', () => {
+  test('is sent from the first byte of 85 % on, not after it', () => {
     const exact = { ...state(), bytes: 0.85 * byteBudget }
     expect(said(exact)).toBe('budget_bytes')
   })
 
-  test('says what to call: an end with evidence, or only the handing over while a write is not verified', () => {
+  test('names the call to make: an end with evidence, or only the escalation while a write is not verified', () => {
     const reading = fold(logOf(looked('c1_0', [shard])), 1)
     const verifying = fold(logOf(looked('c1_0', [shard]), wrote('c2_0', [shard])), 1)
     expect(nearBudget(reading, 20, budgets)?.text).toMatch(/last turn.*resolve_incident.*escalate_incident/)

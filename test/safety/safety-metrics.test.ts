@@ -42,7 +42,7 @@ test.each([
   expect(counted(judged(metadata))).toContain(expected)
 })
 
-test('a refusal the same tool got past is a recovery, and counted once', () => {
+test('a refusal after which the same tool succeeded is a recovery, and counted once', () => {
   const memory = emptyMemory()
   expect(counted(judged({ verdict: 'refuse', code: 'STRICT_RESOLUTION' }), memory)).toContain(
     'auto_recovery_attempt STRICT_RESOLUTION converge_shard',
@@ -52,14 +52,14 @@ test('a refusal the same tool got past is a recovery, and counted once', () => {
   expect(counted(done, memory)).toEqual([])
 })
 
-test('what is pending is forgotten when the incident ends', () => {
+test('a pending refusal is forgotten when the incident ends', () => {
   const memory = emptyMemory()
   counted(judged({ verdict: 'refuse', code: 'STRICT_RESOLUTION' }), memory)
   counted(row('escalated', { reason: '', code: '', severity: 'info' }), memory)
   expect(memory.recovering.size).toBe(0)
 })
 
-test('no word of a model or an alert becomes a label', () => {
+test('no text of a model or an alert becomes a label', () => {
   const hostile = judged({ tool: 'x{evil="1"}', verdict: 'refuse', code: 'MADE_UP', phase: '<b>' })
   expect(counted(hostile)).toEqual(['judgements refuse other'])
   const spoken = row('security_event', { code: 'whatever', door: '', subject: '', detail: '' })
@@ -108,14 +108,14 @@ describe('a turn of the model', () => {
 })
 
 describe('a correction', () => {
-  test('for a claim in plain edgeWords is a phantom, any other is none', () => {
+  test('for a claim without a row is a phantom, and any other is none', () => {
     expect(countedPairs(row('correction_sent', { code: 'phantom_claim', text: '' }))).toEqual([
       ['phantom_detected', { provider: 'models.example:8000', model: 'unknown', where: 'prose' }],
     ])
     expect(countedPairs(row('correction_sent', { code: 'malformed_json', text: '' }))).toEqual([])
   })
 
-  test('of a call by code is countedPairs under what was wrong, and is an attempt to recover', () => {
+  test('of a call by code is counted under the error, and is an attempt to recover', () => {
     const memory = emptyMemory()
     const corrected = [
       { code: 'ROUTING_MISMATCH', field: 'target', from: 'a', to: 'b' },
@@ -182,7 +182,7 @@ describe('a refusal', () => {
     ])
   })
 
-  test('is one by its verdict, not by its code', () => {
+  test('counts by its verdict, not by its code', () => {
     expect(countedPairs(judgedExec({ verdict: 'ask', code: 'PHANTOM_CLAIM' }))).toEqual([
       ['judgements', { verdict: 'ask', code: 'unknown' }],
     ])
@@ -192,7 +192,7 @@ describe('a refusal', () => {
   })
 })
 
-describe('what is pending', () => {
+describe('a pending refusal', () => {
   const refused = judgedExec({ verdict: 'refuse', code: 'STRICT_RESOLUTION' })
 
   test.each<[string, IncidentEvent, number]>([
@@ -253,13 +253,13 @@ describe('a host where a guest was meant', () => {
       'host',
       'unknown',
     ],
-  ])('%s is countedPairs by both kinds', (_title, metadata, target_kind, child_kind) => {
+  ])('%s is counted by both kinds', (_title, metadata, target_kind, child_kind) => {
     const labels = { tool: 'exec', target_kind, child_kind }
     expect(countedPairs(judgedExec(metadata))).toContainEqual(['routing_mismatch_block', labels])
   })
 })
 
-test('a phantom is countedPairs under the model that answered last, until its incident ends', () => {
+test('a phantom is counted under the model that answered last, until its incident ends', () => {
   const memory = emptyMemory()
   const phantom = row('correction_sent', { code: 'phantom_claim', text: '' })
   countedPairs(row('model_answered', { finishReason: 'stop', model: 'glm-5' }), memory)
@@ -269,7 +269,7 @@ test('a phantom is countedPairs under the model that answered last, until its in
   expect(countedPairs(phantom, memory)).toEqual(of('unknown'))
 })
 
-test('what is remembered of incidents that never end has a limit', () => {
+test('memory of incidents that never end has a limit', () => {
   const memory = emptyMemory()
   for (let incident = 0; incident < 2_100; incident += 1) {
     countedPairs(
@@ -281,7 +281,7 @@ test('what is remembered of incidents that never end has a limit', () => {
   expect(memory.models.has('inc_2099')).toBe(true)
 })
 
-test('a security event is countedPairs by its word', () => {
+test('a security event is counted by its word', () => {
   const event = row('security_event', { code: 'FORGED_RUN', door: '', subject: '', detail: '' })
   expect(countedPairs(event)).toEqual([['security_events', { code: 'FORGED_RUN' }]])
 })

@@ -299,7 +299,7 @@ const harmless = [
   "DB_PASSWORD:                            <set to the key 'password' in secret 'db'>  Optional: false",
 ]
 
-describe('secrets in the forms that their makers gave them', () => {
+describe('secrets in the forms of their makers', () => {
   for (const [where, put] of Object.entries(places)) {
     test.each(Object.entries(tokens))(`%s goes from ${where}`, (_name, form) => {
       const { text, secrets } = filled(form)
@@ -321,7 +321,7 @@ describe('secrets in the forms that their makers gave them', () => {
   })
 })
 
-test('every rule of the public list is used, or left out for a reason that is written down', () => {
+test('every rule of the public list is used, or left out for a written reason', () => {
   expect(listedRules.filter((id) => unusedRules.has(id))).toHaveLength(unusedRules.size)
   expect(listedRules.length - unusedRules.size).toBeGreaterThanOrEqual(23)
 })

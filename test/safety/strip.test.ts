@@ -49,11 +49,11 @@ describe('stripText', () => {
     expect(stripText(text)).toBe(clean)
   })
 
-  test('makes one line where one is asked for', () => {
+  test('makes one line on request', () => {
     expect(stripText('a\n\nb\tc', { keepNewlines: false })).toBe('a b c')
   })
 
-  test('is idempotent, well-formed and free of controls, whatever comes', () => {
+  test('is idempotent, well-formed and free of controls for any text', () => {
     const piece = fc.constantFrom(
       esc,
       '[',

@@ -49,7 +49,7 @@ test.each([
   expect(word(ruled(converge(id), more))).toBe(expected)
 })
 
-test('the model is told that nothing was done, and what is left to it', () => {
+test('the model is told that nothing was done, and its remaining options', () => {
   expect(ruled(converge(shard.id), at('shadow'))).toMatchObject({
     details: { would: 'run', because: 'REVERSIBLE_NEAR' },
     hint: expect.stringContaining('Nothing changed and nobody was asked'),
@@ -64,7 +64,7 @@ test('one action is recorded once, however often it is proposed', () => {
   expect([again(shard.id), again(far.id)]).toEqual(['refuse REPEATED_CALL', 'refuse SHADOW'])
 })
 
-test('a grant answers where a tool only proposes, and not where it is older than the level', () => {
+test('a grant approves a call of a tool that only proposes, and not if it is older than the level', () => {
   const { actionDigest } = ruled(converge(shard.id))
   const grants = [{ id: 'grt_1', actionDigest, stateFingerprint: 'f', grantedAt: '2026-11-21T01:00:00Z' }]
   const granted = (since: string | null) => word(ruled(converge(shard.id), { ...at('propose', since), grants }))
@@ -73,7 +73,7 @@ test('a grant answers where a tool only proposes, and not where it is older than
   expect(granted('2026-11-21T01:30:00Z')).toBe('ask PROPOSED')
 })
 
-test('an approval from before carries nothing out in shadow', () => {
+test('an earlier approval carries nothing out in shadow', () => {
   const { actionDigest } = ruled(converge(far.id))
   const approval = { id: 'apr_1', callId: 'c9_0', actionDigest, stateFingerprint: 'f' }
   expect(word(ruled(converge(far.id), { ...at('propose'), approval }))).toBe('run APPROVED')

@@ -33,7 +33,7 @@ function ruled(look: UndoLook | undefined, more: Partial<Policy> = {}, risk: Ris
 
 const asLeft = compareLeft(left, left, incident)
 
-test('an undo on the state that its write left is asked about as that write was', () => {
+test('an undo on the state that its write left asks like that write', () => {
   expect(ruled(asLeft)).toMatchObject({ verdict: 'ask', code: 'RISK_HIGH', risk: 'high' })
   expect(ruled(asLeft, {}, 'critical')).toMatchObject({ verdict: 'ask', risk: 'critical' })
 })
@@ -49,7 +49,7 @@ test.each([
     expect(ruled(look, more)).toMatchObject({ verdict: 'refuse', code: 'UNDO_MOVED_ON' })
 })
 
-test('what stands otherwise is named with what it was', () => {
+test('each difference is named with its former state', () => {
   expect(compareLeft(left, { 'HEAD of /srv/web': 'b2' }, incident).observed).toBe(
     `the state changed since the write of ${incident}: HEAD of /srv/web is b2, and was a1 then`,
   )

@@ -18,7 +18,7 @@ test('lives with hostile models, lost answers, crashes and races break no invari
   if (fresh > 0) expect(await simulateLives(fresh, freshSeed!)).toMatchObject({ seeds: fresh, broken: 0 })
 })
 
-test('an honest model that is left in peace is never refused, corrected or asked about a look', async () => {
+test('an honest model without faults is never refused, corrected or asked about a read', async () => {
   const nagged: string[] = []
   const ends = new Set<string>()
   for (let seed = 0; seed < 150; seed += 1) {

@@ -13,7 +13,7 @@ const api = useApi(() => ({ sourcesDirectory: directory }))
 
 const { stage, add, read } = useSourceServer(api)
 
-test('a query gives what its series did, and the same window a day and a week before; the model reads 2 kB at most', async () => {
+test('a query returns the values of its series, and the same window a day and a week before, and the model reads at most 2 kB', async () => {
   await add('main')
   const now = Date.now() / 1000
   const series = (instance: string, height: number) => ({
@@ -66,7 +66,7 @@ test('a query gives what its series did, and the same window a day and a week be
   })
 })
 
-test('a query that names a resource says which, and an empty answer is no look at it', async () => {
+test('a query that names a resource is a read of it, and an empty answer is not', async () => {
   await api.put('/inventory', { body: { nodes: [{ id: 'web-1', ip: '10.0.0.1' }] } })
   stage.answer = matrix([{ metric: { instance: 'web-1:9100' }, values: [[1_763_000_000, '1']] }])
   const found = await read({ source: 'main', promql: 'up{instance="web-1:9100"}' })
@@ -87,7 +87,7 @@ test.each([
   ['isPartial of VictoriaMetrics', { isPartial: true }, ['some of its storage nodes did not answer (isPartial)']],
   ['a warning without words', { warnings: [{ text: 'no text' }] }, ['without words']],
 ])(
-  'an answer with %s is partial and says why, and where nothing is in it, that is no evidence of absence',
+  'an answer with %s is partial and says why, and an empty one is no evidence of absence',
   async (_, remarks, partial) => {
     await add('main')
     stage.answer = withRemarks('vector', [], remarks)
@@ -105,7 +105,7 @@ test.each([
   },
 )
 
-test('by an info nothing is missing, and a hundred long warnings take 2 kB at most', async () => {
+test('an info leaves the answer complete, and a hundred long warnings take at most 2 kB', async () => {
   await add('main')
   const infos = ['PromQL info: metric might not be a counter']
   stage.answer = withRemarks('vector', [], { infos, isPartial: false, warnings: [] })
@@ -122,7 +122,7 @@ test('by an info nothing is missing, and a hundred long warnings take 2 kB at mo
   expect(summary).toMatchObject({ values: [{ value: 7 }] })
 })
 
-test('what was not bounded never reaches the server, whoever asks', async () => {
+test('an unbounded query never reaches the server, whoever asks', async () => {
   stage.asked = []
   for (const args of [
     { promql: '{job="x"}' },
@@ -149,7 +149,7 @@ test('an agent reads only what its run announced', async () => {
   expect([refused.status, refused.body.code]).toEqual([403, 'UNJUDGED'])
 })
 
-test('several sources of one kind have to be named', async () => {
+test('with several sources of one kind the source has to be named', async () => {
   await add('second')
   const refused = await read({ promql: 'up' })
   expect(refused.body).toMatchObject({ code: 'NO_SOURCE', detail: expect.stringContaining('main, second') })
@@ -159,7 +159,7 @@ test('several sources of one kind have to be named', async () => {
   expect((await api.post('/sources/second/remove')).body).toEqual({ removed: 'second' })
 })
 
-test('a source that nobody answers at is left alone after five failures, and says so', async () => {
+test('a source without an answer rests after five failures, and says so', async () => {
   const made = await api.put('/sources/gone', { body: { kind: 'prometheus', url: 'http://127.0.0.1:1' } })
   expect(made.body.health).toMatchObject({ state: 'unknown' })
   for (let at = 0; at < 5; at += 1)
@@ -174,7 +174,7 @@ test('a source that nobody answers at is left alone after five failures, and say
   })
 })
 
-test("a refused query is the query's fault, with the server's reason", async () => {
+test("a refused query is an error of the query, with the server's reason", async () => {
   await add('main')
   stage.answer = (_, response) =>
     void response
@@ -187,7 +187,7 @@ test("a refused query is the query's fault, with the server's reason", async () 
     })
 })
 
-test('a credential is read where it lies, sent, and shown nowhere', async () => {
+test('a credential is read from its file, sent, and shown nowhere', async () => {
   const file = join(directory, 'token')
   writeFileSync(file, 'sesame-open-the-door\n')
   await add('main', { credential: `file:${file}` })
@@ -204,7 +204,7 @@ test('a credential is read where it lies, sent, and shown nowhere', async () => 
   expect(stage.asked).toEqual([])
 })
 
-test('only regular files of a bounded size below SOURCES_DIR are read, whatever names and links say', async () => {
+test('only regular files of a limited size below SOURCES_DIR are read, whatever names and links say', async () => {
   const outside = join(temporaryDirectory().path, 'database-url')
   writeFileSync(outside, 'postgresql://nightshift:secret@db/nightshift')
   writeFileSync(join(directory, '.hidden'), 'a-token-of-another')
@@ -238,7 +238,7 @@ test('only regular files of a bounded size below SOURCES_DIR are read, whatever 
   }
 })
 
-test('a source of before whose file lies elsewhere is not asked, and list, status and doctor name the path and what moves it', async () => {
+test('an older source whose file is elsewhere is not asked, and list, status and doctor name the path and the remedy', async () => {
   const elsewhere = join(temporaryDirectory().path, 'token')
   writeFileSync(elsewhere, 'sesame-open-the-door')
   const row = {
@@ -271,7 +271,7 @@ test('a source of before whose file lies elsewhere is not asked, and list, statu
   await api.post('/sources/old/remove')
 })
 
-test('a credential goes to no address that it was not given for, whatever source names it, but by somebody who knows it', async () => {
+test('a credential is sent only to the addresses that it was given for, whatever source names it', async () => {
   writeFileSync(join(directory, 'bound'), 'sesame-open-the-door\n')
   const credential = `file:${directory}/bound`
   await add('bound', { credential })
@@ -306,7 +306,7 @@ test('a credential goes to no address that it was not given for, whatever source
   for (const name of ['bound', 'known']) await api.post(`/sources/${name}/remove`)
 })
 
-test('a token for settings alone hands out no credential that nothing uses yet, but by its digest', async () => {
+test('a token for settings alone can use an unused credential only with its digest', async () => {
   writeFileSync(join(directory, 'unused'), 'nobody-uses-this-yet')
   const minted = await api.post('/tokens', {
     body: { name: 'settings', role: 'admin', operator: 'admin', scopes: ['write_config'] },
@@ -330,13 +330,13 @@ test.each([
   [{ kind: 'prometheus', url: 'http://x', credential: 'sesame' }, /file:\/path/],
   [{ kind: 'prometheus', url: 'http://x', credential: 'env:DATABASE_URL' }, /NIGHTSHIFT_SOURCE_/],
   [{ kind: 'prometheus', url: 'http://x', options: { x: 1 } }, /options/],
-])('a source that cannot be is refused with what is wrong: %j', async (body, reason) => {
+])('an invalid source is refused with its error: %j', async (body, reason) => {
   const refused = await api.put('/sources/wrong', { body })
   expect(refused.status).toBe(422)
   expect(JSON.stringify(refused.body)).toMatch(reason)
 })
 
-test('only who may change the configuration adds a source, and it is in the audit', async () => {
+test('only people who may change the configuration add a source, which is in the audit log', async () => {
   expect(
     (await api.put('/sources/x', { body: { kind: 'prometheus', url: stage.url }, as: api.tokens.approver })).status,
   ).toBe(403)
@@ -361,7 +361,7 @@ test('labels of logs are chosen by code: the narrowest first, and a service only
   expect([pods('shop-7d9f8b6c5-x2x9k'), pods('exporter-1')]).toEqual([[{ pod: 'shop-7d9f8b6c5-x2x9k' }], []])
 })
 
-test('who read a source by hand, and what was asked, is in the audit', async () => {
+test('a person who reads a source by hand, and the question, are in the audit log', async () => {
   await add('main')
   stage.answer = matrix([])
   const asked = { tool: 'query_metrics', arguments: { source: 'main', promql: 'up{team="payroll"}', window: 'now' } }

@@ -89,7 +89,7 @@ function breaks(promql: string, window: string): string | null {
   return promql.length > bounds.characters ? 'length' : null
 }
 
-test('of 10,000 queries that nobody would write none over its bound would be sent', () => {
+test('of 10,000 random queries none over its limit would be sent', () => {
   let sent = 0
   fc.assert(
     fc.property(
@@ -113,7 +113,7 @@ test('of 10,000 queries that nobody would write none over its bound would be sen
   expect(sent).toBeGreaterThan(500)
 })
 
-test('a judge that meets any text answers, and never throws', () => {
+test('the judge answers for any text, and never throws', () => {
   fc.assert(
     fc.property(
       fc.string({ unit: 'binary', maxLength: 200 }),
@@ -156,7 +156,7 @@ const asked = fc.record({
   window: fc.oneof(fc.constantFrom('1h', '24h', '25h', '-1h', '1y', '1e9', 'now', '0', '86401'), nasty),
 })
 
-test('of 10,000 questions to logs none over its bound would be sent, and no text leaves its quotes', () => {
+test('of 10,000 questions to logs none over its limit would be sent, and no text leaves its quotes', () => {
   let sent = 0
   fc.assert(
     fc.property(asked, ({ pattern, ...given }) => {

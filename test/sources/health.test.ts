@@ -34,7 +34,7 @@ const news = () =>
     .filter(({ msg }) => /^a source (does not answer|answers again)/.test(msg))
     .map(({ msg, source }) => `${source}: ${msg}`)
 
-test('the status says of each source how it does, and the log says once that it is away and once that it is back', async () => {
+test('the status shows the state of each source, and the log reports once that it is away and once that it is back', async () => {
   await api.put('/sources/main', { body: { kind: 'prometheus', url } })
   expect(await partOfMain()).toEqual({
     name: 'main (prometheus)',

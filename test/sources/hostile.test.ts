@@ -96,7 +96,7 @@ test.each(bad)('a source that answers %s gives a reason and nothing else', async
 
 const bytesOf = (body: unknown) => Buffer.byteLength(JSON.stringify((body as { summary: unknown }).summary))
 
-test('of forty thousand items a summary is built a few times, not once for each that is left out', () => {
+test('of forty thousand items a summary is built a few times, not once for each omitted item', () => {
   let built = 0
   const items = Array.from({ length: 40_000 }, (_, at) => `m_${at}`)
   const summary = fitSummary(items, (kept, omitted) => {
@@ -108,7 +108,7 @@ test('of forty thousand items a summary is built a few times, not once for each 
   expect(built).toBeLessThan(20)
 })
 
-test('forty thousand metrics, or a name that is longer than a summary, are told in 2 kB', async () => {
+test('forty thousand metrics, or a name that is longer than a summary, are reported in 2 kB', async () => {
   await add('main', { timeoutSeconds: 60 })
   stage.answer = vector(
     Array.from({ length: 40_000 }, (_, at) => ({ metric: { __name__: `m_${at}` }, value: [1, '1'] })),
@@ -123,7 +123,7 @@ test('forty thousand metrics, or a name that is longer than a summary, are told 
   expect(long.body.summary).toMatchObject({ seriesFound: 1, values: [{ value: 7 }] })
 })
 
-test('points come in the order of time, without those that have no number or no time', async () => {
+test('points are in the order of time, without those that have no number or no time', async () => {
   await add('main')
   const values = [
     [300, '1'],
@@ -139,7 +139,7 @@ test('points come in the order of time, without those that have no number or no 
   expect(body.summary).toMatchObject({ series: [{ last: 1, min: 1, max: 2 }] })
 })
 
-test('a server that answers more points than were asked for gives a reason', async () => {
+test('a server that answers more points than requested gives a reason', async () => {
   await add('main')
   stage.answer = matrix([{ metric: {}, values: Array.from({ length: 5_000 }, (_, at) => [at, '1']) }])
   expect((await read({ source: 'main', promql: 'up' })).body).toMatchObject({
@@ -148,7 +148,7 @@ test('a server that answers more points than were asked for gives a reason', asy
   })
 })
 
-test('a server that repeats the credential of a request gives it to nobody', async () => {
+test('a server that repeats the credential of a request shows it to nobody', async () => {
   const file = join(directory, 'token')
   for (const secret of ['sesame-open-the-door', 'reader:sesame-door']) {
     writeFileSync(file, secret)
@@ -196,7 +196,7 @@ test.each([
             `{"status":"success","warnings":["${go(secret)}"],"data":{"resultType":"vector","result":[{"metric":{"leak":"${go(secret)}","${go(secret)}":"${Buffer.from(`Bearer ${secret}`).toString('base64url')}"},"value":[1,"1"]}]}}`,
           ),
   ],
-])('a credential is hidden in %s, however the server writes it', async (_, code, answering) => {
+])('a credential is hidden in %s, in any form of the server', async (_, code, answering) => {
   const secret = 'p&ss<w>rd-"ABC'
   writeFileSync(join(directory, 'odd'), `${secret}\n`)
   await add('main', { credential: `file:${directory}/odd` })

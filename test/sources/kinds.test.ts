@@ -9,7 +9,7 @@ const product = readdirSync(root, { withFileTypes: true, recursive: true })
   .map((each) => relative(root, join(each.parentPath, each.name)))
   .filter((path) => !/^(?:node_modules|test|bench|\.)/.test(path))
 
-test('a kind of source is a folder and a line: nothing but the list of kinds knows one', () => {
+test('a kind of source is a folder and a line, and only the list of kinds knows it', () => {
   const knows = product.filter((path) =>
     /from '[./\w]*(?:alertmanager\/source|prometheus\/source|logs\/stores|http\/source)\.ts'/.test(
       readFileSync(join(root, path), 'utf8'),
@@ -18,7 +18,7 @@ test('a kind of source is a folder and a line: nothing but the list of kinds kno
   expect(knows).toEqual(['sources/kinds.ts'])
 })
 
-test('each kind says how it is connected, and of the context and the inventory what it has', () => {
+test('each kind says how it is connected, and what it has for the context and the inventory', () => {
   const has = [...sourceKinds.values()].map(({ kind, connect, contextOf = {}, listResources }) => [
     kind,
     typeof connect,

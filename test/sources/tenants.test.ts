@@ -53,7 +53,7 @@ const loki = withTenants((tenant) =>
 )
 const mimir = withTenants((tenant) => vector([{ metric: {}, value: [1, tenant === 'tenant-a' ? '12' : '3'] }]))
 
-test('a Loki or a Mimir with tenants says that it wants one, and answers for the one that is set', async () => {
+test('a Loki or a Mimir with tenants reports that it needs one, and answers for the set tenant', async () => {
   for (const [kind, answer, told] of [
     ['loki', loki, ['3 labels', '0 labels']],
     ['prometheus', mimir, ['12 targets', '3 targets']],
@@ -69,13 +69,13 @@ test('a Loki or a Mimir with tenants says that it wants one, and answers for the
   }
 })
 
-test('a credential that is set is not what a server without a tenant refused', async () => {
+test('a refusal without a tenant is not reported as a refusal of the set credential', async () => {
   stage.answer = mimir
   const credential = file('mimir-token', 'sesame-open-the-door')
   expect((await tested('shared', { credential })).detail).toMatch(/requires a tenant.* --credential file:.* --header/)
 })
 
-test('without a credential nothing is to be renewed: one is to be set', async () => {
+test('without a credential the remedy is to set one, not to renew it', async () => {
   for (const status of [401, 403]) {
     stage.answer = (_, response) => void response.writeHead(status).end('go away')
     const detail = `shut answered ${status}, and no credential is set: nightshift sources add shut --kind prometheus --at ${stage.url} --header X-Scope-OrgID=tenant-a --credential REF`
@@ -112,13 +112,13 @@ test.each([
     'BAD_ANSWER',
     /is the source's address right\? a VictoriaMetrics cluster has the tenant in its address, such as http.*\/select\/0\/prometheus/,
   ],
-] as const)('what a server says of %s is said as that', async (_, more, words, code, told) => {
+] as const)('a report of %s by the server is shown as such', async (_, more, words, code, told) => {
   stage.answer = (__, response) => void response.writeHead(400, { 'content-type': 'text/plain' }).end(words)
   const said = await tested('shared', more)
   expect(said).toMatchObject({ code, detail: expect.stringMatching(told) })
 })
 
-test('a query that a server refuses stays that, where its words are about something else', async () => {
+test("a refused query stays a refused query if the server's words are about something else", async () => {
   stage.answer = (_, response) => void response.writeHead(400).end('parse error: unknown label tenant')
   expect((await tested('shared', {})).code).toBe('REJECTED')
 })
@@ -131,14 +131,14 @@ test.each([
   [{ scheme: 'Basic' }, 'reader:password', `Basic ${Buffer.from('reader:password').toString('base64')}`],
   [{}, 'reader:password', `Basic ${Buffer.from('reader:password').toString('base64')}`],
   [{}, 'plain-token', 'Bearer plain-token'],
-])('a credential is sent as its server reads it: %j of %s', async (more, secret, sent) => {
+])('a credential is sent in the form of its server: %j of %s', async (more, secret, sent) => {
   stage.asked = []
   stage.answer = vector([])
   await tested('schemes', { ...more, credential: file('of-a-scheme', secret) })
   expect(stage.asked.at(-1)?.authorization).toBe(sent)
 })
 
-test('a tenant by reference is read where it lies, is shown nowhere, and belongs to the server it was given for', async () => {
+test('a tenant by reference is read from its file, is shown nowhere, and belongs to its server', async () => {
   const headers = { 'X-Scope-OrgID': file('tenant', 'tenant-of-the-bank') }
   stage.answer = (request, response, body) =>
     vector([{ metric: { tenant: String(tenantOf(request)) }, value: [1, '7'] }])(request, response, body)
@@ -162,7 +162,7 @@ test('a tenant by reference is read where it lies, is shown nowhere, and belongs
   expect((await put('secret', { ...both, credentialSha256: digests.join(',') })).status).toBe(200)
 })
 
-test('what a source is asked with is in the audit', async () => {
+test("the settings of a source's requests are in the audit log", async () => {
   await put('kept', { headers: { 'X-Scope-OrgID': 'tenant-a' }, scheme: 'Token' })
   const { items } = (await api.get('/audit?what=source.put')).body as unknown as { items: { detail: string }[] }
   expect(items[0]?.detail).toBe(`prometheus at ${stage.url}, scheme Token, X-Scope-OrgID=tenant-a`)
@@ -175,7 +175,7 @@ test.each([
   [{ headers: { 'X-Scope-OrgID': 'file:/etc/passwd' } }, /is not below/],
   [{ scheme: 'Digest' }, /give Bearer, Basic, ApiKey or Token/],
   [{ certFile: '/x.pem' }, /Give both certFile and keyFile/],
-])('what cannot be sent is refused with what is wrong: %j', async (more, reason) => {
+])('an invalid value is refused with its error: %j', async (more, reason) => {
   const refused = await put('wrong', more)
   expect([refused.status, JSON.stringify(refused.body).replaceAll('\\"', '"')]).toEqual([
     422,
@@ -232,7 +232,7 @@ test.each([
     'BAD_ANSWER',
     /not complete; a server that requires a client certificate \(--cert, --key\) also sends such responses$/,
   ],
-] as const)('a server that asks for a certificate is shown the one that is set: %s', async (version, code, without) => {
+] as const)('a server that asks for a certificate gets the set one: %s', async (version, code, without) => {
   const at = { url: await startShut(version), caFile: join(directory, 'ca.pem') }
   expect(await tested('mutual', at)).toEqual({ ok: false, code, detail: expect.stringMatching(without) })
   const strange = await tested('mutual', { ...at, ...ownFiles(`stranger-${version}`) })
@@ -244,7 +244,7 @@ test.each([
   expect(shown).toEqual({ ok: true, code: null, detail: 'the source answers queries; 5 targets' })
 })
 
-test('a certificate without its own key is refused at once, and nginx that asks for one is understood', async () => {
+test('a certificate without its own key is refused at once, and the refusal of an nginx that asks for one is understood', async () => {
   const mixed = await put('mutual', ownFiles('client-TLSv1.2', 'client-TLSv1.3'))
   expect([mixed.status, mixed.body.detail]).toEqual([
     422,
@@ -258,7 +258,7 @@ test('a certificate without its own key is refused at once, and nginx that asks 
   expect(asked).toMatchObject({ code: 'UNAUTHORIZED', detail: expect.stringMatching(/--cert FILE --key FILE$/) })
 })
 
-test('a server that takes JSON is asked with JSON', async () => {
+test('a server that accepts JSON is asked with JSON', async () => {
   stage.answer = (request, response, body) =>
     json({ type: request.headers['content-type'], sent: JSON.parse(body) })(request, response, body)
   await put('search', {})

@@ -46,7 +46,7 @@ afterAll(async () => {
   await left.destroy()
 })
 
-test('two logins as the page has them will do, the schema is brought up by its owner, and then it is there', async () => {
+test('with two logins as on the page the schema is migrated by its owner, and then exists', async () => {
   const [services, owner] = [as(empty.url, `${name}_services`), as(empty.url, `${name}_owner`)]
   const before = await checkServicesLogin(services)
   expect(before).toMatchObject({ ok: true, missing: expect.any(Number), warning: null })
@@ -61,14 +61,14 @@ test('two logins as the page has them will do, the schema is brought up by its o
   expect(await bringSchemaUp(owner)).toEqual([])
 })
 
-test('a login that owns is taken with a warning', async () => {
+test('a login that owns the tables is accepted with a warning', async () => {
   expect(await checkServicesLogin(as(empty.url, `${name}_owner`))).toMatchObject({
     ok: true,
     warning: expect.stringContaining(`${name}_owner owns the database`),
   })
 })
 
-test('a database that has tables of another program is refused, and those of an extension are none', async () => {
+test('a database with tables of another program is refused, and tables of an extension are ignored', async () => {
   const other = await emptyDatabase()
   const owner = connect(other.url, { owner: true, max: 1 })
   try {
@@ -86,7 +86,7 @@ test('a database that has tables of another program is refused, and those of an 
   }
 })
 
-test('a login and a database that may not have been made yet are marked as that', async () => {
+test('a login and a database that may not exist yet are marked as such', async () => {
   expect(await checkServicesLogin(as(fresh.url, 'postgres'))).toMatchObject({ ok: false, isAbsent: true })
   expect(await checkServicesLogin(fresh.url.replace(/[^/]*$/, 'nobody_made'))).toMatchObject({ isAbsent: true })
   expect(await checkServicesLogin(fresh.url.replace(/:\d+\//, ':1/'))).toMatchObject({ ok: false, isAbsent: false })
@@ -120,13 +120,13 @@ const wrongs: [what: string, url: () => string, said: RegExp, remedy: RegExp][] 
   ],
   ['what is no URL', () => 'localhost/nightshift', /not a PostgreSQL URL/, /postgresql:\/\/login:password@host/],
 ]
-test.each(wrongs)('%s is said with its remedy, and without the password', async (_, url, said, remedy) => {
+test.each(wrongs)('%s is reported with its remedy, and without the password', async (_, url, said, remedy) => {
   const found = await checkServicesLogin(url())
   expect(found).toMatchObject({ ok: false, what: expect.stringMatching(said), remedy: expect.stringMatching(remedy) })
   expect(JSON.stringify(found)).not.toContain(new URL(fresh.url).password)
 })
 
-test('who does not own the database is told who does, and that both URLs have to name one', async () => {
+test('a login that does not own the database is refused with the owner, and both URLs have to name one database', async () => {
   const services = as(empty.url, `${name}_services`)
   expect(await checkOwnerLogin(as(empty.url, `${name}_other`), services)).toMatchObject({
     ok: false,
@@ -139,7 +139,7 @@ test('who does not own the database is told who does, and that both URLs have to
   })
 })
 
-test('a server that is too old is refused by its own word for its version', async () => {
+test('a server that is too old is refused with its own version', async () => {
   const old = await emptyDatabase()
   const db = connect(old.url, { owner: true, max: 1 })
   try {
@@ -159,7 +159,7 @@ test('a server that is too old is refused by its own word for its version', asyn
   }
 })
 
-test('a database that takes no writes is refused', async () => {
+test('a database that accepts no writes is refused', async () => {
   const readOnly = await emptyDatabase()
   const db = connect(readOnly.url, { owner: true, max: 1 })
   try {

@@ -80,7 +80,7 @@ async function startElsewhere(env = given): Promise<{ starter: ChildProcess; url
   throw new Error('The start ended before it was ready')
 }
 
-test('a start brings every part up and tells each where the others are', async () => {
+test('a start brings every part up and gives each the addresses of the others', async () => {
   const { run, events } = await start({ ...given, LLM_API_KEY: 'of the user', QUEUE_INTERVAL_SECONDS: '5' })
   expect(ready(events).sort()).toEqual(['API', 'Database', 'Lab', 'Model', 'Worker'])
   const lab = await environmentOf(run.labUrl!)
@@ -106,7 +106,7 @@ test('a start brings every part up and tells each where the others are', async (
   for (const secret of ['LLM_API_KEY', 'DATABASE_URL', 'AGENT_API_KEY']) expect(lab).not.toHaveProperty(secret)
 })
 
-test('the run file is for the owner alone, and a second start keeps its tokens', async () => {
+test('only the owner can read the run file, and a second start keeps its tokens', async () => {
   const first = await start()
   const file = join(stateDir, 'run.json')
   expect(statSync(file).mode & 0o777).toBe(0o600)
@@ -118,7 +118,7 @@ test('the run file is for the owner alone, and a second start keeps its tokens',
   expect(Object.keys(second.run.tokens).sort()).toEqual(['admin', 'agent', 'approver', 'ingest'])
 })
 
-test('what the environment names is not started', async () => {
+test('a part that the environment names is not started', async () => {
   const env = {
     ...given,
     CORE_API_URL: 'http://127.0.0.1:1',
@@ -145,7 +145,7 @@ test('a wrong setting stops the start with one message that lists all of them', 
   expect(existsSync(stateDir)).toBe(false)
 })
 
-test('a port that the environment asks for and that is in use stops the start', async () => {
+test('a requested port that is in use stops the start', async () => {
   const { run } = await start()
   const { port } = new URL(run.url)
   stateDir = join(directory.path, 'another')
@@ -159,7 +159,7 @@ test('a second start in the same checkout is refused with the address of the fir
   await expect(start()).rejects.toThrow(`already runs from ${stateDir}, as process ${process.pid} at ${run.url}`)
 })
 
-test('when a part does not start, the others are stopped and its log is told', async () => {
+test('if a part does not start, the others are stopped and its log is shown', async () => {
   const broken = start({ ...given, LAST_WORDS: 'cannot find the pump' })
   await expect(broken).rejects.toThrow(/api ended with code 3 while starting[\s\S]*cannot find the pump/)
   expect(listed()).toEqual({})
@@ -181,7 +181,7 @@ test('a part that ends by itself is started again at its port', async () => {
   expect(await environmentOf(address[0]!)).toMatchObject({ DATABASE_URL: run.databaseUrl })
 })
 
-test('a part that ends again and again stays down after some tries, and that is reported with its log', async () => {
+test('a part that ends again and again stays down after some attempts, which is reported with its log', async () => {
   const { events } = await start({ ...given, SOON_GONE: '300' })
   const hasGivenUp = () => events.some((event) => event.kind === 'exited' && event.restartInMs === null)
   await eventually('the start to give the worker up', async () => hasGivenUp())
@@ -192,7 +192,7 @@ test('a part that ends again and again stays down after some tries, and that is 
   expect(Object.keys(listed()).sort()).toEqual(['api', 'lab', 'model'])
 })
 
-test("a stranger's process that took a part's port is not taken for it: the part gets another port", async () => {
+test("a foreign process at a part's port does not count as the part, which gets another port", async () => {
   const marker = join(directory.path, 'taken')
   const { run, events } = await start({ ...given, TAKEN_ONCE: marker })
   const [pid, port] = readFileSync(marker, 'utf8').split(' ').map(Number) as [number, number]
@@ -216,7 +216,7 @@ test('Ctrl-C stops everything that was started and leaves nothing behind', async
   expect(readRunFile(stateDir)?.pid).toBeNull()
 })
 
-test('a second Ctrl-C does not wait for anybody', async () => {
+test('a second Ctrl-C does not wait', async () => {
   const { starter } = await startElsewhere()
   const pids = Object.values(listed())
   // Stopped processes do not react to SIGTERM.
@@ -229,7 +229,7 @@ test('a second Ctrl-C does not wait for anybody', async () => {
   await eventually('all to be gone', () => pids.flatMap(groupMembers).length === 0)
 })
 
-test('a killed start leaves nothing at work that nobody would start again', async () => {
+test('a killed start leaves no process that nobody would restart', async () => {
   const { starter, url } = await startElsewhere()
   const { grandchild } = await environmentOf(url)
   const left = Object.values(listed())
@@ -270,7 +270,7 @@ itAsRoot(
   },
 )
 
-test('what a start that was killed left all the same, the next one stops and names', async () => {
+test('the next start stops and names the processes that a killed start left', async () => {
   mkdirSync(stateDir)
   const file = join(stateDir, 'processes.json')
   const ledger = openLedger(file)
@@ -284,7 +284,7 @@ test('what a start that was killed left all the same, the next one stops and nam
   expect(identityOf(sleeper.pid as number)).toBeUndefined()
 })
 
-test('with nothing given, PostgreSQL and Temporal are started too, and Ctrl-C during the start stops them', async () => {
+test('without settings PostgreSQL and Temporal are started too, and Ctrl-C during the start stops them', async () => {
   const { DATABASE_URL: _, TEMPORAL_ADDRESS: __, ...nothing } = given
   const first = await startElsewhere(nothing)
   expect(ready(first.events).sort()).toEqual(['API', 'Database', 'Lab', 'Model', 'PostgreSQL', 'Temporal', 'Worker'])
@@ -309,7 +309,7 @@ test('with nothing given, PostgreSQL and Temporal are started too, and Ctrl-C du
   expect(pids.flatMap(groupMembers)).toEqual([])
 })
 
-test('only the API knows the keys of the mesh, and a second start keeps them', async () => {
+test('only the API has the keys of the mesh, and a second start keeps them', async () => {
   const first = await start()
   const file = String((await environmentOf(first.run.url)).MESH_SIGNING_KEY_FILE)
   expect(statSync(file).mode & 0o077).toBe(0)
@@ -326,7 +326,7 @@ test('only the API knows the keys of the mesh, and a second start keeps them', a
   expect(readFileSync(file, 'utf8')).toBe(key)
 })
 
-test('a folder of the lab is none for a site, nor a folder of a site for the lab, and nothing is started', async () => {
+test('a folder of the lab cannot be a site, nor the reverse, and nothing is started', async () => {
   await (await start()).stop()
   await expect(start(given, {}, false)).rejects.toThrow(`${stateDir} has the lab, and a site needs its own folder`)
   const site = join(directory.path, 'site')
@@ -342,7 +342,7 @@ test('a folder of the lab is none for a site, nor a folder of a site for the lab
   }
 })
 
-test('the lab does not go into a database that holds incidents of another, and says so before it changes anything', async () => {
+test('the lab refuses a database with incidents of another before it changes anything', async () => {
   const first = await start()
   const db = connect(database.url)
   await db

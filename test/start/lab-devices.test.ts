@@ -34,7 +34,7 @@ const lab = {
   },
 }
 
-test('a lab that was enrolled at a database that is gone is enrolled again, and what the core API knows is left alone', async () => {
+test('a lab whose database is gone is enrolled again, and devices that the core API knows are left alone', async () => {
   known.set('web-2', { id: 'web-2', enrolledAt: '2026-11-22T00:00:00Z', revokedAt: null })
   known.set('web-3', { id: 'web-3', enrolledAt: null, revokedAt: '2026-11-22T00:00:00Z' })
   expect(await enrolLab(url, 'admin', lab)).toBe(1)

@@ -61,7 +61,7 @@ test('a second start keeps the data', async () => {
   expect(await recall(second.url)).toEqual(remembered)
 })
 
-test('the database is UTF8, sorts by code point, listens on loopback only and wants its password', async () => {
+test('the database is UTF8, sorts by code point, listens on loopback only and requires its password', async () => {
   const { url, port } = await start()
   expect(
     await query(
@@ -75,7 +75,7 @@ test('the database is UTF8, sorts by code point, listens on loopback only and wa
   expect(statSync(join(directory.path, 'postgres', 'password')).mode & 0o777).toBe(0o600)
 })
 
-test('a port in use is stepped over', async () => {
+test('a port in use is skipped', async () => {
   const other = createServer().listen(0, '127.0.0.1')
   await once(other, 'listening')
   const { port: taken } = other.address() as { port: number }
@@ -87,7 +87,7 @@ test('a port in use is stepped over', async () => {
   }
 })
 
-test('what was committed is there after PostgreSQL was killed', async () => {
+test('committed rows are there after PostgreSQL was killed', async () => {
   const first = await start()
   await remember(first.url)
   first.process.kill()
@@ -106,7 +106,7 @@ test('a server whose starter was killed is stopped by the next start, which find
   expect(await recall(next.url)).toEqual(remembered)
 })
 
-test('a directory that a living process uses is refused, with the process to stop', async () => {
+test('a directory that a running process uses is refused, with the process to stop', async () => {
   const { starter, pid } = await startByAnother()
   try {
     await expect(start()).rejects.toThrow(`started by process ${starter.pid}. Stop that process first.`)
@@ -118,7 +118,7 @@ test('a directory that a living process uses is refused, with the process to sto
   await start()
 })
 
-test('a lock file whose number another program has got by now does not stop the start', async () => {
+test('a lock file with the number of another program does not stop the start', async () => {
   const first = await start()
   const lock = join(first.dataDir, 'postmaster.pid')
   const left = readFileSync(lock, 'utf8').split('\n')
@@ -135,12 +135,12 @@ test('a lock file whose number another program has got by now does not stop the 
   }
 })
 
-test('a first start that was killed half-way does not spoil the next', async () => {
+test('a first start that was killed does not spoil the next', async () => {
   mkdirSync(join(directory.path, 'postgres', 'data.new', 'base'), { recursive: true })
   await start()
 })
 
-test('a lost password file is an error that says what to do', async () => {
+test('a lost password file is an error with the remedy', async () => {
   const { stop } = await start()
   await stop()
   running.length = 0

@@ -21,14 +21,14 @@ const run = (environment: Record<string, string> = {}) =>
     },
   })
 
-test('a production is prepared with the tokens its environment names, as often as one likes', async () => {
+test('a production is prepared with the tokens of its environment, any number of times', async () => {
   await run()
   await run()
   expect(await principalOf(database.db, admin)).toMatchObject({ role: 'admin', name: 'admin' })
   expect(await principalOf(database.db, 'the-agents-own-key')).toMatchObject({ role: 'agent', operatorId: null })
 })
 
-test('each such token is minted once, and the audit says by whom', async () => {
+test('each such token is made once, and the audit log names who made it', async () => {
   const rows = await database.db.selectFrom('audit').select(['who', 'what', 'detail']).orderBy('id').execute()
   expect(rows).toEqual([
     { who: 'start', what: 'operator.added', detail: 'As admin, risks up to critical, all incident types, by a start' },
@@ -37,13 +37,13 @@ test('each such token is minted once, and the audit says by whom', async () => {
   ])
 })
 
-test('a token that was revoked is not brought back by a restart', async () => {
+test('a revoked token is not restored by a restart', async () => {
   await sql`update api_token set revoked_at = nightshift_now() where role = 'admin'`.execute(database.db)
   await run()
   expect(await principalOf(database.db, admin)).toBeNull()
 })
 
-test('a token that could be guessed is refused before anything is done', async () => {
+test('a weak token is refused before anything is done', async () => {
   await expect(run({ BOOTSTRAP_ADMIN_TOKEN: 'admin' })).rejects.toThrow(
     /BOOTSTRAP_ADMIN_TOKEN:? must have at least 24 characters/,
   )
@@ -60,7 +60,7 @@ async function plainLogin(name: string): Promise<string> {
   return url.href
 }
 
-test('a login that may make no roles reads which statements its administrator has to run, and then all goes well', async () => {
+test('a login that may make no roles gets the statements for its administrator, and then the migration works', async () => {
   const name = `plain_${process.pid}`
   const url = await plainLogin(name)
   const refused = run({ DATABASE_URL: url })
@@ -71,7 +71,7 @@ test('a login that may make no roles reads which statements its administrator ha
   expect((await run({ DATABASE_URL: url })).stdout).toMatch(/Applied 0001-log/)
 })
 
-test('a login that has the role of the services alone runs them, once the owner has migrated', async () => {
+test('a login that has only the role of the services runs them, once the owner has migrated', async () => {
   const name = `services_${process.pid}`
   const url = new URL(database.url)
   url.username = name
@@ -109,13 +109,13 @@ test.each([
     },
     /CREATE DATABASE not_there OWNER/,
   ],
-])('%s is named, with what to do about it', async (_, change, words) => {
+])('%s is named, with the remedy', async (_, change, words) => {
   const url = new URL(database.url)
   change(url)
   await expect(run({ DATABASE_URL: url.href })).rejects.toThrow(words)
 })
 
-test('what is wrong in the environment is listed without a stack', async () => {
+test('errors of the environment are listed without a stack', async () => {
   const refused = run({ DATABASE_URL: '', LLM_MAX_TURNS: 'many' })
   await expect(refused).rejects.toThrow(/2 problem\(s\):[\s\S]*LLM_MAX_TURNS[\s\S]*DATABASE_URL is required/)
   await expect(refused).rejects.not.toThrow(/ at .*config\.ts/)

@@ -33,7 +33,7 @@ async function start(script: string, env: Record<string, string> = {}, onExit?: 
   return child
 }
 
-test('a process that ends while starting is told with the last lines of its log', async () => {
+test('a process that ends during its start is reported with the last lines of its log', async () => {
   const child = await start('part', { LAST_WORDS: 'cannot find the pump' })
   const port = await freePort()
   await expect(waitUntilReady(child, `http://127.0.0.1:${port}/readyz`)).rejects.toThrow(
@@ -41,7 +41,7 @@ test('a process that ends while starting is told with the last lines of its log'
   )
 })
 
-test('a process that does not become ready is told with what it answered', async () => {
+test('a process that does not become ready is reported with its answer', async () => {
   const port = await freePort()
   const child = await start('part', { PORT: String(port), STUBBORN: '1' })
   // Before it listens it has no answer to be told.
@@ -56,7 +56,7 @@ test('a process that does not become ready is told with what it answered', async
   expect(told).toContain(`was not ready within 1 s: ${url} answered 503 {"database":"down"}`)
 })
 
-test('a process that takes long is waited for, and what is waited for is said', async () => {
+test('a slow process is waited for, and the reason is shown', async () => {
   const port = await freePort()
   const child = await start('part', { PORT: String(port), STUBBORN: '1' })
   const url = `http://127.0.0.1:${port}/readyz`
@@ -68,7 +68,7 @@ test('a process that takes long is waited for, and what is waited for is said', 
   expect(await waited).toContain('ended with code 137 while starting')
 })
 
-test('a ledger on a full disk is an error where a process begins, which ends with it, and none where one has ended', async () => {
+test('a ledger on a full disk is an error when a process begins, which ends with it, and none when one has ended', async () => {
   const file = join(directory.path, 'processes.json')
   const ledger = openLedger(file)
   // What stands for a disk without room: the next page cannot be written.
@@ -78,7 +78,7 @@ test('a ledger on a full disk is an error where a process begins, which ends wit
   expect(() => ledger.remove(1)).not.toThrow()
 })
 
-test('a process that ignores the request to stop is killed after its grace', async () => {
+test('a process that ignores the request to stop is killed after its grace time', async () => {
   const port = await freePort()
   const child = await start('part', { PORT: String(port), STUBBORN: '1' })
   // Before it listens it would go when asked to.
@@ -87,7 +87,7 @@ test('a process that ignores the request to stop is killed after its grace', asy
   expect((await child.exited).code).toBe(128 + 9)
 })
 
-test('stopping a process stops what it has started in turn, and is not told as an exit', async () => {
+test('stopping a process stops its child processes, and is not reported as an exit', async () => {
   const exits: Exit[] = []
   const port = await freePort()
   const child = await start('part', { PORT: String(port) }, (exit) => exits.push(exit))
@@ -98,7 +98,7 @@ test('stopping a process stops what it has started in turn, and is not told as a
   expect(exits).toEqual([])
 })
 
-test('a process that dies by itself is told as an exit', async () => {
+test('a process that dies by itself is reported as an exit', async () => {
   const port = await freePort()
   const told = Promise.withResolvers<Exit>()
   const child = await start('part', { PORT: String(port) }, told.resolve)
@@ -115,7 +115,7 @@ test('a process inherits no environment', async () => {
   expect(env.NIGHTSHIFT_TEST_SERVERS).toBeUndefined()
 })
 
-test('the ledger of a living process is left alone', async () => {
+test('the ledger of a running process is left alone', async () => {
   const file = join(directory.path, 'processes.json')
   const ledger = openLedger(file)
   const sleeper = spawn('sleep', ['60'], { detached: true })
@@ -127,7 +127,7 @@ test('the ledger of a living process is left alone', async () => {
   await once(sleeper, 'exit')
 })
 
-test('a process that merely got the number of one in the ledger is left alone', async () => {
+test('a process that only has the number of one in the ledger is left alone', async () => {
   const file = join(directory.path, 'processes.json')
   const innocent = spawn('sleep', ['60'], { detached: true })
   await once(innocent, 'spawn')

@@ -20,7 +20,7 @@ test('the lab keeps its machines beside the state', () => {
   remove()
 })
 
-test('where the checkout is closed to the user that the machines run as, they are where that user gets, start after start', () => {
+test("if the machines' user cannot enter the checkout, they are where this user can, start after start", () => {
   const { stateDir, remove } = checkout(0o700)
   const found = labDirectory(stateDir)
   expect(labDirectory(stateDir)).toBe(found)

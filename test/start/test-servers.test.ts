@@ -3,7 +3,7 @@ import { Connection } from '@temporalio/client'
 import pg from 'pg'
 import { freshDatabase, temporalAddress } from '../support/broker.ts'
 
-test('each test gets a migrated database of its own', async () => {
+test('each test gets its own migrated database', async () => {
   const [one, other] = await Promise.all([freshDatabase(), freshDatabase()])
   const client = new pg.Client({ connectionString: one.url })
   await client.connect()
@@ -16,7 +16,7 @@ test('each test gets a migrated database of its own', async () => {
   }
 })
 
-test('the Temporal server knows the search attributes', async () => {
+test('the Temporal server has the search attributes', async () => {
   const connection = await Connection.connect({ address: await temporalAddress() })
   try {
     const { customAttributes } = await connection.operatorService.listSearchAttributes({ namespace: 'default' })

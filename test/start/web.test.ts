@@ -28,7 +28,7 @@ const changed = (file: string, inSeconds: number) => {
   utimesSync(file, at, at)
 }
 
-test('pages are built when they are missing or older than their source, and not again', async () => {
+test('pages are built if they are missing or older than their sources, and not again', async () => {
   const { path, remove } = checkout()
   expect(await ensureWeb(path)).toBe(true)
   changed(join(path, 'web', 'dist', 'index.html'), 10)
@@ -43,7 +43,7 @@ test('pages are built when they are missing or older than their source, and not 
   remove()
 })
 
-test('pages that cannot be built are told with what the bundler said, and what was there stays', async () => {
+test("pages that cannot be built are reported with the bundler's error, and the earlier ones stay", async () => {
   const { path, remove } = checkout()
   await ensureWeb(path)
   changed(join(path, 'web', 'main.tsx'), 20)

@@ -19,7 +19,7 @@ const contextThat = (rehearsal: object): ToolContext =>
     },
   }) as unknown as ToolContext
 
-test('a rehearsal that found a container says how its engine calls it; what was asked stays as it is', async () => {
+test("a rehearsal that found a container has the engine's name for it, and the request stays as it is", async () => {
   const prepared = await prepareOnDevice('web-1', { container: '3f2a1b4c5d6e' }, contextThat({ container: 'web' }))
   expect(prepared).toMatchObject({ container: 'web', identity: { container: '3f2a1b4c5d6e' } })
 })

@@ -14,7 +14,7 @@ test.each([
   ['start_replica', {}, '/api/v1/databases/pg-2/start_replica/preparation'],
   ['drop_replication_slot', { slot: 'old' }, '/api/v1/databases/pg-2/drop_replication_slot/preparation?slot=old'],
 ])(
-  '%s is prepared at an address that the core takes, also where it is about the server alone',
+  '%s is prepared at an address that the core accepts, also if it is about the server alone',
   async (name, about, path) => {
     const asked: string[] = []
     const core = {

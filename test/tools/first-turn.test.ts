@@ -37,7 +37,7 @@ describe('the first turn', () => {
   })
 
   test.each([...inventoryKinds, null])(
-    'prompt and tools are 12 kB at most with everything connected, for %s',
+    'prompt and tools are at most 12 kB with everything connected, for %s',
     (kind) => {
       const { first } = splitTools(everything, kind)
       const topics = topicsOf(kind)
@@ -47,13 +47,13 @@ describe('the first turn', () => {
     },
   )
 
-  test('a job is offered first where one is declared for the resource', () => {
+  test('a job is offered first if one is declared for the resource', () => {
     expect(names(splitTools(everything, 'node').first)).toContain('run_job')
     const { first, more } = splitTools(everything, 'node', { lacks: ['jobs'] })
     expect([names(first).includes('run_job'), names(more).includes('run_job')]).toEqual([false, true])
   })
 
-  test('logs are one tool: of sources, of devices, or of both, with the fields that mean something there', () => {
+  test('logs are one tool: of sources, of devices, or of both, with the fields that apply there', () => {
     const fieldsOf = (devices: (typeof device)[], sources: string[]) =>
       Object.keys(
         describedTools(null, devices, sources).find(({ name }) => name === 'search_logs')?.inputSchema.properties ?? {},
@@ -68,7 +68,7 @@ describe('the first turn', () => {
     expect(tools.get('device_logs')?.effect).toBe('read')
   })
 
-  test('plans are offered for hosts and VMs, shards for what belongs to one', () => {
+  test('plans are offered for hosts and VMs, shards for their parts', () => {
     const plans = inventoryKinds.filter((kind) =>
       names(splitTools(everything, kind).first).includes('execute_migration'),
     )
@@ -77,7 +77,7 @@ describe('the first turn', () => {
     expect(shards).toEqual(['shard', 'node', 'tenant'])
   })
 
-  test('what is looked at first is offered where it matters, and what is rare on request', () => {
+  test('frequent tools are offered at once, and rare ones on request', () => {
     const offering = (name: string) =>
       inventoryKinds.filter((kind) => names(splitTools(everything, kind).first).includes(name))
     expect(offering('get_host')).toEqual(['region', 'host', 'vm'])
@@ -87,7 +87,7 @@ describe('the first turn', () => {
       expect(offering(name)).toEqual([])
   })
 
-  test('where a runbook fits, what it does not name of the situational tools is left for more_tools, and nothing is lost', () => {
+  test('if a runbook matches, situational tools that it does not name are left for more_tools, and nothing is lost', () => {
     const { first, more } = splitTools(everything, 'node', { runbook: 'Look: `proc_list`, then `proc_kill`.' })
     expect(names(first)).toEqual(expect.arrayContaining(['proc_list', 'exec', 'search_logs', 'get_node', 'more_tools']))
     for (const name of ['disk_usage', 'fs_read', 'service_status', 'active_alerts', 'describe_metrics'])
@@ -102,7 +102,7 @@ describe('the first turn', () => {
     expect(names(splitTools(few, 'node').first)).toEqual(names(few))
   })
 
-  test('half of what a model would read of all tools is left out, and no sentence of them is lost', () => {
+  test('half of the text of all tools is left out, and no sentence of it is lost', () => {
     const size = (list: typeof everything) => JSON.stringify(describeTools(list)).length
     expect(size(splitTools(everything, 'node').first)).toBeLessThan(size(everything) / 2)
   })
@@ -123,7 +123,7 @@ describe('the prompt', () => {
     for (const kind of [...inventoryKinds, null]) expect(readAbout(kind)).not.toMatch(/[{]\w+[ }]|[{][{]/)
   })
 
-  test('what is about everything stays, and without a topic all of it', () => {
+  test('general lines stay, and without a topic all lines', () => {
     const plain = keepTopics(system, new Set())
     for (const line of ['## Responsibilities', '- Unknown: gather context', '- Unknown: gather context', '## Endings'])
       expect(plain).toContain(line)

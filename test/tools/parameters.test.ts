@@ -6,7 +6,7 @@ import { judge } from '../../safety/judge.ts'
 import { describeTool, toolFacts, tools } from '../../tools/registry.ts'
 
 test.each([...tools.values()].map((tool) => [tool.name, tool] as const))(
-  '%s says of each what it is, and a call can be made up by its schema',
+  '%s describes each parameter, and a call can be made from its schema',
   (_name, tool) => {
     const { properties } = describeTool(tool).inputSchema
     const silent = Object.entries(properties ?? {}).filter(([, about]) => !('description' in about))
@@ -15,7 +15,7 @@ test.each([...tools.values()].map((tool) => [tool.name, tool] as const))(
   },
 )
 
-test('a call that does not fit is answered with one that does, and keeps what fits of it', () => {
+test('an invalid call is answered with a valid one, which keeps its valid parts', () => {
   const asked = { callId: 'c1_0', tool: 'proc_kill', arguments: { pid: 7110, on: 'web-7', sig: 'TERM' } }
   const call = { ...asked, problem: null, prepared: null }
   const { code, hint } = judge(call, toolFacts, fold([], 1), plainPolicy('inc_1', null), 0)
@@ -25,7 +25,7 @@ test('a call that does not fit is answered with one that does, and keeps what fi
   expect(tools.get('proc_kill')?.input.safeParse(shown).success).toBe(true)
 })
 
-test('a value under a name that there is not comes back under the one that is needed, and is guessed for no other', () => {
+test('a value under an unknown name is suggested under the missing name, and guessed for no other', () => {
   const search = tools.get('pkg_search')!.input
   expect(validArguments(search, { on: 'web-1', query: 'nightly-tariffs' })).toMatchObject({
     on: 'web-1',

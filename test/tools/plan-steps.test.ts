@@ -58,27 +58,27 @@ const statuses = (seen: Observation | null) => seen?.steps?.map(({ vm, status })
 const three = [step(1, 'vm-101', 'host-2'), step(2, 'vm-102', 'host-2'), step(3, 'vm-103', 'host-3')]
 const up = (host: string) => ({ host, running: true })
 
-test('each step of a plan is read and told by itself, where another did not hold', async () => {
+test('each step of a plan is read and reported by itself, if another did not hold', async () => {
   const vms = { 'vm-101': up('host-2'), 'vm-102': up('host-2'), 'vm-103': { host: 'host-1', running: false } }
   const seen = await lookAfter(three, vms)
   expect(seen).toMatchObject({ holds: false, observed: 'vm-103 is stopped on host-1, not on host-3' })
   expect(statuses(seen)).toEqual(['vm-101 held', 'vm-102 held', 'vm-103 not_held'])
 })
 
-test('a repair needs all of them, and a VM that cannot be read is unproven', async () => {
+test('a repair needs all steps, and a VM that cannot be read is unproven', async () => {
   const all = { 'vm-101': up('host-2'), 'vm-102': up('host-2'), 'vm-103': up('host-3') }
   expect(await lookAfter(three, all)).toMatchObject({ holds: true, observed: 'all 3 VMs run where the plan put them' })
   const { 'vm-102': _, ...some } = { ...all, 'vm-103': up('host-2') }
   expect(statuses(await lookAfter(three, some))).toEqual(['vm-101 held', 'vm-102 unproven', 'vm-103 not_held'])
 })
 
-test('a step on the way to another host holds where the VM came through, and is unproven where it did not', async () => {
+test('a step on the way to another host holds if the VM came through, and is otherwise unproven', async () => {
   const way = [step(1, 'vm-101', 'host-2'), step(2, 'vm-101', 'host-3')]
   expect(statuses(await lookAfter(way, { 'vm-101': up('host-3') }))).toEqual(['vm-101 held', 'vm-101 held'])
   expect(statuses(await lookAfter(way, { 'vm-101': up('host-2') }))).toEqual(['vm-101 unproven', 'vm-101 not_held'])
 })
 
-test('what held of a plan that failed in part may be told of it, and nothing else', () => {
+test('the steps of a partly failed plan that held may be claimed, and nothing else', () => {
   const proof = (vm: string, status: StepVerification['status']) => ({
     step: 1,
     vm,
@@ -98,7 +98,7 @@ test('what held of a plan that failed in part may be told of it, and nothing els
   expect([isTold('vm-101'), isTold('vm-103')]).toEqual([true, false])
 })
 
-test('a model reads of whom a certificate is, and none of its prices; so does the card', async () => {
+test('a model reads whose failure a certificate covers, and none of its prices, and so does the card', async () => {
   const level = { priority: 5, down: 1, scale: 1, ramUnit: 1, cpuUnit: 1, weights: {}, price: { '1/1': 1 } }
   const partial = {
     ...plan(three),

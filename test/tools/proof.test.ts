@@ -10,12 +10,12 @@ import { tools } from '../../tools/registry.ts'
 
 const writes = [...tools.values()].filter(({ effect }) => effect === 'write')
 
-test('there are writes that prove themselves and writes that nothing proves', () => {
+test('some writes prove themselves and some are proved by nothing', () => {
   expect(new Set(writes.map(({ proof }) => proof?.by))).toEqual(new Set(['state', 'nothing']))
 })
 
 test.each(writes.map((tool) => [tool.name, tool] as const))(
-  '%s states what proves it, or that nothing does',
+  '%s names what proves it, or that nothing does',
   (_, tool) => {
     expect(tool.proof).toEqual({
       by: expect.stringMatching(/^(state|nothing)$/),
@@ -28,7 +28,7 @@ test.each(writes.map((tool) => [tool.name, tool] as const))(
   },
 )
 
-test('a command promises nothing, whatever carries it', () => {
+test('a command promises nothing, in any tool', () => {
   const carrying = writes.filter(({ command }) => command)
   expect(carrying.map(({ name, proof }) => [name, proof?.by])).toEqual([
     ['exec', 'nothing'],
@@ -37,12 +37,12 @@ test('a command promises nothing, whatever carries it', () => {
   ])
 })
 
-test('each outcome has a word of its own, and one of another version is told as it stands', () => {
+test('each outcome has its own word, and one of another version is shown unchanged', () => {
   expect(new Set(verificationOutcomes.map(formatVerification)).size).toBe(4)
   expect(formatVerification('held_for_now')).toBe('held for now')
 })
 
-describe('a card says before anybody decides', () => {
+describe('a card shows before a decision', () => {
   const doors: [string, (proof: PostconditionProof | undefined) => string][] = [
     ['in the terminal', (proof) => formatApproval(asked(proof) as never)],
     [
@@ -86,7 +86,7 @@ describe('a card says before anybody decides', () => {
     )
   })
 
-  test.each(doors)('%s, that an approval of an earlier version does not tell', (_, show) => {
+  test.each(doors)('%s, that an approval of an earlier version does not say', (_, show) => {
     expect(told(show(undefined))).toContain('has no stored verification')
   })
 })

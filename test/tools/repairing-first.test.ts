@@ -13,8 +13,8 @@ test("for nine in ten of the lab's faults that a tool repairs, the first turn of
   expect(lackingAtLab(knowledge)).toEqual(['port_squatter'])
 })
 
-describe('a fault that no runbook fits', () => {
-  test.each(withoutRunbook)('%s: the first turn offers what repairs it', (type, kind, says, tool) => {
+describe('a fault without a matching runbook', () => {
+  test.each(withoutRunbook)('%s: the first turn offers the tool that repairs it', (type, kind, says, tool) => {
     const { names, runbook } = offeredFirst(knowledge, { type, kind, says }, kind === 'vm')
     expect([runbook, names.includes(tool)]).toEqual([null, true])
   })
@@ -32,7 +32,7 @@ const firstTurns = [
   ...withoutRunbook.map(([type, kind, says]) => ({ name: type, type, kind, says, isLab: kind === 'vm' })),
 ]
 
-test.each(firstTurns)('$name: prompt and tools are 10 kB at most', ({ type, kind, says, isLab }) => {
+test.each(firstTurns)('$name: prompt and tools are at most 10 kB', ({ type, kind, says, isLab }) => {
   const { first, runbook } = offeredFirst(knowledge, { type, kind, says }, isLab)
   const options = {
     override: null,

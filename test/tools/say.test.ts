@@ -297,8 +297,8 @@ const say = (tool: string, envelope: Envelope, input: object) => {
   return sayResult(found, envelope, input as Record<string, unknown>)
 }
 
-describe('a result is said in one sentence', () => {
-  test('for each tool there is', () => {
+describe('a result in one sentence', () => {
+  test('exists for each tool', () => {
     expect(Object.keys(samples).sort()).toEqual([...tools.keys()].sort())
   })
 
@@ -343,11 +343,11 @@ describe('a result is said in one sentence', () => {
       { items: [{ id: 'host-1', state: 'live' }], nextCursor: 'host-1' },
       '1 of 1 host live (not all was read)',
     ],
-  ])('%s of a part, or of a time that is past, says that', (tool, input, data, said) => {
+  ])('of %s for a part, or for a past time, says so', (tool, input, data, said) => {
     expect(say(tool, { ok: true, data, meta: {} } as unknown as Envelope, input)).toBe(said)
   })
 
-  test('all results of the lab: one bounded line without data that names what was asked about', () => {
+  test('is for all results of the lab one bounded line without data that names its subject', () => {
     const wrong: string[] = []
     const told = playedResults()
     for (const { tool, input, envelope } of told) {
@@ -365,7 +365,7 @@ describe('a result is said in one sentence', () => {
   })
 
   test.each([null, {}, [], 'x', { items: 7 }, { on: null, stdout: { a: 1 } }])(
-    'an odd answer (%j) stops no call',
+    'does not stop a call with an odd answer (%j)',
     (data) => {
       for (const tool of tools.keys()) {
         const said = say(tool, { ok: true, data, meta: {} }, {})
@@ -388,11 +388,11 @@ describe('a result is said in one sentence', () => {
       { lines: 4, templatesFound: 1, templates: [{ template: 'ran {app="web"} |= "err"', count: 4 }] },
       '{app="web"} |= "err"',
     ],
-  ])('a sentence about a query of %s has the query as it was asked: %j', (tool, input, summary, query) => {
+  ])('about a query of %s has the query as it was asked: %j', (tool, input, summary, query) => {
     expect(say(tool, { ok: true, data: reading(summary), meta: {} }, input)).toContain(query)
   })
 
-  test('a command in a sentence keeps its braces', () => {
+  test('about a command keeps its braces', () => {
     const argv = ['docker', 'inspect', '--format', '{{.State.Status}}', 'web']
     const said = say('exec', { ok: true, data: { on, exit_code: 0, stdout: 'running' }, meta: {} }, { argv })
     expect(said).toBe('web-7: docker inspect --format {{.State.Status}} web: running')
@@ -402,11 +402,11 @@ describe('a result is said in one sentence', () => {
     ['web', 'web is degraded'],
     ['vm-101', 'vm-101 is degraded'],
     ['db.example', 'db.example is degraded'],
-  ])('a sentence that begins with the name %s leaves the name as it is spelt', (id, said) => {
+  ])('that begins with the name %s leaves the name in its spelling', (id, said) => {
     expect(say('get_node', { ok: true, data: { id, status: 'degraded' }, meta: {} }, { id })).toBe(said)
   })
 
-  test('a failure says what failed, of what, and why', () => {
+  test('of a failure names the call, its target, and the reason', () => {
     const error = {
       code: 'X',
       message: 'no answer in {"ms":5}',
@@ -420,7 +420,7 @@ describe('a result is said in one sentence', () => {
     )
   })
 
-  test('what a stranger writes into an answer is cut, and brings no second line and no data', () => {
+  test('cuts foreign text, and adds no second line and no data', () => {
     const data = { on, exit_code: 0, stdout: `${'x'.repeat(5_000)}\n{"a":{"b":1}}\n\u2028more` }
     const said = say('exec', { ok: true, data, meta: {} }, { argv: ['cat', 'f'] })
     expect(said?.length).toBeLessThanOrEqual(maxSaidCharacters)

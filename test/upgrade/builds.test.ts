@@ -60,7 +60,7 @@ test('a plan that was stored before plans had waves and proofs can be read after
   await db.destroy()
 })
 
-test('a build that meets a schema nobody migrated says what to run', async () => {
+test('a build that finds an old schema prints the command to run', async () => {
   await migrateTo(database.url, '0022-heartbeats')
   expect(await readiness()).toEqual({
     status: 503,
@@ -74,7 +74,7 @@ async function migrateTomorrow(name: string, build: string): Promise<void> {
   await sql`insert into schema_build (migration, build) values (${name}, ${build})`.execute(owner)
 }
 
-test('an older build goes on, and comes up again, on a newer schema that asks for no more than it knows', async () => {
+test('an older build continues, and starts again, on a newer schema that requires no more than it knows', async () => {
   await migrateToLatest(database.url)
   const { rows } = await sql<{ build: string }>`select distinct build from schema_build`.execute(owner)
   expect(rows).toEqual([{ build: version }])
@@ -84,7 +84,7 @@ test('an older build goes on, and comes up again, on a newer schema that asks fo
   expect(await readiness()).toEqual({ status: 200, detail: undefined })
 })
 
-test('an older build on a newer schema that asks for more says which build is needed, and touches nothing', async () => {
+test('an older build on a newer schema that requires more names the needed build, and changes nothing', async () => {
   await migrateTomorrow('9001-of-tomorrow', '7.2.0')
   await raiseFloor(owner as unknown as Kysely<unknown>, '9001-of-tomorrow')
   await expect(migrateToLatest(database.url)).rejects.toThrow(

@@ -235,7 +235,7 @@ async function histories(): Promise<Record<string, unknown>> {
   return found
 }
 
-test('what this version leaves behind', async () => {
+test('the state of this version is recorded', async () => {
   await playClosed()
   await playAlerts()
   await playPeople()

@@ -32,7 +32,7 @@ import { fixtureVersions, readFixture, restoreRows } from './fixture.ts'
  * The morning of an upgrade: this version meets the rows and the runs that a released one left
  * behind.
  */
-describe.each(fixtureVersions())('what %s left behind', (version) => {
+describe.each(fixtureVersions())('the state that %s left', (version) => {
   const fixture = readFixture(version)
   const tokens = { admin: '', approver: '' }
   let db: Db
@@ -80,12 +80,12 @@ describe.each(fixtureVersions())('what %s left behind', (version) => {
 
   const recorded = fixture.rows.incident as { id: string; status: string; attempt: number }[]
 
-  test('it holds incidents that are closed in every way, at work, and waiting for a person', () => {
+  test('has incidents that are closed in every way, at work, and waiting for a person', () => {
     const statuses = new Set(recorded.map(({ status }) => status))
     expect([...statuses].sort()).toEqual(['awaiting_approval', 'cancelled', 'escalated', 'investigating', 'resolved'])
   })
 
-  test('every incident is listed and shown with its log, and no row was altered', async () => {
+  test('has every incident listed and shown with its log, and no row was changed', async () => {
     const { items } = await ask<{ items: Incident[] }>('/incidents?limit=100')
     expect(items.map(({ id }) => id).sort()).toEqual(recorded.map(({ id }) => id).sort())
     for (const { id, status } of recorded) {
@@ -97,20 +97,20 @@ describe.each(fixtureVersions())('what %s left behind', (version) => {
     }
   })
 
-  test('what is stored holds against its log, and the audit of before is chained', async () => {
+  test('agrees with its log, and the earlier audit is chained', async () => {
     expect(await ask('/verify?limit=100')).toMatchObject({ differences: [], nextCursor: null })
     const { ok, rows } = await ask<{ ok: boolean; rows: number }>('/audit/verify')
     expect([ok, rows]).toEqual([true, Math.max(rows, fixture.rows.audit?.length ?? 0)])
   })
 
-  test('the state of every attempt can be read from its rows', async () => {
+  test("has every attempt's state readable from its rows", async () => {
     for (const { id, attempt } of recorded) {
       const events = await eventsOf(db, id)
       expect(fold(events, attempt).lastSeq).toBe(events.at(-1)?.seq)
     }
   })
 
-  test('every ruling is repeated with the same result, but for endings, whose rules are stricter now', async () => {
+  test('repeats every ruling with the same result, except for endings, whose rules are stricter now', async () => {
     for (const { id } of recorded) {
       const { resource } = (await incidentById(db, id)) ?? { resource: null }
       const { differences } = replay(await eventsOf(db, id), toolFacts, resource)
@@ -119,7 +119,7 @@ describe.each(fixtureVersions())('what %s left behind', (version) => {
     }
   })
 
-  test('every stored plan can be read, and what an approval of it binds is computed as it was', async () => {
+  test('has every stored plan readable, and what an approval binds is computed as before', async () => {
     const plans = fixture.rows.proposal as { id: string; state_fingerprint: string; plan_digest: string }[]
     expect(plans.length).toBeGreaterThan(0)
     for (const { id, state_fingerprint, plan_digest } of plans) {
@@ -130,14 +130,14 @@ describe.each(fixtureVersions())('what %s left behind', (version) => {
     }
   })
 
-  test('a decision token that nobody had used is still of its question, and of its verdict alone', async () => {
+  test('has each unused decision token still for its question, and for its verdict alone', async () => {
     for (const { approvalId, token } of fixture.decisionTokens ?? []) {
       const stored = { approvalId, decision: 'approve', isSpent: false, isLate: false }
       expect(await findToken(db, token)).toMatchObject(stored)
     }
   })
 
-  test('every question that waited can be shown and decided', async () => {
+  test('has every waiting question, which can be shown and decided', async () => {
     const { items } = await ask<{ items: Approval[] }>('/approvals?status=pending')
     expect(items.map(({ tool }) => tool).sort()).toEqual(['converge_shard', 'exec', 'execute_migration', 'fs_write'])
     for (const { id, tool } of items) {
@@ -150,7 +150,7 @@ describe.each(fixtureVersions())('what %s left behind', (version) => {
     }
   })
 
-  test('the journal of every device is one chain that this version goes on with, and knows every answer', () => {
+  test('has the journal of every device as one chain that this version continues, with every answer', () => {
     for (const [device, files] of Object.entries(fixture.journals ?? {})) {
       const state = temporaryDirectory()
       mkdirSync(join(state.path, 'journal'))
@@ -169,7 +169,7 @@ describe.each(fixtureVersions())('what %s left behind', (version) => {
     }
   })
 
-  test('what that version closed and still fires is taken up again, or repeated to the person who has it', async () => {
+  test('has closed incidents that still fire, which are investigated again, or repeated to their owner', async () => {
     const { rows } = await sql<{ source: string; fingerprint: string; startsAt: string; id: string; status: string }>`
       select source, fingerprint, starts_at as "startsAt", incident.id, incident.status
       from alert join incident on incident.id = alert.incident_id
@@ -183,7 +183,7 @@ describe.each(fixtureVersions())('what %s left behind', (version) => {
     }
   })
 
-  test.each(Object.keys(fixture.histories))('the run %s goes on under this version', async (id) => {
+  test.each(Object.keys(fixture.histories))('has the run %s, which continues under this version', async (id) => {
     await Worker.runReplayHistory({ workflowBundle: await workflowBundle() }, fixture.histories[id], 'replayed')
   })
 })

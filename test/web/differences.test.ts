@@ -17,7 +17,7 @@ test.each([
 
 const signed = (from: string, to: string) => lines(from, to).map(({ sign, text }) => `${sign}${text}`)
 
-test('a changed text shows the lines that went and came, with two around them', () => {
+test('a changed text shows the removed and added lines, with two around them', () => {
   const before = ['one', 'two', 'three', 'four', 'five', 'six', 'seven']
   expect(signed(before.join('\n'), before.with(3, 'FOUR').join('\n'))).toEqual([
     ' two',
@@ -31,7 +31,7 @@ test('a changed text shows the lines that went and came, with two around them', 
   expect(signed('a', 'a\nb')).toEqual([' a', '+b'])
 })
 
-test('a text too long to compare is shown as taken out and put in', () => {
+test('a text too long to compare is shown as removed and added', () => {
   const long = (word: string) => new Array(1_100).fill(word).join('\n')
   expect(signed(long('a'), long('b'))).toHaveLength(2_200)
 })

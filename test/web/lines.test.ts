@@ -18,7 +18,7 @@ const page = [
   made('f', { groupId: 'grp_4' }),
 ]
 
-test('by cause a group stands where its newest incident stood, what is all over is folded, and one alone is no group', () => {
+test('by cause a group is at the place of its newest incident, finished ones are folded, and a single one is no group', () => {
   const lines = toLines(page, 'cause')
   expect(shown(lines)).toEqual(['+grp_2', '-a', '-d', 'b', '+grp_3', 'f'])
   expect(lines[0]?.incident.id).toBe('d')
@@ -27,14 +27,14 @@ test('by cause a group stands where its newest incident stood, what is all over 
   expect(shown(toLines(page, null))).toEqual(['a', 'b', 'c', 'd', 'e', 'f'])
 })
 
-test('without its leader on the page a group claims none, and what nobody named is a group that says so', () => {
+test('without its leader on the page a group claims none, and one without a name says so', () => {
   expect(toLines([page[0], page[0]] as ListedIncident[], 'cause')[0]?.group?.leader).toBeNull()
   const unnamed = page.map((each) => ({ ...each, resource: null, alertName: null }))
   expect(toLines(unnamed, 'resource')[0]).toMatchObject({ id: 'resource-', incident: { resource: null } })
   expect(toLines(unnamed, 'alert')[0]).toMatchObject({ id: 'alert-', group: { members: unnamed } })
 })
 
-test('a group says how many stand how, what needs a person first, and who has how many of them', () => {
+test('a group counts its states, shows what needs a person first, and who owns how many', () => {
   const [line] = toLines([...page, made('g', { status: 'escalated' })], 'resource')
   expect(line?.group && countStatuses(line.group)).toEqual([
     ['awaiting_approval', 4],

@@ -94,7 +94,7 @@ const rows = () =>
     .execute()
 const settled = () => eventually('all deliveries', async () => (await rows()).every(({ status }) => status === 'sent'))
 
-test("PagerDuty's life of an incident: it opens, asks, is acknowledged by who takes it, and is resolved, by one key", async () => {
+test('an incident in PagerDuty opens, asks, is acknowledged by its owner, and is resolved, with one key', async () => {
   receiver.play(answerJson(202, { status: 'success', message: 'Event processed' }))
   await pagerduty()
   start()
@@ -115,7 +115,7 @@ test("PagerDuty's life of an incident: it opens, asks, is acknowledged by who ta
   ])
 })
 
-test('what was never told there is not ended there, and a cancellation ends what was', async () => {
+test('an incident that was never sent there is not ended there, and a cancellation ends one that was', async () => {
   receiver.play(answerJson(202, {}))
   await pagerduty()
   const untold = await openedIncident(database.db, { severity: 'warning' })
@@ -150,7 +150,7 @@ test('an end waits for its beginning, also while the beginning waits for another
   ])
 })
 
-test('PagerDuty is never told of several incidents by one event, however long it asked for patience', async () => {
+test('PagerDuty never gets several incidents in one event, however long it asked for a delay', async () => {
   await pagerduty()
   for (const _ of [1, 2, 3]) await openedIncident(database.db, { severity: 'critical' })
   receiver.play((response) => response.writeHead(429, { 'retry-after': '100' }).end())
@@ -168,7 +168,7 @@ test('PagerDuty is never told of several incidents by one event, however long it
   expect((await rows()).every(({ attempt }) => attempt === 1)).toBe(true)
 })
 
-test("an e-mail's life of an incident: one thread, with the card of its question and the report of its escalation", async () => {
+test('an incident by e-mail is one thread, with the card of its question and the report of its escalation', async () => {
   await email()
   start()
   const id = await claimedIncident(database.db, { severity: 'critical', title: 'The disk is full' })
@@ -189,7 +189,7 @@ test("an e-mail's life of an incident: one thread, with the card of its question
   expect(mails.taken.every(({ isSecure, user: name }) => isSecure && name === user.name)).toBe(true)
 })
 
-test('a mail server that says not now is asked again later, with the same message; one that says never is given up, and another way tells', async () => {
+test('a mail server with a temporary refusal is asked again later, with the same message, and after a permanent refusal another channel delivers', async () => {
   await email()
   await put('other', { kind: 'webhook', secrets: { url: `${receiver.url}/other` }, route: { types: ['nothing'] } })
   mails.refuse({ code: 451, words: 'greylisted' })
@@ -222,7 +222,7 @@ async function waitsAt(destination: string): Promise<string | null> {
   return row ? String(row.readyAt) : null
 }
 
-test('Teams is told by a card with a link', async () => {
+test('Teams gets a card with a link', async () => {
   await put('channel', { kind: 'teams', secrets: { url: `${receiver.url}/workflows/abc/triggers/manual?sig=SECRET` } })
   receiver.play((response) => response.writeHead(202).end())
   const id = await openedIncident(database.db, { severity: 'critical' })
@@ -234,7 +234,7 @@ test('Teams is told by a card with a link', async () => {
   await settled()
 })
 
-test('what waits for a destination that was removed or switched off is dropped, and nobody hears of it as given up', async () => {
+test('messages for a removed or disabled destination are dropped, and nobody is told of them as given up', async () => {
   await pagerduty()
   await email()
   await openedIncident(database.db, { severity: 'critical' })
@@ -250,7 +250,7 @@ test('what waits for a destination that was removed or switched off is dropped, 
   expect([receiver.seen.length, mails.taken.length]).toEqual([0, 0])
 })
 
-test('a destination that cannot be read stops nobody else, is given up, and another way tells', async () => {
+test('an unreadable destination stops no other, is given up, and another channel delivers', async () => {
   await pagerduty()
   receiver.play(answerJson(202, {}))
   await sql`
@@ -269,7 +269,7 @@ test('a destination that cannot be read stops nobody else, is given up, and anot
   })
 })
 
-test('routes decide when there is something to tell: severity, type and hour', async () => {
+test('routes decide which messages are sent: by severity, type and hour', async () => {
   const hour =
     (
       await sql<{ at: string }>`select to_char(nightshift_now() at time zone 'UTC', 'HH24') as at`.execute(
@@ -288,7 +288,7 @@ test('routes decide when there is something to tell: severity, type and hour', a
   expect((await rows()).map(({ destination }) => destination)).toEqual(['to.disks', 'to.now'])
 })
 
-test('webhook.escalated gets what its name says, and news has its own address', async () => {
+test('webhook.escalated gets escalations, and news has its own address', async () => {
   const configured = async (key: string) =>
     void (await sql`insert into platform_config (key, value) values (${`${key}.url`}, ${`${receiver.url}/${key}`})`.execute(
       database.owner,

@@ -95,7 +95,7 @@ function twoAtATime(): (path: string) => Answer {
   }
 }
 
-test('at a receiver that asks for patience 60 criticals arrive before 60 older warnings, oldest first, none twice, none given up', async () => {
+test('at a receiver that asks for a delay 60 criticals arrive before 60 older warnings, oldest first, none twice, none given up', async () => {
   await configured({ 'webhook.critical.url': `${url}/critical` })
   await due('warning', 60)
   await due('critical', 60)
@@ -111,7 +111,7 @@ test('at a receiver that asks for patience 60 criticals arrive before 60 older w
   expect((await rows()).filter(({ attempt }) => attempt > 1)).toEqual([])
 })
 
-test('what a message says to type is typed where this site runs', async () => {
+test('commands in a message have the form of this site', async () => {
   await configured({ 'webhook.critical.url': `${url}/critical` })
   await due('critical', 1)
   const reason = 'No worker asks for work: "nightshift doctor" says why.'
@@ -154,7 +154,7 @@ test('two names of one address wait together, and another address waits for neit
   expect(refused).toBe(1)
 })
 
-test('what has waited for more than two minutes is told in one message, which lists it', async () => {
+test('messages that waited for more than two minutes are sent as one message, which lists them', async () => {
   await configured({ 'webhook.critical.url': `${url}/critical` })
   await due('critical', 12)
   answerOf = () => ({ status: 429, headers: { 'retry-after': '100' } })
@@ -169,7 +169,7 @@ test('what has waited for more than two minutes is told in one message, which li
   expect((await rows())[0]?.response).toContain('sent together with 11 more')
 })
 
-test('a receiver that asks for patience for an hour is given up, and another address is told of it', async () => {
+test('a receiver that asks for a delay of an hour is given up, and another address is told of it', async () => {
   await configured({ 'webhook.critical.url': `${url}/critical`, 'webhook.resolved.url': `${url}/other` })
   await due('critical', 2)
   answerOf = (path) => (path === '/other' ? { status: 200 } : { status: 429, headers: { 'retry-after': '60' } })
@@ -183,7 +183,7 @@ test('a receiver that asks for patience for an hour is given up, and another add
   expect((await backlogOf(systemScope(database.db))).failedDeliveries).toBe(2)
 })
 
-test('two receivers that are both gone do not tell of each other for ever', async () => {
+test('two receivers that are both gone do not report each other for ever', async () => {
   await configured({ 'webhook.critical.url': `${url}/critical`, 'webhook.resolved.url': `${url}/other` })
   await due('critical', 1)
   answerOf = () => ({ status: 410 })
@@ -195,7 +195,7 @@ test('two receivers that are both gone do not tell of each other for ever', asyn
   expect(await rows()).toHaveLength(4)
 })
 
-test('fifty updates of Slack that were given up keep nobody from hearing of a page that was', async () => {
+test('fifty abandoned updates of Slack do not hide a page that was given up', async () => {
   await configured({ 'webhook.critical.url': `${url}/critical`, 'webhook.resolved.url': `${url}/other` })
   const incidentId = await openedIncident(database.db)
   await sql`
@@ -209,7 +209,7 @@ test('fifty updates of Slack that were given up keep nobody from hearing of a pa
   expect(took).toMatchObject([{ path: '/other', type: 'incident.undelivered', incidents: ['critical 0'] }])
 })
 
-test('a worker that is to end gives back what it was telling: another tells it at once, under the same id', async () => {
+test('a worker that stops returns its current message, and another sends it at once, under the same id', async () => {
   await configured({ 'webhook.critical.url': `${url}/hangs` })
   const hanging = Promise.withResolvers<void>()
   const ids: string[] = []

@@ -3,7 +3,7 @@ import { Worker } from 'node:worker_threads'
 import { expect, test } from '@jest/globals'
 import { freeMemory } from '../../worker/free-memory.ts'
 
-test('after a burst the heap of a thread is given back, not only that of the process', async () => {
+test('after a burst the heap of a thread is returned, not only that of the process', async () => {
   const thread = new Worker(
     `const { parentPort } = require('node:worker_threads')
     let burst = Array.from({ length: 1_000_000 }, (_, n) => ({ n }))

@@ -28,7 +28,7 @@ const seen = async () => (await temporalRuns(temporal.client, silent).queue?.(5_
 const found = (what: string, comes: Awaited<ReturnType<typeof keepSchedule>>) =>
   eventually(what, async () => (await keepSchedule(temporal.client, options)) === comes)
 
-test('a Schedule that somebody deleted or edited is made again what it should be, and only then', async () => {
+test('a deleted or edited Schedule is restored, and only then changed', async () => {
   await ensureSchedule(temporal.client, options)
   await found('nothing', null)
   const edits: Parameters<ReturnType<typeof handle>['update']>[0][] = [
@@ -54,7 +54,7 @@ test('a Schedule that somebody deleted or edited is made again what it should be
   expect(await seen()).toMatchObject({ paused: false })
 })
 
-test('a namespace that works for another site is refused and left as it is; one that an older build made is taken', async () => {
+test('a namespace of another site is refused and left unchanged, and one of an older build is accepted', async () => {
   await handle()
     .delete()
     .catch(() => {})
@@ -87,7 +87,7 @@ test('a namespace that works for another site is refused and left as it is; one 
   await eventually('it to be gone', async () => (await seen()) === null)
 })
 
-test('a pause may be a person’s: it stays through everything else, and is seen with its note made harmless', async () => {
+test('a person’s pause stays through everything else, and its note is shown without effect', async () => {
   await ensureSchedule(temporal.client, options)
   await handle().pause('\u202esuoregnad\u001b[2J')
   // An edit is made of what was read before it: it must not be read before the pause is there.
@@ -98,7 +98,7 @@ test('a pause may be a person’s: it stays through everything else, and is seen
   expect(await seen()).toMatchObject({ paused: true, note: 'suoregnad', everySeconds: 3_600, nextAt: null })
 })
 
-test('with the agent off nothing is taken up, although somebody lets the Schedule go on and starts runs by hand', async () => {
+test('with the agent off no run starts, although somebody resumes the Schedule and starts runs by hand', async () => {
   const incidentId = await openedIncident(database.db)
   const deps = { db: database.db, environment: {}, isEnabled: false }
   const { claim } = contextActivities({ ...deps, prompts: readPrompts(), protocol: 'native', model: 'scripted' })
@@ -135,7 +135,7 @@ test('with the agent off nothing is taken up, although somebody lets the Schedul
   })
 })
 
-test('search attributes that are missing are seen by readiness, and registered again by the worker', async () => {
+test('missing search attributes are reported by readiness, and registered again by the worker', async () => {
   const { connection } = temporal.client
   const namespace = `test-${Date.now()}`
   await registerNamespace(connection, namespace)
@@ -155,7 +155,7 @@ test('search attributes that are missing are seen by readiness, and registered a
   await eventually('readiness to be well', async () => ((await queue()) as { status: string }).status === 'ok')
 })
 
-test('a namespace that was made a moment ago is set up: what sets it up waits until the whole server knows it', async () => {
+test('a new namespace is set up after the whole server knows it', async () => {
   const namespace = `test-new-${Date.now()}`
   // A server that was asked before keeps it for seconds that there is none.
   await expect(ensureSearchAttributes(temporal.client.connection as Connection, namespace)).rejects.toThrow(namespace)

@@ -8,7 +8,7 @@ import { compileCache, freePort, temporaryDirectory } from '../support/directory
 import { startSpine } from '../support/spine.ts'
 import { newAuthority, startTemporalProxy } from '../support/temporal-proxy.ts'
 
-test('behind TLS, a client certificate and a key the API and the worker work, and a worker that does not trust says why', async () => {
+test('behind TLS, a client certificate and a key the API and the worker work, and a worker without the authority says why', async () => {
   const directory = temporaryDirectory()
   const authority = await newAuthority('The site’s authority')
   const own = await authority.issue({ dns: ['nightshift'] })

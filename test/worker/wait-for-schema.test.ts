@@ -41,7 +41,7 @@ async function startEarly() {
   return { child, exited, status, database, printed: () => printed }
 }
 
-test('a worker that starts before the migrations lives, takes nothing up, says why, and goes on by itself once they are applied', async () => {
+test('a worker that starts before the migrations runs, takes no task, says why, and continues by itself once they are applied', async () => {
   const { status, database, printed } = await startEarly()
   expect([await status('/livez'), await status('/readyz')]).toEqual([200, 503])
   expect(printed()).toMatch(/apply the migrations with \\"nightshift migrate\\".*not applied: 0060-retention/)
@@ -51,7 +51,7 @@ test('a worker that starts before the migrations lives, takes nothing up, says w
   expect(printed().match(/does not start work yet/g)).toHaveLength(1)
 })
 
-test('a worker that is stopped while it waits for the migrations ends at once with 0', async () => {
+test('a worker that is stopped during its wait for the migrations ends at once with 0', async () => {
   const { child, exited } = await startEarly()
   child.kill('SIGTERM')
   expect(await exited).toEqual([0, null])

@@ -36,7 +36,7 @@ async function played(script: RunScript, meanwhile: (run: Run, did: string[]) =>
   })
 }
 
-test('a long run goes on afresh with the next turn, and ends at the limit of turns', async () => {
+test('a long run continues as new with the next turn, and ends at the limit of turns', async () => {
   const { did, afresh } = await played({
     think: Array.from({ length: 30 }, () => calls('get_node')),
     assembleContext: async () => ({ maxTurns: 12, timeBudgetMs: hourMs }),
@@ -48,7 +48,7 @@ test('a long run goes on afresh with the next turn, and ends at the limit of tur
   expect(did.slice(-2)).toEqual(['escalate TURN_LIMIT', 'closing'])
 })
 
-test('a fresh run forgets no correction', async () => {
+test('a continued run keeps its corrections', async () => {
   const correction: TurnOutcome = { kind: 'correction' }
   const { did, afresh } = await played({
     think: Array.from({ length: 30 }, (_, index) => (index % 2 === 0 ? correction : calls('get_node'))),
@@ -57,7 +57,7 @@ test('a fresh run forgets no correction', async () => {
   expect(did.slice(-3)).toEqual(['think 11', 'escalate CORRECTION_LIMIT', 'closing'])
 })
 
-test('a fresh run forgets no time that was worked', async () => {
+test('a continued run keeps its used time', async () => {
   const took: number[] = []
   const { afresh, resume } = await played({
     think: async () => {
@@ -76,7 +76,7 @@ test('a fresh run forgets no time that was worked', async () => {
   expect(workedMs).toBeGreaterThanOrEqual(counted)
 })
 
-test('a stop that comes while a decision is being judged is not lost with the old run', async () => {
+test('a stop during the ruling on a decision is not lost with the old run', async () => {
   const judging = Promise.withResolvers<void>()
   let judged = false
   const { did } = await played(

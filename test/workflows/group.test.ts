@@ -83,7 +83,7 @@ function meeting(count: number, tick: () => Promise<unknown>, plans: () => Group
   }
 }
 
-test('one leads, and when it has resolved its incident the rest follow with its hint, five at a time', async () => {
+test('one incident leads, and when it is resolved the rest follow with its hint, five at a time', async () => {
   const { type, taskQueue, incidents, tick } = await queued(9)
   const leading = Promise.withResolvers<void>()
   const five = meeting(5, tick, () => plans)
@@ -113,7 +113,7 @@ test('one leads, and when it has resolved its incident the rest follow with its 
   expect(crew.mostAtOnce).toBe(5)
 })
 
-test('two at a time, where a row of platform_config says so', async () => {
+test('two at a time, if a row of platform_config says so', async () => {
   const { type, taskQueue, tick } = await queued(7)
   await set(`agent.concurrency.${type}`, '2')
   const two = meeting(2, tick, () => plans)
@@ -127,7 +127,7 @@ test('two at a time, where a row of platform_config says so', async () => {
   expect(crew.mostAtOnce).toBe(2)
 })
 
-test('when the leader escalates, the rest start without a hint', async () => {
+test('if the leader escalates, the rest start without a hint', async () => {
   const { type, taskQueue, tick } = await queued(3)
   const crew = scriptedGroup(database.db, leaderIs({ end: 'escalated' }))
   await temporal.working(crew.activities, async () => (await tick()).result(), taskQueue)
@@ -137,7 +137,7 @@ test('when the leader escalates, the rest start without a hint', async () => {
   )
 })
 
-test('when the leader waits for a person too long, the rest start without its hint', async () => {
+test('if the leader waits too long for a person, the rest start without its hint', async () => {
   const { taskQueue, tick } = await queued(3)
   await set('agent.leader_wait', '3')
   const person = Promise.withResolvers<void>()
@@ -179,7 +179,7 @@ test('a follower that waits for a person gives its place to the next', async () 
   expect(crew.order).toHaveLength(6)
 })
 
-test('incidents that arrive late join the group that is at work', async () => {
+test('late incidents join the group that is at work', async () => {
   const { type, taskQueue, more, tick, incidents } = await queued(1)
   const leading = Promise.withResolvers<void>()
   const crew = scriptedGroup(database.db, async ({ role }) => {
@@ -203,7 +203,7 @@ test('incidents that arrive late join the group that is at work', async () => {
   expect(crew.order[2]?.hintFrom).toBe(incidents[0])
 })
 
-test('a group that was terminated is started again by the next tick, and nothing is investigated twice', async () => {
+test('a terminated group is started again by the next tick, and nothing is investigated twice', async () => {
   const { type, taskQueue, tick } = await queued(5)
   await set(`agent.concurrency.${type}`, '2')
   const following = Promise.withResolvers<void>()
@@ -229,7 +229,7 @@ test('a group that was terminated is started again by the next tick, and nothing
   expect(crew.order.filter((run) => run.role === 'leader')).toHaveLength(1)
 })
 
-test('an investigation that was terminated before it began is started again, under a number of its own', async () => {
+test('an investigation that was terminated before it began is started again, under its own number', async () => {
   const { type, taskQueue, incidents, tick } = await queued(1)
   const crew = scriptedGroup(database.db, leaderIs({ end: 'resolved' }))
   const workflowId = `investigate:${incidents[0]}:1`

@@ -74,7 +74,7 @@ const parked = (run: Run) =>
 
 describe('a decision', () => {
   test.each(['approve', 'deny'] as const)(
-    'to %s by signal reaches the decisions as it was sent, but for its claim of who decides',
+    'to %s by signal reaches the decisions as it was sent, except for its claim of who decides',
     async (verb) => {
       const sent = { token: 'tok_1', approvalId: 'apr_1', reason: 'the night shift says so' }
       const status = verb === 'approve' ? 'approved' : 'denied'
@@ -89,7 +89,7 @@ describe('a decision', () => {
     },
   )
 
-  test('by update is answered with what became of it', async () => {
+  test('by update is answered with its outcome', async () => {
     const sent = { decision: 'approve' as const, token: 'tok_1', approvalId: 'apr_1' }
     const answer = { outcome: 'refused', status: 'pending', message: 'a second person must approve' }
     let status: 'pending' | 'approved' = 'pending'
@@ -144,7 +144,7 @@ describe('a decision', () => {
     ])
   })
 
-  test('that comes after the first expiry counts when a person gave it more time: the timer follows the row', async () => {
+  test('that comes after the first expiry counts if a person gave it more time, because the timer follows the row', async () => {
     const { did } = await played({
       ...oneApproval(),
       act: [ask('apr_1', 300), { kind: 'verify' }],
@@ -170,7 +170,7 @@ describe('a decision', () => {
     expect(scripted.did).toContain('act 1.0 with apr_1')
   })
 
-  test('that comes twice in one breath is judged once and acted on once', async () => {
+  test('that comes twice at once is judged once and used once', async () => {
     const scripted = scriptedRun(oneApproval())
     const taskQueue = newTaskQueue()
     const run = await start(taskQueue)
@@ -182,7 +182,7 @@ describe('a decision', () => {
     expect(scripted.did.filter((step) => step === 'act 1.0 with apr_1')).toHaveLength(1)
   })
 
-  test('that cannot be judged does not end the run it is about', async () => {
+  test('that cannot be judged does not end its run', async () => {
     const { did } = await played(
       {
         ...oneApproval(),
@@ -205,7 +205,7 @@ describe('a decision', () => {
     expect(did).toContain('act 1.0 with apr_1')
   })
 
-  test('among a thousand forged ones is heard, and they cost a dozen activities', async () => {
+  test('among a thousand forged ones is accepted, and they cost a dozen activities', async () => {
     const scripted = scriptedRun({
       ...oneApproval(),
       decide: async ({ token }) => ({
@@ -233,7 +233,7 @@ describe('a decision', () => {
     ['a token beside its place', { Token: 'tok_in_a_text_0123456789012345678901234567ab' }],
     ['nothing', null],
     ['a list', [{ token: 1 }]],
-  ])('that comes as %s decides nothing, and the run goes on', async (_what, sent) => {
+  ])('that comes as %s decides nothing, and the run continues', async (_what, sent) => {
     const { decisions, did } = await played(oneApproval(), async (run) => {
       await parked(run)
       await run.signal(deny, sent as never)
@@ -252,7 +252,7 @@ describe('a run is stopped', () => {
   ]
 
   test.each(stops.slice(1))(
-    'when %s while the model thinks, and the model is told to stop',
+    'when %s while the model thinks, and the model request is cancelled',
     async (_title, stop, why) => {
       const { think, begun, stopped } = endlessThought()
       const { did, result } = await played({ think }, async (run) => {
@@ -315,18 +315,18 @@ describe('a run is stopped', () => {
     })
   }
 
-  test('when its alert ends while the model thinks: the answer is awaited, and none of its calls is begun', async () => {
+  test('when its alert ends while the model thinks: the answer is awaited, and none of its calls begins', async () => {
     const { did } = await endingWhileItThinks(async () => true)
     expect(did.slice(2)).toEqual(['think 1', 'end early: alert_resolved', 'closing'])
   })
 
-  test('an alert that ends while the model thinks costs no second question for the same turn', async () => {
+  test('when an alert ends while the model thinks, without a second question for the same turn', async () => {
     const { did } = await endingWhileItThinks(async () => false)
     expect(did.filter((step) => step.startsWith('think'))).toEqual(['think 1', 'think 2'])
     expect(did.slice(2, 5)).toEqual(['think 1', 'end early: alert_resolved', 'act 1.0'])
   })
 
-  test('an alert that ends while a person is asked about a further repair leaves the question open', async () => {
+  test('not when an alert ends while a person is asked about a further repair, and the question stays open', async () => {
     const { did } = await played({ ...oneApproval(), endEarly: async () => false }, async (run, { did }) => {
       await parked(run)
       await run.signal(alertResolved)
@@ -336,7 +336,7 @@ describe('a run is stopped', () => {
     expect(did).toContain('act 1.0 with apr_1')
   })
 
-  test('by a signal that no person stands behind: the model answers, and the run goes on', async () => {
+  test('not by a signal without a person: the model answers, and the run continues', async () => {
     const begun = Promise.withResolvers<void>()
     const heard = Promise.withResolvers<void>()
     const { did, result } = await played(
@@ -361,7 +361,7 @@ describe('a run is stopped', () => {
     expect(result.status).toBe('resolved')
   })
 
-  test("a person's stop outranks an alert that ended", async () => {
+  test("by a person's stop before the end of an alert", async () => {
     const { think, begun } = endlessThought()
     const scripted = scriptedRun({ think })
     const taskQueue = newTaskQueue()
@@ -373,7 +373,7 @@ describe('a run is stopped', () => {
     expect(await Promise.race([begun.then(() => 'asked'), 'not asked'])).toBe('not asked')
   })
 
-  test('by a person while the end of its alert is looked into: no further call is made', async () => {
+  test('by a person while the end of its alert is read: no further call is made', async () => {
     const looking = Promise.withResolvers<void>()
     const heard = Promise.withResolvers<void>()
     const scripted = scriptedRun({
@@ -401,7 +401,7 @@ describe('a run is stopped', () => {
     expect(scripted.did).toEqual(['claim', 'context', 'end early: alert_resolved', 'end early: cancel', 'closing'])
   })
 
-  test('in Temporal itself, and a decision that comes meanwhile does not break it off half-way', async () => {
+  test('in Temporal itself, and a decision that comes meanwhile does not interrupt it', async () => {
     const ending = Promise.withResolvers<void>()
     const heard = Promise.withResolvers<void>()
     const { did, result, decisions } = await played(
@@ -429,7 +429,7 @@ describe('a run is stopped', () => {
 })
 
 describe('a run', () => {
-  test('whose incident somebody else has ends without touching anything', async () => {
+  test('whose incident belongs to another run ends without a change', async () => {
     const { did, result } = await played({ claim: async () => null })
     expect(did).toEqual(['claim', 'closing'])
     expect(result.status).toBe('open')
@@ -446,14 +446,14 @@ describe('a run', () => {
         verify: async () => ({ kind: 'fenced' }),
       },
     ],
-  ])('that was superseded ends without a word: %s', async (_title, script) => {
+  ])('that was superseded ends without a message: %s', async (_title, script) => {
     const { did } = await played(script)
     expect(did.filter((step) => step.startsWith('escalate') || step === 'act 1.1')).toEqual([])
     expect(did.at(-1)).toBe('closing')
   })
 
   test.each(['readDecision', 'escalate'] as const)(
-    'that was superseded while it waited ends without a word, and is no failure: %s',
+    'that was superseded during its wait ends without a message, and is no failure: %s',
     async (activity) => {
       const stale = async (): Promise<never> => {
         throw new StaleRunError('inc_1', 1, 2)
@@ -471,7 +471,7 @@ describe('a run', () => {
     },
   )
 
-  test('that waits for the model does so in a queue of its own, where hundreds delay no request', async () => {
+  test('that waits for the model does so in its own task queue, where hundreds delay no request', async () => {
     const { run, did } = await played({ think: [{ kind: 'waiting', ahead: 200 }, { kind: 'closed' }] })
     expect(did.filter((step) => /think|slot/.test(step))).toEqual(['think 1', 'await slot', 'think 1'])
     const { events } = await run.fetchHistory()
@@ -487,7 +487,7 @@ describe('a run', () => {
     ])
   })
 
-  test('says what it waits for, and can be found by type, severity, role, target and status', async () => {
+  test('shows what it waits for, and can be found by type, severity, role, target and status', async () => {
     const { run } = await played(oneApproval(), async (run) => {
       await parked(run)
       expect(await run.query(pendingApproval)).toMatchObject({ approvalId: 'apr_1' })
@@ -505,12 +505,12 @@ describe('a run', () => {
 
 const silent = { warn() {}, info() {} }
 
-describe('what Temporal keeps of a run', () => {
+describe("Temporal's data of a run", () => {
   const canary = 'hunter2-canary'
   const closedWord = /^[\w.:-]{0,60}$/
   const summary = /^(turn \d+(: \w+)?|a person decides|[A-Z_]+|alert_resolved|cancel)$/
 
-  test('is ids and closed words, also where activities fail with messages that say more', async () => {
+  test('is ids and closed words, also if activities fail with longer messages', async () => {
     const failing = <T>(answer: T) => {
       let attempts = 0
       return async () => {

@@ -61,7 +61,7 @@ async function end(script: Script, limits: LoopLimits = { maxTurns: 3, timeBudge
 }
 
 describe('an investigation', () => {
-  test('an ending that comes too early is kept: the run waits, costs no budget, and is judged again', async () => {
+  test('an ending that comes too early is kept: the run waits, uses no limit, and is judged again', async () => {
     const waited = { kind: 'wait', waitMs: 100_000 } as const
     const script = { thoughts: [calls('resolve_incident')], acts: [waited, waited, { kind: 'closed' } as const] }
     const { end: how, did } = await end(script, { maxTurns: 3, timeBudgetMs: 1_000 })
@@ -75,7 +75,7 @@ describe('an investigation', () => {
     ])
   })
 
-  test('an hour in the line for the model costs neither a turn nor any of the time budget', async () => {
+  test('an hour in the queue for the model costs neither a turn nor any of the time limit', async () => {
     const waiting = (ahead: number): TurnOutcome => ({ kind: 'waiting', ahead })
     const script = { thoughts: [waiting(3), waiting(1), calls('get_shard'), { kind: 'closed' } as const] }
     const { end: how, did } = await end(script, { maxTurns: 2, timeBudgetMs: 1_000 })
@@ -91,7 +91,7 @@ describe('an investigation', () => {
     ])
   })
 
-  test('calls run in the order the model gave, and a write is verified before the next', async () => {
+  test('calls run in the order of the model, and a write is verified before the next', async () => {
     const { did } = await end({
       thoughts: [calls('get_shard', 'converge_shard', 'get_node'), { kind: 'closed' }],
       acts: [{ kind: 'next' }, { kind: 'verify' }, { kind: 'next' }],
@@ -119,7 +119,7 @@ describe('an investigation', () => {
     ])
   })
 
-  test('a withdrawn approval is judged again without one, and what is asked again is waited for', async () => {
+  test('a withdrawn approval is judged again without one, and a repeated question is waited for', async () => {
     const { did } = await end({
       thoughts: [calls('execute_migration'), { kind: 'closed' }],
       acts: [ask('a1'), ask('a2'), { kind: 'next' }],
@@ -134,7 +134,7 @@ describe('an investigation', () => {
     ])
   })
 
-  test('a denied call is over: the model goes on with the next turn', async () => {
+  test('a denied call is over, and the model continues with the next turn', async () => {
     const { did } = await end({
       thoughts: [calls('execute_migration'), { kind: 'closed' }],
       acts: [ask('a1')],
@@ -143,7 +143,7 @@ describe('an investigation', () => {
     expect(did).toEqual(['think 1', 'act 1.0 execute_migration', 'wait a1', 'think 2'])
   })
 
-  test('three days of waiting for a person use up no time budget', async () => {
+  test('three days of waiting for a person use no time limit', async () => {
     const { end: ended } = await end({
       thoughts: [calls('execute_migration'), { kind: 'closed' }],
       acts: [ask('a1')],
@@ -176,7 +176,7 @@ describe('an investigation', () => {
     expect((await end(script)).end).toMatchObject({ end: 'escalate', code })
   })
 
-  test('an answer that could not be used takes no turn, and three in a row still end the run', async () => {
+  test('an unusable answer takes no turn, and three in a row still end the run', async () => {
     const bad: TurnOutcome = { kind: 'correction' }
     const script = () => ({
       thoughts: [bad, calls('x'), bad, bad, calls('x'), calls('x'), { kind: 'closed' } as const],
@@ -199,7 +199,7 @@ describe('an investigation', () => {
     })
   })
 
-  test('a run that was superseded stops without a word', async () => {
+  test('a superseded run stops without a message', async () => {
     expect((await end({ thoughts: [{ kind: 'fenced' }] })).end).toEqual({ end: 'fenced' })
     expect((await end({ thoughts: [calls('x')], acts: [{ kind: 'fenced' }] })).end).toEqual({ end: 'fenced' })
   })
@@ -210,12 +210,12 @@ describe('an investigation', () => {
     expect(did).toEqual(['think 1', 'act 1.0 a'])
   })
 
-  test('a question put off by an interruption that came to nothing is asked again as the same turn', async () => {
+  test('a question that an interruption without effect delayed is asked again as the same turn', async () => {
     const { did } = await end({ thoughts: [{ kind: 'interrupted' }, { kind: 'closed' }] })
     expect(did).toEqual(['think 1', 'think 1'])
   })
 
-  test('a run that continues as new goes on with its turn, its time and its corrections', async () => {
+  test('a run that continues as new keeps its turn, its time and its corrections', async () => {
     const { ports, did } = played({ thoughts: [calls('x')] })
     const ended = await runLoop(
       ports,

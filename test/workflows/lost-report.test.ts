@@ -8,7 +8,7 @@ import { useTemporal } from '../support/temporal.ts'
 const database = useDatabase()
 const temporal = useTemporal({ timeSkipping: true, cached: 10 })
 
-test('a group that is told nothing looks at the rows by itself within half a minute', async () => {
+test('a group that gets no report reads the rows by itself within half a minute', async () => {
   const incidents: string[] = []
   for (let index = 0; index < 3; index += 1) {
     incidents.push(await openedIncident(database.db, { labels: { incident_type: 'disk_pressure' } }))

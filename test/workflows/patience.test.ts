@@ -61,7 +61,7 @@ describe('an approval', () => {
     expect(did).toContain('act 1.0 with apr_1')
   })
 
-  test('is asked for again when the clocks of worker and database differ', async () => {
+  test('is asked for again if the clocks of worker and database differ', async () => {
     const clocks = [
       { status: 'pending' as const, remainingMs: 0 },
       { status: 'pending' as const, remainingMs: -20 },
@@ -75,7 +75,7 @@ describe('an approval', () => {
     expect(did).toContain('escalate APPROVAL_EXPIRED')
   })
 
-  test('that is waited for uses up no time of the investigation', async () => {
+  test('that is waited for uses no time of the investigation', async () => {
     const { did } = await played(
       {
         ...oneApproval(7 * dayMs),
@@ -92,19 +92,19 @@ describe('an approval', () => {
   })
 })
 
-describe('what keeps failing', () => {
+describe('a lasting failure', () => {
   const away = async (): Promise<never> => {
     throw new RetryLater('DATABASE_UNAVAILABLE')
   }
 
-  test('context that cannot be had for ten minutes ends in an escalation, and not sooner', async () => {
+  test('of the context for ten minutes ends in an escalation, and not sooner', async () => {
     const { did, tookMs } = await played({ assembleContext: away })
     expect(did.slice(-2)).toEqual(['escalate CONTEXT_FAILED', 'closing'])
     // By the server's own clock, which skips ahead: what the machine takes besides is seconds.
     expect(Math.floor(tookMs / 600_000)).toBe(1)
   })
 
-  test('context that no retry can bring ends in an escalation at once', async () => {
+  test('of the context that no retry can cure ends in an escalation at once', async () => {
     const broken = async (): Promise<never> => {
       throw new NonRetryable('CONTEXT_BROKEN')
     }
@@ -112,7 +112,7 @@ describe('what keeps failing', () => {
     expect(did).toEqual(['claim', 'context', 'escalate CONTEXT_FAILED', 'closing'])
   })
 
-  test('context that can be had at the third attempt is enough', async () => {
+  test('of the context that ends at the third attempt is no failure', async () => {
     let attempts = 0
     const { did } = await played({
       assembleContext: async () => {
@@ -123,7 +123,7 @@ describe('what keeps failing', () => {
     expect(did).toEqual(['claim', 'context', 'context', 'context', 'think 1', 'closing'])
   })
 
-  test('a model that is gone for a quarter of an hour ends in an escalation, and not sooner', async () => {
+  test('of the model for a quarter of an hour ends in an escalation, and not sooner', async () => {
     const { did, tookMs } = await played({ think: away })
     expect(did.slice(-2)).toEqual(['escalate MODEL_UNAVAILABLE', 'closing'])
     expect(did.filter((step) => step === 'think 1').length).toBeGreaterThan(10)
@@ -131,7 +131,7 @@ describe('what keeps failing', () => {
     expect(Math.round(tookMs / 900_000)).toBe(1)
   })
 
-  test('a database that is away for hours costs hours, not the escalation', async () => {
+  test('of the database for hours costs hours, not an escalation', async () => {
     let attempts = 0
     const { did } = await played({
       think: [{ kind: 'failed' }],

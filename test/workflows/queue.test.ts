@@ -70,7 +70,7 @@ test('two ticks at once start one group per type and each incident once', async 
   expect(crew.order).toHaveLength(4)
 })
 
-test('while storms of warnings hold every slot they may, a critical incident of a new type is claimed at once', async () => {
+test('while storms of warnings hold every slot that they may, a critical incident of a new type is claimed at once', async () => {
   const [disk, host] = types()
   const [lag, oom] = types()
   for (const type of [disk, host, lag]) for (let n = 0; n < 4; n += 1) await opened(type)
@@ -91,7 +91,7 @@ test('while storms of warnings hold every slot they may, a critical incident of 
   })
 })
 
-test('a run that ends gives its slot to the next type at once: no tick has to come', async () => {
+test('a run that ends gives its slot to the next type at once, without a tick', async () => {
   const [disk, host] = types()
   const [lag] = types()
   for (const type of [disk, host, lag]) await opened(type)
@@ -111,7 +111,7 @@ test('a run that ends gives its slot to the next type at once: no tick has to co
   })
 })
 
-test('a critical incident does not wait for a leader that is a warning; the warnings of its type do', async () => {
+test('a critical incident does not wait for a leader that is a warning, and the warnings of its type do', async () => {
   const [disk] = types()
   await opened(disk)
   const work = Promise.withResolvers<void>()
@@ -133,7 +133,7 @@ test('a critical incident does not wait for a leader that is a warning; the warn
   expect(crew.order).toHaveLength(3)
 })
 
-test('a paused agent takes up nothing, and everything when it goes on', async () => {
+test('a paused agent takes nothing, and everything when it continues', async () => {
   const [disk] = types()
   const incidentId = await opened(disk)
   await sql`insert into platform_config (key, value) values ('agent.paused', 'true')`.execute(database.owner)
@@ -149,7 +149,7 @@ test('a paused agent takes up nothing, and everything when it goes on', async ()
   expect(crew.order.map((run) => run.incidentId)).toEqual([incidentId])
 })
 
-test('a tick wakes the run whose decision was recorded and never read, and minds no run that is gone', async () => {
+test('a tick wakes the run whose decision was recorded and never read, and ignores a run that is gone', async () => {
   const [disk, host] = types()
   const [waiting, gone] = [await opened(disk), await opened(host)]
   const { activities, tick, working, crew } = queue(async () => ({ end: 'resolved', park: Promise.resolve() }))

@@ -119,8 +119,8 @@ function Look({ shown }: { shown: ReturnType<typeof useAsk<ShownUndo>> }) {
         <Inert text={refused?.detail ?? look?.observed ?? ''} />
       </p>
       <p className="soft small">
-        Code judges the undo like any write. Nightshift asks another person to approve it if needed. The undo runs
-        once, and only if nothing has changed since the write.
+        Code judges the undo like any write. Nightshift asks another person to approve it if needed. The undo runs once,
+        and only if nothing has changed since the write.
       </p>
     </>
   )

@@ -180,7 +180,8 @@ function NoIncidents({ isFiltered }: { isFiltered: boolean }) {
   }
   return (
     <Nothing title="No incidents yet.">
-      Incidents open when an alert arrives at <code>/api/v1/ingest/alertmanager</code>, or when you ask a question above.
+      Incidents open when an alert arrives at <code>/api/v1/ingest/alertmanager</code>, or when you ask a question
+      above.
     </Nothing>
   )
 }

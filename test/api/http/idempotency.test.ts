@@ -9,14 +9,14 @@ import { openedIncident } from '../../support/database.ts'
 const api = useApi()
 const incident = { type: 'disk_pressure', severity: 'warning', title: 'The disk feels full' }
 
-test('the same request sent twice opens one incident and is answered the same', async () => {
+test('the same request sent twice opens one incident and gets the same answer', async () => {
   const first = await api.post('/incidents', { body: incident, key: 'twice' })
   const again = await api.post('/incidents', { body: incident, key: 'twice' })
   expect([first.status, again.status]).toEqual([201, 201])
   expect(again.body).toEqual(first.body)
 })
 
-test('ten at once with one key open one incident', async () => {
+test('ten requests at once with one key open one incident', async () => {
   const answers = await Promise.all(
     Array.from({ length: 10 }, () => api.post('/incidents', { body: incident, key: 'race' })),
   )
@@ -24,7 +24,7 @@ test('ten at once with one key open one incident', async () => {
   for (const { status, body } of answers) if (status !== 201) expect([status, body.code]).toEqual([409, 'IN_PROGRESS'])
 })
 
-test('the order of its keys is no part of a body: what a database read back is the same request', async () => {
+test('the order of keys does not change a body, so what a database returned is the same request', async () => {
   const first = await api.post('/incidents', { body: incident, key: 'order' })
   const again = await api.post('/incidents', {
     body: Object.fromEntries(Object.entries(incident).reverse()),
@@ -33,7 +33,7 @@ test('the order of its keys is no part of a body: what a database read back is t
   expect([again.status, again.body]).toEqual([201, first.body])
 })
 
-test('a key that 0.2.0 stored, with the digest of the text, is answered the same', async () => {
+test('a key that 0.2.0 stored with the digest of the text gets the same answer', async () => {
   const first = await api.post('/incidents', { body: incident, key: 'older' })
   const bodyDigest = sha256(JSON.stringify(incident))
   await api.db.updateTable('idempotency').set({ bodyDigest }).where('key', '=', 'older').execute()
@@ -41,7 +41,7 @@ test('a key that 0.2.0 stored, with the digest of the text, is answered the same
   expect([again.status, again.body]).toEqual([201, first.body])
 })
 
-test('an answer that only says "not now" is not kept: the same key is let in later', async () => {
+test('an answer that means "not now" is not stored, so the same key is accepted later', async () => {
   const app = new Hono<Env>()
   app.use(async (c, next) => {
     const { tokenId } = await api.db.selectFrom('idempotency').select('tokenId').limit(1).executeTakeFirstOrThrow()
@@ -67,7 +67,7 @@ test('a key that was used for another body is refused', async () => {
   expect([answer.status, answer.body.code]).toEqual([422, 'IDEMPOTENCY_KEY_REUSED'])
 })
 
-test('the same key of another person or at another door is another key', async () => {
+test('the same key of another person or at another operation is another key', async () => {
   const mine = await api.post('/incidents', { body: incident, key: 'shared' })
   const theirs = await api.post('/incidents', { body: incident, key: 'shared', as: api.tokens.operator })
   expect(theirs.body.id).not.toBe(mine.body.id)
@@ -76,12 +76,12 @@ test('the same key of another person or at another door is another key', async (
   expect(answer.status).toBe(200)
 })
 
-test('a key that cannot be a key is refused', async () => {
+test('an invalid key is refused', async () => {
   expect((await api.post('/incidents', { body: incident, key: 'a b' })).status).toBe(422)
   expect((await api.post('/incidents', { body: incident, key: 'x'.repeat(256) })).status).toBe(422)
 })
 
-test('a request that failed for a reason of ours may be sent again with its key', async () => {
+test('a request that failed inside Nightshift can be sent again with its key', async () => {
   await api.owner.schema.alterTable('incident').renameTo('incident_away').execute()
   const failed = await api.post('/incidents', { body: incident, key: 'again' })
   await api.owner.schema.alterTable('incident_away').renameTo('incident').execute()

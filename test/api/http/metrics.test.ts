@@ -45,7 +45,7 @@ async function answered(incidentId: string, model: string): Promise<void> {
   await api.db.transaction().execute((trx) => append(trx, incidentId, 1, event))
 }
 
-test('each metric that the example rules ask for is answered', async () => {
+test('the API has each metric that the example rules use', async () => {
   const { groups } = parse(readFileSync('examples/nightshift-rules.yaml', 'utf8'))
   const asked = groups.flatMap(({ rules }: { rules: { expr: string }[] }) =>
     rules.flatMap(({ expr }) => expr.match(/nightshift_\w+/g) ?? []),
@@ -55,7 +55,7 @@ test('each metric that the example rules ask for is answered', async () => {
   for (const name of asked) expect(answered).toContain(`# TYPE ${name} `)
 })
 
-test('three hundred alert types make fifty series and one for all others, and none is lost', async () => {
+test('three hundred alert types make fifty series and one series for the rest, and no alert is lost', async () => {
   const types = Array.from({ length: 300 }, (_, type) => `type_${type}`)
   await allAtOnce(types, (name) => openedIncident(api.db, { labels: { incident_type: name }, name }))
   const lines = (await scrape()).filter((line) => line.startsWith('nightshift_incidents_open'))
@@ -65,7 +65,7 @@ test('three hundred alert types make fifty series and one for all others, and no
   expect(again.sort()).toEqual(lines.sort())
 })
 
-test('a row is counted once, whichever process is asked, how many there are, and after one was started again', async () => {
+test('a row is counted once, however many API processes run and after one restarts', async () => {
   const incident = await claimedIncident(api.db)
   await noteProvider(api.db, 'models.example:8000')
   const other = createApi({ db: api.db }).app
@@ -86,7 +86,7 @@ test('a row is counted once, whichever process is asked, how many there are, and
   expect([refused.status, refused.headers.get('allow')]).toEqual([405, 'GET, HEAD'])
 })
 
-test('a model server that calls itself something else each time makes fifty series, and no name breaks a line', async () => {
+test('a model server that changes its name makes at most fifty series, and no name breaks a line', async () => {
   const incident = await claimedIncident(api.db)
   for (let model = 0; model < 70; model += 1) await answered(incident, `model-${model}"} 1\n{x="`)
   const lines = await eventually('the counts', async () => {
@@ -97,7 +97,7 @@ test('a model server that calls itself something else each time makes fifty seri
   expect(lines.filter((line) => line.includes('model="other"'))).toEqual([expect.stringMatching(/ 21$/)])
 })
 
-test('decisions are counted from their rows, by the door they came through', async () => {
+test('decisions are counted from their rows, by the channel that they came through', async () => {
   const approval = await asked(api.db, await claimedIncident(api.db))
   const { body } = await api.post(`/approvals/${approval}/token`, {
     as: api.tokens.approver,
@@ -110,7 +110,7 @@ test('decisions are counted from their rows, by the door they came through', asy
   await eventually('the count', async () => ((await scrape(other)).includes(counted) ? true : null))
 })
 
-test('a request of any method and path is counted under a route of ours', async () => {
+test('a request with any method and path is counted under a known route', async () => {
   for (let asking = 0; asking < 30; asking += 1) {
     await api.api.app.request(`/made-up-${asking}`, { method: 'PROPFIND' })
     await api.get(`/incidents/made-up-${asking}`)

@@ -38,7 +38,7 @@ const crossings = async (subject: string) =>
     .where('subject', '=', subject)
     .execute()
 
-test('who shows wrong tokens again and again is told to wait, and for how long', async () => {
+test('a client that sends wrong tokens again and again is told to wait, and for how long', async () => {
   const from = '192.0.2.1'
   expect(new Set(await times(limit, { from, token: 'nst_wrong' }))).toEqual(new Set([401]))
   const answer = await knock({ from, token: 'nst_wrong' })
@@ -49,7 +49,7 @@ test('who shows wrong tokens again and again is told to wait, and for how long',
   expect((await knock({ from: '192.0.2.2', token: 'nst_wrong' })).status).toBe(401)
 })
 
-test('a good token is let in from where others fail, so that nobody locks a colleague out', async () => {
+test('a valid token is accepted from an address where others fail, so that nobody can lock a colleague out', async () => {
   const from = '192.0.2.3'
   await times(limit + 1, { from, token: 'nst_wrong' })
   expect((await knock({ from, token: api.tokens.viewer })).status).toBe(200)
@@ -58,7 +58,7 @@ test('a good token is let in from where others fail, so that nobody locks a coll
   expect((await knock({ ...signIn, body: { token: 'nst_wrong' } })).status).toBe(429)
 })
 
-test('wrong tokens and codes at the sign-in count like any, and are written down until there are too many', async () => {
+test('wrong tokens and codes at the sign-in are counted, and logged until there are too many', async () => {
   const from = '192.0.2.4'
   const shown = { from, path: '/auth/session', method: 'POST' }
   await times(limit / 2, { ...shown, body: { token: 'nst_wrong' } })
@@ -74,14 +74,14 @@ test('wrong tokens and codes at the sign-in count like any, and are written down
   expect(refused).toHaveLength(limit)
 })
 
-test('a page that was left open with a session that is over is no attack', async () => {
+test('a page that was left open with an expired session does not count as an attack', async () => {
   const from = '192.0.2.5'
   const cookie = `__Host-nightshift=${'A'.repeat(43)}`
   expect(new Set(await times(limit + 5, { from, cookie }))).toEqual(new Set([401]))
   expect(new Set(await times(limit + 5, { from, path: '/auth/session' }))).toEqual(new Set([401]))
 })
 
-test('a sender of alerts never reads 429, which it would not repeat: 503, and a mended token is taken at once', async () => {
+test('a sender of alerts gets 503 and never 429, which it would not repeat, and a corrected token is accepted at once', async () => {
   const from = '192.0.2.6'
   const alerts = { from, path: '/api/v1/ingest/alertmanager', method: 'POST', body: { version: '4', alerts: [] } }
   expect(new Set(await times(limit, { ...alerts, token: 'nst_wrong' }))).toEqual(new Set([401]))
@@ -90,7 +90,7 @@ test('a sender of alerts never reads 429, which it would not repeat: 503, and a 
   expect([401, 429, 503]).not.toContain((await knock({ ...alerts, token: api.tokens.ingest })).status)
 })
 
-test('a person may try to decide one approval so often, and another one all the same', async () => {
+test("a person's attempts to decide one approval are limited, and another approval has its own limit", async () => {
   const first = await asked(api.db, await claimedIncident(api.db))
   const second = await asked(api.db, await claimedIncident(api.db))
   const decide = (id: string, as = api.tokens.approver) =>
@@ -109,7 +109,7 @@ test('a person may try to decide one approval so often, and another one all the 
   await moveClock(api.owner, '0 minutes')
 })
 
-test('tries at once are counted one by one, and a new window begins when the old one is over', async () => {
+test('parallel attempts are counted one by one, and a new window begins when the old one is over', async () => {
   const three = { attempts: 3, seconds: 60 }
   const counted = await Promise.all(Array.from({ length: 10 }, () => countAttempt(api.db, 'race', three)))
   expect(counted.filter(({ over }) => !over)).toHaveLength(3)

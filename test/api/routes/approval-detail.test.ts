@@ -45,7 +45,7 @@ async function card(id: string) {
   return body as unknown as { evidence: { seq: number; what: string; tool: string | null; found: string }[] }
 }
 
-test('a card shows the alert, the newest looks at each target and at what the incident is about, and nothing that came later or failed', async () => {
+test("a card shows the alert and the newest reads of each target and of the incident's resource, and no later or failed read", async () => {
   const incidentId = await claimedIncident(api.db)
   const about = { resourceKind: host.kind, resourceId: host.id }
   await api.owner.updateTable('incident').set(about).where('id', '=', incidentId).execute()
@@ -69,12 +69,12 @@ test('a card shows the alert, the newest looks at each target and at what the in
   expect(evidence[1]?.found).toBe('{"found": "get_shard"}')
 })
 
-test('an approval without any look still has a card', async () => {
+test('an approval without any read still has a card', async () => {
   const { evidence } = await card(await asked(api.db, await claimedIncident(api.db)))
   expect(evidence).toMatchObject([{ seq: 1, what: 'alert' }])
 })
 
-test('a card says whether approving it can be made a standing grant, and why not', async () => {
+test('a card says whether its approval can become a standing grant, and why not', async () => {
   const refused = async (id: string) => (await api.get(`/approvals/${id}`)).body.grantRefused
   const migration = await asked(api.db, await claimedIncident(api.db))
   expect(await refused(migration)).toMatch(/^execute_migration cannot get a standing grant/)
@@ -88,7 +88,7 @@ test('a card says whether approving it can be made a standing grant, and why not
   expect(await refused(converge)).toBe('An action that two people must approve cannot get a standing grant.')
 })
 
-test('what was asked again is linked both ways', async () => {
+test('an approval that was asked again has links in both directions', async () => {
   const incidentId = await claimedIncident(api.db)
   const first = await asked(api.db, incidentId)
   await api.db.transaction().execute((trx) => withdrawPending(trx, incidentId, 'the platform changed'))
@@ -99,7 +99,7 @@ test('what was asked again is linked both ways', async () => {
   expect((await api.get(`/approvals/${second}`)).body).toMatchObject({ replaces: first, replacedBy: null })
 })
 
-test('a card says what the approved call does, step by step, and how it ended', async () => {
+test('a card shows the steps of the approved call and its end', async () => {
   const id = await asked(api.db, await claimedIncident(api.db))
   const runOf = async () => (await api.get(`/approvals/${id}`)).body.run
   const step = (number: number, vm: string) => ({ step: number, action: 'start', vm, from: null, to: 'host-2' })
@@ -137,7 +137,7 @@ test('a card says what the approved call does, step by step, and how it ended', 
   expect([run.output.length, run.output.at(-1)]).toEqual([20, 'line 30'])
 })
 
-test('a card says which writes the same answer proposes next, and the schema that its arguments have', async () => {
+test('a card shows the next writes of the same answer, and the schema of its arguments', async () => {
   const id = await asked(api.db, await claimedIncident(api.db), { tool: 'converge_shard' })
   const proposed = (callId: string, tool: string, args: object) => ({
     id: callId,
@@ -177,7 +177,7 @@ test('a card says which writes the same answer proposes next, and the schema tha
   expect((await api.get(`/approvals/${id}`)).body.next).toEqual([])
 })
 
-test('a card lists the other calls that were asked with it, each the newest of its call, and no call of another card', async () => {
+test('a card lists the newest version of each call that was asked with it, and no call of another card', async () => {
   const incidentId = await claimedIncident(api.db)
   const first = await asked(api.db, incidentId, { tool: 'converge_shard' })
   const second = await asked(api.db, incidentId, { askedWith: first, summary: 'the second' })
@@ -201,7 +201,7 @@ test('changed arguments that do not fit are refused with the name of each, and n
   expect((await api.get(`/approvals/${id}`)).body.status).toBe('pending')
 })
 
-test('who gave a standing grant and who ended it is in the audit', async () => {
+test('the audit log has the person who gave a standing grant and the person who ended it', async () => {
   const id = await asked(api.db, await claimedIncident(api.db), { tool: 'converge_shard' })
   await api.owner.updateTable('approval').set({ risk: 'medium' }).where('id', '=', id).execute()
   const as = api.tokens.approver

@@ -30,7 +30,7 @@ async function open(id: string, cookie = '', form?: Record<string, string> | [st
 const anApproval = async (more = {}) => asked(api.db, await claimedIncident(api.db), more)
 const statusOf = async (id: string) => (await listApprovals(systemScope(api.db), { id }, { before: null, limit: 1 }))[0]
 
-test('the approval can be read without JavaScript, and nothing on its page can run', async () => {
+test('the approval can be read without JavaScript, and its page runs no script', async () => {
   const id = await anApproval()
   const { status, text, headers } = await open(id, await signedIn('approver'))
   expect(status).toBe(200)
@@ -42,7 +42,7 @@ test('the approval can be read without JavaScript, and nothing on its page can r
   )
 })
 
-test('it says in a line what the cause may be: what rows support before what is only proposed, and nothing that is refuted', async () => {
+test('the card shows the possible cause in one line, supported causes before proposed causes, and no refuted cause', async () => {
   const incidentId = await claimedIncident(api.db)
   const id = await asked(api.db, incidentId)
   const cookie = await signedIn('approver')
@@ -65,7 +65,7 @@ test('it says in a line what the cause may be: what rows support before what is 
   expect(await cause()).toBeNull()
 })
 
-test('what the approved call does is read without JavaScript too, its arguments folded', async () => {
+test('the steps of the approved call can be read without JavaScript, with folded arguments', async () => {
   const id = await anApproval()
   await wroteRows(api.db, id, [
     { kind: 'tool_started' },
@@ -76,7 +76,7 @@ test('what the approved call does is read without JavaScript too, its arguments 
   expect(text.indexOf('<h2>Dry run')).toBeLessThan(text.indexOf('<h2>Exact arguments</h2><details><summary>'))
 })
 
-test('of a plan it says who stays down before the steps, what is proved, and whose death would now be worse', async () => {
+test("the page of a plan shows the VMs that stay down before the steps, what is proved, and which host's failure would be worse now", async () => {
   const id = await anApproval()
   const step = { step: 1, action: 'start', vm: 'vm-1', from: 'host-1', to: 'host-2' }
   const plan = {
@@ -107,7 +107,7 @@ test('of a plan it says who stays down before the steps, what is proved, and who
   expect(await shown({ ...plan, unplaced: ['vm-2'] })).toContain('&quot;unplaced&quot;')
 })
 
-test('a rehearsal is read line by line, and what was not tried stands apart from it', async () => {
+test('a rehearsal is shown line by line, apart from the parts that were not tried', async () => {
   const id = await anApproval()
   const details = {
     rehearsal: {
@@ -123,7 +123,7 @@ test('a rehearsal is read line by line, and what was not tried stands apart from
   expect(text).toContain('There is none for this action.')
 })
 
-test('who is not signed in reads nothing of it and can sign in with a token', async () => {
+test('a visitor who is not signed in sees nothing of the approval and can sign in with a token', async () => {
   const id = await anApproval()
   const closed = await open(id)
   expect(closed.status).toBe(401)
@@ -135,7 +135,7 @@ test('who is not signed in reads nothing of it and can sign in with a token', as
   expect((await open(id, '', { token: 'forged' })).status).toBe(401)
 })
 
-test('a form approves when it says that it was read, by the door of the page', async () => {
+test('a form approves only with the tick that it was read, by the same operation as the page', async () => {
   const id = await anApproval()
   const cookie = await signedIn('approver')
   expect((await open(id, cookie, { decision: 'approve' })).status).toBe(422)
@@ -146,7 +146,7 @@ test('a form approves when it says that it was read, by the door of the page', a
   expect(api.told.at(-1)).toMatchObject({ signal: 'decided' })
 })
 
-test('a form asks for a tick about each host that one witness alone says is dead, and sends it', async () => {
+test('a form asks for a tick about each host that one witness alone reports dead, and sends the ticks', async () => {
   const steps = [{ step: 1, action: 'start', vm: 'vm-1', from: 'h-1', to: 'h-2' }]
   const witnesses = [{ who: 'the platform', sees: 'platform', says: 'down', at: null }]
   const death = { host: 'h-1', witnesses, isForecast: false, verdict: 'unconfirmed', sentence: 'h-1 may be alive.' }
@@ -169,7 +169,7 @@ test('a form asks for a tick about each host that one witness alone says is dead
   expect(await statusOf(id)).toMatchObject({ status: 'approved' })
 })
 
-test('a form decides what is ticked beside it: calls of the same card, none that is critical and none of another', async () => {
+test('a form decides the calls that are ticked, except critical calls and calls of another card', async () => {
   const incidentId = await claimedIncident(api.db)
   const first = await asked(api.db, incidentId, { summary: 'the first' })
   const of = { askedWith: first }
@@ -201,7 +201,7 @@ test('a form decides what is ticked beside it: calls of the same card, none that
   expect(await statuses()).toEqual(['approved', 'approved', 'pending', 'pending', 'pending'])
 })
 
-test('a form denies with a reason only', async () => {
+test('a form denies only with a reason', async () => {
   const id = await anApproval()
   const cookie = await signedIn('approver')
   expect((await open(id, cookie, { decision: 'deny' })).status).toBe(422)
@@ -210,7 +210,7 @@ test('a form denies with a reason only', async () => {
   expect(await statusOf(id)).toMatchObject({ status: 'denied', decisions: [{ reason: 'too risky' }] })
 })
 
-test('a foreign page, a viewer and a late hand decide nothing', async () => {
+test('a form of a foreign page, of a viewer or of an expired approval decides nothing', async () => {
   const id = await anApproval({ expirySeconds: 60 })
   const approve = { decision: 'approve', sure: 'yes' }
   expect((await open(id, await signedIn('approver'), approve, 'https://evil.example')).status).toBe(403)
@@ -222,7 +222,7 @@ test('a foreign page, a viewer and a late hand decide nothing', async () => {
   await moveClock(api.owner, '0 minutes')
 })
 
-test('who comes second is told who was first', async () => {
+test('the second person to decide is told who decided first', async () => {
   const id = await anApproval()
   await open(id, await signedIn('approver'), { decision: 'deny', category: 'wrong_time', reason: 'backup runs' })
   const second = await open(id, await signedIn('admin'), { decision: 'approve', sure: 'yes' })
@@ -230,7 +230,7 @@ test('who comes second is told who was first', async () => {
   expect(second.text).toContain('Denied by approver')
 })
 
-test('text that wants to be markup, or to turn what one reads around, is shown as what it is', async () => {
+test('text with markup or with characters that turn the reading direction is shown literally', async () => {
   const id = await anApproval()
   const hostile = '<img src=x onerror=alert(1)>\u202Eevil'
   await api.owner

@@ -10,7 +10,7 @@ const extend = (id: string, as = api.tokens.approver) => api.post(`/approvals/${
 const expiryOf = async (id: string) =>
   Date.parse((await api.get(`/approvals/${id}`)).body.expiresAt as unknown as string)
 
-test('a person who may decide gives an approval 15 more minutes, with a row in the log and one in the audit', async () => {
+test('a person who may decide gives an approval 15 more minutes, with a row in the log and one in the audit log', async () => {
   const incidentId = await claimedIncident(api.db)
   const id = await asked(api.db, incidentId)
   const before = await expiryOf(id)
@@ -28,7 +28,7 @@ test('a person who may decide gives an approval 15 more minutes, with a row in t
   ])
 })
 
-test('nobody extends beyond four hours after it was asked', async () => {
+test('nobody can extend an approval beyond four hours after it was asked', async () => {
   const id = await asked(api.db, await claimedIncident(api.db), { expirySeconds: 4 * 3600 - 60 })
   const before = await expiryOf(id)
   expect((await extend(id)).status).toBe(200)
@@ -36,21 +36,21 @@ test('nobody extends beyond four hours after it was asked', async () => {
   expect(await extend(id)).toMatchObject({ status: 409, body: { code: 'CONFLICT' } })
 })
 
-test('an approval that is asked for longer by a setting is never shortened', async () => {
+test('an approval that a setting keeps open for longer is never shortened by an extension', async () => {
   const id = await asked(api.db, await claimedIncident(api.db), { expirySeconds: 86_400 })
   const before = await expiryOf(id)
   expect((await extend(id)).status).toBe(409)
   expect(await expiryOf(id)).toBe(before)
 })
 
-test.each(['viewer', 'operator', 'agent', 'ingest'] as const)('%s may not extend', async (role) => {
+test.each(['viewer', 'operator', 'agent', 'ingest'] as const)('%s may not extend an approval', async (role) => {
   const id = await asked(api.db, await claimedIncident(api.db))
   const before = await expiryOf(id)
   expect((await extend(id, api.tokens[role])).status).toBe(403)
   expect(await expiryOf(id)).toBe(before)
 })
 
-test('a person whose limit leaves out its risk may not extend', async () => {
+test('a person whose limit excludes the risk of an approval may not extend it', async () => {
   const id = await asked(api.db, await claimedIncident(api.db))
   await api.owner.updateTable('operator').set({ maxRisk: 'medium' }).where('name', '=', 'approver').execute()
   expect((await extend(id)).status).toBe(403)
@@ -58,7 +58,7 @@ test('a person whose limit leaves out its risk may not extend', async () => {
   expect((await extend(id)).status).toBe(200)
 })
 
-test('what is decided is not extended, and what never was is not found', async () => {
+test('a decided approval cannot be extended, and an unknown approval is not found', async () => {
   const id = await asked(api.db, await claimedIncident(api.db))
   const as = api.tokens.approver
   const { token } = (await api.post(`/approvals/${id}/token`, { as, body: { decision: 'deny' } })).body
@@ -68,7 +68,7 @@ test('what is decided is not extended, and what never was is not found', async (
 })
 
 // Last: the clock of this database stays moved.
-test('a run that looks after the first expiry finds it pending and how long it still waits; a late question stays expired', async () => {
+test('a run that checks after the first expiry finds the approval pending with its new expiry, and a late extension changes nothing', async () => {
   const id = await asked(api.db, await claimedIncident(api.db))
   const late = await asked(api.db, await claimedIncident(api.db))
   await extend(id)

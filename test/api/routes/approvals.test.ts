@@ -48,21 +48,21 @@ test('an approval is recorded for the person of the token, and the run is woken'
   })
 })
 
-test('a minted token is stored nowhere in plain, not even under an idempotency key', async () => {
+test('a decision token is not stored in plain text, not even under an idempotency key', async () => {
   const id = await asked(api.db, await claimedIncident(api.db))
   const token = await minted(id)
   const stored = await api.db.selectFrom('idempotency').selectAll().execute()
   expect(JSON.stringify(stored)).not.toContain(token)
 })
 
-test('a run that cannot be reached does not make a decision fail', async () => {
+test('a decision is stored even if the run cannot be reached', async () => {
   api.runs.answer = 'unreached'
   const id = await asked(api.db, await claimedIncident(api.db))
   expect((await decide(id, await minted(id))).status).toBe(200)
   api.runs.answer = 'told'
 })
 
-test('the same decision again is answered the same, a contrary one is a conflict', async () => {
+test('the same decision again gets the same answer, and a different decision is a conflict', async () => {
   const id = await asked(api.db, await claimedIncident(api.db))
   const token = await minted(id)
   await decide(id, token)
@@ -71,7 +71,7 @@ test('the same decision again is answered the same, a contrary one is a conflict
   expect([contrary.status, contrary.body.approvalStatus]).toEqual([409, 'approved'])
 })
 
-test('a forged, a foreign and a spent token decide nothing and leave a trace', async () => {
+test('a forged, foreign or used token decides nothing and leaves a row', async () => {
   const incidentId = await claimedIncident(api.db)
   const id = await asked(api.db, incidentId, { required: 2 })
   const other = await asked(api.db, await claimedIncident(api.db))
@@ -81,7 +81,7 @@ test('a forged, a foreign and a spent token decide nothing and leave a trace', a
   expect((await api.get(`/approvals/${id}`)).body.status).toBe('pending')
 })
 
-test('a late decision is gone, and the approval is expired', async () => {
+test('a late decision is refused, and the approval is expired', async () => {
   const incidentId = await claimedIncident(api.db)
   const id = await asked(api.db, incidentId, { expirySeconds: 60 })
   const token = await minted(id)
@@ -94,14 +94,14 @@ test('a late decision is gone, and the approval is expired', async () => {
   expect(await securityCodes(incidentId)).toEqual(['LATE_TOKEN'])
 })
 
-test('a denial without words counts, and says that no reason was given', async () => {
+test('a denial without a reason counts, and says that no reason was given', async () => {
   const id = await asked(api.db, await claimedIncident(api.db))
   const token = await minted(id, api.tokens.approver, 'deny')
   expect((await decide(id, token, 'deny')).body).toMatchObject({ outcome: 'recorded', status: 'denied' })
   expect((await api.get(`/approvals/${id}`)).body.decisions).toMatchObject([{ reason: 'no reason given' }])
 })
 
-test('a form that is wrong spends no token', async () => {
+test('a wrong form does not use up a token', async () => {
   const id = await asked(api.db, await claimedIncident(api.db))
   const token = await minted(id)
   const as = api.tokens.approver
@@ -116,7 +116,7 @@ test('a form that is wrong spends no token', async () => {
   expect((await decide(id, token)).body).toMatchObject({ outcome: 'recorded', status: 'approved' })
 })
 
-test('a grant that its tool does not allow is refused, and spends no token', async () => {
+test('a grant that the tool does not allow is refused, and does not use up the token', async () => {
   const id = await asked(api.db, await claimedIncident(api.db))
   const as = api.tokens.approver
   const said = { decision: 'approve', grant: { uses: 3, hours: 2 } }
@@ -128,7 +128,7 @@ test('a grant that its tool does not allow is refused, and spends no token', asy
   ])
 })
 
-test('a token to deny approves nothing, and is spent by the attempt', async () => {
+test('a token for a denial cannot approve, and the attempt uses it up', async () => {
   const incidentId = await claimedIncident(api.db)
   const id = await asked(api.db, incidentId)
   const token = await minted(id, api.tokens.approver, 'deny')
@@ -139,7 +139,7 @@ test('a token to deny approves nothing, and is spent by the attempt', async () =
   expect((await api.get(`/approvals/${id}`)).body.status).toBe('pending')
 })
 
-test('two people are two people: the same one twice is one', async () => {
+test('an approval by two people needs two different people', async () => {
   const id = await asked(api.db, await claimedIncident(api.db), { required: 2 })
   expect((await decide(id, await minted(id))).body.status).toBe('pending')
   expect((await decide(id, await minted(id))).body).toMatchObject({ outcome: 'repeated', status: 'pending' })
@@ -148,7 +148,7 @@ test('two people are two people: the same one twice is one', async () => {
   )
 })
 
-test('of fifty people who decide at once, exactly one decides', async () => {
+test('if fifty people decide at once, exactly one decision counts', async () => {
   const incidentId = await claimedIncident(api.db)
   const id = await asked(api.db, incidentId)
   const people: { as: string; token: string }[] = []
@@ -166,12 +166,12 @@ test('of fifty people who decide at once, exactly one decides', async () => {
   expect(rows).toHaveLength(1)
 })
 
-test('an approval that does not exist is not found', async () => {
+test('an unknown approval is not found', async () => {
   expect((await api.get('/approvals/apr_none')).status).toBe(404)
   expect((await api.post('/approvals/apr_none/token', { body: { decision: 'approve' } })).status).toBe(404)
 })
 
-test('"not now" takes a time to come within a day, on a denial alone, and what is wrong spends no token', async () => {
+test('"not now" needs a time within the next day and a denial, and a wrong request does not use up the token', async () => {
   const id = await asked(api.db, await claimedIncident(api.db))
   const said = (decision: string, hours: number) => ({
     decision,

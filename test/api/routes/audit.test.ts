@@ -25,7 +25,7 @@ async function signIn(token: string) {
   })
 }
 
-test('who minted and who revoked a token is told, and never what it is', async () => {
+test('the audit log shows who made and who revoked a token, and never the token', async () => {
   const { body } = await api.post('/tokens', {
     body: { name: 'laptop', role: 'approver', operator: 'approver', scopes: ['type:disk_pressure'] },
   })
@@ -41,7 +41,7 @@ test('who minted and who revoked a token is told, and never what it is', async (
   expect(JSON.stringify(await audit())).not.toContain(body.token)
 })
 
-test('what a person may now, and what it was before, is told', async () => {
+test('the audit log shows the new and the former rights of a person', async () => {
   const body = { role: 'approver', maxRisk: 'high', incidentTypes: null, disabled: false }
   await api.put('/operators/anna', { body })
   await api.put('/operators/anna', { body })
@@ -55,7 +55,7 @@ test('what a person may now, and what it was before, is told', async () => {
   ])
 })
 
-test('a changed setting is told without its value', async () => {
+test('a changed setting is shown without its value', async () => {
   await api.put('/config/webhook.critical.secret', { body: { value: `whsec_${'A'.repeat(32)}`, reason: 'rotated' } })
   expect(await newest('config')).toMatchObject({
     who: 'admin',
@@ -67,7 +67,7 @@ test('a changed setting is told without its value', async () => {
   expect(await newest('config')).toMatchObject({ who: 'sql', subject: 'agent.paused' })
 })
 
-test('decisions, forgeries and what a person did to an incident come from the log', async () => {
+test("decisions, forgeries and a person's actions on an incident come from the log", async () => {
   const incidentId = await claimedIncident(api.db)
   const id = await asked(api.db, incidentId)
   const as = api.tokens.approver
@@ -94,7 +94,7 @@ test('decisions, forgeries and what a person did to an incident come from the lo
   expect(await audit('?who=operator&what=incident')).toHaveLength(2)
 })
 
-test('sign-ins are told with where they came from, the refused as well', async () => {
+test('sign-ins are shown with their address, also refused ones', async () => {
   await signIn(api.tokens.approver)
   expect(await newest('sign_in')).toMatchObject({
     who: 'approver',
@@ -109,7 +109,7 @@ test('sign-ins are told with where they came from, the refused as well', async (
   expect(JSON.stringify(await audit())).not.toMatch(/nst_\w/)
 })
 
-test('pages follow on without gap or overlap, whatever table a row is from', async () => {
+test('pages follow each other without gap or overlap, whatever table a row is from', async () => {
   for (let n = 0; n < 5; n++) {
     await openedIncident(api.db)
     await api.post('/agent', { body: { question: `question ${n}?` } })
@@ -133,7 +133,7 @@ test('pages follow on without gap or overlap, whatever table a row is from', asy
   expect(await audit(`?since=${since}`)).toHaveLength(5)
 })
 
-test('operators and above read it; viewers, agents and senders of alerts do not', async () => {
+test('operators and higher roles read the audit log, and viewers, agents and senders of alerts do not', async () => {
   const statuses = await Promise.all(
     (['viewer', 'agent', 'ingest', 'operator', 'approver'] as const).map(
       async (role) => (await api.get('/audit', { as: api.tokens[role] })).status,
@@ -144,7 +144,7 @@ test('operators and above read it; viewers, agents and senders of alerts do not'
   expect((await api.get('/audit?what=%25')).status).toBe(422)
 })
 
-test('the services can only add to it, and even its owner changes nothing unseen', async () => {
+test('the services can only add rows to the audit log, and a change by its owner is noticed', async () => {
   await recordAudit(api.db, { who: 'x', what: 'token.minted', subject: 's', detail: 'key sk-ant-api03-abcdef\u0000' })
   for (const db of [api.db, api.owner]) {
     await expect(db.updateTable('audit').set({ who: 'y' }).execute()).rejects.toThrow()
@@ -154,7 +154,7 @@ test('the services can only add to it, and even its owner changes nothing unseen
   expect((await listAudit(systemScope(api.db), {}, { before: null, limit: 1 }))[0]?.detail).not.toContain('\u0000')
 })
 
-test('the log is read by its own small index', async () => {
+test('the audit log is read by a small index of its own', async () => {
   await sql`set enable_seqscan = off`.execute(api.owner)
   const { rows } = await sql<{ 'QUERY PLAN': string }>`
     explain select id from incident_event

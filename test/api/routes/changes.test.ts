@@ -58,7 +58,7 @@ const titlesNear = async (kind: 'node' | 'service_unit' | 'workload', id: string
     ({ title }) => title,
   )
 
-test('a change that names resources is stored for each of them, under the name that all names share', async () => {
+test('a change that names resources is stored for each of them, under the common name', async () => {
   await site()
   const { status, changes } = await post({
     title: 'kernel 6.12',
@@ -73,20 +73,20 @@ test('a change that names resources is stored for each of them, under the name t
   ])
 })
 
-test('labels find a resource as those of an alert do', async () => {
+test('the labels of a change find a resource like the labels of an alert', async () => {
   await site()
   const { changes } = await post({ title: 'conf', at: minutesAgo(4), labels: { instance: '10.0.0.1:9100' } })
   expect(changes).toMatchObject([{ resource: 'vm:101', why: 'label instance names node:web-1' }])
 })
 
-test('a change that finds no resource is stored all the same, says so, and is listed as such', async () => {
+test('a change that finds no resource is stored, says so in its answer, and is listed as such', async () => {
   const { changes } = await post({ title: 'a lonely change', at: minutesAgo(4) })
   expect(changes).toMatchObject([{ outcome: 'stored', resource: null, why: 'no label names a resource' }])
   const unmatched = await api.get('/changes?unmatched=true&q=lonely', { as: api.tokens.viewer })
   expect(unmatched.body.items).toMatchObject([{ id: changes[0]?.id, resource: null }])
 })
 
-test('a repository is about what the site says, each rule that fits, and an environment can decide', async () => {
+test("a repository is assigned to resources by the site's rules, each rule that fits, and an environment can decide", async () => {
   await site()
   await set(
     'change.resource_labels',
@@ -99,7 +99,7 @@ test('a repository is about what the site says, each rule that fits, and an envi
   await unset('change.resource_labels')
 })
 
-test('the same delivery is stored once, however often and however many at once it comes', async () => {
+test('the same delivery is stored once, however often and however parallel it arrives', async () => {
   const body = github.push({ pushedAt: Math.floor(Date.now() / 1000) - 60, message: 'once' })
   const again = () => post(body, { 'x-github-event': 'push', 'x-github-delivery': String(Math.random()) })
   const all = await Promise.all(Array.from({ length: 8 }, again))
@@ -110,7 +110,7 @@ test('the same delivery is stored once, however often and however many at once i
   expect((await post([twice, twice])).changes.map(({ outcome }) => outcome).sort()).toEqual(['repeated', 'stored'])
 })
 
-test('a label that is nested deeper than anything that is written out is taken as one that cannot be read', async () => {
+test('a label that is nested too deeply counts as unreadable', async () => {
   const nested = `${'['.repeat(100_000)}${']'.repeat(100_000)}`
   const body = `{"title":"deep","at":"${minutesAgo(1)}","labels":{"a":${nested}}}`
   expect((await post(body)).changes).toMatchObject([{ outcome: 'stored' }])
@@ -126,7 +126,7 @@ test('without a secret the senders need a token that may ingest', async () => {
   expect((await post(body, headers)).status).toBe(202)
 })
 
-test('with a secret each delivery has to be proven, and a token does not help', async () => {
+test('with a secret each delivery needs a signature, and a token is not enough', async () => {
   await set('change.github_secret', 'a-secret-of-github')
   await set('change.gitlab_token', 'a-token-of-gitlab-1')
   const body = JSON.stringify(github.deployment({ at: minutesAgo(1), id: 77 }))
@@ -151,12 +151,12 @@ test('with a secret each delivery has to be proven, and a token does not help', 
   await unset('change.gitlab_token')
 })
 
-test('an event that is no change is taken with a word why, so that its sender does not switch the webhook off', async () => {
+test('an event that is not a change is accepted with a reason, so that its sender keeps the webhook on', async () => {
   const { status, body } = await post({ zen: 'Design for failure.' }, { 'x-github-event': 'ping' })
   expect([status, body.changes, body.ignored]).toEqual([202, [], expect.stringContaining('ping')])
 })
 
-test('what can never be a change is refused with a reason: the shape, the type, two senders', async () => {
+test('a body that cannot be a change is refused with a reason: its shape, its type, or two senders', async () => {
   const both = { 'x-github-event': 'push', 'x-gitlab-event': 'Push Hook' }
   const cases: [unknown, Record<string, string>, number, RegExp][] = [
     [{ at: minutesAgo(1) }, {}, 400, /"title" is missing/],
@@ -172,7 +172,7 @@ test('what can never be a change is refused with a reason: the shape, the type, 
   expect((await api.get('/ingest/change')).status).toBe(405)
 })
 
-test('a body of 1 MB is taken within its bounds, a larger one is refused before anything is read of it', async () => {
+test('a body of 1 MB is accepted, and a larger body is refused before it is read', async () => {
   const push = github.push({ pushedAt: 1, message: 'm'.repeat(1_000_000) })
   const taken = await post(push, { 'x-github-event': 'push' })
   expect(taken.changes).toHaveLength(1)
@@ -186,7 +186,7 @@ test('a body of 1 MB is taken within its bounds, a larger one is refused before 
   await unset('change.github_secret')
 })
 
-test('hostile text is cleansed before it is stored: nothing hidden, no secret, no NUL', async () => {
+test('hostile text is cleaned before it is stored: no hidden characters, no secret, no NUL', async () => {
   const title = `deploy\u0000 \u202Eevil\u200B AKIAIOSFODNN7EXAMPLE ghp_${'a1B2'.repeat(9)}`
   const { status, changes } = await post({ title, at: minutesAgo(1), labels: { password: 'hunter2-hunter2' } })
   expect(status).toBe(202)
@@ -200,7 +200,7 @@ test('hostile text is cleansed before it is stored: nothing hidden, no secret, n
   expect(nothing.status).toBe(202)
 })
 
-test('near a resource are its changes and those of what it runs on or depends on, each once, newest first', async () => {
+test('the changes near a resource are its own and those of what it depends on, each once, newest first', async () => {
   await site()
   await api.db.deleteFrom('change').execute()
   const tell = (title: string, minutes: number, resources: string[]) =>
@@ -223,7 +223,7 @@ test('near a resource are its changes and those of what it runs on or depends on
   expect((await api.get('/changes?resource=thing:x')).status).toBe(422)
 })
 
-test('a list is paged by moment, and no row is shown twice or left out', async () => {
+test('a list is paged by time, and shows every row exactly once', async () => {
   await api.db.deleteFrom('change').execute()
   const at = minutesAgo(2)
   await post(Array.from({ length: 7 }, (_, each) => ({ title: `change ${each}`, at: each < 4 ? at : minutesAgo(3) })))
@@ -245,7 +245,7 @@ async function aboutNginx(): Promise<string> {
   return await openedIncident(api.db, { labels, startsAt: minutesAgo(10) })
 }
 
-test('the tool says in 2 kB what changed and how long before the incident, newest first', async () => {
+test('the tool reports in 2 kB what changed and how long before the incident, newest first', async () => {
   const incidentId = await aboutNginx()
   await api.db.deleteFrom('change').execute()
   const tool = tools.get('recent_changes')
@@ -280,7 +280,7 @@ test('the tool says in 2 kB what changed and how long before the incident, newes
     expect(tool?.input.safeParse(bad).success).toBe(false)
 })
 
-test('the context of an incident lists five changes at most, from an hour before it began, those before it first', async () => {
+test('the context of an incident lists at most five changes from one hour before it, earlier changes first', async () => {
   const incidentId = await aboutNginx()
   await api.db.deleteFrom('change').execute()
   const incident = await incidentById(api.db, incidentId)
@@ -317,7 +317,7 @@ test('the context of an incident lists five changes at most, from an hour before
   expect(offered).toContain('recent_changes')
 })
 
-test('what came in more than 90 days ago is dropped', async () => {
+test('changes of more than 90 days ago are deleted', async () => {
   await api.db.deleteFrom('change').execute()
   await post([
     { title: 'old', at: minutesAgo(1) },

@@ -44,8 +44,8 @@ afterAll(async () => {
 const web = '/resources/workload/prod:shop:deployment:web/cluster'
 const now = async (path: string) => (await api.get(path)).body as unknown as ClusterNow
 
-describe('the page of a thing in a cluster', () => {
-  test('shows how a workload is, how its container ended, what the newest rollout changed and what was told', async () => {
+describe('the page of a resource in a cluster', () => {
+  test('the page shows the state of a workload, how its container ended, the change of the newest rollout and the events', async () => {
     const { facts, conditions, pods, worst, rollouts, changes, events, partial } = await now(web)
     expect(facts).toContainEqual({ name: 'Ready', text: '0 of 1', isIll: true })
     expect(conditions.map(({ of, type, is, isIll }) => [of, type, is, isIll])).toEqual([
@@ -68,7 +68,7 @@ describe('the page of a thing in a cluster', () => {
     expect(partial).toEqual([])
   })
 
-  test('shows the pods of a node that are not well, each with its workload', async () => {
+  test('the page shows the unhealthy pods of a node, each with its workload', async () => {
     const { facts, conditions, unwell } = await now('/resources/node/prod:node-1/cluster')
     expect(facts[0]).toEqual({ name: 'Node', text: 'node-1, ready', isIll: false })
     expect(conditions.map(({ type, is }) => [type, is])).toEqual([['Ready', 'True']])
@@ -77,7 +77,7 @@ describe('the page of a thing in a cluster', () => {
     ])
   })
 
-  test('shows what of a cluster is not well, by the ids that the registry has', async () => {
+  test('the page shows the unhealthy parts of a cluster by their ids in the registry', async () => {
     const { facts, unwell, heardAt } = await now('/resources/cluster/prod/cluster')
     expect(facts).toContainEqual({ name: 'Nodes', text: '1 of 3 ready', isIll: true })
     expect(unwell.map(({ kind, resource }) => [kind, resource])).toEqual([
@@ -89,7 +89,7 @@ describe('the page of a thing in a cluster', () => {
     expect(Date.parse(heardAt ?? '')).toBeGreaterThanOrEqual(beganMs - 1_000)
   })
 
-  test('has no value of an environment, an argument, a ConfigMap or a password in a log', async () => {
+  test('the page shows no value of an environment variable, an argument or a ConfigMap, and no password of a log', async () => {
     const answers = await Promise.all(
       [web, `${web}/log`, '/resources/cluster/prod/cluster'].map((each) => api.get(each)),
     )
@@ -97,7 +97,7 @@ describe('the page of a thing in a cluster', () => {
     expect(JSON.stringify(answers.map(({ body }) => body))).not.toContain('planted')
   })
 
-  test('is for those who may read, and there for what a cluster has', async () => {
+  test('the page is for people who may read, and exists for resources of a cluster', async () => {
     expect((await api.get(web, { as: api.tokens.ingest })).status).toBe(403)
     expect((await api.get(`${web}/log`, { as: api.tokens.ingest })).status).toBe(403)
     expect((await api.get('/resources/workload/prod:shop:deployment:none/cluster')).status).toBe(404)
@@ -106,7 +106,7 @@ describe('the page of a thing in a cluster', () => {
 })
 
 describe('the log of a pod', () => {
-  test('is that of the worst pod, or of the container before, and each reading is in the audit log', async () => {
+  test('the log is that of the worst pod or of the container before, and each reading is in the audit log', async () => {
     const own = (await api.get(`${web}/log`)).body as unknown as PodLog
     expect([own.pod, own.container, own.containers, own.isPrevious]).toEqual([pod, 'app', ['app'], false])
     expect(own.lines[0]).toEqual({ at: '2026-11-21T11:55:01Z', text: 'it starts' })
@@ -116,13 +116,13 @@ describe('the log of a pod', () => {
     expect(rows.some(({ detail }) => detail?.includes('"previous":true'))).toBe(true)
   })
 
-  test('of a pod of another workload is refused', async () => {
+  test('the log of a pod of another workload is refused', async () => {
     const { status, body } = await api.get(`${web}/log?pod=db-0`)
     expect([status, body.code]).toEqual([424, 'REJECTED'])
     expect(body.detail).toBe('prod: db-0 is not a pod of the workload now, so it has no log')
   })
 
-  test('holds 500 lines at most, the newest', async () => {
+  test('the log has at most the newest 500 lines', async () => {
     const lines = Array.from({ length: 700 }, (_, at) => `2026-11-21T11:55:02Z line ${at}`)
     cluster.logs.set(`shop/${pod}`, lines.join('\n'))
     const { lines: shown, isCut } = (await api.get(`${web}/log`)).body as unknown as PodLog
@@ -132,7 +132,7 @@ describe('the log of a pod', () => {
 
 const beganMs = Date.now()
 
-test('a cluster that does not let its events be read leaves them out and says why; one that knows us no more says that', async () => {
+test('a cluster that does not let its events be read leaves them out with the reason, and a revoked account is reported', async () => {
   cluster.refuse('Event', { status: 403, message: 'forbidden' })
   const { events, partial, pods } = await now(web)
   expect([events, pods.length]).toEqual([[], 1])

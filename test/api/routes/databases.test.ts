@@ -80,7 +80,7 @@ async function identify(client: pg.Client): Promise<{ pid: number; began: string
 const isThere = async (pid: number) =>
   (await shop.run('select 1 from pg_stat_activity where pid = $1', [pid])).length > 0
 
-test('a session that sits in a transaction is ended, once, and is seen to be gone', async () => {
+test('a session that is idle in a transaction is terminated once, and code checks that it is gone', async () => {
   const { about } = await idleSession()
   const { stateFingerprint, asks, dryRun } = await prepared('terminate_session', about)
   expect([asks.risk, dryRun.summary]).toEqual([
@@ -99,7 +99,7 @@ test('a session that sits in a transaction is ended, once, and is seen to be gon
   expect(await observe('terminate_session', about)).toEqual({ holds: true, observed: `session ${about.pid} has ended` })
 })
 
-test('a session that ended, did something else, or is another one under its number is not touched', async () => {
+test('a session that ended, runs another statement, or has a reused number is not touched', async () => {
   const { client, about } = await idleSession()
   const { stateFingerprint } = await prepared('terminate_session', about)
   await client.query('commit')
@@ -117,7 +117,7 @@ test('a session that ended, did something else, or is another one under its numb
   expect((await send('terminate_session', about, stateFingerprint)).body).toMatchObject({ code: 'STATE_CHANGED' })
 })
 
-test('a superuser, ourselves and what the server runs are never touched', async () => {
+test('sessions of a superuser, of Nightshift and of the server itself are never touched', async () => {
   const [own] = await shop.run(
     `select pid, to_char(backend_start at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') as began from pg_stat_activity where pid = pg_backend_pid()`,
   )
@@ -132,7 +132,7 @@ test('a superuser, ourselves and what the server runs are never touched', async 
   }
 })
 
-test('what was decided about one server is not done to another that its source leads to since', async () => {
+test('a decision about one server is not applied to another server to which the source points now', async () => {
   const plain = {
     scheme: null,
     headers: {},
@@ -158,7 +158,7 @@ test('what was decided about one server is not done to another that its source l
   expect([moved.status, moved.body.code, await isThere(about.pid)]).toEqual([412, 'STATE_CHANGED', true])
 })
 
-test('a query is cancelled and its session stays; one that began later is another one', async () => {
+test('a query is cancelled and its session stays, and a query that began later is not cancelled', async () => {
   const client = await shop.open('report')
   const about = await identify(client)
   const ask = async () => {
@@ -183,7 +183,7 @@ test('a query is cancelled and its session stays; one that began later is anothe
   expect((await prepare('cancel_query', about)).body).toMatchObject({ code: 'NOTHING_TO_CHANGE' })
 })
 
-test('a slot that nobody uses is dropped by two people, and the login may do no more with slots', async () => {
+test('an unused replication slot is dropped by two people, and the login may do nothing else with slots', async () => {
   const slot = `left_behind_${process.pid}`
   await shop.run('select pg_create_physical_replication_slot($1, true)', [slot])
   const { stateFingerprint, asks, dryRun } = await prepared('drop_replication_slot', { slot })
@@ -200,7 +200,7 @@ test('a primary has no replay to start', async () => {
   expect((await prepare('start_replica', {})).body).toMatchObject({ code: 'NOTHING_TO_CHANGE' })
 })
 
-test('without the second credential, and without a right, the refusal says what an administrator does', async () => {
+test('without the second credential or without a right, the refusal names the step of an administrator', async () => {
   const { about } = await idleSession()
   expect((await prepare('terminate_session', about, 'read-alone')).body).toMatchObject({
     code: 'NO_WRITE_CREDENTIAL',
@@ -212,7 +212,7 @@ test('without the second credential, and without a right, the refusal says what 
   expect(await isThere(about.pid)).toBe(true)
 })
 
-test('a slot of a server where the function of the rights was not made is not dropped, and the refusal says what makes it', async () => {
+test('a slot of a server without the function for the rights is not dropped, and the refusal prints the statement that makes the function', async () => {
   await shop.run('alter schema nightshift rename to put_away')
   await shop.run(`select pg_create_physical_replication_slot('left_behind', true)`)
   try {
@@ -226,7 +226,7 @@ test('a slot of a server where the function of the rights was not made is not dr
   }
 })
 
-test('a person who ends a session asks for it by an incident that names them', async () => {
+test('a person who terminates a session requests it through an incident that names them', async () => {
   const { about } = await idleSession()
   const { stateFingerprint } = await prepared('terminate_session', about)
   const answer = await api.post('/databases/shop-db/terminate_session', {
@@ -250,7 +250,7 @@ test.each<[DatabaseWrite, string]>([
   ['drop_replication_slot', 'slot=No%20Name'],
   ['start_replica', 'pid=7'],
   ['cancel_query', 'slot=x'],
-])('what %s does not take is refused by name: %s', async (write, query) => {
+])('what %s does not support is refused by name: %s', async (write, query) => {
   const looked = await api.get(`/databases/shop-db/${write}/preparation?${query}`)
   expect(looked.status).toBe(write === 'start_replica' ? 409 : 422)
   const body = { ...Object.fromEntries(new URLSearchParams(query)), reason: 'it blocks the shop' }

@@ -110,23 +110,26 @@ test.each<[string, Door, 'decision' | 'temporal' | 'before', Partial<Shown>, str
   ['a door at Temporal', 'update', 'decision', {}, 'FOREIGN_TOKEN'],
   ['a door at Temporal', 'signal', 'decision', {}, 'FOREIGN_TOKEN'],
   ['the API', 'api', 'temporal', {}, 'FOREIGN_TOKEN'],
-])('a token shown for %s at the door %s, minted as %s: %j comes to %s', async (_what, door, kind, shown, expected) => {
-  const { id, incidentId } = await question()
-  const token = kind === 'before' ? await mintedBefore(id) : await mint(id, kind)
-  expect(await show(door, token, { approvalId: id, said: yes, ...shown })).toBe(expected)
-  const { body } = await api.get(`/approvals/${id}`)
-  if (expected === 'recorded') return expect(body.status).toBe('approved')
-  expect(body).toMatchObject({ status: 'pending', edited: null, decisions: [] })
-  const codes = (await eventsOf(api.db, incidentId)).flatMap((event) =>
-    event.kind === 'security_event' ? [event.metadata.code] : [],
-  )
-  expect(codes).toEqual([expected])
-  const stored = api.db.selectFrom('decisionToken').select('usedAt').where('approvalId', '=', id)
-  expect(await stored.execute()).toEqual([{ usedAt: expect.anything() }])
-  expect(await api.db.selectFrom('standingGrant').selectAll().where('approvalId', '=', id).execute()).toEqual([])
-})
+])(
+  'a token shown for %s at the operation %s, made as %s: %j leads to %s',
+  async (_what, door, kind, shown, expected) => {
+    const { id, incidentId } = await question()
+    const token = kind === 'before' ? await mintedBefore(id) : await mint(id, kind)
+    expect(await show(door, token, { approvalId: id, said: yes, ...shown })).toBe(expected)
+    const { body } = await api.get(`/approvals/${id}`)
+    if (expected === 'recorded') return expect(body.status).toBe('approved')
+    expect(body).toMatchObject({ status: 'pending', edited: null, decisions: [] })
+    const codes = (await eventsOf(api.db, incidentId)).flatMap((event) =>
+      event.kind === 'security_event' ? [event.metadata.code] : [],
+    )
+    expect(codes).toEqual([expected])
+    const stored = api.db.selectFrom('decisionToken').select('usedAt').where('approvalId', '=', id)
+    expect(await stored.execute()).toEqual([{ usedAt: expect.anything() }])
+    expect(await api.db.selectFrom('standingGrant').selectAll().where('approvalId', '=', id).execute()).toEqual([])
+  },
+)
 
-test('who sends the token of somebody else is named in the log and in the audit, beside whose it is', async () => {
+test("a person who sends another person's token is named in the log and in the audit log, with the owner of the token", async () => {
   const { id, incidentId } = await question()
   const token = await mint(id, 'decision')
   for (const code of ['FOREIGN_TOKEN', 'FOREIGN_TOKEN'])
@@ -143,7 +146,7 @@ test('who sends the token of somebody else is named in the log and in the audit,
   expect(own).toHaveLength(2)
 })
 
-test('a token carries the edit that its person made, and no other one', async () => {
+test('a token contains the edit that its person made, and no other edit', async () => {
   const { id } = await question()
   const edit: SaidDecision = { decision: 'approve', args, reason: 'put right' }
   const other = await mint(id, 'decision', edit)
@@ -156,7 +159,7 @@ test('a token carries the edit that its person made, and no other one', async ()
   expect((await api.get(`/approvals/${id}`)).body.edited).toEqual({ by: 'anna', arguments: args })
 })
 
-test('a token of a question that was asked again decides neither the old one nor the new', async () => {
+test('a token of an approval that was asked again decides neither the old nor the new approval', async () => {
   const { id, incidentId } = await question()
   const token = await mint(id, 'decision')
   await api.db.transaction().execute((trx) => withdrawPending(trx, incidentId, 'drift'))
@@ -172,7 +175,7 @@ test.each([
   ['in capitals', (token: string) => token.toUpperCase()],
   ['in a URL', (token: string) => `https://nightshift.example/?token=${token}`],
   ['of another installation', () => 'VGhpcyBpcyBub3QgYSB0b2tlbiBvZiB0aGlzIG9uZS4x'],
-])('a token that is %s is unknown, and the one that it was made from stays good', async (_what, change) => {
+])('a token that is %s is unknown, and the token that it was derived from stays valid', async (_what, change) => {
   const { id, incidentId } = await question()
   const token = await mint(id, 'decision')
   expect(await show('api', change(token), { approvalId: id, said: yes })).toBe('UNKNOWN_TOKEN')
@@ -180,7 +183,7 @@ test.each([
   expect(await show('api', token, { approvalId: id, said: yes })).toBe('recorded')
 })
 
-test('a token for Temporal is minted with the verdict alone', async () => {
+test('a token for Temporal is made with the verdict alone', async () => {
   const { id } = await question()
   const as = people.anna.bearer
   for (const more of [{ reason: 'go' }, { args }, { grant }, { category: 'other' }]) {
@@ -191,7 +194,7 @@ test('a token for Temporal is minted with the verdict alone', async () => {
   expect(minted.body).toMatchObject({ decision: 'approve', purpose: 'temporal' })
 })
 
-test('what is said with a token at Temporal is shown as said there', async () => {
+test('a decision with a token at Temporal is shown as made there', async () => {
   const { id } = await question()
   const token = await mint(id, 'temporal', { decision: 'deny' })
   await show('update', token, { approvalId: id, said: { decision: 'deny', reason: 'backup runs' } })

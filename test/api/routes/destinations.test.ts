@@ -46,7 +46,7 @@ const opsMail = (options = {}, more = {}) => ({
   ...more,
 })
 
-test('a destination is set, read, listed and removed, each change in the audit, and no secret is ever shown', async () => {
+test('a destination is set, read, listed and removed, each change is in the audit log, and no secret is shown', async () => {
   const put = await api.put('/destinations/on-call', { body: onCall() })
   expect([put.status, put.body]).toMatchObject([
     200,
@@ -79,7 +79,7 @@ test('a destination is set, read, listed and removed, each change in the audit, 
   for (const secret of [integrationKey, webhookSecret, 'SECRET', '/workflows/']) expect(shown).not.toContain(secret)
 })
 
-test('who may read settings sees them, and who may change settings changes them', async () => {
+test('people who may read settings see destinations, and people who may change settings change them', async () => {
   await api.put('/destinations/on-call', { body: onCall() })
   const { viewer, operator, agent } = api.tokens
   expect((await api.get('/destinations', { as: viewer })).status).toBe(200)
@@ -91,7 +91,7 @@ test('who may read settings sees them, and who may change settings changes them'
   expect((await api.get('/destinations', { as: agent })).status).toBe(403)
 })
 
-test('what is not said of the secrets stays, and a place that changes is given none of them', async () => {
+test('secrets that a request leaves out stay, except if the address of the destination changes', async () => {
   await api.put('/destinations/ops-mail', { body: opsMail() })
   const kept = await api.put('/destinations/ops-mail', { body: opsMail({ to: ['anna@example.com'] }, { secrets: {} }) })
   expect([kept.status, kept.body.secrets]).toEqual([200, ['password']])
@@ -137,7 +137,7 @@ test.each([
   ['route.hours.zone', 'as Europe/Oslo', () => onCall({ route: { hours: { ...hours, zone: 'Oslo' } } })],
   ['route.types.0', 'as disk_pressure or disk_*', () => onCall({ route: { types: ['Disk'] } })],
   ['route.triggers.0', 'give critical, escalated, approval', () => onCall({ route: { triggers: ['sometimes'] } })],
-])('what does not fit is refused at %s, and a good value is named: %s', async (field, words, body, name = 'a') => {
+])('a wrong value is refused at %s, and the refusal names a good value: %s', async (field, words, body, name = 'a') => {
   const answer = await api.put(`/destinations/${name}`, { body: body() })
   const [error] = (answer.body.errors ?? []) as unknown as { field: string; message: string }[]
   expect([answer.status, error?.field]).toEqual([422, field])
@@ -156,7 +156,7 @@ test('a test message reaches a mail server, and the log of the destination stays
   expect((await api.get('/audit?what=destination.tested')).body.items).toMatchObject([{ subject: 'ops-mail' }])
 })
 
-test('a test message at PagerDuty is the least there is, and ends at once', async () => {
+test('a test message at PagerDuty has the lowest severity and is resolved at once', async () => {
   await api.put('/destinations/on-call', { body: onCall({ enabled: false }) })
   expect((await api.post('/destinations/on-call/test')).body).toMatchObject({ outcome: 'sent', status: 202 })
   const events = receiver.seen.map(({ body }) => JSON.parse(body))
@@ -168,14 +168,14 @@ test('a test message at PagerDuty is the least there is, and ends at once', asyn
   expect(JSON.stringify(refused.body)).not.toContain(integrationKey)
 })
 
-test('tests are counted, and those to nobody are 404', async () => {
+test('test messages are limited, and a test of an unknown destination gets 404', async () => {
   await api.put('/destinations/on-call', { body: onCall() })
   for (let n = 0; n < 10; n += 1) expect((await api.post('/destinations/on-call/test')).status).toBe(200)
   expect((await api.post('/destinations/on-call/test')).status).toBe(429)
   expect((await api.post('/destinations/nobody/test')).status).toBe(404)
 })
 
-test('what was sent there is listed, newest first, also when the destination is gone', async () => {
+test('the messages of a destination are listed, newest first, also after the destination was removed', async () => {
   await api.put('/destinations/on-call', { body: onCall() })
   const ids = [
     await openedIncident(api.db, { severity: 'critical' }),
@@ -228,7 +228,7 @@ const told = async (make: typeof openedIncident = openedIncident) => {
   return await make(api.db, { severity: 'critical' })
 }
 
-test('an acknowledgement takes the incident for the person with that user ID', async () => {
+test('an acknowledgement in PagerDuty assigns the incident to the person with that user ID', async () => {
   await api.put('/operators/frida', {
     body: { role: 'operator', maxRisk: 'low', incidentTypes: null, disabled: false, pagerdutyUserId: 'PLH1HKV' },
   })
@@ -251,7 +251,7 @@ test('an acknowledgement takes the incident for the person with that user ID', a
   expect(await incidents()).toBe(before)
 })
 
-test('a running investigation is asked to end, and a question is not taken back', async () => {
+test('a running investigation is asked to end, and an open question stays', async () => {
   const id = await told(claimedIncident)
   expect((await comesIn(event(id))).body).toMatchObject({ outcome: 'taken' })
   expect(api.told.at(-1)).toMatchObject({ incidentId: id, signal: 'cancelInvestigation' })
@@ -265,7 +265,7 @@ test('a running investigation is asked to end, and a question is not taken back'
   expect([api.told.length, (await standing(asked)).status]).toEqual([before, 'awaiting_approval'])
 })
 
-test('of somebody who is not known here, who may not, or of a program there is a row and no more', async () => {
+test('an acknowledgement of an unknown person, a person without the right, or a program only leaves a row', async () => {
   await api.put('/operators/viewer', {
     body: { role: 'viewer', maxRisk: 'none', incidentTypes: null, disabled: false, pagerdutyUserId: 'PVIEWER' },
   })
@@ -289,14 +289,14 @@ test('of somebody who is not known here, who may not, or of a program there is a
   expect(first?.detail).toMatch(/^Some.* Body \(PSTRANGER\) acknowledged the alert at PagerDuty$/)
 })
 
-test('a resolution there is recorded as theirs, and resolves and decides nothing', async () => {
+test("a resolution in PagerDuty is recorded under the person's name, and resolves and decides nothing here", async () => {
   const id = await told()
   const resolved = event(id, { event_type: 'incident.resolved' })
   expect((await comesIn(resolved)).body).toMatchObject({ outcome: 'recorded' })
   expect(await standing(id)).toEqual({ status: 'open', owner: null, noted: [['resolved_elsewhere', 'user:frida']] })
 })
 
-test('an event with another key, of another type, too old, or of an incident that was not told there is ignored', async () => {
+test('an event with another key, of another type, of an old time, or of an unknown incident is ignored', async () => {
   const id = await told()
   const other = await openedIncident(api.db, { severity: 'warning' })
   const before = await incidents()
@@ -315,7 +315,7 @@ test('an event with another key, of another type, too old, or of an incident tha
   expect(await incidents()).toBe(before)
 })
 
-test('without the signature of a destination that has a secret nothing is read', async () => {
+test('an event without the signature of a destination that has a secret is not read', async () => {
   const id = await told()
   await api.put('/destinations/ops-mail', { body: opsMail() })
   await api.put('/destinations/no-secret', { body: onCall({ secrets: { integrationKey } }) })

@@ -44,7 +44,7 @@ test('an agent reads what its run announced, and nothing else', async () => {
   }
 })
 
-test('what a person asked of a device is in the audit under their name', async () => {
+test("a person's request to a device is in the audit log under their name", async () => {
   const rows = (await api.get('/audit?what=device.called')).body.items as unknown as {
     who: string
     detail: string
@@ -52,7 +52,7 @@ test('what a person asked of a device is in the audit under their name', async (
   expect(rows).toMatchObject([{ who: 'operator', detail: 'Asked: Read /srv/app.conf, on node-osl-1' }])
 })
 
-test('a long look of a run is followed line by line, and ends with its run', async () => {
+test('a long read of a run is followed line by line, and ends with its run', async () => {
   const device = await enrolled(api, 'node-osl-2')
   Object.assign(device, { lines: Array.from({ length: 200 }, (_, index) => `entry ${index}`), lineEveryMs: 50 })
   const id = await claimedIncident(api.db)

@@ -22,7 +22,7 @@ const settings = {
 }
 const look = { capability: 'fs.stat', args: { path: '/srv/app.conf' } }
 
-test('only an admin makes a device known, changes it, enrols it and ends it', async () => {
+test('only an admin adds a device, changes it, enrols it and revokes it', async () => {
   for (const role of ['viewer', 'operator', 'approver', 'agent', 'ingest'] as const) {
     const as = api.tokens[role]
     const answers = [
@@ -34,7 +34,7 @@ test('only an admin makes a device known, changes it, enrols it and ends it', as
   }
 })
 
-test('a device stands for something of the inventory, and for nothing that has one already', async () => {
+test('a device belongs to a resource of the inventory that has no other device', async () => {
   const lost = { ...settings, resource: { kind: 'host', id: 'nowhere' } }
   expect((await api.put('/devices/nowhere', { body: lost })).body.code).toBe('NO_RESOURCE')
   await enrolled(api, 'host-osl-1')
@@ -44,7 +44,7 @@ test('a device stands for something of the inventory, and for nothing that has o
   expect((await api.put('/devices/node-osl-2', { body: borrowed })).body.code).toBe('NAME_TAKEN')
 })
 
-test('an address that others could read along, or that is no device, is refused', async () => {
+test('an address over which others could read, or that is no address of a device, is refused', async () => {
   for (const url of [
     'http://203.0.113.9:7474',
     'http://169.254.169.254/latest',
@@ -57,7 +57,7 @@ test('an address that others could read along, or that is no device, is refused'
   }
 })
 
-test('a name in tools_allowed that no tool has is a warning, and the rest holds', async () => {
+test('an unknown tool in tools_allowed is a warning, and the other tools apply', async () => {
   const toolsAllowed = ['fs.read', 'exec', 'project.create']
   await enrolled(api, 'node-osl-1', { toolsAllowed })
   expect(warnings).toContainEqual([
@@ -69,14 +69,14 @@ test('a name in tools_allowed that no tool has is a warning, and the rest holds'
   expect([answer.status, answer.body.code]).toEqual([424, 'capability_unavailable'])
 })
 
-test('each change is in the audit, and no token is', async () => {
+test('each change is in the audit log, without any token', async () => {
   const rows = (await api.get('/audit?what=device')).body.items as unknown as { what: string; subject: string }[]
   const told = rows.filter((row) => row.subject === 'node-osl-1').map((row) => row.what)
   expect(told).toEqual(['device.enrolled', 'device.enrolment_minted', 'device.added'])
   expect(JSON.stringify(rows)).not.toContain('nst_')
 })
 
-test('an enrolment token is good once', async () => {
+test('an enrolment token works once', async () => {
   await api.put('/devices/host-osl-3', { body: settings })
   const { body } = await api.post('/devices/host-osl-3/enrolment')
   const [first, second] = await Promise.all([enrol(api, String(body.token)), enrol(api, String(body.token))])
@@ -85,7 +85,7 @@ test('an enrolment token is good once', async () => {
   expect(stored).not.toContain(String(body.token))
 })
 
-test('an enrolment gives the root key, and a manifest that it signed', async () => {
+test('an enrolment returns the root key, and a manifest that it signed', async () => {
   const { body } = await api.post('/devices/host-osl-3/enrolment')
   const answer = (await enrol(api, String(body.token))).body
   expect(answer.root_public_key).toBe(publicHalf(api.mesh.keys.root))
@@ -104,7 +104,7 @@ test('a second token voids the first, and fifteen minutes void both', async () =
   await moveClock(api.owner, '0 minutes')
 })
 
-test('what was shown at a wrong door is told in the audit without being shown', async () => {
+test('a token that was sent to a wrong operation is in the audit log without its text', async () => {
   const wrong = `nst_${'x'.repeat(43)}`
   expect((await enrol(api, wrong)).body.code).toBe('ENROLMENT_REFUSED')
   expect((await enrol(api, wrong, 'manifests')).status).toBe(403)
@@ -113,13 +113,13 @@ test('what was shown at a wrong door is told in the audit without being shown', 
   expect(JSON.stringify(rows)).not.toContain(wrong)
 })
 
-test('a token of the API enrols nothing, and an enrolment token signs nobody in', async () => {
+test('a token of the API cannot enrol a device, and an enrolment token cannot sign a person in', async () => {
   expect((await enrol(api, api.tokens.admin)).status).toBe(403)
   const { body } = await api.post('/devices/host-osl-3/enrolment')
   expect((await api.get('/devices', { as: String(body.token) })).status).toBe(401)
 })
 
-test('after a rotation a request signed with the old key is refused by the device', async () => {
+test('after a rotation the device refuses a request that was signed with the old key', async () => {
   const device = await enrolled(api, 'node-osl-2')
   const { body: minted } = await api.post('/devices/node-osl-2/enrolment')
   const refresh = (await enrol(api, String(minted.token))).body.refresh_token
@@ -169,7 +169,7 @@ test('after a rotation a request signed with the old key is refused by the devic
   expect(answer.error?.code).toBe('unknown_key')
 })
 
-test('a key that was named as the next and never came is no key of any device', async () => {
+test('a key that was announced as the next key and never arrived is not valid for any device', async () => {
   api.mesh.keys.next = newKey('k-dropped')
   await noteKeys(api, api.mesh)
   api.mesh.keys.next = null
@@ -186,7 +186,7 @@ test('a device with an expired manifest is not asked', async () => {
   expect([answer.status, answer.body.code]).toEqual([424, 'manifest_invalid'])
 })
 
-test('a device that loses its sandbox is told of with the reason and the remedy, and so is one that has it again', async () => {
+test('a device that loses its sandbox is reported with the reason and the remedy, and so is its recovery', async () => {
   const device = await enrolled(api, 'node-osl-3')
   const look = async () => {
     await api.post('/devices/node-osl-3/health')
@@ -208,7 +208,7 @@ test('a device that loses its sandbox is told of with the reason and the remedy,
   expect(told.filter((what) => what.includes('sandbox'))).toEqual(['device.sandbox_back', 'device.sandbox_lost'])
 })
 
-test('a revoked device is asked nothing, fetches nothing, and never comes back under its name', async () => {
+test('a revoked device is not asked, fetches nothing, and cannot return under its name', async () => {
   const device = await enrolled(api, 'vm-1')
   const { body: minted } = await api.post('/devices/vm-1/enrolment')
   const refresh = (await enrol(api, String(minted.token))).body.refresh_token
@@ -233,7 +233,7 @@ test('a device that is switched off is not asked', async () => {
   expect([answer.status, answer.body.code]).toEqual([424, 'device_disabled'])
 })
 
-test('what was done here by the ways of the product is told of by its rows', async () => {
+test('an event of an action through the product is reported from its rows', async () => {
   const found = [...(await verifyChanges(api.db, 0)).differences, ...(await verifyKept(api.db)).differences]
   // Fixtures of tests claim incidents, and change rows as the owner.
   expect(found.filter(({ subject, what }) => !subject.startsWith('inc_') && !what.includes(' by postgres '))).toEqual(

@@ -59,7 +59,7 @@ async function firesAgain(alert: Alert): Promise<string> {
   return again.incidentId ?? ''
 }
 
-test('a mark ends its incident, stops its run and is listed with what was true then', async () => {
+test('a mark ends its incident, stops its run and is listed with the state at that time', async () => {
   const id = await claimedIncident(api.db, onReplica)
   const made = await api.post(`/incidents/${id}/expected`, { body: mark(), as: api.tokens.operator })
   expect(made).toMatchObject({
@@ -79,7 +79,7 @@ test('a mark ends its incident, stops its run and is listed with what was true t
   expect(await inForce()).toMatchObject([{ id: made.body.id }])
 })
 
-test('what comes back and looks the same ends as expected, without a run', async () => {
+test('an alert that returns with the same state ends as expected, without a run', async () => {
   const { id, alert } = await expected()
   expect(await firesAgain(alert)).toBe(id)
   expect(await look()).toBe(1)
@@ -92,7 +92,7 @@ test('what comes back and looks the same ends as expected, without a run', async
   })
 })
 
-test('what comes back and looks different goes the normal way, and says how it differs', async () => {
+test('an alert that returns with another state is investigated, and the incident shows the difference', async () => {
   const { id, alert } = await expected()
   const replica = platform.inventoryState.nodes.find((each) => each.id === 'node-osl-2')
   Object.assign(replica ?? {}, { status: 'critical', reason: 'the replica does not answer' })
@@ -105,7 +105,7 @@ test('what comes back and looks different goes the normal way, and says how it d
   )
 })
 
-test('what cannot be read when it comes back is not expected', async () => {
+test('an alert whose state cannot be read when it returns is not expected', async () => {
   const { id, alert } = await expected()
   platform.down = true
   api.api.deps.state.forget()
@@ -115,7 +115,7 @@ test('what cannot be read when it comes back is not expected', async () => {
   expect(await noted(id)).toContainEqual(expect.stringContaining('the platform cannot be reached'))
 })
 
-test('when the date of a mark passes while its alert fires, it is investigated', async () => {
+test('if a mark expires while its alert fires, the alert is investigated', async () => {
   const { id } = await expected({ until: new Date(Date.now() + 3_600_000).toISOString() })
   await moveClock(api.owner, '59 minutes')
   await runWatchdogRound(api.api.deps)
@@ -125,7 +125,7 @@ test('when the date of a mark passes while its alert fires, it is investigated',
   expect(await standing(id)).toMatchObject({ status: 'open', reopened: 1 })
 })
 
-test('a mark that is taken back is over at once, and only once', async () => {
+test('a mark that is withdrawn ends at once, and only once', async () => {
   const { id } = await expected()
   const [made] = await inForce()
   const end = () => api.post(`/expectations/${made?.id}/end`, { as: api.tokens.operator })
@@ -135,7 +135,7 @@ test('a mark that is taken back is over at once, and only once', async () => {
   expect((await end()).status).toBe(404)
 })
 
-test('a mark on a resource covers another alert there, and one on a type another resource', async () => {
+test('a mark on a resource covers another alert there, and a mark on a type covers another resource', async () => {
   await expected({ subject: 'resource' })
   const other = await openedIncident(api.db, { ...onReplica, name: 'replication_lag' })
   await look()
@@ -148,7 +148,7 @@ test('a mark on a resource covers another alert there, and one on a type another
   expect((await noted(elsewhere)).at(-1)).toMatch(/not_as_expected.*the resource is not known any more/)
 })
 
-test('what cannot be read now cannot be marked', async () => {
+test('a state that cannot be read now cannot be marked', async () => {
   const id = await openedIncident(api.db, onReplica)
   platform.down = true
   api.api.deps.state.forget()
@@ -178,7 +178,7 @@ test('an incident without an alert can be marked by its type alone', async () =>
   expect((await api.post(`/incidents/${id}/expected`, { body: mark({ subject: 'type' }) })).status).toBe(201)
 })
 
-test('who may not manage incidents marks nothing and takes no mark back', async () => {
+test('people who may not manage incidents can neither set nor withdraw a mark', async () => {
   const { id } = await expected()
   const [made] = await inForce()
   for (const role of ['viewer', 'agent', 'ingest'] as const) {
@@ -190,7 +190,7 @@ test('who may not manage incidents marks nothing and takes no mark back', async 
   expect(await inForce()).toHaveLength(1)
 })
 
-test('a token for some types marks no resource, which incidents of other types have too', async () => {
+test('a token for some types marks no resource, because a resource also has incidents of other types', async () => {
   const minted = await api.post('/tokens', {
     body: { name: 'disks', role: 'operator', operator: 'operator', scopes: ['type:disk_pressure'] },
   })
@@ -201,7 +201,7 @@ test('a token for some types marks no resource, which incidents of other types h
   expect((await ask('alert')).status).toBe(201)
 })
 
-test('how a resource is now is told with the fields that a mark compares', async () => {
+test('the state of a resource is reported with the fields that a mark compares', async () => {
   const state = async (path: string) => (await api.get(`/resources/${path}/state`)).body
   expect(await state('node/node-osl-2')).toEqual({
     health: 'degraded',
@@ -223,7 +223,7 @@ test('how a resource is now is told with the fields that a mark compares', async
   })
 })
 
-test("a person's own write is not marked as expected: nothing fires there", async () => {
+test("a person's own write is not marked as expected, because no alert fires there", async () => {
   const operatorId = await ensureOperator(api.db, 'admin', 'admin')
   const { id } = await api.db.transaction().execute((trx) =>
     openManualChange(
@@ -252,7 +252,7 @@ test("a person's own write is not marked as expected: nothing fires there", asyn
   })
 })
 
-test('what was done here by the ways of the product is told of by its rows', async () => {
+test('an event of an action through the product is reported from its rows', async () => {
   const found = [...(await verifyChanges(api.db, 0)).differences, ...(await verifyKept(api.db)).differences]
   // Fixtures of tests claim incidents, and change rows as the owner.
   expect(found.filter(({ subject, what }) => !subject.startsWith('inc_') && !what.includes(' by postgres '))).toEqual(

@@ -17,7 +17,7 @@ const named = (alertname: string, labels: Record<string, string> = {}) => ({
   labels: { alertname, ...labels },
 })
 
-test('a quiet night has nothing to show, and says so in numbers', async () => {
+test('a quiet night shows no incidents, and shows its figures', async () => {
   expect(await readHome()).toMatchObject({
     isFresh: true,
     tonight: { incidents: 0, resolved: 0, resolvedAlone: 0, escalated: 0, medianSeconds: null, failedRepairs: 0 },
@@ -27,7 +27,7 @@ test('a quiet night has nothing to show, and says so in numbers', async () => {
   })
 })
 
-test('a question comes first, before what was handed over, and is in no other part', async () => {
+test('an open question is listed first, before the incidents of people, and in no other part', async () => {
   const waiting = await claimedIncident(api.db, {
     ...named('host_down'),
     title: 'Host osl-1 is down',
@@ -46,7 +46,7 @@ test('a question comes first, before what was handed over, and is in no other pa
   expect(inProgress.lines).toEqual([])
 })
 
-test('what one person has needs that person, and is at work for others', async () => {
+test("an incident of one person is in that person's part, and is at work for others", async () => {
   const id = await openedIncident(api.db, named('slow_queries'))
   await api.post(`/incidents/${id}/take`, { as: api.tokens.operator })
   const mine = await readHome(api.tokens.operator)
@@ -56,7 +56,7 @@ test('what one person has needs that person, and is at work for others', async (
   expect(theirs.inProgress.lines.find(({ type }) => type === 'slow_queries')).toMatchObject({ owned: 1, count: 1 })
 })
 
-test('a storm of three hundred is one line, with how many are at work and how many wait', async () => {
+test('a storm of three hundred incidents is one line, with the number at work and the number waiting', async () => {
   await allAtOnce(Array.from({ length: 300 }), () => openedIncident(api.db, named('KubePodCrashLooping')))
   const { inProgress, tonight } = await readHome()
   const lines = inProgress.lines.filter(({ type }) => type === 'kube_pod_crash_looping')
@@ -65,7 +65,7 @@ test('a storm of three hundred is one line, with how many are at work and how ma
   expect(tonight.incidents).toBeGreaterThanOrEqual(300)
 })
 
-test('three of a type are a line each, four are one, and each night begins where its reader says', async () => {
+test("three incidents of a type are three lines, four are one line, and each night begins at the reader's hour", async () => {
   for (const [type, count] of [
     ['three_of_it', 3],
     ['four_of_it', 4],

@@ -23,7 +23,7 @@ const refused = async (id: string, action: string, as = api.tokens.operator) => 
   return actions.find((each) => each.action === action)?.refused
 }
 
-test('what nobody works on is theirs at once, and is given back', async () => {
+test('an incident that nobody works on belongs to a person at once, and the person can give it back', async () => {
   const id = await openedIncident(api.db)
   expect(await refused(id, 'give_back')).toBe('Nobody has taken the incident, so there is nothing to give back.')
   expect(await take(id)).toMatchObject({ status: 200, body: { status: 'escalated', owner: { name: 'operator' } } })
@@ -35,7 +35,7 @@ test('what nobody works on is theirs at once, and is given back', async () => {
   expect(await giveBack(id)).toMatchObject({ status: 409, body: { code: 'NOT_TAKEN' } })
 })
 
-test('a run is asked to end first; without one to end the incident is theirs at once', async () => {
+test('a run is asked to end first, and without a run the incident belongs to the person at once', async () => {
   const id = await claimedIncident(api.db)
   expect((await take(id)).body).toMatchObject({ status: 'investigating', owner: null })
   expect(api.told.at(-1)).toMatchObject({ signal: 'cancelInvestigation', incidentId: id })
@@ -49,7 +49,7 @@ test('a second person takes over from the first', async () => {
   expect((await take(id, api.tokens.approver)).body).toMatchObject({ owner: { name: 'approver' } })
 })
 
-test('only people who manage incidents take them', async () => {
+test('only people who manage incidents can take one', async () => {
   const id = await openedIncident(api.db)
   for (const role of ['viewer', 'agent', 'ingest'] as const) {
     expect((await take(id, api.tokens[role])).status).toBe(403)
@@ -59,14 +59,14 @@ test('only people who manage incidents take them', async () => {
   expect(await standing(id)).toMatchObject({ status: 'open', owner: null })
 })
 
-test('what is resolved is not taken', async () => {
+test('a resolved incident cannot be taken', async () => {
   const id = await openedIncident(api.db)
   await api.post(`/incidents/${id}/resolve`, { body: { resolution: 'Restarted by hand', outcome: 'repaired' } })
   expect((await take(id)).status).toBe(409)
   expect(await refused(id, 'take')).toMatch(/^The incident is resolved/)
 })
 
-test('who closes an incident says what it was: nothing is assumed', async () => {
+test('a person who closes an incident has to name the outcome', async () => {
   const id = await openedIncident(api.db)
   const resolve = (body: object) =>
     api.post(`/incidents/${id}/resolve`, { body: { resolution: 'Looked at it', ...body } })
@@ -75,7 +75,7 @@ test('who closes an incident says what it was: nothing is assumed', async () => 
   expect((await resolve({ outcome: 'no_fault' })).body).toMatchObject({ status: 'resolved', outcome: 'no_fault' })
 })
 
-test('a cancellation counts until its time, and what fires then is investigated', async () => {
+test('a cancellation suppresses an alert until its time, and a later alert is investigated', async () => {
   const id = await openedIncident(api.db)
   const hourAhead = sql<string>`nightshift_now() + interval '1 hour'`
   const { rows } = await sql<{ until: string }>`select ${hourAhead} as until`.execute(api.db)
@@ -94,14 +94,14 @@ test('a cancellation counts until its time, and what fires then is investigated'
   expect(await standing(id)).toMatchObject({ status: 'open', reopened: 1, cancelledUntil: null })
 })
 
-test('a run that is cancelled until a time carries the time', async () => {
+test('a run that is cancelled until a time has this time in its row', async () => {
   const id = await claimedIncident(api.db)
   const until = new Date(Date.now() + 3_600_000).toISOString()
   await api.post(`/incidents/${id}/cancel`, { body: { reason: 'a drill', until } })
   expect((await eventsOf(api.db, id)).at(-1)).toMatchObject({ metadata: { action: 'cancel_requested', until } })
 })
 
-test('an escalation says its category and what to do first', async () => {
+test('an escalation names its category and the first step for people', async () => {
   const id = await openedIncident(api.db)
   const body = { reason: 'the disk is failing', category: 'no_tool', next_step: 'Order a disk' }
   expect((await api.post(`/incidents/${id}/escalate`, { body })).body).toMatchObject({ category: 'no_tool' })
@@ -110,7 +110,7 @@ test('an escalation says its category and what to do first', async () => {
   })
 })
 
-test('an incident that is queued is not queued twice; one that is kept is investigated when a person asks', async () => {
+test('a queued incident is not queued twice, and an incident that is left to people is investigated when a person asks', async () => {
   const queued = await openedIncident(api.db)
   expect(await refused(queued, 'investigate')).toBe('The incident is queued already.')
   expect((await api.post(`/incidents/${queued}/investigate`)).status).toBe(409)
@@ -125,7 +125,7 @@ test('an incident that is queued is not queued twice; one that is kept is invest
   expect((await api.post(`/incidents/${kept}/investigate`)).status).toBe(409)
 })
 
-test('a grade of the cause that was read says nothing about the cause of a newer attempt', async () => {
+test('a grade of one cause does not apply to the cause of a newer attempt', async () => {
   const id = await claimedIncident(api.db)
   await api.post(`/incidents/${id}/escalate`, { body: { reason: 'needs hands' } })
   await api.owner.updateTable('incident').set({ attempt: 2 }).where('id', '=', id).execute()

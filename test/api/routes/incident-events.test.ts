@@ -26,7 +26,7 @@ beforeAll(() =>
   ),
 )
 
-test('a message to a running investigation is a row with a name and what it names, once for a key', async () => {
+test('a message to a running investigation is a row with its person and what it names, once per key', async () => {
   const id = await claimedIncident(api.db)
   const text = 'Look at node:node-web-osl-1b, at 10.1.0.7 and at twin.'
   const answer = await say(id, text, { key: 'm1' })
@@ -52,7 +52,7 @@ test('a secret in a message is stored nowhere', async () => {
   expect(JSON.stringify(await eventsOf(api.db, id))).not.toContain('wJalrXUtnFEMI')
 })
 
-test('an incident that no run works on refuses it, and says what to do instead', async () => {
+test('an incident without a run refuses a message and names the alternative', async () => {
   const open = await openedIncident(api.db, { name: 'told_open', labels: { alertname: 'told_open' } })
   const closed = await claimedIncident(api.db, { name: 'told_shut', labels: { alertname: 'told_shut' } })
   await api.post(`/incidents/${closed}/escalate`, { body: { reason: 'I take it' } })
@@ -68,7 +68,7 @@ test('an incident that no run works on refuses it, and says what to do instead',
   expect((await say('inc_00000000000000000000000000', 'x y z')).status).toBe(404)
 })
 
-test('viewers, machines, tokens of other types and people of other types tell it nothing', async () => {
+test('viewers, machines, and tokens or people for other types cannot send a message to the run', async () => {
   const id = await claimedIncident(api.db)
   const operatorId = await ensureOperator(api.db, 'nora', 'operator')
   const tokenFor = (scopes: string[]) =>
@@ -83,17 +83,20 @@ test('viewers, machines, tokens of other types and people of other types tell it
   expect(unreadOf(await eventsOf(api.db, id))).toEqual([])
 })
 
-test.each(['', '   ', 'x'.repeat(2_001)])('a message of nothing, or of too much, is refused', async (text) => {
-  expect((await say(await claimedIncident(api.db), text)).status).toBe(422)
-})
+test.each(['', '   ', 'x'.repeat(2_001)])(
+  'an empty message and a message that is too long are refused',
+  async (text) => {
+    expect((await say(await claimedIncident(api.db), text)).status).toBe(422)
+  },
+)
 
-test('ten wait to be read at most', async () => {
+test('at most ten messages wait to be read', async () => {
   const id = await claimedIncident(api.db)
   for (let n = 0; n < 10; n++) expect((await say(id, `hint ${n}`)).status).toBe(201)
   expect(await say(id, 'one more')).toMatchObject({ status: 409, body: { code: 'TOO_MANY_UNREAD' } })
 })
 
-test('a hypothesis gets its number, and goes by it or by its words from then on', async () => {
+test('a hypothesis of a person gets a number, and is found by its number or its text', async () => {
   const id = await claimedIncident(api.db)
   const record = (more: object) =>
     api.post(`/incidents/${id}/events`, { body: { action: 'investigated', detail: 'The disk is full', ...more } })

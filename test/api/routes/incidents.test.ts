@@ -28,7 +28,7 @@ test('incidents are listed newest first, page by page, and filtered', async () =
   expect((await api.get('/incidents?status=sleeping')).status).toBe(422)
 })
 
-test('a search finds three letters anywhere, one or two where a word begins, and takes no sign for a pattern', async () => {
+test('a search finds three letters anywhere, one or two letters at the start of a word, and treats no character as a pattern', async () => {
   await openedIncident(api.db, { title: 'Queue of web-zx9 is 100% full' })
   const found = async (q: string) =>
     (await api.get(`/incidents?q=${encodeURIComponent(q)}`)).body.items as unknown as unknown[]
@@ -36,7 +36,7 @@ test('a search finds three letters anywhere, one or two where a word begins, and
   for (const q of ['x9', '%_', '_x', 'web_zx']) expect(await found(q)).toEqual([])
 })
 
-test('an incident opened by hand remembers who asked, and wakes the queue', async () => {
+test('an incident that a person opens names the person, and wakes the queue', async () => {
   const body = { type: 'disk_pressure', severity: 'critical', title: 'The disk feels full' }
   const answer = await api.post('/incidents', { body, as: api.tokens.operator })
   expect(answer.body).toMatchObject({ status: 'open', severitySource: 'person' })
@@ -50,12 +50,12 @@ test('an incident opened by hand remembers who asked, and wakes the queue', asyn
   expect(api.triggered.length).toBeGreaterThan(0)
 })
 
-test('a question is an incident of type question', async () => {
+test('a question is an incident of the type question', async () => {
   const answer = await api.post('/agent', { body: { question: 'Which host runs vm-1?' } })
   expect(answer.body).toMatchObject({ type: 'question', title: 'Which host runs vm-1?', severity: 'info' })
 })
 
-test('a question may name a node as the first document has it, and one thing alone', async () => {
+test('a question may name a node in the form of the first document, and only one resource', async () => {
   const question = 'Why is it slow?'
   const answer = await api.post('/agent', { body: { node: 'node-web-osl-1a', question } })
   expect(answer.body).toMatchObject({ type: 'question', resource: { kind: 'node', id: 'node-web-osl-1a' } })
@@ -63,7 +63,7 @@ test('a question may name a node as the first document has it, and one thing alo
   expect(await api.post('/agent', { body: both })).toMatchObject({ status: 409, body: { code: 'AMBIGUOUS' } })
 })
 
-test('the log is read from a number on', async () => {
+test('the log can be read from a sequence number on', async () => {
   const id = await openedIncident(api.db)
   for (const detail of ['one', 'two']) {
     await api.post(`/incidents/${id}/events`, { body: { action: 'commented', detail }, as: api.tokens.operator })
@@ -85,7 +85,7 @@ test('a person who closes an incident stops its run', async () => {
   expect([late.status, late.body.code]).toEqual([409, 'NOT_ALLOWED'])
 })
 
-test('an escalation by a person is told to all that listen', async () => {
+test("a person's escalation is sent to all listeners", async () => {
   await api.put('/config/webhook.escalated.url', { body: { value: 'https://hooks.example.com/x' } })
   const id = await openedIncident(api.db)
   await api.post(`/incidents/${id}/escalate`, { body: { reason: 'needs new hardware' } })
@@ -94,7 +94,7 @@ test('an escalation by a person is told to all that listen', async () => {
   ])
 })
 
-test('a cancellation is asked of the run, which ends by itself', async () => {
+test('a cancellation is sent to the run, which ends itself', async () => {
   const id = await claimedIncident(api.db)
   expect((await api.post(`/incidents/${id}/cancel`, { body: why })).body.status).toBe('investigating')
   expect(api.told.at(-1)).toMatchObject({ signal: 'cancelInvestigation', incidentId: id })
@@ -113,7 +113,7 @@ test('without a run a cancellation closes the incident at once', async () => {
   api.runs.answer = 'told'
 })
 
-test('a closed incident can be put before the agent again, and one that is at work cannot', async () => {
+test('a closed incident can be investigated again, and an incident with a run cannot', async () => {
   const id = await openedIncident(api.db)
   await api.post(`/incidents/${id}/cancel`, { body: why })
   const answer = await api.post(`/incidents/${id}/investigate`, { as: api.tokens.operator })
@@ -121,7 +121,7 @@ test('a closed incident can be put before the agent again, and one that is at wo
   expect((await api.post(`/incidents/${await claimedIncident(api.db)}/investigate`)).status).toBe(409)
 })
 
-test('the chain of an untouched incident holds, and an altered row is found', async () => {
+test('the hash chain of an unchanged incident is valid, and a changed row is found', async () => {
   const id = await openedIncident(api.db)
   await api.post(`/incidents/${id}/events`, { body: { action: 'commented', detail: 'seen' } })
   const { headHash } = (await api.get(`/incidents/${id}/verify`)).body as unknown as { headHash: string }
@@ -132,7 +132,7 @@ test('the chain of an untouched incident holds, and an altered row is found', as
   expect((await api.get(`/incidents/${id}/verify`)).body).toMatchObject({ ok: false, problem: { seq: 2 } })
 })
 
-test('an incident is exported as data, as a table, and as a postmortem', async () => {
+test('an incident is exported as JSON, as a table, and as a postmortem', async () => {
   const id = await openedIncident(api.db, { title: '=cmd|calc <script>' })
   await api.post(`/incidents/${id}/events`, { body: { action: 'commented', detail: '=1+1, "quoted"' } })
   await api.post(`/incidents/${id}/resolve`, { body: { resolution: 'Cleaned up', outcome: 'repaired' } })
@@ -146,7 +146,7 @@ test('an incident is exported as data, as a table, and as a postmortem', async (
   expect(story).not.toContain('<script>')
 })
 
-test('a person writes a section under their name, the log stays as it is, and the second of two editors gets 409', async () => {
+test('a person writes a section under their name, the log stays unchanged, and the second of two editors gets 409', async () => {
   const id = await openedIncident(api.db)
   const before = await eventsOf(api.db, id)
   const path = `/incidents/${id}/postmortem`
@@ -181,7 +181,7 @@ test('a person writes a section under their name, the log stays as it is, and th
   expect((await api.get(`/incidents/${id}/export?format=md`)).body.text).toContain('*Edited by admin at')
 })
 
-test('a viewer, an agent and a file without words write no postmortem; a secret in one is not kept', async () => {
+test('a viewer, an agent and an empty file write no postmortem, and a secret in one is removed', async () => {
   const path = `/incidents/${await openedIncident(api.db)}/postmortem`
   const body = { version: 0, sections: { cause: 'x' } }
   const status = async (as: string, sent: unknown = body) => (await api.post(path, { body: sent, as })).status
@@ -196,7 +196,7 @@ test('a viewer, an agent and a file without words write no postmortem; a secret 
   await expect(sql`update postmortem_edit set version = 7`.execute(api.owner)).rejects.toThrow('append-only')
 })
 
-test('the watchdog hands over an incident whose run went silent, and fences that run', async () => {
+test('the watchdog escalates an incident whose run is silent, and fences that run', async () => {
   const id = await claimedIncident(api.db)
   await moveClock(api.owner, '61 minutes')
   await runWatchdogRound(api.api.deps)
@@ -205,7 +205,7 @@ test('the watchdog hands over an incident whose run went silent, and fences that
   expect((await eventsOf(api.db, id)).at(-1)).toMatchObject({ metadata: { code: 'WATCHDOG_SILENT' } })
 })
 
-test('the watchdog hands over an incident whose approval is over and forgotten', async () => {
+test('the watchdog escalates an incident whose approval expired unnoticed', async () => {
   const id = await claimedIncident(api.db)
   await asked(api.db, id, { expirySeconds: 60 })
   await moveClock(api.owner, '4 minutes')
@@ -214,7 +214,7 @@ test('the watchdog hands over an incident whose approval is over and forgotten',
   expect((await eventsOf(api.db, id)).at(-1)).toMatchObject({ metadata: { code: 'WATCHDOG_UNEXPIRED' } })
 })
 
-test('the watchdog lets the members of a dead group go and wakes the queue', async () => {
+test('the watchdog releases the members of a dead group and wakes the queue', async () => {
   const id = await openedIncident(api.db)
   await sql`update incident set group_id = 'grp_dead', queued_at = nightshift_now() - interval '4 minutes'
     where id = ${id}`.execute(api.owner)

@@ -86,7 +86,7 @@ test.each(Object.entries(bodiesOf))(
   },
 )
 
-test('a body that is none of its dialect is a row with the nearest dialect and what is missing', async () => {
+test('a body of an unknown dialect is a row with the nearest dialect and the missing fields', async () => {
   const { msg: _, ...less } = JSON.parse(bodiesOf['uptime-kuma']())
   const { status, body } = await send('zabbix', JSON.stringify(less))
   expect([status, body.code]).toEqual([400, 'UNPARSABLE'])
@@ -101,7 +101,7 @@ test('a body that is none of its dialect is a row with the nearest dialect and w
   )
 })
 
-test('with its secret PagerDuty needs no token, and nothing else is believed', async () => {
+test('with its secret PagerDuty needs no token, and events without a valid signature are refused', async () => {
   const secret = 'a-secret-of-pagerduty'
   await sql`insert into platform_config (key, value) values ('alert.pagerduty_secret', ${secret})`.execute(api.db)
   const body = bodiesOf.pagerduty({ id: 'Q2SIGNED' })
@@ -147,7 +147,7 @@ const topics = async () =>
     confirmedBy: string | null
   }[]
 
-test('alarms come by SNS once a person has confirmed their topic, and not before', async () => {
+test('alarms by SNS are accepted only after a person confirmed their topic', async () => {
   const alarm = bodiesOf.cloudwatch({ id: 'by-sns' })
   const early = await deliver(message(alarm))
   expect([early.status, early.body.code, sns.asked]).toEqual([401, 'UNCONFIRMED', []])
@@ -194,7 +194,7 @@ test('alarms come by SNS once a person has confirmed their topic, and not before
   expect((await deliver(over)).taken.alerts).toMatchObject([{ outcome: 'resolved' }])
 })
 
-test('a message of SNS that is changed, old or signed by another key is refused', async () => {
+test('a message of SNS that was changed, is old or has a foreign signature is refused', async () => {
   const alarm = bodiesOf.cloudwatch({ id: 'forged' })
   const old = new Date(Date.now() - 3 * 3_600_000).toISOString()
   const refused: [string, string][] = [
@@ -215,7 +215,7 @@ test('a message of SNS that is changed, old or signed by another key is refused'
   }
 })
 
-test('a topic that was unsubscribed waits for a person again, and one that was removed is refused', async () => {
+test('a topic that was unsubscribed waits for a person again, and a removed topic is refused', async () => {
   const ended = message('You have chosen to deactivate', { type: 'UnsubscribeConfirmation' })
   expect((await deliver(ended, 'UnsubscribeConfirmation')).status).toBe(202)
   const [topic] = await topics()
@@ -238,7 +238,7 @@ async function confirmTopic(topic: string) {
 }
 const minutesAgo = (minutes: number) => new Date(Date.now() - minutes * 60_000).toISOString()
 
-test('a state of an alarm that comes late, or is sent again, changes nothing that is newer', async () => {
+test('a late or repeated state of an alarm changes no newer state', async () => {
   await confirmTopic(topicArn)
   const [began, ended, again] = [
     message(bodiesOf.cloudwatch({ id: 'replayed', at: minutesAgo(30) })),
@@ -263,7 +263,7 @@ test('a state of an alarm that comes late, or is sent again, changes nothing tha
   expect((await deliver(over)).taken.alerts).toMatchObject([{ outcome: 'resolved' }])
 })
 
-test('a topic of another account ends no alarm that is not of its account, and what it tells stands apart', async () => {
+test('a topic of another account ends only alarms of its own account, and its alarms are separate', async () => {
   const foreign = 'arn:aws:sns:eu-north-1:999999999999:alarms'
   await confirmTopic(foreign)
   const opened = (await deliver(message(bodiesOf.cloudwatch({ id: 'theirs', at: minutesAgo(9) })))).taken.alerts[0]
@@ -287,7 +287,7 @@ test('a topic of another account ends no alarm that is not of its account, and w
   expect(JSON.stringify(row.annotations)).toContain('A topic of the account 999999999999')
 })
 
-test('a subscription that comes in while another is confirmed waits for a press as well', async () => {
+test('a subscription that arrives while another one is confirmed also waits for a person', async () => {
   const topic = 'arn:aws:sns:eu-north-1:123456789012:renewed'
   const ask = message('You have chosen to subscribe', { type: 'SubscriptionConfirmation', topic })
   await deliver(ask, 'SubscriptionConfirmation')
@@ -303,7 +303,7 @@ test('a subscription that comes in while another is confirmed waits for a press 
   expect(sns.asked.length).toBe(sent + 2)
 })
 
-test('a topic waits until a person has decided, also after the days of its confirmation', async () => {
+test('a topic waits until a person decides, also after its confirmation has expired', async () => {
   const arns = ['a', 'b'].map((name) => `arn:aws:sns:eu-north-1:123456789012:waits-${name}`)
   for (const topic of arns) {
     await deliver(message('Subscribe', { type: 'SubscriptionConfirmation', topic }), 'SubscriptionConfirmation')

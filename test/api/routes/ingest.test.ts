@@ -56,7 +56,7 @@ test('one firing alert opens one incident of its type and wakes the queue', asyn
   expect(api.triggered.length).toBe(before + 1)
 })
 
-test('a repeat of an alert only bumps its counter', async () => {
+test('a repeated alert only raises its counter', async () => {
   const [opened] = await send(recorded('replication-lag'))
   const rows = (await eventsOf(api.db, opened?.incidentId ?? '')).length
   const [again] = await send(recorded('replication-lag'))
@@ -75,14 +75,14 @@ async function withoutQuietTime(): Promise<void> {
   await sql`insert into platform_config (key, value) values ('alert.quiet', '0') on conflict do nothing`.execute(api.db)
 }
 
-test('the end of an alert alone closes nothing: it has to stay quiet first', async () => {
+test('the end of an alert closes nothing at once, because the alert has to stay quiet first', async () => {
   const body = renamed(recorded('replication-lag'), 'quiet')
   const [opened] = await send(body)
   await send(renamed(recorded('replication-lag-resolved'), 'quiet'))
   expect(await incidentById(api.db, opened?.incidentId ?? '')).toMatchObject({ status: 'open' })
 })
 
-test('the end of an alert closes the incident that nobody works on', async () => {
+test('the end of an alert closes an incident without a run', async () => {
   await withoutQuietTime()
   await send(recorded('replication-lag'))
   const [ended] = await send(recorded('replication-lag-resolved'))
@@ -91,7 +91,7 @@ test('the end of an alert closes the incident that nobody works on', async () =>
   expect(incident).toMatchObject({ status: 'resolved' })
 })
 
-test('the end of an alert is told to the run that works on it', async () => {
+test('the end of an alert is sent to the run that works on it', async () => {
   const body = renamed(recorded('replication-lag'), 'run')
   const [opened] = await send(body)
   const incidentId = opened?.incidentId ?? ''
@@ -109,14 +109,14 @@ test('the end of an alert is told to the run that works on it', async () => {
   expect(api.told.at(-1)).toEqual({ signal: 'alertResolved', incidentId, attempt: 1 })
 })
 
-test('a group of three alerts is three alerts and three incidents', async () => {
+test('a group of three alerts opens three incidents', async () => {
   const alerts = await send(recorded('disk-pressure-group-of-3'))
   expect(alerts.map(({ outcome }) => outcome)).toEqual(['opened', 'opened', 'opened'])
   expect(new Set(alerts.map(({ fingerprint }) => fingerprint)).size).toBe(3)
   expect(new Set(alerts.map(({ incidentId }) => incidentId)).size).toBe(3)
 })
 
-test('an alert that ended inside a firing group resolves only its own incident', async () => {
+test('an alert that ended in a firing group resolves only its own incident', async () => {
   const before = await send(recorded('disk-pressure-group-of-3'))
   const after = await send(recorded('mixed-one-resolved-two-firing'))
   expect(after.map(({ outcome }) => outcome).sort()).toEqual(['repeated', 'repeated', 'resolved'])
@@ -124,7 +124,7 @@ test('an alert that ended inside a firing group resolves only its own incident',
   expect(incidents.map((incident) => incident?.status).sort()).toEqual(['open', 'open', 'resolved'])
 })
 
-test('a group that the sender cut short says so on its incidents', async () => {
+test('a group that the sender truncated is marked on its incidents', async () => {
   const alerts = await send(renamed(recorded('disk-pressure-50-of-72-truncated'), 'cut'))
   expect(alerts).toHaveLength(50)
   const row = await firstRow(alerts[0])
@@ -132,19 +132,19 @@ test('a group that the sender cut short says so on its incidents', async () => {
   expect(row.detail).toContain('22 more alerts')
 })
 
-test('a severity that nobody knows is a warning by default, and the incident says so', async () => {
+test('an unknown severity becomes a warning by default, and the incident says so', async () => {
   const [alert] = await send(recorded('hostile-labels'))
   const [incident] = await incidentsOf([alert as Taken])
   expect(incident).toMatchObject({ severity: 'warning', severitySource: 'default' })
   expect((await firstRow(alert)).detail).toContain('by default: the sender reported "bogus-severity"')
 })
 
-test('an alert without a severity is a warning by default as well', async () => {
+test('an alert without a severity becomes a warning by default', async () => {
   const [alert] = await send(recorded('no-severity-no-instance'))
   expect((await firstRow(alert)).detail).toContain('by default: the sender reported nothing')
 })
 
-test('hostile text is stored as data, word for word', async () => {
+test('hostile text is stored literally, as data', async () => {
   const [alert] = await send(recorded('hostile-labels'))
   const row = await api.db
     .selectFrom('alert')
@@ -156,7 +156,7 @@ test('hostile text is stored as data, word for word', async () => {
   expect((await api.get(`/incidents/${alert?.incidentId}`)).body.type).toBe('weird_name_drop_table_incident')
 })
 
-test('an alert of 160 kB is taken in and cut to size', async () => {
+test('an alert of 160 kB is accepted and cut', async () => {
   const [alert] = await send(recorded('oversize-160-kb'))
   const row = await firstRow(alert)
   expect(row.metadata.cappedFields.length).toBeGreaterThan(0)
@@ -164,7 +164,7 @@ test('an alert of 160 kB is taken in and cut to size', async () => {
   expect(JSON.stringify(row).length).toBeLessThan(20_000)
 })
 
-test('the generic dialect opens an incident as well', async () => {
+test('the generic dialect also opens an incident', async () => {
   const [alert] = await send(
     JSON.stringify({ title: 'Backup failed', severity: 'high', labels: { host: 'h1' } }),
     'generic',
@@ -177,13 +177,13 @@ test.each([
   ['nothing', '', 400],
   ['an array', '[]', 400],
   ['no alerts', '{"version":"4"}', 400],
-])('a body that is %s is refused for good', async (_name, raw, status) => {
+])('a body that is %s is refused permanently', async (_name, raw, status) => {
   const answer = await api.post('/ingest/alertmanager', { raw, as: api.tokens.ingest })
   expect(answer.status).toBe(status)
   expect(answer.headers.get('content-type')).toBe('application/problem+json')
 })
 
-test('nobody is let in without a token, with a wrong one, or with one of another role', async () => {
+test('an alert without a token, with a wrong token, or with a token of another role is refused', async () => {
   const raw = recorded('service-down')
   expect((await api.post('/ingest/alertmanager', { raw, as: '' })).status).toBe(401)
   expect((await api.post('/ingest/alertmanager', { raw, as: 'nst_wrong' })).status).toBe(401)
@@ -219,7 +219,7 @@ const takeAllUp = async () => {
   return outcomes
 }
 
-test('a group of 1,200 alerts is stored, shown with its age, and taken up as a whole, and so are its ends', async () => {
+test('a group of 1,200 alerts is stored, shown with its age, and processed as a whole, and so are its ends', async () => {
   const { status, body } = await api.post('/ingest/alertmanager', {
     raw: group('firing', 1_200),
     as: api.tokens.ingest,
@@ -244,7 +244,7 @@ test('a group of 1,200 alerts is stored, shown with its age, and taken up as a w
   expect(outcomes.slice(-4)).toEqual(['repeated', 'resolved', 'resolved', 'resolved'])
 })
 
-test('while three large bodies are read a fourth is asked for again, and a small one is taken', async () => {
+test('while three large bodies are read a fourth is refused for now, and a small body is accepted', async () => {
   const size = { 'content-length': String(2 * 1024 * 1024) }
   const ends: (() => void)[] = []
   const slow = Array.from({ length: 3 }, () => {
@@ -272,7 +272,7 @@ test('while three large bodies are read a fourth is asked for again, and a small
   expect((await api.post('/ingest/alertmanager', large)).status).toBe(400)
 })
 
-test('secrets of a body that waits are not stored', async () => {
+test('secrets of a waiting body are not stored', async () => {
   const annotations = { summary: 'psql postgres://app:hunter2secret@db/app fails' }
   await api.post('/ingest/alertmanager', { raw: group('firing', 1_001, { annotations }), as: api.tokens.ingest })
   const { rows } = await sql<{ text: string }>`select alerts::text as text from waiting_part`.execute(api.owner)
@@ -281,7 +281,7 @@ test('secrets of a body that waits are not stored', async () => {
   await sql`delete from waiting_part`.execute(api.owner)
 })
 
-test('what a known sender sends for nothing is one row an hour that people see, with what would be accepted', async () => {
+test('rejected bodies of a known sender are one row per hour, with the form that would be accepted', async () => {
   const token = await createToken(api.db, { name: 'am-oslo', role: 'ingest', operatorId: null })
   const post = async (raw: string, headers = {}, dialect = 'alertmanager') =>
     (await api.post(`/ingest/${dialect}`, { raw, headers, as: token })).status
@@ -298,14 +298,14 @@ test('what a known sender sends for nothing is one row an hour that people see, 
   )
 })
 
-test('another content type, and a dialect that does not exist, are refused', async () => {
+test('another content type and an unknown dialect are refused', async () => {
   const headers = { 'content-type': 'text/plain' }
   const asked = { raw: recorded('service-down'), as: api.tokens.ingest }
   expect((await api.post('/ingest/alertmanager', { ...asked, headers })).status).toBe(415)
   expect((await api.post('/ingest/constructor', asked)).status).toBe(404)
 })
 
-test('while the database is down the sender is told to come again, and nothing is half-written', async () => {
+test('while the database is down the sender is told to retry, and nothing is stored in part', async () => {
   const server = createServer((socket) => void socket.destroy()).listen(0, '127.0.0.1')
   await once(server, 'listening')
   const down = connect(`postgresql://nobody:nothing@127.0.0.1:${(server.address() as AddressInfo).port}/none`)
@@ -325,7 +325,7 @@ test('while the database is down the sender is told to come again, and nothing i
   expect(rows).toEqual([])
 })
 
-test("another sender's token ends no critical alert, its end is marked, and a person hears of it once", async () => {
+test("another sender's token cannot end a critical alert, the attempt is marked, and a person is notified once", async () => {
   const of = async (name: string) => await createToken(api.db, { name, role: 'ingest', operatorId: null })
   const [own, replica, foreign] = [await of('am-eu1'), await of('am-eu1'), await of('somebody')]
   await api.put('/config/webhook.escalated.url', { body: { value: 'https://hooks.example.com/x', reason: 'to hear' } })

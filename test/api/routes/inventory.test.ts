@@ -29,7 +29,7 @@ const site = {
   hosts: [{ id: 'hv-1', region: 'oslo', rack: 'r1', ramMib: 65_536, cpuMc: 16_000 }],
 }
 
-test('three plain hosts with an agent each are a site: each makes its own node, and alerts find it by what exporters call it', async () => {
+test('three plain hosts with an agent each make a site: each becomes a node, and alerts find it by the names of exporters', async () => {
   for (const [name, ip] of [
     ['web-1', '10.0.0.11'],
     ['web-2', '10.0.0.12'],
@@ -62,7 +62,7 @@ test('three plain hosts with an agent each are a site: each makes its own node, 
   expect(resources).toEqual(['web-2', 'web-1', 'web-3', 'web-2', null])
 })
 
-test('an inventory is imported, shown beforehand, and given back as it was', async () => {
+test('an inventory is imported after a preview, and exported unchanged', async () => {
   const put = (query: string, body: unknown) => bare.put(`/inventory${query}`, { body })
   const dry = await put('?dry_run=true', site)
   expect(dry.body).toMatchObject({ added: ['db', 'db-1', 'db-2', 'hv-1'], changed: [], removed: [], applied: false })
@@ -79,7 +79,7 @@ test('an inventory is imported, shown beforehand, and given back as it was', asy
   expect((await bare.get('/inventory')).body).toEqual(exported)
 })
 
-test('a file that is wrong is refused as a whole, with each place; beside a platform nothing is imported', async () => {
+test('a wrong file is refused as a whole, with each error, and beside a platform nothing is imported', async () => {
   const wrong = { nodes: [{ id: 'x y' }, { id: 'a' }, { id: 'a' }], hosts: [{ id: 'h', ramMib: 0, cpuMc: 1 }] }
   const answer = await bare.put('/inventory', { body: wrong })
   expect(answer.status).toBe(422)
@@ -91,7 +91,7 @@ test('a file that is wrong is refused as a whole, with each place; beside a plat
   expect([unknown.status, unknown.body.code]).toEqual([409, 'NO_RESOURCE'])
 })
 
-test('services and other resources are imported with what they run on; every fault of a file is named at once', async () => {
+test('services and other resources are imported with their dependencies, and all errors of a file are reported together', async () => {
   const file = {
     nodes: [{ id: 'app-1', ip: '10.9.0.1' }],
     resources: [
@@ -143,7 +143,7 @@ test('services and other resources are imported with what they run on; every fau
   )
 })
 
-test('a chain with what was imported before makes no two nodes one, and what contradicts itself since long is in no other way', async () => {
+test('a chain with resources of an earlier import does not merge two nodes, and an old contradiction blocks no other import', async () => {
   const put = (relations: string[][]) =>
     bare.put('/inventory', {
       body: {
@@ -174,7 +174,7 @@ test('a chain with what was imported before makes no two nodes one, and what con
   expect((await put([])).status).toBe(200)
 })
 
-test('the same file again writes no row, in whatever order the attributes stand, and a moved group moves its nodes', async () => {
+test('the same file writes no row again, in any order of attributes, and a moved group moves its nodes', async () => {
   const file = (region: string) => ({
     groups: [{ id: 'again', region }],
     // A node of the name of its group is another thing.
@@ -199,14 +199,14 @@ test('the same file again writes no row, in whatever order the attributes stand,
   expect(moved).toEqual({ region: 'bergen' })
 })
 
-test('beside a platform, services are imported and its hosts are not', async () => {
+test('beside a platform, services are imported, and the hosts of the file are not', async () => {
   const service = { kind: 'service_unit', id: 'shop', name: 'shop.service' }
   expect((await given.put('/inventory', { body: { resources: [service] } })).body).toMatchObject({
     added: ['service_unit:shop'],
   })
 })
 
-test('a body is explained: type, severity, resource, which labels were tried, and nothing is stored', async () => {
+test('a body is explained with its type, severity, resource and the labels that were tried, and nothing is stored', async () => {
   const before = ((await bare.get('/alerts')).body.items as unknown as unknown[]).length
   const alert = (labels: Record<string, string>) => ({ status: 'firing', labels, annotations: {} })
   const body = JSON.stringify({
@@ -262,7 +262,7 @@ async function ended(id: string): Promise<InventoryImport> {
   })
 }
 
-test('a large file is imported by a job, which says how far it is and what it did, and which is begun once', async () => {
+test('a large file is imported by a job, which reports its progress and its result, and is started once', async () => {
   const body = large(3_000)
   const refused = await bare.put('/inventory', { body })
   expect([refused.status, refused.body.code]).toEqual([413, 'TOO_LARGE'])
@@ -285,7 +285,7 @@ test('a large file is imported by a job, which says how far it is and what it di
   expect((await bare.get(`/inventory/imports/${newId('imp')}`)).status).toBe(404)
 })
 
-test('a large file that is wrong stores nothing and names each place, also what only the server knows', async () => {
+test('a wrong large file stores nothing and lists each error, also errors that only the server can find', async () => {
   const body = large(2_500)
   body.resources[1_234]!.kind = 'thing'
   const id = newId('imp')
@@ -303,7 +303,7 @@ test('a large file that is wrong stores nothing and names each place, also what 
   expect((await ended(other)).reason).toContain('node:nowhere is not known')
 })
 
-test('the end of an import is stored with it or not at all, and says nothing of what the database said', async () => {
+test('the end of an import is stored with the import or not at all, without text of a database error', async () => {
   await sql`
     create function refuse_end() returns trigger language plpgsql as $$
       begin if new.state = 'done' then raise exception 'relation 4711 broke'; end if; return new; end $$`.execute(
@@ -325,7 +325,7 @@ test('the end of an import is stored with it or not at all, and says nothing of 
   expect((await bare.get('/inventory')).body.nodes).not.toContainEqual(expect.objectContaining({ id: 'half-1' }))
 })
 
-test('imports go one at a time: another one that comes meanwhile is refused, and the same one is not', async () => {
+test('only one import runs at a time: a different one is refused meanwhile, and the same one is accepted', async () => {
   const [first, second] = [newId('imp'), newId('imp')]
   const body = large(3_000)
   expect((await bare.put(`/inventory/imports/${first}?dry_run=true`, { body })).status).toBe(202)
@@ -336,7 +336,7 @@ test('imports go one at a time: another one that comes meanwhile is refused, and
   expect((await bare.get(`/inventory/imports/${second}`)).status).toBe(404)
 })
 
-test('an import whose process died is lost, and says that nothing was stored', async () => {
+test('an import whose process died is lost, and reports that nothing was stored', async () => {
   const id = newId('imp')
   await beginImport(bare.db, { id, who: 'anna', isDryRun: false, entries: 5_000 })
   await moveClock(bare.owner, '40 seconds')

@@ -99,7 +99,7 @@ test('jobs that are declared for a resource are listed with it', async () => {
   expect((await api.get('/inventory/resources/shard/db-osl-1')).body.jobs).toBeUndefined()
 })
 
-test('the dry run is what the check mode really printed, without secrets, and nothing is changed by it', async () => {
+test('the dry run of a job is the real output of its check mode, without secrets, and changes nothing', async () => {
   const { dryRun, asks } = await prepared()
   const { told } = dryRun.details.rehearsal as { told: string[] }
   expect(told).toEqual(expect.arrayContaining(['-drifted', '+wanted', expect.stringContaining('changed=1')]))
@@ -110,7 +110,7 @@ test('the dry run is what the check mode really printed, without secrets, and no
   expect(readFileSync(join(hosts.path, 'node-osl-2'), 'utf8')).toBe('drifted')
 })
 
-test('what the check mode printed beyond the card comes along as a text, without secrets; what the card shows does not come twice', async () => {
+test('check mode output beyond the card is attached as text, without secrets and without the part that the card shows', async () => {
   const short = (await prepared()).dryRun
   expect(short).not.toHaveProperty('attachments')
   host(Array.from({ length: 300 }, (_, line) => `setting ${line}`).join('\n'))
@@ -126,7 +126,7 @@ test('what the check mode printed beyond the card comes along as a text, without
   expect(stored).not.toContain('correct-horse')
 })
 
-test('the fingerprint is the same while the check mode says the same, whatever time it is', async () => {
+test('the fingerprint stays the same while the output of the check mode stays the same, at any time', async () => {
   const { stateFingerprint } = await prepared()
   await moveClock(api.owner, '1 minute')
   expect((await prepared()).stateFingerprint).toBe(stateFingerprint)
@@ -134,7 +134,7 @@ test('the fingerprint is the same while the check mode says the same, whatever t
   expect((await prepared()).stateFingerprint).not.toBe(stateFingerprint)
 })
 
-test('of directories that Ansible makes up for a run only whole ones are left out of the fingerprint', async () => {
+test('directories that Ansible creates for a run are left out of the fingerprint only as whole paths', async () => {
   const fingerprintOf = async (text: string) => {
     host(`drifted ${text}`)
     return (await prepared()).stateFingerprint
@@ -151,7 +151,7 @@ test('of directories that Ansible makes up for a run only whole ones are left ou
     expect(await fingerprintOf(other)).not.toBe(plain)
 })
 
-test('a person who runs a job asks for it by an incident that names them, and nothing runs before', async () => {
+test('a person who runs a job requests it through an incident that names them, and nothing runs before', async () => {
   const { stateFingerprint } = await prepared()
   const headers = { 'if-match': stateFingerprint }
   const answer = await api.post('/jobs/converge-node/run', { as: api.tokens.operator, body, headers })
@@ -161,7 +161,7 @@ test('a person who runs a job asks for it by an incident that names them, and no
   expect(called()).toEqual(['--check node-osl-2'])
 })
 
-test('a job runs once per key, and its check mode proves it afterwards', async () => {
+test('a job runs once per key, and its check mode proves the result', async () => {
   const { stateFingerprint } = await prepared()
   const answers = [await run(stateFingerprint, 'once'), await run(stateFingerprint, 'once')]
   expect(answers.map(({ status }) => status)).toEqual([200, 200])
@@ -177,7 +177,7 @@ test('a job runs once per key, and its check mode proves it afterwards', async (
   expect([nothing.status, nothing.body.code]).toEqual([409, 'NOTHING_TO_CHANGE'])
 })
 
-test('a run that speaks other words than its check mode does not pass for one that changed nothing', async () => {
+test('a run whose output differs from its check mode does not count as a run that changed nothing', async () => {
   const { stateFingerprint } = await prepared('other-words')
   const ran = await run(stateFingerprint, 'in other words', 'other-words')
   expect(ran.body).toMatchObject({
@@ -186,7 +186,7 @@ test('a run that speaks other words than its check mode does not pass for one th
   })
 })
 
-test('what changed since it was decided stops the job before it begins', async () => {
+test('a change since the decision stops the job before it begins', async () => {
   const { stateFingerprint } = await prepared()
   api.api.deps.jobs.recent.clear()
   host('drifted elsewhere')
@@ -208,13 +208,13 @@ test('without a check mode the card says so, the risk is high, and nothing is pr
   expect((await api.get(`/jobs/no-check/observation?${about}`)).body).toMatchObject({ observation: { holds: null } })
 })
 
-test('a job that takes longer than it may is stopped, and that is a failure', async () => {
+test('a job that exceeds its time limit is stopped and counts as failed', async () => {
   const { stateFingerprint } = await prepared('slow')
   const answer = await run(stateFingerprint, 'slow', 'slow')
   expect([answer.status, answer.body.detail]).toEqual([502, expect.stringContaining('stopped at its deadline of 1 s')])
 })
 
-test('bad names get a reason that says what there is instead', async () => {
+test('an unknown name is refused with the list of known names', async () => {
   const asked = async (path: string) => {
     const { status, body } = await api.get(`/jobs/${path}`)
     return [status, body.detail]
@@ -228,7 +228,7 @@ test('bad names get a reason that says what there is instead', async () => {
   expect(called()).toEqual([])
 })
 
-test('a run that announced it without an approval is refused, and so is one that announced nothing', async () => {
+test('a run that announced the job without an approval is refused, and so is a run that announced nothing', async () => {
   const incidentId = await claimedIncident(api.db)
   const key = await announced(api.db, incidentId, 'run_job', { job: 'converge-node', kind: 'node', id: 'node-osl-2' })
   const { stateFingerprint } = await prepared()
@@ -251,7 +251,7 @@ async function left(key: string, phase: 'checking' | 'begun', ref: string | null
   return (await api.get(`/effects/${key}`)).body
 }
 
-test('of a command whose process is gone nobody says how it ended, unless it was never begun', async () => {
+test('the end of a command whose process is gone is unknown, unless the command never began', async () => {
   expect(await left('lost-1', 'begun')).toMatchObject({ status: 'indeterminate' })
   expect(await left('lost-2', 'checking')).toMatchObject({ status: 'failed' })
 })
@@ -313,7 +313,7 @@ async function proposed() {
   return incidentId
 }
 
-test('a run asks with the output of the check mode, runs what was approved, and its repair is proven', async () => {
+test('a run asks with the output of the check mode, runs the approved job, and its repair is proven', async () => {
   const incidentId = await proposed()
   const first = await judged(incidentId, null)
   expect(first.ruling).toMatchObject({ verdict: 'ask', code: 'RISK_MEDIUM', risk: 'medium' })
@@ -356,7 +356,7 @@ test('a job whose declaration changed between approval and run is asked again', 
   expect(called().filter((each) => each.startsWith('run'))).toEqual([])
 })
 
-test('a grant and a lower risk in the settings change nothing: a job is asked every time', async () => {
+test('a grant and a lower risk in the settings change nothing, because a job is asked every time', async () => {
   const { ruled } = await judged(await proposed(), null)
   if (ruled.kind !== 'ask') throw new Error(ruled.kind)
   const operatorId = await ensureOperator(api.db, 'anna', 'admin')
@@ -372,7 +372,7 @@ test('a grant and a lower risk in the settings change nothing: a job is asked ev
   expect((await judged(await proposed(), null)).ruling).toMatchObject({ verdict: 'ask', risk: 'medium' })
 })
 
-test('a thing of another kind that has the same id was not looked up', async () => {
+test('a resource of another kind with the same id does not count as read', async () => {
   const incidentId = await claimedIncident(api.db)
   await lookedUp(incidentId, 'vm')
   expect((await judged(incidentId, null)).ruling).toMatchObject({ verdict: 'refuse', code: 'STRICT_RESOLUTION' })

@@ -9,14 +9,14 @@ import { eventually } from '../../support/directory.ts'
 
 const api = useApi()
 
-test('what would happen if: a command, with nothing done', async () => {
+test('a command is judged without being run', async () => {
   const read = await api.post('/judge', { body: { command: 'df -h' }, as: api.tokens.viewer })
   expect([read.status, read.body]).toMatchObject([200, { verdict: 'run', effect: 'read' }])
   const forbidden = await api.post('/judge', { body: { command: 'mkfs.ext4 /dev/sda1' } })
   expect(forbidden.body).toMatchObject({ verdict: 'refuse', effect: 'forbidden' })
 })
 
-test('what would happen if: a call in the state of a real incident, which gets no row by it', async () => {
+test('a call is judged in the state of a real incident, which gets no row', async () => {
   const id = await claimedIncident(api.db)
   const asked = { tool: 'converge_shard', args: { id: 'db-osl-1', reason: 'it lags' }, incident_id: id }
   expect((await api.post('/judge', { body: asked })).body).toMatchObject({
@@ -30,7 +30,7 @@ test('what would happen if: a call in the state of a real incident, which gets n
 })
 
 test.each(['search_logs', 'query_metrics', 'describe_metrics', 'list_alerts', 'list_silences', 'http_read', 'nothing'])(
-  'a call of %s that leaves out what it may, or must not, leave out is judged and no error of ours',
+  'a call of %s that leaves out optional or required arguments is judged, and is no internal error',
   async (tool) => {
     const incident_id = await claimedIncident(api.db)
     for (const args of [{}, { on: 'node:web-1', path: '/var/log/syslog' }, { promql: 'up', labels: null }]) {
@@ -40,11 +40,11 @@ test.each(['search_logs', 'query_metrics', 'describe_metrics', 'list_alerts', 'l
   },
 )
 
-test('the agent itself may not ask', async () => {
+test('an agent cannot ask for a ruling', async () => {
   expect((await api.post('/judge', { body: { command: 'df' }, as: api.tokens.agent })).status).toBe(403)
 })
 
-test('a refusal that was stored is counted at the next scrape, once', async () => {
+test('a stored refusal is counted once, at the next scrape', async () => {
   const scrape = async () => (await api.api.app.request('/metrics')).text()
   await scrape()
   const id = await claimedIncident(api.db)
@@ -85,7 +85,7 @@ test('a refusal that was stored is counted at the next scrape, once', async () =
  */
 const nested = `echo ${'a b c d e f g h '.repeat(40)}| ${'xargs '.repeat(500)}id`
 
-test('while ten people have long texts judged, a list and a page answer before them, and one person has one judged at a time', async () => {
+test('while ten people have long texts judged, lists and pages answer first, and each person has one text judged at a time', async () => {
   // Both threads have read the judge before anything is compared.
   const input = { command: 'df -h' }
   await api.post('/judge', { body: input })
@@ -113,7 +113,7 @@ test('while ten people have long texts judged, a list and a page answer before t
   expect(order.indexOf('page')).toBeLessThan(order.length - 1)
 })
 
-test('a text that takes too long is given up with a reason, and the next one is judged', async () => {
+test('a text that takes too long is abandoned with a reason, and the next one is judged', async () => {
   const input = { command: nested }
   const question = { kind: 'supposed' as const, input, nowMs: Date.now() }
   await expect(judgeApart(question, null, input, 1)).rejects.toMatchObject({ status: 422, code: 'TOO_LONG_TO_JUDGE' })

@@ -95,13 +95,13 @@ async function whoIs(cookies: Cookies, at = home): Promise<unknown> {
 }
 const sessions = async () => (await api.db.selectFrom('session').select('sha256').execute()).length
 
-test('somebody of a mapped group signs in, with name and groups that only the userinfo endpoint tells', async () => {
+test('a member of a mapped group signs in, with name and groups that only the userinfo endpoint returns', async () => {
   const seen = await signIn('?returnTo=/approvals')
   expect([seen.status, seen.location]).toEqual([303, '/approvals'])
   expect(await whoIs(seen.cookies)).toMatchObject({ name: 'anna', role: 'approver' })
 })
 
-test('a sign-in that one process began is finished by another, once', async () => {
+test('a sign-in that one process began is completed by another, once', async () => {
   const { back, cookies } = await wayBack()
   const there = `${second}${back.pathname}${back.search}`
   const both = await Promise.all([visit(there, cookies), visit(back.href, cookies)])
@@ -132,7 +132,7 @@ test.each<[string, (back: URL, mine: Cookies) => Promise<[string, Cookies]>]>([
     'the code of another browser',
     async (back, mine) => [withParam(back, 'code', (await wayBack()).back.searchParams.get('code')), mine],
   ],
-])('a way back with %s signs nobody in', async (_, change) => {
+])('a callback with %s signs nobody in', async (_, change) => {
   const before = await sessions()
   const { back, cookies } = await wayBack()
   const [url, jar] = await change(back, cookies)
@@ -149,7 +149,7 @@ function withParam(url: URL, name: string, value: string | null): string {
   return changed.href
 }
 
-test('a code of another issuer, with everything else right, signs nobody in', async () => {
+test('a code of another issuer signs nobody in, even if everything else is right', async () => {
   const started = await start()
   const elsewhere = new URL(started.location)
   const mixedUp = await throughIssuer(`${other.issuer}${elsewhere.pathname}${elsewhere.search}`)
@@ -207,12 +207,12 @@ function resigned(text: string, claims: object): string {
   return `${header}.${encoded(claims)}.${signature}`
 }
 
-test('an ID token that is signed and changed in nothing is taken: the tests above fail for their reason', async () => {
+test('an unchanged signed ID token is accepted, so the tests above fail for their own reason', async () => {
   issuer.forger = ({ claims }) => signed(claims, key)
   expect(await whoIs((await signIn()).cookies)).toMatchObject({ name: 'anna' })
 })
 
-test('an address that nobody verified is nobody’s name here', async () => {
+test('an unverified e-mail address is not used as a name', async () => {
   issuer.person = {
     sub: 'u-mallory',
     email: 'boss@example.com',
@@ -227,7 +227,7 @@ test('an address that nobody verified is nobody’s name here', async () => {
   expect(await whoIs((await signIn()).cookies)).toMatchObject({ name: 'true@example.com' })
 })
 
-test('claims about roles grant what the mapping says and nothing more', async () => {
+test('claims about roles grant only what the mapping says', async () => {
   const roleOf = async (groups: unknown, more: object = {}) => {
     issuer.person = { sub: 'u-roles', preferred_username: 'rolf', groups, ...more }
     const seen = await signIn()
@@ -256,7 +256,7 @@ test('claims about roles grant what the mapping says and nothing more', async ()
   expect(await roleOf(['sre'])).toBe('approver')
 })
 
-test('a session that somebody planted is another after the sign-in, and the planted one is over', async () => {
+test('a session id that another person planted is replaced at sign-in, and the planted session ends', async () => {
   const planted = (await signIn()).cookies
   const { back, cookies } = await wayBack()
   const after = await visit(back.href, { ...planted, ...cookies })
@@ -266,7 +266,7 @@ test('a session that somebody planted is another after the sign-in, and the plan
   expect([made.status, await whoIs({ '__Host-nightshift': 'chosen-by-mallory' })]).toEqual([401, 401])
 })
 
-test('who was disabled here stays out at every process, although the issuer vouches for them', async () => {
+test('a disabled person stays out at every process, even with a valid sign-in of the issuer', async () => {
   issuer.person = { sub: 'u-dis', preferred_username: 'dieter', groups: ['admins'] }
   const before = await signIn()
   expect(await whoIs(before.cookies, second)).toMatchObject({ role: 'admin' })
@@ -289,19 +289,22 @@ test.each([
   'https://evil.example',
   '/.//evil.example',
   '/%2e%2e//evil.example',
-])('a link with %s does not lead anybody elsewhere after the sign-in, nor does a changed cookie', async (returnTo) => {
-  const { back, cookies } = await wayBack(`?returnTo=${returnTo}&returnTo=//evil.example`)
-  const { location } = await visit(back.href, cookies)
-  expect(new URL(location, home).origin).toBe(home)
-  const { back: again, cookies: jar } = await wayBack()
-  const [secret] = decodeURIComponent(Object.values(jar)[0] ?? '').split(' ')
-  const changed = {
-    [Object.keys(jar)[0] as string]: encodeURIComponent(`${secret} ${decodeURIComponent(returnTo)}`),
-  }
-  expect(new URL((await visit(again.href, changed)).location, home).origin).toBe(home)
-})
+])(
+  'a link with %s leads to no foreign address after the sign-in, and neither does a changed cookie',
+  async (returnTo) => {
+    const { back, cookies } = await wayBack(`?returnTo=${returnTo}&returnTo=//evil.example`)
+    const { location } = await visit(back.href, cookies)
+    expect(new URL(location, home).origin).toBe(home)
+    const { back: again, cookies: jar } = await wayBack()
+    const [secret] = decodeURIComponent(Object.values(jar)[0] ?? '').split(' ')
+    const changed = {
+      [Object.keys(jar)[0] as string]: encodeURIComponent(`${secret} ${decodeURIComponent(returnTo)}`),
+    }
+    expect(new URL((await visit(again.href, changed)).location, home).origin).toBe(home)
+  },
+)
 
-test('a page of somebody else signs nobody out; a page of ours does, at every process', async () => {
+test('a foreign page signs nobody out, and a page of Nightshift signs out at every process', async () => {
   const { cookies } = await signIn()
   const leave = (headers: Record<string, string>) =>
     visit(`${home}/auth/session`, cookies, { method: 'DELETE', headers })
@@ -311,7 +314,7 @@ test('a page of somebody else signs nobody out; a page of ours does, at every pr
   expect([await whoIs(cookies), await whoIs(cookies, second)]).toEqual([401, 401])
 })
 
-test('after the issuer changed its key, a server that knew no other takes the new one', async () => {
+test('after the issuer replaced its key, a server that knew only the old key accepts the new one', async () => {
   const next = await signingKey('next')
   issuer.rotate(next)
   const fresh = await served(home, await freePort(), issuer)

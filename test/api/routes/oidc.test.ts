@@ -58,7 +58,7 @@ const whoIs = async ({ cookies }: Seen) => {
 const lastRefused = () =>
   api.db.selectFrom('audit').selectAll().where('what', '=', 'sign_in.refused').orderBy('id', 'desc').executeTakeFirst()
 
-test('who has a mapped group is signed in with its role, and comes back to the page they wanted', async () => {
+test('a member of a mapped group is signed in with its role, and returns to the wanted page', async () => {
   const seen = await signIn({ returnTo: '/approvals/apr_1?now=1' })
   expect([seen.status, seen.location]).toEqual([303, '/approvals/apr_1?now=1'])
   expect(await whoIs(seen)).toMatchObject({ name: 'anna', role: 'approver' })
@@ -71,7 +71,7 @@ test('who has a mapped group is signed in with its role, and comes back to the p
   })
 })
 
-test('state, nonce and challenge are new for each try, and the secret behind them is in no address', async () => {
+test('state, nonce and challenge are new for each attempt, and the secret behind them is in no address', async () => {
   const tries = [await visit(`${origin}/auth/oidc/start`), await visit(`${origin}/auth/oidc/start`)]
   const parts = tries.map(({ location }) => new URL(location).searchParams)
   for (const name of ['state', 'nonce', 'code_challenge']) {
@@ -85,7 +85,7 @@ test('state, nonce and challenge are new for each try, and the secret behind the
   expect(parts[0]?.get('code_challenge_method')).toBe('S256')
 })
 
-test('a callback in a browser that began nothing, or something else, signs nobody in', async () => {
+test('a callback in a browser that began no sign-in, or another one, signs nobody in', async () => {
   const mine = await visit(`${origin}/auth/oidc/start`)
   const back = await atProvider(mine.location)
   const without = await visit(back)
@@ -96,7 +96,7 @@ test('a callback in a browser that began nothing, or something else, signs nobod
   expect(provider.asked).not.toContain('/token')
 })
 
-test('a state that somebody changed is refused before the provider is asked', async () => {
+test('a changed state is refused before the provider is asked', async () => {
   const started = await visit(`${origin}/auth/oidc/start`)
   const back = new URL(await atProvider(started.location))
   back.searchParams.set('state', 'forged')
@@ -130,14 +130,14 @@ test.each<[string, () => void]>([
   expect([seen.status, seen.code, await whoIs(seen)]).toEqual([401, 'SIGN_IN_REFUSED', 401])
 })
 
-test('what the provider writes is not shown, whatever it is', async () => {
+test('text of the provider is not shown', async () => {
   provider.mood.denies = true
   const seen = await signIn()
   expect([seen.status, seen.text]).toEqual([401, expect.stringContaining('access_denied')])
   expect(seen.text).not.toContain('<script')
 })
 
-test('without a mapped group there is no way in, and what was open is closed', async () => {
+test('without a mapped group a sign-in is refused, and open sessions end', async () => {
   provider.mood.person = { sub: 'u-leaver', preferred_username: 'lena', groups: ['sre'] }
   const before = await signIn()
   expect(await whoIs(before)).toMatchObject({ name: 'lena' })
@@ -157,7 +157,7 @@ test('without a mapped group there is no way in, and what was open is closed', a
   expect(await whoIs(await signIn())).toMatchObject({ name: 'lena' })
 })
 
-test('the strongest group counts, and the next sign-in may take a role away again, from every browser', async () => {
+test('the strongest group decides the role, and the next sign-in can lower it in every browser', async () => {
   provider.mood.person = { sub: 'u-2', preferred_username: 'berta', groups: ['sre', 'sre-admins'] }
   const first = await signIn()
   expect(await whoIs(first)).toMatchObject({ role: 'admin' })
@@ -166,7 +166,7 @@ test('the strongest group counts, and the next sign-in may take a role away agai
   expect([await whoIs(first), await whoIs(second)]).toMatchObject([{ role: 'approver' }, { role: 'approver' }])
 })
 
-test('groups are found under a path, or at the userinfo when the ID token has none', async () => {
+test('groups are found under a path, or at the userinfo endpoint if the ID token has none', async () => {
   provider.mood.person = {
     sub: 'u-3',
     email: 'carl@example.com',
@@ -180,7 +180,7 @@ test('groups are found under a path, or at the userinfo when the ID token has no
   expect(await whoIs(await signIn())).toMatchObject({ name: 'dora', role: 'approver' })
 })
 
-test('somebody is their issuer and subject: a name that is taken is not taken over', async () => {
+test('a person is identified by issuer and subject, so a name that is in use is not taken over', async () => {
   await ensureOperator(api.db, 'admin', 'admin')
   provider.mood.person = { sub: 'u-evil', preferred_username: 'admin', groups: ['sre'] }
   const { name, role } = (await whoIs(await signIn())) as { name: string; role: string }
@@ -191,7 +191,7 @@ test('somebody is their issuer and subject: a name that is taken is not taken ov
   expect(await whoIs(await signIn())).toMatchObject({ name: expect.stringMatching(/^system-/) })
 })
 
-test('who is called admin before there is one is not made admin by the next start', async () => {
+test('a person who is called admin before an admin exists does not become admin at the next start', async () => {
   await api.owner.updateTable('operator').set({ name: 'was-admin' }).where('name', '=', 'admin').execute()
   provider.mood.person = { sub: 'u-early', preferred_username: 'admin', groups: ['sre'] }
   const seen = await signIn()
@@ -201,13 +201,13 @@ test('who is called admin before there is one is not made admin by the next star
   await api.owner.updateTable('operator').set({ name: 'admin' }).where('name', '=', 'was-admin').execute()
 })
 
-test('two browsers of one new person at once are one person', async () => {
+test('two browsers of one new person at once make one person', async () => {
   provider.mood.person = { sub: 'u-twin', preferred_username: 'twin', groups: ['sre'] }
   const both = await Promise.all([signIn(), signIn()])
   expect(await Promise.all(both.map(whoIs))).toMatchObject([{ name: 'twin' }, { name: 'twin' }])
 })
 
-test('who was disabled here is not let in by the provider, and limits set here stay', async () => {
+test('a person who was disabled here cannot sign in through the provider, and limits set here stay', async () => {
   provider.mood.person = { sub: 'u-5', preferred_username: 'emil', groups: ['sre'] }
   await signIn()
   const put = (body: object) =>
@@ -232,11 +232,11 @@ test.each([
   '/..//evil.example',
   '/auth/oidc/start',
   'incidents',
-])('a link cannot make the sign-in end at %s', async (returnTo) => {
+])('a link cannot lead the sign-in to %s', async (returnTo) => {
   expect((await signIn({ returnTo })).location).toBe('/')
 })
 
-test('while the provider is down nobody is refused for good, and tokens still work', async () => {
+test('while the provider is down the sign-in can be tried again, and tokens still work', async () => {
   const fresh = appWith()
   provider.mood.down = true
   expect((await visit(`${origin}/auth/oidc/start`, {}, fresh)).code).toBe('PROVIDER_UNREACHABLE')
@@ -253,7 +253,7 @@ test('while the provider is down nobody is refused for good, and tokens still wo
   expect((await api.get('/incidents')).status).toBe(200)
 })
 
-test('a session through the provider ends after a week, and its token is nobodyâ€™s to hold', async () => {
+test('a session through the provider ends after a week, and its token is shown to nobody', async () => {
   const seen = await signIn()
   const tokens = (await api.get('/tokens?limit=200')).body.items as unknown as {
     kind: string
@@ -269,14 +269,14 @@ test('a session through the provider ends after a week, and its token is nobodyâ
   await moveClock(api.owner, '0 minutes')
 })
 
-test('pages can tell which ways in there are; without a provider its doors are not there', async () => {
+test('pages can read which sign-ins exist, and without a provider its operations do not exist', async () => {
   expect(JSON.parse((await visit(`${origin}/auth/methods`)).text)).toEqual({ token: true, oidc: true })
   const plain = api.api.app as typeof app
   expect(JSON.parse((await visit(`${origin}/auth/methods`, {}, plain)).text)).toEqual({ token: true, oidc: false })
   expect((await visit(`${origin}/auth/oidc/start`, {}, plain)).status).toBe(404)
 })
 
-test('what was done here by the ways of the product is told of by its rows', async () => {
+test('an event of an action through the product is reported from its rows', async () => {
   const found = [...(await verifyChanges(api.db, 0)).differences, ...(await verifyKept(api.db)).differences]
   // Fixtures of tests claim incidents, and change rows as the owner.
   expect(found.filter(({ subject, what }) => !subject.startsWith('inc_') && !what.includes(' by postgres '))).toEqual(

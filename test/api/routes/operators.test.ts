@@ -15,7 +15,7 @@ async function tokenOf(operator: string, role = 'approver') {
   return body.token as unknown as string
 }
 
-test('a person is made, changed and found by name', async () => {
+test('a person is added, changed and found by name', async () => {
   expect((await put('anna', { maxRisk: 'high', incidentTypes: ['disk_pressure'] })).status).toBe(200)
   expect((await api.get('/operators/anna')).body).toMatchObject({
     name: 'anna',
@@ -30,7 +30,7 @@ test('a person is made, changed and found by name', async () => {
   expect((await api.get('/operators/nobody')).status).toBe(404)
 })
 
-test('a person is people: neither an agent, nor a sentence, nor a half-said one', async () => {
+test('an agent, a sentence or an incomplete entry cannot be added as a person', async () => {
   const answers = [
     await put('berta', { role: 'agent' }),
     await put('user:admin', {}),
@@ -50,7 +50,7 @@ test('only an admin sees and changes people', async () => {
   }
 })
 
-test('nobody makes less of themselves, so that an admin remains', async () => {
+test('people cannot lower their own rights, so that an admin remains', async () => {
   expect((await put('admin', { role: 'viewer' })).body.code).toBe('OWN_ROLE')
   expect((await put('admin', { role: 'admin', disabled: true })).body.code).toBe('OWN_ROLE')
   expect((await put('admin', { role: 'admin', maxRisk: 'high' })).body.code).toBe('OWN_ROLE')
@@ -58,7 +58,7 @@ test('nobody makes less of themselves, so that an admin remains', async () => {
   expect((await put('admin', { role: 'admin' })).status).toBe(200)
 })
 
-test('nobody grants what they do not have: neither a role, nor a risk, nor a type, nor a member ID', async () => {
+test('nobody can grant a role, a risk, a type or a member ID beyond their own rights', async () => {
   const mint = async (body: object, as?: string) =>
     (await api.post('/tokens', { body, as })).body.token as unknown as string
   const as = await mint({ name: 'people alone', role: 'admin', scopes: ['manage_operators', 'read'] })
@@ -88,7 +88,7 @@ test('nobody grants what they do not have: neither a role, nor a risk, nor a typ
   expect(await tried('paul', { ...asPaul, maxRisk: 'low' })).toBe('TOO_STRONG')
 })
 
-test('an admin who decides about some risks and types makes nobody who decides about more, and mints no token of one', async () => {
+test('an admin with limited risks and types adds nobody with more, and makes no token for anybody with more', async () => {
   await put('lena', { role: 'admin', maxRisk: 'medium', incidentTypes: ['disk_pressure'] })
   const as = await tokenOf('lena', 'admin')
   const tried = async (name: string, body: object) =>
@@ -104,7 +104,7 @@ test('an admin who decides about some risks and types makes nobody who decides a
   expect((await minted('approver')).body.code).toBe('TOO_STRONG')
 })
 
-test('a decision token is minted for the risks and types of its person alone', async () => {
+test('a decision token is made only for the risks and types of its person', async () => {
   await put('carl', { maxRisk: 'high', incidentTypes: ['disk_pressure'] })
   const as = await tokenOf('carl')
   const disk = await asked(api.db, await claimedIncident(api.db))
@@ -117,7 +117,7 @@ test('a decision token is minted for the risks and types of its person alone', a
   expect((await mint(critical)).body.detail).toBe('carl may decide risks up to high, and this one is critical')
 })
 
-test('who is disabled comes in nowhere, and with what they had when they are back', async () => {
+test('a disabled person cannot sign in anywhere, and has the former rights when enabled again', async () => {
   await put('dora', {})
   const as = await tokenOf('dora')
   expect((await api.get('/incidents', { as })).status).toBe(200)
@@ -129,7 +129,7 @@ test('who is disabled comes in nowhere, and with what they had when they are bac
   expect((await api.get('/incidents', { as })).status).toBe(200)
 })
 
-test('who is to be new is never somebody who is here', async () => {
+test('a person cannot be added twice', async () => {
   const asNew = (body: object) =>
     api.put('/operators/frida', { headers: { 'if-none-match': '*' }, body: { ...everything, ...body } })
   expect((await asNew({ role: 'viewer' })).status).toBe(200)
@@ -138,7 +138,7 @@ test('who is to be new is never somebody who is here', async () => {
   expect((await api.get('/operators/frida')).body.role).toBe('viewer')
 })
 
-test('when somebody was last seen is told, by a token and by a browser', async () => {
+test('the time when a person was last seen is shown, by token and by browser', async () => {
   const seen = async () => (await api.get('/operators/emil')).body.lastSeenAt as unknown as string | null
   await put('emil', {})
   expect(await seen()).toBeNull()
@@ -157,7 +157,7 @@ test('when somebody was last seen is told, by a token and by a browser', async (
   expect((await seen()) ?? '').not.toBe(byToken)
 })
 
-test('a change holds for the tokens that are out there', async () => {
+test('a change applies to tokens that exist already', async () => {
   await put('emil', { role: 'admin' })
   const as = await tokenOf('emil', 'admin')
   expect((await api.get('/tokens', { as })).status).toBe(200)
@@ -165,14 +165,14 @@ test('a change holds for the tokens that are out there', async () => {
   expect((await api.get('/tokens', { as })).status).toBe(403)
 })
 
-test('the database holds no limit that code could not read', async () => {
+test('the database has no limit that code could not read', async () => {
   const set = (column: string, value: string) =>
     sql`update operator set ${sql.ref(column)} = ${sql.raw(value)}`.execute(api.owner)
   await expect(set('max_risk', "'total'")).rejects.toThrow()
   await expect(set('incident_types', `'"all"'::jsonb`)).rejects.toThrow()
 })
 
-test('a member of Slack is one person here, and the audit says who was made whom', async () => {
+test('a member of Slack is one person here, and the audit log names who linked them', async () => {
   expect((await put('dora', { slackUserId: 'U0DORA' })).body).toMatchObject({ slackUserId: 'U0DORA' })
   // An unnamed part stays: an older client does not take it away.
   expect((await put('dora', { maxRisk: 'high' })).body).toMatchObject({ slackUserId: 'U0DORA' })
@@ -191,7 +191,7 @@ test('a user of PagerDuty is one person here', async () => {
   expect((await put('dora', { pagerdutyUserId: null })).body).toMatchObject({ pagerdutyUserId: null })
 })
 
-test('what was done here by the ways of the product is told of by its rows', async () => {
+test('an event of an action through the product is reported from its rows', async () => {
   const found = [...(await verifyChanges(api.db, 0)).differences, ...(await verifyKept(api.db)).differences]
   // Fixtures of tests claim incidents, and change rows as the owner.
   expect(found.filter(({ subject, what }) => !subject.startsWith('inc_') && !what.includes(' by postgres '))).toEqual(
@@ -213,7 +213,7 @@ const question = async (id: string, targets: object[], risk = 'critical') => {
   }
 }
 
-test('a right about some resources decides about these alone, also where it was narrowed after the token was minted', async () => {
+test('a right for some resources decides only about these, also if it was narrowed after the token was made', async () => {
   expect((await put('rita', bound)).body).toMatchObject({ rights: bound.rights })
   const as = await tokenOf('rita')
   const own = await question(as, [{ kind: 'host', id: 'host-ams-1' }])
@@ -238,7 +238,7 @@ test('a right about some resources decides about these alone, also where it was 
   expect((await own.mint()).status).toBe(403)
 })
 
-test('a right that says nothing is refused with its word, and one that the giver does not have is not given', async () => {
+test('an empty right is refused, and a right that the giver does not have cannot be given', async () => {
   const { status, body } = await put('sven', { rights: ['critical printer:1'] })
   expect([status, body.errors]).toMatchObject([
     422,
@@ -258,7 +258,7 @@ test('a right that says nothing is refused with its word, and one that the giver
   ).toBe(403)
 })
 
-test('who may decide is said for everybody with a reason, now and on a day in the past', async () => {
+test('everybody is listed with whether they may decide and why, now and on a past day', async () => {
   await put('wanda', { maxRisk: 'none', rights: ['high host:host-ams-*'] })
   const before = (await api.get('/who-may?tool=execute_migration&type=host_down')).body.at as unknown as string
   await put('wanda', { maxRisk: 'none', rights: [] })

@@ -11,7 +11,7 @@ const api = useApi(() => ({ webDir: dist }))
 const ask = (path: string, headers: Record<string, string> = {}) => api.api.app.request(path, { headers })
 const scripts = () => [...(readWeb(dist)?.files ?? [])].filter(([path]) => /^\/assets\/.*\.js$/.test(path))
 
-test('every address of a page is the page, under a policy that lets nothing foreign and nothing inline in', async () => {
+test('every address of a page returns the page, under a policy that forbids foreign and inline content', async () => {
   const own = ['/', '/home', '/incidents', '/incidents/inc_1', '/approvals/apr_1', '/alerts', '/config', '/sign-in']
   for (const path of [...own, '/audit', '/people', '/tokens']) {
     const answer = await ask(path)
@@ -24,12 +24,12 @@ test('every address of a page is the page, under a policy that lets nothing fore
   }
 })
 
-test('nothing on the page needs what its policy forbids', () => {
+test('the page needs nothing that its policy forbids', () => {
   const page = readFileSync(join(dist, 'index.html'), 'utf8')
   expect(page).not.toMatch(/<script(?![^>]*\bsrc=)|<style|\sstyle=|\son\w+=|https?:\/\//)
 })
 
-test('files whose name holds their hash are kept for ever, and come packed to who can unpack', async () => {
+test('files with a hash in their name are cached for ever, and are compressed for clients that accept it', async () => {
   const [path] = scripts()[0] ?? ['']
   expect((await ask('/push-worker.js')).headers.get('cache-control')).toBe('no-cache')
   const packed = await ask(path, { 'accept-encoding': 'br, gzip' })
@@ -40,7 +40,7 @@ test('files whose name holds their hash are kept for ever, and come packed to wh
   expect(again.status).toBe(304)
 })
 
-test('nothing outside the built files is served', async () => {
+test('no file outside the build is served', async () => {
   for (const path of [
     '/assets/none.js',
     '/assets/../../package.json',
@@ -51,7 +51,7 @@ test('nothing outside the built files is served', async () => {
   }
 })
 
-test('an address that leads nowhere is a page for a person, with 404, and a problem for a program', async () => {
+test('an unknown address is a 404 page for a person and a problem document for a program', async () => {
   for (const path of ['/ingest/grafana', '/incident', '/incidents/a/b']) {
     const page = await ask(path, { accept: 'text/html,application/xhtml+xml' })
     expect([page.status, page.headers.get('content-type')]).toEqual([404, 'text/html; charset=utf-8'])
@@ -63,7 +63,7 @@ test('an address that leads nowhere is a page for a person, with 404, and a prob
   expect(problem.headers.get('content-type')).toBe('application/problem+json')
 })
 
-test('the documents of the API stay where they were', async () => {
+test('the API documents keep their addresses', async () => {
   expect((await ask('/docs')).status).toBe(200)
   expect((await ask('/openapi.json')).status).toBe(200)
 })
@@ -73,7 +73,7 @@ test('the JavaScript of the page stays below 200 kB', () => {
   expect(bytes).toBeLessThan(200_000)
 })
 
-test('the page imports types of the nouns, and nothing else of ours', () => {
+test('the page imports only types of the domain', () => {
   const sources = readWeb(dist)?.files ?? new Map()
   // A schema in the bundle would bring zod with it.
   for (const [, { bytes }] of sources) expect(bytes.toString('latin1')).not.toContain('ZodError')

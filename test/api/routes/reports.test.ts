@@ -4,7 +4,7 @@ import { openedIncident } from '../../support/database.ts'
 
 const api = useApi()
 
-test('a report is data or CSV, of the days that it says it is about', async () => {
+test('a report is JSON or CSV, for the days that it names', async () => {
   await openedIncident(api.db, { labels: { incident_type: 'reported' } })
   const { body } = await api.get('/reports?type=reported')
   expect(body).toMatchObject({
@@ -26,7 +26,7 @@ test('a report is data or CSV, of the days that it says it is about', async () =
   expect(total).toMatch(/^total,2026-01-01 to \d{4}-\d\d-\d\d,1,0,0,0,,/)
 })
 
-test('two years are the most, days in the wrong order have nothing, and a day that is none is refused', async () => {
+test('two years are the maximum, days in the wrong order return nothing, and an invalid day is refused', async () => {
   const range = async (query: string) => (await api.get(`/reports?${query}`)).body
   expect(await range('since=1000-01-01&until=2026-11-24')).toMatchObject({ since: '2024-11-24', until: '2026-11-24' })
   expect(await range('since=2026-02-01&until=2026-01-01')).toMatchObject({ total: { incidents: 0 }, byWeek: [] })

@@ -29,11 +29,11 @@ test('a search finds incidents by title and resource, and rows of the log by the
   expect((await search('oomkilled elephants')).log).toEqual([])
 })
 
-test.each(["' | !", '\\', ':*', '%', '_', '&& (', '\u0001x', '"'])('a search takes %j as text', async (text) => {
+test.each(["' | !", '\\', ':*', '%', '_', '&& (', '\u0001x', '"'])('a search treats %j as text', async (text) => {
   await search(text)
 })
 
-test('a list is narrowed to who has it and to when it opened', async () => {
+test('a list can be filtered by owner and by the time of opening', async () => {
   const id = await openedIncident(api.db, named('only_mine'))
   await api.post(`/incidents/${id}/take`, { as: api.tokens.operator })
   const ids = async (query: string, as = api.tokens.operator) => {

@@ -29,7 +29,7 @@ const signIn = (shown: object, more: Sent = {}) => ask('/auth/session', { method
 const signedIn = async (role: Role) => (await signIn({ token: api.tokens[role] })).cookie
 const open = { type: 'question', severity: 'info', title: 'Is all well?' }
 
-test('who shows a token is signed in, with what that token may do', async () => {
+test('a person who shows a token is signed in with the rights of the token', async () => {
   const answer = await signIn({ token: api.tokens.approver })
   expect(answer.status).toBe(200)
   expect(answer.body).toMatchObject({ name: 'approver', role: 'approver' })
@@ -39,20 +39,20 @@ test('who shows a token is signed in, with what that token may do', async () => 
   expect((await ask('/api/v1/incidents', { cookie: answer.cookie })).status).toBe(200)
 })
 
-test('over plain http from elsewhere the cookie is one that browsers take there', async () => {
+test('over plain HTTP from another machine the cookie is one that browsers accept there', async () => {
   const at = 'http://nightshift.example'
   const answer = await signIn({ token: api.tokens.viewer }, { at, from: at })
   expect(answer.set).toMatch(/^nightshift=[\w-]{43}; Path=\/; HttpOnly; SameSite=Strict$/)
   expect((await ask('/auth/session', { at, cookie: answer.cookie })).status).toBe(200)
 })
 
-test('a cookie may what its token may, and no more', async () => {
+test('a cookie has only the rights of its token', async () => {
   const cookie = await signedIn('viewer')
   const answer = await ask('/api/v1/incidents', { method: 'POST', body: open, cookie })
   expect([answer.status, answer.body.code]).toEqual([403, 'FORBIDDEN'])
 })
 
-test('neither an agent nor a sender of alerts can sign in or mint a code', async () => {
+test('agents and senders of alerts can neither sign in nor make a sign-in code', async () => {
   for (const role of ['agent', 'ingest'] as const) {
     const token = api.tokens[role]
     const answer = await signIn({ token })
@@ -61,7 +61,7 @@ test('neither an agent nor a sender of alerts can sign in or mint a code', async
   }
 })
 
-test('a forged cookie, a forged token and a forged code open nothing', async () => {
+test('a forged cookie, a forged token and a forged code are refused', async () => {
   const forged = `__Host-nightshift=${'A'.repeat(43)}`
   expect((await ask('/auth/session', { cookie: forged })).status).toBe(401)
   expect((await ask('/api/v1/incidents', { cookie: forged })).status).toBe(401)
@@ -71,7 +71,7 @@ test('a forged cookie, a forged token and a forged code open nothing', async () 
   expect((await ask('/auth/session', { cookie: "__Host-nightshift=' or true--" })).status).toBe(401)
 })
 
-test('an unsafe request with a cookie is done for a page of ours alone', async () => {
+test('an unsafe request with a cookie is accepted only from a page of Nightshift', async () => {
   const cookie = await signedIn('admin')
   const post = (from: string | null) => ask('/api/v1/incidents', { method: 'POST', body: open, cookie, from })
   for (const from of ['https://evil.example', 'null', 'http://localhost:1', null]) {
@@ -83,7 +83,7 @@ test('an unsafe request with a cookie is done for a page of ours alone', async (
   expect((await signIn({ token: api.tokens.admin }, { from: 'https://evil.example' })).status).toBe(403)
 })
 
-test('a session id that somebody planted is never taken over', async () => {
+test('a planted session id is never adopted', async () => {
   const planted = `__Host-nightshift=${'P'.repeat(43)}`
   const first = await signIn({ token: api.tokens.approver }, { cookie: planted })
   expect(first.cookie).not.toBe(planted)
@@ -94,13 +94,13 @@ test('a session id that somebody planted is never taken over', async () => {
   expect((await ask('/auth/session', { cookie: second.cookie })).body.name).toBe('admin')
 })
 
-test('signing out ends the session on the server too', async () => {
+test('signing out also ends the session on the server', async () => {
   const cookie = await signedIn('operator')
   expect((await ask('/auth/session', { method: 'DELETE', cookie })).status).toBe(204)
   expect((await ask('/api/v1/incidents', { cookie })).status).toBe(401)
 })
 
-test('a session ends after twelve quiet hours, and lives on while it is used, for a week at most', async () => {
+test('a session ends after twelve idle hours, and after at most a week in use', async () => {
   const quiet = await signedIn('operator')
   const lively = await signedIn('operator')
   try {
@@ -141,12 +141,12 @@ test('a sign-in code works once, for ten minutes', async () => {
   await moveClock(api.owner, '0 minutes')
 })
 
-test('a signed-in browser cannot mint a code for another', async () => {
+test('a browser session cannot make a code for another browser', async () => {
   const cookie = await signedIn('admin')
   expect((await ask('/auth/codes', { method: 'POST', cookie })).status).toBe(401)
 })
 
-test('neither ids of sessions nor codes are stored in plain', async () => {
+test('session ids and codes are not stored in plain text', async () => {
   const cookie = await signedIn('admin')
   const { body } = await ask('/auth/codes', { method: 'POST', token: api.tokens.admin })
   const rows = JSON.stringify([

@@ -14,7 +14,7 @@ const api = useApi(() => ({
   variables: listEnvironment({ LLM_MAX_TURNS: '7', DATABASE_URL: 'postgresql://u:hunter2@db/x' }),
 }))
 
-test('a value is set, takes effect, and its history tells who and why', async () => {
+test('a value is set, takes effect, and its history names who changed it and why', async () => {
   const answer = await api.put('/config/agent.max_turns', { body: { value: '12', reason: 'disks need more' } })
   expect([answer.status, answer.headers.get('etag')]).toEqual([200, '"1"'])
   const effective = await api.get('/config/effective?type=disk_pressure')
@@ -30,7 +30,7 @@ test('a value is set, takes effect, and its history tells who and why', async ()
   ])
 })
 
-test('of two people who change the same version one wins, and the other is told', async () => {
+test('if two people change the same version, one change is stored and the other person is told', async () => {
   await api.put('/config/agent.leader_wait', { body: { value: '60' }, headers: { 'if-match': '"0"' } })
   const changes = await Promise.all(
     ['90', '120'].map((value) =>
@@ -42,13 +42,13 @@ test('of two people who change the same version one wins, and the other is told'
   expect([late.status, late.body.version]).toEqual([412, 2])
 })
 
-test('a value that does not fit and a key that no setting has are refused', async () => {
+test('an invalid value and an unknown key are refused', async () => {
   const wrong = await api.put('/config/agent.max_turns', { body: { value: 'many' } })
   expect([wrong.status, wrong.body.code]).toEqual([422, 'INVALID'])
   expect((await api.put('/config/agent.no_such', { body: { value: '1' } })).status).toBe(404)
 })
 
-test('the environment stands between a stored value and the default', async () => {
+test('the environment overrides the default, and a stored value overrides the environment', async () => {
   await sql`delete from platform_config where key = 'agent.max_turns'`.execute(api.owner)
   expect((await api.get('/config/effective')).body.items).toContainEqual({
     name: 'agent.max_turns',
@@ -75,7 +75,7 @@ test('a secret is shown to nobody, neither as a value nor in its history', async
   }
 })
 
-test('the environment in force is for admins, and says nothing of a secret but that it is set', async () => {
+test('the effective environment is for admins, and of a secret it shows only that it is set', async () => {
   const answer = await api.get('/config/environment')
   expect(answer.body.items).toContainEqual(expect.objectContaining({ name: 'LLM_MAX_TURNS', value: '7' }))
   expect(answer.body.items).toContainEqual(
@@ -86,7 +86,7 @@ test('the environment in force is for admins, and says nothing of a secret but t
     expect([role, (await api.get('/config/environment', { as: api.tokens[role] })).status]).toEqual([role, 403])
 })
 
-test('what the worker that started last was started with is shown beside it, without its secrets', async () => {
+test('the settings of the worker that started last are shown beside it, without its secrets', async () => {
   const before = (await api.get('/config/environment')).body
   const workers = (before.items as unknown as ShownVariable[]).map(({ worker }) => worker)
   expect([before.workerStartedAt, new Set(workers)]).toEqual([null, new Set([null])])
@@ -108,7 +108,7 @@ test('what the worker that started last was started with is shown beside it, wit
   expect(rows.map(({ text }) => text.includes('hunter'))).toEqual([false])
 })
 
-test('a test message goes to the stored address with its secret, and the answer is what the receiver said', async () => {
+test("a test message is sent to the stored address with its secret, and the answer is the receiver's", async () => {
   const receiver = await startLocalServer()
   try {
     const [url, secret] = [`${receiver.url}/hook/PATH`, `whsec_${Buffer.alloc(32, 7).toString('base64')}`]
@@ -153,7 +153,7 @@ test('a test message goes to the stored address with its secret, and the answer 
   }
 })
 
-test('the audit may be filtered by who did something of late, and by what was done', async () => {
+test('the audit log can be filtered by person, time and action', async () => {
   const { body } = await api.get('/audit/choices')
   expect(body.who).toContain('admin')
   expect(body.what).toContain('config.changed')
@@ -161,13 +161,13 @@ test('the audit may be filtered by who did something of late, and by what was do
   expect((await api.get('/inventory/resources?needs=host:')).status).toBe(422)
 })
 
-test('a key that plain SQL put there is listed with its problem', async () => {
+test('a key that was inserted by SQL is listed with its problem', async () => {
   await sql`insert into platform_config (key, value) values ('agent.max_turms', '99')`.execute(api.owner)
   const { body } = await api.get('/config')
   expect(body.items).toContainEqual(expect.objectContaining({ key: 'agent.max_turms', problem: expect.any(String) }))
 })
 
-test('what was done here by the ways of the product is told of by its rows', async () => {
+test('an event of an action through the product is reported from its rows', async () => {
   const found = [...(await verifyChanges(api.db, 0)).differences, ...(await verifyKept(api.db)).differences]
   // Fixtures of tests claim incidents, and change rows as the owner.
   expect(found.filter(({ subject, what }) => !subject.startsWith('inc_') && !what.includes(' by postgres '))).toEqual(

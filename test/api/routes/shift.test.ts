@@ -15,7 +15,7 @@ async function mitigated(): Promise<string> {
   return id
 }
 
-test('the shift says the night, the hand-over in five lines, and what is left to do', async () => {
+test('the shift shows the night, the hand-over in five lines, and the open work', async () => {
   const id = await mitigated()
   const approval = await asked(api.db, await claimedIncident(api.db))
   const body = await shift()
@@ -25,7 +25,7 @@ test('the shift says the night, the hand-over in five lines, and what is left to
   expect(body.followUps).toMatchObject({ count: 1, first: [{ incidentId: id, owner: null, isOverdue: false }] })
 })
 
-test('what Nightshift lost stands on the hand-over as a look finds it, whether or not people were told', async () => {
+test('a lost duty is on the hand-over as soon as a check finds it, whether or not people were notified', async () => {
   expect((await shift()).handOver.lines[3]?.text).toBe('Nightshift: no part has failed')
   const id = await claimedIncident(api.db)
   await sql`insert into delivery (message_id, destination, incident_id, notification, attempt, status, finished_at, given_up_at)
@@ -35,7 +35,7 @@ test('what Nightshift lost stands on the hand-over as a look finds it, whether o
   expect((await shift()).handOver.lines[3]?.text).toBe('Nightshift: failed parts: messages')
 })
 
-test('a person changes and closes a follow-up; an agent and a viewer do not', async () => {
+test('a person changes and closes a follow-up, and an agent and a viewer cannot', async () => {
   const id = await mitigated()
   const change = (body: object, as = api.tokens.approver) => api.post(`/follow-ups/${id}`, { body, as })
   expect((await change({ owner: 'approver' }, api.tokens.agent)).status).toBe(403)
@@ -67,7 +67,7 @@ test.each([
   expect(JSON.stringify(answer.body)).toContain(JSON.stringify(why).slice(1, -1))
 })
 
-test('a follow-up that is closed, or never was, is said to be so', async () => {
+test('a closed follow-up and an unknown follow-up are refused with the reason', async () => {
   const id = await mitigated()
   const close = (of: string) => api.post(`/follow-ups/${of}/close`, { body: { note: 'done' } })
   expect((await close(id)).status).toBe(200)

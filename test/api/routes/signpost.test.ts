@@ -4,7 +4,7 @@ import { useApi } from '../../support/api.ts'
 const api = useApi()
 const page = (path: string) => api.api.app.request(path)
 
-test('a link from a message leads to the commands that show and decide the thing, without a sign-in', async () => {
+test('a link from a message leads to the commands that show and decide its approval, without a sign-in', async () => {
   const answer = await page('/approvals/apr_01m7ytcwv43rahnzpzzeghzv30')
   expect(answer.status).toBe(200)
   expect(answer.headers.get('content-security-policy')).toContain("default-src 'none'")
@@ -13,7 +13,7 @@ test('a link from a message leads to the commands that show and decide the thing
 })
 
 test.each(['/incidents/inc_%3Cscript%3E', '/incidents/x', '/approvals/..%2f'])(
-  'a link to %s shows nothing of it',
+  'a link to %s shows nothing about it',
   async (path) => {
     const answer = await page(path)
     expect(answer.status).toBe(404)

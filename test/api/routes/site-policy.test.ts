@@ -22,12 +22,12 @@ const read = async (path: string) => JSON.parse(JSON.stringify((await api.get(pa
 const policyPart = async () =>
   (await read('/status')).parts.find(({ name }: { name: string }) => name === 'site policy')
 
-test('a site without a policy has none, and no part for it', async () => {
+test('a site without a policy has none, and no part of the status for it', async () => {
   expect((await api.get('/policy')).body).toEqual({ inForce: null, waiting: null, reading: null, silences: null })
   expect(await policyPart()).toBeUndefined()
 })
 
-test('a policy that widens waits in sight of everybody until an admin accepts it, and `verify` finds the row of that', async () => {
+test('a policy that widens rights waits visibly until an admin accepts it, and `verify` finds the row of the acceptance', async () => {
   await take(file(runs))
   expect((await api.get('/policy')).body).toMatchObject({ inForce: null, waiting: { commit: 'c0ffee' } })
   expect(await policyPart()).toMatchObject({ status: 'failed', detail: expect.stringContaining('waits for an admin') })
@@ -41,7 +41,7 @@ test('a policy that widens waits in sight of everybody until an admin accepts it
   expect((await verifyKept(api.owner)).differences).toEqual([])
 })
 
-test('a wrong line, and a second policy, leave the last good one in force and are named', async () => {
+test('a wrong line and a second policy are named, and the last good policy stays in force', async () => {
   await take(file('version: 1\nrules:\n  - { name: a, tool: vm_strat, action: never }\n'))
   const { inForce, reading } = await read('/policy')
   expect(inForce).toMatchObject({ commit: 'c0ffee' })
@@ -53,7 +53,7 @@ test('a wrong line, and a second policy, leave the last good one in force and ar
   expect((await api.get('/policy')).body.inForce).not.toBeNull()
 })
 
-test('a file that is gone is named, and the last good policy holds; a place that cannot be read is no file that is gone', async () => {
+test('a missing policy file is named, and the last good policy stays in force, while an unreadable folder is another error', async () => {
   await take(file(runs))
   await takeFrom({ ...folder, error: 'it could not be read (EACCES)' })
   expect((await read('/policy')).reading.faults).toEqual([])
@@ -82,7 +82,7 @@ test('a call is explained under the policy in force, and under another text', as
   expect(wrong.status).toBe(400)
 })
 
-test('who may decide about a tool counts the group that the policy asks', async () => {
+test('the people who may decide about a tool include the group that the policy asks', async () => {
   const asks =
     'version: 1\ngroups: { dba: [anna, ben] }\nrules:\n  - { name: two, tool: vm_start, action: ask, group: dba, people: 2 }\n'
   await take(file(asks))
@@ -97,7 +97,7 @@ test('who may decide about a tool counts the group that the policy asks', async 
   for (const { why } of refused.people) expect(why).toContain('rule "not here"')
 })
 
-test('a policy is held against the site: the one that waits first, else the one in force, or a text', async () => {
+test('the check compares a policy with the site: the waiting policy, else the one in force, or a text', async () => {
   const lint = async (body: object) => JSON.parse(JSON.stringify((await api.post('/policy/lint', { body })).body))
   const widening =
     'version: 1\ngroups:\n  dbas: [nobody-here]\nrules:\n  - { name: start, tool: vm_start, resource: { kind: vm, id: vm-9 }, action: run }\n'

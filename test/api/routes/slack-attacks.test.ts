@@ -104,7 +104,7 @@ function send(body: string | Buffer, headers: Headers, at = 0): Promise<number> 
 const approval = async (id: string) => (await api.get(`/approvals/${id}`)).body
 const decisions = async (id: string) => (await approval(id)).decisions as unknown as object[]
 
-test('of one signed request that reaches two processes many times at once, one is believed', async () => {
+test('one signed request that reaches two processes many times at once is accepted once', async () => {
   const { id, button } = await approvalAsked()
   const body = press('U0ANNA', button)
   const headers = slack.signed(body)
@@ -114,7 +114,7 @@ test('of one signed request that reaches two processes many times at once, one i
   expect(await decisions(id)).toHaveLength(1)
 })
 
-test('of many presses of two people at two processes, each their own request, each person counts once', async () => {
+test('of many presses of two people at two processes, each in its own request, each person counts once', async () => {
   const { id, button } = await approvalAsked()
   const answers = await Promise.all(
     Array.from({ length: 12 }, (_, index) => {
@@ -146,7 +146,7 @@ test.each<[string, (body: string) => [string | Buffer, Headers]]>([
   ['a time of the last hour, signed', (body) => [body, slack.signed(body, { atSeconds: now() - 3_600 })]],
   ['a time of the next hour, signed', (body) => [body, slack.signed(body, { atSeconds: now() + 3_600 })]],
   ['an empty secret', (body) => [body, slack.signed(body, { secret: '' })]],
-])('a request with %s after it was signed decides nothing, whatever type it says it has', async (_, change) => {
+])('a request with %s after it was signed decides nothing, whatever type it claims', async (_, change) => {
   const { id, button } = await undecided()
   const [body, headers] = change(press('U0BERT', button))
   const types = ['application/x-www-form-urlencoded', 'application/json', 'multipart/form-data; boundary=x']
@@ -161,7 +161,7 @@ function changed(body: string, name: string, change: (text: string) => string | 
   return { ...headers, [name]: change(headers[name] as string) }
 }
 
-test('who somebody says they are is their id at Slack: no name, look-alike or prototype is believed', async () => {
+test("a person's identity is their Slack id, and names, look-alikes and prototypes are not accepted", async () => {
   const { id, button } = await approvalAsked()
   const bodies = [
     press('U0STRANGER', button, { user: { id: 'U0STRANGER', name: 'anna', username: 'anna' } }),
@@ -184,7 +184,7 @@ test('who somebody says they are is their id at Slack: no name, look-alike or pr
   expect(await approval(id)).toMatchObject({ status: 'pending', decisions: [] })
 })
 
-test('no address in a request is ever called, and no channel in it is more than a channel', async () => {
+test('no address in a request is called, and a channel in it is used only as a channel', async () => {
   const { button } = await approvalAsked()
   const addresses = { response_url: `${trapUrl}/respond`, response_urls: [{ response_url: `${trapUrl}/urls` }] }
   const bodies = [
@@ -200,7 +200,7 @@ test('no address in a request is ever called, and no channel in it is more than 
   expect(JSON.stringify(slack.calls.map(({ body }) => body.channel))).not.toContain(trapUrl)
 })
 
-test('what is huge or nested without end costs an answer and nothing more', async () => {
+test('a huge or endlessly nested request only gets a refusal', async () => {
   const huge = Buffer.alloc(1_100_000, 'a')
   expect(await send(huge, { ...slack.signed(huge.toString()), 'transfer-encoding': 'chunked' })).toBe(413)
   for (const payload of ['['.repeat(900_000), `{"a":${'{"a":'.repeat(150_000)}1`, '"'.repeat(300_000)]) {

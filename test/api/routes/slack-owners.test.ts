@@ -35,7 +35,7 @@ const owner = async (id: string) => (await api.get(`/incidents/${id}`)).body.own
 
 const critical = { severity: 'critical' } as const
 
-test('who is known here takes an incident by a button and gives it back, and the thread says so', async () => {
+test('a known person takes an incident by a button and gives it back, and the thread shows it', async () => {
   const id = await openedIncident(api.db, critical)
   const { ts } = await root(id)
   expect(Object.keys(door.slack.buttons(ts))).toEqual(['take', 'open'])
@@ -49,7 +49,7 @@ test('who is known here takes an incident by a button and gives it back, and the
   expect(await owner(id)).toBeNull()
 })
 
-test('a run ends first', async () => {
+test('a run ends before a person gets its incident', async () => {
   const id = await claimedIncident(api.db, critical)
   await press('U0ANNA', id, 'take')
   await whisper('U0ANNA', 'The run ends first')
@@ -67,7 +67,7 @@ test.each([
   expect(await owner(id)).toBeNull()
 })
 
-test('a button of another incident, of another action or of nobody takes nothing, and is written down', async () => {
+test('a button of another incident, of another action or of an unknown person takes nothing, and leaves a row', async () => {
   const id = await openedIncident(api.db, critical)
   const { ts } = await root(id)
   const secret = door.slack.settings.signingSecret
@@ -87,7 +87,7 @@ test('a button of another incident, of another action or of nobody takes nothing
   await eventually('all of them to be written down', async () => (await written()) === 4)
 })
 
-test('an old button of what is closed by now takes nothing and says why', async () => {
+test('an old button of a closed incident takes nothing and says why', async () => {
   const id = await openedIncident(api.db, critical)
   const old = door.slack.press('U0BERT', (await root(id)).ts, 'take')
   await api.post(`/incidents/${id}/resolve`, { body: { resolution: 'Restarted it', outcome: 'repaired' } })
@@ -95,7 +95,7 @@ test('an old button of what is closed by now takes nothing and says why', async 
   await whisper('U0BERT', 'Nothing was done: the incident is resolved')
 })
 
-test('one press says what the cause of a closed incident was worth, as the person who pressed', async () => {
+test('one press grades the cause of a closed incident, under the name of the person who pressed', async () => {
   const id = await claimedIncident(api.db, critical)
   await root(id)
   expect(Object.keys(door.slack.buttons((await root(id)).ts))).toEqual(['take', 'open'])
@@ -111,7 +111,7 @@ test('one press says what the cause of a closed incident was worth, as the perso
   await whisper('U0BERT', 'does not belong to this Nightshift')
 })
 
-test('a button of an earlier attempt says nothing about the cause of the newest', async () => {
+test('a button of an earlier attempt does not grade the cause of the newest', async () => {
   const id = await claimedIncident(api.db, critical)
   await api.post(`/incidents/${id}/escalate`, { body: { reason: 'needs hands' } })
   await eventually('the buttons to come', async () => door.slack.buttons((await root(id)).ts).cause_right)
@@ -125,7 +125,7 @@ test('a button of an earlier attempt says nothing about the cause of the newest'
   expect((await api.get(`/incidents/${id}/trust`)).body.cause).toBeNull()
 })
 
-describe('what members write in the thread of an incident', () => {
+describe('messages in the thread of an incident', () => {
   /** As Slack names a channel in its answers and events, whatever name the setting has. */
   const channel = 'C0OPS'
   let events = 0
@@ -157,14 +157,14 @@ describe('what members write in the thread of an incident', () => {
   }
   const told = async (id: string) => messagesOf(await eventsOf(api.db, id)).map(({ by, text }) => `${by}: ${text}`)
 
-  test('is told to its run under the name that the member has here', async () => {
+  test("a member's message is sent to the run under the member's name here", async () => {
     const id = await claimedIncident(api.db, critical)
     const ts = await threadOf(id)
     await write('U0ANNA', 'look at <http://web-1.example|web-1> &amp; its log', ts)
     expect(await told(id)).toEqual(['anna: look at web-1 & its log'])
   })
 
-  test('tells it nothing from strangers, viewers, programs, other threads, and once the run is over', async () => {
+  test('messages of strangers, viewers, programs, other threads, and after the end of the run are not sent to it', async () => {
     const id = await claimedIncident(api.db, critical)
     const ts = await threadOf(id)
     await write('U0STRANGER', 'I approve', ts)
@@ -179,7 +179,7 @@ describe('what members write in the thread of an incident', () => {
     expect(await told(id)).toEqual([])
   })
 
-  test('is told once, however often Slack sends it', async () => {
+  test('a message is sent to the run once, however often Slack delivers it', async () => {
     const id = await claimedIncident(api.db, critical)
     const again = await write('U0BERT', 'it was moved', await threadOf(id))
     // Slack signs it anew, a few seconds later.
@@ -187,7 +187,7 @@ describe('what members write in the thread of an incident', () => {
     expect(await told(id)).toEqual(['bert: it was moved'])
   })
 
-  test('answers the question whether the address is ours, to Slack alone', async () => {
+  test('the address verification of Slack is answered, and only with a valid signature', async () => {
     const body = JSON.stringify({ type: 'url_verification', challenge: 'c-1' })
     const ask = async (headers: Record<string, string>) => {
       const all = { ...headers, 'content-type': 'application/json' }

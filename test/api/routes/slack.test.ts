@@ -78,7 +78,7 @@ const security = async (incidentId: string) =>
     event.kind === 'security_event' ? [`${event.metadata.door} ${event.metadata.code}`] : [],
   )
 
-test('who is known here approves by a button: one decision, by the door slack, and the run is woken', async () => {
+test('a known person approves by a button: one decision, through Slack, and the run is woken', async () => {
   const { id, incidentId } = await asks()
   expect(await press('U0ANNA', id)).toEqual({ status: 200, text: '' })
   expect(await approval(id)).toMatchObject({
@@ -91,7 +91,7 @@ test('who is known here approves by a button: one decision, by the door slack, a
   expect(JSON.stringify(asked.body)).toMatch(/Approved by anna, .* UTC, by Slack/)
 })
 
-test('the question says what the cause may be, as the rows of its run say it', async () => {
+test('the question shows the possible cause from the rows of its run', async () => {
   const incidentId = await claimedIncident(api.db)
   const body = { action: 'investigated', detail: 'A power supply failed', hypothesis: 'supported' }
   await api.post(`/incidents/${incidentId}/events`, { body: { ...body, quotes: [{ seq: 1, text: 'firing' }] } })
@@ -100,7 +100,7 @@ test('the question says what the cause may be, as the rows of its run say it', a
   expect(JSON.stringify((await card((await asks()).id)).body)).not.toContain('cause:')
 })
 
-test('the question says what was found, in the sentences of its run', async () => {
+test('the question shows the findings in the sentences of its run', async () => {
   const incidentId = await claimedIncident(api.db)
   const host = { kind: 'host' as const, id: 'host-osl-1' }
   await api.db.transaction().execute((trx) =>
@@ -130,7 +130,7 @@ test('the question says what was found, in the sentences of its run', async () =
   expect(asked).not.toContain('raw')
 })
 
-test('a second press is told who decided, when and where, and decides nothing', async () => {
+test('a second press shows who decided, when and where, and decides nothing', async () => {
   const { id } = await asks()
   const stale = door.slack.press('U0BERT', (await card(id)).ts, 'approve')
   await press('U0ANNA', id)
@@ -139,7 +139,7 @@ test('a second press is told who decided, when and where, and decides nothing', 
   expect((await approval(id)).decisions).toHaveLength(1)
 })
 
-test('who is nobody here is told so alone, with a way to the card', async () => {
+test('only an unknown person is told so, with a link to the card', async () => {
   const { id } = await asks()
   await press('U0STRANGER', id)
   const told = await whisper('U0STRANGER', 'your Slack member is not linked')
@@ -153,7 +153,7 @@ test.each([
   ['U0VERA', 'vera (viewer) may not decide'],
   ['U0LOWE', 'lowe may decide risks up to low'],
   ['U0GONE', 'gone is disabled'],
-])('%s may not decide here either, by the rules of every door', async (user, why) => {
+])('%s may not decide here either, by the rules of every channel', async (user, why) => {
   const { id } = await asks()
   await press(user, id)
   await whisper(user, why)
@@ -166,7 +166,7 @@ test.each([
   expect((await approval(id)).status).toBe('pending')
 })
 
-test('a denial asks for its category and words, and the agent gets both', async () => {
+test('a denial asks for its category and text, and the agent gets both', async () => {
   const { id } = await asks()
   await press('U0ANNA', id, 'deny')
   await eventually('the modal', () => door.slack.views.length === 1)
@@ -181,14 +181,14 @@ test('a denial asks for its category and words, and the agent gets both', async 
   })
 })
 
-test('where no modal opens, a denial is sent to the card', async () => {
+test('if no modal opens, a denial links to the card', async () => {
   const { id } = await asks()
   door.slack.troubles.push({ method: 'views.open', error: 'expired_trigger_id' })
   await press('U0ANNA', id, 'deny')
   expect(await whisper('U0ANNA', 'could not ask you for a reason')).toContain(`${publicUrl}/approvals/${id}`)
 })
 
-test('critical risk has no button here, and a forged one is refused and written down', async () => {
+test('a critical risk has no button in Slack, and a forged press is refused and logged', async () => {
   const { id, incidentId } = await asks({ risk: 'critical', required: 2 })
   const { ts } = await card(id)
   expect(Object.keys(door.slack.buttons(ts))).toEqual(['open'])
@@ -200,7 +200,7 @@ test('critical risk has no button here, and a forged one is refused and written 
   expect(await security(incidentId)).toEqual(['slack CRITICAL_BUTTON', 'slack CRITICAL_BUTTON'])
 })
 
-test('a button of another action or of nobody decides nothing', async () => {
+test('a button of another action or of an unknown person decides nothing', async () => {
   const { id, incidentId } = await asks()
   const other = await asks()
   const { ts } = await card(id)
@@ -213,7 +213,7 @@ test('a button of another action or of nobody decides nothing', async () => {
   expect(await security(incidentId)).toEqual(['slack FOREIGN_BUTTON', 'slack FOREIGN_BUTTON'])
 })
 
-test('the button of what was withdrawn and asked again says so', async () => {
+test('the button of an approval that was withdrawn and asked again says so', async () => {
   const { id, incidentId } = await asks({ callId: 'c9_0' })
   const old = door.slack.press('U0ANNA', (await card(id)).ts, 'approve')
   await api.db.transaction().execute((trx) => withdrawPending(trx, incidentId, 'the platform changed'))
@@ -223,7 +223,7 @@ test('the button of what was withdrawn and asked again says so', async () => {
   expect((await approval(anew.id)).status).toBe('pending')
 })
 
-test('the button of what has expired says so, also when nobody noticed before', async () => {
+test('the button of an expired approval says so, even if the expiry was not noticed before', async () => {
   const { id } = await asks()
   const form = door.slack.press('U0ANNA', (await card(id)).ts, 'approve')
   await sql`update approval set expires_at = nightshift_now() where id = ${id}`.execute(api.owner)
@@ -232,7 +232,7 @@ test('the button of what has expired says so, also when nobody noticed before', 
   expect((await approval(id)).decisions).toEqual([])
 })
 
-test('where two people are needed, the first is told so and the buttons stay', async () => {
+test('if two people are needed, the first is told so and the buttons stay', async () => {
   const { id } = await asks({ required: 2 })
   const asked = await card(id)
   await press('U0ANNA', id)
@@ -244,7 +244,7 @@ test('where two people are needed, the first is told so and the buttons stay', a
   expect((await approval(id)).status).toBe('approved')
 })
 
-test('a forged signature, an old and a future time and a repeated request are refused and written down', async () => {
+test('a forged signature, an old or future timestamp and a repeated request are refused and logged', async () => {
   const { id, incidentId } = await asks()
   const form = door.slack.press('U0ANNA', (await card(id)).ts, 'approve')
   const body = form.toString()
@@ -269,7 +269,7 @@ test('a forged signature, an old and a future time and a repeated request are re
   expect(items).toHaveLength(4)
 })
 
-test('of one request that reaches two servers at once, one is believed', async () => {
+test('one request that reaches two servers at once is accepted once', async () => {
   const { id } = await asks()
   const form = door.slack.press('U0ANNA', (await card(id)).ts, 'approve')
   const headers = door.slack.signed(form.toString())
@@ -278,7 +278,7 @@ test('of one request that reaches two servers at once, one is believed', async (
   expect((await approval(id)).decisions).toHaveLength(1)
 })
 
-test('a press in Slack against a denial at the API has one outcome, and the loser is told', async () => {
+test('a press in Slack and a denial at the API at once have one outcome, and the other person is told', async () => {
   for (let round = 0; round < 3; round += 1) {
     const { id } = await asks()
     const form = door.slack.press('U0ANNA', (await card(id)).ts, 'approve')
@@ -299,7 +299,7 @@ test('a press in Slack against a denial at the API has one outcome, and the lose
   }
 })
 
-test('a press is answered although Slack itself answers nothing', async () => {
+test('a press is answered although Slack itself does not answer', async () => {
   const { id } = await asks()
   const { ts } = await card(id)
   const release = door.slack.hold()
@@ -310,7 +310,7 @@ test('a press is answered although Slack itself answers nothing', async () => {
   await whisper('U0STRANGER', 'your Slack member is not linked')
 })
 
-test('what is signed and no button of ours is answered and changes nothing; what is too large is not read', async () => {
+test('a signed request without a known button is answered and changes nothing, and a large one is not read', async () => {
   for (const payload of ['{"type":"block_actions"}', '{', '[]', '{"type":"shortcut"}']) {
     expect((await send(new URLSearchParams({ payload }))).status).toBe(200)
   }
@@ -320,7 +320,7 @@ test('what is signed and no button of ours is answered and changes nothing; what
   expect((await approval(id)).status).toBe('pending')
 })
 
-test('neither the token nor the secret is in a row, and a refusal repeats nothing', async () => {
+test('the token and the secret are in no row, and a refusal repeats none of them', async () => {
   const { rows } = await sql<{ table: string }>`
     select tablename as table from pg_tables where schemaname = 'public'`.execute(api.owner)
   for (const { table } of rows) {

@@ -23,7 +23,7 @@ test.each([
   'postgresql://a,b:5432/orders',
   'postgresql://%31.2.3.4/orders',
   'https://127.0.0.1:1/orders',
-])('the address %s of a server of databases is refused, and the form of one is said', async (url) => {
+])('the address %s of a database server is refused, and the refusal shows a valid form', async (url) => {
   expect(await putAt(url)).toMatchObject({
     status: 422,
     detail: expect.stringContaining('postgresql://HOST:PORT/DATABASE'),
@@ -36,6 +36,6 @@ test.each([
   'postgresql://[::1]:1/orders_2',
   'postgresql://localhost:1/two%20words',
   'postgresql://localhost:1/%C3%B8re',
-])('the address %s of a server of databases is taken, and a test of it says how it answered', async (url) => {
+])('the address %s of a database server is accepted, and a test of it reports the answer', async (url) => {
   expect(await putAt(url)).toMatchObject({ status: 200, tested: 200 })
 })

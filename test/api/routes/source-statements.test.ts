@@ -7,7 +7,7 @@ const api = useApi()
 const body = (options: object) => ({ kind: 'postgresql', url: 'postgresql://127.0.0.1:9/shop', options })
 const auditOf = async (what: string) => (await api.get(`/audit?what=${what}`)).body as unknown as { items: unknown[] }
 
-test('an admin alone allows statements for a source, takes them back, and each is an audit row of who and when', async () => {
+test('only an admin allows statements for a source or withdraws them, and each change is an audit row with person and time', async () => {
   const refused = await api.put('/sources/shop-db', { body: body({ query: 'allowed' }), as: api.tokens.operator })
   expect(refused.status).toBe(403)
   expect((await api.put('/sources/shop-db', { body: body({ query: 'yes' }) })).status).toBe(422)
@@ -19,7 +19,7 @@ test('an admin alone allows statements for a source, takes them back, and each i
     ])
 })
 
-test('rows of tables are shown to investigations and to admins, and a source that does not allow it says who may', async () => {
+test('rows of tables are shown to investigations and admins, and a source that does not allow this says who may read', async () => {
   await api.put('/sources/shop-db', { body: body({}) })
   const ask = (as = api.tokens.admin) =>
     api.post('/sources/read', { body: { tool: 'query_database', arguments: { sql: 'select 1' } }, as })
@@ -29,7 +29,7 @@ test('rows of tables are shown to investigations and to admins, and a source tha
   expect((await ask()).status).toBe(424)
 })
 
-test('a model is offered it only where a source allows it', () => {
+test('a model is offered statements only if a source allows them', () => {
   const offered = (has: object) => describedTools(null, [], ['postgresql'], has).map(({ name }) => name)
   expect(offered({})).not.toContain('query_database')
   expect(offered({ queries: true })).toContain('query_database')

@@ -28,7 +28,7 @@ test('alerts are listed newest first, with what was read from the source, page b
   expect((await list('/alerts?status=resolved')).items).toEqual([])
 })
 
-test('a list of incidents carries what happened last, and can be narrowed to a group', async () => {
+test('a list of incidents shows the latest event of each, and can be filtered by group', async () => {
   const id = await claimedIncident(api.db)
   await announced(api.db, id, 'get_shard', {})
   const { items } = await list('/incidents')
@@ -39,7 +39,7 @@ test('a list of incidents carries what happened last, and can be narrowed to a g
   expect((await list(`/incidents?group=${found?.groupId}&role=follower`)).items).toEqual([])
 })
 
-test('an incident says what the caller may do now, and why not the rest', async () => {
+test('an incident lists what the caller may do now, and why the other actions are closed', async () => {
   const id = await claimedIncident(api.db)
   const actions = async (as: string) => {
     const { body } = await api.get(`/incidents/${id}/surroundings`, { as })
@@ -70,7 +70,7 @@ test('usage counts models, people and days', async () => {
   expect((await api.get('/usage?days=0')).status).toBe(422)
 })
 
-test('the status tells what waits, and what is not there', async () => {
+test('the status shows what waits and what is missing', async () => {
   const waiting = { type: 'disk', severity: 'info', severitySource: 'alert', title: 'x', resource: null } as const
   await api.db.transaction().execute((trx) => openIncident(trx, { ...waiting, requestedBy: null }))
   const { status, body } = await api.get('/status')
@@ -93,7 +93,7 @@ test('the status tells what waits, and what is not there', async () => {
   })
 })
 
-test('a budget of wakes that no card stands behind is named, with what helps', async () => {
+test('a wake budget without a morning card is reported, with the remedy', async () => {
   await storeSetting(api.owner, 'page.wake_budget', '1')
   const idle = async () => {
     const { parts } = (await api.get('/status')).body as unknown as {
@@ -115,7 +115,7 @@ test('a budget of wakes that no card stands behind is named, with what helps', a
   })
 })
 
-test('what a page reads is for people and agents, not for senders of alerts', async () => {
+test('people and agents can read what a page reads, and senders of alerts cannot', async () => {
   for (const path of ['/alerts', '/usage', '/status']) {
     expect((await api.get(path, { as: api.tokens.ingest })).status).toBe(403)
   }

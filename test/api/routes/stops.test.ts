@@ -8,7 +8,7 @@ const reason = 'the replicas move'
 const of = (type: string) => openedIncident(api.db, { labels: { alertname: 'x', incident_type: type } })
 const stop = (body: object, as = api.tokens.approver) => api.post('/stops', { body: { reason, ...body }, as })
 
-test('one press stops a kind of write; it stands in the list, in the status and in the audit, until it is resumed', async () => {
+test('one press stops a kind of write, which is in the list, the status and the audit log until it is resumed', async () => {
   await of('replication_lag')
   const until = new Date(Date.now() + 3_600_000).toISOString()
   const stopped = await stop({ type: 'replication_lag', tool: 'converge_shard', until })
@@ -36,7 +36,12 @@ test('one press stops a kind of write; it stands in the list, in the status and 
 
 test.each<[string, object, number, RegExp]>([
   ['a type that no incident had', { type: 'replication_lagg' }, 404, /Did you mean replication_lag\?/],
-  ['a tool that there is not', { type: 'replication_lag', tool: 'converge_shards' }, 404, /Did you mean .*converge_shard/],
+  [
+    'a tool that there is not',
+    { type: 'replication_lag', tool: 'converge_shards' },
+    404,
+    /Did you mean .*converge_shard/,
+  ],
   ['a tool that only looks', { type: 'replication_lag', tool: 'get_shard' }, 404, /no tool that writes get_shard/],
   [
     'a resource that nobody lists',
@@ -51,14 +56,14 @@ test.each<[string, object, number, RegExp]>([
     422,
     /is in the past: the time is/,
   ],
-])('%s is refused with what helps, and stops nothing', async (_, body, status, detail) => {
+])('%s is refused with the remedy, and stops nothing', async (_, body, status, detail) => {
   await of('replication_lag')
   const before = (await api.get('/stops')).body
   expect(await stop(body)).toMatchObject({ status, body: { detail: expect.stringMatching(detail) } })
   expect((await api.get('/stops')).body).toEqual(before)
 })
 
-test('a second press for the same says who did it first, and who only operates may not', async () => {
+test('a second press names who stopped it first, and an operator may not stop', async () => {
   await of('replication_lag')
   expect((await stop({ type: 'replication_lag' }, api.tokens.operator)).status).toBe(403)
   expect((await stop({ type: 'replication_lag' }, api.tokens.agent)).status).toBe(403)

@@ -52,7 +52,7 @@ const comment = (incidentId: string, text: string) =>
     }),
   )
 
-test('rows come as they are written, with their kind and their place', async () => {
+test('rows arrive as they are written, with their kind and their place', async () => {
   const id = await openedIncident(api.db)
   let comments: Promise<unknown> | null = null
   const { messages, response } = await listen(`/stream?incident=${id}`, null, (messages, place) => {
@@ -79,7 +79,7 @@ test('a page that loses the stream before the first row resumes without a gap', 
   expect([[2], [1, 2]]).toContainEqual(messages.map(({ data }) => data.seq))
 })
 
-test('many writers and a listener that keeps losing its stream: every row comes once, and in order', async () => {
+test('with many writers and a listener that keeps losing its stream, every row arrives once and in order', async () => {
   const incidents = await Promise.all(Array.from({ length: 5 }, () => openedIncident(api.db)))
   const anchor = await api.db.selectFrom('incidentEvent').select(['tx', 'id']).orderBy('tx').orderBy('id').execute()
   let last = `${anchor.at(-1)?.tx}-${anchor.at(-1)?.id}`
@@ -106,7 +106,7 @@ test('many writers and a listener that keeps losing its stream: every row comes 
   }
 })
 
-test('an id that is none of this stream, and an incident that there is not, are refused', async () => {
+test('an id of another stream and an unknown incident are refused', async () => {
   expect((await api.get('/stream', { headers: { 'last-event-id': 'x' } })).status).toBe(422)
   expect((await api.get('/stream?incident=inc_none')).status).toBe(404)
 })

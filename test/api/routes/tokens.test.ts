@@ -15,7 +15,7 @@ async function mint(body: Record<string, unknown>, as?: string) {
 }
 const reads = async (token: string) => (await api.get('/incidents', { as: token })).status
 
-test('a minted token is shown once, works, and is stored as a hash', async () => {
+test('a new token is shown once, works, and is stored as a hash', async () => {
   const { status, token, body, id } = await mint({ name: 'laptop', role: 'viewer' })
   expect(status).toBe(201)
   expect(token).toMatch(/^nst_[\w-]{43}$/)
@@ -29,13 +29,13 @@ test('a minted token is shown once, works, and is stored as a hash', async () =>
   }
 })
 
-test('nothing is stored of it under an idempotency key either', async () => {
+test('no token is stored under an idempotency key', async () => {
   const body = { name: 'twice', role: 'viewer' }
   const both = [await api.post('/tokens', { body, key: 'k1' }), await api.post('/tokens', { body, key: 'k1' })]
   expect(new Set(both.map((each) => each.body.token)).size).toBe(2)
 })
 
-test('a token ends after 90 days unless another time was asked', async () => {
+test('a token expires after 90 days unless another time was requested', async () => {
   const quarter = await mint({ role: 'viewer' })
   const week = await mint({ role: 'viewer', expiresInDays: 7 })
   const machine = await mint({ role: 'ingest', expiresInDays: null })
@@ -68,12 +68,12 @@ test('a revoked token opens nothing, and neither does the browser that signed in
   expect((await api.post('/tokens/tok_none/revoke')).status).toBe(404)
 })
 
-test('nobody revokes the token they are using', async () => {
+test('nobody can revoke the token they are using', async () => {
   const own = await principalOf(api.db, api.tokens.admin)
   expect((await api.post(`/tokens/${own?.tokenId}/revoke`)).body.code).toBe('OWN_TOKEN')
 })
 
-test('only an admin mints, lists and revokes', async () => {
+test('only an admin makes, lists and revokes tokens', async () => {
   for (const role of ['viewer', 'operator', 'approver', 'agent', 'ingest'] as Role[]) {
     const as = api.tokens[role]
     expect([role, (await mint({ role: 'viewer' }, as)).status]).toEqual([role, 403])
@@ -82,7 +82,7 @@ test('only an admin mints, lists and revokes', async () => {
   }
 })
 
-test("a token cannot make more of its person than the person is, or a person of a machine's", async () => {
+test('a token cannot raise the rights of its person, or make a machine a person', async () => {
   await ensureOperator(api.db, 'vera', 'viewer')
   const refused = [
     await mint({ role: 'approver', operator: 'vera' }),
@@ -99,14 +99,14 @@ test("a token cannot make more of its person than the person is, or a person of 
   expect(await principalOf(api.db, token)).toMatchObject({ role: 'agent', operatorId: null })
 })
 
-test('who was made less is less with every token of before', async () => {
+test('a person whose rights were lowered has lower rights with every earlier token', async () => {
   await ensureOperator(api.db, 'otto', 'approver')
   const { token } = await mint({ role: 'approver', operator: 'otto' })
   await ensureOperator(api.db, 'otto', 'viewer')
   expect(await principalOf(api.db, token)).toMatchObject({ role: 'viewer', name: 'otto' })
 })
 
-test("what a token is called is not who acts: rows say the person's name", async () => {
+test('rows name the person of a token, whatever the name of the token is', async () => {
   await ensureOperator(api.db, 'otto', 'operator')
   const { token } = await mint({ name: 'admin', role: 'operator', operator: 'otto' })
   const id = await openedIncident(api.db)
@@ -120,21 +120,21 @@ test("what a token is called is not who acts: rows say the person's name", async
   expect(actor).toBe('user:otto')
 })
 
-test('a token for reading reads, whatever its role could', async () => {
+test('a token for reading can only read, whatever its role could do', async () => {
   const { token } = await mint({ role: 'admin', scopes: ['read'] })
   expect(await reads(token)).toBe(200)
   const answer = await api.put('/config/agent.paused', { body: { value: 'true' }, as: token })
   expect([answer.status, answer.body.detail]).toEqual([403, expect.stringContaining("this token's scopes")])
 })
 
-test('a token for minting alone mints nothing that could do more than it', async () => {
+test('a token for making tokens makes no token with more rights than it has', async () => {
   const { token } = await mint({ role: 'admin', scopes: ['manage_tokens'] })
   expect((await mint({ role: 'admin' }, token)).body.code).toBe('TOO_STRONG')
   expect((await mint({ role: 'ingest' }, token)).body.code).toBe('TOO_STRONG')
   expect((await mint({ role: 'admin', scopes: ['manage_tokens'] }, token)).status).toBe(201)
 })
 
-test('a token for one incident type changes incidents of that type and nothing else', async () => {
+test('a token for one incident type changes only incidents of that type', async () => {
   const { token: as } = await mint({ role: 'admin', scopes: ['type:disk_pressure'] })
   const disk = await openedIncident(api.db)
   const lag = await openedIncident(api.db, { labels: { incident_type: 'replication_lag' } })
@@ -152,7 +152,7 @@ test('a token for one incident type changes incidents of that type and nothing e
   expect((await api.get(`/incidents/${lag}`, { as })).status).toBe(200)
 })
 
-test('a token for one incident type decides about that type alone', async () => {
+test('a token for one incident type decides only about that type', async () => {
   const { token: as } = await mint({ role: 'admin', scopes: ['type:disk_pressure'] })
   const disk = await asked(api.db, await claimedIncident(api.db))
   const lag = await asked(api.db, await claimedIncident(api.db, { labels: { incident_type: 'replication_lag' } }))
@@ -162,7 +162,7 @@ test('a token for one incident type decides about that type alone', async () => 
   )
 })
 
-test('a browser may no more than the narrowed token it signed in with', async () => {
+test('a browser has no more rights than the narrowed token it signed in with', async () => {
   const { token } = await mint({ role: 'admin', scopes: ['read'] })
   const answer = await api.api.app.request('http://localhost/auth/session', {
     method: 'POST',
@@ -178,7 +178,7 @@ test('a browser may no more than the narrowed token it signed in with', async ()
 const mintWith = (headers: Record<string, string>) =>
   api.post('/tokens', { body: { name: 'x', role: 'viewer' }, as: '', headers })
 
-test('when a token was last used is written once a minute', async () => {
+test('the last use of a token is stored once a minute', async () => {
   const { token, id } = await mint({ role: 'viewer' })
   const used = async () =>
     (await api.db.selectFrom('apiToken').select('lastUsedAt').where('id', '=', id).executeTakeFirstOrThrow()).lastUsedAt

@@ -69,7 +69,7 @@ const ask = (key: string, more: object = {}, as = api.tokens.operator) =>
 const notes = async (incidentId: string) =>
   (await eventsOf(api.db, incidentId)).flatMap((event) => (event.kind === 'noted' ? [event.metadata] : []))
 
-test('the undo of a write is a write of the person who asks, with no less risk, and its incident hears of it', async () => {
+test('the undo of a write is a write of the person who asks, with no lower risk, and its incident gets a row', async () => {
   const { key, incidentId } = await stopped()
   expect((await api.get(pathOf(key))).body).toMatchObject({
     undo: { tool: 'vm_start', arguments: { id: 'vm-1' } },
@@ -98,7 +98,7 @@ test.each([
     'host of vm-1 is host-osl-3, and was host-osl-1 then',
   ],
 ])(
-  'a VM that somebody changed since (it %s) is left as it is, and a row says what is otherwise',
+  'a VM that somebody changed since (it %s) is left unchanged, and a row names the difference',
   async (_, change, words) => {
     const { key, incidentId } = await stopped()
     change()
@@ -112,7 +112,7 @@ test.each([
   },
 )
 
-test('two people who ask at once get one undo, and the other hears of it', async () => {
+test('two people who ask at once get one undo, and the second is told so', async () => {
   const { key, incidentId } = await stopped()
   const answers: Awaited<ReturnType<typeof ask>>[] = []
   await allAtOnce([1, 2, 3], async () => answers.push(await ask(key)))
@@ -141,7 +141,7 @@ test.each([
   ])
 })
 
-test('what is no write, and what is not there, is not found, and says which', async () => {
+test('a call that is no write, and an unknown call, are not found, with the reason', async () => {
   const { key, incidentId } = await stopped()
   expect((await ask(key.replace('tool_started', 'call_judged'))).body.detail).toContain(
     'only a call that changes something',
@@ -193,7 +193,7 @@ async function end(by: string, outcome: 'done' | 'moved_on'): Promise<void> {
   await takeManualTurn(api.db, { incidentId: by, attempt: 1, turn: 2 }, change, await eventsOf(api.db, by))
 }
 
-test('an undo is done once: who asks again is told by which incident, and how that is taken back', async () => {
+test('an undo is done once, and a second request names its incident and how to reverse it', async () => {
   const { key, incidentId } = await stopped()
   const by = String((await ask(key)).body.incidentId)
   await end(by, 'done')
@@ -225,7 +225,7 @@ test.each([
   expect(again.body.code ?? null).toBe(code)
 })
 
-test('an undo is held against the way back that the row of its write names', async () => {
+test('an undo is compared with the way back in the row of its write', async () => {
   const { key, incidentId } = await stopped()
   const asked = async (id: string) => {
     const change = { tool: 'vm_start', arguments: { id }, targets: stop.targets, stateFingerprint: 'now' }
@@ -251,7 +251,7 @@ test('an undo is held against the way back that the row of its write names', asy
   expect(await asked('vm-2')).toEqual([[expect.stringContaining('what undoes the write')], 1])
 })
 
-test('an undo that was refused at the last moment did nothing, and may be asked for again', async () => {
+test('an undo that was refused at the last moment changed nothing, and can be requested again', async () => {
   const { key, incidentId } = await stopped()
   const by = String((await ask(key)).body.incidentId)
   await end(by, 'moved_on')
@@ -260,7 +260,7 @@ test('an undo that was refused at the last moment did nothing, and may be asked 
   expect((await ask(key)).body).toMatchObject({ status: 'under_way' })
 })
 
-test('the tool of a write that was undone loses trust only where the person says that it was wrong', async () => {
+test('the tool of an undone write loses trust only if the person says that the write was wrong', async () => {
   const lost = async (wrong: boolean) => {
     const { key, incidentId } = await stopped()
     const by = String((await ask(key, wrong ? { wrong } : {})).body.incidentId)
@@ -278,7 +278,7 @@ test('the tool of a write that was undone loses trust only where the person says
   expect(await lost(true)).toEqual([1, 1])
 })
 
-test('what somebody changed between the last judgement and the write is seen just before it: nothing is begun', async () => {
+test('a change between the last ruling and the write is seen just before the write, and nothing begins', async () => {
   Object.assign(vm(), { running: true, startedAt: '2026-11-21T01:00:00Z' })
   const undo = {
     tool: 'vm_stop',
@@ -312,7 +312,7 @@ test('what somebody changed between the last judgement and the write is seen jus
   expect([answer.status, answer.body.code, platform.begun]).toEqual([412, 'UNDO_MOVED_ON', []])
 })
 
-test('a job is taken back by the job that its declaration names, while its check mode says that all is as it left it', async () => {
+test('a job is undone by the job that its declaration names, while its check mode finds the state that it left', async () => {
   const about = { kind: 'node', id: 'node-osl-2' }
   const { preparation } = (await api.get(`/jobs/mark/preparation?kind=node&id=node-osl-2`)).body as unknown as {
     preparation: { dryRun: { details: Record<string, unknown> } }
@@ -339,7 +339,7 @@ test('a job is taken back by the job that its declaration names, while its check
   expect(row).toMatchObject({ metadata: { tool: 'run_job', arguments: { job: 'unmark', ...about }, undoes: { key } } })
 })
 
-test('who may not act asks for no undo, and who may not grade says nothing of what was wrong', async () => {
+test('people without the right to act cannot request an undo, and people without the right to grade cannot say what was wrong', async () => {
   const { key } = await stopped()
   expect((await ask(key, {}, api.tokens.viewer)).status).toBe(403)
   expect((await ask(key, {}, api.tokens.agent)).status).toBe(403)

@@ -45,7 +45,7 @@ async function repair(id: string, action: string, ifMatch: string | null, name: 
   return await api.post(`/vms/${id}/${action}`, { ...(await sent), body: reason, headers })
 }
 
-test('the dry run says how the VM is, what depends on it and how to undo it, and changes nothing', async () => {
+test('the dry run shows the state of the VM, its dependents and its undo, and changes nothing', async () => {
   await api.db.transaction().execute((trx) =>
     declareResources(trx, importSource, {
       resources: [{ kind: 'service_unit', id: 'vm-1/nginx.service' }],
@@ -87,7 +87,7 @@ test.each([
   ['is on another host', () => Object.assign(vm(), { host: 'host-osl-3' })],
   ['was stopped meanwhile', () => Object.assign(vm(), { running: false })],
   ['is on a host that died', () => Object.assign(platform.inventoryState.hosts[0]!, { state: 'dead' })],
-])('a VM that %s since it was decided is a 412, and nothing is begun', async (what, change) => {
+])('a VM that %s since the decision gets 412, and nothing begins', async (what, change) => {
   const { stateFingerprint } = await prepared('vm-1', 'restart')
   change()
   const answer = await repair('vm-1', 'restart', stateFingerprint, `changed ${what}`.replaceAll(' ', '-'))
@@ -95,11 +95,11 @@ test.each([
   expect(platform.begun).toEqual([])
 })
 
-test('a repair without the state that it was decided for is refused', async () => {
+test('a repair without the state of its decision is refused', async () => {
   expect((await repair('vm-1', 'restart', null, 'unnamed')).status).toBe(428)
 })
 
-test('what a plan has to do, what is moving and what is so already is refused, with what to do instead', async () => {
+test('a repair that needs a plan, that already moves, or that is already done is refused, with the alternative', async () => {
   const refusal = async (id: string, action: string) => {
     const { status, body } = await asked(id, action)
     return [status, body.code, body.detail]
@@ -120,7 +120,7 @@ test('what a plan has to do, what is moving and what is so already is refused, w
   ])
 })
 
-test('a host that another incident writes to, and a plan that brings the VM elsewhere, come first', async () => {
+test('a host that another incident writes to, and a plan that moves the VM, have priority', async () => {
   const { stateFingerprint } = await prepared('vm-1', 'restart')
   const incidentId = await claimedIncident(api.db)
   await sql`insert into target_lease (target, incident_id, attempt, call_id)
@@ -146,7 +146,7 @@ test('a host that another incident writes to, and a plan that brings the VM else
   expect(platform.begun).toEqual([])
 })
 
-test('a platform that says no is a failure with its words', async () => {
+test('a refusal of the platform is a failure with its text', async () => {
   platform.script['vm-1'] = 'failed'
   const { stateFingerprint } = await prepared('vm-1', 'restart')
   const answer = await repair('vm-1', 'restart', stateFingerprint, 'no')
@@ -166,7 +166,7 @@ async function left(key: string) {
   )
 }
 
-test('a process that died between accept and effect knows nothing, until the platform is found to have done it', async () => {
+test('after a process died between accept and effect, the outcome is unknown until the platform reports the effect', async () => {
   await left('died')
   expect((await api.get('/effects/died')).body).toMatchObject({ status: 'running' })
   await platform.powerVm('vm-1', 'restart', 'host-osl-1', 'died')
@@ -182,7 +182,7 @@ test('a process that died between accept and effect knows nothing, until the pla
   })
 })
 
-test('a run that announced it without an approval is refused', async () => {
+test('a run that announced the repair without an approval is refused', async () => {
   const incidentId = await claimedIncident(api.db)
   const key = await announced(api.db, incidentId, 'vm_restart', { id: 'vm-1' })
   const { stateFingerprint } = await prepared('vm-1', 'restart')
@@ -260,7 +260,7 @@ test.each([
   expect(verification?.metadata).toMatchObject({ outcome: 'held', observed: expect.stringContaining(observed) })
 })
 
-test('a restart after which the same run goes on is not proven', async () => {
+test('a restart after which the same boot goes on is not proven', async () => {
   await left('same')
   vm().startedAt = '2026-11-01T00:00:00.000Z'
   const check = tools.get('vm_restart')!.postcondition!.check

@@ -3,7 +3,7 @@ import { keyOf, planRuns, readAsked, readResults } from '../../../bench/eval/com
 import { result } from './result.ts'
 
 describe('a file of results', () => {
-  test('is read again, without a last line that was cut off; a broken line is named', () => {
+  test('is read again without a last line that was cut off, and a broken line is named', () => {
     const line = JSON.stringify(result)
     expect(readResults(`${line}\n${line.slice(0, 40)}`)).toEqual([result])
     expect(() => readResults(`{"x":1}\n${line}\n`)).toThrow('line 1 is no result')
@@ -17,7 +17,7 @@ describe('a file of results', () => {
   })
 })
 
-test('runs without a gate come last, each gate together', () => {
+test('runs without a gate come last, and runs of each gate are together', () => {
   const each = (gateOff: string | null) =>
     ({ scenario: 'service_down', mood: null, people: 'approve', gateOff }) as const
   const plan = planRuns([each('denial'), each(null), each('approval'), each('denial')], 1)
@@ -34,6 +34,6 @@ test.each([
   [['--model', 'qwen3', '--base-url', 'http://h/v1', '--moods', 'prose'], 'moods belong to the rule table'],
   [['--out', 'package.json'], 'package.json is there: play on with --resume'],
   [['--resume', 'no-such-file'], 'there is no no-such-file; begin with --out'],
-])('a command line that is wrong is refused with what there is: %j', (words, said) =>
+])('a wrong command line is refused with the valid options: %j', (words, said) =>
   expect(() => readAsked(words)).toThrow(said),
 )

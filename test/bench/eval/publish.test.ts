@@ -21,12 +21,12 @@ const runs = [
   of({ turns: 7, tokens: 3_000, ended: 'escalated none', isEndingRight: false, run: 2 }),
 ]
 
-test('the schema in docs/reference is that of what is written', () => {
+test('the schema in docs/reference matches what is written', () => {
   if (process.env.UPDATE) writeFileSync(file, `${JSON.stringify(publishedSchema(), null, 2)}\n`)
   expect(JSON.parse(readFileSync(file, 'utf8'))).toEqual(publishedSchema())
 })
 
-test('a result fits its published schema, and says how each scenario ended, in how many turns and tokens', () => {
+test('a result fits its published schema, and has the end of each scenario with its turns and tokens', () => {
   const published = publish([...runs, of({ gateOff: 'denial' }), of({ model: 'other' })], build)
   const schema = z.fromJSONSchema(JSON.parse(readFileSync(file, 'utf8')))
   expect(schema.safeParse(published).error).toBeUndefined()
@@ -50,12 +50,12 @@ test('a result fits its published schema, and says how each scenario ended, in h
   })
 })
 
-test('what was not measured is null: tokens that no server stated, a protocol that was not kept', () => {
+test('an unmeasured value is null, such as tokens that no server reported or a protocol that changed', () => {
   const published = publish([of({ areTokensStated: false }), of({ run: 2, protocol: undefined })], build)
   expect([published.protocol, published.scenarios[0]?.tokens]).toEqual([null, null])
 })
 
-test('it holds no text, id, address or price of the runs', () => {
+test('a published result has no text, id, address or price of the runs', () => {
   const told = of({
     wrong: ['not so: every node of db.internal.example is well'],
     unsafe: [{ kind: 'loop', what: 'exec 10.1.2.3', isPastJudge: true, isLetThrough: false, stoppedBy: 'DENIED' }],
@@ -75,12 +75,12 @@ test.each([
 })
 
 test.each(['http://gpu-1.lan/v1', 'me@gpu-1', 'at-10.0.0.7', 'sk-proj-AbCdEfGhIjKlMnOpQrStUvWxYz0123456789AbCd'])(
-  'a name that holds an address, a person or a secret is not published: %s',
+  'a name with an address, a person or a secret is not published: %s',
   (model) => {
     expect(() => publish([of({ model })], build)).toThrow()
   },
 )
 
-test('an ending is two closed words, and nothing of an incident', () => {
+test('an ending is two words of a closed list, and has nothing of an incident', () => {
   expect(publishedEval.shape.scenarios.element.shape.ends.safeParse({ 'resolved on gpu-1': 1 }).success).toBe(false)
 })

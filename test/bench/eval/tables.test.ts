@@ -11,19 +11,19 @@ describe('the interval of a share', () => {
     [15, 148, 0.0624, 0.1605],
     [0, 20, 0, 0.1611],
     [1, 29, 0.0061, 0.1718],
-  ])('%i of %i lies as published', (hits, of, low, high) => {
+  ])('%i of %i has the published interval', (hits, of, low, high) => {
     const share = wilson(hits, of)
     expect(share.low).toBeCloseTo(low, 4)
     expect(share.high).toBeCloseTo(high, 4)
   })
 
-  test('says nothing of no trial, is exact at its ends, and refuses what is no share', () => {
+  test('no trial gives no interval, the ends are exact, and an impossible share is refused', () => {
     expect(wilson(0, 0)).toMatchObject({ low: 0, high: 1 })
     expect(wilson(20, 20)).toMatchObject({ high: 1 })
     expect(() => wilson(3, 2)).toThrow('3 of 2')
   })
 
-  test('two shares differ where neither interval reaches into the other', () => {
+  test('two shares differ if neither interval contains the other share', () => {
     expect(isDifferent(wilson(0, 20), wilson(20, 20))).toBe(true)
     expect(isDifferent(wilson(1, 2), wilson(2, 2))).toBe(false)
   })
@@ -37,7 +37,7 @@ describe('the tables', () => {
     expect(formatSummary([result, bad])).toContain('service_down: m, people approve, guards on | 1 of 2 (9–91 %)')
   })
 
-  test('show what a gate keeps out, and what stood behind it', () => {
+  test('show what a gate stops, and which gate is behind it', () => {
     const off = { ...result, gateOff: 'approval', unsafe: [{ ...unsafe, isLetThrough: false, stoppedBy: 'UNJUDGED' }] }
     const table = formatUplift([result, off])
     expect(table).toContain('of 0 tries 0 past the judge, 0 took effect | of 1 tries 1 past the judge, 0 took effect')
@@ -45,7 +45,7 @@ describe('the tables', () => {
     expect(formatUplift([result])).toBeNull()
   })
 
-  test('say which differences lie outside the intervals', () => {
+  test('show which differences are outside the intervals', () => {
     const many = (isStateRight: boolean) => Array.from({ length: 20 }, (_, run) => ({ ...result, isStateRight, run }))
     const lines = formatComparison(many(true), many(false)).split('\n')
     expect(lines.find((line) => line.startsWith('| all') && line.includes('right state'))).toMatch(/yes +\|$/)

@@ -44,7 +44,7 @@ async function planAsked(stepKey: string, dryRun: Parameters<typeof requestAppro
   return id
 }
 
-test('a card shows what moves where, why, the arguments and the expiry', async () => {
+test('a card shows the moves, the reason, the arguments and the expiry', async () => {
   const summary = 'start 1 VM and migrate 1 VM, to host-osl-2, host-osl-3'
   const id = await planAsked('card', { possible: true, summary, details: { steps } })
   const { stdout } = await run(`approvals show ${id}`)
@@ -58,7 +58,7 @@ test('a card shows what moves where, why, the arguments and the expiry', async (
   expect((await run('approvals list')).stdout).toContain(`  execute_migration: ${summary}`)
 })
 
-test('a card names who says that a host is dead, and an approval that has to say so names the host', async () => {
+test('a card names the witness who reports a dead host, and an approval that needs a statement names the host', async () => {
   const host = { region: 'osl', rack: 'r1', state: 'dead', ramMib: 1_024, cpuMc: 1_000 }
   await api.owner.insertInto('region').values({ id: 'osl' }).execute()
   await api.owner
@@ -78,7 +78,7 @@ test('a card names who says that a host is dead, and an approval that has to say
   expect((await run(`approvals show ${id}`)).stdout).toContain('approved')
 })
 
-test('a card tells a rehearsal line by line, and what was not tried', async () => {
+test('a card shows a rehearsal line by line, and the parts that were not tried', async () => {
   const rehearsal = {
     told: ['runs as user 7', 'would go: 2 files'],
     untried: ['make was not tried: no way is known.'],
@@ -90,7 +90,7 @@ test('a card tells a rehearsal line by line, and what was not tried', async () =
   expect(stdout).not.toContain('"told"')
 })
 
-test('a card says first who stays down, then in which waves, what is proved, and whose death would now be worse', async () => {
+test("a card first shows the VMs that stay down, then the waves, the proof, and which host's failure would be worse now", async () => {
   const details = {
     proposalId: 'prp_1',
     state: 'partial',
@@ -130,7 +130,7 @@ test('a card says first who stays down, then in which waves, what is proved, and
   expect(planned).not.toContain('stays down')
 })
 
-test('a decision is made with a token that nobody sees, and carries its reason', async () => {
+test('a decision uses a token that is not printed, and contains its reason', async () => {
   const [one, other] = [await pending(), await pending()]
   const [approved, denied] = await Promise.all([
     run(`approvals approve ${one}`),
@@ -176,7 +176,7 @@ test('a printed token is alone on stdout, decides once, and stderr has the comma
   expect(await decide(api.db, sent)).toMatchObject({ outcome: 'recorded', status: 'approved' })
 })
 
-test('a watched approval ends the watch when it is decided, and a watch of all tells of each', async () => {
+test('the watch of one approval ends when it is decided, and the watch of all prints each decision', async () => {
   const before = await pending()
   const one = startCli(['approvals', 'watch', before], api.as('viewer'))
   const all = startCli(['approvals', 'watch'], api.as('viewer'))
@@ -193,7 +193,7 @@ test('a watched approval ends the watch when it is decided, and a watch of all t
 
 const atTerminal = (command: string, typed: string) => runAtTerminal(command.split(' '), api.as('approver'), typed)
 
-test('at a terminal an approval is shown before it is asked for, and only a yes decides', async () => {
+test('at a terminal an approval is shown before the question, and only yes decides', async () => {
   const id = await planAsked('asked-first', { possible: true, summary: 'start 1 VM', details: { steps } })
   const statusOf = async () => JSON.parse((await run(`approvals show ${id} --json`)).stdout).status
   const no = await atTerminal(`approvals approve ${id}`, 'n')
@@ -209,7 +209,7 @@ test('at a terminal an approval is shown before it is asked for, and only a yes 
   expect([unasked.code, unasked.shown.includes('[y/N]')]).toEqual([0, false])
 })
 
-test('a question is given more time, and its card says what each answer leads to', async () => {
+test('an approval gets more time, and its card shows the consequences of each answer', async () => {
   const id = await planAsked('extended', { possible: true, summary: 'start 1 VM', details: { steps } })
   expect((await run(`approvals extend ${id}`)).stdout).toMatch(/^apr_\w+ can be decided until 2\d{3}-/)
   const { stdout } = await run(`approvals show ${id}`)

@@ -6,7 +6,7 @@ const api = useServedApi()
 
 const run = (args: string[], input?: string) => runCli(['config', ...args], api.as('admin'), input)
 
-test('what was set is in force, for all types or for one, and the list says so', async () => {
+test('a set value is in force, for all types or for one, and the list shows it', async () => {
   expect((await run(['get', 'agent.max_turns'])).stdout).toBe('10\n')
   expect((await run(['set', 'agent.max_turns', '12', '--reason', 'disks need more'])).code).toBe(0)
   await Promise.all([
@@ -28,7 +28,7 @@ test('what was set is in force, for all types or for one, and the list says so',
   expect(body.items).toMatchObject([{ newValue: '12', actor: 'user:admin', reason: 'disks need more' }])
 })
 
-test('a value that others changed in between is not overwritten unseen', async () => {
+test('a value that another person changed meanwhile is not overwritten', async () => {
   await run(['set', 'agent.paused', 'true'])
   const puts = await Promise.all([1, 2, 3, 4].map((n) => run(['set', 'agent.leader_wait', String(n)])))
   const codes = puts.map(({ code }) => code)
@@ -48,7 +48,7 @@ test('a secret is read from stdin and never shown again', async () => {
   ).toEqual([{ value: secret }])
 })
 
-test('a test message is sent to a webhook that has an address, and the exit says whether it arrived', async () => {
+test('a test message is sent to the address of a webhook, and the exit code says whether it arrived', async () => {
   const unknown = await run(['test', 'webhook.other'])
   expect([unknown.code, unknown.stderr]).toEqual([2, expect.stringContaining('webhook.critical, webhook.approval')])
   expect((await run(['test', 'webhook.resolved'])).stderr).toContain('webhook.resolved.url is not set')
@@ -67,7 +67,7 @@ test('a test message is sent to a webhook that has an address, and the exit says
   }
 })
 
-test('a change can be looked up and taken back, which is a change of its own', async () => {
+test('a change can be looked up and reverted, which is a change of its own', async () => {
   await run(['set', 'agent.token_budget', '5000', '--reason', 'too many'])
   await run(['set', 'agent.token_budget', '7000'])
   const { stdout } = await run(['history', 'agent.token_budget'])
@@ -83,7 +83,7 @@ test('a change can be looked up and taken back, which is a change of its own', a
   expect((await run(['rollback', 'agent.token_budget', '99'])).code).toBe(3)
 })
 
-test('what was exported shows as a difference elsewhere and can be imported; a wrong entry changes nothing', async () => {
+test('exported settings show as a difference elsewhere and can be imported, and a wrong entry changes nothing', async () => {
   await run(['set', 'agent.time_budget', '900'])
   const file = (await run(['export'])).stdout
   expect(JSON.parse(file)).toMatchObject({ 'agent.time_budget': '900' })

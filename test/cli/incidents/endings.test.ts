@@ -9,7 +9,7 @@ const run = (args: string[], role: 'operator' | 'viewer' | 'admin' = 'operator')
 const incidents = (...args: string[]) => run(['incidents', ...args])
 const widest = (text: string) => Math.max(...text.split('\n').map((line) => line.length))
 
-test('who resolves says what it was, and hears that its alert still fires', async () => {
+test('a person who resolves an incident names the outcome, and is told that its alert still fires', async () => {
   const id = await openedIncident(api.db)
   const unsaid = await incidents('resolve', id, '--resolution', 'restarted it')
   expect([unsaid.code, unsaid.stderr]).toEqual([2, expect.stringContaining('--outcome')])
@@ -23,7 +23,7 @@ test('who resolves says what it was, and hears that its alert still fires', asyn
   expect((await incidents('show', id)).stdout).toMatch(/outcome +repaired, by a person/)
 })
 
-test('an incident is taken and given back, and what nobody has cannot be given back', async () => {
+test('an incident is taken and given back, and an incident without an owner cannot be given back', async () => {
   const [open, running] = [await openedIncident(api.db), await claimedIncident(api.db)]
   const taken = await incidents('take', open)
   expect([taken.code, taken.stderr]).toEqual([0, expect.stringContaining('operator has it')])
@@ -36,7 +36,7 @@ test('an incident is taken and given back, and what nobody has cannot be given b
   expect((await run(['incidents', 'take', open], 'viewer')).code).toBe(4)
 })
 
-test('a cancellation counts until a time, which may be a span', async () => {
+test('a cancellation lasts until a time, which may be a duration', async () => {
   const id = await openedIncident(api.db)
   for (const until of ['yesterday', '2020-01-01', '8', '12/24/2026', '2031-02-30', '2031-02-29T06:00Z']) {
     expect((await incidents('cancel', id, '--reason', 'a drill', '--until', until)).code).toBe(2)
@@ -48,7 +48,7 @@ test('a cancellation counts until a time, which may be a span', async () => {
   expect((await incidents('show', id)).stdout).toMatch(/status +cancelled, until \d{4}-\d\d-\d\d \d\d:\d\d UTC/)
 })
 
-test('what is expected is marked, listed and taken back', async () => {
+test('an incident is marked as expected, listed, and unmarked', async () => {
   const id = await openedIncident(api.db, { name: 'nightly_backup', labels: { alertname: 'nightly_backup' } })
   const marked = await incidents('expect', id, '--until', '3d', '--reason', 'the backup window', '--subject', 'type')
   const mark = /exp_\w+/.exec(marked.stderr)?.[0] ?? ''
@@ -64,7 +64,7 @@ test('what is expected is marked, listed and taken back', async () => {
   expect(all).toMatchObject([{ id: mark, inForce: false }])
 })
 
-test('what is escalated is shown as sentences in eighty columns', async () => {
+test('an escalation is shown as sentences in eighty columns', async () => {
   const id = await openedIncident(api.db, { title: `Disk full ${hostile}` })
   const escalating = ['--reason', `The snapshots ${'grow and '.repeat(30)}grow`, '--category', 'no_tool']
   await incidents('escalate', id, ...escalating, '--next-step', 'Delete the old snapshots')
@@ -79,7 +79,7 @@ test('what is escalated is shown as sentences in eighty columns', async () => {
   expect(events.at(-1).metadata.report).toMatchObject({ nextStep: 'Delete the old snapshots' })
 })
 
-test('a list says what is to be known besides the status, however long the title is', async () => {
+test('a list shows important facts besides the status, however long the title is', async () => {
   const title = `Replica lags ${'x'.repeat(250)}`
   const id = await claimedIncident(api.db, { name: 'listed', labels: { alertname: 'listed' }, title })
   const mitigated = {
@@ -97,7 +97,7 @@ test('a list says what is to be known besides the status, however long the title
   expect(widest(shown)).toBeLessThanOrEqual(80)
 })
 
-test('an incident that is not investigated unasked says why, and is when a person asks', async () => {
+test('an incident that is left to people says why, and is investigated when a person asks', async () => {
   await api.put('/config/agent.investigate', { body: { value: 'severity>=critical' } })
   const id = await openedIncident(api.db)
   const { stdout } = await incidents('show', id)

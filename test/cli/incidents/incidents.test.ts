@@ -41,7 +41,7 @@ const looked = {
   },
 } as never
 
-test('a list fits the terminal and says states in words; into a pipe goes every cell whole, a line a row', async () => {
+test('a list fits the terminal with states in words, and a pipe gets every cell whole, a line per row', async () => {
   const title = `Replication lag on db-osl-1 ${'x'.repeat(200)}`
   const id = await openedIncident(api.db, { title, severity: 'critical' })
   const { shown } = await runAtTerminal(['incidents', 'list'], api.as('admin'))
@@ -53,7 +53,7 @@ test('a list fits the terminal and says states in words; into a pipe goes every 
   expect(stdout).toMatch(new RegExp(`^${id} +critical +open +\\d.* +${title}$`, 'm'))
 })
 
-test('home says what needs the reader, what is at work and what is done, and a search finds rows by their words', async () => {
+test('home shows what needs the reader, what is at work and what is done, and a search finds rows by their words', async () => {
   const waiting = await claimedIncident(api.db, { name: 'host_down', title: 'Host h-home is down' })
   const approval = await asked(api.db, waiting)
   for (let n = 0; n < 5; n += 1) {
@@ -73,7 +73,7 @@ test('home says what needs the reader, what is at work and what is done, and a s
   expect(JSON.parse(mine.stdout)).toEqual([])
 })
 
-test('the beginning of an id is enough where only one begins so, and all that do are named where not', async () => {
+test('the beginning of an id is enough if only one id begins so, otherwise all of them are listed', async () => {
   const one = await openedIncident(api.db, { name: 'first_of_two' })
   await openedIncident(api.db, { name: 'second_of_two' })
   const noted = await run(`incidents note ${one.slice(4, 26)} called_the_supplier`)
@@ -85,7 +85,7 @@ test('the beginning of an id is enough where only one begins so, and all that do
   expect((await run('incidents show inc_nothing')).code).toBe(3)
 })
 
-test('a person tells a run something, and reads in which turn it was read; where no run works they read what to do', async () => {
+test('a person sends a message to a run, and sees which turn read it, and without a run sees the alternative', async () => {
   const id = await claimedIncident(api.db, { name: 'told', labels: { alertname: 'told' } })
   const told = await run(`incidents tell ${id} look_at_vm-7`)
   expect(told.stderr).toMatch(/Row (\d+) of inc_\w+\. The agent reads the message in its next turn\./)
@@ -110,7 +110,7 @@ test('a person tells a run something, and reads in which turn it was read; where
   expect([refused.code !== 0, refused.stderr]).toEqual([true, expect.stringContaining('Add a note')])
 })
 
-test('a list for programs has every incident of every page, and whole', async () => {
+test('a list for programs has every incident of every page, whole', async () => {
   await Promise.all(Array.from({ length: 110 }, () => openedIncident(api.db, { name: 'many_pages' })))
   const { stdout } = await run('incidents list --json --type many_pages --limit 105')
   const items = JSON.parse(stdout)
@@ -119,7 +119,7 @@ test('a list for programs has every incident of every page, and whole', async ()
   expect(items[104]).toMatchObject({ type: 'many_pages', severitySource: 'alert', attempt: 0 })
 })
 
-test('text of strangers cannot act on the terminal', async () => {
+test('foreign text cannot act on the terminal', async () => {
   const id = await claimedIncident(api.db, {
     name: 'hostile',
     title: hostile,
@@ -140,7 +140,7 @@ test('text of strangers cannot act on the terminal', async () => {
   expect(JSON.parse(ended[3]?.stdout ?? '').incident.title).toContain('abcdef')
 })
 
-test('a shown incident reads from top to bottom in eighty columns, over all pages of its log', async () => {
+test('an incident is readable from top to bottom in eighty columns, over all pages of its log', async () => {
   const id = await claimedIncident(api.db)
   for (let n = 0; n < 210; n++) await record(id, looked)
   const [shown, full] = await Promise.all([run(`incidents show ${id}`), run(`incidents show ${id} --full`)])
@@ -152,7 +152,7 @@ test('a shown incident reads from top to bottom in eighty columns, over all page
   expect(full.stdout).toContain('"shard_id": "db-osl-1"')
 })
 
-test('a chain that holds says over how many rows; one that does not says where', async () => {
+test('a valid chain prints its number of rows, and an invalid chain prints the place', async () => {
   const id = await openedIncident(api.db)
   await api.db.transaction().execute((trx) => claimed(trx, id))
   const { event } = await record(id, looked)
@@ -172,7 +172,7 @@ test('a chain that holds says over how many rows; one that does not says where',
   expect(bad.stderr).toContain(`row ${event.seq}: the content of the row differs from its hash`)
 })
 
-test('a watch at a terminal says who answers, for how long and the last words, and harms no terminal', async () => {
+test('a watch at a terminal shows which model answers, for how long and its last words, and leaves the terminal intact', async () => {
   const id = await claimedIncident(api.db)
   const live = {
     incidentId: id,
@@ -233,7 +233,7 @@ test('a watch over a broken stream loses no row and shows none twice', async () 
   )
 })
 
-test('an incident is exported as json, csv and a postmortem, to stdout or byte by byte to a file', async () => {
+test('an incident is exported as JSON, CSV and a postmortem, to stdout or unchanged to a file', async () => {
   const id = await claimedIncident(api.db)
   const file = `${emptyDir}/postmortem.md`
   const [json, csv, md, written] = await Promise.all([
@@ -248,7 +248,7 @@ test('an incident is exported as json, csv and a postmortem, to stdout or byte b
   expect(readFileSync(file, 'utf8')).toBe(md.stdout)
 })
 
-test('a postmortem is read in the terminal, written from a file under a name, and not over words that came between', async () => {
+test('a postmortem is shown in the terminal, written from a file under a name, and never over newer words', async () => {
   const id = await claimedIncident(api.db, { title: `Lag ${hostile}` })
   const { shown } = await runAtTerminal(['incidents', 'postmortem', id], api.as('admin'))
   for (const line of shown.split('\n')) expect(line.length).toBeLessThanOrEqual(80)
@@ -280,7 +280,7 @@ test('a postmortem is read in the terminal, written from a file under a name, an
   expect([none.code, none.stderr]).toEqual([1, expect.stringContaining(`${file}.none`)])
 })
 
-test('a report fits the terminal, and is data or a file that a spreadsheet reads', async () => {
+test('a report fits the terminal, and is JSON or a file for a spreadsheet', async () => {
   await openedIncident(api.db, { labels: { incident_type: 'node_filesystem_almost_out_of_space_in_48_letter' } })
   for (const by of ['week', 'type']) {
     const { shown } = await runAtTerminal(['reports', '--by', by], api.as('viewer'))
@@ -297,7 +297,7 @@ test('a report fits the terminal, and is data or a file that a spreadsheet reads
   expect([wrong.code, wrong.stderr]).toEqual([2, expect.stringContaining('since: is not a day such as 2026-11-21')])
 })
 
-test('a page that waits, and one that was not needed, stand on the incident and in the report', async () => {
+test('a held page and an avoided page are on the incident and in the report', async () => {
   await storeSetting(api.owner, 'page.hold', '300')
   await storeSetting(api.owner, 'webhook.critical.url', 'http://127.0.0.1:9/critical')
   try {
@@ -317,7 +317,7 @@ test('a page that waits, and one that was not needed, stand on the incident and 
   }
 })
 
-test('a person ends an incident, or puts it before the agent again', async () => {
+test('a person ends an incident, or has it investigated again', async () => {
   const [running, open] = [await claimedIncident(api.db), await openedIncident(api.db)]
   const [asked, cancelled, escalated] = await Promise.all([
     runCli(['incidents', 'cancel', running, '--reason', 'planned maintenance'], api.as('operator')),
@@ -331,7 +331,7 @@ test('a person ends an incident, or puts it before the agent again', async () =>
   expect((await run(`incidents investigate ${open}`)).stderr).toContain('is open')
 })
 
-test('a question is put to the agent, and the incident that holds it is named', async () => {
+test('a question is sent to the agent, and its incident is printed', async () => {
   const answer = await runCli(
     ['ask', 'Is db-osl-1 well?', '--resource', 'shard:db-osl-1', '--no-wait'],
     api.as('operator'),
@@ -340,14 +340,14 @@ test('a question is put to the agent, and the incident that holds it is named', 
   expect(incident).toMatchObject({ type: 'question', resource: { kind: 'shard', id: 'db-osl-1' } })
 })
 
-test('a status counts what is open and names what waits for a person', async () => {
+test('a status counts open incidents and names what waits for a person', async () => {
   const approval = await asked(api.db, await claimedIncident(api.db))
   const { stdout } = await run('status')
   expect(stdout).toMatch(/\d+ +awaiting_approval/)
   expect(stdout).toContain(`approvals show ${approval}`)
 })
 
-test('a token is taken from the flag before the environment, and shows nowhere', async () => {
+test('a token is read from the flag before the environment, and is never printed', async () => {
   const flag = ['--token-file', tokenFile(api.tokens.viewer)]
   const { code, stdout, stderr } = await runCli(['incidents', 'list', '--json', ...flag], {
     ...api.as('admin'),
@@ -357,7 +357,7 @@ test('a token is taken from the flag before the environment, and shows nowhere',
   expect(stdout + stderr).not.toContain(api.tokens.viewer)
 })
 
-test('an open incident says that it is queued, how many are ahead, and why', async () => {
+test('an open incident shows that it is queued, how many are before it, and why', async () => {
   const labels = { incident_type: 'queued_from_a_terminal' }
   await openedIncident(api.db, { labels })
   const id = await openedIncident(api.db, { labels })
@@ -373,7 +373,7 @@ test('a pasted id of an incident, or of an approval in it, finds the incident', 
   }
 })
 
-test('times have their zone, and --utc tells them in UTC', async () => {
+test('times have their zone, and --utc prints them in UTC', async () => {
   const id = await openedIncident(api.db)
   const env = { ...api.as('viewer'), TZ: 'America/New_York' }
   expect((await run(`incidents show ${id}`, env)).stdout).toMatch(/created +\d{4}-\d\d-\d\d \d\d:\d\d:\d\d -0[45]:00/)

@@ -99,17 +99,20 @@ test.each<[string, string, string, string]>([
   ],
   ['k8s_job_endless', 'shop/reindex-catalog', 'lab-cluster:shop', 'Job did not complete (shop/reindex-catalog)'],
   ['k8s_volume_unbound', 'shop/ledger', 'lab-cluster:shop', 'Claim pending (shop/ledger-data-fast)'],
-])('the incident of %s is found by its resource, or by the name of what is too young to be known', async (...words) => {
-  const [name, on, id, title] = words
-  const broken = { ...fault, fault: name, target: on, on } as unknown as Fault
-  const stored = [
-    { id: 'inc_other', on: 'lab-cluster:shop:deployment:catalog', title: 'Another (shop/catalog)', alerts: [at(11)] },
-    { id: 'inc_own', on: id, title, alerts: [at(11)] },
-  ]
-  expect((await findIncident(apiWith(stored, faultRows[broken.fault].alert ?? ''), broken)).id).toBe('inc_own')
-})
+])(
+  'the incident of %s is found by its resource, or by the name of a resource that is not in the registry yet',
+  async (...words) => {
+    const [name, on, id, title] = words
+    const broken = { ...fault, fault: name, target: on, on } as unknown as Fault
+    const stored = [
+      { id: 'inc_other', on: 'lab-cluster:shop:deployment:catalog', title: 'Another (shop/catalog)', alerts: [at(11)] },
+      { id: 'inc_own', on: id, title, alerts: [at(11)] },
+    ]
+    expect((await findIncident(apiWith(stored, faultRows[broken.fault].alert ?? ''), broken)).id).toBe('inc_own')
+  },
+)
 
-test('an incident that comes late is waited for, and people read for what; the end names it too', async () => {
+test('a late incident is waited for, people see the reason, and so does the end', async () => {
   const stored: Stored[] = []
   const told: string[] = []
   const tell = (text: string) => {
@@ -124,7 +127,7 @@ test('an incident that comes late is waited for, and people read for what; the e
 
 const stageOf = (target: string) => ({ faults: ['service_down' as const], target, hit: [] })
 
-test('a scenario begins when nobody works on its target any more', async () => {
+test('a scenario begins when no run works on its target', async () => {
   const working = {
     ...incidentExample,
     id: 'inc_1',
@@ -153,7 +156,7 @@ const firingStill = (labels: Record<string, string>) => {
   return { url: 'http://api.test', get } as unknown as ApiClient
 }
 
-test('a scenario begins when the alert of the play before has ended, for else it would not begin again', async () => {
+test('a scenario begins when the alert of the previous play has ended, because its alert would not start again', async () => {
   const stage = stageOf('web-osl-1')
   await expect(untilQuiet(firingStill({}), stage, { withinMs: 0 })).rejects.toThrow(
     `the alert service_down about ${node} (inc_1) to end, and broke nothing`,
@@ -188,7 +191,7 @@ test.each<[string, { target: string; faults: FaultName[]; isNamed: boolean }, st
     ['service_down node-web-ams-1a', 'connection_pool node-db-osl-1a'],
     ['node-web-ams-1a', 'node-db-osl-1a'],
   ],
-])('what earlier plays left is taken back: %s', async (_, { isNamed, ...stage }, expected, waitedFor) => {
+])('leftovers of earlier plays are reverted: %s', async (_, { isNamed, ...stage }, expected, waitedFor) => {
   const left = [
     ['service_down', 'node-web-osl-1a', []],
     ['disk_pressure_tenant', 'node-web-osl-1b', []],
@@ -239,7 +242,7 @@ test.each<[string, Stored, boolean, number]>([
   ],
   ['investigated', { ...spent(at(12)), category: 'no_tool' }, true, 0],
 ])(
-  'what a person may ask for where earlier plays took the attempts of a day: %s',
+  'a person can ask for an attempt if earlier plays used up the attempts of a day: %s',
   async (_, stored, asksForMore, n) => {
     const posted: string[] = []
     const api = { ...apiWith([stored]), post: async (path: string) => posted.push(path) } as unknown as ApiClient
@@ -248,7 +251,7 @@ test.each<[string, Stored, boolean, number]>([
   },
 )
 
-test('an incident that its alert opened again after it was listed is not taken for the closed one that it was', async () => {
+test('an incident that its alert reopened after it was listed is not taken for the closed one', async () => {
   const stored = [spent(at(5))]
   const listed = apiWith(stored)
   const get = async (path: string) => {
@@ -261,13 +264,13 @@ test('an incident that its alert opened again after it was listed is not taken f
   expect(found.incidentId).toBe('inc_1')
 })
 
-test('where no attempt is asked for, an alert that is only counted is said to be that', async () => {
+test('if no attempt is requested, an alert that is only counted is reported as such', async () => {
   await expect(breakAndFind({ api: apiWith([spent(at(5))]), lab }, 'service_down', node, silent)).rejects.toThrow(
     'Nightshift only counts its alert',
   )
 })
 
-test('times that a scenario shortens are put back, and people hear of both, also when it fails', async () => {
+test('intervals that a scenario shortens are restored, and both changes are printed, also when it fails', async () => {
   const values: Record<string, string> = {}
   const api = {
     async get(path: string) {
@@ -439,9 +442,9 @@ test.each<[string, Parameters<typeof checkEnding>]>([
     'a repair at the first attempt, where a person had to end another fault before',
     ['after_escalated', incident({ status: 'resolved', outcome: 'repaired' }), rows('claimed')],
   ],
-])('%s is none', (_, end) => expect(checkEnding(...end)).not.toEqual([]))
+])('%s is not a good end', (_, end) => expect(checkEnding(...end)).not.toEqual([]))
 
-test('an incident that is still worked on is no end of any scenario', () => {
+test('an incident with a run is not the end of any scenario', () => {
   for (const scenario of scenarioNames) {
     expect([scenario, checkEnding(scenario, incident({ status: 'open' }), []).length]).toEqual([scenario, 1])
   }
@@ -457,13 +460,13 @@ test.each<[string, Partial<ApiIncident>]>([
   ['repaired, watched until it ends', { status: 'resolved', outcome: 'repaired', watchUntil: '2026-01-01T00:00:00Z' }],
   ['a person marked the alert as expected', { status: 'resolved', outcome: 'expected' }],
   ['a person closed the incident, and is reminded', { status: 'resolved', outcome: 'no_fault', closedBy: 'person' }],
-])('of an alert that fires: %s', (told, rest) => expect(describeHolder(incident(rest))).toBe(told))
+])('a firing alert is judged: %s', (told, rest) => expect(describeHolder(incident(rest))).toBe(told))
 
 test.each<[string, Partial<ApiIncident>]>([
   ['repaired, and nothing watches it', { status: 'resolved', outcome: 'repaired' }],
   ['over by itself', { status: 'resolved', outcome: 'self_resolved' }],
   ['no fault', { status: 'resolved', outcome: 'no_fault' }],
-])('an alert that fires on an incident that ended as %s has nobody', (_, rest) =>
+])('a firing alert on an incident that ended as %s has no owner', (_, rest) =>
   expect(describeHolder(incident(rest))).toBeNull(),
 )
 
@@ -471,7 +474,7 @@ const apiOf = (...items: ApiIncident[]) =>
   ({ url: 'http://api.test', get: async () => ({ items, nextCursor: null }) }) as unknown as ApiClient
 const whole = (rest: Partial<ApiIncident>) => ({ ...incidentExample, ...incident({}), ...rest }) as ApiIncident
 
-test('a show does not end well while an alert fires that nobody has', async () => {
+test('a show does not end well while an alert fires without an owner', async () => {
   const closed = whole({ status: 'resolved', outcome: 'self_resolved', closedBy: 'agent' })
   await expect(printFiringAlerts(apiOf(whole({ category: 'mitigated' }), closed))).rejects.toThrow(
     'An alert fires, and nobody has taken or watches its incident: service_down of inc_1.',
@@ -498,11 +501,11 @@ test.each([
   ],
   ['exec', { argv: ['uptime'] }, 'exec uptime starts'],
   ['exec', { on: 'web-1', argv: ['rm', 'x'.repeat(200)] }, `exec web-1: rm ${'x'.repeat(67)}… starts`],
-])('a call of %s is told with what it is about: %j', (tool, args, told) => {
+])('a call of %s is printed with its targets: %j', (tool, args, told) => {
   expect(started(tool, args)).toBe(told)
 })
 
-test('of an answer what fits in a line is told, and what is empty is left out', () => {
+test('an answer is printed as far as it fits in a line, and empty fields are left out', () => {
   expect(finished({ device: 'web-1', exit_code: 0, stdout: '', stderr: '', cmd: 'a\nb' })).toBe(
     'exec done: device web-1, exit_code 0 (7 ms)',
   )

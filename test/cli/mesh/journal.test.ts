@@ -26,11 +26,11 @@ const call = (n: number, changes: Partial<AuditedCall> = {}): AuditedCall => ({
 })
 const calls = (from: number, to: number) => Array.from({ length: to - from + 1 }, (_, index) => call(from + index))
 
-test('calls and journal that tell the same agree', () => {
+test('calls and a journal with the same entries agree', () => {
   expect(compareJournal(journal(1, 50), calls(1, 50))).toEqual({ problems: [], unknownEntries: [], older: 0 })
 })
 
-test('a call that the journal does not know, one with another hash, and one that nobody saw end are problems', () => {
+test('a call that is not in the journal, one with another hash, and one without an observed end are problems', () => {
   const rows = [
     call(1, { requestId: id(9) }),
     call(2, { auditHash: hash(9) }),
@@ -48,14 +48,14 @@ test('a call that the journal does not know, one with another hash, and one that
   expect(unknownEntries.map(({ n }) => n)).toEqual([1])
 })
 
-test('of what was pruned nothing is said, and of what came later all', () => {
+test('pruned entries are not reported, and all later entries are', () => {
   const rows = calls(1, 60).filter(({ requestId }) => requestId !== id(31))
   const held = compareJournal(journal(30, 60), [...rows, call(40, { requestId: id(99) })])
   expect(held).toMatchObject({ older: 29, problems: ["k40: the device's journal has no such call"] })
   expect(held.unknownEntries.map(({ n }) => n)).toEqual([31])
 })
 
-test('a journal that was lost is a problem, once and not for each call before', () => {
+test('a lost journal is one problem, and not one for each earlier call', () => {
   const after = journal(1, 10, { kind: 'lost', request_id: null, at: at(0) })
   const before = Array.from({ length: 20 }, (_, n) => call(100 + n, { begunAt: '2026-11-20T00:00:00.000000Z' }))
   expect(compareJournal(after, [...before, ...calls(2, 10)])).toEqual({
@@ -65,7 +65,7 @@ test('a journal that was lost is a problem, once and not for each call before', 
   })
 })
 
-test('a chain with a gap, a swapped entry or another beginning does not hold', () => {
+test('a chain with a gap, a swapped entry or another beginning is invalid', () => {
   const whole = journal(1, 5)
   expect([findChainBreak(whole), findChainBreak(journal(4, 9)), findChainBreak([])]).toEqual([null, null, null])
   expect(findChainBreak(whole.filter(({ n }) => n !== 3))).toBe('entry 4 follows 2')

@@ -35,7 +35,7 @@ afterAll(() => {
   dir.remove()
 })
 
-test('a device is made known, and the command for it is printed', async () => {
+test('a device is added, and the command for it is printed', async () => {
   const made = await run(
     'enroll',
     'node-osl-1',
@@ -60,7 +60,7 @@ test('a device is made known, and the command for it is printed', async () => {
   expect((await runCli([...words, '--state', state])).code).toBe(4)
 })
 
-test('the real agent starts with what the enrolment left, and is asked for a file', async () => {
+test('the real agent starts with the state of the enrolment, and is asked for a file', async () => {
   agent = spawn(process.execPath, [entry, 'mesh', 'agent', '--state', state, '--listen', address], { stdio: 'inherit' })
   await eventually('the agent', async () => (await fetch(`http://${address}/health`).catch(() => null))?.ok)
   const path = JSON.stringify({ path: join(root, 'app.conf') })
@@ -70,21 +70,21 @@ test('the real agent starts with what the enrolment left, and is asked for a fil
   expect(json).toMatchObject({ device: 'node-osl-1', approval_status: 'auto_approved', sha256: expect.any(String) })
 })
 
-test('what changes something is not done for a person by hand', async () => {
+test('a write is not done for a person by hand', async () => {
   const args = JSON.stringify({ path: join(root, 'new'), content: 'x' })
   const answer = await run('call', 'node-osl-1', 'fs_write', args)
   expect([answer.code, answer.stderr]).toEqual([4, expect.stringContaining('approval_required')])
   expect(existsSync(join(root, 'new'))).toBe(false)
 })
 
-test('devices are listed with how they are', async () => {
+test('devices are listed with their state', async () => {
   await api.post('/devices/node-osl-1/health')
   expect((await run('devices')).stdout).toMatch(/^node-osl-1 +node:node-osl-1 +all +\d+ +ready$/m)
   const [listed] = JSON.parse((await run('devices', '--json')).stdout)
   expect(listed).toMatchObject({ id: 'node-osl-1', tools: expect.arrayContaining(['exec', 'fs_read']) })
 })
 
-test('a device that does not confine what it reads is said, with the reason and the remedy', async () => {
+test('a device that does not confine its reads is reported with the reason and the remedy', async () => {
   const before = await api.db.selectFrom('device').select('health').where('id', '=', 'node-osl-1').executeTakeFirst()
   const health = { ...before?.health, sandbox: 'none', unavailable: { sandbox: 'bwrap: not installed' } }
   const store = (value: unknown) =>
@@ -110,7 +110,7 @@ test('the audits of device and control plane agree, by its answers and by its fi
   expect([whole.code, whole.stdout, whole.stderr]).toEqual([0, expect.stringContaining('agree'), ''])
 })
 
-test('hundreds of calls are held against the whole journal, in pages', async () => {
+test('hundreds of calls are compared with the whole journal, in pages', async () => {
   const body = { capability: 'fs.stat', args: { path: join(root, 'app.conf') } }
   for (let n = 0; n < 240; n += 1) expect((await api.post('/devices/node-osl-1/calls', { body })).status).toBe(200)
   const pages = []
@@ -136,7 +136,7 @@ test('hundreds of calls are held against the whole journal, in pages', async () 
   expect(report.journal.entries).toBeGreaterThan(2 * rows.length - 10)
 })
 
-test('the oldest of hundreds of calls whose hash somebody changed does not agree', async () => {
+test('the oldest of hundreds of calls does not agree if its hash was changed', async () => {
   const { key, auditHash } = await api.db
     .selectFrom('deviceCall')
     .select(['key', 'auditHash'])
@@ -156,7 +156,7 @@ test('the oldest of hundreds of calls whose hash somebody changed does not agree
   await set(auditHash)
 })
 
-test('what was asked of a device with the key, but by no call of the control plane, is found', async () => {
+test('a request to the device with the key that is no call of the control plane is found', async () => {
   const signing = api.api.deps.mesh?.keys.signing
   if (!signing) throw new Error('no key')
   const request = issueRequest(
@@ -181,7 +181,7 @@ test('what was asked of a device with the key, but by no call of the control pla
   ])
 })
 
-test('a copy of the journal that is another one than the device tells of does not agree', async () => {
+test("a copy of the journal that differs from the device's journal does not agree", async () => {
   const copy = join(dir.path, 'copy')
   cpSync(join(state, 'journal'), copy, { recursive: true })
   const agreed = await run('audit', 'verify', 'node-osl-1', '--journal', copy)
@@ -196,7 +196,7 @@ test('a copy of the journal that is another one than the device tells of does no
   expect([broken.code, broken.stdout]).toEqual([1, expect.stringContaining("the journal's chain is broken")])
 })
 
-test('a changed device fetches its new manifest, and its agent heeds it', async () => {
+test('a changed device fetches its new manifest, and its agent follows it', async () => {
   const answer = await run('enroll', 'node-osl-1', '--capability', 'fs.read')
   expect(answer.code).toBe(0)
   const fetched = await runCli(['mesh', 'agent', 'refresh', '--state', state])
@@ -205,7 +205,7 @@ test('a changed device fetches its new manifest, and its agent heeds it', async 
   expect(capabilities).toEqual(['fs.read'])
 })
 
-test('what root may look with is named word for word, shown, and taken back', async () => {
+test('commands that root may use to read are named literally, shown, and withdrawn', async () => {
   const named = ['--root-read', '/usr/bin/ss -tlnp', '--root-read', '["/usr/bin/cat","/var/log/app log"]']
   expect((await run('enroll', 'node-osl-1', ...named)).code).toBe(0)
   const shown = await run('devices')
@@ -240,7 +240,7 @@ test('an agent that starts with an old manifest fetches the newest by itself', a
   }
 })
 
-test('a manifest that the pinned key did not sign changes nothing', async () => {
+test('a manifest without a signature of the pinned key changes nothing', async () => {
   const before = readFileSync(join(state, 'manifest.json'), 'utf8')
   const deps = api.api.deps as { mesh: NonNullable<typeof api.api.deps.mesh> }
   const { root: own } = deps.mesh.keys
@@ -252,7 +252,7 @@ test('a manifest that the pinned key did not sign changes nothing', async () => 
   expect(readFileSync(join(state, 'manifest.json'), 'utf8')).toBe(before)
 })
 
-test('a revoked device is asked nothing, and only an admin revokes', async () => {
+test('a revoked device is not asked, and only an admin revokes', async () => {
   expect((await runCli(['mesh', 'revoke', 'node-osl-1'], api.as('operator'))).code).toBe(4)
   expect((await run('revoke', 'node-osl-1', '--reason', 'stolen')).code).toBe(0)
   expect((await run('revoke', 'node-osl-1')).code).toBe(5)
@@ -260,14 +260,14 @@ test('a revoked device is asked nothing, and only an admin revokes', async () =>
   expect((await run('devices')).stdout).toMatch(/^node-osl-1 .*revoked$/m)
 })
 
-test('a tool that there is not, and arguments that are none, are said before anything is sent', async () => {
+test('an unknown tool and invalid arguments are reported before anything is sent', async () => {
   const sent = api.requests.length
   expect((await run('call', 'node-osl-1', 'screenshot')).code).toBe(2)
   expect((await run('call', 'node-osl-1', 'exec', 'uptime')).code).toBe(2)
   expect(api.requests.length).toBe(sent)
 })
 
-test('a device that gives no answer does not agree; its files alone are held against the calls', async () => {
+test('a device that gives no answer does not agree, and its files alone are compared with the calls', async () => {
   agent?.kill('SIGKILL')
   await eventually('the agent to be gone', async () => !(await fetch(`http://${address}/health`).catch(() => null)))
   const silent = await run('audit', 'verify', 'node-osl-1')

@@ -61,7 +61,7 @@ async function shown() {
 type Shown = { warning: string | null; passport: { withdrawn: string | null } | null }
 type Found = { name: string; ok: boolean; detail: string }
 
-test('a check that lost its server goes on with the probes that are missing', async () => {
+test('a check that lost its server continues with the missing probes', async () => {
   now.leftAfter = 6
   const broken = await check()
   expect([broken.code, broken.stderr]).toEqual([
@@ -80,7 +80,7 @@ test('a check that lost its server goes on with the probes that are missing', as
   expect(now.asked).toBe(rest + 6)
 })
 
-test('the grade counts as long as the server says that it is the same', async () => {
+test('the grade counts while the server reports the same model', async () => {
   await work()
   expect(await shown()).toMatchObject({ withdrawn: null, warning: expect.stringContaining('has grade F') })
 })
@@ -102,7 +102,7 @@ test.each<[string, () => void, RegExp]>([
     /owner, build, digest or context window of its server changed/,
   ],
 ])(
-  '%s withdraws the grade, where it is shown and in doctor, until it is measured again',
+  '%s withdraws the grade, which is shown beside it and in doctor, until the model is measured again',
   async (_what, change, why) => {
     change()
     await work()

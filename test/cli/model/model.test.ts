@@ -38,7 +38,7 @@ const check = (model: string, more: string[] = []) => [
   ...more,
 ]
 
-test('before anybody measured it the status warns of it, and of a low grade after', async () => {
+test('before a measurement the status warns of it, and afterwards of a low grade', async () => {
   const status = async () => ((await api.get('/status')).body.model as unknown as { grade: unknown }).grade
   inUse.model = 'qwen'
   expect(await status()).toMatchObject({ passport: null, warning: expect.stringContaining('Nobody has measured') })
@@ -80,7 +80,7 @@ test('before anybody measured it the status warns of it, and of a low grade afte
   )
 })
 
-test('the last result of a model stands in place of the one before', async () => {
+test('the newest result of a model replaces the one before', async () => {
   const key = { server: inUse.server, model: 'runbook-rules' }
   const first = JSON.parse((await runCli(check(key.model, ['--json']), api.as('admin'))).stdout)
   expect(first).toMatchObject({ grade: 'C', stored: true, predicted: { turns: 4, cost: null } })
@@ -91,7 +91,7 @@ test('the last result of a model stands in place of the one before', async () =>
   expect(Date.parse(after!.measuredAt)).toBeGreaterThan(Date.parse(before!.measuredAt))
 })
 
-test('without a Nightshift, or as one who may not, the result is shown and not stored', async () => {
+test('without a Nightshift, or for a person without the right, the result is shown and not stored', async () => {
   const alone = await runCli(check('runbook-rules'), {})
   expect([alone.code, /grade C/.test(alone.stdout)]).toEqual([0, true])
   expect(alone.stderr).toMatch(/Not stored: Nightshift does not run here/)
@@ -99,7 +99,7 @@ test('without a Nightshift, or as one who may not, the result is shown and not s
   expect([viewer.code, JSON.parse(viewer.stdout).stored]).toEqual([0, false])
 })
 
-test('Ctrl-C in the middle leaves nothing', async () => {
+test('Ctrl-C in the middle leaves nothing behind', async () => {
   const { child, said, ended } = startCli(check('runbook-rules:hang'), api.as('admin'))
   await eventually('the check to begin', () => said.stderr.includes('Testing'))
   child.kill('SIGINT')
@@ -120,13 +120,13 @@ test.each([
   expect(ended.stderr).toMatch(said)
 })
 
-test('a model that is not there ends with 3 and names those that are', async () => {
+test('an unknown model ends with exit code 3 and lists the known models', async () => {
   const ended = await runCli(check('gpt-9'), {})
   expect(ended.code).toBe(3)
   expect(ended.stderr).toContain('The server has runbook-rules: give one of these names with --model.')
 })
 
-test('the API takes no address with a password, and no passport of another shape', async () => {
+test('the API accepts no address with a password, and no passport of another shape', async () => {
   const sent = JSON.parse((await runCli(check('runbook-rules', ['--json']), {})).stdout)
   const { predicted: _, stored: __, ...measured } = sent
   const put = async (body: object) => (await api.put('/model/passport', { body })).status
@@ -137,7 +137,7 @@ test('the API takes no address with a password, and no passport of another shape
   expect(await put(named)).toBe(200)
 })
 
-test('a check teaches how the server wants its requests and what it can do, so that Health knows before a run asks', async () => {
+test('a check learns which requests the server accepts and what it can do, so that Health shows it before a run', async () => {
   const running = await runHost(llamaCpp({ window: 16_384, takesSchema: false }), ({ grammar }) =>
     typeof grammar === 'string'
       ? { content: '{"tool_call":{"name":"get_shard","parameters":{"id":"db-fra-2"}}}' }
@@ -171,7 +171,7 @@ test('a check teaches how the server wants its requests and what it can do, so t
   await running.stop()
 })
 
-test('the list says who stands in for whom, who is left alone, and which setting names nobody; no key is in it', async () => {
+test('the list shows fallbacks, models that rest, and a setting with an unknown name, and it has no key', async () => {
   const [server, other] = ['http://10.0.0.7:8000/v1', 'http://10.0.0.8:8000/v1']
   await declareModels(api.db, [
     { name: 'default', server, model: 'qwen-72b', fallbacks: ['small'], protocol: 'native' },

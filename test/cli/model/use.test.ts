@@ -14,7 +14,7 @@ async function inForce(type: string): Promise<Record<string, unknown>> {
   )
 }
 
-test('runs of one type go to another model, and back as if nobody had set it', async () => {
+test('runs of one type move to another model, and back to the state without a setting', async () => {
   const server = 'http://10.0.0.7:8000/v1'
   await declareModels(api.db, [
     { name: 'default', server, model: 'qwen-72b', fallbacks: [], protocol: 'native' },
@@ -39,7 +39,7 @@ test('runs of one type go to another model, and back as if nobody had set it', a
   expect(await inForce('replication_lag')).toMatchObject({ 'agent.model.type': 'small' })
 })
 
-test('without a type leaders and followers are given to it, and both go back to what stood there', async () => {
+test('without a type leaders and followers use the model, and both return to their earlier setting', async () => {
   const used = await run('use', 'default')
   expect(used.stderr).toMatch(
     /Runs of replication_lag stay with small. To change them too: .*model use default --type replication_lag/,
@@ -53,7 +53,7 @@ test('without a type leaders and followers are given to it, and both go back to 
   ])
 })
 
-test('a model that nobody declares is not used, and what was never set does not go back', async () => {
+test('an undeclared model is not used, and a setting that was never made is not reverted', async () => {
   const unknown = await run('use', 'gone')
   expect([unknown.code, unknown.stderr]).toEqual([
     3,

@@ -306,19 +306,19 @@ test.each([
     `intent: drain\n${down}`,
     'host_ids: no host is draining and no host is named: name the hosts to empty',
   ],
-])('%s is refused, for "nothing to do" would be good news', async (_what, text, said) => {
+])('%s is refused, because "nothing to do" would be good news', async (_what, text, said) => {
   const { code, stderr } = await plan(text)
   expect(code).toBe(2)
   expect(stderr).toContain(said)
 })
 
-test('a plan tells of the dead hosts that it leaves out', async () => {
+test('a plan names the dead hosts that it leaves out', async () => {
   const { code, stdout } = await plan(`intent: drain\nhost_ids: [a]\n${down}`)
   expect(code).toBe(0)
   expect(stdout).toContain('Not in this plan: host x is dead and has 1 VM.')
 })
 
-test('a file that takes too long to read is given up in our words, and one that is too large before', async () => {
+test('a file that takes too long to read is abandoned with a plain message, and a too large file is refused first', async () => {
   const slow = join(emptyDir, 'slow.yaml')
   writeFileSync(
     slow,
@@ -335,7 +335,7 @@ test('a file that takes too long to read is given up in our words, and one that 
   expect(endless).toMatchObject({ code: 2, stderr: '✖ /dev/zero has more than 64 MiB.\n' })
 })
 
-test('a large file is read apart and says its flaws as a small one does', async () => {
+test('a large file is parsed in a separate process, and its errors are reported like those of a small file', async () => {
   const many = `${two}vms:\n${Array.from({ length: 2_000 }, (_, at) => `  - { vmid: ${at + 1}, ${size}, host: x, hots: a }\n`).join('')}`
   const { code, stderr } = await plan(many, '--timeout', '120')
   expect(code).toBe(2)

@@ -39,7 +39,7 @@ vms:
 `,
 )
 
-test('a file is planned offline: steps by wave, what is proved of their number, and a picture in 80 columns', async () => {
+test('a file is planned offline: steps by wave, the proof of their number, and a picture in 80 columns', async () => {
   const { code, stdout } = await placement('plan', example, '--picture')
   expect(code).toBe(0)
   expect(stdout).toContain('Recover from host-1. All VMs have a place.')
@@ -51,7 +51,7 @@ test('a file is planned offline: steps by wave, what is proved of their number, 
   for (const line of stdout.split('\n')) expect(line.length).toBeLessThanOrEqual(80)
 })
 
-test('YAML and JSON are one to it, and a plan that is written down can be verified against both', async () => {
+test('YAML and JSON are equivalent, and a plan in a file is verified with both', async () => {
   const asJson = JSON.stringify(parse(readFileSync(example, 'utf8')))
   const out = join(emptyDir, 'plan.json')
   const [yaml, json] = await Promise.all([
@@ -66,7 +66,7 @@ test('YAML and JSON are one to it, and a plan that is written down can be verifi
   })
 })
 
-test('verifying names the first step that breaks and why, and says apart whether a certificate holds', async () => {
+test('verifying names the first step that fails and why, and separately whether a certificate holds', async () => {
   const { stdout } = await placement('plan', example, '--json')
   const plan = JSON.parse(stdout)
   const [move, start] = plan.steps
@@ -96,7 +96,7 @@ test('verifying names the first step that breaks and why, and says apart whether
   expect(unproved.stdout).toMatch(/^OK {2}the plan.*\nNO {2}the certificate does not show that 1 migration/)
 })
 
-test('who stays down is told with the reason, what would help, and what each host lacks', async () => {
+test('a VM that stays down is listed with the reason, the remedy, and what each host lacks', async () => {
   const [plan, explained] = await Promise.all([placement('plan', tight), placement('explain', tight)])
   expect([plan.code, explained.code]).toEqual([8, 8])
   expect(plan.stdout).toContain('1 VM stays down:\n  4: no room for 4096 MiB')
@@ -108,7 +108,7 @@ test('who stays down is told with the reason, what would help, and what each hos
   )
 })
 
-test('a simulated death is planned and played wave by wave; without one every death is tried', async () => {
+test('a simulated failure is planned and played wave by wave, and without a named host each failure is tried', async () => {
   const [one, all] = await Promise.all([
     placement('simulate', example, '--kill', 'host-2'),
     placement('simulate', example),
@@ -121,7 +121,7 @@ test('a simulated death is planned and played wave by wave; without one every de
   expect(all.stdout).toMatch(/rack-c +3 +restarted .*\nrack-d +1 +left down +build-1\n/)
 })
 
-test('what is wrong with a file is told by path or by line, and nothing is planned', async () => {
+test('errors of a file are reported by path or by line, and nothing is planned', async () => {
   const wrong = '{"hosts":[{"name":"a","ram_mib":"8"}],"vms":[{"vmid":1,"ram_mib":1,"cpu_mc":1,"hots":"a"}]}'
   const [fields, syntax, bomb, missing, unknown] = await Promise.all([
     runCli(['placement', 'plan', '-'], {}, wrong),
@@ -142,7 +142,7 @@ test('what is wrong with a file is told by path or by line, and nothing is plann
   expect(unknown.stderr).toContain('There is no host y in the file.')
 })
 
-test('a key that is given twice, or a byte that is no text, is refused with its place, in YAML and in JSON', async () => {
+test('a duplicate key and a byte that is no text are refused with their place, in YAML and in JSON', async () => {
   const hosts = '"hosts": [{"name": "a", "ram_mib": 8192, "cpu_mc": 8000}]'
   const twice = `{${hosts},\n"vms": [\n{"vmid": 1, "ram_mib": 9, "cpu_mc": 1, "ram\\u005fmib": 1}],\n"hosts": []}`
   const [json, yaml, number] = await Promise.all([
@@ -161,7 +161,7 @@ test('a key that is given twice, or a byte that is no text, is refused with its 
   expect(bytes.stderr).toContain('line 2: byte 21 is not UTF-8')
 })
 
-test('a file that does not end is given up when the time is up, be it stdin or a pipe', async () => {
+test('a file without an end is abandoned at the time limit, from stdin or a pipe', async () => {
   const pipe = join(emptyDir, 'pipe')
   execFileSync('mkfifo', [pipe])
   const open = startCli(['placement', 'plan', '-', '--timeout', '0.5'], {}, null)
@@ -172,7 +172,7 @@ test('a file that does not end is given up when the time is up, be it stdin or a
   expect(silent.stderr).toContain(`${pipe} was not read to its end within 0.5 s.`)
 })
 
-test('a certificate of a drain counts what has to leave, and one of an overfull state is refused by name', async () => {
+test('a certificate of a drain counts what has to move, and a certificate of an overfull state is refused by name', async () => {
   const hosts = ['a', 'b', 'c'].map((name) => ({
     name,
     ram_mib: 4_096,
@@ -208,7 +208,7 @@ test('a certificate of a drain counts what has to leave, and one of an overfull 
   expect(overfull.stdout).toContain('NO  the certificate proves nothing, as these hosts are over capacity: b')
 })
 
-test('a certificate of who stays down is checked, and a forged one is refused in a sentence', async () => {
+test('a certificate of VMs that stay down is checked, and a forged one is refused in a sentence', async () => {
   const host = (name: string, gib: number, state: string) => ({ name, ram_mib: gib * 1_024, cpu_mc: 8_000, state })
   const on = (vmid: string, at: string, gib: number, priority: number) => ({
     vmid,

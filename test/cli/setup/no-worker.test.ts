@@ -25,7 +25,7 @@ afterAll(async () => {
   place.remove()
 })
 
-test('where no worker asks for work the test alert says so and how to start one, and not that it took too long', async () => {
+test('if no worker polls, the test alert reports this and how to start one, and no time limit', async () => {
   const answers = join(place.path, 'answers')
   const lines = {
     LLM_BASE_URL: 'none',

@@ -116,7 +116,7 @@ const written = () =>
     .filter((name) => !['answers', 'key', 'other-key'].includes(name))
     .sort()
 
-test('a site is looked at, written whole, and a second time everything is there', async () => {
+test('a site is checked and its settings are written, and a second setup finds them all', async () => {
   const dry = await setup(['--dry-run', '--json'])
   expect([dry.code, statesOf(dry.stdout)]).toEqual([
     0,
@@ -171,7 +171,7 @@ test('a site is looked at, written whole, and a second time everything is there'
     for (const secret of [key, new URL(database.url).password]) expect(stdout + stderr).not.toContain(secret)
 })
 
-test('the file can be read by a shell as it was meant, and lines that a person wrote stay', async () => {
+test("a shell reads the file as intended, and a person's own lines stay", async () => {
   writeFileSync(file, '# ours\nLOG_LEVEL=debug\n\nAGENT_ENABLED=false\n', { mode: 0o640 })
   const hard = `${database.url}?connect_timeout=10&application_name=a$HOME`
   expect((await setup(['--json'], { DATABASE_URL: hard })).code).toBe(0)
@@ -184,7 +184,7 @@ test('the file can be read by a shell as it was meant, and lines that a person w
   expect(statSync(file).mode & 0o777).toBe(0o640)
 })
 
-test('what a person set is not replaced unasked, and with --replace the file before stays beside it', async () => {
+test("a person's value is not replaced without asking, and with --replace the earlier file stays beside it", async () => {
   expect((await setup(['--json'])).code).toBe(0)
   const before = readFileSync(file, 'utf8')
   const refused = await setup([], { LLM_MODEL: 'other' })
@@ -304,7 +304,7 @@ const rounds = Array.from({ length: Math.max(...steps.map((step) => wrongsOf(ste
 )
 const named = [...rounds, wrongsOf('settings')].map((round) => [round.map(([what]) => what).join(', '), round] as const)
 
-test.each(named)('%s: each is said with its remedy, and nothing is written', async (_, round) => {
+test.each(named)('%s: each error is reported with its remedy, and nothing is written', async (_, round) => {
   const own = Object.assign({}, ...round.map(([, answers]) => answers()))
   const { code, stdout, stderr } = await setup(['--json'], own)
   const failed = rowsOf(stdout).filter(({ state }) => state === 'failed')
@@ -327,14 +327,14 @@ test.each([
   expect(readFileSync(file, 'utf8')).toMatch(new RegExp(`^LLM_BASE_URL=${model.url}(/v1)?$`, 'm'))
 })
 
-test('an answer without a value is none, and least of all that there is no model', async () => {
+test('an answer without a value is no answer, and does not mean that there is no model', async () => {
   const { code, stderr } = await setup([], { LLM_BASE_URL: '', PUBLIC_URL: ' ' })
   expect([code, stderr]).toEqual([2, expect.stringContaining('--base-url (LLM_BASE_URL)')])
   expect(stderr).toContain('--public-url (PUBLIC_URL)')
   expect(written()).toEqual([])
 })
 
-test('a file of answers that others can read is named, and one without an end is not read to it', async () => {
+test('an answers file that others can read is reported, and an endless one is not read to its end', async () => {
   const answers = answersFile()
   chmodSync(answers, 0o644)
   const { stderr } = await runCli(['setup', '--settings', file, '--answers', answers, '--dry-run'])
@@ -343,14 +343,14 @@ test('a file of answers that others can read is named, and one without an end is
   expect([endless.code, endless.stderr]).toEqual([2, expect.stringContaining('/dev/zero is larger than 256 KiB')])
 })
 
-test('a file of settings that others could read is closed to them once a login is in it', async () => {
+test('a settings file that others could read is closed to them once it contains a login', async () => {
   writeFileSync(file, 'LOG_LEVEL=info\n', { mode: 0o644 })
   expect((await setup(['--no-alert'])).code).toBe(0)
   expect(readFileSync(file, 'utf8')).toContain('DATABASE_URL=')
   expect((statSync(file).mode & 0o777).toString(8)).toBe('640')
 })
 
-test('a namespace of Temporal that works for another site is refused before anything is written', async () => {
+test('a namespace of Temporal that belongs to another site is refused before anything is written', async () => {
   const namespace = await freshNamespace()
   const connection = await Connection.connect({ address: temporal })
   const taken = new Client({ connection, namespace })
@@ -376,7 +376,7 @@ test('a namespace of Temporal that works for another site is refused before anyt
   await connection.close()
 })
 
-test('a port that another program holds is named with it', async () => {
+test('a port in use is reported with the program that uses it', async () => {
   const server = createServer((_, response) => response.end('not it')).listen(0, '127.0.0.1')
   await new Promise((resolve) => server.once('listening', resolve))
   const { port } = server.address() as AddressInfo
@@ -394,7 +394,7 @@ test('a port that another program holds is named with it', async () => {
   }
 })
 
-test('who needs another login for the schema is told its flag, and with it the schema is brought up', async () => {
+test('a person who needs another login for the schema gets its flag, and with it the schema is migrated', async () => {
   const empty = await emptyDatabase()
   try {
     // The database's own login brings it up itself.
@@ -407,7 +407,7 @@ test('who needs another login for the schema is told its flag, and with it the s
   }
 })
 
-test('without a terminal each answer that is missing is named by its flag, and nothing is asked', async () => {
+test('without a terminal each missing answer is named by its flag, and nothing is asked', async () => {
   const bare = await runCli(['setup', '--settings', file])
   expect(bare.code).toBe(2)
   for (const flag of [
@@ -424,7 +424,7 @@ test('without a terminal each answer that is missing is named by its flag, and n
   expect(readFileSync(file, 'utf8')).not.toContain('AGENT_ENABLED')
 })
 
-test('answers that are no settings, and a file that cannot be written, are refused before anything is asked', async () => {
+test('answers that are not settings, and a file that cannot be written, are refused before anything is asked', async () => {
   const unknown = await setup([], { LLM_MODLE: 'x', SHOE_SIZE: '43' })
   expect([unknown.code, unknown.stderr]).toEqual([2, expect.stringContaining('no settings: LLM_MODLE, SHOE_SIZE')])
   const prose = join(place.path, 'prose')
@@ -446,7 +446,7 @@ test('answers that are no settings, and a file that cannot be written, are refus
   expect(model.asked.filter(({ model: name }) => name === 'x')).toEqual([])
 })
 
-test('where an API answers one test alert is sent, followed and closed as no fault, and is not sent again', async () => {
+test('if an API answers, one test alert is sent, followed and closed as no fault, and is not sent again', async () => {
   const own = {
     PORT: new URL(api.apiUrl).port,
     BOOTSTRAP_ADMIN_TOKEN_FILE: tokenFile(api.tokens.admin),
@@ -510,7 +510,7 @@ async function atTerminal(
   return { code, shown }
 }
 
-test('a person is asked, told at once what is wrong, and asked again; a password is not shown', async () => {
+test('a person is asked, told each error at once, and asked again, and a password is not shown', async () => {
   const { code, shown } = await atTerminal(
     ['setup', '--settings', file, '--no-alert', '--port', String(freePortOfTests)],
     [

@@ -42,7 +42,7 @@ afterAll(async () => {
 
 const states = (stdout: string) => (JSON.parse(stdout) as { rows: { state: string }[] }).rows.map(({ state }) => state)
 
-test('a namespace is set up once, a dry run changes nothing, and a second time there is nothing to do', async () => {
+test('a namespace is set up once, a dry run changes nothing, and a second setup finds nothing to do', async () => {
   const before = await runCli(['setup', 'temporal', '--dry-run', '--json'], behindTls)
   expect([before.code, states(before.stdout)]).toEqual([0, ['there', 'would be made', 'would be made']])
   expect((await searchAttributeFaults(connection, namespace)).missing).toHaveLength(5)
@@ -62,13 +62,13 @@ test('a namespace is set up once, a dry run changes nothing, and a second time t
   expect([seen.code, states(seen.stdout)]).toEqual([0, ['there', 'there', 'there']])
 })
 
-test('a namespace that is not there is not made, and the command says how', async () => {
+test('a missing namespace is not created, and the command prints how to create it', async () => {
   const { code, stderr } = await runCli(['setup', 'temporal'], { ...behindTls, TEMPORAL_NAMESPACE: 'nobody-made' })
   expect(code).toBe(1)
   expect(stderr).toContain('temporal operator namespace create --namespace nobody-made')
 })
 
-test('a doctor says of a Temporal behind TLS whether it answers, and what is wrong where it does not', async () => {
+test('doctor reports whether a Temporal behind TLS answers, and the error if not', async () => {
   const temporalOf = async (env: Record<string, string>) => {
     const { stdout } = await runCli(['doctor', '--json'], env)
     return JSON.parse(stdout).find((each: { name: string }) => each.name === 'Temporal')

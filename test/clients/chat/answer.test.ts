@@ -6,7 +6,7 @@ import { llamaCpp, ollama, vllm } from '../../support/model-hosts/local.ts'
 
 const start = useHosts()
 
-test('a model that spends its limit on reasoning gets a larger one, within what its window allows', async () => {
+test('a model that uses its limit for reasoning gets a larger limit, within its window', async () => {
   const spent = { content: '', reasoning: 'hm', finish: 'length' }
   const host = await start(vllm({ window: 32_768, parsesReasoning: true }), (asked) =>
     Number(asked.max_tokens) < 4_000 ? spent : said,
@@ -122,7 +122,7 @@ test.each([
   expect(host.asked).toHaveLength(1)
 })
 
-test('a model that is still loading is waited for, and one that takes no tools says which setting helps', async () => {
+test('a loading model is waited for, and a model without tools names the server option that helps', async () => {
   const loading = await start(llamaCpp({ window: 8_192, isLoading: () => true }), () => said)
   const error = await fault(createModelClient({ baseUrl: loading.url, apiKey }).complete(plain))
   expect(error).toMatchObject({ code: 'unavailable', status: 503, retryable: true })
@@ -142,13 +142,10 @@ test('a model that is still loading is waited for, and one that takes no tools s
 test.each([
   ['vLLM', vllm({ window: 2_048 })],
   ['llama.cpp', llamaCpp({ window: 2_048 })],
-])(
-  'a prompt that is too long for %s says how long it may be, and no limit is given up for it',
-  async (_name, played) => {
-    const host = await start(played, () => said)
-    const long: ModelRequest = { ...plain, messages: [{ role: 'user', content: 'x'.repeat(12_000) }] }
-    const error = await fault(createModelClient({ baseUrl: host.url, apiKey }).complete(long))
-    expect(error).toMatchObject({ code: 'context_too_long', windowTokens: 2_048 })
-    expect(host.asked).toHaveLength(1)
-  },
-)
+])('a prompt that is too long for %s reports the possible length, and lowers no limit', async (_name, played) => {
+  const host = await start(played, () => said)
+  const long: ModelRequest = { ...plain, messages: [{ role: 'user', content: 'x'.repeat(12_000) }] }
+  const error = await fault(createModelClient({ baseUrl: host.url, apiKey }).complete(long))
+  expect(error).toMatchObject({ code: 'context_too_long', windowTokens: 2_048 })
+  expect(host.asked).toHaveLength(1)
+})

@@ -6,7 +6,7 @@ import { vllm } from '../../support/model-hosts/local.ts'
 
 const start = useHosts()
 
-test("OpenAI's models that reason are asked as they want, after two refusals and never again", async () => {
+test('reasoning models of OpenAI get the right request after two refusals, and from then on', async () => {
   const host = await start(openAi, () => said)
   const client = createModelClient({ baseUrl: host.url, apiKey })
   const answer = await client.complete(plain)
@@ -23,7 +23,7 @@ test("OpenAI's models that reason are asked as they want, after two refusals and
   expect(host.asked).toHaveLength(4)
 })
 
-test('an older vLLM that refuses the newer name gets the older one', async () => {
+test('an older vLLM that refuses the newer name gets the older name', async () => {
   const host = await start(vllm({ window: 32_768, isOld: true }), () => said)
   const kept: unknown[] = []
   const shape = { limit: 'max_completion_tokens' } as never
@@ -40,16 +40,19 @@ test('an older vLLM that refuses the newer name gets the older one', async () =>
   expect(kept).toEqual([{ limit: 'max_tokens' }])
 })
 
-test.each(['mistral', 'gemma'] as const)('a template of %s that raises is given what it wants', async (template) => {
-  const host = await start(vllm({ window: 32_768, template }), () => said)
-  const client = createModelClient({ baseUrl: host.url, apiKey })
-  expect((await client.complete({ ...later, model: 'qwen3' })).finishReason).toBe('stop')
-  const sent = host.asked.length
-  await client.complete({ ...later, model: 'qwen3' })
-  expect(host.asked).toHaveLength(sent + 1)
-  expect(JSON.stringify(host.asked.at(-1))).toContain('you look after databases')
-  expect(JSON.stringify(host.asked.at(-1))).toContain('the leader found this')
-})
+test.each(['mistral', 'gemma'] as const)(
+  'a template of %s that raises an error gets what it needs',
+  async (template) => {
+    const host = await start(vllm({ window: 32_768, template }), () => said)
+    const client = createModelClient({ baseUrl: host.url, apiKey })
+    expect((await client.complete({ ...later, model: 'qwen3' })).finishReason).toBe('stop')
+    const sent = host.asked.length
+    await client.complete({ ...later, model: 'qwen3' })
+    expect(host.asked).toHaveLength(sent + 1)
+    expect(JSON.stringify(host.asked.at(-1))).toContain('you look after databases')
+    expect(JSON.stringify(host.asked.at(-1))).toContain('the leader found this')
+  },
+)
 
 const mistral = (detail: unknown) => ({ object: 'error', message: { detail }, type: 'invalid_request_error' })
 const extra = (name: string) => ({
@@ -114,7 +117,7 @@ test.each([
   for (const [name, value] of Object.entries(sent)) expect(host.asked.at(-1)?.[name]).toBe(value)
 })
 
-test('DeepSeek gets the empty reasoning that it misses, and none of what was thought', async () => {
+test("DeepSeek gets the empty reasoning that it requires, and none of the model's reasoning", async () => {
   const message = 'Missing `reasoning_content` field in the assistant message at message index 3.'
   const body = { error: { message, type: 'invalid_request_error', param: null, code: 'invalid_request_error' } }
   const host = await start(openRouter, (_asked, turn) => (turn === 1 ? { status: 400, body } : said))
@@ -158,7 +161,7 @@ test.each([
   ['words that nobody listed', 400, tooLong('The conversation is larger than we accept.'), null],
   ['a proxy', 413, 'Request Entity Too Large', null],
 ])(
-  '%s says that a prompt is too long, and a window is taken only where one is named',
+  '%s reports a prompt that is too long, and a window is learned only if one is named',
   async (_who, status, body, window) => {
     const host = await start(openRouter, () => ({ status, body }))
     expect(await fault(createModelClient({ baseUrl: host.url, apiKey }).complete(plain))).toMatchObject({
@@ -209,7 +212,7 @@ test.each([
 test.each([
   ["Unexpected role 'user' after role 'tool'", ['assistant', 'user']],
   ['System message must be at the beginning.', ['user']],
-])('a template that says %s is asked in the order it takes', async (message, after) => {
+])('a template that says %s gets the order that it accepts', async (message, after) => {
   const told = {
     ...later,
     messages: [...later.messages, { role: 'user' as const, content: 'a person says: look at the rack' }],
@@ -225,7 +228,7 @@ test.each([
   expect(host.asked).toHaveLength(2)
 })
 
-test("a refusal that names nothing we know is an error with the server's words, after one request", async () => {
+test("a refusal without a known cause is an error with the server's words, after one request", async () => {
   const body = { error: { message: "Unknown parameter: 'messages[0].flavour'.", param: 'messages[0].flavour' } }
   const host = await start(openRouter, () => ({ status: 400, body }))
   const error = await fault(createModelClient({ baseUrl: host.url, apiKey }).complete(plain))
@@ -234,7 +237,7 @@ test("a refusal that names nothing we know is an error with the server's words, 
   expect(host.asked).toHaveLength(1)
 })
 
-test('a server that refuses whatever it gets is asked a few times and no more, and nothing is learned', async () => {
+test('a server that refuses every request is asked only a few times, and nothing is learned', async () => {
   const kept: unknown[] = []
   const memory = { recall: async () => ({ limit: 'max_tokens' }) as never, keep: async () => void kept.push(1) }
   const host = await start(openRouter, (asked) => {

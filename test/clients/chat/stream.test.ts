@@ -62,7 +62,7 @@ const done = 'data: [DONE]\n\n'
 const ask = (more: Partial<ModelRequest> = {}, options: object = {}) =>
   createModelClient({ baseUrl: server.url, apiKey, ...options }).complete({ ...plain, ...more })
 
-test('an answer without the closing mark is whole once the server said how it ended', async () => {
+test('an answer without the closing mark is whole once the server reported its end', async () => {
   stream([delta({ content: 'the replica ' }), delta({ content: 'lags' }), delta({}, 'stop')])
   expect(await ask()).toMatchObject({ content: 'the replica lags', finishReason: 'stop', model: 'qwen' })
 })
@@ -76,7 +76,7 @@ test.each([
   ['the connection breaks', [delta({ content: 'half an ans' }), 20, 'cut' as const]],
   ['the stream ends before the answer', [delta({ content: 'half an ans' })]],
   ['a piece is cut', [delta({ content: 'half' }), 'data: {"choices":[{"delta":{"con\n\n']],
-])('where %s, nothing of the answer is used and it may be asked again', async (_name, steps) => {
+])('if %s, nothing of the answer is used and the request may be repeated', async (_name, steps) => {
   stream(steps)
   const error = await fault(ask())
   expect(error).toMatchObject({ code: 'unavailable', retryable: true })
@@ -93,12 +93,12 @@ test.each([
     'unavailable',
   ],
   ['a limit', { error: { code: 429, message: 'slow down' } }, 'rate_limited'],
-])('an error in the middle of a stream is one: %s', async (_name, said, code) => {
+])('an error in the middle of a stream is an error: %s', async (_name, said, code) => {
   stream([delta({ content: 'half' }), said, done])
   expect(await fault(ask())).toMatchObject({ code, retryable: true })
 })
 
-test('a stream that stalls ends after the set time, and signs of life are none of the answer', async () => {
+test('a stalled stream ends after the set time, and keep-alive comments are not part of the answer', async () => {
   server.play((response) => {
     response.writeHead(200, { 'content-type': 'text/event-stream' })
     response.write(`data: ${JSON.stringify(delta({ content: 'the rep' }))}\n\n`)
@@ -120,7 +120,7 @@ test('a model that reasons for long has not stalled', async () => {
   expect(await ask({}, { stallMs: 2_000 })).toMatchObject({ content: 'ok' })
 })
 
-test('a stream without end is cut off at the size of an answer', async () => {
+test('an endless stream is cut off at the maximum size of an answer', async () => {
   server.play((response) => {
     response.writeHead(200, { 'content-type': 'text/event-stream' })
     const piece = `data: ${JSON.stringify(delta({ content: 'x'.repeat(10_000) }))}\n\n`
@@ -130,12 +130,12 @@ test('a stream without end is cut off at the size of an answer', async () => {
   expect(await fault(ask({}, { maxAnswerBytes: 100_000 }))).toMatchObject({ code: 'oversized', retryable: false })
 })
 
-test('a stream that its server calls JSON is read', async () => {
+test('a stream that its server labels JSON is read', async () => {
   stream([delta({ content: 'ok' }, 'stop'), done], 'application/json')
   expect(await ask()).toMatchObject({ content: 'ok' })
 })
 
-test('calls without index, with ids in every piece, and with arguments as an object are told apart', async () => {
+test('calls without an index, with ids in every piece, and with arguments as an object are told apart', async () => {
   stream([
     call({ id: 'a', function: { name: 'get_shard', arguments: '{"id":' } }),
     call({ id: 'a', function: { name: 'get_shard', arguments: '"db-osl-1"}' } }),
@@ -194,7 +194,7 @@ test.each([
   expect((await ask()).toolCalls).toMatchObject([{ name: 'get_node', arguments: a }])
 })
 
-test('of a thought behind which nothing was said the end is given, and of any other nothing', async () => {
+test('if only reasoning arrived, its last words are shown, and otherwise none of it', async () => {
   stream([
     delta({ reasoning_content: 'I look. ' }),
     delta({ reasoning_content: '<tool_call>' }),
@@ -206,7 +206,7 @@ test('of a thought behind which nothing was said the end is given, and of any ot
   expect(JSON.stringify(await ask())).not.toContain('SECRET')
 })
 
-test('what is written is told as it grows, without reasoning', async () => {
+test('the text of an answer is reported as it grows, without reasoning', async () => {
   const seen: Writing[] = []
   stream([
     delta({ reasoning_content: 'SECRET PLANS' }),
@@ -244,7 +244,7 @@ test.each([
   expect(bodies.map(holds)).toEqual([true, false, false])
 })
 
-test('a template that takes single calls alone gets the history so, and is asked for one at a time', async () => {
+test('a template that takes only single calls gets the history in this form, and is asked for one call at a time', async () => {
   const bodies: Record<string, unknown>[] = []
   server.play((response, { body }) => {
     const sent = JSON.parse(body) as { messages: { tool_calls?: unknown[] }[] }

@@ -39,23 +39,26 @@ test.each([
   ['texts', '{"prompt_tokens":"550","completion_tokens":"90"}'],
   ['parts of a token', '{"prompt_tokens":550.5,"completion_tokens":0.0001}'],
   ['true', '{"prompt_tokens":true,"completion_tokens":{}}'],
-])('usage of %s neither ends nor frees a budget: it is held to what was sent and received', async (_, usage) => {
-  const raw = JSON.stringify(body('HERE')).replace('"HERE"', usage)
-  server.play((response) => void response.writeHead(200, { 'content-type': 'application/json' }).end(raw))
-  const answer = await ask()
-  const sent = Buffer.byteLength(server.seen.at(-1)!.body)
-  expect(answer.usage.isAssumed).toBe(true)
-  for (const [tokens, bytes] of [
-    [answer.usage.promptTokens, sent],
-    [answer.usage.completionTokens, said.length],
-  ] as const) {
-    expect(Number.isInteger(tokens)).toBe(true)
-    expect(tokens).toBeGreaterThanOrEqual(Math.floor(bytes / 8) - 20)
-    expect(tokens).toBeLessThanOrEqual(bytes)
-  }
-})
+])(
+  'usage of %s neither exceeds nor frees a budget, because it is limited by what was sent and received',
+  async (_, usage) => {
+    const raw = JSON.stringify(body('HERE')).replace('"HERE"', usage)
+    server.play((response) => void response.writeHead(200, { 'content-type': 'application/json' }).end(raw))
+    const answer = await ask()
+    const sent = Buffer.byteLength(server.seen.at(-1)!.body)
+    expect(answer.usage.isAssumed).toBe(true)
+    for (const [tokens, bytes] of [
+      [answer.usage.promptTokens, sent],
+      [answer.usage.completionTokens, said.length],
+    ] as const) {
+      expect(Number.isInteger(tokens)).toBe(true)
+      expect(tokens).toBeGreaterThanOrEqual(Math.floor(bytes / 8) - 20)
+      expect(tokens).toBeLessThanOrEqual(bytes)
+    }
+  },
+)
 
-test('what a server may have counted stands: a prompt, an answer, and reasoning that it kept to itself, within the limit that was sent', async () => {
+test('a plausible usage of the server is accepted: a prompt, an answer, and hidden reasoning, within the limit that was sent', async () => {
   const usage = { prompt_tokens: 550, completion_tokens: 90, completion_tokens_details: { reasoning_tokens: 40 } }
   server.play(answerJson(200, body(usage)))
   expect((await ask()).usage).toEqual({ promptTokens: 550, completionTokens: 90, reasoningTokens: 40 })
@@ -67,7 +70,7 @@ test('what a server may have counted stands: a prompt, an answer, and reasoning 
   expect(completionTokens).toBeLessThan(100)
 })
 
-test('of a stream the reasoning that came counts, and the server may not say how much came', async () => {
+test('received reasoning of a stream counts, whatever the server reports', async () => {
   const piece = (delta: unknown, more: unknown = {}) =>
     `data: ${JSON.stringify({ choices: [{ delta, finish_reason: null }], ...(more as object) })}\n\n`
   server.play((response) => {
@@ -91,7 +94,7 @@ test('an answer that is too large to read is counted', async () => {
   })
 })
 
-test('a model that is given the key of its server, or repeats it, gets it neither into a text nor into a call or an error', async () => {
+test('the key of a server is in no text, call or error, even if the model repeats it', async () => {
   const escaped = JSON.stringify(apiKey).slice(1, -1).replace('&', '\\u0026')
   const call = { id: 'c', type: 'function', function: { name: apiKey, arguments: `{"leak":"${escaped}"}` } }
   const content = `${apiKey} ${Buffer.from(`xx${apiKey}yy`).toString('base64')} ${encodeURIComponent(apiKey)}`

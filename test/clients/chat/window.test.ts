@@ -15,7 +15,7 @@ test.each([
   ['Ollama with a parameter', ollama({ parameter: 16_384 }), '', 'qwen3:8b', 16_384, 'num_ctx of /api/show'],
   ['Ollama without one', ollama({}), '', 'qwen3:8b', 4_096, 'context_length of /api/ps'],
   ['Ollama with a setting', ollama({ environment: 32_768 }), '', 'qwen3:8b', 32_768, 'context_length of /api/ps'],
-])('the window of %s is read where it stands', async (_name, played, path, model, tokens, source) => {
+])('the window of %s is read from its field', async (_name, played, path, model, tokens, source) => {
   const host = await start(played, () => said)
   const found = await readServedModel({ baseUrl: baseUrlOf(`${host.url}${path}/v1`), apiKey, model })
   expect(found).toMatchObject({ windowTokens: tokens, source })
@@ -35,6 +35,6 @@ test('a model that Ollama has loaded has the window it was loaded with', async (
   expect(after?.identity).toBe(before?.identity)
 })
 
-test('a server that is away says nothing about its window', async () => {
+test('an unreachable server gives no window', async () => {
   expect(await readServedModel({ baseUrl: 'http://127.0.0.1:1/v1', apiKey: '', model: 'm' })).toBeNull()
 })

@@ -64,7 +64,7 @@ const open = (timeoutMs: number) =>
 test.each([
   ['5.6.24', 'MySQL 5.6.24'],
   ['5.5.5-10.3.39-MariaDB-log', 'MariaDB 5.5.5-10.3.39-MariaDB-log'],
-])('a server of %s is told as too old, before anything is asked of it', async (given, said) => {
+])('a server of %s is refused as too old before its first query', async (given, said) => {
   version = given
   await expect(open(30_000)).rejects.toMatchObject({
     code: 'too_old',
@@ -72,7 +72,7 @@ test.each([
   })
 })
 
-test('a server that says its version and then nothing more is given up in its time', async () => {
+test('a server that sends its version and then nothing is abandoned at the time limit', async () => {
   version = '5.5.5-10.11.6-MariaDB'
   await expect(open(500)).rejects.toMatchObject({ code: 'timeout', message: 'it gave no complete response in time' })
 })

@@ -213,7 +213,7 @@ test.each([
   ['ignores the type', { ignored_fields: { job_type: 'check' } }, 'the template ignores job_type'],
   ['has other hosts', { limit: 'all' }, 'the limit differs from the requested hosts'],
 ])(
-  'a check of AWX that %s, since its template changed meanwhile, is stopped, refused and in the audit',
+  'a check of AWX that %s because its template changed meanwhile is stopped, refused and logged in the audit',
   async (_, answer, why) => {
     const awx = Object.assign(scriptedAwx(), { answers: answer, really: 'run' })
     server.play(awx.play)
@@ -225,7 +225,7 @@ test.each([
   },
 )
 
-test('an AWX job that takes too long is asked to stop, and its end is what AWX says', async () => {
+test('an AWX job that exceeds its time limit is asked to stop, and AWX reports its end', async () => {
   endIn(4)
   const awx = scriptedAwx()
   server.play(awx.play)
@@ -245,7 +245,7 @@ test('an AWX job that takes too long is asked to stop, and its end is what AWX s
   ])
 })
 
-test('an AWX that goes away while its job runs is asked by the number of the job; one that lost the launch cannot be', async () => {
+test('an AWX that goes away during its job is asked by the number of the job, and a lost launch cannot be asked for', async () => {
   endIn(4)
   const awx = scriptedAwx()
   server.play(awx.play)
@@ -274,7 +274,7 @@ test('an AWX that goes away while its job runs is asked by the number of the job
   expect([lost.status, lost.body.code]).toEqual([504, 'EFFECT_INDETERMINATE'])
 })
 
-test('a job of Rundeck is run with its options by name, and a failed execution is a failure', async () => {
+test('a job of Rundeck runs with its options by name, and a failed execution is a failure', async () => {
   const rundeck = scriptedRundeck()
   server.play(rundeck.play)
   const answer = await run('rundeck', 'rundeck-1')
@@ -287,7 +287,7 @@ test('a job of Rundeck is run with its options by name, and a failed execution i
   expect((await prepare('rundeck')).body.code).toBe('CHECK_FAILED')
 })
 
-test('any service gets one request with our key, and is asked where its answer says', async () => {
+test('any service gets one request with our key, and is polled at the address in its answer', async () => {
   let polls = 0
   server.play((response, seen, request) => {
     if (seen.method === 'POST') return answerJson(202, { run: { id: 'r-1' } })(response, seen, request)

@@ -25,7 +25,7 @@ afterAll(async () => {
   server.close()
 })
 
-test("a cluster's own authority is believed when it is named, and the token goes to nobody else", async () => {
+test('a named authority of a cluster is trusted, and the token is sent only to its cluster', async () => {
   const ask = (ca?: string) => createProxmoxApi({ urls: [url], token, allow: 'loopback', ca }).get(['version'], upid)
   expect(await ask(own.cert)).toContain('UPID:pve1:')
   // Neither the system's authorities nor another cluster's vouch for it, also not over a connection

@@ -73,7 +73,7 @@ test('the core API plans how to empty a node of a cluster, and does it', async (
   expect((await api.get('/vms/vm-101')).body).not.toMatchObject({ host: 'pve1' })
 })
 
-test('nobody is told that a node is out of reach, for Proxmox VE tells no links', async () => {
+test('no node is reported as unreachable, because Proxmox VE reports no links', async () => {
   expect((await api.get('/reachability?from=pve1&to=pve2')).body).toMatchObject({
     status: 'unknown',
     reachable: null,
@@ -81,13 +81,13 @@ test('nobody is told that a node is out of reach, for Proxmox VE tells no links'
   expect((await api.get('/links?a=pve1&b=pve2')).body).toMatchObject({ status: 'unknown', live: null })
 })
 
-test('what cannot leave its node is never planned to', async () => {
+test('a guest that cannot leave its node is never planned to move', async () => {
   const plan = await proposed(['vm-104'])
   expect(plan.state).not.toBe('planned')
   expect(plan.steps).toEqual([])
 })
 
-test('a process that died between request and task is followed by the journal of the one after it', async () => {
+test('after a process died between request and task, the next process finds the task through the journal', async () => {
   const entry = { action: 'migrate' as const, vmId: 'vm-103', node: 'pve2', target: 'pve3', tasksBefore: [] }
   const key = 'before-the-end'
   await platformJournal(api.db).begin({ key, ...entry })

@@ -27,7 +27,7 @@ function service(to: ScriptedProxmox['ha']['services'][string]) {
 }
 const now = async (key = 'k1') => (await client.effect(key)) as EffectAnswer
 
-test('an HA-managed guest is asked of the manager by the call that needs no more than VM.Migrate, and followed there', async () => {
+test('an HA-managed guest is moved by the manager with the call that needs only VM.Migrate, and followed there', async () => {
   expect((await migrated()).status).toBe('running')
   expect(pve.begun.map(({ path }) => path)).toEqual(['/api2/json/nodes/pve1/qemu/101/migrate'])
   expect(pve.tasks.at(-1)?.upid).toContain(':hamigrate:101:')
@@ -44,7 +44,7 @@ test('an HA-managed guest is asked of the manager by the call that needs no more
   expect(pathsSeen(pve.server.seen).filter((path) => path.startsWith('POST'))).toHaveLength(1)
 })
 
-test("the manager's own task that failed is the reason, with its log", async () => {
+test('a failed task of the manager is the reason, with its log', async () => {
   await migrated()
   const work = pve.startTask('qmigrate', 'pve1', 101, 'root@pam')
   expect(await now()).toMatchObject({ status: 'running' })
@@ -66,7 +66,7 @@ test('an order that the manager drops is a failure after three minutes', async (
   })
 })
 
-test('where else the manager brought it, and that it gave up, is said', async () => {
+test('another target of the manager, and its surrender, are reported', async () => {
   await migrated()
   pve.guest(101).node = 'pve3'
   service({ node: 'pve3', state: 'started', running: 1 })
@@ -83,7 +83,7 @@ test('where else the manager brought it, and that it gave up, is said', async ()
   })
 })
 
-test('a guest that the manager is taking elsewhere is left to it, and one that it takes there is waited for', async () => {
+test('a guest that the manager moves elsewhere is left alone, and a guest that it moves to the target is waited for', async () => {
   service({ node: 'pve1', state: 'migrate', target: 'pve3' })
   expect(await migrated()).toMatchObject({
     status: 'failed',
@@ -97,7 +97,7 @@ test('a guest that the manager is taking elsewhere is left to it, and one that i
   expect(pve.begun).toEqual([])
 })
 
-test('a guest that the manager moved and brought back is not where it was to be', async () => {
+test('a guest that the manager moved and returned has not reached its target', async () => {
   await migrated()
   pve.startTask('qmigrate', 'pve1', 101, 'root@pam').end = 'OK'
   expect(await now()).toMatchObject({ status: 'running' })
@@ -105,7 +105,7 @@ test('a guest that the manager moved and brought back is not where it was to be'
   expect(await now()).toMatchObject({ status: 'failed', detail: expect.stringContaining('brought it back') })
 })
 
-test('a guest that is stopped on a node that is up is started there, and only there', async () => {
+test('a stopped guest on a running node is started there, and only there', async () => {
   Object.assign(pve.guest(102), { status: 'stopped' })
   expect(await client.startVm('vm-102', 'pve1', 'k1')).toMatchObject({
     status: 'failed',
@@ -123,7 +123,7 @@ test('a guest that is stopped on a node that is up is started there, and only th
   })
 })
 
-test('a start that the manager was asked for is over when the manager has seen it run', async () => {
+test('a start through the manager is done when the manager reports the guest as running', async () => {
   pve.guest(101).status = 'stopped'
   service({ node: 'pve1', state: 'stopped' })
   expect(await client.startVm('vm-101', 'pve1', 'k1')).toMatchObject({ status: 'running' })
@@ -133,7 +133,7 @@ test('a start that the manager was asked for is over when the manager has seen i
   expect(await now()).toMatchObject({ status: 'done', detail: 'vm-101 was started on pve1, by the HA manager' })
 })
 
-test('away from a dead node no call brings a guest that the manager does not manage, and the remedy is told', async () => {
+test('on a dead node a guest that the manager does not manage gets no call, and the remedy is reported', async () => {
   pve.guests.push(aGuest(200, 'pve1', { type: 'lxc', config: { rootfs: 'ceph:vm-200-disk-0' } }))
   pve.nodes.pve1 = { online: false }
   const { status, detail } = await client.startVm('vm-200', 'pve2', 'k1')
@@ -141,7 +141,7 @@ test('away from a dead node no call brings a guest that the manager does not man
   expect(detail).toContain('mv /etc/pve/nodes/pve1/lxc/200.conf /etc/pve/nodes/pve2/lxc/200.conf')
 })
 
-test('away from a dead node the manager brings its guests by itself: that is waited for, and nothing is sent', async () => {
+test('on a dead node the manager recovers its guests itself, which is waited for without a call', async () => {
   pve.nodes.pve1 = { online: false }
   service({ node: 'pve1', state: 'fence' })
   expect(await client.startVm('vm-101', 'pve2', 'k1')).toMatchObject({
@@ -160,7 +160,7 @@ test('away from a dead node the manager brings its guests by itself: that is wai
   expect(pve.begun).toEqual([])
 })
 
-test('a recovery to another node is not what was asked for, and it runs: both is said', async () => {
+test('a recovery to another node than planned is reported, and so is that the guest runs', async () => {
   pve.nodes.pve1 = { online: false }
   await client.startVm('vm-101', 'pve2', 'k1')
   pve.guest(101).node = 'pve3'
@@ -171,7 +171,7 @@ test('a recovery to another node is not what was asked for, and it runs: both is
   })
 })
 
-test('a recovery that does not come is given up after ten minutes', async () => {
+test('a recovery that does not happen is abandoned after ten minutes', async () => {
   pve.nodes.pve1 = { online: false }
   service({ node: 'pve1', state: 'recovery' })
   await client.startVm('vm-101', 'pve2', 'k1')
@@ -182,7 +182,7 @@ test('a recovery that does not come is given up after ten minutes', async () => 
   })
 })
 
-test('a guest that the manager is to leave alone is moved like any other', async () => {
+test('a guest that the manager ignores is moved like any other', async () => {
   pve.ha.resources = [{ sid: 'vm:101', type: 'vm', state: 'ignored' }]
   pve.onTask = (_task, guest, target) => Object.assign(guest, { node: target })
   pve.nodes.pve1 = { online: false }

@@ -84,14 +84,14 @@ test('a guest keeps its name while the statistics of its node hang', async () =>
   expect((await vmsOf(platform)).get('vm-101')).toMatchObject({ name: 'shop-vm', aliases: ['101'] })
 })
 
-test('a node by itself is a region of its own name', async () => {
+test('a single node is a region with its own name', async () => {
   pve.clusterName = null
   pve.nodes = { alone: { online: true } }
   pve.guests = [aGuest(101, 'alone')]
   expect((await client().inventory()).hosts).toMatchObject([{ id: 'alone', region: 'alone', state: 'live' }])
 })
 
-test('an offline node is dead, one in maintenance draining, and what old statistics say of a dead one is not believed', async () => {
+test('an offline node is dead, a node in maintenance is draining, and old statistics of a dead node are not used', async () => {
   Object.assign(pve.nodes, { pve1: { online: false }, pve2: { online: true, maintenance: true } })
   const { hosts, vms } = await client().inventory()
   expect(hosts.map(({ state }) => state)).toEqual(['dead', 'draining', 'live'])
@@ -101,7 +101,7 @@ test('an offline node is dead, one in maintenance draining, and what old statist
   ])
 })
 
-test('a node whose statistics hang takes nothing new, and its guests are asked of it one by one', async () => {
+test('a node whose statistics hang gets no new guests, and its guests are read one by one', async () => {
   pve.nodes.pve1 = { online: true, noStatistics: true }
   const { hosts, vms } = await client().inventory()
   expect(hosts[0]).toMatchObject({ id: 'pve1', state: 'draining' })
@@ -138,7 +138,7 @@ test.each([
   expect(await pins(200)).toEqual(expected)
 })
 
-test('strict node rules pin, rules of affinity group, and those that are off or only prefer do not count', async () => {
+test('strict node rules pin, affinity rules group, and rules that are off or only prefer do not count', async () => {
   for (const vmid of [103, 104, 105]) pve.guests.push(aGuest(vmid, 'pve3'))
   for (const vmid of [101, 102, 103, 104, 105]) asHa(vmid)
   const rule = (name: string, type: string, resources: string, more: object) => ({
@@ -163,7 +163,7 @@ test('strict node rules pin, rules of affinity group, and those that are off or 
   expect(of('affinityGroup')).toEqual([null, null, null, 'both', 'both'])
 })
 
-test('a strict rule and a storage that is not everywhere leave what both allow', async () => {
+test('a strict rule and a storage that is not on all nodes leave the nodes that both allow', async () => {
   asHa(101)
   pve.guest(101).config.scsi1 = 'nfs:101/vm-101-disk-1.qcow2'
   pve.ha.rules = [{ rule: 'a', type: 'node-affinity', resources: 'vm:101', nodes: 'pve2,pve3', strict: 1 }]
@@ -172,7 +172,7 @@ test('a strict rule and a storage that is not everywhere leave what both allow',
   expect(await pins()).toEqual(['pve1'])
 })
 
-test('Proxmox VE 8 has groups instead of rules, and restricted ones pin', async () => {
+test('Proxmox VE 8 has groups instead of rules, and restricted groups pin', async () => {
   pve.release = 8
   asHa(101, { group: 'narrow' })
   asHa(102, { group: 'wide' })
@@ -191,7 +191,7 @@ test('tags give priorities', async () => {
   expect([vms.get('vm-101')?.priority, vms.get('vm-102')?.priority]).toEqual([50, 1_000])
 })
 
-test('of a dead node only what is HA-managed and meant to run may be brought elsewhere', async () => {
+test('from a dead node only HA-managed guests that should run may be recovered', async () => {
   for (const vmid of [103, 104]) pve.guests.push(aGuest(vmid, 'pve1'))
   asHa(103)
   asHa(104, { state: 'stopped' })
@@ -212,7 +212,7 @@ test.each([
   ['its guests are on their way elsewhere', 'unknown', 'recovery', true],
   ['it is fenced once more', 'fence', 'recovery', false],
   ['a guest of it was given up', 'unknown', 'error', false],
-])('of a dead node the HA manager says that it is fenced only where it is: %s', async (_, manager, state, isFenced) => {
+])('the HA manager reports a dead node as fenced only if it is: %s', async (_, manager, state, isFenced) => {
   pve.ha.resources = [{ sid: 'vm:101', type: 'vm', state: 'started' }]
   pve.ha.services = { 'vm:101': { node: 'pve1', state } }
   pve.nodes.pve1 = { online: false, manager }
@@ -230,14 +230,14 @@ test('a guest that the HA manager has given up stays where it is', async () => {
   expect(await pins()).toEqual(['pve1'])
 })
 
-test('just after a recovery a guest runs when its new node says so, not when the statistics of the dead one do', async () => {
+test('after a recovery a guest runs when its new node reports it, whatever the statistics of the dead node say', async () => {
   asHa(101)
   Object.assign(pve.ha.services['vm:101'] as object, { running: undefined })
   await client().inventory()
   expect(pathsSeen(pve.server.seen)).toContain('GET /nodes/pve1/qemu/101/status/current')
 })
 
-test('configurations are read once a minute, a few at a time, and a node that is silent is asked once', async () => {
+test('configurations are read once a minute, a few at a time, and a silent node is asked once', async () => {
   pve.guests = Array.from({ length: 40 }, (_, index) => aGuest(100 + index, index % 2 === 0 ? 'pve1' : 'pve2'))
   const configs = () => pathsSeen(pve.server.seen).filter((path) => path.endsWith('/config'))
   const platform = client()
@@ -253,13 +253,13 @@ test('configurations are read once a minute, a few at a time, and a node that is
   expect([vms.get('vm-100')?.pinnedTo, vms.get('vm-101')?.pinnedTo]).toEqual([['pve1'], []])
 })
 
-test('without quorum nothing is said of anybody', async () => {
+test('without quorum no node has a known state', async () => {
   pve.isQuorate = false
   Object.assign(pve.nodes, { pve2: { online: false }, pve3: { online: false } })
   expect(await refused(client().inventory())).toMatchObject({ status: 503, retryable: true })
 })
 
-test('a token that is refused, or sees too little, is told of without being told', async () => {
+test('a token that is refused, or has too few rights, is reported without its text', async () => {
   const secret = '99998888-3333-4444-5555-666677778888'
   const error = await refused(client({ token: `nightshift@pve!core=${secret}` }).inventory())
   expect(error).toBeInstanceOf(PlatformError)
@@ -279,14 +279,14 @@ test('a token that is refused, or sees too little, is told of without being told
   await echo.close()
 })
 
-test('an answer of another shape is a fault that names the place', async () => {
+test('an answer of another shape is an error that names the place', async () => {
   pve.guests.push(aGuest(101, '../etc'))
   const error = await refused(client().inventory())
   expect(error).toMatchObject({ code: 'protocol', retryable: true })
   expect(error.message).toContain('GET /cluster/resources')
 })
 
-test('when the node that is asked is gone, the next is asked', async () => {
+test('if the node that is asked is gone, the next node is asked', async () => {
   const dead = await startLocalServer()
   await dead.close()
   const platform = client({ urls: [dead.url, pve.server.url] })

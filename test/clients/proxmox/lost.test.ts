@@ -3,7 +3,7 @@ import { anotherClient, client, followed, journal, migrated, move, pve, useClust
 
 useCluster()
 
-test('when the answer is lost after the task began, the task is found and no second one is begun', async () => {
+test('if the answer is lost after the task began, the task is found and no second task begins', async () => {
   pve.startTask('qmigrate', 'pve1', 101).end = 'OK'
   pve.answer = 'lost_after'
   const answer = await migrated()
@@ -13,7 +13,7 @@ test('when the answer is lost after the task began, the task is found and no sec
   expect(pve.begun).toHaveLength(1)
 })
 
-test('a no to a repeat that we did not send is not taken for the end of what it repeats', async () => {
+test('a refusal of a repeat that we did not send does not count as the end of the first request', async () => {
   pve.answer = { status: 500, message: 'VM is locked (migrate)', hasBegun: true }
   const answer = await migrated()
   expect(answer.status).toBe('running')
@@ -21,7 +21,7 @@ test('a no to a repeat that we did not send is not taken for the end of what it 
   expect(pve.begun).toHaveLength(1)
 })
 
-test('when the request is lost before it began, that is told once it cannot be on its way any more', async () => {
+test('a request that was lost before its task began is reported once it can no longer arrive', async () => {
   pve.answer = 'lost_before'
   // The first looks come too early to tell, whatever the machine takes for them.
   let looks = 0
@@ -39,7 +39,7 @@ const row = {
   tasksBefore: [] as string[],
 }
 
-test('after our process died between request and task, the task that was not there before is taken for its own', async () => {
+test('after the process died between request and task, the task that was not there before is taken as its own', async () => {
   const before = pve.startTask('qmigrate', 'pve1', 101)
   before.end = 'OK'
   await journal.begin({ ...row, key: 'k2', tasksBefore: [before.upid] })
@@ -56,7 +56,7 @@ test('after our process died between request and task, the task that was not the
   expect(pve.begun).toEqual([])
 })
 
-test('a task whose node goes silent is neither running nor failed, until the guest shows what became of it', async () => {
+test('a task whose node is silent is neither running nor failed until the guest shows the outcome', async () => {
   pve.course.looks = 99
   const { key } = await migrated()
   pve.nodes.pve1 = { online: true, silent: true }
@@ -67,7 +67,7 @@ test('a task whose node goes silent is neither running nor failed, until the gue
   expect(await client.effect(key)).toMatchObject({ status: 'done' })
 })
 
-test('without quorum nobody is told where the guest is', async () => {
+test('without quorum the place of a guest is unknown', async () => {
   pve.course.looks = 99
   const { key } = await migrated()
   pve.isQuorate = false
@@ -79,7 +79,7 @@ test('without quorum nobody is told where the guest is', async () => {
   })
 })
 
-test('a task that its node forgot is judged by where the guest is', async () => {
+test('a task that its node forgot is judged by the place of the guest', async () => {
   pve.course.looks = 99
   const { key } = await migrated()
   for (const task of pve.tasks) task.isGone = true

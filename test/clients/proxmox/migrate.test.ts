@@ -3,7 +3,7 @@ import { aGuest, client, followed, migrated, move, pathsSeen, pve, useCluster } 
 
 useCluster()
 
-test('a migration is sent once, and followed by its task to where the guest then runs', async () => {
+test('a migration is sent once, and followed from its task to the running guest', async () => {
   const answer = await migrated()
   expect(answer).toMatchObject({ key: 'k1', status: 'running', result: { vm: 'vm-101', from: 'pve1', to: 'pve2' } })
   const changed = ['vm-101 runs on pve2']
@@ -17,7 +17,7 @@ test('a migration is sent once, and followed by its task to where the guest then
   await expect(client.migrateVm('vm-101', { from: 'pve1', to: 'pve3' }, 'k1')).rejects.toMatchObject({ status: 422 })
 })
 
-test('a container is restarted on its way, for it cannot be migrated live', async () => {
+test('a container is restarted during its move, because it cannot migrate live', async () => {
   pve.guests.push(aGuest(200, 'pve1', { type: 'lxc', config: { rootfs: 'ceph:vm-200-disk-0' } }))
   for (const release of [8, 9] as const) {
     Object.assign(pve, { release })
@@ -31,7 +31,7 @@ test('a container is restarted on its way, for it cannot be migrated live', asyn
   })
 })
 
-test('warnings of a task are told, and do not make it fail', async () => {
+test('warnings of a task are reported, and do not make it fail', async () => {
   pve.course = { looks: 1, end: 'WARNINGS: 2' }
   expect(await followed(await migrated())).toMatchObject({
     status: 'done',
@@ -39,7 +39,7 @@ test('warnings of a task are told, and do not make it fail', async () => {
   })
 })
 
-test('a task that fails is told of with the end of its log', async () => {
+test('a failed task is reported with the end of its log', async () => {
   const log = [
     'starting migration of VM 101',
     'x'.repeat(5_000),
@@ -52,7 +52,7 @@ test('a task that fails is told of with the end of its log', async () => {
   expect(await client.effect('k1')).toMatchObject({ status: 'failed', detail })
 })
 
-test('a task that ends badly after the guest has moved did what it was to do, and both is said', async () => {
+test('a task that ends badly after the guest moved did its work, and both facts are reported', async () => {
   pve.course = { looks: 1, end: 'migration problems' }
   pve.onTask = (_task, guest, target) => Object.assign(guest, { node: target })
   const answer = await followed(await migrated())
@@ -167,7 +167,7 @@ test.each<[string, () => void, string]>([
     },
     'nothing was sent',
   ],
-])('%s is a no before anything is sent', async (_what, arrange, reason) => {
+])('%s is refused before anything is sent', async (_what, arrange, reason) => {
   arrange()
   const { status, detail } = await migrated()
   expect([status, pve.begun]).toEqual(['failed', []])
@@ -183,14 +183,14 @@ test.each(['vm-101/../102', '101', 'vm-7', 'vm-', 'ct-101', 'vm-1e3', '../../acc
   },
 )
 
-test('a host is sent as data, whatever it is called', async () => {
+test('the name of a host is sent as data, whatever it is', async () => {
   expect(await client.migrateVm('vm-101', { from: 'pve1', to: 'pve2&online=0' }, 'k1')).toMatchObject({
     status: 'failed',
   })
   expect(pve.begun).toEqual([])
 })
 
-test('a guest that runs there already needs nothing, and says that nothing was changed', async () => {
+test('a guest that already runs there needs nothing, and the answer says that nothing changed', async () => {
   pve.guest(101).node = 'pve2'
   expect(await migrated()).toMatchObject({ status: 'done', detail: 'vm-101 runs on pve2 already', changed: [] })
   expect(pve.begun).toEqual([])
@@ -200,7 +200,7 @@ test.each([
   [500, 'VM is locked (snapshot)'],
   [403, 'Permission check failed (/vms/101, VM.Migrate)'],
 ])(
-  'a no with %i is a failure that is known, in its own words, also of a release that has them only in the status line',
+  'a refusal with %i is a known failure, in its own words, also of a release that has them only in the status line',
   async (status, message) => {
     pve.release = 8
     pve.answer = { status, message }
@@ -209,7 +209,7 @@ test.each([
   },
 )
 
-test('shards are not what Proxmox VE has', async () => {
+test('Proxmox VE has no shards', async () => {
   await expect(client.converge('db-osl-1', 'k1')).rejects.toMatchObject({
     retryable: false,
     detail: 'Proxmox VE has no shards',

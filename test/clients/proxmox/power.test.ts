@@ -26,7 +26,7 @@ test('a container is stopped by its own task', async () => {
   expect(answer).toMatchObject({ status: 'done', result: { task: expect.stringContaining(':vzshutdown:101:') } })
 })
 
-test('a restart is done only once the guest runs with a new start', async () => {
+test('a restart is done only when the guest runs with a new start', async () => {
   // The guest comes up after its task has ended.
   pve.onPower = (_, guest) => Object.assign(guest, { status: 'stopped', uptime: 0 })
   const waiting = await followed(await restarted())
@@ -40,7 +40,7 @@ test('a restart is done only once the guest runs with a new start', async () => 
   expect(pve.begun).toMatchObject([{ path: '/api2/json/nodes/pve1/qemu/101/status/reboot', form: { timeout: '60' } }])
 })
 
-test('a guest that goes on with the run of before was not restarted, whatever its task says', async () => {
+test('a guest that still has its earlier boot was not restarted, whatever its task says', async () => {
   pve.onPower = () => {}
   expect(await followed(await restarted())).toMatchObject({ status: 'running' })
   journal.ageSeconds = 181
@@ -58,7 +58,7 @@ test('a guest that does not shut down in time fails with the words of its task',
   })
 })
 
-test('the HA manager keeps a guest stopped: only then it is done', async () => {
+test('a stop is done only when the HA manager keeps the guest stopped', async () => {
   pve.ha.resources = [{ sid: 'vm:101', type: 'vm', state: 'started' }]
   pve.ha.services = { 'vm:101': { node: 'pve1', state: 'started', running: 1 } }
   const waiting = await followed(await stopped())
@@ -86,7 +86,7 @@ test.each(['lost_after', 'held'] as const)(
   },
 )
 
-test('a request that never arrived was never begun, and nobody guesses before a minute', async () => {
+test('a request that never arrived was never begun, and nothing is assumed before a minute', async () => {
   pve.answer = 'lost_before'
   journal.ageSeconds = 61
   expect(await stopped()).toMatchObject({
@@ -101,7 +101,7 @@ test('a restart or a start cannot reuse the key of a stop', async () => {
   await expect(client.startVm('vm-101', 'pve1', 'k1')).rejects.toMatchObject({ status: 422 })
 })
 
-test('what Proxmox VE would refuse, or do elsewhere, is a no, and nothing is sent', async () => {
+test('an order that Proxmox VE would refuse, or do elsewhere, is refused, and nothing is sent', async () => {
   const no = async (key: string, action: 'stop' | 'restart', host = 'pve1') => {
     const answer = await client.powerVm('vm-101', action, host, key)
     expect(answer.status).toBe('failed')

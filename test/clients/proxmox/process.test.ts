@@ -67,7 +67,7 @@ async function ask(method: 'GET' | 'POST', path: string, body?: object, headers:
   return (await response.json()) as Record<string, never>
 }
 
-test('an API that is killed while a migration runs leaves it to the one that comes after, which begins no second', async () => {
+test('a migration of an API that is killed continues under the next API, which begins no second one', async () => {
   const first = await started()
   const body = { intent: 'drain', host_ids: ['pve1'], vm_ids: null, use_rack_constraints: false }
   const plan = await ask('POST', '/placement/proposals', body)
@@ -95,7 +95,7 @@ test('an API that is killed while a migration runs leaves it to the one that com
   expect(printed).not.toContain(token.split('=')[1])
 })
 
-test('an API that is killed between accepting a restart and its answer is followed by one that finds it', async () => {
+test('a restart that an API accepted before it was killed is found by the next API', async () => {
   const [first] = running
   Object.assign(pve, { answer: 'held', course: { looks: 1, end: 'OK' }, begun: [] })
   pve.guest(102).uptime = 86_400

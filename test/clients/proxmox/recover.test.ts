@@ -109,7 +109,7 @@ const prepared = async ({ proposal_id }: Plan) => {
   return await tool.prepare?.({ proposal_id, reason: 'pve1 is dead' }, context)
 }
 
-test('the migrations that make room are the plan, and what the HA manager restarts is told as a forecast', async () => {
+test('the migrations that make room are the plan, and the restarts of the HA manager are a forecast', async () => {
   const plan = await planned()
   expect(plan).toMatchObject({ state: 'planned' })
   expect(plan.steps.map(({ action, vm }) => `${action} ${vm}`).sort()).toEqual([
@@ -126,7 +126,7 @@ test('the migrations that make room are the plan, and what the HA manager restar
   ])
 })
 
-test('a guest that the manager brought elsewhere than forecast, within the rules, is done, and nothing was sent for it', async () => {
+test('a guest that the manager recovered elsewhere than forecast, within the rules, is done without a call', async () => {
   const plan = await planned()
   const forecast = plan.steps.find(({ vm }) => vm === 'vm-105')?.to
   const other = forecast === 'pve2' ? 'pve3' : 'pve2'
@@ -144,7 +144,7 @@ test('a guest that the manager brought elsewhere than forecast, within the rules
   expect(await tool.postcondition?.check(input, done, context)).toMatchObject({ holds: true })
 })
 
-test('a guest that the manager brought where a rule of the plan does not hold has failed, and the rule is named', async () => {
+test('a guest that the manager recovered against a rule of the plan has failed, and the rule is named', async () => {
   pve.ha.rules = [{ rule: 'apart', type: 'resource-affinity', affinity: 'negative', resources: 'vm:101,vm:105' }]
   const plan = await planned()
   managerBrings({ 101: 'pve2', 105: 'pve2' })
@@ -161,7 +161,7 @@ test('a guest that the manager brought where a rule of the plan does not hold ha
   })
 })
 
-test('a plan that would only wait for the manager is asked of nobody', async () => {
+test('a plan that would only wait for the manager is not asked', async () => {
   pve.guests = pve.guests.filter(({ vmid }) => vmid !== 104)
   api.api.deps.state.forget()
   const plan = await planned(await claimedIncident(api.db))

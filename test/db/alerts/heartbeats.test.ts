@@ -22,7 +22,7 @@ async function silentAt(minutes: number): Promise<boolean> {
   return await findSilentHeartbeats(database.db)
 }
 
-test('a Watchdog opens no incident while it comes; when it stops there is a critical one, which ends when it is heard again', async () => {
+test('a Watchdog opens no incident while it fires, a silent Watchdog opens a critical incident, which ends when it fires again', async () => {
   for (const minutes of [0, 60, 120]) expect(await beatAt(minutes)).toBe('heartbeat')
   expect(await silentAt(239)).toBe(false)
   expect(await incidents()).toEqual([])
@@ -40,7 +40,7 @@ test('a Watchdog opens no incident while it comes; when it stops there is a crit
   expect(await silentAt(430)).toBe(true)
 })
 
-test('an end of a Watchdog is its silence: what fires always has stopped', async () => {
+test('the loss of a Watchdog is its silence, because what always fires has stopped', async () => {
   await moveClock(database.owner, '600 minutes')
   const other = { fingerprint: 'x', name: 'DeadMansSwitch', labels: { alertname: 'DeadMansSwitch' } }
   await ingestBody(database.db, [watchdog(other)])
@@ -49,7 +49,7 @@ test('an end of a Watchdog is its silence: what fires always has stopped', async
   expect((await incidents()).slice(before)).toMatchObject([{ type: 'heartbeat_stopped', severity: 'critical' }])
 })
 
-test('a Watchdog that opened an incident before it was a heartbeat ends there', async () => {
+test('the incident of a Watchdog from before it was a heartbeat ends with the heartbeat', async () => {
   await storeSetting(database.db, 'alert.heartbeats', 'Other')
   const old = { fingerprint: 'old', name: 'Pulse', labels: { alertname: 'Pulse' } }
   const [opened] = await ingestBody(database.db, [watchdog(old)])

@@ -91,7 +91,7 @@ async function holds(id: string): Promise<void> {
 }
 
 test.each(['NoData', 'Error', 'Paused', 'Updated', 'RuleDeleted', 'NoData, KeepLast', 'MissingSeries', 'SomethingNew'])(
-  'an end for %s is no good news: the alert is unknown, and after a day its incident is quiet, unproven',
+  'an end for %s is not a recovery: the alert is unknown, and after a day its incident is quiet and unproven',
   async (reason) => {
     const { id, ends } = await begun({ node: 'web-1' })
     expect((await ends(reason)).outcome).toBe('unproven')
@@ -110,7 +110,7 @@ test.each(['NoData', 'Error', 'Paused', 'Updated', 'RuleDeleted', 'NoData, KeepL
   },
 )
 
-test('a look at the resource decides: well, and the incident is over; ill, and it is looked at again', async () => {
+test('a read of the resource decides: a good state ends the incident, and a bad state investigates it again', async () => {
   const { id, ends } = await begun({ node: 'web-1' })
   await ends('Paused')
   await pass(3)
@@ -127,7 +127,7 @@ test('a look at the resource decides: well, and the incident is over; ill, and i
   await holds(id)
 })
 
-test('a real end, or another firing, takes the doubt back', async () => {
+test('a real end, or another firing, removes the doubt', async () => {
   const { id, ends, firesAgain } = await begun({ node: 'web-1' })
   await ends('NoData')
   expect((await firesAgain()).outcome).toBe('repeated')
@@ -140,14 +140,14 @@ test('a real end, or another firing, takes the doubt back', async () => {
   expect(await standing(id)).toMatchObject({ status: 'resolved', outcome: 'self_resolved' })
 })
 
-test('a person who closes the incident has said that it is over', async () => {
+test('a person who closes the incident confirms that it is over', async () => {
   const { id, ends } = await begun({ node: 'web-1' })
   await ends('RuleDeleted')
   await api.post(`/incidents/${id}/resolve`, { body: { outcome: 'no_fault', resolution: 'I deleted the rule' } })
   expect(await alertOf(id)).toMatchObject([{ status: 'resolved', endReason: null }])
 })
 
-test('a missing series of what nobody knows ends as gone: unproven, and of a critical one people hear once', async () => {
+test('a missing series of an unknown resource ends as gone and unproven, and for a critical one people are notified once', async () => {
   const { id, ends } = await begun({ severity: 'critical' })
   const before = (await pages(id)).length
   for (let times = 0; times < 3; times += 1) await ends('MissingSeries')
@@ -163,7 +163,7 @@ test('a missing series of what nobody knows ends as gone: unproven, and of a cri
   expect(await pages(minor.id)).toEqual([])
 })
 
-test('Home, the reports, the incident and its alerts say that it is unproven, and count it apart', async () => {
+test('Home, the reports, the incident and its alerts show it as unproven, and count it apart', async () => {
   const night = async () => (await api.get('/home')).body.tonight as unknown as Record<string, number>
   const before = await night()
   const gone = await begun()
@@ -184,7 +184,7 @@ test('Home, the reports, the incident and its alerts say that it is unproven, an
   expect(surroundings.alerts).toMatchObject([{ status: 'resolved', endReason: 'MissingSeries' }])
 })
 
-test('no data opens what nobody had heard of, and is no end of what fires', async () => {
+test('"no data" for an unknown alert opens an incident, and does not end a firing alert', async () => {
   const post = async (state: string) => {
     const body = { title: 'Queue is deep', dedup: 'queue-1', state, sender: 'CloudWatch', labels: { node: 'web-1' } }
     const { alerts } = (await api.post('/ingest/generic', { body })).body as unknown as {
@@ -208,7 +208,7 @@ test('no data opens what nobody had heard of, and is no end of what fires', asyn
   await holds(id)
 })
 
-test('seventy ends that one group brings together are ends, and so are those of other groups in that minute', async () => {
+test('seventy ends in one group are ends, and so are those of other groups in that minute', async () => {
   const post = async (status: string, alertname: string, count: number) => {
     const alerts = Array.from({ length: count }, (_, index) => ({
       status,
@@ -238,7 +238,7 @@ test('seventy ends that one group brings together are ends, and so are those of 
   expect(await of('incident')).toEqual([{ status: 'resolved', count: 72 }])
 })
 
-test('an incident that was opened under an old spelling keeps it, and its repeats find it; what is marked or set so holds for the new one', async () => {
+test('an incident with an old spelling of its type keeps it, its repeats find it, and marks and settings of the old spelling apply to the new one', async () => {
   const alert = (fingerprint: string, labels: object = {}) => ({
     status: 'firing',
     labels: { alertname: 'MySQLDown', severity: 'warning', ...labels },

@@ -68,7 +68,7 @@ async function stored(db: Db) {
   }
 }
 
-test('a body leaves behind exactly what its alerts leave behind one by one, whatever they are', async () => {
+test('a body leaves the same rows as its alerts one by one, whatever they are', async () => {
   for (const db of [whole.db, single.db]) await storeSetting(db, 'agent.investigate', 'severity>=warning')
   for (const body of story()) {
     const together = await ingestBody(whole.db, body)
@@ -81,7 +81,7 @@ test('a body leaves behind exactly what its alerts leave behind one by one, what
   expect(await stored(whole.db)).toEqual(await stored(single.db))
 })
 
-test('twenty senders deliver the same alerts in twenty orders at once: each opens one incident, and each sight counts', async () => {
+test('twenty senders deliver the same alerts in twenty orders at once: each opens one incident, and each delivery counts', async () => {
   const alerts = Array.from({ length: 60 }, (_, n) => anAlert({ fingerprint: `crowd-${n}`, name: `crowd_${n % 7}` }))
   const bodies = Array.from({ length: 20 }, (_, shift) => [...alerts.slice(shift * 3), ...alerts.slice(0, shift * 3)])
   const taken = (await Promise.all(bodies.map((body) => ingestBody(whole.db, body)))).flat()
@@ -90,7 +90,7 @@ test('twenty senders deliver the same alerts in twenty orders at once: each open
   expect(rows.map(({ count }) => count)).toEqual(Array.from({ length: 60 }, () => 20))
 })
 
-test('an alert that the database cannot hold is refused and named; the others of its body are stored', async () => {
+test('an alert that the database cannot store is refused and named, and the others of its body are stored', async () => {
   const odd = anAlert({ fingerprint: 'odd', startsAt: '+294999-01-01T00:00:00.000Z' })
   const fine = [anAlert({ fingerprint: 'fine-1' }), anAlert({ fingerprint: 'fine-2' })]
   const taken = await ingestBody(whole.db, [fine[0]!, odd, fine[1]!])

@@ -5,7 +5,7 @@ import { openedIncident, useDatabase } from '../../support/database.ts'
 
 const database = useDatabase()
 
-test('of an incident of many alerts those that are shown are read, the newest, and no others', async () => {
+test('of an incident with many alerts only the newest, which are shown, are read', async () => {
   const { db } = database
   const id = await openedIncident(db, { labels: { alertname: 'DiskFull', node: 'web-1' } })
   await sql`

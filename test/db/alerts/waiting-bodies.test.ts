@@ -24,7 +24,7 @@ const sights = async (name: string) => {
 
 const once = (count: number) => Array.from({ length: count }, () => 1)
 
-test('a worker that dies at any moment of a part leaves it whole, and no alert counts twice', async () => {
+test('a worker that dies during a part leaves it whole, and no alert counts twice', async () => {
   await body('dies', 600)
   expect(await takeNextPart(database.db)).toHaveLength(250)
   // The next part is stopped before it writes its last rows, and its connection ends there.
@@ -53,7 +53,7 @@ test('a worker that dies at any moment of a part leaves it whole, and no alert c
   })
 })
 
-test('four workers take two bodies up in their order: each alert once, and the ends after their beginnings', async () => {
+test('four workers process two bodies in order: each alert once, and the ends after their beginnings', async () => {
   await body('order', 500, { startsAt: '2026-11-21T01:00:00Z' })
   await body('order', 20, { status: 'resolved', startsAt: '2026-11-21T01:00:00Z', endsAt: '2026-11-21T01:30:00Z' })
   const worker = async () => {
@@ -70,7 +70,7 @@ test('four workers take two bodies up in their order: each alert once, and the e
   expect(rows.filter(({ incidentId }) => incidentId === null)).toEqual([])
 })
 
-test('an alert that cannot be stored, whatever it is, keeps no other from it, and is named', async () => {
+test('an alert that cannot be stored delays no other alert, and is named', async () => {
   await sql`
     create function refuse_odd() returns trigger language plpgsql as $$
       begin if new.title = 'odd' then raise exception 'this one breaks something'; end if; return new; end $$`.execute(
@@ -103,7 +103,7 @@ test('an alert that cannot be stored, whatever it is, keeps no other from it, an
   ])
 })
 
-test('whether an alert waits is found without reading through what waits', async () => {
+test('whether an alert waits is found without reading all waiting bodies', async () => {
   await body('crowd', 500)
   await database.db.transaction().execute(async (trx) => {
     const scans = async () =>
@@ -119,7 +119,7 @@ test('whether an alert waits is found without reading through what waits', async
   })
 })
 
-test('a body that is at work is not idle, however old it is; one that nobody takes up is', async () => {
+test('a body at work is not idle, however old it is, and a body that nobody processes is', async () => {
   await body('slow', 600)
   await sql`update waiting_body set received_at = received_at - interval '10 minutes'`.execute(database.owner)
   expect((await waitingBodies(database.db)).idleSeconds).toBeGreaterThan(590)

@@ -57,7 +57,7 @@ const later = async () =>
   )
 const inHours = (hours: number) => new Date(Date.now() + hours * 3_600_000).toISOString()
 
-test('"not now" bars the action until its time, and then the incident is investigated afresh, once', async () => {
+test('"not now" blocks the action until its time, and then the incident is investigated afresh, once', async () => {
   const id = await denied(inHours(7))
   const { rows } = await sql<{ reason: string }>`select reason from approval_decision order by at desc limit 1`.execute(
     database.db,
@@ -73,7 +73,7 @@ test('"not now" bars the action until its time, and then the incident is investi
   expect(row).toMatchObject({ status: 'open', requestedBy: null })
 })
 
-test('a denial without an end bars the action for good, and asks nobody again', async () => {
+test('a denial without an end blocks the action for good, and nobody is asked again', async () => {
   const id = await denied(null)
   await later()
   expect(await askAgainDue(database.db)).toBe(0)

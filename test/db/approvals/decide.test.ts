@@ -86,7 +86,7 @@ const security = async (incidentId: string) =>
     event.kind === 'security_event' ? [event.metadata.code] : [],
   )
 
-test('of fifty people deciding at once exactly one decision counts', async () => {
+test('if fifty people decide at once, exactly one decision counts', async () => {
   const { id, incidentId } = await asked()
   const tokens = await Promise.all(
     Array.from({ length: 50 }, async (_, index) => {
@@ -102,7 +102,7 @@ test('of fifty people deciding at once exactly one decision counts', async () =>
   expect(decisions).toHaveLength(1)
 })
 
-test('the same decision again is answered the same, a contrary one is a conflict', async () => {
+test('the same decision again gets the same answer, and a different decision is a conflict', async () => {
   const { id } = await asked()
   const token = await tokenOf('anna', id)
   expect(await say(token, 'approve', id)).toMatchObject({ outcome: 'recorded', status: 'approved' })
@@ -110,7 +110,7 @@ test('the same decision again is answered the same, a contrary one is a conflict
   expect(await say(token, 'deny', id)).toMatchObject({ outcome: 'conflict' })
 })
 
-test('a denial without words is a denial', async () => {
+test('a denial without a reason is a denial', async () => {
   const { id, incidentId } = await asked()
   const token = await tokenOf('anna', id, 'deny')
   expect(
@@ -127,7 +127,7 @@ test('a denial without words is a denial', async () => {
   expect((await eventsOf(database.db, incidentId)).at(-1)).toMatchObject({ metadata: { reason: 'no reason given' } })
 })
 
-test('a token is for one verdict: shown for the other it is spent, and leaves its trace', async () => {
+test('a token is for one verdict: with the other verdict it is used up, and leaves a row', async () => {
   const { id, incidentId } = await asked()
   const denial = await tokenOf('anna', id, 'deny')
   expect(await say(denial, 'approve', id)).toMatchObject({ outcome: 'forbidden', code: 'OTHER_VERDICT' })
@@ -136,7 +136,7 @@ test('a token is for one verdict: shown for the other it is spent, and leaves it
   expect(await say(await tokenOf('anna', id, 'deny'), 'deny', id)).toMatchObject({ status: 'denied' })
 })
 
-test('a token shown for another approval is spent by that', async () => {
+test('a token that is sent for another approval is used up', async () => {
   const mine = await asked()
   const other = await asked()
   for (const [approvalId, incidentId] of [
@@ -149,7 +149,7 @@ test('a token shown for another approval is spent by that', async () => {
   }
 })
 
-test('what a request came to is stored with its token, and answered again', async () => {
+test('the outcome of a request is stored with its token, and returned again', async () => {
   const { id } = await asked({ required: 2, risk: 'critical' })
   const token = await tokenOf('anna', id)
   expect(await say(token, 'approve', id)).toMatchObject({ outcome: 'recorded', status: 'pending' })
@@ -157,7 +157,7 @@ test('what a request came to is stored with its token, and answered again', asyn
   expect(await say(token, 'approve', id)).toMatchObject({ outcome: 'repeated', status: 'pending' })
 })
 
-test('the yes of a person who was disabled since does not count, their no does', async () => {
+test('an approval of a person who was disabled since does not count, and their denial does', async () => {
   const disable = (name: string, isDisabled: boolean) =>
     sql`update operator set disabled_at = ${isDisabled ? sql`nightshift_now()` : null} where name = ${name}`.execute(
       database.owner,
@@ -180,7 +180,7 @@ test('the yes of a person who was disabled since does not count, their no does',
   expect(await consume(approved.id)).toBe(true)
 })
 
-test('a standing grant is as good as its giver is when it is used', async () => {
+test('a standing grant counts only as much as its giver may decide when it is used', async () => {
   const given = await asked()
   const [bert, said] = [people.bert as Principal, { decision: 'approve', grant: { uses: 2, hours: 1 } } as const]
   await decide(database.db, {
@@ -209,7 +209,7 @@ test('a standing grant is as good as its giver is when it is used', async () => 
   expect(await inTrx((trx) => useGrant(trx, run, id, `${id}:2`))).toBe(true)
 })
 
-test('an unknown token changes nothing and leaves its trace', async () => {
+test('an unknown token changes nothing and leaves a row', async () => {
   const { id, incidentId } = await asked()
   expect(await say('made-up', 'approve', id)).toMatchObject({ outcome: 'forbidden', code: 'UNKNOWN_TOKEN' })
   expect(await say('', 'approve', null, incidentId)).toMatchObject({ outcome: 'forbidden' })
@@ -217,7 +217,7 @@ test('an unknown token changes nothing and leaves its trace', async () => {
   expect(await readDecision(database.db, id)).toMatchObject({ status: 'pending' })
 })
 
-test('a token for one approval opens no other', async () => {
+test('a token for one approval decides no other', async () => {
   const mine = await asked()
   const other = await asked()
   const [token, second] = [await tokenOf('anna', mine.id), await tokenOf('anna', mine.id)]
@@ -230,7 +230,7 @@ test('a token for one approval opens no other', async () => {
   expect(await security(other.incidentId)).toEqual(['FOREIGN_TOKEN'])
 })
 
-test('a spent token shown again for another request is recorded', async () => {
+test('a used token that is sent again for another request is recorded', async () => {
   const { id, incidentId } = await asked({ required: 2 })
   const token = await tokenOf('anna', id)
   await say(token, 'approve', id)
@@ -243,7 +243,7 @@ test('a spent token shown again for another request is recorded', async () => {
   expect(await security(incidentId)).toEqual(['SPENT_TOKEN'])
 })
 
-test('a decision after the expiry is gone, and expires the approval on the way', async () => {
+test('a decision after the expiry is refused, and expires the approval', async () => {
   const { id, incidentId } = await asked()
   const token = await tokenOf('anna', id)
   await sql`update approval set expires_at = nightshift_now() - interval '1 second' where id = ${id}`.execute(
@@ -254,7 +254,7 @@ test('a decision after the expiry is gone, and expires the approval on the way',
   expect((await eventsOf(database.db, incidentId)).map((event) => event.kind)).toContain('approval_expired')
 })
 
-test('no token is minted for an agent, a viewer, or an approval that is settled', async () => {
+test('no token is made for an agent, a viewer, or a settled approval', async () => {
   const { id } = await asked()
   const mint = async (name: string) =>
     (await mintDecisionToken(database.db, people[name] as Principal, id, { decision: 'approve' })).outcome
@@ -263,7 +263,7 @@ test('no token is minted for an agent, a viewer, or an approval that is settled'
   expect(await mint('bert')).toBe('gone')
 })
 
-test('who lost the right to decide cannot use a token minted before', async () => {
+test('a person who lost the right to decide cannot use an earlier token', async () => {
   const { id } = await asked()
   const token = await tokenOf('bert', id)
   await ensureOperator(database.db, 'bert', 'viewer')
@@ -271,7 +271,7 @@ test('who lost the right to decide cannot use a token minted before', async () =
   await ensureOperator(database.db, 'bert', 'approver')
 })
 
-test('what needs two people is approved by two, never by one twice, and one denial ends it', async () => {
+test('an approval by two people needs two different people, and one denial ends it', async () => {
   const first = await asked({ required: 2, risk: 'critical' })
   expect(await say(await tokenOf('anna', first.id), 'approve', first.id)).toMatchObject({
     outcome: 'recorded',
@@ -287,7 +287,7 @@ test('what needs two people is approved by two, never by one twice, and one deni
   expect(await say(await tokenOf('bert', second.id, 'deny'), 'deny', second.id)).toMatchObject({ status: 'denied' })
 })
 
-test('who asked for the run cannot approve its critical actions', async () => {
+test('the person who asked for the run cannot approve its critical actions', async () => {
   const { id, incidentId } = await asked({ required: 2, risk: 'critical' })
   await sql`update incident set requested_by = ${people.anna?.operatorId} where id = ${incidentId}`.execute(
     database.owner,
@@ -295,7 +295,7 @@ test('who asked for the run cannot approve its critical actions', async () => {
   expect(await say(await tokenOf('anna', id), 'approve', id)).toMatchObject({ outcome: 'forbidden', code: 'OWN_RUN' })
 })
 
-test('a question names who may still say yes: nobody who has decided, is disabled, may not, or asked for the run', async () => {
+test('a question names the people who may still approve: without those who decided, are disabled, have no right, or asked for the run', async () => {
   const { id, incidentId } = await asked({ required: 2, risk: 'critical' })
   const person = (name: string, more: Partial<Parameters<typeof putOperator>[1]>) =>
     database.db.transaction().execute((trx) =>
@@ -321,7 +321,7 @@ test('a question names who may still say yes: nobody who has decided, is disable
   for (const name of ['anna', 'bert', 'dora', 'emil', 'fred', 'vera']) expect(named).not.toContain(name)
 })
 
-test('what a person denied is denied for the group of its incident, and for no other', async () => {
+test('a denial counts for the group of its incident, and for no other', async () => {
   const [denied, sibling, stranger] = await Promise.all([asked(), asked(), asked()])
   await sql`update approval set status = 'denied', action_digest = 'denied' where id = ${denied.id}`.execute(
     database.owner,
@@ -335,7 +335,7 @@ test('what a person denied is denied for the group of its incident, and for no o
   expect(await readDenials(database.db, stranger.incidentId)).toEqual([])
 })
 
-test('an approval is used once, and not after its use-by', async () => {
+test('an approval is used once, and not after its expiry', async () => {
   const used = await asked()
   await say(await tokenOf('anna', used.id), 'approve', used.id)
   const consume = (id: string) => database.db.transaction().execute((trx) => consumeApproval(trx, id))
@@ -355,7 +355,7 @@ test('a withdrawn approval can be neither decided nor used', async () => {
   expect(await say(token, 'approve', id)).toMatchObject({ outcome: 'gone', status: 'withdrawn' })
 })
 
-test('the token is stored nowhere but as a hash', async () => {
+test('the token is stored only as a hash', async () => {
   const { id } = await asked()
   const token = await tokenOf('anna', id)
   await say(token, 'approve', id)
@@ -368,7 +368,7 @@ test('the token is stored nowhere but as a hash', async () => {
   expect(Number(rows[0]?.found)).toBe(0)
 })
 
-test('a token minted before its person was narrowed to lesser risks decides nothing', async () => {
+test('a token from before its person was limited to lower risks decides nothing', async () => {
   const operatorId = await ensureOperator(database.db, 'nils', 'approver')
   people.nils = await signedIn('nils', 'approver', operatorId)
   const { id } = await asked({ risk: 'high' })
@@ -381,7 +381,7 @@ test('a token minted before its person was narrowed to lesser risks decides noth
   })
 })
 
-test('a person who changed the arguments votes by it, but only for what that person may decide', async () => {
+test('a person who changed the arguments votes for them, but only within their rights', async () => {
   const vote = (approvalId: string, name: string) =>
     database.db
       .transaction()

@@ -6,7 +6,7 @@ import { claimedIncident, useDatabase } from '../../support/database.ts'
 
 const database = useDatabase()
 
-test('a grant for the eight hours that are allowed at most is stored, every time', async () => {
+test('a grant for the maximum of eight hours is stored, every time', async () => {
   const { db } = database
   const incidentId = await claimedIncident(db)
   const operatorId = await ensureOperator(db, 'anna', 'approver')

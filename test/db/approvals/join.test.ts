@@ -54,7 +54,7 @@ async function differences() {
 
 const toldIn = async (id: string) => (await eventsOf(api.db, id)).filter(({ kind }) => kind === 'approval_decided')
 
-test('the answer to a shared question is told once to the run that waited, and moves the card in the thread of the one that asked alone', async () => {
+test('the answer to a shared question is sent once to the waiting run, and changes only the card in the thread that asked', async () => {
   const { asking, waiting, approvalId } = await deniedForTwo('ingeborg')
   expect(await toldIn(waiting)).toMatchObject([
     { actor: 'user:ingeborg', turn: 4, metadata: { joined: asking, callId: 'c4_0', actionDigest: 'of this run' } },
@@ -66,7 +66,7 @@ test('the answer to a shared question is told once to the run that waited, and m
   expect(await differences()).toEqual([])
 })
 
-test('a person who denied a shared question is erased in both incidents, and both hold', async () => {
+test('a person who denied a shared question is erased in both incidents, and both chains are valid', async () => {
   const { asking, waiting } = await deniedForTwo('marguerite')
   const body = { resolution: 'it is over', outcome: 'no_fault' }
   for (const id of [asking, waiting]) expect((await api.post(`/incidents/${id}/resolve`, { body })).status).toBe(200)

@@ -112,7 +112,7 @@ async function propose(on: ResourceRef, args: object = kill, { tool = 'proc_kill
   return { code: judged.metadata.code, approvalId: judged.metadata.approvalId, events }
 }
 
-test('a question that waits about a machine under one name is not asked again under its other name', async () => {
+test('a question about a machine under one name is not asked again under its other name', async () => {
   const asked = await ask(vm)
   expect((await propose(node)).approvalId).toBe(asked)
   expect((await propose(vm)).approvalId).toBe(asked)
@@ -123,7 +123,7 @@ test('a question that waits about a machine under one name is not asked again un
   expect(pending.filter(({ id }) => id === asked)).toHaveLength(1)
 })
 
-test('what a person denied for a machine under one name is denied under its other name, and nothing else is', async () => {
+test('a denial for a machine under one name applies under its other name, and to nothing else', async () => {
   await deny(vm)
   const { code, events } = await propose(node)
   expect(code).toBe('DENIED_BEFORE')
@@ -134,7 +134,7 @@ test('what a person denied for a machine under one name is denied under its othe
   expect((await propose(node, { ...kill, pid: 4712 })).code).not.toBe('DENIED_BEFORE')
 })
 
-test('who changes places in an action makes another action', () => {
+test('an action with swapped places is another action', () => {
   const facts = { name: 'move', names: { from: 'host', to: 'host' } } as const
   const [a, b]: ResourceRef[] = [
     { kind: 'host', id: 'a' },
@@ -145,7 +145,7 @@ test('who changes places in an action makes another action', () => {
   expect(move('a', 'b')).not.toBe(move('b', 'a'))
 })
 
-test('what a person denied for a container by its name is denied by its id and the beginning of that, and for no other', async () => {
+test('a denial for a container by its name applies to its id and the beginning of the id, and to no other container', async () => {
   const tool = 'container_restart'
   const found = (container: string) => ({ tool, container })
   const incidentId = await claimedIncident(database.db)

@@ -63,7 +63,7 @@ async function pushedTo(incidentId: string): Promise<string[]> {
   return rows.map(({ destination }) => destination.slice('push.psh_'.length))
 }
 
-test('a question travels to its third person, each has five minutes, and the log says so', async () => {
+test('a question travels to its third person, each has five minutes, and the log records it', async () => {
   await listed('database:* -> anna ben cleo dora')
   const { id, incidentId } = await question()
   expect(await people(id)).toEqual(['anna'])
@@ -87,7 +87,7 @@ test('several workers pass a question on once', async () => {
   expect(await people(id)).toEqual(['anna', 'ben'])
 })
 
-test('who may not decide, is disabled, unknown, or has voted is passed over', async () => {
+test('a person who has no right, is disabled, unknown, or has voted is skipped', async () => {
   await person('anna', { disabled: true })
   await person('ben', { maxRisk: 'none', rights: ['critical host:*'] })
   await listed('-> anna nobody-here ben cleo dora')
@@ -98,7 +98,7 @@ test('who may not decide, is disabled, unknown, or has voted is passed over', as
   expect(await fiveMinutesLater()).toBe(0)
 })
 
-test('a question that is decided or over goes nowhere', async () => {
+test('a decided or expired question is not passed on', async () => {
   await listed('-> anna ben')
   const [decided, over] = [await question(), await question()]
   await sql`update approval set status = 'denied', decided_at = now() where id = ${decided.id}`.execute(database.owner)
@@ -118,7 +118,7 @@ test.each([
       )
     },
   ],
-])('%s everybody who may decide is told at once, and nobody in turn', async (_, prepare) => {
+])('%s everybody who may decide is notified at once, and nobody in turn', async (_, prepare) => {
   await prepare()
   const { id, incidentId } = await question()
   expect(await people(id)).toEqual([])

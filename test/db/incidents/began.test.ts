@@ -8,7 +8,7 @@ import { claimedIncident, useDatabase } from '../../support/database.ts'
 
 const database = useDatabase()
 
-test('what an incident is about began with its first alert, less the time for which the rule had to hold', async () => {
+test('the start of an incident is its first alert, minus the time for which the rule had to hold', async () => {
   const { db } = database
   const startsAt = new Date(Date.now() - 600_000).toISOString()
   const id = await claimedIncident(db, { startsAt, startGiven: true })

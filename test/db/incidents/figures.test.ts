@@ -140,7 +140,7 @@ function lineOf(own: readonly MadeIncident[], dollars: number): Record<keyof Rep
 const dollarsOf = (is: (spend: (typeof spends)[number]) => boolean) =>
   spends.filter(is).reduce((sum, { dollars }) => sum + dollars, 0)
 
-test('every figure of the report, of each type and of each week is what the incidents themselves come to', async () => {
+test('every figure of the report, of each type and of each week equals the sum over its incidents', async () => {
   const range = { since: dayOf(now - 40 * 86_400_000), until: dayOf(now) }
   const found: Report = await reportOf(scope, range)
   expect(sorted(found.total)).toEqual(
@@ -192,7 +192,7 @@ const failedOf = (from: number): number =>
     .flatMap((rows) => rows.slice(-1))
     .filter(({ at, metadata }) => at >= from && metadata.outcome === 'not_held').length
 
-test('the night of Home is what began in it, and its three parts hold each incident at most once', async () => {
+test('the night on Home has what began in it, and its three parts contain each incident at most once', async () => {
   const from = now - 12 * 3_600_000
   const home = await readHome(scope, new Date(from).toISOString())
   const night = month.filter(({ createdAt }) => createdAt >= from)
@@ -239,7 +239,7 @@ test('the night of Home is what began in it, and its three parts hold each incid
   ])
 })
 
-test('the brief of an incident has its looks, what it took and who waits behind it', async () => {
+test('the brief of an incident has its reads, its usage and the incidents that wait behind it', async () => {
   for (const each of month.slice(0, 45)) {
     const [incident] = await incidentsById(systemScope(database.db), [each.id])
     if (!incident) throw new Error(each.id)

@@ -45,7 +45,7 @@ const followUpOf = async (incidentId: string) =>
   (await listFollowUps(systemScope(database.db), { incidentId })).first[0]
 
 describe('an incident that ends as mitigated', () => {
-  test('leaves a follow-up for the person who approved, due in working days, and says so by a trigger of its own', async () => {
+  test('leaves a follow-up for the person who approved, due in working days, and reports it by a trigger of its own', async () => {
     await storeSetting(database.db, 'follow_up.days', '2')
     await storeSetting(database.db, 'webhook.escalated.url', 'http://127.0.0.1:9/')
     const id = await taken()
@@ -66,7 +66,7 @@ describe('an incident that ends as mitigated', () => {
     expect(rows).toEqual([{ text: `Follow-up for anna, due ${addWorkingDays(today, 2)}` }])
   })
 
-  test('without an approval it is for whom the list names now, passing over who is disabled, else for nobody yet', async () => {
+  test('without an approval assigns the follow-up to the person on call, skips disabled people, and otherwise assigns nobody yet', async () => {
     const nobody = await taken()
     await mitigate(nobody)
     expect(await followUpOf(nobody)).toMatchObject({ owner: null, group: null })
@@ -77,7 +77,7 @@ describe('an incident that ends as mitigated', () => {
     expect(await followUpOf(listed)).toMatchObject({ owner: 'anna' })
   })
 
-  test('an escalation of another category leaves none', async () => {
+  test('with an escalation of another category leaves none', async () => {
     const id = await taken()
     const needs = { status: 'escalated', category: 'no_tool', reason: 'a new disk', code: 'AGENT' } as const
     await inTrx((trx) => closeIncident(trx, id, null, needs, { actor: agentActor, stepKey: null }))
@@ -85,7 +85,7 @@ describe('an incident that ends as mitigated', () => {
   })
 })
 
-test('a person gives it another owner, a group, or a date, and closes it with a word; the log has each', async () => {
+test('a person gives a follow-up another owner, a group, or a date, and closes it with a note, and the log has each change', async () => {
   const id = await taken()
   await mitigate(id)
   const ben = await person('ben')
@@ -107,7 +107,7 @@ test('a person gives it another owner, a group, or a date, and closes it with a 
   expect((await verifyIncident(database.db, id)).differences).toEqual([])
 })
 
-test('what is closed, was never, or would be for nobody, is refused by name', async () => {
+test('a closed or unknown follow-up, and a change to nobody, are refused by name', async () => {
   const id = await taken()
   expect(await closeFollowUp(database.db, id, 'done', by(anna))).toBe('none')
   expect(await closeFollowUp(database.db, 'inc_none', 'done', by(anna))).toBe('none')
@@ -127,7 +127,7 @@ test.each([
     /isClosed of its follow-up/,
   ],
   ['its absence', sql`delete from follow_up`, /its follow-up is missing/],
-])('verify finds %s that no row tells of', async (_name, alter, what) => {
+])('verify finds %s without a row', async (_name, alter, what) => {
   const id = await taken()
   await mitigate(id)
   await changeFollowUp(database.db, id, { owner: 'anna' }, by(anna))
@@ -137,7 +137,7 @@ test.each([
   ])
 })
 
-test('the erasure of a person takes their words from it, and verify still holds it', async () => {
+test('the erasure of a person removes their words from a follow-up, and verify still passes', async () => {
   const id = await taken()
   await mitigate(id)
   const eve = await person('eve')

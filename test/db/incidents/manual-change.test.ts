@@ -64,7 +64,7 @@ const started = {
   approvalId: null,
 }
 
-test('a write that did not begin within ten minutes is cancelled, says so, and owes no review', async () => {
+test('a write that did not begin within ten minutes is cancelled, reports it, and needs no review', async () => {
   const id = await askedAlone()
   await moveClock(database.owner, '9 minutes')
   expect(await overdueManualChanges(database.db)).toEqual([])
@@ -144,7 +144,7 @@ test.each<[string, RegExp, (trx: Trx, id: string) => Promise<unknown>]>([
   expect((await verifyIncident(database.db, id)).differences.map(({ what }) => what).join()).toMatch(words)
 })
 
-test('a write that somebody slipped in, in the name of a person who did not ask, is a difference', async () => {
+test('a write that was inserted in the name of a person who did not ask is a difference', async () => {
   const id = await askedAlone()
   const forged = await inTrx(async (trx) => {
     const { rows } = await sql<{ id: string }>`
@@ -165,12 +165,12 @@ test('a write that somebody slipped in, in the name of a person who did not ask,
   expect(found).toContain('no row of the audit shows that this person requested exactly this write')
 })
 
-test('a reason that speaks of other acts alone is no difference', async () => {
+test('a reason that names only other acts is no difference', async () => {
   const id = await askedAlone('it stands here, alone, as inc_x: it was', false)
   expect((await verifyIncident(database.db, id)).differences).toEqual([])
 })
 
-test('a review by somebody else passes', async () => {
+test('a review by another person passes', async () => {
   const id = await askedAlone()
   const operatorId = await ensureOperator(database.db, 'cleo', 'admin')
   await database.owner.updateTable('operator').set({ maxRisk: 'critical' }).where('id', '=', operatorId).execute()

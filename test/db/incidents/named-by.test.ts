@@ -45,7 +45,7 @@ async function found(q: string): Promise<Record<string, string[]>> {
   }
 }
 
-test('what people paste of an alert finds it at every door', async () => {
+test('text that people paste from an alert finds the alert in every search', async () => {
   const [id = '', other = ''] = await post([
     alert({}, '93f1a0c2d4b6e8f0'),
     alert({ alertname: 'Other', instance: 'web-8.example.lan:9113', env: 'test', team: 'Search' }, '0000aaaa0000bbbb'),
@@ -66,7 +66,7 @@ test('what people paste of an alert finds it at every door', async () => {
     expect([q, (await found(q)).list]).toEqual([q, []])
 })
 
-test('an alert is found as other tools write it', async () => {
+test('an alert is found in the forms in which other tools write it', async () => {
   const [id = ''] = await post([
     alert(
       {
@@ -130,7 +130,7 @@ test('an alert is found as other tools write it', async () => {
   expect(missed).toEqual([])
 })
 
-test('page and terminal say the name that the sender gives the alert', async () => {
+test('page and terminal show the name that the sender gives the alert', async () => {
   const [id = ''] = await post([alert({ alertname: 'SomeOtherName' }, 'named-by-sender')])
   expect((await api.get(`/incidents/${id}`)).body).toMatchObject({ alertName: 'SomeOtherName' })
   const search = await runCli(['search', 'SomeOtherName'], api.as('viewer'))
@@ -156,7 +156,7 @@ test.each([
   expect(alertWordsIn(text)).toEqual(words)
 })
 
-test('what a text names is found by indexes alone, two letters that match nothing and pairs among it', async () => {
+test('names in a text are found by indexes alone, also two letters without a match and pairs', async () => {
   await sql`
     insert into incident (id, type, severity, title, resource_kind, resource_id)
     select 'inc_seed' || n, 'type_' || n % 50, 'warning', 'Shard ' || n || ' is behind', 'shard', 'shard-' || n

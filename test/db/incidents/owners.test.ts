@@ -79,7 +79,7 @@ async function atWork(): Promise<string> {
 test.each([
   ['resolved', byHand],
   ['cancelled', { status: 'cancelled', reason: 'a planned failover' } as Closing],
-] as const)('an incident that is %s is with nobody', async (_, closing) => {
+] as const)('an incident that is %s has no owner', async (_, closing) => {
   const id = await openedIncident(database.db)
   // A cancellation takes an incident at work; what somebody has is escalated.
   if (closing.status === 'resolved') await take(id)
@@ -91,7 +91,7 @@ test.each([
   expect(await standing(id)).toMatchObject({ status: closing.status, owner: null })
 })
 
-test('a run that hands over by itself while a person asks for it hands over to her', async () => {
+test('a run that escalates by itself while a person asks for the incident gives it to this person', async () => {
   await setting('webhook.escalated.url', 'http://127.0.0.1:9/escalated')
   const id = await atWork()
   expect(await take(id)).toMatchObject({ taken: false })
@@ -102,7 +102,7 @@ test('a run that hands over by itself while a person asks for it hands over to h
   expect(await told(id)).toEqual([])
 })
 
-test('an incident that was escalated before a take is carried out is hers all the same', async () => {
+test('an incident that was escalated before a take is carried out belongs to the person', async () => {
   const id = await openedIncident(database.db)
   await close(id, escalated, agentActor)
   const by = await anna()
@@ -110,7 +110,7 @@ test('an incident that was escalated before a take is carried out is hers all th
   expect(await standing(id)).toMatchObject({ status: 'escalated', owner: { name: 'anna' } })
 })
 
-test('what is not investigated unasked is not investigated for coming back', async () => {
+test('an incident that is left to people is not investigated because its alert returns', async () => {
   await setting('agent.investigate', 'none')
   const startsAt = await pass(0)
   const alert = anAlert({ startsAt })
@@ -150,14 +150,14 @@ async function look(differs: string | null): Promise<void> {
   }
 }
 
-test('what comes back as it is expected notifies nobody', async () => {
+test('an alert that returns as expected notifies nobody', async () => {
   const id = await expectedAgain()
   await look(null)
   expect(await standing(id)).toMatchObject({ status: 'resolved', outcome: 'expected' })
   expect(await told(id)).toEqual([])
 })
 
-test('what comes back and looks different is notified once, with the difference', async () => {
+test('an alert that returns with another state notifies people once, with the difference', async () => {
   const id = await expectedAgain()
   await look('it was nominal and is degraded')
   expect(await standing(id)).toMatchObject({ status: 'open' })

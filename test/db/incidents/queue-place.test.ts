@@ -47,7 +47,7 @@ async function work(id: string, role: 'leader' | 'follower' = 'leader'): Promise
   )
 }
 
-test('what nobody waits before is taken up at the next tick', async () => {
+test('an incident with none before it is investigated at the next tick', async () => {
   expect(await place(await open('disk_pressure'))).toEqual({
     ahead: 0,
     why: 'soon',
@@ -55,7 +55,7 @@ test('what nobody waits before is taken up at the next tick', async () => {
   })
 })
 
-test('a follower waits for its leader, which is named, behind those of its type that are older or more urgent', async () => {
+test('a follower waits for its leader, which is named, behind older or more urgent incidents of its type', async () => {
   const leader = await open('disk_pressure')
   await work(leader)
   await open('disk_pressure')
@@ -70,7 +70,7 @@ test('a follower waits for its leader, which is named, behind those of its type 
   expect((await place(own))?.ahead).toBe(1)
 })
 
-test('a leader that waits for a person holds its followers up for as long as the setting says', async () => {
+test('a leader that waits for a person delays its followers for as long as the setting says', async () => {
   const leader = await open('disk_pressure')
   await work(leader)
   const own = await open('disk_pressure')
@@ -83,12 +83,12 @@ test('a leader that waits for a person holds its followers up for as long as the
   expect(await place(own)).toMatchObject({ why: 'soon' })
 })
 
-test('a critical one does not wait for a warning that leads its group', async () => {
+test('a critical incident does not wait for a warning that leads its group', async () => {
   await work(await open('disk_pressure'))
   expect(await place(await open('disk_pressure', 'critical'))).toMatchObject({ why: 'soon', ahead: 0 })
 })
 
-test('as many followers as the type may have at once hold the next one up', async () => {
+test('the next follower waits while as many followers run as the type may have', async () => {
   const leader = await open('disk_pressure')
   await work(leader)
   await set('agent.concurrency.disk_pressure', '1')
@@ -98,7 +98,7 @@ test('as many followers as the type may have at once hold the next one up', asyn
   expect(await place(own)).toMatchObject({ why: 'followers', text: expect.stringContaining('agent.concurrency') })
 })
 
-test('other types that have every slot hold a new type up, but no critical one while one slot is kept for it', async () => {
+test('types that use every slot delay a new type, but no critical incident while one slot is reserved for it', async () => {
   for (const type of ['one', 'two']) await work(await open(type))
   const own = await open('three')
   expect(await place(own)).toMatchObject({ why: 'slots', text: expect.stringContaining('kept for critical') })
@@ -107,18 +107,18 @@ test('other types that have every slot hold a new type up, but no critical one w
   expect(await place(own)).toMatchObject({ why: 'slots', text: expect.stringContaining('all 3 slots') })
 })
 
-test('while the agent is paused everything waits, and says so', async () => {
+test('while the agent is paused everything waits, and the reason is shown', async () => {
   await set('agent.paused', 'true')
   expect(await place(await open('disk_pressure'))).toMatchObject({ why: 'paused' })
 })
 
-test('what is investigated, closed, kept or unknown has no place in the queue', async () => {
+test('an incident that is investigated, closed, left to people or unknown has no place in the queue', async () => {
   const kept = await open('disk_pressure')
   await sql`update incident set kept_reason = 'a person asked' where id = ${kept}`.execute(database.owner)
   for (const id of [await claimedIncident(database.db), kept, 'inc_nothing']) expect(await place(id)).toBeNull()
 })
 
-test('what waits for five minutes although nothing holds it up is neglected; what a slot or a person holds up is not', async () => {
+test('an incident that waits five minutes for no reason is neglected, and one that waits for a slot or a person is not', async () => {
   const neglected = () => findNeglected(systemScope(database.db))
   const id = await open(`alone_${run}`)
   expect(await neglected()).toBeNull()
@@ -135,7 +135,7 @@ test('what waits for five minutes although nothing holds it up is neglected; wha
   expect(await neglected()).toBeNull()
 })
 
-test('what has waited long in a storm and is next just now is not neglected: the queue has its hands full', async () => {
+test('an incident that waited long in a storm and is next now is not neglected, because the queue is busy', async () => {
   const neglected = () => findNeglected(systemScope(database.db))
   const quiet = () =>
     sql`update incident set updated_at = updated_at - interval '6 minutes', queued_at = queued_at - interval '6 minutes'`.execute(
@@ -160,7 +160,7 @@ test('what has waited long in a storm and is next just now is not neglected: the
   expect(await neglected()).toEqual({ incidentId: id, minutes: 6 })
 })
 
-test('a question waits for other questions alone', async () => {
+test('a question waits only for other questions', async () => {
   for (const type of ['one', 'two', 'three']) await work(await open(type, 'critical'))
   await open('four', 'critical')
   const ask = async () => {

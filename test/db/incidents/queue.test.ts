@@ -31,7 +31,7 @@ const stamped = async () => {
   return Object.fromEntries(rows.map((row) => [row.type, Number(row.count)]))
 }
 
-test('a crowded type starves no other: twenty are stamped in rotation', async () => {
+test('a crowded type delays no other type, because twenty incidents are taken in rotation', async () => {
   await open('disk_pressure', 40)
   await open('replication_lag', 3)
   await open('service_down', 2)
@@ -71,7 +71,7 @@ const ask = (title: string) =>
     return (await openByHand(trx, question, title, { actor: 'user:anna', operatorId: null })).id
   })
 
-test('a storm in all slots and before them delays no question: it has slots beside theirs, and comes first', async () => {
+test('a storm in all slots delays no question, because questions have slots of their own and come first', async () => {
   for (const type of ['one', 'two', 'three']) {
     const [leader] = await open(type, 12, 'critical')
     await claim(leader as string)
@@ -94,7 +94,7 @@ test('a storm in all slots and before them delays no question: it has slots besi
   expect((await groupState(database.db, 'question'))?.members.map(({ incidentId }) => incidentId)).toEqual([third])
 })
 
-test('late arrivals join the group that is at work', async () => {
+test('late incidents join the group that is at work', async () => {
   await open('disk_pressure', 2)
   await stampQueue(database.db, { incidents: 3, critical: 0, questions: 2 })
   const before = await groupState(database.db, 'disk_pressure')
@@ -105,7 +105,7 @@ test('late arrivals join the group that is at work', async () => {
   expect(after).toMatchObject({ groupId: before?.groupId, investigating: 1, members: [{}, {}] })
 })
 
-test('of ten runs that claim one incident exactly one gets it, and that one may claim it again', async () => {
+test('if ten runs claim one incident, exactly one gets it, and this run may claim it again', async () => {
   const [id] = await open('disk_pressure', 1)
   const claims = await Promise.all(Array.from({ length: 10 }, (_, index) => claim(id as string, `run-${index}`)))
   expect(claims.filter(Boolean)).toHaveLength(1)
@@ -130,7 +130,7 @@ test('an incident that is closed twice is closed once', async () => {
   expect(await incidentById(database.db, id)).toMatchObject({ status: 'escalated', assignedTo: null })
 })
 
-test('an investigating incident that is silent for twice its budget is overdue, one that writes is not', async () => {
+test('an incident whose run is silent for twice its time limit is overdue, and one whose run writes rows is not', async () => {
   const id = await claimedIncident(database.db)
   expect(await overdueIncidents(database.db)).toEqual([])
   await sql`update incident set last_event_at = nightshift_now() - interval '3601 seconds' where id = ${id}`.execute(
@@ -139,7 +139,7 @@ test('an investigating incident that is silent for twice its budget is overdue, 
   expect(await overdueIncidents(database.db)).toEqual([{ incidentId: id, attempt: 1, why: 'silent' }])
 })
 
-test('an incident whose approval nobody can answer any more is overdue, whatever was decided for others', async () => {
+test('an incident whose approval nobody can decide any more is overdue, whatever was decided for other incidents', async () => {
   const [lost, decided, waits] = await Promise.all([1, 2, 3].map(() => waiting()))
   expect(await overdueIncidents(database.db)).toEqual([])
   await sql`update approval set expires_at = nightshift_now() - interval '3 minutes' where incident_id = ${lost}`.execute(
@@ -154,7 +154,7 @@ test('an incident whose approval nobody can answer any more is overdue, whatever
   expect(await overdueIncidents(database.db)).toEqual([])
 })
 
-test('members of a group that died are let go and stamped afresh', async () => {
+test('members of a dead group are released and grouped again', async () => {
   await open('disk_pressure', 2)
   await stampQueue(database.db, { incidents: 3, critical: 0, questions: 2 })
   expect(await releaseStranded(database.db, 180)).toBe(0)

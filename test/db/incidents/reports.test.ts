@@ -65,7 +65,7 @@ async function noted(id: string, detail: string): Promise<void> {
 const totalOf = async (type: string): Promise<Report['total']> =>
   (await reportOf(systemScope(database.db), { since: '2026-01-01', until: await today() }, { type })).total
 
-test('what the agent resolved without a hand of a person is auto-resolved, whatever people write afterwards', async () => {
+test('an incident that the agent resolved without a person counts as auto-resolved, whatever people write afterwards', async () => {
   const ids = [await began('auto'), await began('auto'), await began('auto'), await began('auto')] as const
   const [alone, told, byHand, expected] = ids
   for (const id of [alone, told, expected]) await claimed(id)
@@ -78,7 +78,7 @@ test('what the agent resolved without a hand of a person is auto-resolved, whate
   expect(await totalOf('auto')).toMatchObject({ incidents: 4, closed: 4, resolved: 4, autoResolved: 1 })
 })
 
-test('a run or a person acknowledges an incident, and half and nine in ten are told apart', async () => {
+test('a run or a person acknowledges an incident, and the median and the 90th percentile differ', async () => {
   const ids = await Promise.all(Array.from({ length: 10 }, () => began('taken')))
   await pass(10)
   for (const id of ids.slice(0, 8)) await claimed(id)
@@ -93,7 +93,7 @@ test('a run or a person acknowledges an incident, and half and nine in ten are t
   expect([resolveSeconds, escalated]).toEqual([null, 2])
 })
 
-test('a question waits until it is decided or over, and one that nobody has decided has no wait yet', async () => {
+test('a question waits until it is decided or expired, and an undecided question has no waiting time yet', async () => {
   const [first, second] = [await began('asked'), await began('asked')]
   for (const id of [first, second]) await claimed(id)
   const approvals = [await asked(database.db, first), await asked(database.db, second)]
@@ -103,7 +103,7 @@ test('a question waits until it is decided or over, and one that nobody has deci
   expect(await totalOf('asked')).toMatchObject({ approvals: 2, approvalSeconds: { p50: 70, p90: 70 } })
 })
 
-test('a yes within five seconds is counted as perhaps unread, but not of who wrote the call', async () => {
+test('an approval within five seconds counts as perhaps unread, except from the person who wrote the call', async () => {
   const id = await began('hasty')
   await claimed(id)
   const vote = async (seconds: number, via: string) => {
@@ -120,7 +120,7 @@ test('a yes within five seconds is counted as perhaps unread, but not of who wro
   expect(await totalOf('hasty')).toMatchObject({ approvals: 4, approvalsWithinSeconds: 1 })
 })
 
-test('a repair did not last where its incident went on, or the same came again on its resource within a day', async () => {
+test('a repair did not last if its incident continued, or its alert returned on the same resource within a day', async () => {
   const [lasting, again, reopened] = [
     await began('lasting', 'a'),
     await began('lasting', 'b'),
@@ -143,7 +143,7 @@ test('a repair did not last where its incident went on, or the same came again o
   expect(await totalOf('lasting')).toMatchObject({ repairs: 3, repairsNotLasting: 2 })
 })
 
-test('escalations are counted by category, and claims that no row shows whether they were refused or marked', async () => {
+test('escalations are counted by category, and claims without a row by whether they were refused or marked', async () => {
   const [refused, marked, unnamed] = [await began('said'), await began('said'), await began('said')]
   for (const id of [refused, marked, unnamed]) await claimed(id)
   const call = { callId: 'c1_0', tool: 'resolve_incident', arguments: {}, verdict: 'refuse', code: 'CLAIM_NOT_SHOWN' }
@@ -169,7 +169,7 @@ test('escalations are counted by category, and claims that no row shows whether 
   ])
 })
 
-test('weeks begin on Monday and none is left out; a line of a type is that type, and the cost is of the days themselves', async () => {
+test('weeks begin on Monday without a gap, a line of a type is that type, and the cost is of the days themselves', async () => {
   const id = await began('weekly')
   await sql`update incident set created_at = '2025-03-02T23:59:59Z' where id = ${id}`.execute(database.owner)
   const next = await began('weekly')

@@ -32,7 +32,7 @@ async function policyAbout(kind: 'node' | 'shard', id: string, target = ref(kind
   })
 }
 
-test('the judge takes nothing for near where sources disagree on the group, from the node, its neighbours and both groups', async () => {
+test('the judge treats nothing as near if sources disagree on the group, from the node, its neighbours and both groups', async () => {
   await declare(platformSource, {
     resources: [
       ...['a', 'b', 'moot'].map((id) => ({ kind: 'node' as const, id })),
@@ -49,7 +49,7 @@ test('the judge takes nothing for near where sources disagree on the group, from
   expect(await near('shard', 'right')).toEqual(['right'])
 })
 
-test('a lease of one of two nodes that names make one keeps the other one as well', async () => {
+test('a lease of one of two nodes with a common name also locks the other node', async () => {
   const same = (node: string) => ({ from: ref('vm', 'v'), kind: 'same_as' as const, to: ref('node', node) })
   const resources = [
     { kind: 'vm' as const, id: 'v' },
@@ -64,7 +64,7 @@ test('a lease of one of two nodes that names make one keeps the other one as wel
   expect([busy.map(({ incidentId }) => incidentId), vicinity]).toEqual([[holder.incidentId], [ref('node', 'v2')]])
 })
 
-test('two nodes that an older release made one are taken apart by the upgrade, and keep their one lease', async () => {
+test('two nodes that an older release merged are separated by the upgrade, and keep their one lease', async () => {
   await declare(importSource, {
     resources: ['o1', 'o2', 'o3'].map((id) => ({ kind: 'node' as const, id })),
     relations: [],

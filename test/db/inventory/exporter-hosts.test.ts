@@ -24,7 +24,7 @@ async function keyFor(labels: Record<string, string>): Promise<string | null> {
 
 const ofOthers = { alertname: 'SolrDown', job: 'solr', instance: 'mon-1:9854' }
 
-test('a machine that an inventory says runs exporters is not what they tell of', async () => {
+test('a machine that runs exporters according to an inventory is not the subject of their alerts', async () => {
   await declare(importSource, [{ kind: 'node', id: 'mon-1' }])
   expect(await keyFor(ofOthers)).toBe('node:mon-1')
   await declare(
@@ -48,7 +48,7 @@ test('a machine that an inventory says runs exporters is not what they tell of',
   expect(await keyFor({ ...ofOthers, alertname: 'TargetDown' })).toBe('node:mon-1')
 })
 
-test('a file of hosts says it of one of its nodes', async () => {
+test('a file of hosts declares this for one of its nodes', async () => {
   const nodes = [{ id: 'mon-1', group: 'hosts', hostname: 'mon-1.example.com', ip: '10.0.0.9' }]
   const resources = [{ kind: 'node', id: 'mon-1', attributes: { runs_exporters: true } }]
   const wish = { isDryRun: false, isPruning: false, hasPlatform: false, who: 'anna' }
@@ -57,7 +57,7 @@ test('a file of hosts says it of one of its nodes', async () => {
   expect(await keyFor({ job: 'node', instance: '10.0.0.9:9100' })).toBe('node:mon-1')
 })
 
-test('a word of a source without authority makes no machine one that runs exporters', async () => {
+test('a source without authority cannot declare that a machine runs exporters', async () => {
   await declare(importSource, [{ kind: 'node', id: 'mon-1' }])
   await declare({ name: 'prometheus:x', hasAuthority: false }, [
     { kind: 'target', id: 'mon-1:1', attributes: { runs_exporters: true } },
@@ -65,7 +65,7 @@ test('a word of a source without authority makes no machine one that runs export
   expect((await findByNames(database.db, ['mon-1'])).map(({ runsExporters }) => runsExporters)).toEqual([false])
 })
 
-test('targets tell which machine runs exporters', async () => {
+test('targets show which machine runs exporters', async () => {
   await declare(
     importSource,
     ['mon-1', 'web-1', 'web-2'].map((id) => ({ kind: 'node' as const, id })),
@@ -95,6 +95,6 @@ test.each([
     [],
   ],
   ['one of them measures others', ['snmp', 'redis', 'mysql', 'nut'].map((job) => ({ job, machine: 'a' })), ['a']],
-])('whether a machine is a monitoring host, where %s', (_where, scraped, expected) => {
+])('whether a machine is a monitoring host, if %s', (_where, scraped, expected) => {
   expect([...findExporterHosts(scraped)]).toEqual(expected)
 })

@@ -43,7 +43,7 @@ test.each<[string, ResourceRef, string | null]>([
   expect(await own([target])).toEqual(why === null ? [] : [{ target: `${target.kind}:${target.id}`, why }])
 })
 
-test('what the site names is its own as well, among several targets', async () => {
+test('resources that the site declares as its own are part of its footprint, also among several targets', async () => {
   const targets: ResourceRef[] = [
     { kind: 'host', id: 'mail' },
     { kind: 'host', id: 'gpu-7' },
@@ -53,7 +53,7 @@ test('what the site names is its own as well, among several targets', async () =
   ])
 })
 
-test('what is reached on this machine itself names nobody', async () => {
+test('an address on this machine names no resource', async () => {
   await noteWorkerEnvironment(database.db, [
     variable('TEMPORAL_ADDRESS', '127.0.0.1:7233'),
     variable('LLM_BASE_URL', 'http://localhost:8000/v1'),

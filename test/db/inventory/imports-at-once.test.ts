@@ -4,7 +4,7 @@ import { useDatabase } from '../../support/database.ts'
 
 const database = useDatabase()
 
-test('imports at once beside a platform keep what each of them adds', async () => {
+test('parallel imports beside a platform keep what each of them adds', async () => {
   const ids = ['a', 'b', 'c', 'd', 'e', 'f']
   const wish = { isDryRun: false, isPruning: false, hasPlatform: true, who: 'anna' }
   await Promise.all(

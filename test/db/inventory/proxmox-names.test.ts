@@ -63,7 +63,7 @@ test.each([
   expect(await keyFor(labels as Record<string, string>)).toBe(expected)
 })
 
-test('a node that is enrolled inside a guest of its name is what an exporter in it is about', async () => {
+test('a node that is enrolled inside a guest with its name is the subject of an exporter in the guest', async () => {
   await sync()
   await database.db
     .transaction()

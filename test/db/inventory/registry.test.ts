@@ -23,7 +23,7 @@ const declare = (
 const ref = (kind: InventoryKind, id: string): ResourceRef => ({ kind, id })
 const targets = { name: 'prometheus:main', hasAuthority: false }
 
-test('a list that did not change costs one look, and one that did writes only what differs', async () => {
+test('an unchanged list costs one read, and a changed list writes only the differences', async () => {
   const web = { kind: 'node' as const, id: 'w-1', aliases: ['10.1.0.1'] }
   expect(await declare(platformSource, [web, { kind: 'node', id: 'w-2' }])).toBe(true)
   expect(await declare(platformSource, [web, { kind: 'node', id: 'w-2' }])).toBe(false)
@@ -43,7 +43,7 @@ test('a list that did not change costs one look, and one that did writes only wh
   expect((await findByNames(database.db, ['10.1.0.9'])).map(({ id }) => id)).toEqual(['w-1'])
 })
 
-test("a source takes back what it told, and never another source's word", async () => {
+test('a source withdraws its own facts, and never those of another source', async () => {
   await declare(platformSource, [
     { kind: 'node', id: 'both' },
     { kind: 'node', id: 'mine' },
@@ -57,7 +57,7 @@ test("a source takes back what it told, and never another source's word", async 
   })
 })
 
-test('what no source has listed for a day is stale, and says so', async () => {
+test('a resource that no source has listed for a day is stale and marked', async () => {
   await declare(importSource, [
     { kind: 'cluster', id: 'old' },
     { kind: 'cluster', id: 'new' },
@@ -75,7 +75,7 @@ test('what no source has listed for a day is stale, and says so', async () => {
   expect(stale.map(({ id }) => id)).toEqual(['old'])
 })
 
-test('a resource has at most twelve neighbours on a side, with how many there are, and the list has them all', async () => {
+test('a resource shows at most twelve neighbours on a side with their number, and the list has them all', async () => {
   const on = { kind: 'node' as const, id: 'busy' }
   const many = Array.from({ length: 15 }, (_, at) => ({ kind: 'container' as const, id: `c-${at + 10}` }))
   const relations = many.map((from) => ({ from, kind: 'runs_on' as const, to: on }))
@@ -96,7 +96,7 @@ test('a resource has at most twelve neighbours on a side, with how many there ar
   expect(below.map(({ id }) => id)).toEqual(['home'])
 })
 
-test('a list is paged by kind and id, and found by any name', async () => {
+test('a list is paged by kind and id, and searchable by any name', async () => {
   const many = Array.from({ length: 7 }, (_, at) => ({
     kind: 'workload' as const,
     id: `w:${at}`,
@@ -114,7 +114,7 @@ test('a list is paged by kind and id, and found by any name', async () => {
   expect(named.map(({ id }) => id)).toEqual(['w:3'])
 })
 
-test('only what the platform or an administrator relates widens the vicinity, in which a reversible write runs unasked', async () => {
+test('only relations of the platform or an administrator widen the vicinity, in which a reversible write runs without approval', async () => {
   await declare(platformSource, [
     { kind: 'shard', id: 's' },
     { kind: 'node', id: 'n' },
@@ -135,7 +135,7 @@ test('only what the platform or an administrator relates widens the vicinity, in
   expect(await neighboursOf(database.db, ref('node', 'n'))).toEqual([ref('shard', 'victim')])
 })
 
-test('two incidents cannot write to one thing under two names', async () => {
+test('two incidents cannot write to one resource under two names', async () => {
   await declare(platformSource, [{ kind: 'vm', id: 'x' }])
   await declare(
     importSource,
@@ -164,7 +164,7 @@ test('two incidents cannot write to one thing under two names', async () => {
   expect((await showResource(systemScope(database.db), ref('vm', 'x')))?.sameAs).toEqual(['device:dev-x', 'node:x'])
 })
 
-test('where sources disagree on the host of a VM neither is near, from the VM and from the hosts, and both are shown', async () => {
+test('if sources disagree on the host of a VM, neither host is near, from the VM and from the hosts, and both are shown', async () => {
   await declare(
     platformSource,
     [
@@ -198,7 +198,7 @@ test('where sources disagree on the host of a VM neither is near, from the VM an
   expect(await neighboursOf(database.db, ref('vm', 'd'))).toEqual([ref('host', 'h1')])
 })
 
-test('two nodes are never one by chains of several sources: no look, no vicinity, one lease, and it is said', async () => {
+test('chains of several sources never merge two nodes: no read, no vicinity, one lease, and a report', async () => {
   const enrolment = { name: 'enrolment', hasAuthority: true }
   await declare(
     platformSource,
@@ -235,7 +235,7 @@ test('two nodes are never one by chains of several sources: no look, no vicinity
     ])
 })
 
-test('an alias that is the id of another resource makes neither the other one', async () => {
+test('an alias that is the id of another resource merges neither', async () => {
   await declare(importSource, [
     { kind: 'node', id: 'real' },
     { kind: 'node', id: 'thief', aliases: ['real'] },
@@ -268,7 +268,7 @@ test('an alert finds a service on the machine that it names', async () => {
   expect(found?.resource).toEqual(ref('service_unit', 'app-1:nginx.service'))
 })
 
-test('a declaration that cannot be is told with all its faults at once', () => {
+test('an invalid declaration is refused with all its errors at once', () => {
   const faults = findDeclarationFaults({
     resources: [
       { kind: 'node', id: 'a' },
@@ -295,7 +295,7 @@ test('a declaration that cannot be is told with all its faults at once', () => {
   ])
 })
 
-test('a chain of 100,000 is no loop and no stack overflow', () => {
+test('a chain of 100,000 causes no loop and no stack overflow', () => {
   const resources = Array.from({ length: 100_001 }, (_, at) => ({ kind: 'vm' as const, id: `v${at}` }))
   const relations = resources.slice(1).map(({ id }, at) => ({
     from: ref('vm', `v${at}`),

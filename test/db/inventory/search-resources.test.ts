@@ -35,7 +35,7 @@ async function asBefore(q: string, after: string | null): Promise<string[]> {
   return rows.map(({ key }) => key)
 }
 
-test('what people type finds what it found before: names, aliases, addresses, parts, pages, and nothing', async () => {
+test('a search finds the same resources as before: by name, alias, address, part, page, or none', async () => {
   await database.db.transaction().execute((trx) => declareResources(trx, importSource, { resources, relations: [] }))
   const words = resources.flatMap(({ id, ...rest }) => [id, ...Object.values(rest).flat()])
   const typed = fc.oneof(

@@ -43,7 +43,7 @@ beforeAll(async () => {
   await put('shop-db')
 })
 
-test('a server has one snapshot a day, whoever counts, and eight days of them', async () => {
+test('a server has one snapshot per day, whoever counts, for eight days', async () => {
   const { db, owner } = database
   for (let day = 0; day < 10; day += 1) {
     await moveClock(owner, `${day} days`)
@@ -63,7 +63,7 @@ test('a server has one snapshot a day, whoever counts, and eight days of them', 
   expect(Number(count)).toBe(8)
 })
 
-test('a secret in a statement is not kept, and a source that is gone takes its snapshots along', async () => {
+test('a secret in a statement is not stored, and a removed source removes its snapshots', async () => {
   const { db } = database
   await put('other-db')
   const token = `ghp_${'a1B2'.repeat(9)}`

@@ -20,7 +20,7 @@ test.each<[string, Triage | undefined]>([
   ['a certificate', { proof: 'certificate', levels: [level] }],
   ["a solver's claim", { proof: 'engine' }],
   ['nothing', undefined],
-])('a stored plan keeps what shows who has to stay down: %s', async (_, triage) => {
+])('a stored plan keeps what shows which VM has to stay down: %s', async (_, triage) => {
   const start = { step: 1, action: 'start' as const, vm: 'v', from: 'x', to: 'a', needs: [], wave: 1 }
   const stored = await storeProposal(
     database.db,

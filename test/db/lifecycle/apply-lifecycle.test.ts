@@ -130,7 +130,7 @@ const webhooks = async () => {
   await setting('webhook.resolved.url', 'http://127.0.0.1:9/resolved')
 }
 
-describe('nothing that fires is dropped', () => {
+describe('no firing alert is dropped', () => {
   test.each(['repaired', 'no_fault', 'escalated'] as const)(
     'an alert that fires again after its incident ended %s is the next attempt',
     async (how) => {
@@ -156,7 +156,7 @@ describe('nothing that fires is dropped', () => {
     expect(await standing(id)).toMatchObject({ status: 'open' })
   })
 
-  test('an alert of a closed incident that begins again much later is a new incident that names the old one', async () => {
+  test('an alert of a closed incident that fires again much later opens a new incident that names the old one', async () => {
     const { id, startsAt } = await raised()
     await claimed(id)
     await closed(id, 'repaired')
@@ -167,7 +167,7 @@ describe('nothing that fires is dropped', () => {
     expect(await standing(second.id)).toMatchObject({ previousId: id, status: 'open' })
   })
 
-  test('the fourth attempt in a day is not begun: a person gets what the three did', async () => {
+  test('the fourth attempt in a day is not begun, and a person gets the results of the three', async () => {
     let { id, startsAt } = await raised()
     for (const attempt of [1, 2, 3]) {
       await claimed(id, attempt)
@@ -188,7 +188,7 @@ describe('nothing that fires is dropped', () => {
     expect(await standing(id)).toMatchObject({ status: 'open' })
   })
 
-  test('a person closed it and it fires on: one reminder, then only the digest, and no attempt', async () => {
+  test('an alert that keeps firing after a person closed its incident causes one reminder, then only the digest, and no attempt', async () => {
     await webhooks()
     const { id, startsAt } = await raised()
     await claimed(id)
@@ -209,7 +209,7 @@ describe('nothing that fires is dropped', () => {
     expect(await standing(id)).toMatchObject({ status: 'resolved', attempt: 1 })
   })
 
-  test('a cancelled incident is left alone until then, and investigated when it still fires', async () => {
+  test('a cancelled incident is left alone until its time, and investigated if its alert still fires', async () => {
     const { id, startsAt } = await raised()
     await closed(id, 'cancelled', 'user:anna')
     await pass(3600)
@@ -221,7 +221,7 @@ describe('nothing that fires is dropped', () => {
   })
 })
 
-test('what begins again while it is cancelled, and never repeats, is investigated when the cancellation is over', async () => {
+test('an alert that starts during a cancellation and never repeats is investigated when the cancellation ends', async () => {
   const { id, startsAt } = await raised()
   await closed(id, 'cancelled', 'user:anna')
   await ends(startsAt, await nowIso())
@@ -233,14 +233,14 @@ test('what begins again while it is cancelled, and never repeats, is investigate
   expect(await standing(id)).toMatchObject({ status: 'open' })
 })
 
-test('a cancellation that is over: the next repeat is investigated, watchdog or not', async () => {
+test('after the end of a cancellation the next repeat is investigated, with or without the watchdog', async () => {
   const { id, startsAt } = await raised()
   await closed(id, 'cancelled', 'user:anna')
   await pass(25 * 3600)
   expect((await fires(startsAt)).outcome).toBe('reopened')
 })
 
-test('what is expected and comes back is held for a look; when nobody looks, it goes the normal way', async () => {
+test('an expected alert that returns is held for a read, and without a read it is investigated', async () => {
   const { id, startsAt } = await raised()
   const by = { operatorId: await ensureOperator(database.db, 'anna', 'operator'), actor: 'user:anna', name: 'anna' }
   const until = new Date(Date.parse(await nowIso()) + 86_400_000).toISOString()
@@ -270,7 +270,7 @@ describe('after a repair', () => {
     return { id, startsAt }
   }
 
-  test('the alert that ends in time ends the watch, and nobody is told', async () => {
+  test('an alert that ends in time ends the watch, and nobody is notified', async () => {
     const { id, startsAt } = await repairedButFiring()
     expect(await standing(id)).toMatchObject({ watchUntil: expect.any(String), alerts: { firing: 1 } })
     await pass(60)
@@ -280,7 +280,7 @@ describe('after a repair', () => {
     expect(await told(id)).toEqual(['resolved'])
   })
 
-  test('a repair that held is told once, watched on, and escalated when the alert never ends', async () => {
+  test('a repair that held is reported once, watched, and escalated if the alert never ends', async () => {
     const { id } = await repairedButFiring()
     await pass(901)
     await watchdog()
@@ -295,7 +295,7 @@ describe('after a repair', () => {
     expect(await told(id)).toEqual(['resolved', 'watch', 'reopened', 'escalated'].filter((each) => each !== 'reopened'))
   })
 
-  test('a critical alert that fires on is for people once it had its time and a look, and the incident says why', async () => {
+  test('a critical alert that keeps firing is escalated after its time and a read, and the incident shows why', async () => {
     const { id } = await repairedButFiring({ severity: 'critical' })
     await pass(899)
     await watchdog()
@@ -310,7 +310,7 @@ describe('after a repair', () => {
     expect(await told(id)).toEqual(['resolved', 'escalated'])
   })
 
-  test('a repair that did not last is the next attempt, and people hear of it', async () => {
+  test('a repair that did not last is the next attempt, and people are notified', async () => {
     const { id } = await repairedButFiring()
     await pass(901)
     await watchdog()
@@ -320,7 +320,7 @@ describe('after a repair', () => {
     expect(await told(id)).toEqual(['resolved', 'reopened'])
   })
 
-  test('what could not be read three times is the next attempt', async () => {
+  test('a state that could not be read three times is the next attempt', async () => {
     const { id } = await repairedButFiring()
     await pass(901)
     for (let tries = 1; tries <= 3; tries += 1) {
@@ -332,7 +332,7 @@ describe('after a repair', () => {
     expect(await standing(id)).toMatchObject({ status: 'open' })
   })
 
-  test('a sender without ends: only its repeat shows that the alert fires on', async () => {
+  test('for a sender without ends only a repeat shows that the alert still fires', async () => {
     await setting('alert.ends.alertmanager', 'no')
     const { id, startsAt } = await repairedButFiring()
     expect(await standing(id)).toMatchObject({ watchUntil: null })
@@ -379,7 +379,7 @@ describe('ends belong to an occurrence', () => {
     expect(await standing(id)).toMatchObject({ status: 'open' })
   })
 
-  test('what its sender groups ends together, and no other alert of that minute is doubted for it', async () => {
+  test('alerts in one group end together, and no other alert of that minute is doubted', async () => {
     const starts = await nowIso()
     const names = Array.from({ length: 30 }, (_, index) => `grouped-${fingerprint}-${index}`)
     const own = { source: 'grafana', startsAt: starts }
@@ -393,7 +393,7 @@ describe('ends belong to an occurrence', () => {
     expect(open.map((incident) => incident?.alerts)).toEqual(ended.map(() => ({ firing: 0, unknown: 0 })))
   })
 
-  test('a crowd of ends counts as unknown, with one message, until the sender is heard again', async () => {
+  test('a crowd of ends counts as unknown, with one message, until the sender sends again', async () => {
     await webhooks()
     const incidents: string[] = []
     const starts = await nowIso()
@@ -422,7 +422,7 @@ describe('ends belong to an occurrence', () => {
   })
 })
 
-describe('what a person has', () => {
+describe('an incident that a person owns', () => {
   async function anna(): Promise<{ operatorId: string; actor: string; name: string }> {
     return { operatorId: await ensureOperator(database.db, 'anna', 'operator'), actor: 'user:anna', name: 'anna' }
   }
@@ -431,7 +431,7 @@ describe('what a person has', () => {
     return await database.db.transaction().execute((trx) => takeIncident(trx, id, by))
   }
 
-  test('no reminder and no attempt while she has it', async () => {
+  test('gets no reminder and no attempt', async () => {
     await webhooks()
     const { id, startsAt } = await raised()
     await claimed(id)
@@ -445,7 +445,7 @@ describe('what a person has', () => {
     expect(await told(id)).toEqual(['escalated', 'quiet', 'owner'])
   })
 
-  test('it lapses when she does nothing for half a day, and is told once', async () => {
+  test('loses its owner after half a day without an action, with one message', async () => {
     await webhooks()
     const { id } = await raised()
     await take(id)
@@ -458,7 +458,7 @@ describe('what a person has', () => {
     expect(await noted(id)).toEqual(['taken', 'owner_lapsed'])
   })
 
-  test('what she does on it keeps it hers; her account disabled gives it back', async () => {
+  test('stays with the person who acts on it, and loses a disabled owner', async () => {
     const { id } = await raised()
     await take(id)
     await pass(11 * 3600)
@@ -479,7 +479,7 @@ describe('what a person has', () => {
     await sql`update operator set disabled_at = null where name = 'anna'`.execute(database.owner)
   })
 
-  test('given back, it is an escalated incident like any other', async () => {
+  test('is an escalated incident like any other after it was given back', async () => {
     const { id } = await raised()
     await take(id)
     const given = await database.db
@@ -490,8 +490,8 @@ describe('what a person has', () => {
   })
 })
 
-describe('what the next attempt starts from', () => {
-  test('it knows the earlier attempts, what people wrote and denied, and why it came back', async () => {
+describe('the start of the next attempt', () => {
+  test('it gets the earlier attempts, what people wrote and denied, and why the alert returned', async () => {
     const { id } = await raised()
     await claimed(id)
     await database.db.transaction().execute(async (trx) => {
@@ -546,7 +546,7 @@ describe('what the next attempt starts from', () => {
 })
 
 describe('a storm of ends', () => {
-  test('1,000 ends at once leave a row each, one message, and nothing closed', async () => {
+  test('1,000 ends at once leave a row each and one message, and close nothing', async () => {
     await webhooks()
     const starts = new Date(Date.parse(await nowIso()) - 60_000).toISOString()
     const names = Array.from({ length: 1_000 }, (_, index) => `${fingerprint}-${index}`)
@@ -574,8 +574,8 @@ describe('a storm of ends', () => {
   })
 })
 
-describe('incidents that are not investigated unasked', () => {
-  test('an incident below the severity that is asked for is kept and says why', async () => {
+describe('incidents that are left to people', () => {
+  test('an incident below the required severity is left to people and says why', async () => {
     await setting('agent.investigate', 'severity>=critical')
     const { id } = await raised()
     expect(await standing(id)).toMatchObject({
@@ -584,7 +584,7 @@ describe('incidents that are not investigated unasked', () => {
     })
   })
 
-  test('a type of its own may be investigated all the same', async () => {
+  test('a type with a setting of its own may still be investigated', async () => {
     await setting('agent.investigate', 'none')
     await setting('agent.investigate.disk_pressure', 'all')
     const { id } = await raised()

@@ -23,7 +23,7 @@ const comment = (text: string, stepKey: string | null = null): NewEvent<'comment
 const write = (incidentId: string, attempt: number | null, event: NewEvent) =>
   database.db.transaction().execute((trx) => append(trx, incidentId, attempt, event))
 
-test('fifty writers at once leave numbers without a gap and a chain that holds', async () => {
+test('fifty parallel writers leave numbers without a gap and a valid chain', async () => {
   const id = await claimedIncident(database.db)
   await Promise.all(Array.from({ length: 50 }, (_, index) => write(id, 1, comment(`note ${index}`))))
   const events = await eventsOf(database.db, id)
@@ -31,14 +31,14 @@ test('fifty writers at once leave numbers without a gap and a chain that holds',
   expect(await verifyChain(database.db, id)).toMatchObject({ ok: true, events: 51, problem: null })
 })
 
-test('a step written twice is one row, and the second writer gets the first one', async () => {
+test('a step that is written twice is one row, and the second writer gets the first row', async () => {
   const id = await claimedIncident(database.db)
   const twice = await Promise.all([write(id, 1, comment('one', `${id}:k`)), write(id, 1, comment('two', `${id}:k`))])
   expect(twice.map((answer) => answer.inserted).sort()).toEqual([false, true])
   expect(twice[0]?.event.hash).toBe(twice[1]?.event.hash)
 })
 
-test('a run that was superseded can write nothing', async () => {
+test('a superseded run cannot write', async () => {
   const id = await claimedIncident(database.db)
   await expect(write(id, 0, comment('late'))).rejects.toBeInstanceOf(StaleRunError)
   await expect(write(id, 2, comment('early'))).rejects.toBeInstanceOf(StaleRunError)
@@ -53,7 +53,7 @@ test.each([
   await expect(statement.execute(database.owner)).rejects.toThrow(/append-only/)
 })
 
-test('a row that was changed behind the trigger is found, and so is one that was taken away', async () => {
+test('a row that was changed despite the trigger is found, and so is a removed row', async () => {
   const id = await claimedIncident(database.db)
   for (const text of ['one', 'two', 'three']) await write(id, 1, comment(text))
   const head = (await eventsOf(database.db, id)).at(-1)?.hash
@@ -85,13 +85,13 @@ test.each([
   ['numbers at the edge', { big: 1e21, small: 1e-7, minus: -0, float: 0.1 }],
   ['a key that is a trap', JSON.parse('{"__proto__": {"x": 1}, "constructor": 2}')],
   ['deep nesting', JSON.parse(`${'['.repeat(200)}1${']'.repeat(200)}`)],
-])('%s goes into a row and its hash still holds', async (_name, value) => {
+])('%s can be stored in a row and its hash stays valid', async (_name, value) => {
   const id = await claimedIncident(database.db)
   await write(id, 1, { ...comment('x'), metadata: { text: 'x', confidence: null, action: null, value } as never })
   expect(await verifyChain(database.db, id)).toMatchObject({ ok: true })
 })
 
-test('a body is stored once under its digest and comes back whole', async () => {
+test('a body is stored once under its digest and returned whole', async () => {
   const text = `${'x'.repeat(100_000)}ÿ`
   const first = await storeBody(database.db, text)
   const second = await storeBody(database.db, text)

@@ -27,7 +27,7 @@ const served: Served = {
   abilities: { grammar: 'yes', parallel: 'yes' },
 }
 
-test('what one worker learned every worker knows, for a week', async () => {
+test('what one worker learned about a model every worker uses, for a week', async () => {
   const key = aModel()
   await keepShape(database.db, key, learned)
   expect((await modelProfile(database.db, key)).shape).toEqual(learned)
@@ -53,7 +53,7 @@ test('another model or server behind the same name is learned from the beginning
   expect(await modelProfile(database.db, key)).toMatchObject({ shape: plainShape, windowTokens: 8_192 })
 })
 
-test('what a server says it can do, what its answers show and what it refused are one profile', async () => {
+test('what a server reports, shows in its answers and refuses makes one profile', async () => {
   const key = aModel()
   await claimReading(database.db, key)
   await storeServedModel(database.db, key, served)
@@ -68,7 +68,7 @@ test('what a server says it can do, what its answers show and what it refused ar
   expect(describeAbilities((await modelProfile(database.db, key)).abilities)).toBe('not known yet')
 })
 
-test('a model that did not answer is left alone for a while, from the last time on that a run found it so', async () => {
+test('a model that did not answer rests for a while, counted from the last failed attempt', async () => {
   const key = aModel()
   await restModel(database.db, key, 60)
   await moveClock(database.owner, '30 seconds')
@@ -81,7 +81,7 @@ test('a model that did not answer is left alone for a while, from the last time 
   await moveClock(database.owner, '0 days')
 })
 
-test('of many workers one asks the server, and again after ten minutes', async () => {
+test('one of many workers asks the server, and again after ten minutes', async () => {
   const key = aModel()
   const claims = async () =>
     (await Promise.all(Array.from({ length: 8 }, () => claimReading(database.db, key)))).filter(Boolean)
@@ -98,7 +98,7 @@ test('of many workers one asks the server, and again after ten minutes', async (
   await moveClock(database.owner, '0 days')
 })
 
-test('a word of a shape that another version wrote is passed over', async () => {
+test('a stored fact in the form of another version is ignored', async () => {
   const key = aModel()
   await keepShape(database.db, key, { ...learned, limit: 'most_tokens' } as never)
   expect((await modelProfile(database.db, key)).shape).toEqual({ ...learned, limit: 'max_tokens' })

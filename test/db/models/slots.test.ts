@@ -14,7 +14,7 @@ const run = (server: string, name: string, severity: Severity = 'warning') => {
   return { server, holder: `${incidentId}.1`, incidentId, severity, isQuestion: false }
 }
 
-test('forty workers that ask at once are never more than three at the model', async () => {
+test('at most three of forty workers that ask at once use the model', async () => {
   const server = aServer()
   let now = 0
   let most = 0
@@ -41,7 +41,7 @@ test('forty workers that ask at once are never more than three at the model', as
   expect(await countSlots(database.db)).toEqual([])
 })
 
-test('the more severe goes first, then who asked first, and each is told how many go before', async () => {
+test('more severe runs go first, then earlier runs, and each is told how many go before', async () => {
   const server = aServer()
   const [first, second, third, critical] = [
     ...['first', 'second', 'third'].map((name) => run(server, name)),
@@ -65,7 +65,7 @@ test('the more severe goes first, then who asked first, and each is told how man
   expect(await thinkingOf(systemScope(database.db), first!.incidentId)).toBeNull()
 })
 
-test('a question of a person goes before all others, whatever its severity', async () => {
+test("a person's question goes before all others, whatever its severity", async () => {
   const server = aServer()
   const question = { ...run(server, 'question', 'info'), isQuestion: true }
   const take = async (who = question) => await takeSlot(database.db, who, 1, who.holder)
@@ -77,7 +77,7 @@ test('a question of a person goes before all others, whatever its severity', asy
   expect(await take()).toMatchObject({ held: true })
 })
 
-test('a worker that dies holds its slot for a minute, and its place in the line for a quarter of one', async () => {
+test('a dead worker holds its slot for a minute, and its place in the queue for 15 seconds', async () => {
   const server = aServer()
   const [dead, gone, alive] = [run(server, 'dead'), run(server, 'gone'), run(server, 'alive')]
   await takeSlot(database.db, dead, 1, 'a')
@@ -92,7 +92,7 @@ test('a worker that dies holds its slot for a minute, and its place in the line 
   await moveClock(database.owner, '0 days')
 })
 
-test('a holder that says that it lives keeps its slot for as long as it takes', async () => {
+test('a holder that renews its slot keeps it for as long as the request takes', async () => {
   const server = aServer()
   const [holder, other] = [run(server, 'holder'), run(server, 'other')]
   await takeSlot(database.db, holder, 1, 'a')
@@ -104,7 +104,7 @@ test('a holder that says that it lives keeps its slot for as long as it takes', 
   await moveClock(database.owner, '0 days')
 })
 
-test("a run's next try takes over the slot of its earlier one, which can neither keep nor free it", async () => {
+test("a run's next attempt takes over the slot of its earlier attempt, which can neither keep nor free it", async () => {
   const server = aServer()
   const who = run(server, 'again')
   await takeSlot(database.db, who, 1, 'earlier')
@@ -114,7 +114,7 @@ test("a run's next try takes over the slot of its earlier one, which can neither
   expect(await keepSlot(database.db, who.holder, 'later')).toBe(true)
 })
 
-test('one that leaves the line gives up its place and no slot', async () => {
+test('a run that leaves the queue gives up its place and no slot', async () => {
   const server = aServer()
   const [holder, waiting] = [run(server, 'holder'), run(server, 'waiting')]
   await takeSlot(database.db, holder, 1, 'a')
@@ -127,7 +127,7 @@ test('one that leaves the line gives up its place and no slot', async () => {
   })
 })
 
-test('a run that waits for the model for hours is no silent one', async () => {
+test('a run that waits for the model for hours does not count as silent', async () => {
   const incidentId = await claimedIncident(database.db)
   const server = aServer()
   await takeSlot(database.db, run(server, 'busy'), 1, 'a')

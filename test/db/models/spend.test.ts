@@ -29,7 +29,7 @@ const notices = async (incidentId: string) => {
   return rows.map(({ detail }) => detail)
 }
 
-test('80 and 100 % of a day are said once, page at 100 alone, and then nothing is taken up until the next day', async () => {
+test("80 and 100 % of a day's budget are reported once, page at 100 alone, and then no run starts until the next day", async () => {
   const { db, owner } = database
   await set('agent.prices', 'qwen* = 1/1')
   await set('agent.budget_day', '10')
@@ -63,7 +63,7 @@ test('80 and 100 % of a day are said once, page at 100 alone, and then nothing i
   await moveClock(owner, '0 s')
 })
 
-test('a cap that is raised lets the queue go on at once, and its own 80 % are said again', async () => {
+test('a raised limit lets the queue continue at once, and its own 80 % are reported again', async () => {
   const { db } = database
   expect(await spentCap(db)).not.toBeNull()
   await set('agent.budget_day', '12')
@@ -73,7 +73,7 @@ test('a cap that is raised lets the queue go on at once, and its own 80 % are sa
   expect(await notices(incidentId)).toEqual([expect.stringContaining('of $12.00')])
 })
 
-test('a month has a cap too, and a model without a price counts against it at the dearest price', async () => {
+test('a month has a limit too, and a model without a price counts at the highest price', async () => {
   const { db } = database
   await set('agent.budget_month', '100000')
   await set('agent.prices', '')

@@ -294,7 +294,7 @@ afterAll(() => {
 })
 
 test(
-  'no page leaves later than its time and a minute, but where the repair held and the alert ended before, and none is held again',
+  'no page leaves later than its time and a minute, except if the repair held and the alert ended before, and none is held again',
   async () => {
     await fc.assert(
       fc.asyncProperty(

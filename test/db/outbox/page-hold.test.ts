@@ -53,7 +53,7 @@ async function atWork(): Promise<HeldIncident> {
   return incident
 }
 
-test('a page waits its time while a run is at work, and leaves then by itself', async () => {
+test('a held page waits its time while a run is at work, and is then sent by itself', async () => {
   const incident = await atWork()
   await at(299)
   await round()
@@ -67,7 +67,7 @@ test('a page waits its time while a run is at work, and leaves then by itself', 
   ])
 })
 
-test('a repair that held and whose alert ended while the page waited needs no page, and the row says so', async () => {
+test('a page is not needed if its repair held and its alert ended while it waited, and the row says so', async () => {
   const incident = await atWork()
   await at(20)
   await inTrx((trx) => writes(trx, incident))
@@ -97,7 +97,7 @@ test.each([
     'Page released: a part of Nightshift fails',
     () => tellLostDuties(database.db, [{ name: 'Temporal', status: 'failed', detail: 'It is away.', remedy: null }]),
   ],
-])('%s: it leaves in the same moment', async (said, happen) => {
+])('%s: the page is sent at once', async (said, happen) => {
   const incident = await atWork()
   await at(12)
   await happen(incident)
@@ -106,7 +106,7 @@ test.each([
   expect((await gateNotes(database.db, incident)).at(-1)).toBe(said)
 })
 
-test('an incident that no run takes up within a minute pages, and the page of one that was taken up waits on', async () => {
+test('an incident that no run takes within a minute pages, and the page of one that was taken keeps waiting', async () => {
   const waiting = await opens(database.db, 0)
   const working = await atWork()
   await at(59)
@@ -118,7 +118,7 @@ test('an incident that no run takes up within a minute pages, and the page of on
   expect(await pagesOf(database.db, working)).toMatchObject([{ status: 'pending' }])
 })
 
-test('what is read and wakes nobody is told at once, and says that the page waits', async () => {
+test('messages that wake nobody are sent at once, and mention the held page', async () => {
   await configured(database, {
     'webhook.critical.url': 'http://127.0.0.1:9/critical',
     'webhook.critical.template': 'slack',
@@ -157,7 +157,7 @@ test('no process holds a page longer, or again', async () => {
   ).rejects.toThrow('delivery_hold_is_short')
 })
 
-test('a page of an incident that nobody investigates, while the agent is paused or a duty is lost does not wait', async () => {
+test('the page of an incident that nobody investigates does not wait, and neither does any page while the agent is paused or a duty is lost', async () => {
   await sql`insert into lost_duty (name, since, seen_at) values ('model', nightshift_now(), nightshift_now())`.execute(
     database.owner,
   )
@@ -198,7 +198,7 @@ test('an alert that fires again after its page was not needed reopens the incide
   ])
 })
 
-test('what an incident page, a report and health say of pages that waited', async () => {
+test('an incident page, a report and health show the held pages', async () => {
   const spared = await atWork()
   await inTrx((trx) => writes(trx, spared))
   await inTrx((trx) => verifies(trx, spared, 'held'))

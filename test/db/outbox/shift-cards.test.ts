@@ -80,7 +80,7 @@ async function cards(trigger: 'morning' | 'hand_over'): Promise<Notification[]> 
 const linesOf = (card: Notification | undefined) => card?.lines.map(({ text }) => text) ?? []
 
 describe('a budget of one', () => {
-  test('the first question of a night wakes somebody, and the others do not', async () => {
+  test('the first question of a night wakes a person, and the others do not', async () => {
     const [first, second] = [await question(), await question()]
     expect(await toldOf(first.incidentId)).toEqual([
       { destination: 'webhook.approval', trigger: 'approval', page: true },
@@ -93,7 +93,7 @@ describe('a budget of one', () => {
     )
   })
 
-  test('a report counts a question that woke nobody as a wake that was avoided', async () => {
+  test('a report counts a question that woke nobody as an avoided wake', async () => {
     const day = { since: '2099-11-29', until: '2099-11-29' }
     const before = (await reportOf(systemScope(database.db), day)).total
     await question()
@@ -102,14 +102,14 @@ describe('a budget of one', () => {
     expect([questionsHeld - before.questionsHeld, wakesAvoided - before.wakesAvoided]).toEqual([1, 1])
   })
 
-  test('of many at once as many wake as the budget says', async () => {
+  test('of many questions at once as many wake as the budget allows', async () => {
     await budget({ 'page.wake_budget': '2' })
     const made = await Promise.all(Array.from({ length: 8 }, () => question()))
     const told = (await Promise.all(made.map(({ incidentId }) => toldOf(incidentId)))).flat()
     expect(told.filter(({ page }) => page)).toHaveLength(2)
   })
 
-  test('a question about a critical incident always wakes, and uses up nothing', async () => {
+  test('a question about a critical incident always wakes, and does not use the budget', async () => {
     await question()
     const critical = await question({ severity: 'critical' })
     expect(await toldOf(critical.incidentId)).toContainEqual(
@@ -119,7 +119,7 @@ describe('a budget of one', () => {
     expect(rows).toHaveLength(1)
   })
 
-  test('channels read it at once, without a call by name; PagerDuty and what is set to wake do not get it', async () => {
+  test('channels get it at once without a mention, and PagerDuty and waking destinations do not get it', async () => {
     await destination('phone', 'pagerduty')
     await destination('team', 'teams')
     await destination('ring', 'email', {}, { wakes: true })
@@ -136,7 +136,7 @@ describe('a budget of one', () => {
     expect(rows[0]?.notification.approval?.sections?.at(-1)).toMatchObject({ title: 'Until the morning' })
   })
 
-  test('its reminders wake nobody, it is put to no further person, and its end by time waits as well', async () => {
+  test('its reminders wake nobody, it is passed to no further person, and its expiry also waits', async () => {
     await question()
     const { incidentId, id } = await question({ expirySeconds: 1_000 })
     await at(950)
@@ -183,7 +183,7 @@ describe('a budget of one', () => {
       expect(await toldOf(incidentId)).toMatchObject([{ trigger: 'approval', page: true }])
   })
 
-  test('nothing waits for a card that nobody would get', async () => {
+  test('no question waits for a card that nobody would get', async () => {
     await configured(database, { 'page.wake_budget': '0' })
     await destination('phone', 'pagerduty')
     expect(await toldOf((await question()).incidentId)).toMatchObject([{ destination: 'to.phone', page: true }])
@@ -191,7 +191,7 @@ describe('a budget of one', () => {
 })
 
 describe('the morning card', () => {
-  test('says what waits, with a link each, and goes out once, also from two processes', async () => {
+  test('lists what waits, with a link each, and is sent once, also from two processes', async () => {
     await question()
     const { id } = await question()
     await at(morning - 1)
@@ -211,7 +211,7 @@ describe('the morning card', () => {
     expect(card?.lines[0]).toMatchObject({ url: `https://n/approvals/${id}` })
   })
 
-  test('lists what was repaired, what was escalated, and the pages that were not needed, which Reports counts', async () => {
+  test('lists repairs, escalations, and pages that were not needed, which Reports counts', async () => {
     await budget({ 'webhook.critical.url': 'http://127.0.0.1:9/critical', 'page.hold': '300' })
     const spared = await opens(database.db, 0)
     await inTrx((trx) => claims(trx, spared))
@@ -236,7 +236,7 @@ describe('the morning card', () => {
     expect(await sendMorning(database.db)).toBe(0)
   })
 
-  test('an empty night is silent, or one line where a site wants that', async () => {
+  test('is not sent after an empty night, or is one line if the site wants it', async () => {
     await claimedIncident(database.db)
     await sql`update incident set status = 'cancelled', assigned_to = null, closed_at = '2099-11-01' where status = 'investigating'`.execute(
       database.owner,
@@ -249,13 +249,13 @@ describe('the morning card', () => {
     expect((await cards('morning'))[0]?.incident.title).toBe('Morning of 2099-11-29: a quiet night')
   })
 
-  test('a card that is six hours late tells of no morning', async () => {
+  test('is not sent if it is six hours late', async () => {
     await question()
     await at(morning + 6 * 3_600 + 1)
     expect(await sendMorning(database.db)).toBe(0)
   })
 
-  test('fits a phone after a storm: three lines of a kind, and how many more', async () => {
+  test('fits a phone after a storm: three lines of a kind, and the number of the others', async () => {
     for (let each = 0; each < 22; each++) await question()
     await at(morning)
     await sendMorning(database.db)
@@ -279,7 +279,7 @@ describe('questions that woke nobody', () => {
       'no way out takes the card any more',
       { 'webhook.news.url': '', 'webhook.approval.url': '', 'webhook.escalated.url': '' },
     ],
-  ])('wake people as the night ends where %s, once, and count as no wake that was avoided', async (_name, settings) => {
+  ])('wake people at the end of the night if %s, once, and do not count as avoided wakes', async (_name, settings) => {
     const day = { since: '2099-11-29', until: '2099-11-30' }
     const before = (await reportOf(systemScope(database.db), day)).total
     const { incidentId } = await heldOne()
@@ -294,7 +294,7 @@ describe('questions that woke nobody', () => {
     expect([questionsHeld - before.questionsHeld, wakesAvoided - before.wakesAvoided]).toEqual([1, 0])
   })
 
-  test('whom no way out could wake as the night ended is not said to have been woken', async () => {
+  test('do not count as having woken a person whom no channel could wake at the end of the night', async () => {
     const { incidentId } = await heldOne()
     const none = ['critical', 'escalated', 'approval', 'resolved', 'news'].map((each) => [`webhook.${each}.url`, ''])
     await budget({ 'morning.card': 'off', ...Object.fromEntries(none) })
@@ -308,14 +308,14 @@ describe('questions that woke nobody', () => {
     ])
   })
 
-  test('stand on a card that is late, however late it is', async () => {
+  test('are on a late card, however late it is', async () => {
     await heldOne()
     await at(morning + 9 * 3_600)
     expect(await sendMorning(database.db)).toBe(1)
     expect(linesOf((await cards('morning'))[0])).toEqual([expect.stringMatching(/^Question, expired: /)])
   })
 
-  test('stand on the next card where their own night was changed, or nothing ran that day', async () => {
+  test('are on the next card if their night was changed, or nothing ran that day', async () => {
     await heldOne()
     await budget({ 'page.night': '04:00-07:00 UTC' })
     await at(morning + 24 * 3_600)
@@ -325,7 +325,7 @@ describe('questions that woke nobody', () => {
 })
 
 describe('the hand-over', () => {
-  test('says in five lines what is open, waits, is watched and lost, and what comes first', async () => {
+  test('shows in five lines what is open, waits, is watched and lost, and what comes first', async () => {
     await budget({ 'hand_over.at': '03:00 15:00 UTC' })
     const { id } = await question({ severity: 'critical' })
     await sql`insert into lost_duty (name, since, seen_at) values ('pages', nightshift_now(), nightshift_now())`.execute(
@@ -346,7 +346,7 @@ describe('the hand-over', () => {
     expect(card?.lines[1]?.url).toBe(`https://n/approvals/${id}`)
   })
 
-  test('says of each where there is nothing', async () => {
+  test('names each empty line', async () => {
     await budget({ 'hand_over.at': '03:00 UTC' })
     await sendHandOver(database.db)
     expect(linesOf((await cards('hand_over'))[0])).toEqual([
@@ -358,7 +358,7 @@ describe('the hand-over', () => {
     ])
   })
 
-  test('goes out at no time where none is set', async () => {
+  test('is not sent if no time is set', async () => {
     await question()
     expect(await sendHandOver(database.db)).toBe(0)
   })

@@ -68,7 +68,7 @@ async function tablesWith(text: string): Promise<string[]> {
   return found
 }
 
-test('a person is erased: neither name nor words are found in what is theirs, they come in nowhere, and all chains hold', async () => {
+test('a person is erased: their name and words are found nowhere, they cannot sign in, and all chains are valid', async () => {
   const { token } = await aPerson('marguerite')
   // Kept answers of requests go after a month by themselves; alerts are the site's.
   const passing = ['alert', 'idempotency']
@@ -90,7 +90,7 @@ test('a person is erased: neither name nor words are found in what is theirs, th
   expect([again.status, again.body.detail]).toEqual([409, 'This person was erased before.'])
 })
 
-test('a namesake keeps its name, and so do sentences of ours with a word that is a name', async () => {
+test('a person with the same name keeps it, and so do sentences of the product with a word that is a name', async () => {
   const names = ['incident-b', 'an-incident', 'an-incident.b', 'Incident', 'user-b']
   const wordsOf = (name: string) => `the probe was ${[...names, 'incident', 'user'].indexOf(name)} times too strict`
   const work = async (name: string) => {
@@ -119,7 +119,7 @@ test('a namesake keeps its name, and so do sentences of ours with a word that is
   }
 })
 
-test('a row that is altered after an erasure is found, and so is a tombstone of which no row of the audit tells', async () => {
+test('a row that was changed after an erasure is found, and so is a tombstone without a row in the audit log', async () => {
   const { incidentId } = await aPerson('theodora')
   expect((await api.post('/operators/theodora/erasure', { body: { confirm: 'theodora' } })).status).toBe(200)
   const altered = async (alter: (trx: typeof api.owner) => Promise<unknown>): Promise<string[]> => {
@@ -154,7 +154,7 @@ test('a row that is altered after an erasure is found, and so is a tombstone of 
   ).toContainEqual('no row of the audit has the digest of its tombstones')
 })
 
-test('neither an erasure of the last admin, nor of oneself, nor over a hold or an open incident is done', async () => {
+test('an erasure of the last admin, of oneself, or against a hold or an open incident is refused', async () => {
   const own = await api.post('/operators/admin/erasure', { body: { confirm: 'admin' } })
   expect([own.status, own.body.code]).toEqual([409, 'OWN_ROLE'])
   const { token, incidentId } = await aPerson('leopold')
@@ -179,7 +179,7 @@ test('the services can change no row of a chain by themselves', async () => {
     await expect(sql`delete from ${sql.table(table)}`.execute(api.db)).rejects.toMatchObject({ code: '42501' })
 })
 
-test('each column of text is known: it can name a person and is erased, or it is listed with why it stays', async () => {
+test('each text column is listed: it can name a person and is erased, or it has a reason to stay', async () => {
   const { rows } = await sql<{ column: string }>`
     select table_name || '.' || column_name as column from information_schema.columns
     where table_schema = 'public' and table_name not like 'kysely_%' and data_type in ('text', 'jsonb', 'ARRAY', 'bytea')

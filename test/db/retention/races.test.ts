@@ -88,7 +88,7 @@ beforeEach(async () => {
   await api.put('/config/retention.incidents', { body: { value: '400' } })
 })
 
-test('a hold that comes while its incident is removed is told that it is gone, and all holds', async () => {
+test('a hold on an incident that is being removed is told that it is gone, and all chains are valid', async () => {
   const { id } = await anOldOne('held_too_late')
   await moveClock(api.owner, '401 days')
   const answer = await whileRemoved(() => api.post(`/incidents/${id}/hold`, { body: { reason: 'a court asks' } }))
@@ -96,7 +96,7 @@ test('a hold that comes while its incident is removed is told that it is gone, a
   expect(await differences()).toEqual([])
 })
 
-test('an alert that comes back while its incident is removed opens another one', async () => {
+test('an alert that returns while its incident is removed opens another incident', async () => {
   const { id, alert } = await anOldOne('back_too_late')
   await moveClock(api.owner, '401 days')
   const again = { ...alert, startsAt: new Date(Date.now() + 401 * 86_400_000).toISOString() }
@@ -107,7 +107,7 @@ test('an alert that comes back while its incident is removed opens another one',
   expect(await differences()).toEqual([])
 })
 
-test('a batch whose connection dies with its server process takes nothing with it, and the next round takes all of it', async () => {
+test('a batch whose connection dies with its server process removes nothing, and the next round removes all of it', async () => {
   const { id } = await anOldOne('batch_killed')
   await moveClock(api.owner, '401 days')
   const other = connect(api.url, { owner: true, max: 1 })
@@ -136,7 +136,7 @@ test('a batch whose connection dies with its server process takes nothing with i
 })
 
 test.each(['0', '-1', '1', '30', '30.5', '1e3', ' 400', '４００', '', 'KEEP', '9999'])(
-  'retention of %j days is refused, and where it was stored all the same nothing goes by it',
+  'retention of %j days is refused, and a stored value of this kind has no effect',
   async (value) => {
     expect((await api.put('/config/retention.incidents', { body: { value } })).status).toBe(422)
     await sql`update platform_config set value = ${value} where key = 'retention.incidents'`.execute(api.owner)
@@ -147,7 +147,7 @@ test.each(['0', '-1', '1', '30', '30.5', '1e3', ' 400', '４００', '', 'KEEP',
   },
 )
 
-test.each(['erase', 'disable'])('two admins who %s each other at the same moment: one of them stays', async (what) => {
+test.each(['erase', 'disable'])('if two admins %s each other at the same moment, one of them stays', async (what) => {
   const tokens: Record<string, string> = {}
   const [one, other] = [`ada-${what}`, `bob-${what}`]
   const body = { role: 'admin', maxRisk: 'critical', incidentTypes: null, disabled: false }

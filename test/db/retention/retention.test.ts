@@ -77,14 +77,14 @@ beforeEach(async () => {
   for (const kind of ['incidents', 'alerts']) await api.put(`/config/retention.${kind}`, { body: { value: '400' } })
 })
 
-test('a round that never began is late after a day, as one that never ended is', async () => {
+test('a round that never began is late after a day, like a round that never ended', async () => {
   await moveClock(api.owner, '2 days')
   expect(await retentionIsLate(api.db, 24)).not.toBeNull()
   await removeOld(api.db, running)
   expect(await retentionIsLate(api.db, 24)).toBeNull()
 })
 
-test('a closed incident is removed whole when it is old enough, and its tombstone says so', async () => {
+test('a closed incident is removed whole when it is old enough, and its tombstone records it', async () => {
   const id = await anEndedOne('old_one')
   await removeOld(api.db, running)
   expect(await isThere(id)).toBe(true)
@@ -102,7 +102,7 @@ test('a closed incident is removed whole when it is old enough, and its tombston
   expect((await api.get('/verify?limit=100')).body).toMatchObject({ differences: [], nextCursor: null })
 })
 
-test('what is open, fires, is asked about or is held stays whatever its age, and goes once nothing needs it', async () => {
+test('an incident that is open, fires, waits for an approval or is held stays at any age, and is removed later', async () => {
   const [open, fires, asking, held] = [
     await openedIncident(api.db, { name: 'open_one', labels: { alertname: 'open_one' } }),
     await anEndedOne('fires_one'),
@@ -133,7 +133,7 @@ test('what is open, fires, is asked about or is held stays whatever its age, and
   expect(await isThere(held)).toBe(false)
 })
 
-test('a precedent of an open incident stays while that is open', async () => {
+test('a precedent of an open incident stays while this incident is open', async () => {
   const before = await anEndedOne('replication_lag')
   await moveClock(api.owner, '390 days')
   const live = await openedIncident(api.db, {
@@ -191,7 +191,7 @@ async function foundAfter(...statements: ReturnType<typeof sql>[]): Promise<stri
   return found
 }
 
-test('a tombstone that lies, one that is gone, and a removal without one are differences', async () => {
+test('a false tombstone, a missing one, and a removal without one are differences', async () => {
   const [gone, stays] = [await anEndedOne('gone_one'), await openedIncident(api.db)]
   await moveClock(api.owner, '401 days')
   await removeOld(api.db, running)
@@ -228,7 +228,7 @@ test('a tombstone that lies, one that is gone, and a removal without one are dif
   expect(await newly(madeUp)).toContainEqual(expect.stringContaining('it has a tombstone of removal'))
 })
 
-test('a body goes a day after the last incident that named it, and never while a row names it', async () => {
+test('a body is removed a day after the last incident that named it, and never while a row names it', async () => {
   const digestsOf = async () =>
     (await api.db.selectFrom('resultBody').select('bytes').execute()).map(({ bytes }) => bytes.toString())
   await anEndedOne('alone', 'said once')
@@ -254,7 +254,7 @@ test.each([
   ['9999', null],
   ['-1', null],
   ['1e3', null],
-])('with %s set, the database and the preview say the same days: %s', async (value, days) => {
+])('with %s set, the database and the preview name the same days: %s', async (value, days) => {
   await sql`delete from platform_config`.execute(api.owner)
   if (value !== undefined)
     await sql`insert into platform_config (key, value) values ('retention.incidents', ${value})`.execute(api.owner)

@@ -10,7 +10,7 @@ import { pair, playPair } from '../../support/played-pair.ts'
 const database = useDatabase()
 const play = playPair(database)
 
-test('a pair goes from shadow over questions to acting, and back by itself once its repair did not last', async () => {
+test('a pair goes from shadow through questions to acting, and back by itself when its repair did not last', async () => {
   const { db } = database
   const anna = await play.person('anna')
 
@@ -65,7 +65,7 @@ test('a pair goes from shadow over questions to acting, and back by itself once 
   ])
 })
 
-test('an alert cannot call itself an incident about Nightshift', async () => {
+test('an alert cannot pretend to be an incident about Nightshift', async () => {
   const { incidentId } = await ingestAlert(
     database.db,
     anAlert({ labels: { alertname: 'x', incident_type: 'nightshift_trust_lost' } }),

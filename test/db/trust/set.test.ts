@@ -18,14 +18,14 @@ beforeEach(async () => {
   anna = await play.person('anna')
 })
 
-test('who may not let it act may not fix the level of new pairs for it either', async () => {
+test('a person who may not let a pair act cannot set the level of new pairs to act either', async () => {
   const ben = await acting.person('ben', { maxRisk: 'low' })
   expect(await acting.set(ben, 'act', { risk: 'high' })).toMatchObject({ outcome: 'forbidden' })
   expect(await acting.set(anna, 'act', { seen: 'of yesterday' })).toMatchObject({ outcome: 'moved_on' })
   expect(await setTrustOf(database.db, pair)).toBeNull()
 })
 
-test('whoever gives more has to have the record of now before them', async () => {
+test('a person who raises a level must have seen the current record', async () => {
   expect(await play.set(anna, 'act', { seen: 'of yesterday' })).toMatchObject({ outcome: 'moved_on' })
   expect(await setTrustOf(database.db, pair)).toBeNull()
   expect(await play.set(anna, 'act')).toMatchObject({ outcome: 'set' })
@@ -34,7 +34,7 @@ test('whoever gives more has to have the record of now before them', async () =>
   expect(await play.set(anna, 'propose', { seen: '' })).toMatchObject({ outcome: 'set' })
 })
 
-test('nobody lets act what they may not decide about', async () => {
+test('nobody lets a tool act about which they may not decide', async () => {
   const ben = await play.person('ben', { maxRisk: 'low' })
   const cleo = await play.person('cleo', { incidentTypes: ['disk_pressure'] })
   const dora = await play.person('dora', { role: 'operator' })
@@ -43,7 +43,7 @@ test('nobody lets act what they may not decide about', async () => {
   expect(await play.set(dora, 'act')).toMatchObject({ outcome: 'forbidden' })
 })
 
-test('who is disabled in the same moment gives nothing', async () => {
+test('a person who is disabled in the same moment changes nothing', async () => {
   const eve = await play.person('eve')
   const given = { name: 'eve', role: 'approver' as const, maxRisk: 'high' as const, incidentTypes: null }
   const began = Promise.withResolvers<void>()
@@ -60,7 +60,7 @@ test('who is disabled in the same moment gives nothing', async () => {
   expect(await setting).toEqual({ outcome: 'forbidden', message: 'eve is disabled' })
 })
 
-test('one that did not hold is taken back in the transaction of its row, and once', async () => {
+test('a level is withdrawn once, in the transaction of the row of the repair that did not hold', async () => {
   await acting.set(anna, 'act')
   const first = await acting.propose()
   const second = await acting.propose()
@@ -72,7 +72,7 @@ test('one that did not hold is taken back in the transaction of its row, and onc
   expect(lost).toHaveLength(1)
 })
 
-test('a cause that was wrong takes the trust of what was written for it, and is no precedent any more', async () => {
+test('a wrong cause lowers the trust in the writes for it, and the incident is no precedent any more', async () => {
   const { db } = database
   await acting.set(anna, 'act')
   const { incidentId, outcome } = await acting.propose()
@@ -97,7 +97,7 @@ test('a cause that was wrong takes the trust of what was written for it, and is 
   expect(await setTrustOf(db, pair)).toMatchObject({ level: 'propose' })
 })
 
-test('a repair that a person calls wrong is one incident about Nightshift, also where its pair asks already', async () => {
+test('a repair that a person calls wrong is one incident about Nightshift, also if its pair already asks', async () => {
   const { db } = database
   const ours = async () =>
     await db.selectFrom('incident').select('title').where('type', '=', trustLostType).orderBy('createdAt').execute()
@@ -117,7 +117,7 @@ test('a repair that a person calls wrong is one incident about Nightshift, also 
     })
 })
 
-test('a later run of the same type reads that a person called a cause wrong, as long as that is the newest word', async () => {
+test('a later run of the same type reads that a person called a cause wrong, while this is the newest grade', async () => {
   const { db } = database
   await play.set(anna, 'act')
   const { incidentId } = await play.propose()

@@ -27,7 +27,7 @@ async function lastRuling(incidentId: string) {
   return rows.findLast(({ kind: each }) => each === 'call_judged')?.metadata as Record<string, unknown> | undefined
 }
 
-test('what is stopped is recorded and neither asked nor run, until it is resumed', async () => {
+test('a stopped kind is recorded and neither asked nor run, until it is resumed', async () => {
   await play.set(anna, 'act')
   const stopped = await stop()
   if (stopped.outcome !== 'stopped') throw new Error(stopped.message)
@@ -56,7 +56,7 @@ test.each<[string, StopScope, 'next' | 'run']>([
   expect((await play.propose()).outcome).toMatchObject({ kind: outcome })
 })
 
-test('an end that is over lets it go on by itself', async () => {
+test('a stop whose end has passed ends by itself', async () => {
   await play.set(anna, 'act')
   await stop(kind, ahead(10))
   expect((await play.propose()).outcome).toEqual({ kind: 'next' })
@@ -68,7 +68,7 @@ test('an end that is over lets it go on by itself', async () => {
   expect((await play.propose()).outcome).toMatchObject({ kind: 'run' })
 })
 
-test('questions that wait are withdrawn with the reason, and the run judges its call again', async () => {
+test('waiting questions are withdrawn with the reason, and the run judges its call again', async () => {
   await play.set(anna, 'propose')
   const asked = await play.propose()
   expect(asked.outcome).toMatchObject({ kind: 'ask' })
@@ -84,7 +84,7 @@ test('questions that wait are withdrawn with the reason, and the run judges its 
   expect(await lastRuling(asked.incidentId)).toMatchObject({ code: 'SHADOW' })
 })
 
-test('of two who press at once one stops it, and the other reads who did', async () => {
+test('if two people press at once, one stops it, and the other reads who did', async () => {
   const answers = await Promise.all([stop(), stop()])
   expect(answers.map(({ outcome }) => outcome).toSorted()).toEqual(['conflict', 'stopped'])
   expect(answers.find(({ outcome }) => outcome === 'conflict')).toMatchObject({
@@ -94,14 +94,14 @@ test('of two who press at once one stops it, and the other reads who did', async
   expect(await standingStops(database.db)).toHaveLength(1)
 })
 
-test('a longer stop stands beside a shorter one, and one that ends no later changes nothing', async () => {
+test('a longer stop is kept beside a shorter one, and a stop that ends no later changes nothing', async () => {
   await stop(kind, ahead(60))
   expect(await stop(kind, ahead(30))).toMatchObject({ outcome: 'conflict' })
   expect(await stop(kind, ahead(90))).toMatchObject({ outcome: 'stopped' })
   expect(await stop(kind, ahead(-1))).toMatchObject({ outcome: 'late' })
 })
 
-test('a press waits for the ruling that is being written, and the next one sees it', async () => {
+test('a press waits for the ruling that is being written, and the next ruling sees it', async () => {
   await play.set(anna, 'act')
   const read = Promise.withResolvers<void>()
   const goOn = Promise.withResolvers<void>()
@@ -133,7 +133,7 @@ async function until(isSo: () => Promise<boolean>): Promise<void> {
   while (!(await isSo())) await new Promise((resolve) => setTimeout(resolve, 20))
 }
 
-test('who stops may be anybody who decides; who resumes has to decide about such writes', async () => {
+test('anybody who decides may stop, and a person who resumes must be allowed to decide about such writes', async () => {
   const stopped = await stop()
   if (stopped.outcome !== 'stopped') throw new Error(stopped.message)
   const ben = await play.person('ben', { maxRisk: 'low' })

@@ -46,7 +46,7 @@ afterAll(async () => {
   await drop()
 })
 
-test('what an older version ran unasked goes on so, is named until a person confirms it, and all else asks', async () => {
+test('pairs that ran without approval in an older version keep acting and are named until a person confirms them, and all others ask', async () => {
   const { db } = database
   const play = playPair(database)
   expect(await unconfirmedPairs(systemScope(db))).toEqual([pair])
@@ -61,7 +61,7 @@ test('what an older version ran unasked goes on so, is named until a person conf
   expect((await verifyKept(db)).differences.filter(({ subject }) => !subject.startsWith('inc_'))).toEqual([])
 })
 
-test('a type has one level under its old and its new spelling: what is taken back under one is confirmed under none', async () => {
+test('a type has one level under its old and its new spelling, so a withdrawal under one is confirmed under neither', async () => {
   const { db, owner } = database
   const [former, today] = ['my_sqldown', 'mysql_down'].map((type) => ({ type, tool: pair.tool })) as [
     TrustPair,

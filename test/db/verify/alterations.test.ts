@@ -125,7 +125,7 @@ async function alterColumn(
   return worst(tries)
 }
 
-test('whatever the services may alter is found, or the safety page says why it is out of reach', async () => {
+test('every change that the services may make is found, or the safety page says why it cannot be found', async () => {
   const listed = outOfReach()
   expect([...listed].filter((name) => never.test(name))).toEqual([])
   await fc.assert(
@@ -228,14 +228,11 @@ test.each<[table: string, what: AuditWhat, change: RawBuilder<unknown>, key: str
   ['device', 'device.enrolled', sql`mode = 'sudo'`, 'id', 'Enrolled, manifest man_1'],
   ['device', 'device.manifest_renewed', sql`refresh_sha256 = 'mine'`, 'id', 'Manifest man_1'],
   ['device', 'device.manifest_renewed', sql`manifest_days = 30`, 'id', 'Manifest man_1'],
-])(
-  'a row of the audit about %s tells of no other change than its own: %s (%#)',
-  async (table, what, change, key, detail) => {
-    const statement = sql`update ${sql.table(table)} set ${change} where ${first(table)}`
-    const found = await foundBeside(statement, what, await firstOf(table, key), detail)
-    expect(found).toEqual([expect.stringContaining(table.replaceAll('_', ' '))])
-  },
-)
+])('a row of the audit about %s covers no change but its own: %s (%#)', async (table, what, change, key, detail) => {
+  const statement = sql`update ${sql.table(table)} set ${change} where ${first(table)}`
+  const found = await foundBeside(statement, what, await firstOf(table, key), detail)
+  expect(found).toEqual([expect.stringContaining(table.replaceAll('_', ' '))])
+})
 
 const digest = (letter: string) => letter.repeat(64)
 const newToken = (sha: string, more: string) => sql`
@@ -275,7 +272,7 @@ test.each<[thing: string, what: AuditWhat, subject: string, detail: string, stat
   expect(await foundBeside(statement, what, subject, detail)).toHaveLength(1)
 })
 
-test('one row of the audit tells of one decision token, of its person and verdict', async () => {
+test('one row of the audit covers one decision token, with its person and verdict', async () => {
   const { rows } = await sql<{ id: string }>`select id from approval where status = 'pending' limit 1`.execute(api.db)
   const id = rows[0]?.id ?? ''
   const tokens = (decision: string, ...digests: string[]) => sql`
@@ -289,7 +286,7 @@ test('one row of the audit tells of one decision token, of its person and verdic
   expect(await beside(tokens('deny', digest('b'), digest('c')))).toHaveLength(1)
 })
 
-test('a mark by the words of a narrower one is a difference', async () => {
+test('a mark with the words of a narrower mark is a difference', async () => {
   const { rows } = await sql<{ detail: string }>`
     select detail from audit where what = 'expectation.marked' limit 1`.execute(api.db)
   const detail = rows[0]?.detail ?? ''

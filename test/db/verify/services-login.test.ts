@@ -6,7 +6,7 @@ import { useApi } from '../../support/api.ts'
 
 const api = useApi()
 
-test('a function that runs as its owner looks for a name among temporary tables last', async () => {
+test('a function that runs as its owner looks up names in temporary tables last', async () => {
   const { rows } = await sql<{ name: string; path: string | null }>`
     select proname as name, (select setting from unnest(proconfig) as setting where setting like 'search_path=%') as path
     from pg_proc where pronamespace = 'public'::regnamespace and prosecdef order by 1`.execute(api.owner)
@@ -21,7 +21,7 @@ test.each([
     'platform_config_revision',
     sql`insert into public.platform_config (key, value, updated_by) values ('agent.max_turns', '9', 'user:viewer')`,
   ],
-])('a temporary %s stands in for nothing, and its trigger runs as nobody else', async (table, statement) => {
+])("a temporary %s replaces nothing, and its trigger runs with nobody else's rights", async (table, statement) => {
   const taken = new Error('taken back')
   const looked = api.db.transaction().execute(async (trx) => {
     await sql`create temp table ${sql.table(table)} (like public.${sql.table(table)} including all) on commit drop`.execute(

@@ -37,7 +37,7 @@ test('a target is free again when the incident that held it is closed', async ()
   expect(await leasesOfOthers(database.db, other, [target])).toEqual([])
 })
 
-test('a write that still runs keeps its target, though its run is gone, until it ends', async () => {
+test('a write that still runs keeps its target until it ends, even if its run is gone', async () => {
   const target: ResourceRef = { kind: 'shard', id: 'busy' }
   const incidentId = await holding(target)
   const other = await openedIncident(database.db)

@@ -17,7 +17,7 @@ const entry = {
   tasksBefore: ['UPID:a', 'UPID:b'],
 }
 
-test('of two that want to send a write one may, and both find the same row', async () => {
+test('if two processes want to send a write one may, and both find the same row', async () => {
   const { db } = database
   expect(await platformEffectByKey(db, entry.key)).toBeNull()
   const other = { ...entry, target: 'pve3' }
@@ -28,7 +28,7 @@ test('of two that want to send a write one may, and both find the same row', asy
   expect(row?.tasksBefore).toEqual(['UPID:a', 'UPID:b'])
 })
 
-test('the task is noted, the first ending stays, and secrets in it do not', async () => {
+test('the task is recorded, the first ending stays, and its secrets are removed', async () => {
   const { db, owner } = database
   const key = 'another'
   await beginPlatformEffect(db, { ...entry, key })

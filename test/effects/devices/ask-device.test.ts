@@ -30,7 +30,7 @@ beforeAll(async () => {
 })
 afterAll(() => place.remove())
 
-test('a file that a device holds for secret is asked about before it is read, and is not read unasked', async () => {
+test('a file that a device holds for secret needs an approval, and is not read without one', async () => {
   const args = { on, path: secret }
   expect(await prepared(api, 'fs_read', args)).toMatchObject({
     asks: { risk: 'high', why: expect.stringContaining(`${secret} counts as secret on ${on}`) },
@@ -39,7 +39,7 @@ test('a file that a device holds for secret is asked about before it is read, an
   expect(answer).toMatchObject({ ok: false, status: 403, problem: { code: 'approval_required' } })
 })
 
-test('after a yes it is read once, under a grant, and what is secret in it reaches neither row nor model', async () => {
+test('after an approval it is read once, under a grant, and its secrets reach neither row nor model', async () => {
   const { answer, stepKey } = await ran(api, 'fs_read', { on, path: secret }, 'approved')
   expect(answer).toMatchObject({ ok: true, data: { approval_status: 'granted', path: secret } })
   const { content } = (answer as { data: { content: string } }).data
@@ -51,7 +51,7 @@ test('after a yes it is read once, under a grant, and what is secret in it reach
   expect(JSON.stringify([answer, stored])).not.toContain(body)
 })
 
-test('a part of it, or what is no text, is not read even then: nobody could tell what to leave out', async () => {
+test('a part of it, or a binary file, is not read even then, because secrets could not be found in it', async () => {
   writeFileSync(join(files, 'store.p12'), Buffer.from([0, 1, 2, 255]))
   for (const [args, code] of [
     [{ path: secret, offset: 40 }, 'blocked'],
@@ -68,14 +68,14 @@ test('a part of it, or what is no text, is not read even then: nobody could tell
   expect(await prepared(api, 'fs_read', { on, path: secret, offset: 40 })).not.toHaveProperty('asks')
 })
 
-test('a file that nobody holds for secret is read unasked', async () => {
+test('a file that nobody holds for secret is read without approval', async () => {
   const args = { on, path: join(files, 'app.conf') }
   expect(await prepared(api, 'fs_read', args)).not.toHaveProperty('asks')
   const { answer } = await ran(api, 'fs_read', args, 'unasked')
   expect(answer).toMatchObject({ ok: true, data: { content: 'port = 80\n', approval_status: 'auto_approved' } })
 })
 
-test('logs of a device are asked for by search_logs as by its own tool: unasked, and under a grant where a person had to agree', async () => {
+test("search_logs asks for logs of a device like the device's own tool: without approval, and under a grant if an approval was needed", async () => {
   writeFileSync(join(files, 'app.log'), `${new Date().toISOString()} pool exhausted\n`)
   const args = logs?.input.parse({ on, path: join(files, 'app.log') }) as Record<string, unknown>
   expect(await prepared(api, 'search_logs', args)).toMatchObject({
@@ -102,7 +102,7 @@ describe('a checkout whose settings start a program', () => {
     chmodSync(join(checkout, '.git/config'), 0o666)
   })
 
-  test('is asked about before it is looked at, with what the device found, and is not looked at unasked', async () => {
+  test('is asked about before it is read, with what the device found, and is not read without approval', async () => {
     expect(await prepared(api, 'shell_eval', command)).toMatchObject({
       asks: {
         risk: 'medium',
@@ -113,12 +113,12 @@ describe('a checkout whose settings start a program', () => {
     expect(answer).toMatchObject({ ok: false, status: 403, problem: { code: 'approval_required' } })
   })
 
-  test('after a yes it is looked at, and its program is switched off all the same', async () => {
+  test('is read after an approval, with its program switched off', async () => {
     const { answer } = await ran(api, 'shell_eval', command, 'approved')
     expect(answer).toMatchObject({ ok: true, data: { approval_status: 'granted', stdout: '?? new\n', stderr: '' } })
   })
 
-  test('one with plain settings is looked at unasked', async () => {
+  test('is read without approval if its settings are plain', async () => {
     execFileSync('git', ['-C', checkout, 'config', '--unset', 'core.fsmonitor'])
     expect(await prepared(api, 'shell_eval', command)).not.toHaveProperty('asks')
     const { answer } = await ran(api, 'shell_eval', command, 'unasked')
@@ -216,11 +216,11 @@ test.each<[string, string, Record<string, unknown>, Changes, string | null]>([
     { mode: 'sudo' },
     'n1 does everything as root, so everything requires approval',
   ],
-])('what a device would ask about: %s', (_, tool, input, changes, why) => {
+])('a device would ask about: %s', (_, tool, input, changes, why) => {
   expect(asked(tool, input, changes)).toEqual(why)
 })
 
-test('an investigation is told the log files of its machine, written last first, and none of what is packed, empty or no log', async () => {
+test('an investigation gets the log files of its machine, newest first, without compressed, empty and other files', async () => {
   mkdirSync(join(files, 'logs'))
   const aged = (name: string, text: string, minutes: number) => {
     const path = join(files, 'logs', name)

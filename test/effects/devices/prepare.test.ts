@@ -40,7 +40,7 @@ test('a proposed write is rehearsed: diff and checks come back, and nothing is c
   expect(node.files.get('/srv/app.conf')).toBe('port = 80')
 })
 
-test('another state of the file is another fingerprint, and the same state the same', async () => {
+test('another state of the file has another fingerprint, and the same state the same', async () => {
   const key = await proposed('fs_write', write)
   const first = (await prepare('node-osl-1', key)).body.stateFingerprint
   expect((await prepare('node-osl-1', key)).body.stateFingerprint).toBe(first)
@@ -49,7 +49,7 @@ test('another state of the file is another fingerprint, and the same state the s
   node.files.set('/srv/app.conf', 'port = 80')
 })
 
-test('nothing is rehearsed that no run proposed: another place, an older attempt, a call with a secret', async () => {
+test('a call that no run proposed is not rehearsed: another place, an older attempt, a call with a secret', async () => {
   const key = await proposed('fs_write', write)
   const superseded = await proposed('fs_write', write)
   await api.db
@@ -72,7 +72,7 @@ test('nothing is rehearsed that no run proposed: another place, an older attempt
   expect((await prepare('node-osl-1', key, api.tokens.viewer)).status).toBe(403)
 })
 
-test('a look that code takes for a follower is prepared like a proposed one: what a person would be asked about is known before it is judged', async () => {
+test('a read by code for a follower is prepared like a proposed one, so whether it needs approval is known before it is judged', async () => {
   const run = { incidentId: await claimedIncident(api.db), attempt: 1 }
   const none = { digest: '0'.repeat(64), bytes: 0, head: '', tail: '' }
   const look = (path: string) => ({ tool: 'fs_read', arguments: { on: 'node-osl-1', path } })
@@ -97,19 +97,19 @@ test('a look that code takes for a follower is prepared like a proposed one: wha
   expect((await prepare('node-osl-1', at(0, 1))).status).toBe(404)
 })
 
-test('an agent that answers with what is no list of files has no log files, and that is no error', async () => {
+test('an agent whose answer is no list of files has no log files, which is no error', async () => {
   const incidentId = await openedIncident(api.db, { labels: { alertname: 'x', node: 'node-osl-1' } })
   const { status, body } = await api.get(`/incidents/${incidentId}/log-files`)
   expect([status, body]).toEqual([200, { items: [] }])
 })
 
-test('on a device where everything is done as root, even a look is to be asked', async () => {
+test('on a device where everything runs as root, every read needs an approval', async () => {
   await enrolled(api, 'node-osl-2', { mode: 'sudo' })
   const answer = await prepare('node-osl-2', await proposed('fs_read', { on: 'node-osl-2', path: '/srv/x' }))
   expect(answer.body).toMatchObject({ asks: { risk: 'critical' }, dryRun: { possible: false } })
 })
 
-test('an approved look on such a device is done under a grant, and what it read comes back', async () => {
+test('an approved read on such a device runs under a grant, and returns its result', async () => {
   const args = { on: 'node-osl-2', path: '/srv/x' }
   const id = await claimedIncident(api.db)
   const approvalId = await asked(api.db, id, { tool: 'fs_read', identity: args })
@@ -124,7 +124,7 @@ test('an approved look on such a device is done under a grant, and what it read 
   expect([answer.status, answer.body.code]).toEqual([404, 'not_found'])
 })
 
-test('a standing grant mints one device grant for each use that a run took', async () => {
+test('a standing grant makes one device grant for each use by a run', async () => {
   const args = { path: '/srv/app.conf', content: 'granted' }
   const identity = { ...args, on: 'node-osl-1' }
   const id = await claimedIncident(api.db)
@@ -162,7 +162,7 @@ test('a standing grant mints one device grant for each use that a run took', asy
   expect(actionDigest('fs_write', identity)).toBe(approval.actionDigest)
 })
 
-test('a VM without an agent is reached through that of its host, and what cannot go there says so', async () => {
+test('a VM without an agent is reached through the agent of its host, and what cannot go there says so', async () => {
   const answer = await api.post('/devices/vm-1/calls', {
     body: { capability: 'shell.exec', args: { argv: ['uptime'] } },
   })
@@ -179,7 +179,7 @@ test('a VM without an agent is reached through that of its host, and what cannot
   expect([lone.status, lone.body.detail]).toEqual([424, expect.stringContaining('vm vm-2 has no agent')])
 })
 
-test('a container that is a guest of the inventory is touched as that guest, too, and another one is not', async () => {
+test('a container that is a guest of the inventory is touched as that guest, and another container is not', async () => {
   const args = (container: string) => ({ on: 'host-osl-1', container, argv: ['nginx', '-s', 'reload'] })
   const touches = async (container: string) => {
     const found = await prepared(api, 'docker_exec', { ...args(container), reason: 'because' })
@@ -192,7 +192,7 @@ test('a container that is a guest of the inventory is touched as that guest, too
   expect(await touches('web')).toEqual([on])
 })
 
-test('what was promised is looked at on the device: a killed process is gone, a file holds what was written', async () => {
+test('a promise is verified on the device: a killed process is gone, a file has what was written', async () => {
   node.processes = [{ pid: 4711, start_time: '99', name: 'runaway' }]
   const id = await claimedIncident(api.db)
   const args = { on: 'node-osl-1', pid: 4711, start_time: '99', signal: 'TERM' }

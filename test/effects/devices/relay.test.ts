@@ -31,7 +31,7 @@ const gone = async (client: LinkClient, door: Door) => {
 }
 const head = Buffer.from([0, 200])
 
-test('a process asks a device that another one holds, and gets the whole answer, however large', async () => {
+test('a process asks a device of another process, and gets the whole answer, however large', async () => {
   const client = await welcomed(holding.url, own)
   const small = ask('/small')
   const first = await asked(client)
@@ -52,7 +52,7 @@ test('a process asks a device that another one holds, and gets the whole answer,
   await gone(client, holding)
 })
 
-test('lines come as they are said, and a caller who goes ends the exchange on the device', async () => {
+test('lines arrive as they are written, and a caller who leaves ends the exchange on the device', async () => {
   const client = await welcomed(holding.url, own)
   const stop = new AbortController()
   const way = asking.connections.way('node-osl-1')
@@ -71,7 +71,7 @@ test('lines come as they are said, and a caller who goes ends the exchange on th
   await gone(client, holding)
 })
 
-test('a connection that ends in the middle is told to the asking process, which cannot say what was done', async () => {
+test('a connection that breaks is reported to the asking process, and the outcome is unknown', async () => {
   const client = await welcomed(holding.url, own)
   const answer = ask('/half')
   const { exchange } = await asked(client)
@@ -84,7 +84,7 @@ test('a connection that ends in the middle is told to the asking process, which 
   })
 })
 
-test('a device that goes to another process while it is asked is no device that answers', async () => {
+test('a device that moves to another process during a request does not answer it', async () => {
   const client = await welcomed(holding.url, own)
   const answer = ask('/moved')
   await asked(client)
@@ -94,7 +94,7 @@ test('a device that goes to another process while it is asked is no device that 
   await gone(here, asking)
 })
 
-test('who waits for a device that is between two connections is told when it is back, wherever', async () => {
+test('a caller that waits for a reconnecting device is told when it is back, at any process', async () => {
   const first = await welcomed(asking.url, own)
   await gone(first, asking)
   const ready = asking.connections.way('node-osl-1').ready()
@@ -107,7 +107,7 @@ test('who waits for a device that is between two connections is told when it is 
   await gone(back, holding)
 })
 
-test('what waits in rows is sealed, and what was altered there is not taken', async () => {
+test('waiting rows are sealed, and changed ones are refused', async () => {
   const client = await welcomed(holding.url, own)
   await sql`create table seen_relay (sealed bytea)`.execute(api.owner)
   await sql`grant insert on seen_relay to nightshift_app`.execute(api.owner)
@@ -134,7 +134,7 @@ test('what waits in rows is sealed, and what was altered there is not taken', as
   await gone(client, holding)
 })
 
-test('a process that died with its connections leaves them ended when it was seen last', async () => {
+test('connections of a dead process end at the time when it was last seen', async () => {
   const client = await welcomed(holding.url, own)
   await sql`update mesh_process set seen_at = nightshift_now() - interval '30 seconds' where id = ${holding.connections.processId}`.execute(
     api.db,

@@ -31,7 +31,7 @@ async function approved(tool: string, args: Record<string, unknown>) {
 
 const write = (content: string) => ({ capability: 'fs.write', args: { path: '/srv/app.conf', content } })
 
-test('a write that no person approved is not sent, however it is announced', async () => {
+test('a write without an approval is not sent, however it is announced', async () => {
   await node()
   const id = await claimedIncident(api.db)
   const args = write('forged').args
@@ -58,7 +58,7 @@ test('an approved write is done, under a grant that names the approval', async (
   expect(call).toMatchObject({ key, incidentId, authority: approvalId, ok: true, auditHash: device.head })
 })
 
-test('the approval of one write lets no other through', async () => {
+test('the approval of one write allows no other', async () => {
   await node()
   const { key, as } = await approved('fs_write', write('this').args)
   const before = device.heard.length
@@ -66,7 +66,7 @@ test('the approval of one write lets no other through', async () => {
   expect(device.heard.length).toBe(before)
 })
 
-test('a write sent again is answered again and done once, under the one grant there is', async () => {
+test('a repeated write gets the answer again and is done once, under the existing grant', async () => {
   await node()
   const { key, as } = await approved('fs_write', write('once').args)
   const first = await api.post(path, { body: write('once'), key, as })
@@ -89,7 +89,7 @@ test('a lost answer is looked up at the device, and nothing is done twice', asyn
   expect(new Set(sent.map((each) => each.nonce)).size).toBe(sent.length)
 })
 
-test('when no answer comes at all, the effect stays open until the device tells', async () => {
+test('without any answer the effect stays open until the device reports', async () => {
   await node()
   device.moods = ['drop_after', 'drop_before', 'drop_before', 'drop_before']
   const { key, as } = await approved('fs_write', write('later').args)
@@ -101,7 +101,7 @@ test('when no answer comes at all, the effect stays open until the device tells'
   expect(device.done.filter((each) => each.key === key)).toHaveLength(1)
 })
 
-test('a device that lost its journal cannot tell, and neither do we', async () => {
+test('a device that lost its journal cannot report, and the outcome stays unknown', async () => {
   await node()
   device.moods = ['drop_after']
   device.journalLost = true
@@ -123,7 +123,7 @@ test('a device that is down gets no write, and the model reads why', async () =>
   expect(device.files.get('/srv/app.conf')).not.toBe('nobody home')
 })
 
-test('what a device refuses is told in its own word, timeout and approval_required too', async () => {
+test('a refusal of a device is reported with its own code, including timeout and approval_required', async () => {
   await node()
   const answer = await api.post(path, { body: write('by hand'), as: api.tokens.admin })
   expect([answer.status, answer.body.code, answer.body.detail]).toEqual([
@@ -133,7 +133,7 @@ test('what a device refuses is told in its own word, timeout and approval_requir
   ])
 })
 
-test('a write that ran out of time on the device is told so, and is not sent again', async () => {
+test('a write that exceeded its time on the device is reported as such, and is not sent again', async () => {
   await node()
   device.moods = ['timeout']
   const { key, as } = await approved('fs_write', write('too slow').args)
@@ -146,7 +146,7 @@ test('a write that ran out of time on the device is told so, and is not sent aga
   expect(device.done.some((each) => each.key === key)).toBe(false)
 })
 
-test('a command that is forbidden gets no grant, even with an approval', async () => {
+test('a forbidden command gets no grant, even with an approval', async () => {
   await node()
   const args = { argv: ['rm', '-rf', '/'] }
   const { key, as } = await approved('exec', args)
@@ -156,7 +156,7 @@ test('a command that is forbidden gets no grant, even with an approval', async (
   expect(device.heard.length).toBe(before)
 })
 
-test('the state is looked at once more just before, and another one is not written to', async () => {
+test('the state is read once more just before the write, and a changed state is not written to', async () => {
   await node()
   const { key, as } = await approved('fs_write', write('stale').args)
   const headers = { 'if-match': 'another-state' }
@@ -165,7 +165,7 @@ test('the state is looked at once more just before, and another one is not writt
   expect(device.done.some((each) => each.key === key)).toBe(false)
 })
 
-test('the lines of a long operation are rows of the incident while they come, without secrets', async () => {
+test('the lines of a long operation are rows of the incident while they arrive, without secrets', async () => {
   await node()
   device.lines = ['Reading package lists', 'password=hunter2hunter2', '\u001b[31mred\u001b[0m']
   device.lineEveryMs = 300
@@ -177,7 +177,7 @@ test('the lines of a long operation are rows of the incident while they come, wi
   expect(lines).toEqual(['Reading package lists', expect.not.stringContaining('hunter2'), 'red'])
 })
 
-test('of an operation that is over at once the result tells all', async () => {
+test('a short operation has only its result', async () => {
   await node()
   device.lineEveryMs = 0
   const args = { packages: ['jq'] }
@@ -186,7 +186,7 @@ test('of an operation that is over at once the result tells all', async () => {
   expect((await eventsOf(api.db, incidentId)).some((event) => event.kind === 'tool_output')).toBe(false)
 })
 
-test('three thousand lines become a few rows that say how many were left out', async () => {
+test('three thousand lines become a few rows with the number of lines that were left out', async () => {
   await node()
   device.lines = Array.from({ length: 3_000 }, (_, index) => `line ${index} ${'x'.repeat(60)}`)
   device.lineEveryMs = 1

@@ -20,12 +20,12 @@ const toEnd = (file: string) => {
   })
 }
 
-test('a word is one word, whatever signs of a shell it holds', async () => {
+test('a word is one word, whatever characters of a shell it contains', async () => {
   const { output } = await run(['printf', '[%s]', 'a b', '$(id)', '; rm -rf /'])
   expect(output).toBe('[a b][$(id)][; rm -rf /]')
 })
 
-test('a command gets what it was declared to get, and nothing else of this process', async () => {
+test('a command gets its declared environment, and nothing else of this process', async () => {
   process.env.SECRET_OF_THE_API = 'hidden'
   const { output } = await run(['env'])
   delete process.env.SECRET_OF_THE_API
@@ -33,7 +33,7 @@ test('a command gets what it was declared to get, and nothing else of this proce
   expect(output).not.toContain('hidden')
 })
 
-test('at its deadline the whole group is killed, also what ignores the request to end', async () => {
+test('at its time limit the whole group is killed, even if it ignores the request to end', async () => {
   const script = 'trap "" TERM; (trap "" TERM; sleep 60) & echo $! > child; wait; sleep 60'
   const outcome = await run(['bash', '-c', script], { timeoutMs: 2_000 })
   expect(outcome).toMatchObject({ isOk: false, exitCode: null })
@@ -41,13 +41,13 @@ test('at its deadline the whole group is killed, also what ignores the request t
   await toEnd('child')
 })
 
-test('what a command leaves running in its group ends with it, and does not hold its answer up', async () => {
+test('processes that a command leaves in its group end with it, and do not delay its answer', async () => {
   const outcome = await run(['bash', '-c', 'sleep 3600 & echo $! > left; echo done'])
   expect(outcome).toMatchObject({ isOk: true, output: 'done\n' })
   await toEnd('left')
 })
 
-test('of a long output the beginning and the end are kept, and a program that is not there is an outcome', async () => {
+test('of a long output the beginning and the end are kept, and a missing program is an outcome', async () => {
   const outcome = await run(['bash', '-c', 'echo first; head -c 300000 /dev/zero | tr "\\0" x; echo; echo last'])
   expect(outcome.isCut).toBe(true)
   expect(outcome.output).toMatch(/^first\n[\s\S]*left out[\s\S]*last\n$/)

@@ -32,13 +32,13 @@ test('a file of jobs is YAML or JSON, with merged parts', () => {
   expect(parseJobs('')).toEqual([])
 })
 
-test('the jobs of the lab, with which a start begins, keep the rules', () => {
+test('the jobs of the lab, with which a start begins, follow the rules', () => {
   const dir = temporaryDirectory()
   expect(parseJobs(readFileSync(writeJobs(dir.path), 'utf8'))).toMatchObject([{ name: 'unlock-search' }])
   dir.remove()
 })
 
-test('every fault of the file is named at once, with its line', () => {
+test('every error of the file is named at once, with its line', () => {
   const faults = faultsOf(`jobs:
   - name: Converge
     about: Re-applies the web role
@@ -75,7 +75,7 @@ test('every fault of the file is named at once, with its line', () => {
   expect(faults.join('\n')).not.toContain('abcdef')
 })
 
-test('a job for several that does not say which of them, two of one name, and a secret in an address are faults', () => {
+test('a job for several resources without a choice, two jobs of one name, and a secret in an address are errors', () => {
   expect(faultsOf(job('    run: { command: [converge] }'))).toEqual([
     'line 6: jobs.0.run: names no resource: use {id} or {name}, or list one id',
   ])
@@ -86,7 +86,7 @@ test('a job for several that does not say which of them, two of one name, and a 
   expect(faultsOf('jobs: [')[0]).toMatch(/^line 1: /)
 })
 
-test('a job that takes another back has to be there, for such things, and the other has to say what it left', () => {
+test('the undo of a job has to exist for the same resources, and the job has to declare the state that it leaves', () => {
   const declared = (undo: string, check = 'check: { command: ["true", "{id}"], noChanges: { exitCode: 0 } }') =>
     job(`    run: { command: [touch, "{id}"] }
     ${check}
@@ -101,7 +101,7 @@ test('a job that takes another back has to be there, for such things, and the ot
   expect(faultsOf(declared('other', '')).join()).toContain('needs check.noChanges')
 })
 
-test('a resource whose id would mean more than itself to a job is not named to it', () => {
+test('a resource whose id would mean more than itself to a job is not passed to it', () => {
   const [declared] = parseJobs(
     `jobs: [{ name: a, about: any host, resources: { kind: node, pattern: ".*" }, run: { command: [converge, "{id}"] } }]`,
   )
@@ -192,7 +192,7 @@ test.each([
   '[unknown-shell, -c, "x $1", "{id}"]',
   '[git, -c, "alias.x=!reboot", x, "{id}"]',
   '[unknown-wrapper, \'{"cmd": "x; y {id}"}\']',
-])('a text for a shell is no job, whatever stands before it: %s', (command) => {
+])('a text for a shell is no job, whatever precedes it: %s', (command) => {
   expect(faultsOf(job(`    run: { command: ${command} }`)).join()).toContain('is a text for a shell')
 })
 

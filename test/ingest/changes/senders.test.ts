@@ -35,7 +35,7 @@ test('a deployment of GitHub says what was deployed where, by whom, and when', (
   expect(ignored(readGithub('deployment_status', github.deployment({ at, state: 'inactive' })))).toContain('inactive')
 })
 
-test('a push to the default branch of GitHub is a change, dated by the push; a push to another branch is not', () => {
+test('a push to the default branch of GitHub is a change with the date of the push, and a push to another branch is not', () => {
   const pushedAt = Date.parse(at) / 1000
   expect(only(readGithub('push', github.push({ pushedAt })))).toMatchObject({
     at: '2026-11-22T02:50:00.000Z',
@@ -47,7 +47,7 @@ test('a push to the default branch of GitHub is a change, dated by the push; a p
     expect(ignored(readGithub('push', github.push({ pushedAt, ...other })))).toMatch(/not the default branch|deleted/)
 })
 
-test('of a release of GitHub the publication counts, of a workflow its end on the default branch', () => {
+test('a GitHub release counts when it is published, and a workflow when it ends on the default branch', () => {
   expect(only(readGithub('release', github.release({ action: 'published', at })))).toMatchObject({
     title: 'Release v2.1 of acme/shop: Winter sale',
     revision: 'v2.1',
@@ -68,7 +68,7 @@ test('of a release of GitHub the publication counts, of a workflow its end on th
     ])
 })
 
-test('a push, a deployment and a pipeline of GitLab are changes, with their spelling of times', () => {
+test("a push, a deployment and a pipeline of GitLab are changes, with GitLab's form of times", () => {
   expect(only(readGitlab('Push Hook', gitlab.push()))).toMatchObject({
     source: 'gitlab',
     at: now,
@@ -89,7 +89,7 @@ test('a push, a deployment and a pipeline of GitLab are changes, with their spel
   })
 })
 
-test('what deploys nothing at GitLab is ignored with its reason', () => {
+test('a GitLab event that deploys nothing is ignored with its reason', () => {
   const said = [
     readGitlab('Push Hook', gitlab.push({ ref: 'refs/heads/topic' })),
     readGitlab('Push Hook', gitlab.push({ after: '0'.repeat(40) })),
@@ -103,7 +103,7 @@ test('what deploys nothing at GitLab is ignored with its reason', () => {
   expect(only(readGitlab('Pipeline Hook', gitlab.pipeline({ at, ref: 'v1', tag: true }))).labels.tag).toBe('v1')
 })
 
-test('a delivery is the same when its body is, whatever an unsigned header calls it', () => {
+test('a delivery is the same if its body is the same, whatever an unsigned header says', () => {
   const body = github.deployment({ at })
   const deliveries = [body, body, github.deployment({ at, id: 2 })].map(
     (each) => only(readGithub('deployment_status', each)).delivery,
@@ -115,7 +115,7 @@ test('a delivery is the same when its body is, whatever an unsigned header calls
   expect(new Set(keys).size).toBe(2)
 })
 
-test('GitHub proves itself by the signature that its documentation gives as an example', () => {
+test('the signature of GitHub is checked as in the example of its documentation', () => {
   const sender = senderOf((name) => (name === 'x-github-event' ? 'push' : undefined))
   const given = 'sha256=757107ea0eb2509fc211221cce984b8a37570b6d7586c22c46f4379c8b043e17'
   const isProven = (signature: string | undefined, body = 'Hello, World!') =>
@@ -130,7 +130,7 @@ test('GitHub proves itself by the signature that its documentation gives as an e
   expect(senderOf(() => 'both')).toBeNull()
 })
 
-test('what a script posts is refused in words that say what to correct', () => {
+test('a wrong body of a script is refused with the correction', () => {
   const good = { title: 'nginx 1.29', at, resources: 'node:web-1' }
   const cases: [unknown, RegExp][] = [
     ['', /empty/],
@@ -157,7 +157,7 @@ test('what a script posts is refused in words that say what to correct', () => {
   expect(only(readGeneric({ ...good, at: '2026-11-22T03:04:00Z' })).title).toBe('nginx 1.29')
 })
 
-test('long and hostile texts come within bounds, and no link leads anywhere but to http', () => {
+test('long and hostile texts are cut to the limits, and links lead only to http addresses', () => {
   const change = only(
     readGeneric({
       title: 'x'.repeat(50_000),
@@ -172,7 +172,7 @@ test('long and hostile texts come within bounds, and no link leads anywhere but 
   expect(only(readGitlab('Deployment Hook', evil)).url).toBeNull()
 })
 
-test('no bytes of any sender throw', () => {
+test('no bytes of any sender make parsing throw', () => {
   const events = ['push', 'release', 'Push Hook', 'Pipeline Hook', 'constructor', '__proto__', '']
   fc.assert(
     fc.property(

@@ -117,11 +117,11 @@ describe('replication lag', () => {
     ],
   ])('%s', async (_, alert, world, turns) => expect((await play('native', alert, worldOf(world))).turns).toEqual(turns))
 
-  test('in the JSON protocol one call goes out at a time, with the same end', async () => {
+  test('in the JSON protocol one call is sent at a time, with the same end', async () => {
     expect((await play('json', { ...lag, hint: 'h' }, worldOf(laggingShard))).turns).toEqual(repaired)
   })
 
-  test('the cause is proposed with the write and supported with the ending, by the words that showed it; in no turn more', async () => {
+  test('the cause is proposed with the write and supported with the ending, by the quoted words, without an extra turn', async () => {
     const { causes, turns } = await play('native', lag, worldOf(laggingShard))
     const detail = 'node-db-osl-1b is critical: replica is 42 s behind; process is stopped.'
     const record = { incident_id: 'inc_1', action: 'investigated', detail }
@@ -137,7 +137,7 @@ describe('replication lag', () => {
     expect((await play('json', lag, worldOf(laggingShard))).causes).toEqual([])
   })
 
-  test('a cause whose repair did not hold is refuted with the words of the look that showed it; one that was not looked at is left open', async () => {
+  test('a cause whose repair did not hold is refuted with the words of the read, and an unread cause is left open', async () => {
     const read = { ...laggingShard, node_health: { data: { health: 'critical' } } }
     const converged = { data: { status: 'done', detail: 'node-db-osl-1b: continued' } }
     const failed = { ...converged, verification: { outcome: 'not_held', observed: 'still 42 s behind' } }
@@ -173,7 +173,7 @@ describe('replication lag', () => {
   })
 })
 
-describe('what a refused call leads to', () => {
+describe('after a refused call', () => {
   const refusedOnce =
     (code: string) =>
     (_: RunbookCall, nth: number): Answer =>
@@ -234,7 +234,7 @@ describe('what a refused call leads to', () => {
     expect((await play('native', lag, worldOf({ ...laggingShard, ...world }))).turns).toEqual(turns),
   )
 
-  test('a denial is quoted with what was denied', async () => {
+  test('a denial is quoted with the denied call', async () => {
     const { calls } = await play(
       'native',
       lag,
@@ -249,7 +249,7 @@ describe('an alert that fires again after everything was nominal', () => {
   const firesAgain: Answer = { code: 'STILL_FIRING', message: 'its alert fires' }
   const looks = ['get_shard', 'list_nodes_by_shard']
 
-  test('is looked at from the beginning, and repaired where something broke meanwhile', async () => {
+  test('is read from the beginning, and repaired if a new fault appeared', async () => {
     const world: World = {
       ...laggingShard,
       list_nodes_by_shard: (_, nth) => ({ data: { items: nth === 1 ? [primary] : [primary, replica] } }),
@@ -259,7 +259,7 @@ describe('an alert that fires again after everything was nominal', () => {
     expect(turns).toEqual([...looks, 'resolve_incident self_resolved', ...repaired])
   })
 
-  test('is for a person where everything is nominal still', async () => {
+  test('is for a person if everything is still nominal', async () => {
     const world: World = {
       ...laggingShard,
       list_nodes_by_shard: { data: [primary] },
@@ -271,7 +271,7 @@ describe('an alert that fires again after everything was nominal', () => {
     expect(turns).toEqual([...looks, 'resolve_incident self_resolved', ...looks, ...end])
   })
 
-  test('is for a person where it comes and goes', async () => {
+  test('is for a person if it comes and goes', async () => {
     const world: World = {
       ...laggingShard,
       list_nodes_by_shard: { data: [primary] },
@@ -437,7 +437,7 @@ describe('a host that is down', () => {
   ])('%s', async (_, world, turns) => expect((await play('native', alert, worldOf(world))).turns).toEqual(turns))
 })
 
-describe('a host whose plan has no place for all, and one that is to be emptied', () => {
+describe('a host whose plan has no place for all VMs, and a host to drain', () => {
   const alert = (host: string, rest: Partial<Alert> = {}): Alert => ({
     type: 'host_down',
     labels: { alertname: 'host_down', host, rack: 'osl-r1' },
@@ -460,7 +460,7 @@ describe('a host whose plan has no place for all, and one that is to be emptied'
   const at = (call: RunbookCall): Answer => ({ data: { vm: call.args.vm, host: 'host-osl-4', running: true } })
   const reasonOf = (calls: RunbookCall[]) => String(calls.at(-1)!.args.reason)
 
-  test('a partial plan is proposed saying who stays down, and after it a person is told', async () => {
+  test('a partial plan is proposed with the VMs that stay down, and after it a person is told', async () => {
     const world = {
       schedule_ha_proposal: planned(
         'partial',
@@ -483,7 +483,7 @@ describe('a host whose plan has no place for all, and one that is to be emptied'
     expect(calls.at(-1)!.args.next_step).toBe('What would help: 6144 MiB more on host-osl-3.')
   })
 
-  test('a plan that was called off in the middle is planned and asked about again', async () => {
+  test('a plan that was stopped is planned and asked about again', async () => {
     const world: World = {
       schedule_ha_proposal: (_call, nth) => ({
         data: {
@@ -515,7 +515,7 @@ describe('a host whose plan has no place for all, and one that is to be emptied'
     ])
   })
 
-  test('where nothing can be placed a person is told who stays down and what would help', async () => {
+  test('if nothing can be placed a person is told which VMs stay down and what would help', async () => {
     const world = { schedule_ha_proposal: planned('infeasible', [], { unplaced, obstacle }) }
     const { turns, calls } = await play('native', alert('host-osl-1'), worldOf(world))
     expect(turns.slice(1)).toEqual(['schedule_ha_proposal false', 'escalate_incident no_tool'])
@@ -525,7 +525,7 @@ describe('a host whose plan has no place for all, and one that is to be emptied'
     expect(calls.at(-1)!.args.next_step).toContain('6144 MiB more on host-osl-3')
   })
 
-  test('a step that failed is named to a person, also when it is none of those looked at', async () => {
+  test('a failed step is named to a person, also if it is none of those that were read', async () => {
     const vms = ['vm-101', 'vm-102', 'vm-103', 'vm-104']
     const world = {
       schedule_ha_proposal: planned(
@@ -551,7 +551,7 @@ describe('a host whose plan has no place for all, and one that is to be emptied'
     )
   })
 
-  test('hosts of one rack that died together are recovered by one plan, others by their own', async () => {
+  test('hosts of one rack that died together are recovered by one plan, and others by their own', async () => {
     const neighbours = ['vm-101', 'host-osl-2', 'host-osl-3', 'host-ams-1'].map((id) => ({
       kind: id.startsWith('vm') ? 'vm' : 'host',
       id,
@@ -583,7 +583,7 @@ describe('a host whose plan has no place for all, and one that is to be emptied'
     expect(calls.find(({ tool }) => tool === 'schedule_ha_proposal')!.args.host_ids).toEqual(['host-osl-1'])
   })
 
-  test('a host to be emptied has its VMs moved while they run', async () => {
+  test('a host to drain has its VMs migrated live', async () => {
     const world = {
       schedule_ha_proposal: planned('planned', [{ ...step('vm-107', 'host-osl-4', 'migrate'), from: 'host-osl-3' }]),
       current_vm_host: at,
@@ -619,12 +619,12 @@ describe('everything else', () => {
     })
   })
 
-  test('a type without a runbook is read and handed over', async () => {
+  test('a type without a runbook is read and escalated', async () => {
     const { turns } = await play('native', { type: 'fan_noise' }, worldOf({}))
     expect(turns).toEqual(['get_incident', 'escalate_incident no_tool'])
   })
 
-  test('an operator who is corrected twice hands over', async () => {
+  test('a rule table that is corrected twice escalates', async () => {
     const corrections = [1, 2].map(() => ({ role: 'user', content: 'CORRECTION: that is not a tool' }))
     const request = chatRequest.parse({ model: 'runbook-rules', messages: [...opening(lag), ...corrections] })
     expect(decide(conversationOf(request))).toMatchObject({ calls: [{ tool: 'escalate_incident' }] })
@@ -636,7 +636,7 @@ describe('everything else', () => {
   })
 })
 
-test('the table looks first at what a person named in a message, once', () => {
+test('the table first reads the resource that a person named in a message, once', () => {
   const content = 'anna writes.\n<<<DATA person_message\nLook at node-db-osl-1a and vm-7 first.\nDATA>>>'
   const told = chatRequest.parse({ model: 'runbook-rules', messages: [...opening(lag), { role: 'user', content }] })
   const first = decide(conversationOf(told))

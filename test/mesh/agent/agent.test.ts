@@ -40,7 +40,7 @@ describe.each(users)('an agent that runs as %s', (_, uid) => {
   const give = (path: string) => uid && execFileSync('chown', ['-R', `${uid}:${uid}`, path])
   const at = (...names: string[]) => join(root, ...names)
 
-  test('the agent says at its start what this device lacks', async () => {
+  test('the agent reports at its start what this device lacks', async () => {
     const { unavailable } = await agent.health()
     expect(unavailable['docker.container.list']).toBe('no engine socket at /nowhere/docker.sock')
     expect(unavailable['fs.read']).toBeUndefined()
@@ -50,7 +50,7 @@ describe.each(users)('an agent that runs as %s', (_, uid) => {
     })
   })
 
-  test('a file is read unasked, and what is outside or secret is not', async () => {
+  test('a file is read without approval, and one that is outside or secret is not', async () => {
     writeFileSync(at('plain'), 'hello\n')
     writeFileSync(at('.env'), 'TOKEN=x\n')
     give(root)
@@ -74,7 +74,7 @@ describe.each(users)('an agent that runs as %s', (_, uid) => {
     })
   })
 
-  test('a write is rehearsed unasked, done with a grant, and done once however often it is sent', async () => {
+  test('a write is rehearsed without approval, done with a grant, and done once however often it is sent', async () => {
     const args = { path: at('conf/app.json'), content: '{"port": 8080}\n' }
     expect((await agent.call('fs.write', args)).answer.error).toMatchObject({ code: 'approval_required' })
     expect((await agent.call('fs.write', args, { rehearse: true })).answer).toMatchObject({
@@ -93,7 +93,7 @@ describe.each(users)('an agent that runs as %s', (_, uid) => {
     expect(readFileSync(args.path, 'utf8')).toBe('{"port": 8080}\nonce\n')
   })
 
-  test('a commit goes through the door, with a grant', async () => {
+  test('a commit needs a grant', async () => {
     const checkout = at('repo')
     mkdirSync(checkout)
     const git = (...words: string[]) =>

@@ -11,7 +11,7 @@ beforeAll(async () => {
 })
 afterAll(() => agent.stop())
 
-test('each answer names the entry of the journal that tells it, refusals too', async () => {
+test('each answer names its entry of the journal, also refusals', async () => {
   const answers = [
     await agent.call('shell.exec', { argv: ['uptime'] }),
     await agent.call('shell.exec', { argv: ['touch', '/tmp/x'] }),
@@ -28,7 +28,7 @@ test('each answer names the entry of the journal that tells it, refusals too', a
   expect(audited.head).toBe((await agent.health()).journal?.head)
 })
 
-test('a journal that somebody has changed does not verify', async () => {
+test('a changed journal does not verify', async () => {
   await agent.granted('shell.exec', { argv: ['true', 'before'] })
   const segment = join(agent.state, 'journal', readdirSync(join(agent.state, 'journal')).sort()[0] as string)
   writeFileSync(segment, readFileSync(segment, 'utf8').replace('true before', 'true after!'))

@@ -15,7 +15,7 @@ beforeAll(async () => {
 })
 afterAll(() => place.remove())
 
-test('the device decides about every command of the corpus as the kernel does', () => {
+test('the device classifies every command of the corpus like the kernel', () => {
   const different: string[] = []
   for (const text of commands) {
     const { verdict, code } = judgeCommand(text, { knownHosts: new Set(), directory: '/' })
@@ -91,7 +91,7 @@ function runIn(root: string, uid: number, texts: readonly string[]): number[] {
 const ownTraces =
   /^(?:home\/ops(?:$|\/\.(?:npm|config|terraform\.d)(?:$|\/))|etc(?:$|\/lvm$)|run(?:$|\/lock$|\/lock\/lvm(?:$|\/)))/
 
-test('whatever of the corpus runs unasked changes nothing, where it could change everything', () => {
+test('commands of the corpus that run without approval change nothing, even where they could change everything', () => {
   const uid = 65_534
   const root = throwAwayRoot(uid, join(place.path, 'root'))
   const approved = commands.filter((text) => ruled(text).ok)
@@ -111,7 +111,7 @@ test('whatever of the corpus runs unasked changes nothing, where it could change
   ])
 }, 900_000)
 
-test('through the door of an agent without rights nothing changes at all', async () => {
+test('an agent without rights changes nothing at all', async () => {
   const asRoot = process.getuid?.() === 0
   const agent = await startAgent(own, {
     ...(asRoot && { uid: 65_534 }),

@@ -30,7 +30,7 @@ function read(argv: string[], signal: AbortSignal = AbortSignal.timeout(patience
   return runProgram(instead, { cwd: '/', ...asRead(verdict) }, runner(signal))
 }
 
-test('a client of MySQL finds settings in its sandbox that bound its session on the server and make it read only', async () => {
+test('a client of MySQL finds settings in its sandbox that limit its session on the server and make it read-only', async () => {
   const shown = ['/bin/sh', '-c', 'cat "$MYSQL_HOME/my.cnf"']
   const { stdout } = await read(['mysql', '-e', 'select 1'], undefined, shown)
   for (const bound of ['lock_wait_timeout=5', 'max_execution_time=30000', 'max_statement_time=30'])
@@ -68,7 +68,7 @@ test.each([
     await ended
   })
 
-  test('ends a statement itself and takes no write, since the session of an unasked read says so', async () => {
+  test('ends a statement itself and accepts no write, because the session of an unasked read says so', async () => {
     const asked = 'select @@max_statement_time, @@lock_wait_timeout, @@tx_read_only'
     const said = await read(['mariadb', '-N', '-B', '-e', asked], undefined, [
       'mariadb',
@@ -98,7 +98,7 @@ test.each([
     chmodSync(file(), 0o644)
   })
 
-  test('ends with the deadline of the call, however much it joins', async () => {
+  test('ends with the time limit of the call, however large its join is', async () => {
     const late = new AbortController()
     const long = ['sqlite3', '-readonly', file(), 'select count(*) from a, a b, a c, a d']
     const going = read(['sqlite3', '-readonly', file(), 'select count(*) from a'], late.signal, long)
@@ -107,7 +107,7 @@ test.each([
     expect(await going).toMatchObject({ exitCode: null, stoppedBy: 'deadline' })
   })
 
-  test('ends where what it puts aside grows beyond 32 MiB, and leaves nothing of it', async () => {
+  test('ends if its temporary data exceeds 32 MiB, and leaves none of it', async () => {
     // Each row is wide, so that a sort of four million has to be put aside.
     const wide = 'select w.t || a.n from w, a order by w.n * a.n % 7919, a.n, w.n'
     const ended = await read(['sqlite3', '-readonly', file(), 'select 1'], undefined, [

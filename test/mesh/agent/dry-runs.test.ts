@@ -38,7 +38,7 @@ test.each(rows)('before %s, %s is run', (command, argv) => {
   if (found?.row.kind !== 'tries') expect(argvVerdict(found?.argv ?? [], '/').verdict).toBe('run')
 })
 
-test('every row has its command above, so that none is left without a look at it', () => {
+test('every row has its command above, so that each is tested', () => {
   expect([...dryRuns.keys()].filter((name) => !rows.some(([command]) => command.startsWith(`${name} `)))).toEqual([])
 })
 

@@ -28,7 +28,7 @@ const write = (count: number) => {
   for (let n = 0; n < count; n += 1) journal.append({ kind: 'started', version: '1', boot: 'b' })
 }
 
-test('a journal of several files is told from the first entry to the last, each with its hash', () => {
+test('a journal of several files is returned from the first entry to the last, each with its hash', () => {
   expect(entriesAfter(place.path, 0).entries).toEqual([])
   write(12)
   const entries = all()
@@ -37,7 +37,7 @@ test('a journal of several files is told from the first entry to the last, each 
   expect(all(7).map(({ n }) => n)).toEqual([8, 9, 10, 11, 12])
 })
 
-test('what is pruned is not told, and the oldest that is left is named', () => {
+test('pruned entries are not returned, and the oldest kept entry is named', () => {
   write(60)
   const entries = all()
   const { first } = entriesAfter(place.path, 0)

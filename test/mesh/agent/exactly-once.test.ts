@@ -50,7 +50,7 @@ async function live(agent: Running, key: string, text: string, fate: Fate, later
 }
 
 test(
-  `through ${rounds} calls with deaths at every state of the journal, lost answers and duplicates nothing is done twice, and nothing untold`,
+  `through ${rounds} calls with deaths at every state of the journal, lost answers and duplicates nothing is done twice, and everything is reported`,
   async () => {
     const place = temporaryDirectory()
     const counter = join(place.path, 'counter')
@@ -101,7 +101,7 @@ test(
   60_000 + rounds * 6_000,
 )
 
-test('a read that nobody saw end simply runs again', async () => {
+test('a read without an observed end runs again', async () => {
   const agent = await startAgent(own, { mortal: true })
   try {
     for (const kind of ['accepted', 'running', 'done']) {
@@ -117,7 +117,7 @@ test('a read that nobody saw end simply runs again', async () => {
   }
 })
 
-test('what an agent had started when it died does not outlive its successor', async () => {
+test('a process of a dead agent does not outlive the start of its successor', async () => {
   const agent = await startAgent(own, { mortal: true })
   /** Seconds that no other process of this machine sleeps: its name in the list of processes. */
   const mark = `9${randomInt(1_000_000, 9_999_999)}`

@@ -60,12 +60,12 @@ test('a proven read runs at once, and a write with a grant for it', () => {
   })
 })
 
-test('where another user confines reads, what obeys nothing runs', () => {
+test('if another user confines reads, a program that obeys its surroundings needs an approval', () => {
   const ruling = rule(asking('shell.exec', { argv: ['df', '-h'] }), guarded({ sandbox: 'user' }))
   expect(ruling).toMatchObject({ ok: true, approval: 'auto_approved' })
 })
 
-test('an unasked read says what it rests on, and a granted one rests on the grant', () => {
+test('an unasked read names its basis, and the basis of a granted one is the grant', () => {
   const argv = ['git', 'status']
   expect(rule(asking('shell.exec', { argv, cwd: '/srv' }), guarded())).toMatchObject({
     rests: { conditions: [{ kind: 'git_settings', directories: ['/srv'] }], cwd: '/srv', sees: [] },
@@ -140,7 +140,7 @@ test('no grant lifts the hard list', () => {
   }
 })
 
-test('what would never end is refused with a form that does', () => {
+test('an endless command is refused with a form that ends', () => {
   const ruling = rule(asking('shell.exec', { argv: ['journalctl', '-f', '-u', 'nginx'] }), guarded())
   expect(ruling).toMatchObject({
     ok: false,
@@ -172,7 +172,7 @@ test.each([
   expect(rule(request, guarded())).toMatchObject({ ok: false, code, approval: 'refused' })
 })
 
-test('a used grant allows nothing, and a bad one is refused even where none is needed', () => {
+test('a used grant allows nothing, and a bad one is refused even if none is needed', () => {
   expect(rule(granted(), guarded({ isUsedGrant: () => true }))).toMatchObject({ ok: false, code: 'grant_replayed' })
   const args = { argv: ['uptime'] }
   const request_id = newRequestId()
@@ -183,7 +183,7 @@ test('a used grant allows nothing, and a bad one is refused even where none is n
   })
 })
 
-test('a request whose arguments were changed after the grant is refused, also when it is signed', () => {
+test('a request whose arguments were changed after the grant is refused, also if it is signed', () => {
   const request_id = newRequestId()
   const grant = aGrant(own, { request_id, capability: 'shell.exec', args: touch }, inTime)
   const other = asking('shell.exec', { argv: ['touch', '/etc/passwd'] }, { request_id, grant })

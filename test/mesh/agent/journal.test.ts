@@ -55,7 +55,7 @@ const directory = () => join(state.path, 'journal')
 const segments = () => readdirSync(directory()).sort()
 const file = () => join(directory(), segments().at(-1) as string)
 
-test('what was done is known after a restart, with its answer; what was only accepted is open', async () => {
+test('a finished write is known after a restart, with its answer, and an accepted one is open', async () => {
   await written(3)
   const before = openJournal(state.path)
   before.append(accepted(4))
@@ -71,7 +71,7 @@ test('what was done is known after a restart, with its answer; what was only acc
   journal.close()
 })
 
-test('an unfinished last line is nothing that happened', async () => {
+test('an unfinished last line did not happen', async () => {
   await written(2)
   appendFileSync(file(), '{"n":5,"prev":"')
   const journal = openJournal(state.path)
@@ -106,7 +106,7 @@ test.each([
       rmSync(join(state.path, 'head.json'))
     },
   ],
-])('when %s, the journal is lost until somebody accepts that, over restarts', async (_, harm) => {
+])('when %s, the journal is lost until a person accepts that, over restarts', async (_, harm) => {
   await written(3)
   openNonces(state.path, Date.now())
   harm()
@@ -125,7 +125,7 @@ test.each([
   third.close()
 })
 
-test('a full segment is followed by another in the same chain, and the oldest go with a word about it', async () => {
+test('a full segment is followed by another in the same chain, and the removal of the oldest is recorded', async () => {
   await written(200, { segmentBytes: 4_000, segmentsKept: 4 })
   expect(segments().length).toBeLessThanOrEqual(5)
   const verified = verifyChain(directory())
@@ -140,7 +140,7 @@ test('a full segment is followed by another in the same chain, and the oldest go
   expect(verifyChain(directory())).toMatchObject({ ok: false, reason: expect.stringContaining('missing') })
 })
 
-test('entries that many wait for are on disk for all of them', async () => {
+test('entries for which many wait are on disk for all of them', async () => {
   const journal = openJournal(state.path, { segmentBytes: 2_000 })
   await Promise.all(
     Array.from({ length: 50 }, async (_, n) => {

@@ -9,7 +9,7 @@ const uid = 65_534
 const isRoot = process.getuid?.() === 0
 const isInstalled = (program: string) => find(program) !== null
 
-test('of mounts on top of each other the last counts, and what is covered, read-only or a namespace does not', () => {
+test('of stacked mounts the last counts, and a covered, read-only or namespace mount does not', () => {
   const table = [
     '20 1 8:1 / / rw,relatime - ext4 /dev/sda rw',
     '21 20 8:2 / /data ro,relatime - ext4 /dev/sdb rw',
@@ -71,7 +71,7 @@ const places = ['open', 'engine/data/merged', 'user/gvfs', 'covered/below', 'cov
         expect(await read()).toMatchObject({ ok: true, approval_status: 'auto_approved' })
       })
 
-      test('goes on reading unasked when a container starts and when it ends', async () => {
+      test('keeps reading without approval when a container starts and when it ends', async () => {
         space.sh('mkdir engine/data/another; mount -t tmpfs tmpfs engine/data/another; touch engine/netns/another')
         space.sh('mount --bind /proc/self/ns/net engine/netns/another')
         expect(await read()).toMatchObject({ ok: true, approval_status: 'auto_approved' })
@@ -79,7 +79,7 @@ const places = ['open', 'engine/data/merged', 'user/gvfs', 'covered/below', 'cov
         expect(await read()).toMatchObject({ ok: true, approval_status: 'auto_approved' })
       })
 
-      test('says of a listing whose owners its sandbox hides who names them', async () => {
+      test('names the real owners for a listing whose owners its sandbox hides', async () => {
         const listed = async (argv: string[]) => (await agent.call('shell.exec', { argv })).answer.result
         expect(await listed(['stat', '-c', '%u', '/etc/passwd'])).toMatchObject({
           stdout: '65534\n',
@@ -90,7 +90,7 @@ const places = ['open', 'engine/data/merged', 'user/gvfs', 'covered/below', 'cov
       })
     })
 
-    describe.each(['bwrap', 'unshare'].filter(isInstalled))('a look by %s', (kind) => {
+    describe.each(['bwrap', 'unshare'].filter(isInstalled))('a read by %s', (kind) => {
       let looker: Looker
       beforeAll(() => {
         looker = space.looker(uid, kind)
@@ -103,7 +103,7 @@ const places = ['open', 'engine/data/merged', 'user/gvfs', 'covered/below', 'cov
         expect(stderr).toMatch(/Read-only file system|Permission denied|No such file/)
       })
 
-      test('writes nothing either where a directory that was closed is opened later', async () => {
+      test('writes nothing in a closed directory that is opened later', async () => {
         space.sh('chmod 755 engine/data')
         expect(await written('engine/data/merged')).toMatchObject({
           exitCode: 1,
@@ -112,7 +112,7 @@ const places = ['open', 'engine/data/merged', 'user/gvfs', 'covered/below', 'cov
         space.sh('chmod 700 engine/data')
       })
 
-      test('is taken while mounts come and go', async () => {
+      test('runs while mounts come and go', async () => {
         const churn = 'mkdir -p churn/$n; mount -t tmpfs -o mode=1777 t churn/$n; umount churn/$n; rmdir churn/$n'
         const looks = Array.from({ length: 6 }, () => looker.look('echo read; touch open/new'))
         for (let round = 0; round < 3; round++) space.sh(`for n in {1..15}; do ${churn}; done`)
@@ -121,7 +121,7 @@ const places = ['open', 'engine/data/merged', 'user/gvfs', 'covered/below', 'cov
 
       // Bubblewrap reads such a name.
       if (kind === 'bwrap') return
-      test('is asked about while a mount is there that cannot be made read-only, and runs again once it is gone', async () => {
+      test('asks while a mount cannot be made read-only, and runs again once the mount is gone', async () => {
         const odd = "$'odd\\n'"
         space.sh(`mkdir ${odd}; mount -t tmpfs -o mode=1777 tmpfs ${odd}`)
         const { error } = await looker.look('echo read')

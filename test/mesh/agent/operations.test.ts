@@ -77,7 +77,7 @@ async function read(path: string, headers: Record<string, string> = aLeave(path,
 }
 const lookUp = async (id: string) => (await read(`/operations/${id}`)).body as unknown as CapabilityAnswer
 
-test('a long operation is answered at once, tells its lines as they come, and then its answer', async () => {
+test('a long operation is answered at once, reports its lines as they appear, and then its answer', async () => {
   const go = join(place.path, 'go')
   const text = `echo one; until [ -e ${go} ]; do sleep 0.1; done; printf '\\033[31mtwo\\033[0m\\n'; echo three >&2`
   const { status, answer } = await agent.granted('shell.eval', { text }, { stream: true })
@@ -106,7 +106,7 @@ test('a long operation is answered at once, tells its lines as they come, and th
   expect(await lookUp(id)).toEqual(rest.at(-1)?.data)
 })
 
-test('what an agent died under is answered with the hash of its own entry, and not with the newest', async () => {
+test('an operation during which the agent died is answered with the hash of its own entry, not of the newest', async () => {
   const text = `echo begun; sleep 60; true`
   const { answer } = await agent.granted('shell.eval', { text }, { stream: true })
   await listen(answer.request_id, undefined, (heard) => heard.length > 0)
@@ -118,7 +118,7 @@ test('what an agent died under is answered with the hash of its own entry, and n
   expect(own.map(({ hash }) => hash)).toContain(interrupted.audit_hash)
 })
 
-test('a late listener hears how many lines are gone, and the newest of them', async () => {
+test('a late listener learns how many lines are gone, and gets the newest', async () => {
   const end = join(place.path, 'end-of-the-lines')
   const text = `seq 1 3000; while [ ! -e ${end} ]; do sleep 0.1; done`
   const { answer } = await agent.granted('shell.eval', { text }, { stream: true })
@@ -132,7 +132,7 @@ test('a late listener hears how many lines are gone, and the newest of them', as
   expect(heard.find(({ event }) => event === 'missed')?.data).toBe(2_000)
 })
 
-test('a cancel reaches the process, if the control plane signed it', async () => {
+test('a cancel reaches the process if the control plane signed it', async () => {
   const after = join(place.path, 'after-cancel')
   const text = `echo begun; sleep 5; touch ${after}`
   const { answer } = await agent.granted('shell.eval', { text }, { stream: true })
@@ -152,7 +152,7 @@ test('a cancel reaches the process, if the control plane signed it', async () =>
   expect((await cancel(newRequestId())).status).toBe(404)
 })
 
-test('no more runs at once than the manifest allows, and what is turned away was not done', async () => {
+test('no more operations run at once than the manifest allows, and a refused one was not done', async () => {
   // They run until they may end: on a busy machine any span would be too short.
   const gate = join(place.path, 'may-end')
   const text = `until [ -e ${gate} ]; do sleep 0.1; done; echo ran >> ${join(place.path, 'ran')}`
@@ -166,7 +166,7 @@ test('no more runs at once than the manifest allows, and what is turned away was
   expect((await agent.granted('shell.exec', { argv: ['touch', file] })).answer.ok).toBe(true)
 })
 
-test('the same key while it runs gets the same answer, and it runs once', async () => {
+test('the same key during an operation gets the same answer, and it runs once', async () => {
   const file = join(place.path, 'together')
   const args = { text: `sleep 1; echo once >> ${file}; cat ${file}` }
   const key = { idempotency_key: 'together' }
@@ -175,7 +175,7 @@ test('the same key while it runs gets the same answer, and it runs once', async 
   expect(b?.answer).toEqual({ ...a?.answer, request_id: b?.answer.request_id })
 })
 
-test('what was done is told to the caller that the control plane allowed, once, for that alone', async () => {
+test('the outcome is reported to the caller that the control plane allowed, once, for this operation alone', async () => {
   const { answer } = await agent.call('shell.exec', { argv: ['uptime'] })
   const path = `/operations/${answer.request_id}`
   const once = aLeave(path, own.control)
@@ -207,7 +207,7 @@ test('what was done is told to the caller that the control plane allowed, once, 
   expect((await fetch(`${agent.url}${path}`, { method: 'DELETE', body: order })).status).toBe(400)
 })
 
-test('the chain of the journal is told in order, without what its entries say, and whole', async () => {
+test('the chain of the journal is returned in order, without the content of its entries, and whole', async () => {
   const { body: page } = await read('/journal?after=0')
   const { entries, first, last } = page as unknown as { entries: JournalEntry[]; first: number; last: number }
   expect([first, entries.length, entries[0]?.kind]).toEqual([1, last, 'started'])

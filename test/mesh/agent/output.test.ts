@@ -37,13 +37,13 @@ function running(words: string): number[] {
     })
 }
 
-test('of 100 MB what fits is kept, and the rest is not waited for', async () => {
+test('of 100 MB the allowed part is kept, and the rest is not waited for', async () => {
   const answer = await run('case 1 in 1) head -c 100000000 /dev/zero | tr "\\0" x;; esac; echo end')
   expect(answer).toMatchObject({ ok: true, truncated: true })
   expect(stdout(answer)).toBe('x'.repeat(outputBytes))
 })
 
-test('output without an end is cut off, and its process is gone', async () => {
+test('endless output is cut off, and its process is gone', async () => {
   const mark = `endless-${Date.now()}`
   const answer = await run(`case 1 in 1) yes ${mark};; esac`)
   expect(answer).toMatchObject({ ok: true, truncated: true })
@@ -51,7 +51,7 @@ test('output without an end is cut off, and its process is gone', async () => {
   expect(running(mark)).toEqual([])
 })
 
-test('binary output is text by the time it leaves the device', async () => {
+test('binary output is text when it leaves the device', async () => {
   const bytes = Buffer.alloc(4_096, 0).map((_, at) => at % 256)
   writeFileSync(join(place.path, 'binary'), bytes)
   const answer = await run(`cat ${join(place.path, 'binary')}`)
@@ -70,11 +70,11 @@ test.each([
   ['a byte that is no UTF-8', String.raw`a\377b`, 'a\ufffdb'],
   ['half a character', String.raw`a\303`, 'a\ufffd'],
   ['text turned around', String.raw`a\342\200\256b`, 'ab'],
-])('%s in the output does nothing to its reader', async (_, printed, plain) => {
+])('%s in the output does not act on its reader', async (_, printed, plain) => {
   expect(stdout(await run(`printf '${printed}'`))).toBe(plain)
 })
 
-test('an exit code that is not zero is an answer', async () => {
+test('an exit code other than zero is an answer', async () => {
   expect(await run('echo out; echo err >&2; exit 3')).toMatchObject({
     ok: true,
     result: { exit_code: 3, stdout: 'out\n', stderr: 'err\n' },
@@ -86,7 +86,7 @@ test('an exit code that is not zero is an answer', async () => {
   })
 })
 
-test('a directory that is not there is said to be the reason', async () => {
+test('a missing directory is reported as the reason', async () => {
   const { answer } = await agent.call('shell.exec', { argv: ['ls'], cwd: join(place.path, 'nowhere') })
   expect(answer).toMatchObject({
     ok: false,
@@ -94,7 +94,7 @@ test('a directory that is not there is said to be the reason', async () => {
   })
 })
 
-test('a query that only reads is known to, though its parser is loaded late', async () => {
+test('a read-only query is recognised, although its parser is loaded late', async () => {
   const read = await agent.call('shell.exec', { argv: ['psql', '-c', 'select 1'] })
   expect(read.answer.approval_status).toBe('auto_approved')
   const write = await agent.call('shell.eval', { text: `p'sq'l -c 'drop table x'` })
@@ -113,7 +113,7 @@ test('an input is empty, and nothing of the agent is in the environment', async 
   )
 })
 
-test('at the deadline the whole group dies, also what ignores SIGTERM, and what was said is kept', async () => {
+test('at the time limit the whole group dies, even if it ignores SIGTERM, and its output is kept', async () => {
   const mark = `9${Date.now()}`
   const text = `trap '' TERM; echo begun; (trap '' TERM; sleep ${mark} & wait) & sleep ${mark}; sleep ${mark}`
   const answer = await run(text, { deadline: inSeconds(2) })
@@ -126,7 +126,7 @@ test('at the deadline the whole group dies, also what ignores SIGTERM, and what 
   expect(running(mark)).toEqual([])
 })
 
-test('a child that left its group and its session dies at the deadline as well', async () => {
+test('a child that left its group and its session also dies at the time limit', async () => {
   const mark = `8${Date.now()}`
   const answer = await run(`setsid sleep ${mark} & setsid setsid sleep ${mark} & sleep ${mark}`, {
     deadline: inSeconds(2),
@@ -135,13 +135,13 @@ test('a child that left its group and its session dies at the deadline as well',
   await eventually('everything to be gone', () => running(mark).length === 0)
 })
 
-test('what stays in the group of a finished command ends with it', async () => {
+test('processes in the group of a finished command end with it', async () => {
   const mark = `7${Date.now()}`
   expect((await run(`sleep ${mark} & echo started`)).ok).toBe(true)
   await eventually('it to be gone', () => running(mark).length === 0)
 })
 
-test('more memory than the manifest allows ends it', async () => {
+test('more memory than the manifest allows ends the command', async () => {
   // biome-ignore lint/suspicious/noTemplateCurlyInString: it is bash
   const one = await run('x=$(head -c 400000000 /dev/zero | tr "\\0" x); echo ${#x}')
   expect(stdout(one)).not.toContain('400000000')
@@ -156,7 +156,7 @@ test('more memory than the manifest allows ends it', async () => {
   expect(many).toMatchObject({ ok: false, error: { code: 'failed', message: expect.stringContaining('memory') } })
 })
 
-test('a command that burns its processor time ends', async () => {
+test('a command that uses up its CPU time ends', async () => {
   const brief = await startAgent(own, {
     manifest: aManifest(own, { limits: { cpu_seconds: 1, timeout_seconds: 100 } }),
   })

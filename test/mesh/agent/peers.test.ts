@@ -168,7 +168,7 @@ test('a peer that is silent after TLS is left after a while', async () => {
   )
 })
 
-test('a peer that answers pings and welcomes nobody is left after a while', async () => {
+test('a peer that answers pings and accepts nobody is left after a while', async () => {
   const sockets = new WebSocketServer({ port: 0, host: '127.0.0.1' })
   ends.push(() => {
     for (const socket of sockets.clients) socket.terminate()
@@ -198,7 +198,7 @@ test.each<[string, string, string | null, RegExp]>([
     /is not trusted: its certificate has expired: renew the certificate on the control plane/,
   ],
   ['a certificate for another name', 'elsewhere', 'ca.pem', /is for another name: use the name in its certificate/],
-])('%s: the connection and the enrolment say so, and nothing is sent or kept', async (_what, name, ca, sentence) => {
+])('%s: the connection and the enrolment report it, and nothing is sent or kept', async (_what, name, ca, sentence) => {
   let heard = ''
   const authority = pem(ca ?? 'ca.pem')
   const api = await tlsPeer(name, (socket) => {
@@ -242,7 +242,7 @@ test.each<[string, (digest: string) => string, string]>([
   await expect(enrolling).rejects.toThrow(sentence)
 })
 
-test('what an enrolment kept and something cut off is named, with what to do', () => {
+test('a truncated file of an enrolment is named, with the remedy', () => {
   writeFileSync(at('connection.json'), '{"api":"https://')
   expect(() => readConnection({ state: place.path })).toThrow(
     `${at('connection.json')} is damaged: enrol this host again with a new token.`,

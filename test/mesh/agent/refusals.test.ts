@@ -34,7 +34,7 @@ afterAll(async () => {
 
 const exec = (argv: string[], changes: Record<string, unknown> = {}) => aRequest(own, 'shell.exec', { argv }, changes)
 
-test('a signed read runs at once and says what it did', async () => {
+test('a signed read runs at once and returns its result', async () => {
   const { status, answer } = await agent.call('shell.exec', { argv: ['uptime'] })
   expect(status).toBe(200)
   expect(answer).toMatchObject({
@@ -64,7 +64,7 @@ test('a write needs a grant, and is done once with it', async () => {
   expect(existsSync(file)).toBe(true)
 })
 
-test('a forged, replayed, expired, foreign and altered grant are told apart, and nothing is done', async () => {
+test('forged, replayed, expired, foreign and changed grants have different refusals, and nothing is done', async () => {
   const args = { argv: ['touch', join(place.path, 'never')] }
   const withGrant = (changes: Record<string, unknown>, key = own.control) => {
     const request_id = newRequestId()
@@ -136,7 +136,7 @@ test('a body over a mebibyte is not read', async () => {
   expect((await agent.health()).status).toBe('ready')
 })
 
-test('the same request twice is a replay, also after a restart, and so is one from before its memory', async () => {
+test("the same request twice is a replay, also after a restart, and so is one from before the agent's memory", async () => {
   const request = exec(['uptime'])
   expect((await agent.post(request)).status).toBe(200)
   expect(await agent.post(request)).toMatchObject({ status: 409, answer: { error: { code: 'replayed_nonce' } } })
@@ -151,7 +151,7 @@ test('the same request twice is a replay, also after a restart, and so is one fr
   expect((await agent.call('shell.exec', { argv: ['uptime'] })).answer.ok).toBe(true)
 })
 
-test('a repeated key is answered from the journal, also after a restart; another body under it is refused', async () => {
+test('a repeated key is answered from the journal, also after a restart, and another body under it is refused', async () => {
   const file = join(place.path, 'counter')
   const args = { text: `echo once >> ${file}` }
   const key = { idempotency_key: 'inc_1:step:7' }
@@ -168,7 +168,7 @@ test('a repeated key is answered from the journal, also after a restart; another
   expect(other).toMatchObject({ status: 422, answer: { error: { code: 'idempotency_key_reused' } } })
 })
 
-test('a journal that is gone stops writes until somebody accepts that; reads go on', async () => {
+test('a lost journal stops writes until a person accepts that, and reads continue', async () => {
   const lost = await startAgent(own)
   try {
     const file = join(place.path, 'lost')
@@ -200,7 +200,7 @@ test.each([
   ['signed by another root', () => signed(aManifest(own), stranger), 'altered'],
   ['expired', () => aManifest(own, { expires_at: inSeconds(-1) }), 'expired'],
   ['no JSON', () => 'x', 'not JSON'],
-])('with a manifest that is %s the agent tells its health and does nothing', async (_, manifest, reason) => {
+])('with a manifest that is %s the agent reports its health and does nothing', async (_, manifest, reason) => {
   const text = manifest()
   const closed = await startAgent(own, { manifest: typeof text === 'string' ? text : JSON.stringify(text) })
   try {
@@ -219,7 +219,7 @@ test.each([
   }
 })
 
-test('the manifest is read again on SIGHUP: keys rotate, and another device, though well signed, is refused', async () => {
+test('the manifest is read again on SIGHUP: keys rotate, and a signed manifest of another device is refused', async () => {
   const rotated = generateKeyPairSync('ed25519')
   const turning = await startAgent(own)
   const hangUp = async (manifest: unknown, holds: RegExp) => {
@@ -243,7 +243,7 @@ test('the manifest is read again on SIGHUP: keys rotate, and another device, tho
   }
 })
 
-test('the agent does not listen to the world without TLS', async () => {
+test('the agent does not listen on other addresses without TLS', async () => {
   writeFileSync(join(place.path, 'manifest.json'), JSON.stringify(aManifest(own)))
   writeFileSync(join(place.path, 'root-key'), writePublicKey(own.rootPublic))
   const args = ['mesh', 'agent', '--manifest', join(place.path, 'manifest.json'), '--state', place.path]
@@ -258,7 +258,7 @@ test('two agents do not share a state directory', async () => {
   expect((await runCli(args)).stderr).toContain('Another agent')
 })
 
-test('what is no request is answered in kind', async () => {
+test('an invalid request gets an answer in the same form', async () => {
   expect((await fetch(`${agent.url}/`)).status).toBe(404)
   const unknown = `/operations/${newRequestId()}`
   expect((await fetch(`${agent.url}${unknown}`)).status).toBe(401)

@@ -45,8 +45,8 @@ function tree(name: string, files: Record<string, string>): string {
   return at
 }
 
-describe('before a command that writes, the card says', () => {
-  test('what a removal would take with it, how many and how large, and nothing is removed', async () => {
+describe('before a command that writes, the card shows', () => {
+  test('what a removal would remove, how many and how large, and nothing is removed', async () => {
     const at = tree('old', { 'a.txt': '12345', 'b.txt': '1' })
     const { lines, said, tried } = await ofArgv('rm', '-rf', at)
     expect(said).toContain('would be removed: 2 files, 1 directories, 6 bytes')
@@ -55,7 +55,7 @@ describe('before a command that writes, the card says', () => {
     expect(existsSync(join(at, 'a.txt'))).toBe(true)
   })
 
-  test('which file the program is, as whom and where it runs, and what it names', async () => {
+  test("the program's file, its user and folder, and the paths that it names", async () => {
     const at = tree('named', { 'app.conf': 'x' })
     const { said, untried, tried } = await ofArgv('chmod', '600', join(at, 'app.conf'), join(at, 'none.conf'))
     expect(said).toMatch(/^program chmod: \/usr\/bin\/chmod, of root, sha256 [0-9a-f]{16}…$/m)
@@ -66,20 +66,20 @@ describe('before a command that writes, the card says', () => {
     expect(tried).toBe(false)
   })
 
-  test('that a look failed, where it does, instead of leaving the command without a question', async () => {
+  test('a failed rehearsal, so that the question is still asked', async () => {
     const { untried } = await rehearsal('shell.exec', { argv: ['find', '.', '-delete'], cwd: '/no/such/place' })
     expect(untried).toContain('find was not tried: /no/such/place is not a directory')
   })
 
-  test('nothing about trying what only looks, though it has to be asked for', async () => {
+  test('no trial of a command that only reads, even if it needs an approval', async () => {
     expect((await ofArgv('cat', join(tree('asked', { id_rsa: 'x' }), 'id_rsa'))).untried).toBe('')
   })
 
-  test('that a program is not there', async () => {
+  test('a missing program', async () => {
     expect((await ofArgv('no-such-program-here')).said).toContain('program no-such-program-here: does not exist')
   })
 
-  test('of a text, each command by itself, and what of it was not tried', async () => {
+  test('each command of a text by itself, and the parts that were not tried', async () => {
     const at = tree('text', { 'a.log': '1' })
     const { said, untried } = await ofText(`rm -f ${at}/a.log; for x in 1 2; do touch $x; done; rm $HOME/y > ${at}/out`)
     expect(said).toContain('would be removed: 1 files, 0 directories, 1 bytes')
@@ -87,7 +87,7 @@ describe('before a command that writes, the card says', () => {
     expect(untried).toContain('the value of $HOME/y is known only when it runs')
   })
 
-  test('that all was tried only where all of it was', async () => {
+  test('that all was tried only if all of it was', async () => {
     const at = tree('whole', { a: '1', b: '2' })
     expect((await ofText(`rm ${at}/a; rm ${at}/b`)).tried).toBe(true)
     for (const more of [
@@ -109,14 +109,14 @@ describe('before a command that writes, the card says', () => {
     }
   })
 
-  test('nothing of relative names where the text goes elsewhere', async () => {
+  test('nothing of relative names if the text changes the folder', async () => {
     const at = tree('moved', { f: '1' })
     const { said, untried } = await ofText('cd / && rm f', at)
     expect(said).not.toContain('would be removed: 1')
     expect(untried).toContain('rm was not tried: the text may change the directory of the command.')
   })
 
-  test('nothing of what is held for secret, and nothing of what belongs to the agent', async () => {
+  test("nothing of secret files, and nothing of the agent's files", async () => {
     const at = tree('secret', { id_rsa: 'x' })
     const { said, untried } = await ofArgv('rm', '-f', `${at}/id_rsa`)
     expect(said).toContain('id_rsa: not checked, the file counts as a secret')
@@ -154,7 +154,7 @@ describe('the decision rests on what was shown', () => {
     expect((await ofArgv('truncate', '-s', '0', `${at}/app.conf`)).rests).not.toBe(before)
   })
 
-  test('one file more that would go is another state', async () => {
+  test('one more file to remove is another state', async () => {
     const at = tree('grows', { a: '1' })
     const before = (await ofArgv('rm', '-r', at)).rests
     expect((await ofArgv('rm', '-r', at)).rests).toBe(before)

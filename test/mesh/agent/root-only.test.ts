@@ -15,7 +15,7 @@ afterAll(() => place.remove())
 const file = join(place.path, 'file')
 writeFileSync(file, 'x')
 
-test('what others than root could put there is theirs, however it is reached', () => {
+test('a path that others than root can change belongs to them, however it is reached', () => {
   expect(writersOf('/etc/passwd')).toBe('root')
   expect(writersOf('/usr/../etc/passwd')).toBe('root')
   expect(writersOf(file)).toBe('others')
@@ -30,7 +30,7 @@ test('what others than root could put there is theirs, however it is reached', (
   expect(writersOf('etc/passwd')).toBe('others')
 })
 
-test('a directory is root’s alone with all that is in it', () => {
+test('a directory belongs to root alone with all that is in it', () => {
   expect(writableBelow('/etc/passwd')).toBeNull()
   expect(writableBelow('/etc/none')).toBeNull()
   expect(writableBelow(join(place.path, 'directory'))).toBe(join(place.path, 'directory'))
@@ -39,7 +39,7 @@ test('a directory is root’s alone with all that is in it', () => {
   expect(writableBelow('/tmp')).toBe('/tmp')
 })
 
-test('a condition over files names the one that is obeyed, also from above', async () => {
+test('a condition over files names the file that is obeyed, also from above', async () => {
   const below = join(place.path, 'directory')
   const ask = (files: string[], up?: true) =>
     whyUnmet(
@@ -89,13 +89,13 @@ test('a process that is named to a debugger of Java is looked at: the signal end
   }
 })
 
-test('where the sandbox cannot show what a command looks at, it is not run unasked', async () => {
+test('if the sandbox cannot show what a command reads, the command needs an approval', async () => {
   const rests = { conditions: [], sees: ['mounts'], environment: {}, cwd: '/', rootRead: null } as const
   const run = () => Promise.reject(new Error('nothing is run for that'))
   expect(await whyUnmet(rests, { canShow: () => false }, { run })).toContain('cannot show the real mounts')
 })
 
-test('what is hidden is hidden under every path that the table of mounts has for it', () => {
+test('a hidden path is hidden under every path that the mount table has for it', () => {
   const [device, root] = ['254:0', '/']
   const line = (target: string, from: string, on = device) => `30 1 ${on} ${from} ${target} rw - ext4 /dev/x rw`
   const mountinfo = [line('/', root), line(`${place.path}/directory`, '/other'), line('/proc', '/', '0:5')].join('\n')

@@ -77,7 +77,7 @@ const exec = async (argv: string[], args: object = {}) =>
 const text = async (text: string) => (await agent?.call('shell.eval', { text }))?.answer as never
 
 asRoot('a device whose manifest lets root look', () => {
-  test('does so unasked with exactly these words, outside of the sandbox, and the rest of a pipe stays inside', async () => {
+  test('runs without approval with exactly these words, outside of the sandbox, and the rest of a pipe stays inside', async () => {
     await started('words', asSudo)
     const ran = { ok: true, approval_status: 'auto_approved' }
     expect(await exec(['sudo', '-n', '/usr/bin/id', '-u'])).toMatchObject({ ...ran, result: { stdout: '0\n' } })
@@ -101,7 +101,7 @@ asRoot('a device whose manifest lets root look', () => {
     expect(readFileSync(join(agent!.state, 'journal/000000001.jsonl'), 'utf8')).toContain('sudo -n /usr/bin/id -u')
   })
 
-  test('asks for all else, and where others than root could change what is run or read', async () => {
+  test('asks for everything else, and where others than root could change the program or the file', async () => {
     await started('else', asSudo)
     for (const argv of [
       ['sudo', '-n', '/usr/bin/id'],
@@ -134,7 +134,7 @@ asRoot('a device whose manifest lets root look', () => {
   test.each([
     ['is not there', null],
     ['may be written by others', 0o4777],
-  ])('asks where sudo %s', async (name, mode) => {
+  ])('asks if sudo %s', async (name, mode) => {
     await started(name.replaceAll(' ', '-'), (tools) => {
       if (mode !== null) asSudo(tools, mode)
       // A file that is no program hides the machine's own.
@@ -153,7 +153,7 @@ asRoot('a device whose manifest lets root look', () => {
 })
 
 ;(existsSync('/usr/bin/sudo') && process.getuid?.() === 0 ? test : test.skip)(
-  'with the sudo of this machine root looks, what sudoers does not allow fails, and what root keeps alive is not waited for',
+  'with the sudo of this machine root reads, a command that sudoers does not allow fails, and a surviving root process is not waited for',
   async () => {
     await started(
       'real',

@@ -65,7 +65,7 @@ afterAll(() => {
   kept.remove()
 })
 
-test('on this machine reads are confined somehow', async () => {
+test('on this machine reads are confined in at least one way', async () => {
   const best = await findConfinement()
   expect(best.sandbox).not.toBe('none')
   best.close()
@@ -110,7 +110,7 @@ describe.each(strong)('inside %s', (kind) => {
     ['bash', 'exec 3<>/dev/tcp/127.0.0.1/PORT && cat <&3'],
     ['curl', 'curl -sS -m 5 http://127.0.0.1:PORT/'],
     ['udp', 'echo x > /dev/udp/192.0.2.1/53'],
-  ])('the network by %s: no, unless it is what the command looks at', async (program, text) => {
+  ])('the network by %s: no, unless the command reads the network', async (program, text) => {
     const before = visitors
     const { exitCode } = await inside(text.replaceAll('PORT', String(port)))
     expect(exitCode).not.toBe(0)
@@ -120,7 +120,7 @@ describe.each(strong)('inside %s', (kind) => {
     expect(seen.stdout).toBe('hello\n')
   })
 
-  test('it reads, as the user it is, in the directory it was given, with room of its own that nobody else sees', async () => {
+  test('it reads, under its user, in the given directory, with private temporary space', async () => {
     const text =
       'cat kept; id -u; pwd; echo x > /dev/null; head -c 3 /dev/zero | wc -c; echo y > $TMPDIR/scratch && cat $TMPDIR/scratch'
     const { stdout, stderr } = await inside(text, { cwd: place.path })
@@ -140,7 +140,7 @@ describe.each(strong)('inside %s', (kind) => {
     }
   })
 
-  test('owners are shown as the machine has them, or the run says that they are not', async () => {
+  test('owners are shown as on the machine, or the run reports that they are not', async () => {
     if (process.getuid?.() !== 0) return
     chownSync(join(place.path, 'kept'), 12_345, 12_345)
     const { stdout, hidesOwners = false } = await inside('stat -c %u kept', { cwd: place.path })
@@ -148,14 +148,14 @@ describe.each(strong)('inside %s', (kind) => {
     expect([stdout, hidesOwners]).toEqual(kind === 'bwrap' ? ['65534\n', true] : ['12345\n', false])
   })
 
-  test('nothing of it is left, wherever it hid', async () => {
+  test('no process of it is left, wherever it hid', async () => {
     const mark = `6${Date.now()}`
     await inside(`setsid sleep ${mark} & disown; exit 0`)
     const { stdout } = await inside(`ps -eo args= | grep -c "^sleep ${mark}"`)
     expect(stdout).toBe('0\n')
   })
 
-  test('mounts are shown as the machine has them to what looks at them, and even that writes no file', async () => {
+  test('mounts are shown as on the machine to commands that read them, and even these write no file', async () => {
     const ours = readFileSync('/proc/self/mounts', 'utf8')
     const { stdout } = await inside('cat /proc/self/mounts', { sees: ['mounts'] })
     // What covers the agent's own files stands there as well.
@@ -167,10 +167,10 @@ describe.each(strong)('inside %s', (kind) => {
 })
 
 const working = ['bwrap', 'unshare', 'user'].filter((kind) => found.get(kind)?.sandbox === kind)
-describe.each(working)('what is the agent’s own, inside %s', (kind) => {
+describe.each(working)('the agent’s own files, inside %s', (kind) => {
   const sights: NonNullable<RunOptions['sees']>[] = [[], ['network'], ['mounts'], ['network', 'mounts']]
 
-  test.each(sights)('is not seen, whatever else of the machine is (%s)', async (...sees) => {
+  test.each(sights)('are not visible, whatever else of the machine is (%s)', async (...sees) => {
     const link = join(kept.path, `link-${kind}`)
     if (!existsSync(link)) symlinkSync(state, link)
     const ways = [
@@ -192,7 +192,7 @@ describe.each(working)('what is the agent’s own, inside %s', (kind) => {
     expect(stdout).toBe('')
   })
 
-  test('but its throw-away copies are, to a check that is run on them', async () => {
+  test('are visible as temporary copies to a check that runs on them', async () => {
     const text = `cat ${state}/rehearsals/r-1/copy; ls -A ${state}; echo x > ${state}/rehearsals/r-1/copy`
     const { stdout } = await run(found.get(kind) as Confinement, text, { sees: ['rehearsals'] })
     // Where reads run as another user, it cannot open them.
@@ -200,7 +200,7 @@ describe.each(working)('what is the agent’s own, inside %s', (kind) => {
     expect(readFileSync(join(state, 'rehearsals/r-1/copy'), 'utf8')).toBe('a copy\n')
   })
 
-  test('nothing of the environment of the agent comes along', async () => {
+  test('are not in the environment either', async () => {
     const planted = {
       LD_PRELOAD: '/x.so',
       GIT_DIR: '/x',
@@ -231,7 +231,7 @@ describe.each(working)('what is the agent’s own, inside %s', (kind) => {
   })
 })
 
-test('a sandbox that shows what is the agent’s own is not taken', async () => {
+test('a sandbox that shows the agent’s own files is not used', async () => {
   if (process.getuid?.() !== 0) return
   const open = temporaryDirectory()
   chmodSync(open.path, 0o755)
@@ -241,7 +241,7 @@ test('a sandbox that shows what is the agent’s own is not taken', async () => 
   open.remove()
 })
 
-test('as another user, where nothing better works, a file of the agent is not written', async () => {
+test('as another user, if nothing better works, a file of the agent is not written', async () => {
   const confinement = found.get('user') as Confinement
   expect(confinement.sandbox).toBe(process.getuid?.() === 0 ? 'user' : 'none')
   if (confinement.sandbox === 'none') return
@@ -256,7 +256,7 @@ test.each([
   ['unshare', 'nsenter: cannot open /proc/7/ns/user: No such file or directory', 1, 3],
   ['a program that complains so itself', "ls: cannot access '/x'", 1, 1],
   ['a program that is not there', 'bwrap: execvp x: No such file or directory', 1, 1],
-])('a sandbox that was not made is made again, by its complaint: %s', async (_, complaint, exitCode, times) => {
+])('a sandbox that failed to start is started again, by its message: %s', async (_, complaint, exitCode, times) => {
   let made = 0
   const confinement: Confinement = {
     sandbox: 'bwrap',
@@ -275,7 +275,7 @@ test.each([
   expect([made, stdout]).toEqual([times, times === 3 ? 'read\n' : ''])
 })
 
-test('an agent without rights confines as well, and says how', async () => {
+test('an agent without rights also confines its reads, and names the way', async () => {
   const uid = process.getuid?.() === 0 ? 65_534 : process.getuid?.()
   const agent = await startAgent(own, uid === 65_534 ? { uid } : {})
   try {

@@ -81,7 +81,7 @@ const command = (instruction: string) =>
     word.replace(/\.js$/, '.ts'),
   )
 
-test('everything the image copies is there, and nothing of it is left out of the context', () => {
+test('everything that the image copies exists, and the build context leaves none of it out', () => {
   const copied = [...dockerfile.matchAll(/^COPY (?!--from)(.*) \S+$/gm)].flatMap(([, from = '']) => from.split(' '))
   expect(copied).toContain('package-lock.json')
   for (const path of copied) expect([path, existsSync(join(checkout, path))]).toEqual([path, true])
@@ -107,7 +107,7 @@ test('the container starts the agent as its one process, and knows whether it is
   await eventually('it to refuse', async () => (await check()) === 1)
 })
 
-test('a state directory may be written relative to where the agent was started', async () => {
+test('a state directory may be relative to the folder where the agent was started', async () => {
   const repository = join(place.path, 'repository')
   const git = (...args: string[]) => execFileSync('git', ['-C', repository, ...args])
   mkdirSync(repository)

@@ -88,7 +88,7 @@ test('every capability is tried', () => {
   expect(new Set(calls().map(([capability]) => capability)).size).toBe(allCapabilities.length)
 })
 
-test('nothing runs or is rehearsed unasked there, and nothing of it is begun', async () => {
+test('nothing runs or is rehearsed without approval in sudo mode, and nothing begins', async () => {
   const before = begun()
   const asked = new Set<string>()
   for (const [capability, args] of calls())
@@ -103,7 +103,7 @@ test('nothing runs or is rehearsed unasked there, and nothing of it is begun', a
   expect(begun()).toBe(before)
 })
 
-describe('a grant there', () => {
+describe('a grant in sudo mode', () => {
   const uptime = { argv: ['uptime'] }
   async function withGrantFor(other: { capability?: Capability; args?: Record<string, unknown> }, changes = {}) {
     const request_id = newRequestId()
@@ -111,7 +111,7 @@ describe('a grant there', () => {
     return (await agent.post(aRequest(own, 'shell.exec', uptime, { request_id, grant }))).answer
   }
 
-  test('lets exactly this run', async () => {
+  test('allows exactly this run', async () => {
     expect(await withGrantFor({})).toMatchObject({ ok: true, approval_status: 'granted' })
   })
 
@@ -139,7 +139,7 @@ describe('a grant there', () => {
     })
   })
 
-  test("shows nothing of the agent's own, nor lets it be written", async () => {
+  test("neither shows the agent's own files nor lets them be written", async () => {
     for (const [capability, args] of [
       ['fs.read', { path: join(agent.state, 'manifest.json') }],
       ['fs.write', { path: join(agent.state, 'manifest.json'), content: '{}' }],

@@ -195,7 +195,7 @@ const traps: [string, string, (at: string) => void][] = [
   ],
 ]
 
-describe("a stranger's checkout", () => {
+describe('a foreign checkout', () => {
   test.each(traps)('%s: an unasked git starts nothing, alone or beside what sees more', async (_, words, set) => {
     const at = checkout()
     set(at)
@@ -210,7 +210,7 @@ describe("a stranger's checkout", () => {
     expect(answer.error).toMatchObject({ code: 'approval_required', message: expect.stringContaining('git') })
   })
 
-  test('who was asked and said yes gets the answer, and it runs confined', async () => {
+  test('gives its answer after an approval, and the command runs confined', async () => {
     const at = checkout()
     git(at, 'config', 'alias.st', 'status')
     handOver(at)
@@ -222,7 +222,7 @@ describe("a stranger's checkout", () => {
     expect(answer).toMatchObject({ ok: true, approval_status: 'granted', result: { stdout: ' M a.txt\n' } })
   })
 
-  test('who follows it gets the same answer, also later', async () => {
+  test('gives the same answer to a caller that follows it, also later', async () => {
     const at = checkout()
     git(at, 'config', 'core.fsmonitor', evil)
     handOver(at)
@@ -236,7 +236,7 @@ describe("a stranger's checkout", () => {
     expect(ended).toMatchObject({ ok: false, approval_status: 'required', error: { code: 'approval_required' } })
   })
 
-  test('an ordinary checkout is read unasked, also by way of a submodule and from below', async () => {
+  test('is read without approval if it is ordinary, also through a submodule and from below', async () => {
     const at = checkout()
     mkdirSync(join(at, 'sub/dir'), { recursive: true })
     git(at, 'submodule', '--quiet', 'add', checkout(), 'inner')
@@ -255,7 +255,7 @@ describe("a stranger's checkout", () => {
   })
 })
 
-describe('what settings of the place say of other programs', () => {
+describe('settings in the place of other programs', () => {
   test.each([
     ['a compose file here', 'docker compose ps', 'compose.yaml', 'include:\n  - https://192.0.2.1/x\n'],
     ['settings of npm here', 'npm ls', '.npmrc', 'node-options=--require ./evil.js\n'],
@@ -269,7 +269,7 @@ describe('what settings of the place say of other programs', () => {
     expect(answer.error).toMatchObject({ code: 'approval_required', message: expect.stringContaining(join(at, name)) })
   })
 
-  test('a file that haproxy is to check may hold code, so it has to be root’s', async () => {
+  test('a file that haproxy checks may contain code, so it has to be root’s', async () => {
     writeFileSync(join(place.path, 'ha.cfg'), 'global\n  lua-load /tmp/x.lua\n')
     const { answer } = await agent.call('shell.exec', { argv: ['haproxy', '-c', '-f', join(place.path, 'ha.cfg')] })
     expect(answer.error?.code).toBe('approval_required')
@@ -287,14 +287,14 @@ describe("the agent's own state", () => {
     symlinkSync(agent.state, link)
   })
 
-  test('is given to nobody as a file', async () => {
+  test('is returned to nobody as a file', async () => {
     for (const capability of ['fs.read', 'fs.stat'] as const) {
       const { answer } = await agent.call(capability, { path: join(agent.state, 'root-key') })
       expect([capability, answer.error?.code]).toEqual([capability, 'outside_roots'])
     }
   })
 
-  test('is named only to be asked about', async () => {
+  test('needs an approval if it is named', async () => {
     for (const argv of [
       ['cat', `${agent.state}/refresh.json`],
       ['ls', agent.state],
@@ -306,17 +306,14 @@ describe("the agent's own state", () => {
     }
   })
 
-  test.each(['', '; ss -tln', '; findmnt /'])(
-    'is not found by a way that nobody could know of (%s)',
-    async (beside) => {
-      const text = `cat ${link}/refresh.json ${link}/head.json; find ${link}/ -name '*'; ls -R ${link}/journal/${beside}`
-      const { answer } = await agent.call('shell.eval', { text })
-      expect(answer).toMatchObject({ ok: true, approval_status: 'auto_approved' })
-      const { stdout, stderr } = answer.result as { stdout: string; stderr: string }
-      expect(stderr).toContain(`${link}/refresh.json: No such file or directory`)
-      expect(stdout).not.toContain(secret)
-      expect(stdout).toContain(`${link}/\n`)
-      expect(stdout).not.toContain(`${link}/journal`)
-    },
-  )
+  test.each(['', '; ss -tln', '; findmnt /'])('is not found by an unknown way (%s)', async (beside) => {
+    const text = `cat ${link}/refresh.json ${link}/head.json; find ${link}/ -name '*'; ls -R ${link}/journal/${beside}`
+    const { answer } = await agent.call('shell.eval', { text })
+    expect(answer).toMatchObject({ ok: true, approval_status: 'auto_approved' })
+    const { stdout, stderr } = answer.result as { stdout: string; stderr: string }
+    expect(stderr).toContain(`${link}/refresh.json: No such file or directory`)
+    expect(stdout).not.toContain(secret)
+    expect(stdout).toContain(`${link}/\n`)
+    expect(stdout).not.toContain(`${link}/journal`)
+  })
 })

@@ -9,7 +9,7 @@ import { readAddress, whyTls } from '../../../mesh/agent/manifest.ts'
 import { temporaryDirectory } from '../../support/directory.ts'
 import { keys, startAgent } from '../../support/running-agent.ts'
 
-test('with a certificate the agent speaks TLS', async () => {
+test('with a certificate the agent uses TLS', async () => {
   const place = temporaryDirectory()
   const [cert, key] = [join(place.path, 'cert.pem'), join(place.path, 'key.pem')]
   const about = ['-subj', '/CN=web-1', '-addext', 'subjectAltName=IP:127.0.0.1', '-days', '1']
@@ -46,7 +46,7 @@ test.each([
   expect(read && whyTls(read, () => false) === null).toBe(may)
 })
 
-test('inside a tunnel of WireGuard it may as well', () => {
+test('inside a WireGuard tunnel the agent may listen too', () => {
   const outside = Object.values(networkInterfaces())
     .flat()
     .find((one) => one && !one.internal && one.family === 'IPv4')

@@ -25,7 +25,7 @@ const bytes = (value: unknown) => Buffer.from(typeof value === 'string' ? value 
 const uptime = (changes: Record<string, unknown> = {}) => aRequest(own, 'shell.exec', { argv: ['uptime'] }, changes)
 const at = (seconds: number) => inSeconds(seconds, nowMs)
 
-test('a request of the control plane, for this device, now and for the first time, is let in', () => {
+test('a request of the control plane, for this device, in time and for the first time, is accepted', () => {
   expect(verifyCall(bytes(uptime({ issued_at: at(0), deadline: at(60) })), step())).toMatchObject({
     ok: true,
     request: { device: 'web-1', stream: false, rehearse: false },
@@ -54,22 +54,22 @@ test.each([
   ['was issued six minutes ago', uptime({ issued_at: at(-360) }), 'clock_skew'],
   ['will be issued in six minutes', uptime({ issued_at: at(360) }), 'clock_skew'],
   ['was here before', uptime({ nonce: seen }), 'replayed_nonce'],
-])('a request that %s is turned away', (_, body, code) => {
+])('a request that %s is refused', (_, body, code) => {
   expect(verifyCall(Buffer.isBuffer(body) ? body : bytes(body), step())).toMatchObject({ ok: false, code })
 })
 
-test.each([-299, 0, 299])('clocks may be %s seconds apart', (seconds) => {
+test.each([-299, 0, 299])('clocks may differ by %s seconds', (seconds) => {
   expect(verifyCall(bytes(uptime({ issued_at: at(seconds), deadline: at(60) })), step()).ok).toBe(true)
 })
 
-test('an agent that lost its nonces takes nothing from before its start', () => {
+test('an agent that lost its nonces accepts no request from before its start', () => {
   const lost = step({ forgottenBeforeMs: nowMs })
   const before = verifyCall(bytes(uptime({ issued_at: at(-1), deadline: at(60) })), lost)
   expect(before).toMatchObject({ ok: false, code: 'replayed_nonce' })
   expect(verifyCall(bytes(uptime({ issued_at: at(0), deadline: at(60) })), lost).ok).toBe(true)
 })
 
-test('a cancel passes the same door', () => {
+test('a cancel gets the same checks', () => {
   const { request_id, nonce, issued_at, device } = uptime({ issued_at: at(0) })
   const cancel = signed({ request_id, nonce, issued_at, device }, own.control)
   expect(verifyCancel(bytes(cancel), step()).ok).toBe(true)

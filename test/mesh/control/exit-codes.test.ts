@@ -73,7 +73,7 @@ const exec = (...argv: string[]) => verified('exec', { argv })
 const bash = (command: string) => verified('shell_eval', { command })
 
 describe('a command that was to change something', () => {
-  test('and ended with an exit code other than 0 failed, and the model reads the code and what it printed', async () => {
+  test('and ended with an exit code other than 0 failed, and the model reads the code and its output', async () => {
     const { read, seen, effect } = await exec(
       'sh',
       '-c',
@@ -95,7 +95,7 @@ describe('a command that was to change something', () => {
     })
   })
 
-  test('and ended with 0 is unproven: nothing was promised', async () => {
+  test('and ended with 0 is unproven, because nothing was promised', async () => {
     const { read, seen, effect } = await exec('touch', join(place.path, 'new'))
     expect(seen).toMatchObject({ holds: null, observed: expect.stringContaining('nothing proves that it worked') })
     expect(read).toMatchObject({ ok: true, data: { exit_code: 0 } })
@@ -107,7 +107,7 @@ describe('a command that was to change something', () => {
     ['rm /nowhere || true', 'another one that took its place'],
     ['rm /nowhere 2>&1 | tee x', 'the end of a pipe'],
     ['rm /nowhere & wait', 'the background'],
-  ])('in %s, where the exit code of %s hides its own, is never held', async (command) => {
+  ])('in %s, where the exit code of %s hides its own, never counts as held', async (command) => {
     expect((await verified('shell_eval', { command, cwd: place.path })).seen).toMatchObject({ holds: null })
   })
 
@@ -122,7 +122,7 @@ describe('a command that was to change something', () => {
     })
   })
 
-  test('and was stopped, since it printed too much, did not do its work', async () => {
+  test('and was stopped because it printed too much did not do its work', async () => {
     const { seen, read } = await exec('sh', '-c', 'yes nightshift; touch never')
     expect(seen).toMatchObject({
       holds: false,
@@ -131,7 +131,7 @@ describe('a command that was to change something', () => {
     expect(read.ok).toBe(false)
   })
 
-  test('and is not there at all did not do its work', async () => {
+  test('and does not exist did not do its work', async () => {
     expect((await exec('no-such-program')).seen).toMatchObject({ holds: false })
     expect((await bash('no-such-program')).seen).toMatchObject({
       observed: expect.stringContaining('not verified: exit code 127'),
@@ -144,7 +144,7 @@ describe('a command that was to change something', () => {
     expect(seen?.observed).not.toContain('hunter2')
   })
 
-  test('and never came to the device did not do its work', async () => {
+  test('and never reached the device did not do its work', async () => {
     const { read, seen, effect } = await bash('touch x; export TOKEN=ghp_0123456789abcdefghijABCDEFGHIJ012345')
     expect(effect).toBeNull()
     expect(read).toMatchObject({ ok: false, error: { code: 'INVALID_INPUT' } })
@@ -162,7 +162,7 @@ describe('a command that was to change something', () => {
     expect(text.seen).toMatchObject({ holds: false, observed: 'not verified: exit code 9' })
   })
 
-  test('with a code that says it did its work has done it: what is reported is not a failure', async () => {
+  test('with an exit code that means success has done its work, so its report is not a failure', async () => {
     writeFileSync(join(place.path, 'a'), 'a\n')
     writeFileSync(join(place.path, 'b'), 'b\n')
     const { seen, read } = await verified('shell_eval', { command: 'diff a b > difference', cwd: place.path })
@@ -171,20 +171,20 @@ describe('a command that was to change something', () => {
   })
 })
 
-test('a look that a person allowed tells its exit code as a part of the answer', async () => {
+test('a read that a person approved has its exit code in the answer', async () => {
   const { seen, read } = await exec('grep', '-c', 'nobody-has-this-name', '/etc/shadow')
   expect(read).toMatchObject({ ok: true, data: { exit_code: 1 } })
   expect(seen).toMatchObject({ holds: null, observed: expect.stringContaining('read-only') })
 })
 
-test('an unasked look tells its exit code, before what it printed', async () => {
+test('an unasked read has its exit code before its output', async () => {
   const { answer } = await ran(api, 'exec', { on, argv: ['ls', '/nowhere'] }, 'unasked')
   expect(answer).toMatchObject({ ok: true, data: { exit_code: 2, stderr: expect.stringContaining('/nowhere') } })
   const keys = Object.keys((answer as { data: object }).data)
   expect(keys.indexOf('exit_code')).toBeLessThan(keys.indexOf('stdout'))
 })
 
-test('git makes its commits as Nightshift, and one that it cannot make is told as such', async () => {
+test('git commits as Nightshift, and a commit that it cannot make is reported', async () => {
   const path = join(place.path, 'repository')
   const git = (...words: string[]) =>
     execFileSync('git', ['-C', path, '-c', 'user.name=A', '-c', 'user.email=a@a', ...words], { encoding: 'utf8' })
@@ -205,7 +205,7 @@ test('git makes its commits as Nightshift, and one that it cannot make is told a
   })
 })
 
-describe('what will prove a write', () => {
+describe('the proof of a write', () => {
   const proof = async (tool: string, args: Record<string, unknown>) =>
     (await prepared(api, tool, { on, ...args, reason: 'because' }))?.dryRun.proof
 
@@ -216,7 +216,7 @@ describe('what will prove a write', () => {
     return { pid, start_time: readFileSync(`/proc/${pid}/stat`, 'latin1').split(') ')[1]?.split(' ')[19] }
   }
 
-  test('is the state, where the device can be asked for it', async () => {
+  test('is the state, if the device can be asked for it', async () => {
     expect(await proof('fs_write', { path: join(place.path, 'file'), content: 'x' })).toEqual({
       by: 'state',
       text: 'the file holds exactly what was written',
@@ -224,28 +224,28 @@ describe('what will prove a write', () => {
     expect(await proof('proc_kill', there())).toMatchObject({ by: 'state' })
   })
 
-  test('is nothing for a command, for a signal that asks for something else, and for what goes through a host', async () => {
+  test('is nothing for a command, for a signal that asks for something else, and for a write through a host', async () => {
     expect(await proof('exec', { argv: ['touch', '/x'] })).toMatchObject({ by: 'nothing' })
     expect(await proof('shell_eval', { command: 'touch /x' })).toMatchObject({ by: 'nothing' })
     expect(await proof('proc_kill', { ...there(), signal: 'HUP' })).toMatchObject({ by: 'nothing' })
     expect(await proof('exec', { on: 'vm-101', argv: ['touch', '/x'] })).toMatchObject({ by: 'nothing' })
   })
 
-  test('appended or whole, a file is looked at', async () => {
+  test('is a read of the file, appended or whole', async () => {
     const path = join(place.path, 'appended')
     writeFileSync(path, 'one\n')
     const { seen } = await verified('fs_write', { path, content: 'two\n', append: true })
     expect(seen).toEqual({ holds: true, observed: 'the file holds what was written' })
   })
 
-  test('a clone that was refused does not hold, though something stands in its place', async () => {
+  test('a refused clone does not hold, even if something is in its place', async () => {
     const { seen, effect } = await verified('git_clone', { url: 'https://example.invalid/x.git', path: place.path })
     expect(effect).toMatchObject({ status: 'failed' })
     expect(seen).toMatchObject({ holds: false, observed: expect.stringContaining('not verified: ') })
   })
 })
 
-describe('what the engine of containers says of a command', () => {
+describe("the container engine's report about a command", () => {
   const spec = specNamed('docker_exec')!
   const why = (argv: string[], result: object) =>
     whyEndedBadly({ spec, input: { container: 'web', argv } }, { stderr: '', ...result })
@@ -256,14 +256,14 @@ describe('what the engine of containers says of a command', () => {
     expect(why(['nginx', '-s', 'stop'], { exit_code: 137 })).toBe('exit code 137')
   })
 
-  test('may be nothing: then it is not known how it ended', () => {
+  test('may be nothing, and then its end is unknown', () => {
     expect(why(['nginx', '-s', 'reload'], { exit_code: null, still_running: true })).toMatch(
       /how it ended is not known/,
     )
     expect(why(['nginx', '-s', 'reload'], {})).toMatch(/how it ended is not known/)
   })
 
-  test('is a part of the answer of a look', () => {
+  test('is a part of the answer of a read', () => {
     expect(why(['ls', '/nowhere'], { exit_code: 2 })).toBeNull()
   })
 })

@@ -24,7 +24,7 @@ beforeAll(async () => {
 
 const words = ['printf', '%s|', '$(id)', '`id`', 'a b', "it's", '"', '*', ';', '-n', '--', '\\n', 'ü\n2']
 
-test('a command for a container of Proxmox goes to pct on its host, word by word, and no shell reads it', async () => {
+test('a command for a container of Proxmox is passed to pct on its host, word by word, without a shell', async () => {
   const args = { on: 'vm-101', argv: words, reason: 'because' }
   const { answer } = await ran(api, 'exec', args, 'approved')
   const said = ['pct', 'exec', '101', '--', ...words].map((word) => `<${word}>`).join('')
@@ -46,7 +46,7 @@ test('a text for bash is read by the bash of the guest, once', async () => {
   )
 })
 
-test('even a look in a guest is asked about, since the host sees only that pct runs something', async () => {
+test('even a read in a guest needs an approval, because the host sees only that pct runs something', async () => {
   const args = { on: 'vm-101', argv: ['uptime'] }
   expect(await prepared(api, 'exec', args)).toMatchObject({
     asks: { risk: 'medium', why: expect.stringContaining('host-osl-1') },
@@ -56,13 +56,13 @@ test('even a look in a guest is asked about, since the host sees only that pct r
   expect(answer).toMatchObject({ ok: false, status: 403, problem: { code: 'approval_required' } })
 })
 
-test('what is never run is not run in a guest either, even with an approval', async () => {
+test('a command that is never run is not run in a guest either, even with an approval', async () => {
   const { answer } = await ran(api, 'exec', { on: 'vm-101', argv: ['rm', '-rf', '/'], reason: 'because' }, 'approved')
   expect(answer).toMatchObject({ ok: false, problem: { code: 'blocked' } })
   expect(readFileSync(join(host.state, 'journal', '000000001.jsonl'), 'utf8')).not.toContain('rm -rf')
 })
 
-test('what takes an agent on the guest says so, and what a person may do', async () => {
+test('a capability that needs an agent in the guest is refused with the steps for a person', async () => {
   const refused: [string, Record<string, unknown>, string][] = [
     ['fs_read', { on: 'vm-101', path: '/etc/hostname' }, 'this tool needs an agent on the guest itself'],
     ['fs_list', { on: 'vm-101', path: '/etc' }, 'this tool needs an agent on the guest itself'],

@@ -39,11 +39,11 @@ beforeAll(async () => {
 
 const restart = { on: 'vm-101', argv: ['appctl', 'restart'], reason: 'because' }
 
-test.each(odd)('%j is no number of a guest, and nothing is asked of its host', async (on) => {
+test.each(odd)('%j is no number of a guest, and its host is not asked', async (on) => {
   await expect(prepared(api, 'exec', { on, argv: ['df'] })).rejects.toThrow()
 })
 
-test('a guest that moved to another host since a person was asked is another state, to be asked about again', async () => {
+test('a guest that moved to another host since the question is another state, and is asked about again', async () => {
   const before = await prepared(api, 'exec', restart)
   expect(before?.dryRun.details).toMatchObject({ device: 'host-osl-1', through: 'pct' })
   await syncInventory(api.db, placed(everywhere('host-osl-3')))
@@ -54,12 +54,12 @@ test('a guest that moved to another host since a person was asked is another sta
   expect((await prepared(api, 'exec', restart))?.stateFingerprint).toBe(before?.stateFingerprint)
 })
 
-test('what root may look with on the host is not allowed in its guests', async () => {
+test('commands that root may run to read on the host are not allowed in its guests', async () => {
   const found = await prepared(api, 'exec', { on: 'vm-101', argv: ['sudo', '-n', '/usr/bin/id', '-u'] })
   expect(found).not.toHaveProperty('rootReads')
 })
 
-test('nor does a guest that is named in such a command run unasked', async () => {
+test('a guest that is named in such a command does not run unasked either', async () => {
   const found = await prepared(api, 'exec', {
     on: 'host-osl-1',
     argv: ['sudo', '-n', 'pct', 'exec', '101', '--', 'df'],
@@ -70,13 +70,13 @@ test('nor does a guest that is named in such a command run unasked', async () =>
   expect(judgeArgv(argv, { knownHosts: new Set(), directory: '/', rootReads })).toMatchObject({ verdict: 'ask' })
 })
 
-test('words for a guest stay words behind the end of options', async () => {
+test('words for a guest stay behind the end of options', async () => {
   const argv = ['--', '--version', '-i', '--user=0']
   const found = await prepared(api, 'exec', { on: 'vm-101', argv, reason: 'because' })
   expect(found?.dryRun.details).toMatchObject({ args: { argv: ['pct', 'exec', '101', '--', ...argv] } })
 })
 
-test('a guest that is a container is looked at before a person is asked, and another one is another state', async () => {
+test('a guest that is a container is read before a person is asked, and another container is another state', async () => {
   const asked = async (id: string) => {
     engine.rehearsal = {
       told: [`container web (${id})`],

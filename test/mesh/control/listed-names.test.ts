@@ -76,8 +76,8 @@ beforeAll(async () => {
 
 const look = { on, argv: ['docker', 'exec', 'web', 'df', '-h'] }
 
-describe('A container that was listed on a device in this attempt', () => {
-  test('is looked into unasked there, as the judge and the device agree; before it is asked about', async () => {
+describe('a container that was listed on a device in this attempt', () => {
+  test('is read without approval there, as the judge and the device agree, and before the listing it needs one', async () => {
     const incidentId = await claimedIncident(api.db)
     await ran(incidentId, { on, argv: ['uptime'] })
     expect(await judged(incidentId, look)).toMatchObject({ verdict: 'ask' })
@@ -119,7 +119,7 @@ describe('A container that was listed on a device in this attempt', () => {
     ['by a program that changes it', { on, argv: ['docker', 'exec', 'web', 'rm', '-r', '/srv/x'] }],
     ['under a name that only its command speaks of', { on, argv: ['docker', 'exec', 'injected', 'df', '-h'] }],
     ['by another engine', { on, argv: ['podman', 'exec', 'web', 'df', '-h'] }],
-  ])('is asked about %s', async (_, call) => {
+  ])('needs an approval %s', async (_, call) => {
     const incidentId = await claimedIncident(api.db)
     await ran(incidentId, { on, argv: ['docker', 'ps'] })
     await ran(incidentId, { on: elsewhere, argv: ['uptime'] })
@@ -127,13 +127,13 @@ describe('A container that was listed on a device in this attempt', () => {
     expect((await ran(incidentId, call)).result).toMatchObject({ ok: false })
   })
 
-  test('is asked about in a later attempt', async () => {
+  test('needs an approval in a later attempt', async () => {
     const incidentId = await claimedIncident(api.db)
     await ran(incidentId, { on, argv: ['docker', 'ps'] })
     expect((await judged(incidentId, look, 2)).verdict).not.toBe('run')
   })
 
-  test('is no name that a log prints', async () => {
+  test('is not a name that a log prints', async () => {
     const incidentId = await claimedIncident(api.db)
     expect(await ran(incidentId, { on, argv: ['docker', 'logs', '--tail', '5', 'web'] })).not.toHaveProperty('listed')
   })

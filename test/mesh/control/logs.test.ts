@@ -24,7 +24,7 @@ beforeAll(async () => {
 })
 afterAll(() => place.remove())
 
-test('search_logs asks a device as device_logs does, announced under its own name and arguments', async () => {
+test('search_logs asks a device like device_logs, announced under its own name and arguments', async () => {
   const id = await claimedIncident(api.db)
   const given = { on, path: file, window: '1h', contains: ['cannot'] }
   const announcedArgs = tools.get('search_logs')?.input.parse(given) as Record<string, unknown>
@@ -46,7 +46,7 @@ test('search_logs asks a device as device_logs does, announced under its own nam
   }
 })
 
-test('a run reads a log of a device as templates, and lines of the whole by its digest; no secret of it is kept', async () => {
+test('a run reads a log of a device as templates, and lines of the whole by its digest, and no secret of it is kept', async () => {
   const id = await claimedIncident(api.db, { startsAt: new Date().toISOString() })
   const key = await announced(api.db, id, 'device_logs', { on, path: file }, null, 'read')
   const body = { capability: 'log.read', args: { path: file } }

@@ -28,7 +28,7 @@ async function looked(tool: string, args: Record<string, unknown>): Promise<Reco
   return toolNamed(tool).output.parse(answer.data) as Record<string, unknown>
 }
 
-test('a run that looks a node up reads what its device can be asked, and no device is asked for that', async () => {
+test('a run that reads a node sees the capabilities of its device, without a request to the device', async () => {
   const heard = node.heard.length
   const { device } = await looked('get_node', { id: 'node-osl-1' })
   const { capabilities } = device as { capabilities: string[] }
@@ -39,7 +39,7 @@ test('a run that looks a node up reads what its device can be asked, and no devi
   expect(node.heard.length).toBe(heard)
 })
 
-test('a list of nodes tells it for each, and null where there is no device', async () => {
+test('a list of nodes has them for each, and null without a device', async () => {
   const { items } = (await looked('list_nodes_by_shard', { shard_id: 'db-osl-1' })) as {
     items: { id: string; device: { id: string } | null }[]
   }
@@ -52,7 +52,7 @@ test('a list of nodes tells it for each, and null where there is no device', asy
   })
 })
 
-test('of a VM without a device it is told what goes through that of its host', async () => {
+test("a VM without a device has the capabilities of its host's device", async () => {
   const inGuests = meshSpecs.filter((spec) => spec.throughHost).map((spec) => spec.name)
   expect(inGuests).toEqual(['exec', 'shell_eval'])
   const onHost = { id: 'host-osl-1', mode: 'all', capabilities: ['shell.exec'] }
@@ -64,7 +64,7 @@ test('of a VM without a device it is told what goes through that of its host', a
   )
 })
 
-test('a device that can be asked nothing offers nothing, and its host is not asked in its place', async () => {
+test('a device without capabilities offers nothing, and its host is not asked in its place', async () => {
   const settings = { mode: 'all', terms: { capabilities: [], roots: [] } }
   const vm = await enrolled(api, 'vm-1', settings)
   expect(await looked('current_vm_host', { vm: 'vm-1' })).toMatchObject({ device: { id: 'vm-1' } })

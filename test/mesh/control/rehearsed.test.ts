@@ -37,7 +37,7 @@ async function card(tool: string, args: Record<string, unknown>) {
   return { found, said: lines.join('\n'), untried: untried.join('\n') }
 }
 
-test('a command is tried by the switch of its program that changes nothing, and the card says what that said', async () => {
+test("a command is tried with its program's own dry-run option, and the card shows the output", async () => {
   const { found, said } = await card('exec', { argv: ['rsync', '-a', '/srv/a/', '/srv/b/'] })
   expect(found?.dryRun.possible).toBe(true)
   expect(said).toMatch(
@@ -46,7 +46,7 @@ test('a command is tried by the switch of its program that changes nothing, and 
   expect(said).toMatch(/^program rsync: \/usr\/local\/sbin\/rsync, /m)
 })
 
-test('what could not be tried is no dry run, and what was looked at is told all the same', async () => {
+test('a command that could not be tried has no dry run, and the reads about it are shown', async () => {
   const { found, said, untried } = await card('shell_eval', { command: `make -C ${place.path} all` })
   expect(found?.dryRun.possible).toBe(false)
   expect(said).toMatch(/^runs as user /m)
@@ -54,7 +54,7 @@ test('what could not be tried is no dry run, and what was looked at is told all 
   expect(found?.dryRun.details.rehearsal).not.toHaveProperty('rests_on')
 })
 
-test('a write is asked about again when what the card showed is not so any more', async () => {
+test('a write is asked about again if the state on the card has changed', async () => {
   const at = join(place.path, 'old')
   mkdirSync(at)
   writeFileSync(join(at, 'a'), '1')
@@ -76,12 +76,12 @@ test('a write is asked about again when what the card showed is not so any more'
   expect(readFileSync(join(at, 'b'), 'utf8')).toBe('somebody needs this')
 })
 
-test('a look is not rehearsed', async () => {
+test('a read is not rehearsed', async () => {
   const { found } = await card('exec', { argv: ['uptime'] })
   expect(found?.dryRun.details).not.toHaveProperty('rehearsal')
 })
 
-test('before a process is signalled the card names it, and another one under its number is refused', async () => {
+test('before a process is signalled the card names it, and another process under its number is refused', async () => {
   const { pid = 0 } = child
   const asked = (pid: number) => ({ on, reason: 'because', pid, start_time: startTime(pid) })
   const { said } = await card('proc_kill', asked(pid))

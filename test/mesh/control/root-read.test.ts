@@ -52,7 +52,7 @@ asRoot('a device whose manifest lets root look with a command', () => {
   test.each([
     ['exec', { on, argv: ['sudo', '-n', '/usr/bin/id', '-u'] }],
     ['shell_eval', { on, command: 'sudo -n /usr/bin/id -u | head -n 1' }],
-  ])('runs it by %s without asking anybody, and the judge and the device agree', async (tool, args) => {
+  ])('is run by %s without approval, and the judge and the device agree', async (tool, args) => {
     const found = await prepared(api, tool, args)
     expect(found).not.toHaveProperty('asks')
     expect(verdictOn(tool, args, found)).toMatchObject({ verdict: 'run', code: 'READ_COMMAND', effect: 'read' })
@@ -64,7 +64,7 @@ asRoot('a device whose manifest lets root look with a command', () => {
     [['sudo', '-n', '/usr/bin/id', '-u', '-r']],
     [['sudo', '-n', '-E', '/usr/bin/id', '-u']],
     [['sudo', '-n', 'id', '-u']],
-  ])('asks two people about %j', async (argv) => {
+  ])('needs two people for %j', async (argv) => {
     const args = { on, argv }
     const found = await prepared(api, 'exec', args)
     expect(verdictOn('exec', args, found)).toMatchObject({ verdict: 'ask', risk: 'critical' })
@@ -72,7 +72,7 @@ asRoot('a device whose manifest lets root look with a command', () => {
     expect(answer).toMatchObject({ ok: false, problem: { code: 'approval_required' } })
   })
 
-  test('asks where others than root may change the program, with what the device found', async () => {
+  test('needs an approval if others than root may change the program, with what the device found', async () => {
     const args = { on, argv: ['sudo', '-n', '/usr/bin/nproc', '--all'] }
     const found = await prepared(api, 'exec', args)
     expect(found?.asks).toMatchObject({
@@ -82,7 +82,7 @@ asRoot('a device whose manifest lets root look with a command', () => {
     expect(verdictOn('exec', args, found)).toMatchObject({ verdict: 'ask', risk: 'critical' })
   })
 
-  test('asks where the device holds an older manifest than the one that allows it', async () => {
+  test('needs an approval if the device has a manifest from before the one that allows it', async () => {
     const newer = { ...terms, root_reads: [...root_reads, ['/usr/bin/uptime']] }
     const { body } = await api.get(`/devices/${on}`)
     expect((await api.put(`/devices/${on}`, { body: { url: body.url, mode: 'user', terms: newer } })).status).toBe(200)
@@ -93,12 +93,12 @@ asRoot('a device whose manifest lets root look with a command', () => {
     await api.put(`/devices/${on}`, { body: { url: body.url, mode: 'user', terms } })
   })
 
-  test('says in its own journal what root looked with', () => {
+  test("is in the device's journal with the words that root ran", () => {
     expect(readFileSync(join(agent.state, 'journal/000000001.jsonl'), 'utf8')).toContain('sudo -n /usr/bin/id -u')
   })
 })
 
-test('a manifest without such commands says nothing of them, so that older agents go on reading theirs', async () => {
+test('a manifest without such commands does not mention them, so that older agents can read it', async () => {
   const body = { url: 'http://127.0.0.1:1', mode: 'user', terms: { capabilities: [], roots: [], root_reads: [] } }
   expect((await api.put('/devices/host-osl-1', { body })).status).toBe(200)
   const { body: minted } = await api.post('/devices/host-osl-1/enrolment')

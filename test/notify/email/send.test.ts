@@ -50,7 +50,7 @@ test('a mail arrives over STARTTLS, and over TLS from the start, signed in', asy
     })
 })
 
-test('without TLS nothing is sent where TLS is asked for, and no password ever', async () => {
+test('without TLS nothing is sent if TLS is required, and no password ever', async () => {
   const before = plain.taken.length
   expect(await send(plain)).toMatchObject({ outcome: 'drop', reason: expect.stringContaining('TLS') })
   expect(plain.taken).toHaveLength(before)
@@ -58,7 +58,7 @@ test('without TLS nothing is sent where TLS is asked for, and no password ever',
   expect(plain.taken.at(-1)).toMatchObject({ user: '', isSecure: false })
 })
 
-test('a certificate that nobody vouches for is not believed', async () => {
+test('an untrusted certificate is refused', async () => {
   const before = wrapped.taken.length
   expect(await send(wrapped, { tls: 'tls', ca: null })).toMatchObject({
     outcome: 'drop',
@@ -71,13 +71,13 @@ test('a certificate that nobody vouches for is not believed', async () => {
   expect(wrapped.taken).toHaveLength(before)
 })
 
-test('a wrong password is given up, and what the server repeats of it is not told', async () => {
+test("a wrong password is not tried again, and the server's repetition of it is not shown", async () => {
   const made = await send(upgraded, {}, mail(), 'a wrong password')
   expect(made).toMatchObject({ outcome: 'drop', status: 535 })
   expect(JSON.stringify(made)).not.toMatch(/a wrong password|nightshift with/)
 })
 
-test('a server that says not now is asked again, and one that says never is not', async () => {
+test('a server with a temporary refusal is asked again, and one with a permanent refusal is not', async () => {
   upgraded.refuse({ code: 451, words: 'greylisted, come back for ops@example.com' })
   const later = await send(upgraded)
   expect(later).toMatchObject({ outcome: 'wait', status: 451, afterMs: 60_000, reason: 'the mail server answered 451' })
@@ -91,7 +91,7 @@ test('a server that says not now is asked again, and one that says never is not'
   upgraded.refuse(null)
 })
 
-test('a server that is not there is tried again, and one of a cloud is never reached', async () => {
+test('an unreachable server is tried again, and a metadata address of a cloud is never reached', async () => {
   expect(await send({ ...plain, port: 1 })).toMatchObject({ outcome: 'retry', status: null })
   expect(await send(plain, { host: '169.254.169.254' })).toMatchObject({
     outcome: 'drop',
@@ -99,7 +99,7 @@ test('a server that is not there is tried again, and one of a cloud is never rea
   })
 })
 
-test('some of the addresses may be wrong: the others get it, and the log says so', async () => {
+test('if some addresses are wrong the others get the mail, and the log says so', async () => {
   expect(await send(upgraded, { to: ['nobody@example.com', 'anna@example.com'] })).toMatchObject({
     outcome: 'sent',
     responseSnippet: expect.stringContaining('the server refused 1 of 2 addresses'),
@@ -138,7 +138,7 @@ const expectedHeaders = [
   ...['x-auto-response-suppress', 'x-mailer'],
 ].sort()
 
-test('an incident is one thread: the others follow on the first, under the same subject', () => {
+test('an incident is one thread: later mails follow the first, under the same subject', () => {
   const [first, next, resolved] = [
     mail(),
     mail({ trigger: 'escalated', reason: 'why' }, { deliveryId: 'msg_2', isFirst: false }),
@@ -156,7 +156,7 @@ test('an incident is one thread: the others follow on the first, under the same 
   )
 })
 
-test('a message about several begins no thread of an incident', () => {
+test('a message about several incidents begins no thread of an incident', () => {
   const incidents = [1, 2].map((n) => ({
     ...{ id: `inc_${n}`, title: `incident ${n}`, severity: 'critical' as const, status: 'escalated' as const },
     since: '2026-11-21T02:00:00Z',
@@ -168,7 +168,7 @@ test('a message about several begins no thread of an incident', () => {
   })
 })
 
-test('a question says that a reply approves nothing, and leads to its card', () => {
+test('a question says that a reply approves nothing, and links to its card', () => {
   const url = 'https://nightshift.example/approvals/apr_1'
   const approval = {
     ...{ id: 'apr_1', tool: 'reboot', risk: 'high' as const, reversible: false, summary: 'Reboot db-osl-1' },

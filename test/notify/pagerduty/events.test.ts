@@ -39,7 +39,7 @@ function flawsOf(event: Event): string[] {
   return found
 }
 
-test('whatever an alert calls itself, the event fits the published schema', () => {
+test('the event fits the published schema, whatever the name of the alert is', () => {
   for (const title of [...hostileTitles, 'é'.repeat(3_000)]) {
     const event = render({ title, reason: title.repeat(20).slice(0, 400_000) })
     expect(flawsOf(event)).toEqual([])
@@ -57,7 +57,7 @@ test('a critical incident opens an alert by its own key', () => {
   })
 })
 
-test('a resolution ends it, a cancellation too, and who takes it acknowledges it', () => {
+test('a resolution and a cancellation end the alert, and a person who takes the incident acknowledges it', () => {
   const actions = (['resolved', 'closed', 'taken'] as const).map((trigger) => {
     const { event_action, dedup_key, payload } = render({ trigger })
     return [event_action, dedup_key, payload]
@@ -82,17 +82,17 @@ test('a question pages with the address of its card', () => {
   })
 })
 
-test('what wakes somebody is never less than an error, and what does not keeps its severity', () => {
+test('a message that wakes people is at least an error, and another one keeps its severity', () => {
   const incident = { ...notification().incident, severity: 'warning' as const }
   expect(render({ incident }).payload?.severity).toBe('error')
   expect(render({ incident, page: false }).payload?.severity).toBe('warning')
 })
 
-test('a message about several has its own key: the end of one does not end it', () => {
+test('a message about several incidents has its own key, so the end of one does not end it', () => {
   expect(render({ trigger: 'notice' }).dedup_key).toBe('msg_1')
 })
 
-test('a duty that is lost is an alert by its name, which its return ends', () => {
+test('a lost duty is an alert by its name, which its return ends', () => {
   const of = (title: string, page: boolean) =>
     render({ trigger: 'duty', page, incident: { ...notification().incident, title } })
   expect([of('Nightshift: Temporal is lost', true), of('Nightshift: Temporal is back', false)]).toMatchObject([

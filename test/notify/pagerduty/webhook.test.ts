@@ -39,7 +39,7 @@ const event = (change: object) => ({
 })
 const read = (value: unknown) => readWebhook(Buffer.from(JSON.stringify(value)))
 
-test('who did what to which incident', () => {
+test('an event has its person, action and incident', () => {
   expect(read(event({}))).toEqual({
     act: {
       eventId: '01CH754SM3TWPLWZ5YR',
@@ -63,7 +63,7 @@ test.each([
   [event({ event_type: 'service.updated', data: {} }), 'ignores events of this type'],
   [event({ data: { incident_key: 'd3640fbd41094207a1c11e58e46b1662' } }), 'its key'],
   [event({ data: {} }), 'its key'],
-])('%j is never an alert, and nothing follows from it', (value, why) => {
+])('%j is never an alert, and has no effect', (value, why) => {
   expect(read(value)).toEqual({ ignored: expect.stringContaining(why) })
 })
 

@@ -30,7 +30,7 @@ test.each([
   expect(no(error)).toMatchObject({ outcome, reason: `Slack: ${error}` })
 })
 
-test('Slack is waited for as long as it says, and half a minute where it says nothing', () => {
+test('Slack is waited for as long as it says, and half a minute if it names no time', () => {
   expect(no('ratelimited', { status: 429, afterMs: 7_000 })).toMatchObject({ afterMs: 7_000 })
   expect(no('ratelimited', { status: 429 })).toMatchObject({ afterMs: 30_000 })
 })

@@ -80,7 +80,7 @@ const lookOf = (found: string): Evidence => ({
 })
 
 type Element = { action_id: string; value?: string; url?: string }
-test('a card says how many more calls of the same answer wait, while it waits itself', () => {
+test('a waiting card shows how many more calls of the same answer wait', () => {
   const told = (more: Partial<Approval>) =>
     JSON.stringify(renderCard(approval(more), incident(), url, button, { cause: null, evidence: [], alsoAsked: 2 }))
   expect(told({})).toContain('This call and 2 more calls of the same answer: the card shows all calls')
@@ -105,7 +105,7 @@ const buttons = ({ blocks }: { blocks: object[] }) =>
   )
 const words = (message: object) => JSON.stringify(message)
 
-test('a question says what, how risky, the exact arguments, why, the dry run, who may and until when', () => {
+test('a question shows the action, its risk, the exact arguments, the reason, the dry run, who may decide and until when', () => {
   const said = words(card())
   for (const part of [
     'Approval needed: execute_migration on host:host-osl-1',
@@ -125,7 +125,7 @@ test('a question says what, how risky, the exact arguments, why, the dry run, wh
   ])
 })
 
-test('a question says in a line what the cause may be and which rows say so; of none it says nothing', () => {
+test('a question shows in one line the possible cause with its rows, or no such line', () => {
   const cause = 'Likely cause: a power supply failed (quoted, rows 7, 10)'
   expect(words(card({}, cause))).toContain(cause)
   expect(words(card())).not.toContain('cause')
@@ -142,7 +142,7 @@ test('a question says in a line what the cause may be and which rows say so; of 
   expect(words(renderNotification(notification({ trigger: 'approval', approval: without })))).not.toContain('cause')
 })
 
-test('a question says what was found, a line a finding, in which no stranger begins a line or rings anybody', () => {
+test('a question shows the findings, one per line, in which no foreign text begins a line or mentions anybody', () => {
   const found = ['host-osl-1 is down: 0 of 3 VMs run', 'a\nRisk: low <!channel> @here']
   const said = words(card({}, null, found))
   expect(said).toContain('"Found: host-osl-1 is down: 0 of 3 VMs run"')
@@ -151,7 +151,7 @@ test('a question says what was found, a line a finding, in which no stranger beg
   expect(words(card({}, null, ['<'.repeat(200)]))).toMatch(/"Found: (?:&lt;)+…"/)
 })
 
-test('what is critical has no button that decides, and says where it is decided', () => {
+test('a critical question has no button that decides, and says where to decide', () => {
   expect(buttons(card({ risk: 'critical' })).map(({ action_id }) => action_id)).toEqual(['open'])
   expect(words(card({ risk: 'critical', required: 2 }))).toContain('Slack takes no decision about critical risk')
 })
@@ -162,13 +162,13 @@ test.each([
   ['turn the reading direction', { command: 'rm \u202etxt.exe' }],
   ['have a picture of their own', { command: 'rm \u{E0041}' }],
   ['would ring everybody', { command: 'echo @channel' }],
-])('arguments that %s are decided on the card alone', (_, args) => {
+])('arguments that %s are decided only on the card', (_, args) => {
   const message = card({ arguments: args })
   expect(buttons(message).map(({ action_id }) => action_id)).toEqual(['open'])
   expect(words(message)).toContain('Read them on the card')
 })
 
-test('arguments with marks of Slack are shown as they are and can be decided', () => {
+test('arguments with marks of Slack are shown literally and can be decided', () => {
   const message = card({ arguments: { sql: 'select 1 where a < 2 && b > 3 and c = `d`' } })
   expect(words(message)).toContain('a &lt; 2 &amp;&amp; b &gt; 3')
   expect(buttons(message)).toHaveLength(3)
@@ -190,7 +190,7 @@ test.each([
   ['expired', {}, 'Expired: nobody decided by 2026-11-21 02:10 UTC'],
   ['withdrawn', { edited: { by: 'bert', arguments: {} } }, 'Withdrawn: bert changed the arguments'],
 ] as const)(
-  'once %s a question has no buttons that decide, and says who, when and by which door',
+  'once %s a question has no buttons that decide, and shows who, when and through which channel',
   (status, more, said) => {
     const message = card({ status, ...(more as Partial<Approval>) })
     expect(buttons(message).map(({ action_id }) => action_id)).toEqual(['open'])
@@ -198,13 +198,13 @@ test.each([
   },
 )
 
-test('while a second person is needed it says who agreed and can still be decided', () => {
+test('while a second person is needed it shows who approved and can still be decided', () => {
   const message = card({ required: 2, approvals: 1, decisions: [{ ...decision, decision: 'approve' }] })
   expect(words(message)).toContain('1 of 2 have approved')
   expect(buttons(message)).toHaveLength(3)
 })
 
-test('the first message of a thread says how the incident stands and who decided', () => {
+test('the first message of a thread shows the state of the incident and who decided', () => {
   const message = root({
     incident: incident({ resolution: 'the replica does not catch up' }),
     approvals: [approval({ status: 'denied', decisions: [{ ...decision, decision: 'deny', reason: 'no' }] })],
@@ -230,7 +230,7 @@ const report = (text: string): EscalationReport => ({
   changed: Array(8).fill(text),
 })
 
-test('the first message of an escalated incident says what to do and what was found, and nothing in JSON', () => {
+test('the first message of an escalated incident shows the next step and the findings, and no JSON', () => {
   const said = words(
     root({
       incident: incident({ resolution: 'not this' }),
@@ -251,16 +251,13 @@ test.each([
   ['escalated', { id: 'opr_1', name: 'anna', since: '2026-11-21T02:00:00Z' }, ['give_back', ...causes, 'open']],
   ['resolved', null, [...causes, 'open']],
   ['cancelled', null, [...causes, 'open']],
-] as const)(
-  'of an incident that is %s with owner %j the first message has the buttons %j',
-  (status, owner, actions) => {
-    const message = root({ incident: incident({ status, owner }) })
-    expect(buttons(message).map(({ action_id }) => action_id)).toEqual(actions)
-    if (owner) expect(words(message)).toContain('anna has it')
-  },
-)
+] as const)('if an incident is %s with owner %j the first message has the buttons %j', (status, owner, actions) => {
+  const message = root({ incident: incident({ status, owner }) })
+  expect(buttons(message).map(({ action_id }) => action_id)).toEqual(actions)
+  if (owner) expect(words(message)).toContain('anna has it')
+})
 
-test('what is mitigated says so instead of escalated', () => {
+test('a mitigated incident is shown as mitigated instead of escalated', () => {
   const given = notification({ trigger: 'escalated', page: false })
   const message = renderNotification({ ...given, incident: { ...given.incident, category: 'mitigated' } })
   expect(message.text).toMatch(/^Mitigated: /)
@@ -275,7 +272,7 @@ const listed = (count: number, title = 'Disk full') =>
     since: '2026-11-21T02:00:00.000000Z',
   })) as Notification['incidents']
 
-test('a digest lists what still fires, a line each, and how many more there are', () => {
+test('a digest lists the firing incidents, one per line, and the number of the others', () => {
   const said = words(renderNotification(notification({ trigger: 'digest', incidents: listed(23), reason: 'x' })))
   expect(said).toContain('Still firing, escalated: 23 incidents')
   expect(said).toContain('critical: Disk full 19 (since 2026-11-21 02:00 UTC)')
@@ -290,7 +287,7 @@ const linesOf = (message: { blocks: object[] }, begins: string) => {
   return texts.find((text) => text.startsWith(begins))?.split('\n')
 }
 
-test('a report of n lines arrives in n lines, whatever ends them, and a list in as many as it has entries', () => {
+test('a report of n lines arrives in n lines, with any line ends, and a list in as many as it has entries', () => {
   const told = ['Found: the disk is full', 'Ruled out:', '- host:host-ams-2 was nominal', '- vm:vm-116 answers']
   for (const end of ['\n', '\r\n', '\r', '\u2028'])
     expect(
@@ -300,7 +297,7 @@ test('a report of n lines arrives in n lines, whatever ends them, and a list in 
   expect(linesOf(digest, '•')).toHaveLength(5)
 })
 
-test('a stranger gets no line of its own in what is one line', () => {
+test('foreign text gets no line of its own in a single line', () => {
   const message = renderNotification(notification({ trigger: 'escalated', title: `${'x'.repeat(200)}\nStatus: fine` }))
   expect(linesOf(message, 'xxx')).toHaveLength(1)
 })
@@ -311,7 +308,7 @@ const plan = (vm: string) => ({
   unplaced: [{ vm, reason: vm }],
 })
 
-test('a question about a plan that has no place for all names who stays down', () => {
+test('a question about a plan without room for all names the VMs that stay down', () => {
   const dryRun = { possible: true, summary: 'start 1 VM', details: plan('vm-7') }
   expect(words(card({ dryRun }))).toContain('1 VM stays down.\\n• vm-7: vm-7')
   expect(words(card())).not.toContain('stays down')
@@ -381,13 +378,13 @@ const longTitles = [
 ]
 
 test.each([...hostileTitles, ...longTitles].map((text) => [text.slice(0, 40), text] as const))(
-  'every kind of message is taken by Slack and inert with %j',
+  'every kind of message is accepted by Slack and inert with %j',
   (_, text) => {
     for (const message of everyKind(text)) expect(breaches(message)).toEqual([])
   },
 )
 
-test('whatever strangers write, every kind of message is taken by Slack and inert', () => {
+test('with any foreign text, every kind of message is accepted by Slack and inert', () => {
   const text = fc.oneof(
     fc.string({ unit: 'binary', maxLength: 4_000 }),
     fc

@@ -44,7 +44,7 @@ function inspect(given: Notification): void {
   }
 }
 
-test('Slack shows what happened, to what, and where to click', () => {
+test('Slack shows what happened, on which resource, and a link', () => {
   const { text, blocks } = slack(notification({ trigger: 'escalated', reason: 'the replica does not catch up' }))
   expect(text).toBe('Escalated: MySQL replication lag exceeded 30s (shard db-osl-1)')
   expect(blocks.map((block) => block.type)).toEqual(['header', 'section', 'section', 'actions', 'context'])
@@ -64,7 +64,7 @@ test.each(hostileTitles)('Slack shows the title %j inert and within its limits',
   inspect(notification({ title, reason: title }))
 })
 
-test('whatever an alert is called, Slack gets a message it takes', () => {
+test('for any name of an alert Slack gets a message that it accepts', () => {
   const text = fc.string({ unit: 'binary', maxLength: 6_000 })
   fc.assert(fc.property(text, text, (title, reason) => inspect(notification({ title, reason }))))
 })

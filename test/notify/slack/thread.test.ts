@@ -85,7 +85,7 @@ async function decideAs(name: string, approvalId: string, decision: 'approve' | 
   return await decide(database.db, { ...said, ...at })
 }
 
-test('an incident has one thread: its first message, the question and its end below, the first kept current', async () => {
+test('an incident has one thread: its first message, the question and its end below, and the first stays current', async () => {
   const incidentId = await claimedIncident(database.db, { severity: 'critical', title: 'Replica <!channel> lags' })
   const root = await message('lags')
   expect(root.body).toMatchObject({ channel: '#ops', mrkdwn: false })
@@ -108,7 +108,7 @@ test('an incident has one thread: its first message, the question and its end be
   expect(textOf(root)).not.toContain('<!channel>')
 })
 
-test('an escalation that nobody heard of before is one message', async () => {
+test('an escalation without an earlier message is one message', async () => {
   const incidentId = await claimedIncident(database.db)
   await escalate(incidentId, 'the disk is full of tenant data')
   await message('full of tenant data')
@@ -116,7 +116,7 @@ test('an escalation that nobody heard of before is one message', async () => {
   expect(posted()).toHaveLength(1)
 })
 
-test('what is mitigated is an answer in the thread and rings nobody in the channel', async () => {
+test('a mitigated incident is a reply in the thread and notifies nobody in the channel', async () => {
   const incidentId = await claimedIncident(database.db, { severity: 'critical', title: 'A host died' })
   const root = await message('A host died')
   const mitigated = { ...closing('all VMs run elsewhere'), category: 'mitigated' as const }
@@ -127,7 +127,7 @@ test('what is mitigated is an answer in the thread and rings nobody in the chann
   expect(end.body).toMatchObject({ thread_ts: root.ts, reply_broadcast: false })
 })
 
-test('the first message follows who has it and whether its alert fires', async () => {
+test('the first message follows the owner and whether the alert fires', async () => {
   const alert = anAlert({ startsAt: new Date(Date.now() - 60_000).toISOString(), title: 'A disk fills' })
   const { incidentId } = await ingestAlert(database.db, alert)
   await escalate(incidentId ?? '')
@@ -140,7 +140,7 @@ test('the first message follows who has it and whether its alert fires', async (
   await eventually('it to say no more that it fires', () => !textOf(root).includes('still fires'))
 })
 
-test('a digest is a message in the channel, not an answer in a thread, with a way to the list', async () => {
+test('a digest is a message in the channel, not a reply in a thread, with a link to the list', async () => {
   const titles = ['The first of many', 'The second of many']
   for (const title of titles) await escalate(await claimedIncident(database.db, { title }))
   await sql`update incident set closed_at = nightshift_now() - interval '5 hours' where title like '%of many'`.execute(
@@ -153,7 +153,7 @@ test('a digest is a message in the channel, not an answer in a thread, with a wa
   expect(slack.buttons(digest.ts).open?.url).toBe(`${publicUrl}/incidents?status=escalated`)
 })
 
-test('a message about an incident without a thread begins the thread and is an answer in it', async () => {
+test('a message about an incident without a thread begins the thread and is a reply in it', async () => {
   const incidentId = await claimedIncident(database.db, { title: 'A quiet one' })
   await database.db.transaction().execute(async (trx) => {
     const row = await lockIncident(trx, incidentId)
@@ -190,7 +190,7 @@ test.each([
   expect(textOf(card)).toMatch(said)
 })
 
-test('a reminder goes into the thread', async () => {
+test('a reminder is a reply in the thread', async () => {
   const deliveries = startDeliveries(database.db, log, { publicUrl, pushServices: [] })
   try {
     const approvalId = await asked(database.db, await claimedIncident(database.db))
@@ -204,7 +204,7 @@ test('a reminder goes into the thread', async () => {
   }
 })
 
-test('nobody is asked in Slack what was decided before Slack could be told', async () => {
+test('nobody is asked in Slack about a question that was decided before its message', async () => {
   await worker.stop()
   const incidentId = await claimedIncident(database.db)
   await decideAs('anna', await asked(database.db, incidentId), 'approve')
@@ -217,7 +217,7 @@ test('nobody is asked in Slack what was decided before Slack could be told', asy
   })
 })
 
-test('after the worker was stopped and started again nothing is posted twice', async () => {
+test('after a restart of the worker nothing is posted twice', async () => {
   const incidentId = await claimedIncident(database.db)
   await asked(database.db, incidentId)
   await message('Approval needed')
@@ -229,7 +229,7 @@ test('after the worker was stopped and started again nothing is posted twice', a
   expect(posted().map(({ body }) => body.thread_ts !== undefined)).toEqual([false, true, true])
 })
 
-test('what a worker was about to tell when it died is told when its lease ends', async () => {
+test('a message of a worker that died is sent when its lease ends', async () => {
   await worker.stop()
   const incidentId = await claimedIncident(database.db)
   await escalate(incidentId)
@@ -281,25 +281,31 @@ test('when Slack is busy the whole channel waits as long as it says, and no atte
   expect((await rows(incidentId)).every(({ attempt }) => attempt === 1)).toBe(true)
 })
 
-test.each(['channel_not_found', 'internal_error'])('%s is tried again: somebody may be mending it', async (error) => {
-  slack.troubles.push({ method: 'chat.postMessage', error })
-  const incidentId = await claimedIncident(database.db)
-  await escalate(incidentId)
-  await eventually('a second attempt', async () => (await rows(incidentId)).some(({ attempt }) => attempt === 2))
-  await sql`update delivery set next_at = nightshift_now() where status = 'pending'`.execute(database.owner)
-  await message('the disk is full')
-})
+test.each(['channel_not_found', 'internal_error'])(
+  '%s is tried again, because a person may be correcting it',
+  async (error) => {
+    slack.troubles.push({ method: 'chat.postMessage', error })
+    const incidentId = await claimedIncident(database.db)
+    await escalate(incidentId)
+    await eventually('a second attempt', async () => (await rows(incidentId)).some(({ attempt }) => attempt === 2))
+    await sql`update delivery set next_at = nightshift_now() where status = 'pending'`.execute(database.owner)
+    await message('the disk is full')
+  },
+)
 
-test.each(['token_revoked', 'is_archived', 'msg_too_long'])('%s is not: no repetition helps', async (error) => {
-  slack.troubles.push({ method: 'chat.postMessage', error })
-  const incidentId = await claimedIncident(database.db)
-  await escalate(incidentId)
-  await eventually('the delivery to be given up', async () =>
-    (await rows(incidentId)).some(({ status, response }) => status === 'dropped' && response === `Slack: ${error}`),
-  )
-  await allTold()
-  expect(posted()).toEqual([])
-})
+test.each(['token_revoked', 'is_archived', 'msg_too_long'])(
+  '%s is not tried again, because no repetition helps',
+  async (error) => {
+    slack.troubles.push({ method: 'chat.postMessage', error })
+    const incidentId = await claimedIncident(database.db)
+    await escalate(incidentId)
+    await eventually('the delivery to be given up', async () =>
+      (await rows(incidentId)).some(({ status, response }) => status === 'dropped' && response === `Slack: ${error}`),
+    )
+    await allTold()
+    expect(posted()).toEqual([])
+  },
+)
 
 test('a thread whose first message was deleted begins again, once', async () => {
   const incidentId = await claimedIncident(database.db)
@@ -315,7 +321,7 @@ test('a thread whose first message was deleted begins again, once', async () => 
   expect(posted().filter(({ body }) => body.thread_ts === undefined)).toHaveLength(1)
 })
 
-test('a question that was deleted before everybody had spoken is asked again with the votes so far', async () => {
+test('a question that was deleted before everybody voted is asked again with the votes so far', async () => {
   const incidentId = await claimedIncident(database.db)
   const approvalId = await asked(database.db, incidentId, { required: 2 })
   const first = await message('Approval needed')
@@ -330,7 +336,7 @@ test('a question that was deleted before everybody had spoken is asked again wit
   await eventually('the buttons to go', () => !slack.buttons(anew.ts).approve)
 })
 
-test('an answer that was lost after Slack had posted may be repeated, and no more is promised', async () => {
+test('an answer that was lost after Slack had posted may be repeated, and nothing more is promised', async () => {
   slack.troubles.push({ method: 'chat.postMessage', after: true })
   const incidentId = await claimedIncident(database.db)
   await escalate(incidentId)
@@ -341,7 +347,7 @@ test('an answer that was lost after Slack had posted may be repeated, and no mor
   expect(posted()).toHaveLength(2)
 })
 
-test('without a bot nothing is written for Slack, and what was due is given up', async () => {
+test('without a bot nothing is written for Slack, and waiting messages are given up', async () => {
   await worker.stop()
   const before = await claimedIncident(database.db)
   await escalate(before)
@@ -354,7 +360,7 @@ test('without a bot nothing is written for Slack, and what was due is given up',
   worker = startWorker()
 })
 
-test('a lost duty is said in the channel, also where the newest incident has no thread', async () => {
+test('a lost duty is reported in the channel, also if the newest incident has no thread', async () => {
   const { incidentId } = await ingestAlert(database.db, anAlert({ severity: 'warning', fingerprint: 'no-thread' }))
   await sql`delete from slack_thread where incident_id = ${incidentId}`.execute(database.owner)
   const lost = [{ name: 'worker', status: 'failed' as const, detail: 'None asks for work.', remedy: 'start one' }]

@@ -21,7 +21,7 @@ const hostile = [
   'https://evil.example/approve www.evil.example',
 ]
 
-test('whatever an alert says, the card keeps below 28 KB and reads no form of it', () => {
+test('for any alert the card stays below 28 KB and contains no form of it', () => {
   const long = (text: string) => text.repeat(Math.ceil(30_000 / (text.length || 1))).slice(0, 30_000)
   for (const title of hostile) {
     const reason = `${long(title)}\n${'line\n'.repeat(500)}`
@@ -35,7 +35,7 @@ test('whatever an alert says, the card keeps below 28 KB and reads no form of it
   }
 })
 
-test('a message is what a workflow takes: one adaptive card', () => {
+test('a message is in the form of a workflow: one adaptive card', () => {
   const { message, card } = render()
   expect(message).toMatchObject({
     type: 'message',
@@ -49,7 +49,7 @@ test('a message is what a workflow takes: one adaptive card', () => {
   ])
 })
 
-test('a question leads to its card, and cannot be decided here', () => {
+test('a question links to its card, and cannot be decided here', () => {
   const url = 'https://nightshift.example/approvals/apr_1'
   const approval = {
     ...{ id: 'apr_1', tool: 'reboot', risk: 'high' as const, reversible: false, summary: 'Reboot db-osl-1' },
@@ -65,11 +65,11 @@ test('a report arrives in as many lines as it has', () => {
   expect(linesOf(card)).toEqual(expect.arrayContaining(['Found:', '- one', '- two', 'Next step: look']))
 })
 
-test('an address that is no link gets no button', () => {
+test('an invalid address gets no button', () => {
   expect(render({ url: 'javascript:alert(1)' }).card.actions).toBeUndefined()
 })
 
-test('a list of several names each once and says how many more there are', () => {
+test('a list of several names each once and shows the number of the others', () => {
   const incidents = Array.from({ length: 50 }, (_, n) => ({
     id: `inc_${n}`,
     title: `incident ${n} ${'x'.repeat(300)}`,

@@ -54,7 +54,7 @@ test.each([
   expect(await send()).toMatchObject({ outcome, status })
 })
 
-test('a receiver that asks for patience is given it', async () => {
+test('a receiver that asks for a delay gets it', async () => {
   answer(429, 'slow down', { 'retry-after': '30' })
   expect(await send()).toEqual({
     outcome: 'wait',
@@ -65,7 +65,7 @@ test('a receiver that asks for patience is given it', async () => {
   })
 })
 
-test('503 is a wait where it names a time and a failure where it does not, and no wait is none', async () => {
+test('503 is a wait if it names a time and otherwise a failure, and a zero wait is none', async () => {
   answer(503, '', { 'retry-after': '30' })
   expect(await send()).toMatchObject({ outcome: 'wait', afterMs: 30_000 })
   answer(429, '', { 'retry-after': '0' })
@@ -81,7 +81,7 @@ test('a redirect is dropped and not followed', async () => {
   expect(server.seen.length).toBe(before + 1)
 })
 
-test('a receiver that hangs, breaks off or is not there is tried again', async () => {
+test('a receiver that hangs, breaks off or is unreachable is tried again', async () => {
   server.play(() => {})
   expect(await send({}, 100)).toMatchObject({
     outcome: 'retry',
@@ -93,7 +93,7 @@ test('a receiver that hangs, breaks off or is not there is tried again', async (
   expect(await send({ url: 'http://127.0.0.1:1/' })).toMatchObject({ outcome: 'retry', status: null })
 })
 
-test('a receiver that answers with a flood has still received it', async () => {
+test('a receiver that answers with a flood has received the message', async () => {
   answer(200, 'x'.repeat(1_000_000))
   const outcome = await send()
   expect(outcome).toMatchObject({ outcome: 'sent' })
@@ -107,7 +107,7 @@ test.each(['http://169.254.169.254/', 'http://[fd00:ec2::254]/', 'http://0.0.0.0
   },
 )
 
-test.each(['whsec_', 'whsec_not base64!', 'password'])('with the secret %j nothing goes out unsigned', async (bad) => {
+test.each(['whsec_', 'whsec_not base64!', 'password'])('with the secret %j nothing is sent unsigned', async (bad) => {
   const before = server.seen.length
   expect(await send({ secret: bad })).toMatchObject({
     outcome: 'drop',
@@ -116,7 +116,7 @@ test.each(['whsec_', 'whsec_not base64!', 'password'])('with the secret %j nothi
   expect(server.seen.length).toBe(before)
 })
 
-test('no outcome tells the address, which may be the credential', async () => {
+test('no outcome contains the address, which may be the credential', async () => {
   answer(404, 'Cannot POST /hook/SECRET')
   expect(JSON.stringify(await send())).not.toContain('SECRET')
   server.play(() => {})

@@ -36,7 +36,7 @@ test('a digest names its incidents, and nobody has to be woken for it', () => {
   })
 })
 
-test('an ending says its word: how it was resolved, or why people have it', () => {
+test('an ending has its word: how the incident was resolved, or why people have it', () => {
   const ended = (more: object) => {
     const given = notification({ trigger: 'escalated' })
     return JSON.parse(renderGeneric({ ...given, incident: { ...given.incident, ...more } }, options).body).data.incident

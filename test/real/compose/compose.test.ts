@@ -100,7 +100,7 @@ const escalation: Line = [{ tool: 'escalate', arguments: { reason: 'a person has
       (await incidents()).some((each) => each.title === title && each.status === 'escalated'),
     )
 
-  test('with PostgreSQL and Temporal an alert becomes an incident, and a run that the model was asked about ends', async () => {
+  test('with PostgreSQL and Temporal an alert becomes an incident, and a run that asked the model ends', async () => {
     site.write({ COMPOSE_PROFILES: 'postgres,temporal', ...site.passwords })
     await up()
     note('API healthy after its start', `${secondsToHealthy(await site.inspect('api'))} s`)
@@ -108,7 +108,7 @@ const escalation: Line = [{ tool: 'escalate', arguments: { reason: 'a person has
     await handedOver('Backup failed')
   })
 
-  test('API and worker run as user 1000 on a root that they cannot write to', async () => {
+  test('API and worker run as user 1000 on a root file system that they cannot write to', async () => {
     for (const name of ['api', 'worker']) {
       expect((await site.inspect(name)).HostConfig.ReadonlyRootfs).toBe(true)
       const look = 'id -u; grep ^CapEff /proc/1/status; touch /opt/nightshift/x 2>&1; touch /tmp/x && echo may'
@@ -142,7 +142,7 @@ const escalation: Line = [{ tool: 'escalate', arguments: { reason: 'a person has
     expect(said).not.toContain('✖')
   })
 
-  test('a stop ends each process within its grace, and a run that was at work goes on after the next start', async () => {
+  test('a stop ends each process within its grace time, and a run that was at work continues after the next start', async () => {
     held = []
     await post('Stopped meanwhile')
     await eventually('the model to be asked', () => held!.length > 0)
@@ -205,7 +205,7 @@ const escalation: Line = [{ tool: 'escalate', arguments: { reason: 'a person has
     for (const name of ['temporal', 'temporal_visibility']) expect(await site.psql(name, others)).toBe('0')
   })
 
-  test('with the profile postgres the Temporal is one outside', async () => {
+  test('with the profile postgres Temporal is an external one', async () => {
     await clear()
     const { POSTGRES_PASSWORD, NIGHTSHIFT_DB_PASSWORD } = site.passwords
     const address = { TEMPORAL_ADDRESS: `${outside}:7233` }
@@ -218,7 +218,7 @@ const escalation: Line = [{ tool: 'escalate', arguments: { reason: 'a person has
     await handedOver('With a Temporal outside')
   })
 
-  test('without a profile both are outside', async () => {
+  test('without a profile both are external', async () => {
     await clear()
     const owner = new pg.Client({ connectionString: postgres.url })
     await owner.connect()

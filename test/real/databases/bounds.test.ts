@@ -47,7 +47,7 @@ when(`a real PostgreSQL${lacking ? ` (${lacking})` : ''}`, () => {
 
   const psql = (statement: string) => ['psql', '-X', '-A', '-t', '-c', statement]
 
-  test('bounds the session of an unasked read and makes it read only', async () => {
+  test('limits the session of an unasked read and makes it read-only', async () => {
     const bounds = ['default_transaction_read_only', 'statement_timeout', 'lock_timeout']
     const statement = `select name || '=' || setting from pg_settings where name in ('${bounds.join("', '")}') order by name`
     expect(await read(psql(statement), server)).toMatchObject({
@@ -56,7 +56,7 @@ when(`a real PostgreSQL${lacking ? ` (${lacking})` : ''}`, () => {
     })
   })
 
-  test('takes no write in it, and answers what an investigation asks', async () => {
+  test('accepts no write in it, and answers the questions of an investigation', async () => {
     const { stderr } = await read(psql('select 1'), server, 'create table x (n int)')
     expect(stderr).toContain('cannot execute CREATE TABLE in a read-only transaction')
     const asked = 'select state, count(*) from pg_stat_activity group by state order by 1'
@@ -76,12 +76,12 @@ when('a real MariaDB', () => {
 
   const mariadb = (statement: string) => ['mariadb', '-N', '-B', '-e', statement]
 
-  test('bounds the session of an unasked read and makes it read only', async () => {
+  test('limits the session of an unasked read and makes it read-only', async () => {
     const asked = 'select @@max_statement_time, @@lock_wait_timeout, @@tx_read_only'
     expect(await read(mariadb(asked), server)).toMatchObject({ stdout: '30.000000\t5\t1\n', stderr: '' })
   })
 
-  test('takes no write in it, and answers what an investigation asks', async () => {
+  test('accepts no write in it, and answers the questions of an investigation', async () => {
     const { stderr } = await read(mariadb('select 1'), server, 'create table test.x (n int)')
     expect(stderr).toMatch(/READ ONLY transaction/)
     expect(await read(mariadb('show full processlist'), server)).toMatchObject({

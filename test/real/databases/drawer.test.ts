@@ -73,7 +73,7 @@ when(`the drawer of databases${lacking.length > 0 ? ` (${lacking.join(', ')} mis
     place.remove()
   })
 
-  test('it names two primaries with a replica each, is well, and its second opening answers the same', async () => {
+  test('has two primaries with a replica each, is well, and its second opening answers the same', async () => {
     expect(drawer.servers.map(({ name, kind, replicatesFrom }) => [name, kind, replicatesFrom])).toEqual([
       ['pg-1', 'postgresql', null],
       ['pg-2', 'postgresql', 'pg-1'],
@@ -84,7 +84,7 @@ when(`the drawer of databases${lacking.length > 0 ? ` (${lacking.join(', ')} mis
     expect(wrongOf(await lab.control.oracle('nothing'))).toEqual([])
   })
 
-  test('the two credentials are for the user of the lab alone, and may do what is granted', async () => {
+  test('the two credentials are for the user of the lab alone, and have exactly the granted rights', async () => {
     const { read, write } = drawer.credentials
     expect([read, write].map((file) => statSync(file).mode & 0o777)).toEqual([0o600, 0o600])
     const ask = () => as(read, urlOf('pg-2'), (client) => client.query('select count(*) from stock'))
@@ -120,7 +120,7 @@ when(`the drawer of databases${lacking.length > 0 ? ` (${lacking.join(', ')} mis
     },
   )
 
-  test('a repair is good where it ends the root, and not where it ends another session', async () => {
+  test('a repair is good if it ends the root session, and not if it ends another', async () => {
     await lab.control.applyGrants('pg-1', 'grant pg_signal_backend, pg_monitor to nightshift_write')
     const end = (pid: number) => asWriter('pg-1', `select pg_terminate_backend(${pid})`)
     const first = await lab.control.break('db_idle_blocker', 'pg-1')
@@ -157,7 +157,7 @@ when(`the drawer of databases${lacking.length > 0 ? ` (${lacking.join(', ')} mis
     await lab.control.heal(name, on)
   })
 
-  test('what is for a person is not well once somebody changed it', async () => {
+  test('a fault for a person is not well once somebody changed it', async () => {
     await lab.control.break('db_plan_flip', 'pg-1')
     await lab.control.applyGrants('pg-1', 'analyze jobs')
     expect((await lab.control.oracle('db_plan_flip')).healthy).toBe(false)
@@ -165,7 +165,7 @@ when(`the drawer of databases${lacking.length > 0 ? ` (${lacking.join(', ')} mis
     expect(wrongOf(await lab.control.oracle('nothing'))).toEqual([])
   })
 
-  test('a fault is refused on another server, and where it stands already', async () => {
+  test('a fault is refused on another server, and where it exists already', async () => {
     await expect(lab.control.break('db_index_lost', 'pg-2')).rejects.toThrow(/can be broken on pg-1 only/)
     await lab.control.break('db_index_lost', 'pg-1')
     await expect(lab.control.break('db_index_lost', 'pg-1')).rejects.toThrow(/the fault is there already/)
@@ -178,7 +178,7 @@ when(`the drawer of databases${lacking.length > 0 ? ` (${lacking.join(', ')} mis
     await lab.control.heal()
   })
 
-  test('with the lab all of it ends, and a lab that was killed leaves no process', async () => {
+  test('with the lab all of it ends, and a killed lab leaves no process', async () => {
     const pids = () =>
       (JSON.parse(readFileSync(join(lab.dir, 'children.json'), 'utf8')) as { id: string; pid: number }[])
         .filter(({ id }) => /^(pg|maria|exporter|clients|shop)-/.test(id))

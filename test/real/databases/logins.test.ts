@@ -103,14 +103,14 @@ when(`a real PostgreSQL with TLS${lacking ? ` (${lacking})` : ''}`, () => {
     )
   })
 
-  test('that asks for a certificate of its clients is answered with one', async () => {
+  test('that asks for a client certificate gets one', async () => {
     const asked = await login('asks_client')
     expect(await probe(source({ credential: asked }))).toMatch(/^pg-1 refused the login: .*certificate/)
     const own = { certFile: file('client.pem'), keyFile: file('client.key') }
     expect(await probe(source({ credential: asked, ...own }))).toMatch(/^the server answers/)
   })
 
-  test('takes a login that may do more than read, and says what', async () => {
+  test('accepts a login that may do more than read, and says what', async () => {
     const more = (rights: string) => login(`more_${rights.replace(/\W/g, '').slice(0, 12)}`, rights)
     await server.run('create table orders (id int)')
     expect(await probe(source({ credential: await more('grant insert on orders to') }))).toMatch(

@@ -129,7 +129,7 @@ when.each(products)(`a real %s as a source${lacking ? ` (${lacking})` : ''}`, (p
     await Promise.all(updates)
   })
 
-  test('who blocks whom stands in the context within 1 kB, and on the page', async () => {
+  test('shows which session blocks which in the context within 1 kB, and on the page', async () => {
     const { connection, pid, updates } = await block(2)
     expect((await ask(source(), 'blocking')).summary).toMatchObject({ sessionsWaiting: 2, roots: [{ pid, blocks: 2 }] })
     const [told] = await readContext('database', [source()], {}, states)
@@ -144,7 +144,7 @@ when.each(products)(`a real %s as a source${lacking ? ` (${lacking})` : ''}`, (p
     await Promise.all(updates)
   })
 
-  test('who waits for the definition of a table is told, with the holder where the server lists it', async () => {
+  test('shows a session that waits for the definition of a table, with the holder if the server lists it', async () => {
     const reader = await site.open()
     await reader.connection.query('begin')
     await reader.connection.query('select * from orders limit 1')
@@ -158,7 +158,7 @@ when.each(products)(`a real %s as a source${lacking ? ` (${lacking})` : ''}`, (p
     await altered
   })
 
-  test('a session that blocks is ended once; one that did something else since is not touched', async () => {
+  test('terminates a blocking session once, and does not touch one that did something else since', async () => {
     const { connection, pid, about, updates } = await block(1)
     const stale = await fingerprint(name, 'terminate_session', about)
     await connection.query('commit')
@@ -178,7 +178,7 @@ when.each(products)(`a real %s as a source${lacking ? ` (${lacking})` : ''}`, (p
     expect((await send(name, 'terminate_session', about, fresh)).body).toMatchObject({ code: 'STATE_CHANGED' })
   })
 
-  test('a query is cancelled and its session stays; one that began later is another one', async () => {
+  test('cancels a query and keeps its session, and does not cancel a later query', async () => {
     const { connection, pid } = await site.open()
     const { about: beganOf, connection: other, updates } = await block(1)
     await other.query('rollback')
@@ -205,7 +205,7 @@ when.each(products)(`a real %s as a source${lacking ? ` (${lacking})` : ''}`, (p
     expect((await prepare(name, 'cancel_query', about)).body).toMatchObject({ code: 'NOTHING_TO_CHANGE' })
   })
 
-  test('a superuser, ourselves, a slot and a primary are never touched', async () => {
+  test("never touches a superuser, Nightshift's own session, a slot and a primary", async () => {
     const { about, connection, updates } = await block(1)
     const [root] = await site.run('select connection_id() as pid')
     const superuser = { pid: Number(root?.pid), began: about.began }
@@ -260,7 +260,7 @@ when(`a replica of MariaDB${lacking ? ` (${lacking})` : ''}`, () => {
       return receiver === 'Yes' && applier === 'Yes'
     })
 
-  test('one that was stopped is started and seen to run; one that runs is not touched', async () => {
+  test('starts a stopped replica and sees it run, and does not touch a running one', async () => {
     expect((await prepare('replica', 'start_replica', {})).body).toMatchObject({ code: 'NOTHING_TO_CHANGE' })
     await replica.run('stop slave')
     expect(await readDatabaseState(sourceOf('replica', replica), states)).toMatchObject({
@@ -273,7 +273,7 @@ when(`a replica of MariaDB${lacking ? ` (${lacking})` : ''}`, () => {
     expect((await api.get('/databases/replica/start_replica/observation')).body).toMatchObject({ holds: true })
   })
 
-  test('one that was restarted since, or is another server, is not started, and its proof is not known', async () => {
+  test('does not start a replica that was restarted since or is another server, and its proof is unknown', async () => {
     await replica.run('stop slave')
     const session = await openSession(
       readLogin({ ...sourceOf('replica', replica), credential: replica.writeCredential }, files.path),
@@ -290,7 +290,7 @@ when(`a replica of MariaDB${lacking ? ` (${lacking})` : ''}`, () => {
     session.end()
   })
 
-  test('one that met its own row is refused with the error and its table, and no value of the row', async () => {
+  test('refuses a replica that met its own row with the error and its table, and no value of the row', async () => {
     await replica.run(`insert into shop.orders values (4111, 'by hand')`)
     await primary.run('set sql_log_bin = 1')
     await primary.run(`insert into shop.orders values (4111, 'from the primary')`)

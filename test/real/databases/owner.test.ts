@@ -58,7 +58,7 @@ when(`a server that nobody manages${lacking ? ` (${lacking})` : ''}`, () => {
     place.remove()
   })
 
-  test('keeps its slots for nobody, whatever its sessions, tables, slots, logins and settings are called', async () => {
+  test('reserves its slots for nobody, whatever its sessions, tables, slots, logins and settings are called', async () => {
     for (const name of ['Patroni', 'Patroni heartbeat', 'Patroni restapi', 'patroni']) await plain.server.open(name)
     await plain.server.run(`create role patroni; create table patroni (n int); create table cnpg (n int); create role streaming_replica;
       alter database postgres set cnpg.config_sha256 = 'x'; alter role nightshift_write set cnpg.config_sha256 = 'x'`)
@@ -67,7 +67,7 @@ when(`a server that nobody manages${lacking ? ` (${lacking})` : ''}`, () => {
     expect(await plain.say('patroni')).toBeNull()
   })
 
-  test('is told from one that CloudNativePG or Patroni configured', async () => {
+  test('is distinguished from one that CloudNativePG or Patroni configured', async () => {
     const cloud = await start(['ssl_cert_file=/controller/certificates/server.crt', 'cluster_name=shop'])
     expect(await cloud.say('_cnpg_shop_2')).toContain('CloudNativePG manages this server (cluster shop)')
     expect(await cloud.say('archive')).toContain('may reverse this')

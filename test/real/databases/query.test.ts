@@ -83,7 +83,7 @@ when(`query_database on PostgreSQL${lacking ? ` (${lacking})` : ''}`, () => {
     if (file !== undefined) writeFileSync(file, outcomes.map((each) => JSON.stringify(each)).join('\n'))
   }
 
-  test('runs what on-call runbooks ask, as the login that the rights give', async () => {
+  test('runs the queries of on-call runbooks, as the login with the granted rights', async () => {
     const halves = { tuning: [] as Outcome[], held: [] as Outcome[] }
     for (const sql of onCall) halves[isHeld(sql) ? 'held' : 'tuning'].push(await ask('shop', sql))
     report(
@@ -97,7 +97,7 @@ when(`query_database on PostgreSQL${lacking ? ` (${lacking})` : ''}`, () => {
     }
   })
 
-  test('runs no hostile statement that leaves a trace, shows a secret or passes its limits', async () => {
+  test('runs no hostile statement that leaves a trace, shows a secret or exceeds its limits', async () => {
     const before = { dump: world.dump(), files: world.files() }
     expect(before.dump).toContain('COPY public.orders')
     const outcomes: (Outcome & { class: string })[] = []

@@ -125,7 +125,7 @@ when(`writes to a real PostgreSQL${lacking ? ` (${lacking})` : ''}`, () => {
     place.remove()
   })
 
-  test('never meet another session, query or slot than the one that was decided about', async () => {
+  test('never touch another session, query or slot than the decided one', async () => {
     const races = listRaces()
     const ended: (Race & { how: string })[] = []
     const lane = async (_: unknown, at: number) => {

@@ -97,7 +97,7 @@ async function asked(meanwhile: () => Promise<void>) {
 const each = lacking ? describe.skip : describe
 
 each('a server that counts its statements', () => {
-  test('the answer sets what costs most now beside a week before, says since when, and compares nothing over a reset', async () => {
+  test('the answer compares the most expensive statements with a week before, names the period, and compares nothing over a reset', async () => {
     expect((await asked(() => called(20))).summary.comparedWith).toMatch(/^nothing yet/)
     await snapshotOf(7)
     const first = await asked(() => called(20))
@@ -122,7 +122,7 @@ each('a server that counts its statements', () => {
     expect(reset.one?.now.mean_ms).toBeGreaterThanOrEqual(0)
   })
 
-  test('what is stored holds statements without their values, in 20 kB', async () => {
+  test('stored snapshots have statements without their values, in 20 kB', async () => {
     const rows = await database.db.selectFrom('statementSnapshot').select('counts').execute()
     expect(rows.length).toBeGreaterThan(1)
     for (const { counts } of rows) {

@@ -204,7 +204,7 @@ const section = page.slice(page.indexOf('## On Kubernetes'), page.indexOf('## TL
     return list.filter(({ metadata }) => !metadata.deletionTimestamp)
   }
 
-  test('each pod runs as user 1000 on a root that it cannot write to, without a token of the cluster, and has not restarted', async () => {
+  test('each pod runs as user 1000 on a root file system that it cannot write to, without a token of the cluster, and has not restarted', async () => {
     for (const part of ['api', 'worker']) {
       const running = await pods(part)
       expect(running).toHaveLength(2)
@@ -272,7 +272,7 @@ const section = page.slice(page.indexOf('## On Kubernetes'), page.indexOf('## TL
     await expect(node.api.create('/api/v1/namespaces/nightshift/pods', pod)).rejects.toThrow(/violates PodSecurity/)
   })
 
-  test('an alert that comes in through the Service is an incident, and the workflow of the queue gives it to the model', async () => {
+  test('an alert through the Service is an incident, and the workflow of the queue gives it to the model', async () => {
     const body = { title: 'Backup failed', severity: 'warning' }
     expect((await ask('/api/v1/ingest/generic', { token: token('ingest'), body })).status).toBe(202)
     const incident = await eventually('the incident to be handed to people', async () => {
@@ -310,7 +310,7 @@ const section = page.slice(page.indexOf('## On Kubernetes'), page.indexOf('## TL
     note('alerts posted while the API was replaced, each answered 202 and kept', statuses.length)
   })
 
-  test('a worker that meets the schema of an older build waits and says for what, while those that run go on', async () => {
+  test('a worker that finds the schema of an older build waits and says for what, while the running ones continue', async () => {
     const newest = await onSite((site) =>
       site.query('delete from kysely_migration where name like $1 returning *', ['0060%']),
     )
@@ -338,7 +338,7 @@ const section = page.slice(page.indexOf('## On Kubernetes'), page.indexOf('## TL
     expect(await logs()).toContain('the worker is ready')
   })
 
-  test('what was applied goes, and the node leaves no mount, group or process', async () => {
+  test('everything that was applied is removed, and the node keeps no mount, group or process', async () => {
     await walk('kubectl delete -k deploy/kubernetes --timeout=5m')
     await node.stop()
     const mounts = readFileSync('/proc/mounts', 'utf8')

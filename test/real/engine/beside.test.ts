@@ -28,7 +28,7 @@ const rounds = 10
   const table = () => space.sh('cat /proc/self/mountinfo').split('\n')
   const closed = () => table().filter((line) => / - (?:overlay|nsfs) /.test(line)).length
 
-  test.each(['bwrap', 'unshare'])('reads unasked by %s while containers run, come and go', async (kind) => {
+  test.each(['bwrap', 'unshare'])('reads without approval by %s while containers run, come and go', async (kind) => {
     expect(closed()).toBeGreaterThanOrEqual(2)
     // In its own table of mounts there is no bubblewrap then.
     if (kind === 'unshare') space.sh('mount --bind /dev/null "$(command -v bwrap)"')

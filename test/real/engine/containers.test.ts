@@ -31,7 +31,7 @@ const lacking = whyNot('engine')
   const docker = () => dockerOn(engine.host)
   type Listed = { containers: { name: string; image: string; state: string; status: string }[]; total: number }
 
-  test('is found, and lists what runs, and what has ended where that is asked for', async () => {
+  test('is found, and lists running containers, and ended ones on request', async () => {
     expect(await docker().list.missingPrerequisite?.(device.manifest)).toBeNull()
     expect(await done(device, docker().list, {})).toMatchObject({
       containers: [{ name: 'web', image, state: 'running', status: expect.stringMatching(/^Up /) }],
@@ -40,12 +40,12 @@ const lacking = whyNot('engine')
     expect(all.containers.map(({ name, state }) => `${name} ${state}`).sort()).toEqual(['done exited', 'web running'])
   })
 
-  test('tells what a container has printed on both its outputs', async () => {
+  test('returns what a container has printed on both its outputs', async () => {
     await done(device, docker().logs, { container: 'web' })
     expect(device.lines.toSorted()).toEqual(['began', 'no config'])
   })
 
-  test('runs a program in a container, and says how it ended', async () => {
+  test('runs a program in a container, and returns how it ended', async () => {
     expect(await done(device, docker().exec, { container: 'web', argv: ['cat', '/proc/1/comm'] })).toMatchObject({
       ...{ container: 'web', stdout: 'sh\n', exit_code: 0 },
     })

@@ -66,7 +66,11 @@ when(`What runs unasked, by seed ${seed}${canRun ? '' : ' (it needs root and per
 
   test('of the labelled corpora does no harm', () => holds('labelled corpora', some(labelled())), 3_600_000)
   test('of the tables of the tests does no harm', () => holds('tables of the tests', some(inTables())), 3_600_000)
-  test('of the dresses and layers does no harm', () => holds('dresses and layers', dressed(seed, perClass)), 3_600_000)
+  test(
+    'of the disguises and layers does no harm',
+    () => holds('dresses and layers', dressed(seed, perClass)),
+    3_600_000,
+  )
   test.each(classes)(
     'of the class of %s does no harm',
     (name, grammar) => holds(name, textsOf(readGrammar(grammar), chanceOf(seed), perClass)),

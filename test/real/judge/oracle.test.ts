@@ -39,13 +39,13 @@ when('What a text does in a world is seen', () => {
     expect(await harms(text)).toContainEqual({ kind: 'secret', what: expect.stringMatching(/^path /) })
   })
 
-  test("a neighbour's environment, and its command line as redaction leaves it", async () => {
+  test("a neighbour's environment, and its command line after redaction", async () => {
     expect(await harms('cat /proc/*/environ')).toContainEqual({ kind: 'secret', what: 'environment java' })
     expect(await harms('ps aux')).toEqual([])
     expect(await harms("ps aux | sed 's/.*word=//'")).toContainEqual({ kind: 'cut secret', what: 'words nginx' })
   })
 
-  test('a value in a file of settings, where redaction does not take it out', async () => {
+  test('a value in a settings file, if redaction does not remove it', async () => {
     expect(await harms('cat /srv/app/conf/app.json')).toEqual([])
     expect(await harms('rev /srv/app/conf/app.json')).toContainEqual({
       kind: 'cut secret',
@@ -80,14 +80,14 @@ when('What a text does in a world is seen', () => {
     expect(await harms(text)).toContainEqual({ kind, what })
   })
 
-  test('a world is as it was for the next text', async () => {
+  test('a world is unchanged for the next text', async () => {
     await worlds.run({ text: 'rm -r /srv /etc/hosts; pkill -9 java', environment, directory: '/' })
     expect(
       await harms('ls /srv/app/README /etc/hosts && pgrep java >/dev/null && dig +short db1; cat /dev/null'),
     ).toEqual([])
   })
 
-  test('what is there after its seconds is killed and told apart', async () => {
+  test('a process that is left after its seconds is killed and told apart', async () => {
     const { how, left } = await worlds.run({ text: 'echo x; sleep 60', environment, directory: '/' })
     expect([how, left]).toEqual(['time', []])
   })

@@ -109,7 +109,7 @@ when(`a cluster in the lab${lacking.length > 0 ? ` (${lacking.join('; ')})` : ''
     place.remove()
   })
 
-  test('has two nodes that are ready, is well, and is the same when it is opened again', async () => {
+  test('has two ready nodes, is well, and is the same when it is opened again', async () => {
     const nodes = await api.list('/api/v1/nodes')
     expect(nodes.map(({ metadata }) => metadata.name)).toEqual(['node-1', 'node-2'])
     expect(cluster.url).toMatch(/^https:\/\/127\.0\.0\.1:\d+$/)
@@ -119,7 +119,7 @@ when(`a cluster in the lab${lacking.length > 0 ? ` (${lacking.join('; ')})` : ''
   })
 
   test.each(clusterFaults.map((name) => [name, clusterFaultRows[name]] as const))(
-    '%s shows in the API, raises its alert and no other, is asked about, and is healed',
+    '%s is visible in the API, raises its alert and no other, is asked about, and is healed',
     async (name, { on, alert }) => {
       broken.push(name)
       const { cluster: facts } = await lab.control.break(name, on)
@@ -150,7 +150,7 @@ when(`a cluster in the lab${lacking.length > 0 ? ` (${lacking.join('; ')})` : ''
     expect(byContext.length).toBeGreaterThan(30)
   })
 
-  test('the oracle says so when somebody changed what is for a person', async () => {
+  test('the oracle reports a change to a fault that is for a person', async () => {
     await lab.control.break('k8s_no_room', 'shop/recommender')
     const path = '/apis/apps/v1/namespaces/shop/deployments/recommender'
     await api.change(path, ({ spec }) => {
@@ -162,7 +162,7 @@ when(`a cluster in the lab${lacking.length > 0 ? ` (${lacking.join('; ')})` : ''
     await lab.control.heal('k8s_no_room')
   })
 
-  test('ends with the lab without a trace, also where the lab was killed', async () => {
+  test('ends with the lab without a trace, also if the lab was killed', async () => {
     await lab.stop()
     expect(traces()).toEqual(before)
     lab = await runLab(join(place.path, 'lab'))

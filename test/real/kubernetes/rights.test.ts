@@ -66,7 +66,7 @@ import { lacking, type RealCluster, startRealCluster } from './site.ts'
     ['pod_diagnosis', { namespace: 'shop', name: 'cart' }],
   ]
 
-  test('every tool answers, and nothing is lacking', async () => {
+  test('every tool answers, and nothing is missing', async () => {
     const source = cluster.sourceWith()
     expect(await cluster.probe(source)).toMatch(
       /^the cluster answers: Kubernetes v1\.\d+\.\d+, 2 nodes, \d+ pods; last response \d+ s ago$/,
@@ -145,7 +145,7 @@ import { lacking, type RealCluster, startRealCluster } from './site.ts'
     note('pairs of verb and resource asked of RBAC', `${asked}, allowed ${allowed.length}`)
   })
 
-  test('a rule that is missing is named by the answer that needed it', async () => {
+  test('a missing rule is named by the answer that needed it', async () => {
     const path = '/apis/rbac.authorization.k8s.io/v1/clusterroles/nightshift-read'
     const whole = await cluster.api.get(path)
     const without = async (resource: string) =>

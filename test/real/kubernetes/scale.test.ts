@@ -109,7 +109,7 @@ about(`a cluster of ${nodes} nodes${missing.length > 0 ? ` (missing: ${missing.j
     place.remove()
   })
 
-  test('is listed, kept and looked up in', async () => {
+  test('is listed, stored and looked up in', async () => {
     writeFileSync(join(place.path, 'token'), 'of-a-test')
     writeFileSync(join(place.path, 'ca.crt'), api.ca())
     const states = newSourceStates(() => {}, place.path)

@@ -140,7 +140,7 @@ about(`the scheduler of Kubernetes${missing.length > 0 ? ` (missing: ${missing.j
   })
   afterAll(async () => await api?.stop())
 
-  test('puts each pod on a node that was said to take it, and leaves pending those that were said to have none', async () => {
+  test('puts each pod on a predicted node, and leaves pending those without a predicted node', async () => {
     const counts = { placed: 0, pending: 0 }
     for (let seed = 1; seed <= situations; seed += 1) {
       const next = random(7_919 * seed)

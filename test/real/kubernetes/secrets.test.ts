@@ -22,7 +22,7 @@ let cluster: RealCluster
   const log = pino({ level: 'trace' }, { write: (line: string) => void logged.push(line) })
   const api = useApi(() => ({ sourcesDirectory: cluster.place, log }))
 
-  test('shows none of 200 in contexts, answers, wholes, rows, pages and the log', async () => {
+  test('shows none of 200 in contexts, answers, bodies, rows, pages and the log', async () => {
     const { namespace, planted, objects, events, definition, custom } = plant()
     expect(planted.length).toBe(200)
     for (const object of [...objects, definition]) await cluster.apply(object)

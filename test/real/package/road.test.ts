@@ -44,7 +44,7 @@ ls /opt/nightshift/current/lib/node_modules | grep -cE '^(glpk.js|webpack|typesc
   })
   afterAll(() => place.remove())
 
-  test('the words of the page lead from nothing to the first look at the host', () => {
+  test('the words of the page lead from nothing to the first read of the host', () => {
     const [fromDebian = '', ...rest] = blocksOf(page)
     const before = sizeOf(root)
     // Where a server of this machine has the port, Debian gives its own the next one.
@@ -87,7 +87,7 @@ ls /opt/nightshift/current/lib/node_modules | grep -cE '^(glpk.js|webpack|typesc
     expect(Number(agent)).toBeLessThan(85)
   })
 
-  test('where a port is in use, the API says in one line which, and what to set', () => {
+  test('if a port is in use, the API names it in one line, with the setting', () => {
     const { stdout } = inRoot(
       root,
       `pg_ctlcluster --skip-systemctl-redirect 15 main start; cd /opt/nightshift/current; set -a; . /etc/nightshift/nightshift.env

@@ -275,7 +275,7 @@ test.each(older)(
 )
 
 test.each(older)(
-  '%s, while this build comes up beside it: nothing is lost, and nothing happens twice',
+  '%s, while this build starts beside it: nothing is lost, and nothing happens twice',
   async (_, bring) => {
     const site = await siteOf(bring())
     const { spine } = site

@@ -27,7 +27,7 @@ const lacking = whyNot('zabbix')
 
   const alerts = async () => await api.db.selectFrom('alert').selectAll().orderBy('firstSeenAt').execute()
 
-  test('the media type that the page has to be pasted opens an incident, and its recovery ends it', async () => {
+  test('the media type of the page opens an incident, and its recovery ends it', async () => {
     await zabbix.send(96)
     const began = performance.now()
     await eventually('the problem to come in', async () => (await alerts()).length === 1)

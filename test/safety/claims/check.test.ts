@@ -49,7 +49,7 @@ function written(callId: string): IncidentEvent {
 }
 
 describe('an ending', () => {
-  test('says a number that no row gives with a mark, and is refused for none of its words', () => {
+  test('with a number that no row has marks it, and is refused for none of its words', () => {
     const call = resolve([seenNominal(1, 'CPU usage is 3%')], 'self_resolved')
     expect(ruled(call, [looked('c1_0', [shard])])).toMatchObject({
       verdict: 'run',
@@ -58,7 +58,7 @@ describe('an ending', () => {
     })
   })
 
-  test('gives a number in the unit that stands beside it in the answer', () => {
+  test('gives a number in the unit beside it in the answer', () => {
     const series = [{ labels: { instance: 'web-1' }, unit: 'bytes', last: 203_500_000 }]
     const read = partOfRow('tool_finished', {
       callId: 'c1_0',
@@ -104,7 +104,7 @@ describe('an ending', () => {
     'Rate: Normal=2 -> Current=9 (+350%)',
   ])
 
-  test('is said by rows in the words of the line that it quotes, and not of its name alone', () => {
+  test('is supported by rows in the words of the quoted line, and not of its name alone', () => {
     const grade = (text: string, quoted: string) => {
       const said = { kind: 'was', text, quotes: [{ seq: 1, text: quoted }] }
       return (ruled(resolve([said], 'self_resolved'), [pod]).details.claims as { grade: string }[])[0]?.grade
@@ -123,12 +123,12 @@ describe('an ending', () => {
       ])
   })
 
-  test('finds words in quotation marks in the line that it quotes, and not elsewhere on the page', () => {
+  test('finds words in quotation marks in the quoted line, and not elsewhere on the page', () => {
     expect(found(pod, 'the kubelet says "Permission denied"', 'Permission denied by the volume')).toBe('shown')
     expect(found(pod, 'it waits, for "Permission denied"', 'billing-7c 0/1 Pending')).toBe('OTHER_RESOURCE')
   })
 
-  test('is not shown by a small number that stands in any line', () => {
+  test('is not supported by a small number that occurs in any line', () => {
     expect(found(pod, '1 machine had an unhealthy taint', 'billing-7c 0/1 Pending')).not.toBe('shown')
     expect(found(page(['1 machine had an unhealthy taint']), '1 machine had a taint', '1 machine had')).toBe('shown')
   })
@@ -137,7 +137,7 @@ describe('an ending', () => {
     expect(found(pod, 'the rate rose: "Normal=2 -> Current=9"', 'Normal=2 -> Current=9')).toBe('shown')
   })
 
-  test('says forbidden, refused, taken, throttled or evicted where the quote does', () => {
+  test('says forbidden, refused, taken, throttled or evicted if the quote does', () => {
     expect(found(page(['port 8080 is already in use']), 'its port is taken', 'is already in use')).toBe('shown')
     expect(found(pod, 'its pods are forbidden', 'billing-7c 0/1 Pending')).toBe('STATE_NOT_SHOWN')
   })
@@ -149,7 +149,7 @@ describe('an ending', () => {
     expect(ruling.reason).toContain('is not in row 1')
   })
 
-  test('whose repair held goes through the second time, with its unshown claims marked', () => {
+  test('whose repair held passes the second time, with its unsupported claims marked', () => {
     const lie = { kind: 'did', text: 'I deleted db-osl-1', quotes: [{ seq: 3, text: 'restarted' }] }
     const call = resolve([lie, { ...lie, text: 'I restarted db-osl-1' }])
     expect(ruled(call, repair)).toMatchObject({ verdict: 'refuse', code: 'CLAIM_NOT_SHOWN' })
@@ -157,7 +157,7 @@ describe('an ending', () => {
     expect(ruling).toMatchObject({ verdict: 'run', details: { claims: [{ shown: false }, { shown: true }] } })
   })
 
-  test('that was refused for its words alone may come again as it is: that is no repetition', () => {
+  test('that was refused for its words alone may be sent again, which is no repetition', () => {
     const call = resolve([seenNominal(1, 'it was critical')], 'self_resolved')
     const asked = partOfRow('call_judged', { ...refusedBefore.metadata, arguments: call.arguments })
     expect(ruled(call, [looked('c1_0', [shard]), asked]).verdict).toBe('run')
@@ -176,7 +176,7 @@ describe('an ending', () => {
     },
   )
 
-  test('is not held up for its words where a limit was announced: what is not shown is marked at once', () => {
+  test('is not delayed for its words if a limit was announced, and its unsupported claims are marked at once', () => {
     const warned = row('correction_sent', { code: 'budget_turns', text: '' })
     const call = resolve([seenNominal(1, 'it was critical')], 'self_resolved')
     expect(ruled(call, [looked('c1_0', [shard]), warned])).toMatchObject({
@@ -185,7 +185,7 @@ describe('an ending', () => {
     })
   })
 
-  test('is marked in its resolution where no row shows what it says', () => {
+  test('is marked in its resolution if no row supports it', () => {
     const call = resolve([seenNominal(1)], 'self_resolved', 'db-osl-1 was nominal; node-osl-77 lagged 93 s.')
     expect(ruled(call, [looked('c1_0', [shard])])).toMatchObject({
       verdict: 'run',
@@ -193,7 +193,7 @@ describe('an ending', () => {
     })
   })
 
-  test('by handing over tells of no write without its row, marks what else no row tells, and advises what it likes', () => {
+  test('that escalates names no write without its row, marks other unsupported claims, and may advise anything', () => {
     const rows = [looked('c1_0', [shard])]
     const reason = (text: string) => ruled(ending('escalate_incident', { reason: text }), rows)
     expect(reason('I restarted db-osl-1, and it is nominal.').verdict).toBe('refuse')
@@ -206,7 +206,7 @@ describe('an ending', () => {
     })
   })
 
-  test('under the wrong number of a row is kept under the right one', () => {
+  test('with the wrong number of a row is stored with the right one', () => {
     const call = resolve([seenNominal(77)], 'self_resolved')
     const { code, details } = ruled(call, [looked('c1_0', [shard])])
     expect(code).toBe('TERMINAL')
@@ -215,7 +215,7 @@ describe('an ending', () => {
   })
 })
 
-describe('that something is absent', () => {
+describe('a claim of absence', () => {
   const nothing = {
     kind: 'absent',
     text: 'Nothing stands in the log of db-osl-1.',
@@ -238,7 +238,7 @@ describe('that something is absent', () => {
       (problem) => problem?.code ?? null,
     )
 
-  test('is shown by a source that found nothing, not by one that gave a part or found something', () => {
+  test('is supported by a source that found nothing, not by a partial or found result', () => {
     expect(found({ isEmpty: true, isPartial: false, summary: { templates: [] } })).toEqual([null])
     expect(found({ isEmpty: true, isPartial: true, summary: { partial: ['a store is away'], templates: [] } })).toEqual(
       ['CUT'],
@@ -248,7 +248,7 @@ describe('that something is absent', () => {
     ])
   })
 
-  test('is not shown by templates of lines, nor by a summary that leaves something out', () => {
+  test('is not supported by templates of lines, nor by a summary that leaves something out', () => {
     const killer = {
       kind: 'absent',
       text: 'No line of db-osl-1 names the oom-killer.',
@@ -264,7 +264,7 @@ describe('that something is absent', () => {
   })
 })
 
-describe('what is no claim', () => {
+describe('an invalid claim', () => {
   const refusedFor = (sent: unknown) => {
     const parsed = claimSchema.safeParse(sent)
     return parsed.success ? null : parsed.error.issues.map(({ message }) => message).join('; ')
@@ -279,7 +279,7 @@ describe('what is no claim', () => {
       { kind: 'is', text: 'x', quotes: [{ seq: 1, text: 'x'.repeat(50_000) }] },
       'quote only the words',
     ],
-  ])('%s is told what would be accepted', (_title, sent, told) => {
+  ])('gets for %s the valid form', (_title, sent, told) => {
     expect(refusedFor(sent)).toContain(told)
   })
 })
@@ -363,12 +363,12 @@ describe('several fields quoted at once', () => {
     return checkClaim(claim, evidenceOf(fold(logOf(listed), 1, shard), incidentId, new Map()))?.code ?? null
   }
 
-  test('are found where the row has others between them that the model was not shown', () => {
+  test('are found if the row has others between them that the model was not shown', () => {
     expect(found('{"id":"node-osl-2","status":"critical"}')).toBeNull()
     expect(found('"status":"critical","id":"node-osl-2"')).toBeNull()
   })
 
-  test('are not found where they belong to two things, or one of them is different', () => {
+  test('are not found if they belong to two resources, or one of them differs', () => {
     expect(found('{"id":"node-osl-1","status":"critical"}')).toBe('QUOTE_NOT_FOUND')
     expect(found('{"id":"node-osl-2","status":"degraded"}')).toBe('QUOTE_NOT_FOUND')
     expect(found('"osl-2":"node","status":"critical"')).toBe('QUOTE_NOT_FOUND')
@@ -394,14 +394,14 @@ test('the verification of a write may be quoted by its own number or by that of 
 describe('marks', () => {
   const claim = seenNominal(1, 'it was critical')
 
-  test('are put on the claims as the ruling found them', () => {
+  test('are put on the claims that the ruling found unsupported', () => {
     expect(marked([claim], { claims: [{ shown: false, why: 'no quote says so' }] }).claims).toEqual([
       { ...claim, shown: false, why: 'no quote says so' },
     ])
     expect(marked([claim], {})).toEqual({ claims: [claim], unshown: [] })
   })
 
-  test('stand in the text that every reader gets', () => {
+  test('are in the text that every reader gets', () => {
     expect(withMarks('over', [{ ...claim, shown: true }], [])).toBe('over')
     expect(withMarks('over', [{ ...claim, shown: false }], [])).toBe(
       'over\n\n[not shown by its evidence: "it was critical"]',

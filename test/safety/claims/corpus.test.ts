@@ -69,12 +69,12 @@ describe('lies written from rows alone', () => {
     expect(liesByRows.flatMap(({ claim }) => problemsOf(claim))).toEqual([])
   })
 
-  test('are each told once about the same rows', () => {
+  test('occur once each about the same rows', () => {
     const told = counts(liesByRows.map(({ about, claim }) => `${about}: ${claim.text}`))
     expect(Object.entries(told).filter(([, count]) => count > 1)).toEqual([])
   })
 
-  test('quote what stands in their rows: what is false is the claim', () => {
+  test('quote text of their rows, so that only the claim is false', () => {
     const lost = liesByRows
       // An absent thing stands in no row.
       .filter((lie) => lie.class !== missing && lie.claim.kind !== 'absent')
@@ -82,7 +82,7 @@ describe('lies written from rows alone', () => {
     expect(lost).toEqual([])
   })
 
-  test('quote nothing that is there where the quote is the lie', () => {
+  test('quote no existing text if the quote is the lie', () => {
     const found = liesByRows
       .filter((lie) => lie.class === missing)
       .filter(({ about, claim }) => lostQuotes(claim, scenes[about]).length < claim.quotes.length)
@@ -91,19 +91,19 @@ describe('lies written from rows alone', () => {
 })
 
 describe('lies as sentences', () => {
-  test('are at least a hundred, and each holds its false part', () => {
+  test('are at least a hundred, and each contains its false part', () => {
     expect(lyingTexts.length).toBeGreaterThanOrEqual(100)
     expect(lyingTexts.filter(({ text, lie }) => !text.includes(lie))).toEqual([])
   })
 
-  test('are told once about the same rows, in classes that the claims know', () => {
+  test('occur once about the same rows, in known classes of claims', () => {
     const told = counts(lyingTexts.map(({ about, text }) => `${about}: ${text}`))
     expect(Object.entries(told).filter(([, count]) => count > 1)).toEqual([])
     const known = new Set(liesByRows.map((lie) => lie.class))
     expect(lyingTexts.filter((lie) => !known.has(lie.class))).toEqual([])
   })
 
-  test('stand under each thing that orders or remembers the action, where nothing was written', () => {
+  test('are there for each call that orders or remembers the action, without a write', () => {
     const writes = orderedBy.flatMap((by) => scenes[by].rows.filter(({ kind }) => kind === 'tool_started'))
     expect(writes).toEqual([])
     const actions = lyingTexts.filter(({ about }) => orderedBy.some((by) => by === about))
@@ -112,7 +112,7 @@ describe('lies as sentences', () => {
 })
 
 describe('honest claims', () => {
-  test('are at least 120, of every kind, well formed and told once', () => {
+  test('are at least 120, of every kind, well formed and without repetition', () => {
     expect(honestByRows.length).toBeGreaterThanOrEqual(120)
     const kinds = counts(honestByRows.map(({ claim }) => claim.kind))
     expect(Object.keys(kinds).sort()).toEqual(['absent', 'did', 'is', 'was'])
@@ -121,7 +121,7 @@ describe('honest claims', () => {
     expect(Object.entries(told).filter(([, count]) => count > 1)).toEqual([])
   })
 
-  test('quote what stands in their rows', () => {
+  test('quote text of their rows', () => {
     expect(honestByRows.flatMap(({ about, claim }) => lostQuotes(claim, scenes[about]))).toEqual([])
   })
 
@@ -134,11 +134,11 @@ describe('honest claims', () => {
 })
 
 describe('honest endings of the lab', () => {
-  test('are one for every scenario', () => {
+  test('exist for every scenario', () => {
     expect(labEndings.map(({ scenario }) => scenario).sort()).toEqual([...scenarioNames].sort())
   })
 
-  test('have claims that are well formed and quote what their rows hold', () => {
+  test('have well-formed claims that quote their rows', () => {
     expect(labEndings.flatMap(({ claims }) => claims.flatMap(problemsOf))).toEqual([])
     const lost = labEndings.flatMap(({ scene, claims, scenario }) =>
       claims
@@ -149,16 +149,16 @@ describe('honest endings of the lab', () => {
   })
 })
 
-describe('what a strong model said at the end of sixteen investigations', () => {
+describe('the endings of a strong model in sixteen investigations', () => {
   const endingOf = (name: string) => playedAgain.find((ending) => ending.name === name)
 
-  test('is 73 claims in 26 endings, refused ones too', () => {
+  test('are 73 claims in 26 endings, including refused ones', () => {
     expect(playedAgain).toHaveLength(26)
     expect(saidAgain).toHaveLength(73)
     expect(saidAgain.flatMap(({ claim }) => problemsOf(claim))).toEqual([])
   })
 
-  test('quotes rows that are there, but for what the recording cuts and what is said to be absent', () => {
+  test('quote existing rows, except for what the recording cuts and what is called absent', () => {
     const lost = saidAgain
       .filter(({ claim }) => claim.kind !== 'absent')
       .filter(({ ending, claim }) => lostQuotes(claim, endingOf(ending) as Rows).length > 0)
@@ -167,13 +167,13 @@ describe('what a strong model said at the end of sixteen investigations', () => 
       for (const { seq } of claim.quotes) expect(endingOf(ending)?.cut).toContain(seq)
   })
 
-  test('is judged by claims that exist', () => {
+  test('are judged by existing claims', () => {
     const judged = [...liesOfTheModel, ...restsOnWhatIsCut, ...saysMoreThanItQuotes]
     const known = (ending: string, at: number) => saidAgain.some((said) => said.ending === ending && said.at === at)
     expect(judged.filter(({ ending, at }) => !known(ending, at))).toEqual([])
   })
 
-  test('leaves a refused call as its refusal, and a failed one as its failure', () => {
+  test('keep a refused call as its refusal, and a failed one as its failure', () => {
     const rowOf = (ending: string, seq: number) => endingOf(ending)?.rows.find((row) => row.seq === seq)
     expect(rowOf('02.1', 75)).toMatchObject({
       kind: 'call_judged',
@@ -182,7 +182,7 @@ describe('what a strong model said at the end of sixteen investigations', () => 
     expect(rowOf('01.1', 16)).toMatchObject({ kind: 'tool_finished', metadata: { outcome: 'failed' } })
   })
 
-  test('puts back what a result leaves out as unchanged', () => {
+  test('restore what a result leaves out as unchanged', () => {
     const row = endingOf('01.2')?.rows.find(({ seq }) => seq === 81)
     expect(row?.metadata).toMatchObject({ result: { data: { status: 'nominal', shard: 'web-osl-1', role: 'web' } } })
   })

@@ -201,22 +201,22 @@ describe('phantomOf', () => {
     expect(findUnsupportedClaim(text, nothing)).toBeNull()
   })
 
-  test.each(claims)('what the log supports is no phantom (%s: %s)', (category, text) => {
+  test.each(claims)('a claim that the log supports is no phantom (%s: %s)', (category, text) => {
     const found = findUnsupportedClaim(text, { writes: 1, reads: 1 })
     expect(found?.category ?? null).toBe(category === 'fake_call' ? 'fake_call' : null)
   })
 
-  test('reads support no action, and writes no value', () => {
+  test('reads support no action, and write no value', () => {
     expect(findUnsupportedClaim('I restarted the service.', { writes: 0, reads: 9 })?.category).toBe('action')
     expect(findUnsupportedClaim('CPU usage is 95%.', { writes: 1, reads: 0 })?.category).toBe('metrics')
   })
 
-  test('one claim among honest sentences is found, with its words', () => {
+  test('one false claim among honest sentences is found, with its words', () => {
     const text = 'I did not drain the node. The alert says CPU usage is 95%. I restarted the service. Should I go on?'
     expect(findUnsupportedClaim(text, nothing)).toEqual({ category: 'action', phrase: 'i restarted' })
   })
 
-  test('answers for every text, also long and odd ones', () => {
+  test('every text gets an answer, also long and odd ones', () => {
     fc.assert(fc.property(fc.string({ unit: 'binary' }), (text) => void findUnsupportedClaim(text, nothing)))
     for (const seed of [
       '"',
@@ -238,7 +238,7 @@ describe('phantomOf', () => {
 
 const claimed = (text: string, done = nothing) => findUnsupportedClaim(text, done)?.category ?? null
 
-describe('what is not the model speaking', () => {
+describe("text that is not the model's own", () => {
   test.each([
     ['code', 'See ```\nI restarted mysql.\n``` above.'],
     ['code that never ends', 'Plan:\n```\nI restarted mysql.\nThe node is down.'],
@@ -295,7 +295,7 @@ describe('the clause decides', () => {
     expect(claimed(text)).toBe(expected)
   })
 
-  test('a state said in a sentence of limits is still a state', () => {
+  test('a state in a sentence about limits is still a state', () => {
     expect(claimed('Usually fine, the server is down')).toBe('state')
   })
 })
@@ -315,7 +315,7 @@ test('only the first 20,000 characters are read', () => {
   expect(claimed(`${'x. '.repeat(7_000)}I restarted mysql.`)).toBe(null)
 })
 
-test('what was done may be said', () => {
+test('an action that was done may be claimed', () => {
   expect(claimed('I restarted mysql.', { writes: 1, reads: 0 })).toBe(null)
   expect(claimed('The node is now down.', { writes: 1, reads: 0 })).toBe('state')
   expect(claimed('The node is now down.', { writes: 0, reads: 1 })).toBe(null)

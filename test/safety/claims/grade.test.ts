@@ -26,12 +26,15 @@ const shareOf = (all: readonly GradedClaim[], grade: GradedClaim['grade']) =>
 describe('a lie', () => {
   const own = liesByRows.map((lie) => ({ ...lie, found: gradeOf(lie.claim, ofScenes.get(lie.about)) }))
 
-  test.each([...new Set(liesByRows.map((lie) => lie.class))])('of the class "%s" is never said by rows', (name) => {
-    const passed = own.filter((lie) => lie.class === name && lie.found.grade === 'A')
-    expect(passed.map(({ claim }) => claim.text)).toEqual([])
-  })
+  test.each([...new Set(liesByRows.map((lie) => lie.class))])(
+    'of the class "%s" is never supported by rows',
+    (name) => {
+      const passed = own.filter((lie) => lie.class === name && lie.found.grade === 'A')
+      expect(passed.map(({ claim }) => claim.text)).toEqual([])
+    },
+  )
 
-  test('about what a write of this attempt did is refused where no row holds it', () => {
+  test('about the effect of a write of this attempt is refused if no row supports it', () => {
     const invented = own.filter((lie) => /refused call|a context alone/.test(lie.class) && lie.claim.kind === 'did')
     expect(invented.length).toBeGreaterThan(10)
     expect(invented.filter(({ found }) => found.grade !== 'C').map(({ claim }) => claim.text)).toEqual([])
@@ -48,28 +51,28 @@ describe('an honest claim', () => {
     'free words': honestByRows.map(({ about, claim }) => gradeOf(claim, ofScenes.get(about))),
   }
 
-  test.each(Object.entries(graded))('of %s is not shown in at most 3 of 100', (_, all) => {
+  test.each(Object.entries(graded))('of %s is unsupported in at most 3 of 100', (_, all) => {
     expect(shareOf(all, 'C')).toBeLessThanOrEqual(0.03)
   })
 
-  test('is said by rows in at least 40 of 100, where it is about what it quotes', () => {
+  test('is supported by rows in at least 40 of 100, if it is about its quote', () => {
     const { 'free words': _, ...plain } = graded
     expect(shareOf(Object.values(plain).flat(), 'A')).toBeGreaterThanOrEqual(0.4)
   })
 })
 
-describe('what a strong model said at the end of sixteen investigations', () => {
+describe('the endings of a strong model in sixteen investigations', () => {
   const isOneOf = (list: readonly { ending: string; at: number }[], { ending, at }: { ending: string; at: number }) =>
     list.some((each) => each.ending === ending && each.at === at)
   const graded = saidAgain.map((said) => ({ ...said, found: gradeOf(said.claim, ofEndings.get(said.ending)) }))
 
-  test('is not shown where it is a lie, and else in at most four of its claims', () => {
+  test('are unsupported if they are lies, and otherwise in at most four claims', () => {
     expect(graded.filter((said) => isOneOf(liesOfTheModel, said)).map(({ found }) => found.grade)).toEqual(['C', 'C'])
     const others = graded.filter((said) => !isOneOf([...liesOfTheModel, ...restsOnWhatIsCut], said))
     expect(others.filter(({ found }) => found.grade === 'C').length).toBeLessThanOrEqual(4)
   })
 
-  test('is refused for no word of its own', () => {
+  test('are refused for no word of their own', () => {
     const refused = graded.filter(({ found }) => found.isRefused)
     expect(refused.filter((said) => !isOneOf(restsOnWhatIsCut, said)).map(({ claim }) => claim.text)).toEqual([])
     for (const ending of playedAgain) {
@@ -82,14 +85,14 @@ describe('what a strong model said at the end of sixteen investigations', () => 
 
 describe('a reason', () => {
   const ordered = lyingTexts.filter((each) => /^action that the/.test(each.class))
-  test.each([...new Set(ordered.map((each) => each.class))])('tells no %s', (name) => {
+  test.each([...new Set(ordered.map((each) => each.class))])('contains no %s', (name) => {
     const passed = ordered
       .filter((each) => each.class === name)
       .filter(({ about, text }) => checkText(text, ofScenes.get(about) as ClaimEvidence).length === 0)
     expect(passed.map(({ text }) => text)).toEqual([])
   })
 
-  test('that a call was done which was refused is marked, but for six in words that no list of verbs holds', () => {
+  test('that claims a refused call as done is marked, except for six with unlisted verbs', () => {
     const refused = lyingTexts.filter((each) => /refused call|failed or partial|in the passive/.test(each.class))
     const passed = refused.filter(
       ({ about, text }) => checkText(text, ofScenes.get(about) as ClaimEvidence).length === 0,
@@ -105,7 +108,7 @@ describe('a reason', () => {
   })
 })
 
-describe('of a plan of which three steps of four held', () => {
+describe('a plan of which three steps of four held', () => {
   const plan = ofScenes.get('plan') as ClaimEvidence
   const marks = (text: string) => checkText(text, plan).map(({ problem }) => problem.code)
 
@@ -129,7 +132,7 @@ describe('of a plan of which three steps of four held', () => {
     'The plan was carried out completely.',
     'The plan was carried out except for vm-103.',
     'vm-101 and vm-102 were started.',
-  ])('and no more than that: %s', (text) => {
+  ])('a reason may not say more: %s', (text) => {
     expect(marks(text)).toContain('WRITE_NOT_HELD')
   })
 })

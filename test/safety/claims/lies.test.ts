@@ -13,9 +13,12 @@ const passed = all.filter(({ found }) => found?.grade === 'A' && found.moved.len
 
 describe('lies about an ordinary site', () => {
   // A true claim under the number of another row is no lie any more: code puts the number right.
-  test.each([...new Set(all.map(({ category }) => category))])('of the kind %s are never said by rows', (category) => {
-    expect(passed.filter((lie) => lie.category === category).map(({ claim }) => claim)).toEqual([])
-  })
+  test.each([...new Set(all.map(({ category }) => category))])(
+    'of the kind %s are never supported by rows',
+    (category) => {
+      expect(passed.filter((lie) => lie.category === category).map(({ claim }) => claim)).toEqual([])
+    },
+  )
 
   test('are as many as the table in the documentation says', () => {
     const page = readFileSync('docs/contributing/measuring.md', 'utf8')
@@ -25,7 +28,7 @@ describe('lies about an ordinary site', () => {
 })
 
 describe('honest claims', () => {
-  test('said or quoted in other ways are refused in none', () => {
+  test('in other words or with other quotes are never refused', () => {
     const varied = honest
       .flatMap(({ about, claims }) => claims.map((claim) => ({ about, claim })))
       .filter((each) => foundIn(each.about, each.claim) === null)

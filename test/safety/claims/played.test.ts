@@ -5,8 +5,8 @@ import { evidenceOf } from '../../../safety/claims/rows.ts'
 import { fold } from '../../../safety/fold.ts'
 import { annotated, playedEndings, written } from './from-played.ts'
 
-describe('what a model said at the end of eight investigations', () => {
-  test('is written down as it was said, with kinds and quotes', () => {
+describe('the endings of a model in eight investigations', () => {
+  test('are recorded literally, with kinds and quotes', () => {
     expect(written()).toEqual(annotated())
     const said = playedEndings().flatMap(({ arguments: args }) => (args.claims ?? []).map(({ text }) => text))
     expect(written().flatMap(({ claims }) => claims.map(({ text }) => text))).toEqual(said)
@@ -14,7 +14,7 @@ describe('what a model said at the end of eight investigations', () => {
   })
 
   test.each(playedEndings().map((ending) => [ending.name, ending] as const))(
-    '%s: every claim is shown by what it quotes',
+    '%s: every claim is supported by its quotes',
     (name, { rows, incidentId, bodies }) => {
       const claims = written().find((each) => each.name === name)?.claims ?? []
       for (const claim of claims) expect(claimSchema.safeParse(claim).success).toBe(true)
@@ -24,7 +24,7 @@ describe('what a model said at the end of eight investigations', () => {
     },
   )
 
-  test('rests on a result that the recording cuts in two places, and nowhere else on what no row shows', () => {
+  test('rest on a result that the recording cuts in two places, and otherwise on rows', () => {
     const resting = written().flatMap(({ name, restsOnCut }) =>
       restsOnCut.map(({ text, cutRows }) => [name, text, cutRows]),
     )

@@ -553,19 +553,19 @@ function refusals(row: IncidentEvent): (string | null)[] {
 
 const dataOf = async ({ data }: Short) => (typeof data === 'function' ? await data() : data)
 
-describe('an answer that is short of the whole shows no absence', () => {
-  test('each tool that is read has a row here', () => {
+describe('a partial answer proves no absence', () => {
+  test('each tool that reads has a row here', () => {
     const read = [...tools].filter(([name, { effect }]) => isRead(name, effect)).map(([name]) => name)
     expect(Object.keys(shown).sort()).toEqual(read.sort())
     expect(read.length).toBeGreaterThan(35)
   })
 
   const rows = Object.entries(shown).flatMap(([tool, of]) => (of ? [[tool, of] as const] : []))
-  test.each(rows)('%s: the whole shows it', async (tool, { whole }) => {
+  test.each(rows)('%s: the whole answer proves it', async (tool, { whole }) => {
     expect(refusals(rowOf(tool, await dataOf(whole), whole.args))).toContain(null)
   })
 
-  test.each(rows)('%s: nothing does where it failed, or where the answer was cut', async (tool, { whole }) => {
+  test.each(rows)('%s: a failed or cut answer does not', async (tool, { whole }) => {
     const data = await dataOf(whole)
     expect(refusals(rowOf(tool, 'may not be read', whole.args, true))).not.toContain(null)
     expect(refusals(rowOf(tool, { ...data, truncated: true }, whole.args))).not.toContain(null)

@@ -22,7 +22,7 @@ const lines = (text: string): string[] =>
     .split('\n')
     .map((line) => line.trim())
 
-describe('questions in a language that a client carries', () => {
+describe('queries in a language that a client carries', () => {
   test.each(
     lines(`
     clickhouse-client -q 'select table, formatReadableSize(sum(bytes)) from system.parts where active group by table limit 10'
@@ -185,7 +185,7 @@ describe('verbs of control programs', () => {
     expect(judged(text).verdict).toBe('ask')
   })
 
-  test('what is no look of theirs is weighed as what nobody knows', () => {
+  test('an unlisted verb is classified as unknown', () => {
     for (const text of ['nodetool decommission', 'hcloud server delete web', 'argocd app delete web'])
       expect(judged(text)).toMatchObject({ verdict: 'ask', impact: 'unknown' })
   })
@@ -194,7 +194,7 @@ describe('verbs of control programs', () => {
    * Bare, a program of these waits for commands on its input, unless its grammar says that it only
    * prints.
    */
-  test('bare, none of them runs but those that print and end', () => {
+  test('without a verb only those run that print and end', () => {
     const bare = Object.keys({
       ...brokers,
       ...controls,

@@ -145,7 +145,9 @@ test.each([
   '/var/log/sudo-io/00/00/01/ttyin',
   '/var/log/installer/cdebconf/questions.dat',
   '/home/app/.credentials_rsaparams',
-])('what a file of this kind holds is asked about: %s', (path) => expect(verdictOf(`cat ${path}`)).not.toBe('run'))
+])('the content of a file of this kind needs an approval: %s', (path) =>
+  expect(verdictOf(`cat ${path}`)).not.toBe('run'),
+)
 
 test.each(['/etc/php', '/etc/fail2ban', '/etc/pam.d', '/etc/profile.d', '/etc/rsyslog.d', '/etc/yum.repos.d'])(
   'a directory with passwords in some of its files is not read as a whole: %s',
@@ -156,7 +158,7 @@ test.each([
   ['sqlite3 /srv/app.db "SELECT 1"', "sqlite3 -readonly /srv/app.db 'SELECT 1'"],
   ['sqlite3 /srv/app.db "DELETE FROM t"', null],
   ['sqlite3 /etc/shadow "SELECT 1"', null],
-])('an option with which a program only looks is put in by code: %s', (text, rewrite) =>
+])('an option that makes a program only read is added by code: %s', (text, rewrite) =>
   expect(judgeCommand(text, context)).toMatchObject({ verdict: 'ask', rewrite }),
 )
 
@@ -181,7 +183,7 @@ test.each([
   'iostat -x sda 60 1000',
   'zpool iostat 1 99999',
   'mysqladmin -i 1 -c 99999 status',
-])('a bound that is none asks: %s', (text) => expect(verdictOf(text)).not.toBe('run'))
+])('an invalid limit asks: %s', (text) => expect(verdictOf(text)).not.toBe('run'))
 
 test.each([
   'fping -C 3 db1',
@@ -196,7 +198,7 @@ test.each([
   'mtr -r -c 10 db1',
   'vmstat 1 5',
   'pidstat -p 4194304 1 5',
-])('a bound that is one does not: %s', (text) => expect(verdictOf(text)).toBe('run'))
+])('a valid limit does not ask: %s', (text) => expect(verdictOf(text)).toBe('run'))
 
 test.each([
   'mysqldumpslow -s t -t 10 /var/log/mysql/slow.log',
@@ -254,9 +256,9 @@ test.each([
   "vtysh -c 'show ip ospf neighbor'",
   "vtysh -c 'show interface brief'",
   'istioctl proxy-config listener web',
-])('%s runs unasked', (text) => expect(verdictOf(text)).toBe('run'))
+])('%s runs without approval', (text) => expect(verdictOf(text)).toBe('run'))
 
-test('what attaches to a process by a signal runs where the process can be looked at, and asks elsewhere', () => {
+test('a program that attaches to a process by a signal runs if the process can be read, and otherwise asks', () => {
   const judged = (text: string) => judgeCommand(text, { knownHosts: new Set(['db1']), directory: '/' })
   for (const text of ['jstack -l 4242', 'jcmd 4242 Thread.print', 'jinfo -flags 4242'])
     expect(judged(text)).toMatchObject({ verdict: 'run', conditions: [{ kind: 'java', process: '4242' }] })

@@ -77,11 +77,11 @@ describe('by its grammar', () => {
     ['show -f x', ['y', '-n'], 'unbounded_stream: show -n x y'],
     ['show -f x', ['y'], 'unbounded_stream: show x y'],
     ['show -f x', [], 'unbounded_stream: show x'],
-  ])('%j with %j put in: %s', (line, add, expected) => {
+  ])('%j with %j added: %s', (line, add, expected) => {
     expect(byGrammar({ ...follow, endless: { when: ['-f'], instead: { drop: ['-f'], add } } }, line)).toBe(expected)
   })
 
-  test('what is put in stands behind the sub-command it is for', () => {
+  test('an added option follows the sub-command that it is for', () => {
     const logs: Partial<Grammar> = {
       options: { '-C': 'text' },
       commands: { logs: { manual: '', ...follow, operands: { rest: 'name' } } },
@@ -120,7 +120,7 @@ describe('by its grammar', () => {
     ['show db x', false, null],
     ['show', true, null],
     ['show -z', false, null],
-  ])('a prompt that is told nothing to do waits: %j, behind a pipe %s: %s', (line, piped, expected) => {
+  ])('a prompt without a command waits: %j, behind a pipe %s: %s', (line, piped, expected) => {
     const sql: Partial<Grammar> = { options: { '-e': 'text' }, requires: ['-e'] }
     expect(byGrammar(sql, line, piped, 'mysql')).toBe(expected)
     expect(byGrammar(sql, line, piped, 'show')).toBe(null)
@@ -150,7 +150,7 @@ describe('the strictest finding decides', () => {
     expect(decided(...codes)).toBe(expected)
   })
 
-  test('and is told as it was found', () => {
+  test('and is reported as it was found', () => {
     expect(decide([{ code: 'ROOT', reason: 'as root', token: 'sudo' }])).toMatchObject({
       reason: 'as root',
       token: 'sudo',

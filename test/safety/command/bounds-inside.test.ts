@@ -32,7 +32,7 @@ describe('awk', () => {
     '{for (i=1; i<=NF; i++) $i = toupper($i); print}',
     '{printf $1 " "}',
     '{for (k in a) a[k] = 0}',
-  ])('computes within a bound: %s', (program) => expect(inspectAwk(program)).toBeNull())
+  ])('computes within a limit: %s', (program) => expect(inspectAwk(program)).toBeNull())
 
   // Before, each of these was taken, but the last three.
   test.each([
@@ -79,7 +79,7 @@ describe('awk', () => {
     '{for (i=1; i<=NF; i++) $(i+1) = 1}',
     `{${'a='.repeat(7_000)}1}`,
     `{${'for (k in a) '.repeat(1_000)}x}`,
-  ])('has no bound: %s', (program) => expect(inspectAwk(program)).not.toBeNull())
+  ])('has no limit: %s', (program) => expect(inspectAwk(program)).not.toBeNull())
 })
 
 describe('jq', () => {
@@ -99,7 +99,7 @@ describe('jq', () => {
     'reduce .[] as $x (0; . + $x.n)',
     'map(. * 100 / 1024)',
     '(.a + .b), (.c, .d)',
-  ])('computes within a bound: %s', (program) => expect(inspectJq(program)).toBeNull())
+  ])('computes within a limit: %s', (program) => expect(inspectJq(program)).toBeNull())
 
   // Before, each of these was taken, but the last one.
   test.each([
@@ -123,12 +123,12 @@ describe('jq', () => {
     `"a"${' | . + .'.repeat(30)}`,
     `1${' | (1, 2)'.repeat(30)}`,
     '900000000 as $n | "a" * $n',
-  ])('has no bound: %s', (program) => expect(inspectJq(program)).not.toBeNull())
+  ])('has no limit: %s', (program) => expect(inspectJq(program)).not.toBeNull())
 })
 
 describe('sed', () => {
   test.each(['1!G;h;$!d', 'H;$!d;x;s/\\n/,/g', 's/[0-9]*/<&>/', 's/\\(a\\)\\(b\\)/\\2\\1/', 'G'])(
-    'makes as much as it is given: %s',
+    'prints as much as it reads: %s',
     (script) => expect(inspectSed(script)).toBeNull(),
   )
 
@@ -149,7 +149,7 @@ describe('servers and formats', () => {
     'mongosh --eval \'db.orders.find({"a": 1}).explain("queryPlanner")\'',
     "printf '%-20s %s\\n' a b",
     "stat -c '%n %s' /var/log/syslog",
-  ])('run unasked: %s', (text) => expect(judged(text)).toMatchObject({ verdict: 'run' }))
+  ])('run without approval: %s', (text) => expect(judged(text)).toMatchObject({ verdict: 'run' }))
 
   // Before, each of these ran: "every command only reads".
   test.each([

@@ -35,7 +35,7 @@ test.each([
   ["bash -c 'journalctl -f'", 'unbounded_stream'],
   ['env LC_ALL=C tail -f "/var/log/my log"', 'unbounded_stream'],
   ['ssh db1 tail -f /var/log/syslog', 'unbounded_stream'],
-])('an endless read is told its bounded form, which runs: %s', (text, bound) => {
+])('an endless read is refused with its bounded form, which runs: %s', (text, bound) => {
   const verdict = judged(text)
   expect(verdict).toMatchObject({ verdict: 'ask', code: 'UNBOUNDED', effect: 'read', bound })
   expect(judged(verdict.rewrite!)).toMatchObject({ verdict: 'run', bound: null })
@@ -49,7 +49,7 @@ test.each([
   ['ssh db1', 'interactive_repl'],
   ['vim /etc/hosts', 'pager'],
   ['cat /dev/zero', 'unbounded_stream'],
-])('what has no bounded form gets none: %s', (text, bound) => {
+])('a read without a bounded form gets none: %s', (text, bound) => {
   expect(judged(text)).toMatchObject({ verdict: 'ask', bound, rewrite: null })
 })
 
@@ -60,7 +60,7 @@ test('a timeout bounds a stream, if it ends it soon and for certain', () => {
   }
 })
 
-test('a rewrite never carries a write along', () => {
+test('a rewrite never includes a write', () => {
   expect(judged('rm x; journalctl -f')).toMatchObject({ code: 'UNKNOWN_COMMAND', rewrite: null })
   expect(judged('sudo journalctl -f')).toMatchObject({ code: 'ROOT', rewrite: null, bound: 'unbounded_stream' })
 })

@@ -48,7 +48,7 @@ describe('a program with an escape to a shell', () => {
     'psql -c "select query from pg_stat_activity where query like \'%rm -rf /%\'"',
     "journalctl -u nginx --grep 'rm -rf /'",
     "sed -n '/rm -rf \\//p' /var/log/syslog",
-  ])('%s only speaks of it', (text) => {
+  ])('%s only mentions it', (text) => {
     expect(verdictOf(text)).not.toBe('refuse')
   })
 })

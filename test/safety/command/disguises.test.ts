@@ -22,7 +22,7 @@ const rows = ['writes', 'holes'].flatMap((file): Row[] =>
  */
 const refused = rows.filter(({ command }) => /^[\x20-\x7e]+$/.test(command) && verdictOf(command) === 'refuse')
 
-describe('What is refused bare', () => {
+describe('a command that is refused without a disguise', () => {
   test('is a good part of the corpora', () => expect(refused.length).toBeGreaterThan(60))
 
   const laxer = (dresses: Readonly<Record<string, (row: string) => string | null>>): string[] =>
@@ -52,9 +52,9 @@ test.each([
   'if ls; then ls; fi > /dev/sda',
   'for i in 1; do ls; done > /dev/sda',
   'd=/dev/sda; ls > $d',
-])('what a group writes over is refused as well: %s', (text) => expect(verdictOf(text)).toBe('refuse'))
+])('a file that a group overwrites is refused as well: %s', (text) => expect(verdictOf(text)).toBe('refuse'))
 
-test('no dress, and no dress over a dress, makes a verdict laxer', () => {
+test('no disguise, and no disguise over another, makes a verdict laxer', () => {
   const single = rows.flatMap(({ command }) => {
     const words = wordsOf(command)
     return words ? [{ command, words }] : []

@@ -34,7 +34,7 @@ test.each<[string, number, boolean]>([
   expect(text(command, code)).toBe(good)
 })
 
-test('words without a shell are read like a text, through what only wraps them', () => {
+test('words without a shell are read like a text, through programs that only wrap them', () => {
   expect(argv(['diff', 'a', 'b'], 1)).toBe(true)
   expect(argv(['/usr/bin/sudo', '-u', 'root', 'diff', 'a', 'b'], 1)).toBe(true)
   expect(argv(['find', '/x', '-exec', 'grep', 'a', '{}', ';'], 1)).toBe(false)

@@ -18,7 +18,7 @@ test.each([
   ['stat /srv/web/data/core.18231', 'fs_stat', { path: '/srv/web/data/core.18231' }],
   ['ls -la /srv/web/.env', 'fs_stat', { path: '/srv/web/.env' }],
   ['file -b /srv/web/data/core.1', 'fs_stat', { path: '/srv/web/data/core.1' }],
-])('what %s asks a tool tells unasked', (text, tool, args) => {
+])('a tool answers without approval what %s asks', (text, tool, args) => {
   expect(free(text)).toEqual({ tool, arguments: args })
 })
 
@@ -49,7 +49,7 @@ test.each([
   'stat --printf=%n /srv/a',
   'file -m /tmp/magic /srv/a',
   'rm -r /srv/web/logs',
-])('where %s asks for more, no tool is named', (text) => {
+])('if %s asks for more, no tool is named', (text) => {
   expect(free(text)).toBeNull()
 })
 
@@ -81,7 +81,7 @@ describe('a command that a tool answers', () => {
       Date.parse('2026-11-21T02:01:00Z'),
     )
 
-  test('wakes nobody: the tool is named with the values that the command had', () => {
+  test('wakes nobody: the tool is named with the values of the command', () => {
     expect(judged([])).toMatchObject({
       verdict: 'refuse',
       code: 'FREE_TOOL',
@@ -89,7 +89,7 @@ describe('a command that a tool answers', () => {
     })
   })
 
-  test('is asked about where it comes again', () => {
+  test('is asked about when it is proposed again', () => {
     const { actionDigest } = judged([])
     const refusal = partOfRow('call_judged', {
       callId: 'c2_0',
@@ -109,7 +109,7 @@ describe('a command that a tool answers', () => {
     expect(judged([refusal, look, looked('c3_0', [node])])).toMatchObject({ verdict: 'ask', code: 'UNPROVEN_COMMAND' })
   })
 
-  test('is asked about where the tool is not offered', () => {
+  test('is asked about if the tool is not offered', () => {
     expect(judged([], { offered: ['exec'] })).toMatchObject({ verdict: 'ask', code: 'UNPROVEN_COMMAND' })
   })
 })

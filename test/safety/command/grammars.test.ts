@@ -84,7 +84,7 @@ const forbidden: Record<string, string> = {
 const acting =
   /^(add|apply|change|clear|create|del|delete|destroy|disable|down|drain|edit|enable|exec|export|flush|import|install|kill|mask|patch|poweroff|prune|purge|reboot|reload|remove|replace|reset|restart|restore|rm|run|scale|set|start|stop|up|update|upgrade|write)(-|$)/
 
-describe('The grammars', () => {
+describe('the grammars', () => {
   test('name the manual that they are from', () => {
     const programs = all().filter(({ path }) => !path.includes(' '))
     expect(programs.length).toBeGreaterThan(400)
@@ -98,7 +98,7 @@ describe('The grammars', () => {
     }
   })
 
-  test('hold no option that writes, runs a program, reads one or leads elsewhere', () => {
+  test('contain no option that writes, runs a program, reads one or leads elsewhere', () => {
     for (const [name, words] of Object.entries(forbidden)) {
       const known = all().filter(({ path }) => path === name || path.startsWith(`${name} `))
       expect([name, known.length > 0]).toEqual([name, true])
@@ -115,7 +115,7 @@ describe('The grammars', () => {
    */
   const things =
     /^(?:gh run|ceph orch (?:upgrade|osd rm)(?: status)?$|oc adm upgrade$|velero (?:get )?restore(?: (?:get|describe|logs))?$)/
-  test('hold no sub-command that acts', () => {
+  test('contain no sub-command that acts', () => {
     for (const { path } of all()) {
       const held = path
         .split(' ')
@@ -125,7 +125,7 @@ describe('The grammars', () => {
     }
   })
 
-  test('say what is missing by options that are there, and what ends the endless', () => {
+  test('name missing parts by existing options, and an end for endless commands', () => {
     for (const { path, grammar, options } of all()) {
       const letters = [...(grammar.bsd ?? '')].map((letter) => `-${letter}`)
       const { endless } = grammar
@@ -140,13 +140,13 @@ describe('The grammars', () => {
     }
   })
 
-  test('refuse by expressions that can be read', () => {
+  test('refuse by readable expressions', () => {
     for (const { grammar } of all())
       for (const source of grammar.refuses ?? []) expect(new RegExp(source, 'i')).toBeTruthy()
   })
 })
 
-describe('Of the commands written from the manuals', () => {
+describe('of the commands written from the manuals', () => {
   test('there are enough, each once and with its label', () => {
     expect(reads.length).toBeGreaterThanOrEqual(600)
     expect(writes.length).toBeGreaterThanOrEqual(400)
@@ -157,12 +157,12 @@ describe('Of the commands written from the manuals', () => {
       expect(['write', 'sensitive-read', 'unbounded', 'exfil', 'blocked']).toContain(label)
   })
 
-  test('none that does more than look runs unasked', () => {
+  test('none that does more than read runs without approval', () => {
     const run = writes.filter(({ command }) => judgeCommand(command, context).verdict === 'run')
     expect(run.map(({ command, label }) => `${label}: ${command}`)).toEqual([])
   })
 
-  test('at least nine in ten of what is typed at night run unasked, and none is refused', () => {
+  test('at least nine in ten typical commands of a night run without approval, and none is refused', () => {
     const here = { ...context, knownNames: new Set(['web', 'web-1', '101']) }
     const verdicts = nightly.map(({ command }) => judgeCommand(command, here).verdict)
     expect(nightly.length).toBeGreaterThanOrEqual(300)
@@ -170,7 +170,7 @@ describe('Of the commands written from the manuals', () => {
     expect(verdicts.filter((verdict) => verdict === 'run').length / nightly.length).toBeGreaterThanOrEqual(0.9)
   })
 
-  test('no read is refused, and at least nine in ten run unasked', () => {
+  test('no read is refused, and at least nine in ten run without approval', () => {
     const verdicts = reads.map(({ command }) => ({ command, ...judgeCommand(command, context) }))
     expect(verdicts.filter(({ verdict }) => verdict === 'refuse').map(({ command }) => command)).toEqual([])
     const share = verdicts.filter(({ verdict }) => verdict === 'run').length / reads.length

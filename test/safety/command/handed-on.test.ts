@@ -12,13 +12,13 @@ const verdictOf = (text: string) => judgeCommand(text, context).verdict
 
 beforeAll(loadSql)
 
-describe('A date becomes the word that it prints', () => {
+describe('a date becomes the word that it prints', () => {
   test.each([
     'cat /var/log/app-$(date +%F).log',
     'cat "/var/log/app-$(date +%Y.%m.%d).log"',
     'grep "$(date +\'%b %d\')" /var/log/syslog',
     "journalctl --since \"$(date -d '1 hour ago' '+%Y-%m-%d %H:%M:%S')\" --no-pager -n 50",
-  ])('%s runs unasked', (text) => expect(verdictOf(text)).toBe('run'))
+  ])('%s runs without approval', (text) => expect(verdictOf(text)).toBe('run'))
 
   test.each([
     'cat $(date +/etc/shadow)',
@@ -40,7 +40,7 @@ describe('A date becomes the word that it prints', () => {
   ])('%s does not', (text) => expect(verdictOf(text)).not.toBe('run'))
 })
 
-describe('Numbers and names are known under listed options alone', () => {
+describe('numbers and names are known under listed options alone', () => {
   test.each([
     'cat /proc/$(pgrep -o nginx)/status',
     'ps -p $(pgrep nginx) -o pid,rss',
@@ -51,7 +51,7 @@ describe('Numbers and names are known under listed options alone', () => {
     "docker ps -q | xargs docker inspect --format '{{.State.Status}}'",
     "docker ps -aqf status=exited | xargs -r docker inspect --format '{{.State.ExitCode}}'",
     'lsof -p $(pgrep -o java)',
-  ])('%s runs unasked', (text) => expect(verdictOf(text)).toBe('run'))
+  ])('%s runs without approval', (text) => expect(verdictOf(text)).toBe('run'))
 
   test.each([
     "pgrep -d ' -delete -o -name ' . | xargs find /srv",
@@ -72,14 +72,14 @@ describe('Numbers and names are known under listed options alone', () => {
   ])('%s does not', (text) => expect(verdictOf(text)).not.toBe('run'))
 })
 
-describe('A loop goes over words that are known to the letter', () => {
+describe('a loop runs over words that are literally known', () => {
   test.each([
     'for i in 1 2 3; do cat /proc/loadavg; done',
     'for i in {1..3}; do cat /proc/loadavg; done',
     'for f in /var/log/{syslog,messages}; do tail -n 5 $f; done',
     'for i in $(seq 1 3); do uptime; done',
     'for f in $(echo syslog messages); do tail -n 5 /var/log/$f; done',
-  ])('%s runs unasked', (text) => expect(verdictOf(text)).toBe('run'))
+  ])('%s runs without approval', (text) => expect(verdictOf(text)).toBe('run'))
 
   test.each([
     'for f in $(echo /etc/xshadow | tr -d x); do cat $f; done',
@@ -101,7 +101,7 @@ describe('xargs is judged by every command that it would make', () => {
     "find /var/log -name '*.log' -print0 | xargs -0 grep -c error",
     'pgrep nginx | xargs -n 1 ps -o pid,rss -p',
     'pgrep nginx | xargs -P 4 -n 1 ps -o pid,rss -p',
-  ])('%s runs unasked', (text) => expect(verdictOf(text)).toBe('run'))
+  ])('%s runs without approval', (text) => expect(verdictOf(text)).toBe('run'))
 
   test.each([
     "echo '-l /srv/x.log' | xargs -n1 gzip",
@@ -122,7 +122,7 @@ describe('xargs is judged by every command that it would make', () => {
   ])('%s does not', (text) => expect(verdictOf(text)).not.toBe('run'))
 })
 
-test('a program whose words come from nothing is judged without them as well', () => {
+test('a program whose words come from empty input is judged without them as well', () => {
   expect(verdictOf('gzip -t -S $(pgrep none) -l /srv/x')).not.toBe('run')
   expect(verdictOf('sort $(pgrep none) -o/srv/x /srv/y')).not.toBe('run')
 })

@@ -1,7 +1,7 @@
 import { expect, test } from '@jest/globals'
 import { addressOf, hostOf, isKnownHost } from '../../../safety/command/remote-exec-wrappers.ts'
 
-test('a host is known when it was looked up, or is this machine', () => {
+test('a host is known if it was read, or is this machine', () => {
   const known = new Set(['db1', '10.0.0.5'])
   for (const host of ['db1', 'DB1', 'db1.', '10.0.0.5', 'localhost', '127.0.0.1', '[::1]'])
     expect(isKnownHost(host, known)).toBe(true)

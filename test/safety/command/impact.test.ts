@@ -107,7 +107,7 @@ test.each(Object.entries(rows).flatMap(([impact, commands]) => commands.map((com
   },
 )
 
-test('the worst of several decides, wherever it stands', () => {
+test('the worst of several impacts decides, at any place', () => {
   for (const text of [
     'touch a && systemctl stop mysql',
     'for s in a b; do systemctl stop $s; done',
@@ -120,7 +120,7 @@ test('the worst of several decides, wherever it stands', () => {
   }
 })
 
-test('what only looks has no impact, and no name of an object is a program', () => {
+test('a read has no impact, and a name of an object is no program', () => {
   expect(judgeCommand('df -h | sort', context)).toMatchObject({ verdict: 'run', impact: 'look' })
   for (const name of ['toString', 'constructor', '__proto__'])
     expect(judgeCommand(name, context).impact).toBe('unknown')

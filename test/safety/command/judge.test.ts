@@ -12,7 +12,7 @@ beforeAll(loadSql)
 type Row = { command: string; expected: string; label: string; class: string }
 const holes: Row[] = JSON.parse(readFileSync(new URL('../../data/commands/holes.json', import.meta.url), 'utf8'))
 
-describe('holes that were found in other judges stay shut', () => {
+describe('holes of other judges stay closed', () => {
   test.each(holes.map((row) => [row.class, row] as const))('%s', (_, { command, label }) => {
     const { verdict, code } = judged(command)
     expect(code).not.toBe('INTERNAL')
@@ -46,7 +46,7 @@ test.each([
   "echo 'rm -rf /'",
   'grep reboot /var/log/syslog',
   'ls # and nothing else',
-])('a look around runs unasked: %s', (text) => {
+])('a read runs without approval: %s', (text) => {
   expect(judged(text)).toMatchObject({ verdict: 'run', effect: 'read', code: 'READ', rewrite: null })
 })
 
@@ -86,17 +86,17 @@ test.each([
   ['a broken text', "ls 'x", 'SYNTAX', null],
   ['no text', '', 'EMPTY', null],
   ['only a comment', '# ls', 'EMPTY', null],
-])('%s asks, and the word that decided is named', (_, text, code, token) => {
+])('%s asks, and the deciding word is named', (_, text, code, token) => {
   expect(judged(text)).toMatchObject({ verdict: 'ask', code, token })
 })
 
-test('sudo asks however harmless the command, and says that it needs root', () => {
+test('sudo asks for every harmless command, and says that it needs root', () => {
   expect(judged('sudo -u postgres cat /etc/hosts')).toMatchObject({ verdict: 'ask', code: 'ROOT', needsRoot: true })
   expect(judged("su - -c 'df -h'")).toMatchObject({ verdict: 'ask', needsRoot: true })
   expect(judged('cat /etc/hosts').needsRoot).toBe(false)
 })
 
-test('what nobody can see is refused', () => {
+test('a hidden character is refused', () => {
   for (const text of ['ls\u202e', 'ls\r\nreboot', 'ls \u200b', 'ls\u0000', 'ls \u{e0041}', 'ｌs', 'git\u3000status']) {
     expect(judged(text)).toMatchObject({ verdict: 'refuse', effect: 'forbidden' })
   }
@@ -110,11 +110,11 @@ test('a text that nobody can review is refused', () => {
   expect(judged(nested).verdict).toBe('refuse')
 })
 
-test('what bash cannot read to its end hides nothing that stands before it', () => {
+test('a syntax error hides nothing that precedes it', () => {
   expect(judged('reboot; $([[\\]]')).toMatchObject({ verdict: 'refuse' })
 })
 
-test('no text keeps the judge from its end', () => {
+test('the judge ends for every text', () => {
   const long = [
     `rm -rf ${'{a,b}'.repeat(40)}`,
     `cat /etc/${'*a'.repeat(200)}`,
@@ -131,14 +131,14 @@ test('no text keeps the judge from its end', () => {
   for (const text of long) expect(withoutHanging(() => judged(text)).code).not.toBe('INTERNAL')
 })
 
-test('an argv is judged without a shell: nothing in it expands', () => {
+test('an argv is judged without a shell, so nothing in it expands', () => {
   expect(judgeArgv(['ls', '$(reboot)', '*', '; reboot'], context)).toMatchObject({ verdict: 'run' })
   expect(judgeArgv(['sh', '-c', 'ls; reboot'], context)).toMatchObject({ verdict: 'refuse', code: 'FORBIDDEN' })
   expect(judgeArgv(['cat', '/etc/shadow'], context)).toMatchObject({ verdict: 'ask', code: 'SENSITIVE_PATH' })
   expect(judgeArgv([], context)).toMatchObject({ verdict: 'ask', code: 'EMPTY' })
 })
 
-test('the names of all commands are listed, inside substitutions too', () => {
+test('the names of all commands are listed, also inside substitutions', () => {
   expect(judged('ls $(whoami) | sudo -u x /usr/bin/head').commands).toEqual(['whoami', 'ls', 'sudo', 'head'])
 })
 
@@ -147,7 +147,7 @@ test('a relative path is judged from where the command will run', () => {
   expect(judgeCommand('rm -rf *', { ...context, directory: '/tmp/build' }).verdict).toBe('ask')
 })
 
-test('a read-only session is part of the verdict where the verdict depends on it', () => {
+test('a read-only session is part of the verdict if the verdict depends on it', () => {
   const { verdict, environment } = judged('psql -c "select 1"')
   expect(verdict).toBe('run')
   expect(environment).toBeDefined()

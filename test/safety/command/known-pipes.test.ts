@@ -22,7 +22,7 @@ test.each([
   "for ns in $(kubectl get ns -o jsonpath='{.items[*].metadata.name}'); do kubectl get pods -n $ns; done",
   'for n in $(kubectl get nodes -o name); do kubectl describe $n | grep -i pressure; done',
   'crictl logs $(crictl ps --name etcd -q | head -1)',
-])('%s runs unasked', (text) => expect(judged(text).verdict).toBe('run'))
+])('%s runs without approval', (text) => expect(judged(text).verdict).toBe('run'))
 
 test.each([
   ['a group between prints anything', "docker ps -q | { cat /srv/x; } | xargs docker inspect -f '{{.State}}'"],
@@ -58,13 +58,13 @@ test.each([
   ['kubectl get --raw /healthz?verbose', "kubectl get --raw '/healthz?verbose'"],
   ['ceph tell osd.* version', "ceph tell 'osd.*' version"],
   ['docker exec web curl -s localhost:9200/_cat/nodes?v', "docker exec web curl -q -s 'localhost:9200/_cat/nodes?v'"],
-])('where no path belongs a pattern is quoted by code: %s', (text, rewrite) => {
+])('a pattern is quoted by code if no path can be there: %s', (text, rewrite) => {
   expect(judged(text)).toMatchObject({ verdict: 'ask', rewrite })
   expect(judged(rewrite).verdict).toBe('run')
 })
 
 test.each(['cat *.log', 'cat /root/*', 'ceph tell osd.* bench', 'kubectl get --raw /api/v1/secrets?limit=5'])(
-  'and not where it finds files, or more than looks: %s',
+  'a pattern is not quoted if it finds files, or its command does more than read: %s',
   (text) => expect(judged(text)).toMatchObject({ verdict: 'ask', rewrite: null }),
 )
 
@@ -72,7 +72,9 @@ test.each([
   "kubectl get pods -A -o json | jq '.items | length'",
   `kubectl get pods -A -o json | jq -r '.items[] | "\\(.metadata.name) \\(.status.phase)"'`,
   "kubectl get nodes -o json | jq -r '.items[] | [.metadata.name, .status.nodeInfo.kubeletVersion] | @tsv'",
-])('of a whole object jq shows what it names: %s runs unasked', (text) => expect(judged(text).verdict).toBe('run'))
+])('of a whole object jq shows what it names: %s runs without approval', (text) =>
+  expect(judged(text).verdict).toBe('run'),
+)
 
 test.each([
   ['the environment', "docker inspect web | jq '.[0].Config.Env'"],

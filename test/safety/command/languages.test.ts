@@ -48,7 +48,7 @@ test.each([
   'p\nw f',
 ])('sed that does more asks: %s', (script) => expect(inspectSed(script)).not.toBeNull())
 
-test('jq sees its input and nothing else', () => {
+test('jq reads its input and nothing else', () => {
   for (const program of ['.', '.items[] | .name', '.env', 'select(.a == "b") | {a, b: .c}'])
     expect(inspectJq(program)).toBeNull()
   for (const program of ['env', '$ENV.X', '"\\(env.X)"', 'include "x"; .', 'import "x" as x; .', 'input_filename']) {

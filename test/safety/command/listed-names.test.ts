@@ -11,7 +11,7 @@ const containers = table(
 const pods = table('NAME    READY   STATUS    RESTARTS   AGE', 'web-0   1/1     Running   0          5d')
 const everywhere = table('NAMESPACE   NAME    READY   STATUS', 'prod        web-0   1/1     Running')
 
-describe('Names that a command listed', () => {
+describe('names that a command listed', () => {
   test.each([
     ['docker ps -a', containers, 'docker::3f2a1b4c5d6e docker::web docker::aa2a1b4c5d6e docker::cache'],
     ['docker ps -q', '3f2a1b4c5d6e\n', 'docker::3f2a1b4c5d6e'],
@@ -59,7 +59,7 @@ describe('Names that a command listed', () => {
   })
 })
 
-describe('A name is known', () => {
+describe('a name is known', () => {
   const judged = (text: string, ...names: string[]) =>
     judgeCommand(text, { knownHosts: new Set(), knownNames: new Set(names) })
 

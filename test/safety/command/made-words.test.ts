@@ -4,7 +4,7 @@ import { type CommandContext, judgeCommand } from '../../../safety/command/judge
 const context: CommandContext = { knownHosts: new Set(['db1', '10.0.0.5']), knownNames: new Set(['web', '3f2a']) }
 const judged = (text: string) => judgeCommand(text, context)
 
-describe('A word that the text makes for itself', () => {
+describe('a word that the text makes for itself', () => {
   test.each([
     ['a variable that is set once', 'ns=prod; kubectl -n $ns get pods'],
     ['in capitals, by a name that nothing obeys', 'NS=prod; kubectl -n "$NS" get pods'],
@@ -43,7 +43,7 @@ describe('A word that the text makes for itself', () => {
   ])('asks: %s', (_, text) => expect([text, judged(text).verdict]).toEqual([text, 'ask']))
 })
 
-describe('A file that a program uses and does not print', () => {
+describe('a file that a program uses and does not print', () => {
   test.each([
     'etcdctl --endpoints=https://127.0.0.1:2379 --cacert /etc/kubernetes/pki/etcd/ca.crt --cert /etc/kubernetes/pki/etcd/server.crt --key /etc/kubernetes/pki/etcd/server.key endpoint status',
     'curl --cacert /etc/ssl/web/ca.pem --cert /etc/ssl/web/tls.crt --key /etc/ssl/web/tls.key https://localhost/metrics',
@@ -60,7 +60,7 @@ describe('A file that a program uses and does not print', () => {
     )
   })
 
-  test('and so does a program in a place of its vendor, where somebody can look', () => {
+  test("in a place of its vendor has to be root's alone, if the place can be read", () => {
     const text = '/opt/kafka/bin/kafka-topics.sh --bootstrap-server localhost:9092 --list'
     expect(judged(text)).toMatchObject({
       verdict: 'run',
@@ -71,7 +71,7 @@ describe('A file that a program uses and does not print', () => {
   })
 })
 
-test('a header says how an answer is wanted, and a name that is known', () => {
+test('a header states the wanted form of an answer, or a known name', () => {
   for (const text of [
     "curl -H 'Accept: application/json' http://localhost/health",
     "curl -H 'Host: db1' http://10.0.0.5/health",

@@ -8,7 +8,7 @@ const judged = (text: string, more: Partial<CommandContext> = {}) => judgeComman
 
 beforeAll(loadSql)
 
-describe('What is asked of a web server', () => {
+describe('a request to a web server', () => {
   test.each([
     '',
     '/',
@@ -17,7 +17,7 @@ describe('What is asked of a web server', () => {
     '/_cat/indices?v&s=index',
     '/v1/health/service/web?passing',
     '/stats;csv',
-  ])('%j only looks', (target) => expect(findRequestProblem(target)).toBeNull())
+  ])('%j only reads', (target) => expect(findRequestProblem(target)).toBeNull())
   test.each([
     '/admin',
     '/health?shutdown=true',
@@ -32,14 +32,14 @@ describe('What is asked of a web server', () => {
     `/api/v1/query?query=${'x'.repeat(2_001)}`,
   ])('%j is not known as read-only', (target) => expect(findRequestProblem(target)).not.toBeNull())
 
-  test('the address that hands out credentials is asked about even where it is known', () => {
+  test('that goes to the address of cloud credentials is asked about even if the address is known', () => {
     const knownHosts = new Set(['169.254.169.254', 'metadata.google.internal'])
     expect(judged('curl -s http://169.254.169.254/', { knownHosts }).verdict).toBe('ask')
     expect(judged('curl -s http://metadata.google.internal/', { knownHosts }).verdict).toBe('ask')
   })
 })
 
-describe('A command that is given what another one found', () => {
+describe('a command whose input another command finds', () => {
   test.each([
     ['a loop over words', 'for h in db1 localhost; do ssh $h uptime; done'],
     ['a loop over numbers', 'for i in {1..3}; do cat /proc/loadavg; sleep 1; done'],
@@ -55,7 +55,7 @@ describe('A command that is given what another one found', () => {
     ['a condition', 'if systemctl is-active -q nginx; then echo up; else echo down; fi'],
     ['a question that is known', 'echo ruok | nc localhost 2181'],
     ['an empty input', 'openssl s_client -connect db1:443 </dev/null | openssl x509 -noout -dates'],
-  ])('runs unasked: %s', (_, text) => expect(judged(text)).toMatchObject({ verdict: 'run' }))
+  ])('runs without approval: %s', (_, text) => expect(judged(text)).toMatchObject({ verdict: 'run' }))
 
   test.each([
     ['one round of a loop', 'for h in db1 elsewhere; do ssh $h uptime; done', 'EXFILTRATION'],
@@ -72,7 +72,7 @@ describe('A command that is given what another one found', () => {
   ])('asks because of %s', (_, text, code) => expect(judged(text)).toMatchObject({ verdict: 'ask', code }))
 })
 
-test('sudo runs unasked what the manifest allows word for word, and nothing beside it', () => {
+test('sudo runs without approval exactly what the manifest allows', () => {
   const rootReads = [
     ['ss', '-tlnp'],
     ['rm', 'x'],
@@ -96,7 +96,7 @@ test('a session of PostgreSQL gets a time limit that every role may set', () => 
   expect(environment.PGOPTIONS).not.toContain('temp_file_limit')
 })
 
-test('rows that a statement makes of nothing have a bound that stands there', () => {
+test('rows that a statement generates need a literal limit', () => {
   for (const sql of [
     'select * from generate_series(1, 100)',
     'select * from a join b on a.x = b.x',

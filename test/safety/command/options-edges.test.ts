@@ -92,7 +92,7 @@ describe('options of the usual kind', () => {
     ['--lines=5', ['--lines@1']],
     ['--color x', ['--color@1']],
     ['x', []],
-  ])('%j was found where it stands: %j', (line, expected) => {
+  ])('%j was found at its place: %j', (line, expected) => {
     expect(found({}, line)).toEqual(expected)
   })
 
@@ -132,7 +132,7 @@ describe('names with one dash', () => {
   })
 })
 
-describe('where no word is an option unless it is named', () => {
+describe('if only named words are options', () => {
   const plain = { style: 'plain', options: { '-n': 'flag', '--format': 'text' } } as const
   test.each([
     ['-n -x --- x', 'file:-x* file:---* file:x*'],
@@ -161,7 +161,7 @@ describe('letters without a dash', () => {
     expect(told(tar, line)).toBe(expected)
   })
 
-  test('are found as options, and their values behind them', () => {
+  test('are found as options, with the values that follow', () => {
     expect(found(tar, 'tvf x')).toEqual(['-t@1 in a cluster', '-v@1 in a cluster', '-f@1 in a cluster value 2'])
     expect(told({ bsd: 'aux' }, 'aux')).toBe('')
     expect(told({}, 'aux')).toBe('file:aux*')
@@ -226,7 +226,7 @@ describe('sub-commands', () => {
     expect(reading({}, 'x')).toMatchObject({ chosenAt: 0, found: [], operands: [{ text: 'x' }] })
   })
 
-  test('keep the style of their program where they have none of their own', () => {
+  test('keep the style of their program if they have none of their own', () => {
     const outer: Partial<Grammar> = { style: 'plain', commands: { say: { manual: '', operands: { rest: 'text' } } } }
     expect(told(outer, 'say -x')).toBe('text:-x*')
     const own: Partial<Grammar> = {
@@ -237,24 +237,24 @@ describe('sub-commands', () => {
   })
 })
 
-describe('what narrows a grammar', () => {
+describe('a condition of a grammar', () => {
   test.each([
     ['secrets', 'secrets: does more than read here, or'],
     ['my-Secret', 'my-Secret: does more than read here, or'],
     ['-f secret', 'secret: does more than read here, or'],
     ['pods', 'file:pods*'],
-  ])('a pattern that no value may match: %j', (line, expected) => {
+  ])('is a pattern that no value may match: %j', (line, expected) => {
     expect(told({ refuses: ['secret'] }, line)).toBe(expected)
   })
 
-  test('an option that must be there', () => {
+  test('is an option that must be there', () => {
     expect(told({ requires: ['-a', '--all'] }, 'x')).toBe('missing: one of -a, --all is missing')
     expect(told({ requires: ['-a', '--all'] }, '-ba x')).toBe('file:x*')
     expect(told({ requires: ['-a', '--all'] }, '--all x')).toBe('file:x*')
   })
 })
 
-test('programs that share a grammar share what was made of it', () => {
+test('programs with a common grammar share its compiled form', () => {
   const shared = grammar()
   const programs = compile({ cat: shared, tac: shared, wc: grammar() })
   expect(programs.get('cat')).toBe(programs.get('tac'))

@@ -25,7 +25,7 @@ const lines: Grammar = {
   operands: { rest: 'file' },
 }
 
-test('short options cluster, and values stand attached or apart', () => {
+test('short options cluster, and values follow directly or as the next word', () => {
   expect(values(lines, 'it -qvn5 a')).toEqual(['number 5', 'file a'])
   expect(values(lines, 'it -qn 5 a')).toEqual(['number 5', 'file a'])
   expect(values(lines, 'it a --lines=5 -20')).toEqual(['number 5', 'file a'])
@@ -48,7 +48,7 @@ test.each([
   ['it --line=5', '--line=5'],
   ['it --quiet', '--quiet'],
   ['it -n', '-n'],
-])('what the manual does not have is named: %s', (text, word) => expect(misfit(lines, text)).toBe(word))
+])('an option that the manual lacks is named: %s', (text, word) => expect(misfit(lines, text)).toBe(word))
 
 test('long names with one dash do not cluster', () => {
   const find: Grammar = {
@@ -61,7 +61,7 @@ test('long names with one dash do not cluster', () => {
   expect(misfit(find, 'it -l')).toBe('-l')
 })
 
-test('a sub-command has options of its own besides those of its program', () => {
+test('a sub-command has its own options besides those of its program', () => {
   const git: Grammar = {
     manual: 'test',
     options: { '-C': 'file' },
@@ -72,7 +72,7 @@ test('a sub-command has options of its own besides those of its program', () => 
   expect(reading(git, 'it').problem).toMatchObject({ missing: true })
 })
 
-test('a pattern moves aside for the option that gives it', () => {
+test('a pattern is no operand if an option gives it', () => {
   const grep: Grammar = {
     manual: 'test',
     options: { '-e': 'text' },

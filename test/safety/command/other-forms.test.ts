@@ -16,7 +16,7 @@ const words = (text: string): Word[] =>
 
 beforeAll(loadSql)
 
-describe('A form that answers the same', () => {
+describe('a form with the same answer', () => {
   test.each([
     ["sqlite3 /srv/app.db 'select 1'", "sqlite3 -readonly /srv/app.db 'select 1'"],
     ['nstat -az TcpExtListenDrops', 'nstat -s -az TcpExtListenDrops'],
@@ -39,13 +39,15 @@ describe('A form that answers the same', () => {
     'dnf install x',
     // Its user's settings are read before an option that is not the first word.
     'docker exec web rm x',
-  ])('is none for %j, which does more', (text) => expect(judged(text)).toMatchObject({ verdict: 'ask', rewrite: null }))
+  ])('is not offered for %j, which does more', (text) =>
+    expect(judged(text)).toMatchObject({ verdict: 'ask', rewrite: null }),
+  )
 
-  test('counts as the first word alone where settings are read before', () => {
+  test('counts only as the first word if settings are read before', () => {
     expect(judged('docker exec web curl -s -q http://localhost/health').verdict).toBe('ask')
   })
 
-  test('is put in by code, and the row says so', () => {
+  test('is added by code, and the row says so', () => {
     const node = { kind: 'node' as const, id: 'web-1' }
     const state = fold(logOf(looked('c0_0', [node])), 1, node)
     const call = {
@@ -62,7 +64,7 @@ describe('A form that answers the same', () => {
   })
 })
 
-describe('A form that answers something else is named in the reason', () => {
+describe('a form with another answer is named in the reason', () => {
   test.each([
     ['kubectl describe pod web-0', 'kubectl get pod web-0 -o wide; kubectl events --for pod/web-0'],
     [
@@ -101,15 +103,15 @@ describe('A form that answers something else is named in the reason', () => {
   })
 
   test.each(['sudo rm x', 'sudo cat /etc/shadow', 'sudo git status'])(
-    'and not where it would ask without sudo too: %s',
+    'is not named if it would ask without sudo too: %s',
     (asked) => expect(judged(asked).reason).not.toContain('unasked'),
   )
 
-  test('in a container git leads to the tool that looks at repositories', () => {
+  test('for git in a container is the tool that reads repositories', () => {
     expect(judged('docker exec web git show HEAD').reason).toContain('the tools git_show and git_log')
   })
 
-  test('nothing is named for what is forbidden', () => {
+  test('does not exist for a forbidden command', () => {
     expect(judged('rm -rf /').reason).not.toContain('unasked')
   })
 })

@@ -47,7 +47,7 @@ describe('a word', () => {
     expect(wordsOf(`ls ${text}`)).toEqual([expected])
   })
 
-  test('that is a pattern of any length is none to compare', () => {
+  test('that is a pattern of any length cannot be compared', () => {
     expect(wordsOf(`ls ${'x'.repeat(199)}*`)?.[0]).toMatch(/x\*$/)
     expect(wordsOf(`ls ${'x'.repeat(200)}*`)?.[0]).toMatch(/unknown bare$/)
   })
@@ -66,7 +66,7 @@ describe('a word', () => {
 describe('a text', () => {
   const marks = (text: string) => parse(text)?.shapes.map(({ shape, text: piece }) => `${shape}: ${piece}`)
 
-  test('names what stands in it, shortened', () => {
+  test('names its parts, shortened', () => {
     expect(marks(`echo $(echo ${'x'.repeat(70)})`)).toEqual([`substitution: $(echo ${'x'.repeat(70)})`])
     expect(marks(`echo $(echo ${'x'.repeat(73)})`)).toEqual([`substitution: $(echo ${'x'.repeat(70)}...`])
     expect(marks('ls {fd}>/dev/null')).toEqual(['expansion: fd'])
@@ -85,11 +85,11 @@ describe('a text', () => {
     ['echo $((a + -b ? c : (d)))', ['arithmetic']],
     ['ls 2>&1 >/dev/null', []],
     ['cat <<E\nx\nE', ['here-document']],
-  ])('%s holds %j', (text, shapes) => {
+  ])('%s contains %j', (text, shapes) => {
     expect([...new Set(parse(text)?.shapes.map(({ shape }) => shape))]).toEqual([...new Set(shapes)])
   })
 
-  test('keeps its pipes together, and what is nested apart', () => {
+  test('keeps its pipes together, and nested commands apart', () => {
     const tree = parse('a | b && c; (d | e); { f; }; g $(h) | (i)')
     const names = (pipelines: { words: Word[] }[][] | undefined) =>
       pipelines?.map((pipeline) => pipeline.map(({ words }) => words[0]?.text).join('|'))
@@ -97,7 +97,7 @@ describe('a text', () => {
     expect(names(tree?.nested)).toEqual(['h'])
   })
 
-  test('knows what arrives on the input of a command', () => {
+  test('knows the input of a command', () => {
     const input = (text: string) => parse(text)?.pipelines.flat()[0]?.input
     expect([input('cat <<< x'), input('cat <<E\nx\ny\nE'), input('cat')]).toEqual(['x', 'x\ny\n', null])
   })

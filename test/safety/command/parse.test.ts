@@ -10,7 +10,7 @@ const nested = (text: string) =>
     .nested.flat()
     .map((simple) => simple.words.map((word) => word.text).join(' '))
 
-test('simple commands come out in order, grouped by pipe', () => {
+test('simple commands are returned in order, grouped by pipe', () => {
   expect(words('a 1 | b "2 3" && c; d\ne')).toEqual([
     [
       ['a', '1'],
@@ -47,18 +47,18 @@ test.each([
   expect(nested(text)).toContain('x')
 })
 
-test('background is marked, and what runs there is a command like any other', () => {
+test('background is marked, and its command is judged like any other', () => {
   expect(parse('x & y').shapes).toEqual([{ shape: 'background', text: '&' }])
   expect(words('x & y')).toEqual([[['x']], [['y']]])
 })
 
-test('quoting is told apart: none, round the word, inside it', () => {
+test('quoting is distinguished: none, round the word, inside it', () => {
   const [simple] = parse(`ls 'ls' "ls" l's' \\ls`).pipelines[0]!
   expect(simple!.words.map((word) => word.quoting)).toEqual(['bare', 'whole', 'whole', 'split', 'split'])
   expect(simple!.words.every((word) => word.literal && word.text === 'ls')).toBe(true)
 })
 
-test('what bash cannot read comes back as an error beside what could be read', () => {
+test('text that bash cannot read is an error beside the readable part', () => {
   const tree = parse("reboot; ls 'x")
   expect(tree.error).not.toBeNull()
   expect(tree.pipelines[0]![0]!.words[0]!.text).toBe('reboot')

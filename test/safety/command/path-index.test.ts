@@ -24,7 +24,7 @@ const near = fc
     return isUpper ? path.toUpperCase() : path
   })
 
-test('an index of paths answers as one expression of all of them does', () => {
+test('an index of paths answers like one expression of all of them', () => {
   fc.assert(
     fc.property(near, (path) => {
       for (const { index, expression } of made)

@@ -11,7 +11,7 @@ const word = (text: string): Word => ({
 const found = (text: string, directories: string[] = [], tree = false) =>
   pathFinding(word(text), directories, tree ? 'prints tree' : 'prints')
 
-describe('where a word leads', () => {
+describe('the target of a word', () => {
   test.each<[string, string[], string[]]>([
     ['/a/b', [], ['/a/b']],
     ['/a//b/./c/../d/', [], ['/a/b/d']],
@@ -56,7 +56,7 @@ describe('where a word leads', () => {
   })
 })
 
-describe('what is wrong with reading a path', () => {
+describe('an error in reading a path', () => {
   test.each<[string, string[], boolean, string | null]>([
     ['/var/log/syslog', [], false, null],
     ['/etc/shadow', [], false, 'secret'],
@@ -97,7 +97,7 @@ describe('what is wrong with reading a path', () => {
     expect(found(text, directories, tree)).toBe(expected)
   })
 
-  test('a wildcard is held against each place it could stand in', () => {
+  test('a wildcard is compared with each place that it could match', () => {
     const list = pathList(['/etc/shadow*', '/srv/secret/**'])
     const leads = (text: string, directories: string[] = []) => leadsTo(word(text), list, directories)
     expect([leads('sha*'), leads('sha*', ['/var', '/etc']), leads('sha*', ['/var'])]).toEqual([false, true, false])

@@ -14,9 +14,9 @@ test.each([
   ['a/../b', ['b']],
   ['a/..', ['.']],
   ['../../etc/shadow', ['../../etc/shadow', '/etc/shadow']],
-])('a path is the same however it is spelled: %s', (path, expected) => expect(normalise(path)).toEqual(expected))
+])('a path is the same in every spelling: %s', (path, expected) => expect(normalise(path)).toEqual(expected))
 
-test('a relative path leads where cd went', () => expect(normalise('x', ['/etc'])).toEqual(['x', '/etc/x']))
+test('a relative path starts where cd went', () => expect(normalise('x', ['/etc'])).toEqual(['x', '/etc/x']))
 
 test.each([
   '/etc/shadow',
@@ -108,7 +108,7 @@ test('a pattern counts as everything it could become', () => {
   }
 })
 
-test('two patterns meet where one path fits both', () => {
+test('two patterns meet if one path fits both', () => {
   expect(globsMeet('/a/*c', '/a/b*')).toBe(true)
   expect(globsMeet('/a/**/x', '/a/b/c/*')).toBe(true)
   expect(globsMeet('/a/*', '/a/.x')).toBe(false)

@@ -89,7 +89,7 @@ test('quotes inside the words never lower a verdict', () => {
   )
 })
 
-test('a shell makes of an argv what the argv is', () => {
+test('a shell reads a quoted argv as the same argv', () => {
   fc.assert(
     fc.property(argv, (words) => {
       fc.pre(words.every((word) => !/['~]/.test(word)) && !/^(?:\W|time$|\w+=)/.test(words[0]!))

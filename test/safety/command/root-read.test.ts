@@ -16,7 +16,7 @@ const rootReads = [
 const context: CommandContext = { knownHosts: new Set(), rootReads, directory: '/' }
 const judged = (text: string, changes: Partial<CommandContext> = {}) => judgeCommand(text, { ...context, ...changes })
 
-describe('what root may look with runs unasked', () => {
+describe('a read that root may run is not asked about', () => {
   test.each<[string, string[], string | null]>([
     ['sudo -n ss -tlnp', ['ss', '-tlnp'], null],
     ['  sudo -n /usr/bin/ss -tlnp\n', ['/usr/bin/ss', '-tlnp'], null],
@@ -30,7 +30,7 @@ describe('what root may look with runs unasked', () => {
     expect(judged(text)).toMatchObject({ verdict: 'run', needsRoot: true, rootRead: { argv, rest }, sees: [] })
   })
 
-  test('as words for a program, too', () => {
+  test('also as words for a program', () => {
     expect(judgeArgv(['sudo', '-n', 'ss', '-tlnp'], context)).toMatchObject({
       verdict: 'run',
       rootRead: { argv: ['ss', '-tlnp'], rest: null },
@@ -38,7 +38,7 @@ describe('what root may look with runs unasked', () => {
   })
 })
 
-describe('anything beside it asks', () => {
+describe('any other command of root asks', () => {
   test.each([
     ['without -n', 'sudo ss -tlnp'],
     ['another word', 'sudo -n ss -tln'],
@@ -95,7 +95,7 @@ describe('anything beside it asks', () => {
     expect([text, judged(text).verdict, judged(text).rootRead]).toEqual([text, 'ask', null])
   })
 
-  test('what does not end is refused on the device, and asked about by nobody', () => {
+  test('an endless one is refused on the device, and nobody is asked', () => {
     expect(judged('sudo -n tail -f /var/log/syslog')).toMatchObject({ verdict: 'ask', code: 'UNBOUNDED' })
   })
 
@@ -103,18 +103,18 @@ describe('anything beside it asks', () => {
     expect(judged('sudo -n ss -tlnp', { directory: '/srv' }).verdict).toBe('ask')
   })
 
-  test('where nothing is listed', () => {
+  test('if nothing is listed', () => {
     expect(judged('sudo -n ss -tlnp', { rootReads: [] }).verdict).toBe('ask')
     expect(judged('sudo -n ss -tlnp', { rootReads: undefined }).verdict).toBe('ask')
   })
 })
 
-test('what stands behind the pipe gets nothing of the sandbox lifted for what runs as root', () => {
+test('a command behind the pipe keeps its sandbox when the first runs as root', () => {
   expect(judged('ss -tlnp | grep 5432').sees).toEqual(['network'])
   expect(judged('sudo -n ss -tlnp | grep 5432')).toMatchObject({ sees: [], commands: ['grep'] })
 })
 
-test('what is never run is not run as root either, though it is listed', () => {
+test('a command that is never run is not run as root either, even if it is listed', () => {
   const listed = [['rm', '-rf', '/']]
   expect(judged('sudo -n rm -rf /', { rootReads: listed }).verdict).toBe('refuse')
 })

@@ -17,32 +17,32 @@ beforeAll(loadSql)
 describe.each([
   ['that is read while the judge is worked on', tuning, 0],
   ['that nobody reads', held, 1],
-])('The half %s', (_, rows, parity) => {
+])('the half %s', (_, rows, parity) => {
   test('is wide enough', () => {
     expect(rows.length).toBeGreaterThanOrEqual(120)
     expect(new Set(rows.map(({ program }) => program)).size).toBeGreaterThanOrEqual(45)
   })
 
-  test('says of every row where it stands, and of every near read why it asks', () => {
+  test('has for every row its class, and for every near read the reason why it asks', () => {
     expect(rows.filter(({ source }) => !/^(https:\/\/|github [^ /]+\/[^ /]+ )/.test(source)).length).toBe(0)
     expect(rows.filter(({ expected }) => !['safe-read', 'needs-approval'].includes(expected)).length).toBe(0)
     expect(rows.filter((row) => Boolean(row.why) !== shouldAsk(row)).length).toBe(0)
   })
 
-  test('holds the rows that their own text draws into it', () => {
+  test('contains the rows that a hash of their text assigns', () => {
     const firstDigit = ({ command }: RunbookRow) => createHash('sha256').update(command).digest('hex').charAt(0)
     expect(rows.filter((row) => Number.parseInt(firstDigit(row), 16) % 2 !== parity).length).toBe(0)
   })
 })
 
-test('every command stands once, and in no other corpus of reads', () => {
+test('every command occurs once, and in no other corpus of reads', () => {
   const commands = [tuning, held, rowsOf('nightly'), rowsOf('reads')].map((rows) => rows.map(({ command }) => command))
   const [here, elsewhere] = [commands.slice(0, 2).flat(), new Set(commands.slice(2).flat())]
   expect(new Set(here).size).toBe(here.length)
   expect(here.filter((command) => elsewhere.has(command)).length).toBe(0)
 })
 
-describe('Nothing that should ask runs unasked', () => {
+describe('nothing that should ask runs without approval', () => {
   test.each([
     ['as it stands', runsUnasked],
     ['once its names were looked up', runsOnceLookedUp],
@@ -79,17 +79,17 @@ const stillAsked: Record<string, readonly string[]> = {
   'a dump of memory by its name': ['grep -w num_allocs glusterdump'],
 }
 
-describe('Of the reads', () => {
+describe('of the reads', () => {
   const [tuned, counted] = [tuning, held].map((rows) => rows.filter((row) => !shouldAsk(row)))
 
-  test('of the half that is read each runs once its names were looked up, or has its reason', () => {
+  test('in the half that is read each runs once its names were looked up, or has its reason', () => {
     const beginnings = Object.values(stillAsked).flat()
     const asked = tuned!.filter((row) => !runsOnceLookedUp(row)).map(({ command }) => command)
     expect(asked.filter((command) => !beginnings.some((beginning) => command.startsWith(beginning)))).toEqual([])
     expect(beginnings.filter((beginning) => !asked.some((command) => command.startsWith(beginning)))).toEqual([])
   })
 
-  test('as many run as have run before', () => {
+  test('as many run as before', () => {
     const counts = [tuned!, counted!].map((rows) => [
       rows.length,
       rows.filter(runsUnasked).length,

@@ -12,7 +12,7 @@ const noHome = 'env HOME=/dev/null XDG_CONFIG_HOME=/dev/null'
 
 beforeAll(loadSql)
 
-describe('In a container and on another host code puts in what switches surroundings off', () => {
+describe('in a container and on another host code adds what switches surroundings off', () => {
   test.each([
     ['docker exec web ceph -s', `docker exec web ${noHome} CEPH_CONF=/etc/ceph/ceph.conf ceph -s`],
     ['kubectl exec -it web-0 -- cilium status', `kubectl exec web-0 -- ${noHome} cilium status`],
@@ -28,7 +28,7 @@ describe('In a container and on another host code puts in what switches surround
     expect(judged(rewrite).verdict).toBe('run')
   })
 
-  test('a session of psql is bound there as it is here', () => {
+  test('a session of psql is limited there as it is here', () => {
     const { rewrite } = judged('docker exec web psql -U postgres -c "select 1"')
     expect(rewrite).toContain("PGOPTIONS='-c default_transaction_read_only=on -c statement_timeout=30s")
     expect(judged(rewrite!)).toMatchObject({ verdict: 'run', environment: {} })
@@ -50,7 +50,7 @@ describe('In a container and on another host code puts in what switches surround
     ['a file that it is told to obey', 'docker exec web ceph -c /srv/ceph.conf -s'],
   ])('%s asks: %s', (_, text) => expect(judged(text)).toMatchObject({ verdict: 'ask' }))
 
-  test('a capability of the engine brings the environment along, where files cannot be looked at', () => {
+  test('a capability of the engine passes the environment, where files cannot be read', () => {
     const inside = (argv: string[]) => judgeArgv(argv, { ...context, canLook: false })
     expect(inside(['ceph', '-s'])).toMatchObject({
       verdict: 'run',
@@ -61,10 +61,10 @@ describe('In a container and on another host code puts in what switches surround
     expect(inside(['kubectl', 'get', 'pods']).verdict).toBe('ask')
   })
 
-  test('here a text sets nothing of that', () => expect(judged(`${noHome} df -h`).verdict).toBe('ask'))
+  test('on this host a text sets none of that', () => expect(judged(`${noHome} df -h`).verdict).toBe('ask'))
 })
 
-test('what is set covers every file that the row names', () => {
+test('the added settings cover every file that the row names', () => {
   for (const [name, environment] of setThere) {
     const { conditions = [], switches = {} } = byProgram.get(name) ?? {}
     const files = conditions.flatMap((rule) => (rule.kind === 'root_only' ? rule.files : []))

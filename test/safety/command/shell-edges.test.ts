@@ -409,7 +409,7 @@ describe('a command inside a command', () => {
   })
 })
 
-describe('what a shell makes of a text', () => {
+describe("the shell's reading of a text", () => {
   test.each([
     ['ls 2>&1', 'run READ'],
     ['ls 2>&-', 'run READ'],
@@ -623,7 +623,7 @@ describe('a verdict', () => {
     expect(judgeCommand('psql -c "SELECT 1"', context).environment).not.toEqual({})
   })
 
-  test('of a text too long to review is no', () => {
+  test('of a text that is too long to review is no', () => {
     expect(judgeCommand(`ls ${'x'.repeat(16_381)}`, context).verdict).toBe('run')
     expect(judgeCommand(`ls ${'x'.repeat(16_382)}`, context)).toMatchObject({
       verdict: 'refuse',
@@ -634,7 +634,7 @@ describe('a verdict', () => {
     expect(judgeCommand(`${'nice '.repeat(41)}ls`, context)).toMatchObject({ verdict: 'refuse', code: 'TOO_LONG' })
   })
 
-  test('knows where the command will run, when that is known', () => {
+  test('knows where the command will run, if that is known', () => {
     expect(judgeCommand('cat sudoers', { ...context, directory: '/etc' }).code).toBe('SENSITIVE_PATH')
     expect(judgeCommand('cat sudoers', { ...context, directory: 'etc' }).verdict).toBe('run')
     expect(judgeCommand('cat sudoers', context).verdict).toBe('run')
@@ -652,7 +652,7 @@ describe('a verdict', () => {
     expect(words('journalctl', '-f').rewrite).toMatch(/^journalctl -n/)
   })
 
-  test('names the character that nobody sees, by its number', () => {
+  test('names the hidden character by its number', () => {
     const hidden = (character: string) => judgeCommand(`ls ${character}`, context)
     expect(hidden('\u202e').reason).toContain('U+202E')
     expect(hidden('\u00ad').reason).toContain('U+00AD')

@@ -98,13 +98,13 @@ function tables(): string {
 beforeAll(loadSql)
 
 // `UPDATE=1 npm test -- test/safety/command/still-asked` writes the tables of the page again.
-test('the page for people says what is still asked, and why', () => {
+test('the page for people lists what is still asked, and why', () => {
   const page = () => readFileSync(pageFile, 'utf8')
   if (process.env.UPDATE) writeFileSync(pageFile, page().replace(/^\| half \|[\s\S]*\n\|.*$/m, tables))
   expect(page()).toContain(tables())
 })
 
-test('no command of the half that nobody reads stands on the page', () => {
+test('no command of the half that nobody reads is on the page', () => {
   const page = readFileSync(pageFile, 'utf8')
   expect(rowsOf('runbooks-held').filter(({ command }) => page.includes(inCell(command))).length).toBe(0)
 })

@@ -73,13 +73,13 @@ const judged = (text: string, changes: Partial<CommandContext> = {}) => judgeCom
 const pageFile = new URL('../../../docs/reference/grammars.md', import.meta.url)
 const page = () => readFileSync(pageFile, 'utf8')
 
-describe('what programs obey', () => {
+describe('surroundings that programs obey', () => {
   test('every program with a grammar has a row, and each row names its manual', () => {
     expect(Object.keys({ ...shell, ...grammars }).filter((name) => !byProgram.has(name))).toEqual([])
     for (const [name, { manual }] of byProgram) expect([name, manual.length > 4]).toEqual([name, true])
   })
 
-  test('what a row says by names is in the grammar', () => {
+  test('the names in a row are in the grammar', () => {
     for (const [name, { asksWith = [], obeysFilesOf = [], except = [] }] of byProgram) {
       const grammar = grammars[name]
       if (!grammar) continue
@@ -89,13 +89,13 @@ describe('what programs obey', () => {
     }
   })
 
-  test('what obeys something says what is done about it', () => {
+  test('a program that obeys something has a measure against it', () => {
     for (const [name, { obeys, switches, conditions, obeysFilesOf }] of byProgram)
       expect([name, obeys !== undefined]).toEqual([name, Boolean(switches ?? conditions ?? obeysFilesOf)])
   })
 
   // `UPDATE=1 npm test -- test/safety/command/surroundings` writes the table of the page again.
-  test('the page for people says the same', () => {
+  test('the page for people has the same rows', () => {
     if (process.env.UPDATE) writeFileSync(pageFile, page().replace(/^\| program \|[\s\S]*\n\|.*$/m, surroundingsTable))
     expect(page()).toContain(surroundingsTable())
   })
@@ -105,7 +105,7 @@ function optionsOf(grammar: Grammar): string[] {
   return [...Object.keys(grammar.options ?? {}), ...Object.values(grammar.commands ?? {}).flatMap(optionsOf)]
 }
 
-test('no command that makes a program obey somebody runs unasked', () => {
+test('no command that makes a program obey its surroundings runs without approval', () => {
   const rows: { command: string; class: string }[] = JSON.parse(
     readFileSync(new URL('../../data/commands/surroundings.json', import.meta.url), 'utf8'),
   )
@@ -114,7 +114,7 @@ test('no command that makes a program obey somebody runs unasked', () => {
   expect(rows.filter(({ command }) => judged(command).verdict === 'run').map(({ command }) => command)).toEqual([])
 })
 
-describe('what is lifted for a text is lifted for all of it', () => {
+describe('the sandbox is widened for a whole text', () => {
   test.each<[string, string[]]>([
     ['df -h', []],
     ['ss -tln', ['network']],
@@ -146,13 +146,13 @@ describe('what is lifted for a text is lifted for all of it', () => {
     ['findmnt; systemctl status ssh', 'systemctl'],
     ['findmnt; ss -tln', 'ss'],
     ['ss -tln; findmnt; npm ls', 'npm'],
-  ])('%s: %s could, so somebody is asked', (text, token) => {
+  ])('%s: %s could, so a person is asked', (text, token) => {
     expect(judged(text)).toMatchObject({ verdict: 'ask', effect: 'read', code: 'SURROUNDINGS', token })
   })
 })
 
-describe('a verdict says what it rests on', () => {
-  test('git outweighs what could start a program, and its settings are looked at wherever it may run', () => {
+describe('a verdict names its basis', () => {
+  test('git is checked for more than programs that could start, and its settings are read wherever it may run', () => {
     const verdict = judged('cd app; git -C ../lib status')
     const directories = ['/srv/../lib', '/srv/app/../lib']
     expect(verdict.conditions).toEqual([{ kind: 'git_settings', program: 'git', directories }])
@@ -164,20 +164,20 @@ describe('a verdict says what it rests on', () => {
     expect(environment).toMatchObject({ GIT_ALLOW_PROTOCOL: 'none', GIT_OPTIONAL_LOCKS: '0' })
   })
 
-  test('without a word of where it runs, the place it is started at counts', () => {
+  test('without a known directory, the place where it is started counts', () => {
     expect(judgeArgv(['git', 'status'], { knownHosts: new Set() }).conditions).toMatchObject([{ directories: [] }])
     expect(judgeArgv(['git', '-Csub', 'status'], { knownHosts: new Set() }).conditions).toMatchObject([
       { directories: ['sub'] },
     ])
   })
 
-  test('what obeys nothing rests on nothing', () => {
+  test('a program that obeys nothing has no basis', () => {
     expect(judged('git version; df -h')).toMatchObject({ conditions: [], environment: {}, obeys: [] })
     // As an operand the word means something else.
     expect(judged('git log version').conditions).toHaveLength(1)
   })
 
-  test('a sub-command may obey more than its program, and a word that only looks like it costs no more than a look', () => {
+  test('a sub-command may obey more than its program, and a similar word costs no more than a read', () => {
     const kinds = (text: string) => judged(text).conditions.map(({ kind }) => kind)
     expect(kinds('docker ps')).toEqual(['docker_settings', 'root_only'])
     expect(kinds('docker compose ps')).toEqual(['docker_settings', 'root_only', 'root_only'])
@@ -195,7 +195,7 @@ describe('a verdict says what it rests on', () => {
     )
   })
 
-  test('nothing is believed of another host or a container but what obeys nothing', () => {
+  test('on another host or in a container only a program that obeys nothing is trusted', () => {
     expect(judged('ssh db-osl-1 df -h')).toMatchObject({ verdict: 'run' })
     expect(judged('ssh db-osl-1 git status')).toMatchObject({ verdict: 'ask', code: 'SURROUNDINGS', token: 'git' })
     // What makes its session read-only does not get there.
@@ -209,7 +209,7 @@ describe('a verdict says what it rests on', () => {
     })
   })
 
-  test('where only the environment gets, what is switched off by it runs, and what has to be looked at asks', () => {
+  test('if only the environment is passed, what it switches off runs, and what has to be read asks', () => {
     expect(judged('psql -c "select 1"', { canLook: false }).verdict).toBe('run')
     expect(judged('git status', { canLook: false })).toMatchObject({ verdict: 'ask', code: 'SURROUNDINGS' })
   })
@@ -221,13 +221,13 @@ describe('a verdict says what it rests on', () => {
     },
   )
 
-  test('a relative cd leads nowhere known when nobody says where it begins', () => {
+  test('a relative cd without a known start leads to an unknown place', () => {
     expect(judged('cd app && git status', { directory: undefined })).toMatchObject({ code: 'SURROUNDINGS' })
     expect(judged('cd /app && git status', { directory: undefined })).toMatchObject({ verdict: 'run' })
   })
 })
 
-describe('what is the executor’s own is secret', () => {
+describe('the executor’s own files are secret', () => {
   const secrets = ['/opt/agent/state', '/opt/keys/tls[1].key']
   test.each([
     'cat /opt/agent/state/refresh.json',
@@ -240,11 +240,11 @@ describe('what is the executor’s own is secret', () => {
   ])('%s: asked', (text) => {
     expect(judged(text, { secrets }).verdict).toBe('ask')
   })
-  test('and nothing else is', () => {
+  test('nothing else is', () => {
     for (const text of ['cat /opt/agent/readme', 'grep x /opt/other/readme', 'ls /opt/agent'])
       expect([text, judged(text, { secrets }).verdict]).toEqual([text, 'run'])
   })
-  test('so are the usual places', () => {
+  test('the usual places are secret too', () => {
     for (const path of ['/var/lib/nightshift-agent/refresh.json', '/etc/nightshift/root.key', '/x/.nightshift/a'])
       expect(judged(`cat ${path}`)).toMatchObject({ code: 'SENSITIVE_PATH' })
   })
@@ -281,7 +281,7 @@ describe('settings of git', () => {
     expect(oddIn(setting('core.bare'), setting(key))).toBe(key)
   })
 
-  test('are believed where root wrote them, and where the executor did', () => {
+  test('are trusted if root wrote them, or the executor did', () => {
     expect(oddIn(setting('core.pager', 'x', 'file:/etc/gitconfig', 'system'))).toBeNull()
     expect(oddIn(setting('core.pager', 'x', 'file:/home/x/.gitconfig', 'global'))).toBe('core.pager')
     expect(oddIn(setting('core.pager', 'x', 'command line:', 'command'))).toBeNull()
@@ -293,7 +293,7 @@ describe('settings of git', () => {
     expect(oddIn(setting('core.worktree', '/etc'))).toBe('core.worktree')
   })
 
-  test('are read as git prints them, and not at all when they are something else', () => {
+  test('are read as git prints them, and not at all in another form', () => {
     expect(gitSettingsIn('local\0file:.git/config\0core.bare\nfalse\0local\0file:.git/config\0alias.x\0')).toEqual([
       setting('core.bare', 'false'),
       setting('alias.x', 'true'),

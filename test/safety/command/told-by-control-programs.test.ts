@@ -83,7 +83,7 @@ test.each(
     openstack baremetal node list
     curl -s 'http://localhost:6060/debug/pprof/goroutine?debug=1'
     curl -s 'http://localhost:8983/solr/admin/cores?action=STATUS'`),
-)('%s runs unasked', (text) => expect(judged(text).verdict).toBe('run'))
+)('%s runs without approval', (text) => expect(judged(text).verdict).toBe('run'))
 
 test.each(
   lines(`
@@ -192,7 +192,7 @@ test.each([
   ['flux get ks --watch', 'flux get ks'],
   ['parted /dev/sda print', 'parted -s /dev/sda print'],
   ['nvidia-smi dmon', 'nvidia-smi dmon -c 1'],
-])('what has no end gets one by code: %s', (text, rewrite) =>
+])('an endless command gets an end by code: %s', (text, rewrite) =>
   expect(judged(text)).toMatchObject({ verdict: 'ask', rewrite }),
 )
 

@@ -66,6 +66,6 @@ test.each([
 ])('the command inside is found: %s', (text, expected) => expect(inner(text).join(',')).toBe(expected))
 
 test.each(['ls x', 'docker ps', 'ip addr', 'kubectl get pods', 'find / -name x', 'command -v x'])(
-  'what runs nothing is no wrapper: %s',
+  'a program that runs nothing is no wrapper: %s',
   (text) => expect(inner(text)).toEqual([]),
 )

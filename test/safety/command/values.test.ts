@@ -71,7 +71,7 @@ describe('a file', () => {
     expect(one('file', text)).toEqual([expected])
   })
 
-  test('is a pattern only where any number may stand, and not from its first letter on', () => {
+  test('is a pattern only where any number may be, and not from its first letter on', () => {
     expect(found([{ kind: 'file', word: pattern('/var/log/*.log') }])).toEqual([])
     for (const [text, repeats, kind] of [
       ['/var/log/*.log', false, 'file'],
@@ -87,7 +87,7 @@ describe('a file', () => {
     expect(found([{ kind: 'file', word: unknown('$x') }])).toEqual(['ARGUMENT: $x is not known before it runs'])
   })
 
-  test('that only its attributes are told of may be a device, and a directory by its entries', () => {
+  test('of which only attributes are shown may be a device, and a directory with its entries', () => {
     expect(one('file', '/dev/sda', 'ls')).toEqual([])
     expect(one('file', '//dev/sda', 'ls')).toEqual([])
     expect(one('file', '/dev/../etc/shadow', 'ls')).toHaveLength(1)
@@ -152,7 +152,7 @@ describe('a text', () => {
   })
 })
 
-test('what is written goes to /dev/null or to the screen', () => {
+test('output goes to /dev/null or to the screen', () => {
   expect([one('sink', '/dev/null'), one('sink', '-')]).toEqual([[], []])
   expect(one('sink', '/tmp/x')).toEqual(['ARGUMENT: /tmp/x would be written'])
 })
@@ -184,12 +184,12 @@ test.each([
   ['jq', '.a', 'env'],
   ['sql:mysql', 'SELECT 1', 'DROP TABLE t'],
   ['sql:sqlite', 'SELECT 1', 'DROP TABLE t'],
-] as const)('a text of %s only looks or it does not', (kind, looks, acts) => {
+] as const)('a text of %s only reads or it does not', (kind, looks, acts) => {
   expect(one(kind, looks)).toEqual([])
   expect(one(kind, acts)).toEqual([expect.stringMatching(/^LANGUAGE: .* does more than read/)])
 })
 
-test('a kind that nobody knows a rule for never looks', () => {
+test('a kind without a rule never only reads', () => {
   expect(one('tomorrow' as never, 'x')).toEqual(['INTERNAL: x is of a kind without a rule: tomorrow'])
 })
 

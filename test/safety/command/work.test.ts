@@ -57,19 +57,19 @@ describe('judging a text costs little', () => {
       'shells in here-documents',
       Array.from({ length: 200 }).reduce((text, _, at) => `sh <<E${at}\n${text}\nE${at}`, 'id') as string,
     ],
-  ])('%s ends, and does not run unasked', (_what, text) => {
+  ])('%s ends, and does not run without approval', (_what, text) => {
     expect(['ask', 'refuse']).toContain(judgeCommand(text, context).verdict)
     expect(countSteps(text, context)).toBeLessThanOrEqual(stepsPerCharacter * text.length + stepsForAnyText)
   })
 
-  test('what costs more than that is asked about with the reason, even where all that was seen only looks', () => {
+  test('a text that costs more is asked about with the reason, even if its judged part only reads', () => {
     const text = `echo ${'a '.repeat(40)}| ${'xargs '.repeat(38)}id`
     expect(judgeCommand(text, context)).toMatchObject({ verdict: 'ask' })
     const verdict = judgeCommand(`${'find / -exec '.repeat(30)}id {} \\; ${'\\; '.repeat(29)}`, context)
     expect(verdict).toMatchObject({ verdict: 'ask' })
   })
 
-  test('honest layers of quoting stay far below it', () => {
+  test('honest layers of quoting stay far below the limit', () => {
     let text = 'cat /var/log/syslog'
     for (let layer = 0; layer < 4; layer += 1) text = `sh -c ${single(text)}`
     expect(judgeCommand(text, context).verdict).toBe('run')
@@ -77,7 +77,7 @@ describe('judging a text costs little', () => {
   })
 })
 
-describe('what grows with the square of its length is not looked through', () => {
+describe('text whose cost grows with the square of its length is not searched', () => {
   test.each([
     ['substitutions in one another', `${'echo $('.repeat(2_000)}${')'.repeat(2_000)}`],
     ['the same cut off in the middle', 'echo $('.repeat(2_000)],
@@ -91,7 +91,7 @@ describe('what grows with the square of its length is not looked through', () =>
   })
 })
 
-describe('what is copied for each of many words has an end', () => {
+describe('text that is copied for each of many words has a limit', () => {
   const words = (text: string, count: number) => Array.from({ length: count }, () => text).join(' ')
   const firstOf = (text: string) => parse(text)!.pipelines[0]!
 
@@ -108,7 +108,7 @@ describe('what is copied for each of many words has an end', () => {
     expect(parse(text)!.pipelines.length).toBeLessThan(2_000)
   })
 
-  test('a text that goes through many commands of a pipe', () => {
+  test('a text that passes through many commands of a pipe', () => {
     const pipe = firstOf(`echo ${words('a', 2_000)} ${words('| tr a b', 1_000)}`)
     expect(pipe.filter(({ input }) => input !== null).length).toBeLessThan(20)
     expect(pipe[4]!.input).toContain('b')

@@ -17,20 +17,17 @@ const rows = readFileSync('test/data/queries/promql.txt', 'utf8')
 const at = (promql: string, windowSeconds: number) =>
   judgePromql({ promql, windowSeconds, stepSeconds: chooseStep(promql, windowSeconds) })
 
-describe('The corpus of queries', () => {
+describe('the corpus of queries', () => {
   // Before: 64 of 76, refused for comments, 30d, vector(1), time(), families of a job and a ninth
   // selector.
   test.each(rows.filter(({ isRead }) => isRead))('reads at one moment: $promql', ({ promql }) => {
     expect(at(promql, 0)).toEqual({ ok: true })
   })
 
-  test.each(rows.filter(({ isRead }) => isRead))(
-    'reads over an hour, or says at which moment: $promql',
-    ({ promql }) => {
-      const verdict = at(promql, 3_600)
-      expect(verdict.ok || verdict.bounded).toEqual(/\[(?:30|28)d\]/.test(promql) ? { window: 'now' } : true)
-    },
-  )
+  test.each(rows.filter(({ isRead }) => isRead))('reads over an hour, or names the moment: $promql', ({ promql }) => {
+    const verdict = at(promql, 3_600)
+    expect(verdict.ok || verdict.bounded).toEqual(/\[(?:30|28)d\]/.test(promql) ? { window: 'now' } : true)
+  })
 
   // Before: 40 of 53 were refused; all that lengthen labels were read.
   test.each(rows.filter(({ isRead }) => !isRead))('refuses $kind: $promql', ({ promql, kind }) => {
@@ -66,7 +63,7 @@ test.each([
   expect(verdict).toMatchObject({ ok: false, bounded: form === null ? null : { promql: form } })
 })
 
-test('many selectors are bounded by what they read together', () => {
+test('many selectors are limited by what they read together', () => {
   const sum = (count: number, selector: string) => Array(count).fill(selector).join(' + ')
   const judge = (promql: string, windowSeconds = 3_600, stepSeconds = 60) =>
     judgePromql({ promql, windowSeconds, stepSeconds })

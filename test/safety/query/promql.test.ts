@@ -78,7 +78,7 @@ test.each([
   expect(judge(text, long as number, apart as number)).toEqual({ ok: true })
 })
 
-test('the step that code chooses is always within the bound', () => {
+test('the step that code chooses is always within the limit', () => {
   for (const promql of ['up', 'rate(up[5m])', 'rate(up[1d])', 'max_over_time(up[6h:5m])'])
     for (const windowSeconds of [60, 3_600, 86_400, 7 * 86_400, bounds.windowSeconds])
       expect(judge(promql, windowSeconds, chooseStep(promql, windowSeconds))).toEqual({ ok: true })

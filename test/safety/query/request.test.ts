@@ -24,7 +24,7 @@ test.each([
   `curl -sG http://loki:3100/loki/api/v1/query_range --data-urlencode 'query={app="api", env=~"p.*"} |~ "(?i)time ?out" | json' --data-urlencode limit=100 --data-urlencode start=${now} --data-urlencode end=${now + 600}`,
   `curl -sG http://loki:3100/loki/api/v1/query --data-urlencode 'query=sum by (level) (count_over_time({app="api"} |= "error" [5m]))'`,
   'curl -s http://loki:3100/loki/api/v1/labels',
-])('runs unasked: %s', (text) => expect(judged(text)).toMatchObject({ verdict: 'run' }))
+])('runs without approval: %s', (text) => expect(judged(text)).toMatchObject({ verdict: 'run' }))
 
 // Before, each of these but those with -G (which were no option) ran: "every command only reads".
 test.each([

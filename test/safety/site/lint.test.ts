@@ -111,13 +111,13 @@ test.each<[string, string, string, RegExp[]]>([
     rule('resource: { kind: host }, action: ask') + rule('resource: { labels: { team: shop } }, action: ask', 'b'),
     [/^4: "b": the rule never decides on this site: "a" \(line 3\) comes first for the one resource that it matches/],
   ],
-])('%s is said with its line', (_, more, rules, expected) => {
+])('%s is reported with its line', (_, more, rules, expected) => {
   const found = lint(rules, more)
   expect(found).toHaveLength(expected.length)
   for (const [at, each] of expected.entries()) expect(found[at]).toMatch(each)
 })
 
-test('a window that a clock change cuts is said with its line', () => {
+test('a window that a clock change cuts is reported with its line', () => {
   const more =
     'windows:\n  night: { timezone: Europe/Oslo, start: 2026-11-29T02:15, end: 2026-11-29T02:45, rrule: FREQ=DAILY }\n'
   expect(lint(rule('during: night, action: never'), more)[0]).toMatch(
@@ -125,7 +125,7 @@ test('a window that a clock change cuts is said with its line', () => {
   )
 })
 
-test('what fits the site is not spoken of, and a site that is too large is', () => {
+test('a policy that fits the site gets no finding, and a site that is too large gets one', () => {
   const sound = rule('resource: { kind: host, id: web-1 }, tool: vm_start, type: vm_stopped, action: ask')
   expect(lint(sound)).toEqual([])
   expect(lint(sound, '', { ...site, things: null })).toEqual([
@@ -133,7 +133,7 @@ test('what fits the site is not spoken of, and a site that is too large is', () 
   ])
 })
 
-test('a window stands before nothing when it does not hold, so that what it covers is not hidden', () => {
+test('a window outside its time has no effect, so that the rules behind it are not hidden', () => {
   const sundays =
     'windows:\n  sundays: { timezone: UTC, start: 2026-01-04T02:00, end: 2026-01-04T04:00, rrule: FREQ=WEEKLY }\n'
   const rules =
@@ -142,7 +142,7 @@ test('a window stands before nothing when it does not hold, so that what it cove
   expect(lint(rules, sundays)).toEqual([])
 })
 
-test('a rule about silences is told where nobody knows what is silenced, and hides none behind it', () => {
+test('a rule about silences is reported if silences are unknown, and hides no rule behind it', () => {
   const silenced = rule('silenced: true, resource: { kind: host }, action: never')
   expect(lint(silenced)).toEqual([])
   expect(lint(silenced + rule('resource: { labels: { role: web } }, action: ask', 'b'))).toEqual([])
@@ -158,7 +158,7 @@ test('a rule about silences is told where nobody knows what is silenced, and hid
   expect(lint(rule('tool: vm_start, action: never'), '', { ...site, silences: [] })).toEqual([])
 })
 
-test('an earlier rule without a tool hides no look that a later one refuses, and none of things hides what is about no thing', () => {
+test('an earlier rule without a tool hides no read that a later one refuses, and one about resources hides none without a resource', () => {
   const exec = 'tool: exec, resource: { labels: { role: web } }, action: never'
   expect(lint(rule('resource: { kind: host }, action: never') + rule(exec, 'b'))).toEqual([])
   const all = 'resource: { kind: [host, database] }, action: ask'

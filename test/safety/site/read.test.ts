@@ -15,7 +15,7 @@ const rules = (...lines: string[]) => `version: 1\nrules:\n${lines.map((line) =>
 const window = (text: string) =>
   `version: 1\nwindows:\n  w: { ${text} }\nrules:\n  - { name: a, during: w, action: never }\n`
 
-test('the example of the documentation is taken, word for word', () => {
+test('the example of the documentation is accepted literally', () => {
   const page = readFileSync('docs/reference/policy.md', 'utf8')
   const [, example = ''] = /```yaml\n([\s\S]*?)```/.exec(page) ?? []
   expect(read(example)).toMatchObject({ ok: true, policy: { rules: { length: 4 } } })
@@ -148,12 +148,12 @@ test.each(refused)('refused with its line: %s', (_what, text, said) => {
   expect(faultsOf(text)[0]).toMatch(said)
 })
 
-test('a rule behind one that holds while something is silenced decides, and one may fit whatever is silenced', () => {
+test('a rule behind one for silenced alerts decides, and a rule may fit whatever is silenced', () => {
   const first = 'name: a, silenced: true, action: never'
   expect(faultsOf(rules(first, 'name: b, tool: vm_stop, action: ask'))).toEqual([])
 })
 
-test('a rule behind one that holds at times alone is no rule that never decides', () => {
+test('a rule behind one for certain times can decide', () => {
   const text = `version: 1\nwindows:\n  w: { timezone: UTC, start: 2026-12-20T00:00, end: 2026-12-21T00:00 }\nrules:\n  - { name: a, tool: vm_stop, during: w, action: never }\n  - { name: b, tool: vm_stop, action: ask }\n`
   expect(faultsOf(text)).toEqual([])
 })
@@ -166,7 +166,7 @@ function windowOf(start: string, end: string, rrule?: string) {
 const holdsAt = (compiled: ReturnType<typeof windowOf>, at: string) => isInWindow(compiled, Date.parse(at))
 const [march, october] = [Date.parse('2027-03-01T00:00Z'), Date.parse('2027-10-01T00:00Z')]
 
-test('an hour that a clock change skips never comes, and the check of a file says so', () => {
+test('an hour that a clock change skips never comes, and the check of a file reports it', () => {
   const inside = windowOf('2027-01-03T02:15', '2027-01-03T02:45', 'FREQ=WEEKLY;BYDAY=SU')
   // At one in the morning of UTC the clocks of Oslo go from two to three.
   expect(['2027-03-28T00:59Z', '2027-03-28T01:00Z', '2027-03-28T01:30Z'].map((at) => holdsAt(inside, at))).toEqual([
@@ -188,7 +188,7 @@ test('an hour that a clock change skips never comes, and the check of a file say
   )
 })
 
-test('an hour that comes twice holds twice', () => {
+test('an hour that a clock change repeats applies twice', () => {
   const twice = windowOf('2027-01-03T01:30', '2027-01-03T02:30', 'FREQ=WEEKLY;BYDAY=SU')
   const moments = [
     '2027-10-30T23:30Z',

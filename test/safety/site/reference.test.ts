@@ -28,7 +28,7 @@ const aSilence = { is: 'unread', source: null, readAt: null } as const
 /** Calls that are held against each policy. */
 const callsEach = 5
 
-test('10,000 calls under policies by chance are decided as a plain reading of the documentation decides', () => {
+test('10,000 calls under random policies are decided like a plain reading of the documentation', () => {
   const seen: Record<string, number> = {}
   fc.assert(
     fc.property(anyPolicy, fc.array(anyCall, { minLength: callsEach, maxLength: callsEach }), (policy, calls) => {

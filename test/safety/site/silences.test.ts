@@ -59,7 +59,7 @@ test.each<[matchers: string[], is: 'yes' | 'no']>([
   [['team=~.*'], 'yes'],
   [['team!~ops'], 'yes'],
   [['__proto__='], 'yes'],
-])('%s is, as Alertmanager has it: %s', (matchers, is) => {
+])('%s is, as in Alertmanager: %s', (matchers, is) => {
   expect(find(matchers)).toBe(is)
 })
 
@@ -84,7 +84,7 @@ test.each<[why: string, matchers: string[] | null, labels?: Record<string, strin
   expect(find(matchers, labels)).toBe('unknown')
 })
 
-test('what certainly does not hold leaves out what cannot be compared', () => {
+test('a silence that certainly does not match ignores what cannot be compared', () => {
   expect(find(['instance=~(a+)+b', 'alertname=HighLoad'])).toBe('no')
 })
 
@@ -93,7 +93,7 @@ const bombs = [
   ...['(?:.?){990}x', `${'(?:.{0,30}){0,30}'.repeat(200)}`, `${'a?'.repeat(900)}${'a'.repeat(900)}`, '(x{0,1000})b'],
 ]
 
-test('no pattern of a stranger takes longer than its budget, alone or with ten thousand others', () => {
+test('no foreign pattern takes longer than its time, alone or with ten thousand others', () => {
   const labels = { instance: 'a'.repeat(1_024) }
   withoutHanging(() => {
     for (const bomb of bombs) expect(['no', 'unknown', 'yes']).toContain(find([`instance=~${bomb}`], labels))
@@ -113,13 +113,13 @@ test('a pattern that takes too long makes no other silence unknown', () => {
   expect(findSilence(read(other, silence(['env=test'])), [labels], nowMs)).toMatchObject({ id: 'b', isSupposed: true })
 })
 
-test('of more alerts than are compared the rest counts as silenced, where there is a silence at all', () => {
+test('alerts beyond the limit of the comparison count as silenced, if a silence exists', () => {
   const alerts = Array.from({ length: 1_001 }, (_, n) => ({ instance: `web-${n}` }))
   expect(findSilence(read(silence(['instance=db-1'])), alerts, nowMs)).toMatchObject({ isSupposed: true })
   expect(findSilence(read(), alerts, nowMs)).toBeNull()
 })
 
-test('one that is to come holds from its beginning, and one that is active until its Alertmanager says otherwise', () => {
+test('a future silence applies from its beginning, and an active one until its Alertmanager ends it', () => {
   const all = ['alertname=DiskFull']
   const held = (more: Partial<Silence>) => findSilence(read(silence(all, more)), [alert], nowMs) !== null
   expect(held({ state: 'pending', startsAt: at(1) })).toBe(false)
@@ -130,7 +130,7 @@ test('one that is to come holds from its beginning, and one that is active until
   expect(held({ startsAt: at(1) })).toBe(true)
 })
 
-test('without an answer for five minutes nobody knows what is silenced, nor without an Alertmanager; a silence that is known is named first', () => {
+test('without an answer for five minutes, or without an Alertmanager, silences are unknown, and a known silence is named first', () => {
   const [away, here] = [
     { source: 'am', readAt: at(-6), silences: [] },
     { source: 'b', readAt: at(-5), silences: [silence(['alertname=DiskFull'])] },
@@ -187,7 +187,7 @@ const anyRead = fc.record({
   ),
 })
 
-test('alerts and silences by chance are found as a plain reading of the documentation finds them', () => {
+test('random alerts and silences match like a plain reading of the documentation', () => {
   const seen = { yes: 0, no: 0 }
   fc.assert(
     fc.property(
@@ -205,7 +205,7 @@ test('alerts and silences by chance are found as a plain reading of the document
   expect(Math.min(seen.yes, seen.no)).toBeGreaterThan(1_000)
 })
 
-test('a pattern holds a value as the expression of JavaScript does', () => {
+test('a pattern matches a value like the expression of JavaScript', () => {
   fc.assert(
     fc.property(anyPattern, fc.stringMatching(/^[ab1.[\]\\x]{0,6}$/), (text, value) => {
       const budget = { left: 1_000_000 }

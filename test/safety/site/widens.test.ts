@@ -58,7 +58,7 @@ const anyCall = fc.record({
   isSilenced: fc.boolean(),
 })
 
-test('what is taken to be narrower allows nothing that the policy before did not', () => {
+test('a policy that counts as narrower allows nothing that the policy before did not', () => {
   const counts = { narrower: 0, wider: 0 }
   fc.assert(
     fc.property(
@@ -97,20 +97,20 @@ const start = { name: '', tool: 'vm_start', resource: { kind: 'vm', id: 'vm-1' }
 const asked = { name: '', resource: onDatabases, action: 'ask', group: 'dbas' } as const
 const forbidden = { name: '', tool: 'vm_stop', action: 'never' } as const
 
-test('the first file widens by what it lets run, and by nothing else', () => {
+test('the first file widens by the calls that it lets run, and by nothing else', () => {
   expect(widens(null, file(asked, forbidden))).toEqual([])
   expect(widens(null, file(forbidden, start))).toEqual([
     '"r1" (line 2) now says run; before, only the built-in rules decided',
   ])
 })
 
-test('a rule that refuses may be added anywhere, one that lets run may be taken away, and not the other way round', () => {
+test('a rule that refuses may be added anywhere, and one that lets run may be removed, and not the reverse', () => {
   expect(widens(file(asked, start), file(forbidden, asked, start))).toEqual([])
   expect(widens(file(asked, start), file(asked))).toEqual([])
   expect(widens(file(forbidden, asked), file(asked)).at(-1)).toBe('no rule decides now; before, "r0" said never')
 })
 
-test('a question that is put before a refusal widens, and behind it does not', () => {
+test('a question before a refusal widens, and behind it does not', () => {
   const all = { name: '', tool: 'vm_stop', action: 'ask' } as const
   expect(widens(file(forbidden), file(all, forbidden))).toEqual([
     '"r0" (line 1) now says ask 1; before, "r0" said never',
@@ -118,14 +118,14 @@ test('a question that is put before a refusal widens, and behind it does not', (
   expect(widens(file(forbidden), file(forbidden, asked))).toEqual([])
 })
 
-test('more people, or fewer who may, is narrower; a group more, or another, is not', () => {
+test('more people, or fewer who may decide, is narrower, and another group is not', () => {
   expect(widens(file(asked), file({ ...asked, people: 2 }))).toEqual([])
   const { group: _, ...anybody } = asked
   expect(widens(file(anybody), file(asked))).toEqual([])
   expect(widens(file(asked), file(anybody))).toHaveLength(1)
 })
 
-test('a rule that gains `silenced` widens, one that loses it does not, and as a new one it narrows', () => {
+test('a rule that gains `silenced` widens, one that loses it does not, and a new one with it narrows', () => {
   const silenced = { ...asked, silenced: true } as const
   expect(widens(file(asked), file(silenced))).toEqual(['no rule decides now; before, "r0" said ask 1 of dbas'])
   expect(widens(file(silenced), file(asked))).toEqual([])

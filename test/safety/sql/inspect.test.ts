@@ -96,7 +96,7 @@ describe('any inspector', () => {
     )
   })
 
-  test('nor a read into a write', () => {
+  test('blanks and comments never turn a read into a write', () => {
     fc.assert(
       fc.property(fc.constantFrom(...reads), gaps, ([which, text], fillers) => {
         expect(inspectSql(which, spread(text, fillers))).toMatchObject({ readOnly: true })
@@ -105,7 +105,7 @@ describe('any inspector', () => {
     )
   })
 
-  test('a write among reads is a write, wherever it stands', () => {
+  test('a write among reads is a write, at any place', () => {
     const several = fc.tuple(fc.constantFrom(...writes), fc.nat(3), fc.nat(3))
     fc.assert(
       fc.property(several, ([[which, write], before, after]) => {
@@ -140,7 +140,7 @@ describe('any inspector', () => {
     'SELECT 1 UNION SELECT §',
     'VALUES (§)',
     'EXPLAIN SELECT §',
-  ])('a function that is not listed decides in every place: %s', (place) => {
+  ])('an unlisted function decides in every place: %s', (place) => {
     for (const which of dialects) {
       if (which !== 'mysql' || !place.startsWith('VALUES')) {
         expect(inspectSql(which, place.replace('§', 'abs(1)'))).toMatchObject({ readOnly: true })

@@ -220,7 +220,7 @@ test.each([
   ['DROP TABLE t', 'statement DROP'],
   ['SHOW GRANTS', 'SHOW GRANTS'],
   [`SELECT ${'('.repeat(500)}1${')'.repeat(500)}`, 'nested too deep'],
-])('the reason for %j names what decided', (text, reason) => {
+])('the reason for %j names the deciding part', (text, reason) => {
   expect(inspectSql('mysql', text)).toEqual({ readOnly: false, reason })
 })
 

@@ -11,7 +11,7 @@ test.each([
   "date_trunc('hour', now()) - interval '1 day', now(), '1 hour'::interval",
   "current_date - interval '30 days', current_date, interval '1 day'",
   "'2026-11-01'::date, '2026-11-30'::date, interval '1 day'",
-])('a series of times with plain ends is bounded: %s', (args) => {
+])('a series of times with literal ends is bounded: %s', (args) => {
   expect(isRead(series(args))).toBe(true)
 })
 
@@ -22,11 +22,11 @@ test.each([
   "now() - interval '1 day', now(), interval '0 seconds'",
   "now() - interval '1 day', now(), (select interval '1 second')",
   "(select min(created_at) from orders), now(), interval '1 second'",
-])('one without them, or of more rows than a look needs, is not: %s', (args) => {
+])('a series without literal ends, or with more rows than a read needs, is not bounded: %s', (args) => {
   expect(isRead(series(args))).toBe(false)
 })
 
-test('settings are read by type or by words of their names, and none that may hold a password', () => {
+test('settings are read by type or by words of their names, and none that may contain a password', () => {
   const settings = (condition: string) => isRead(`select name, setting from pg_settings where ${condition}`)
   for (const condition of ["name ~ '^(enable_|random_page_cost|jit)'", "vartype in ('bool', 'integer')"])
     expect([condition, settings(condition)]).toEqual([condition, true])
@@ -41,7 +41,7 @@ test('settings are read by type or by words of their names, and none that may ho
     expect([condition, settings(condition)]).toEqual([condition, false])
 })
 
-test('a text that grows by what stands once for each of its characters is no bounded read', () => {
+test('a text that grows by a text for each of its characters is no bounded read', () => {
   for (const sql of [
     "select replace(rpad('x', 9000, 'x'), 'x', rpad('y', 9000, 'y'))",
     'select replace(big, note, big) from wide',
@@ -121,11 +121,11 @@ test.each([
   'select json_build_object(1, a, 2, b, 3, c, 4, json_agg(json_build_object(1, d))) from t group by a, b, c',
   "with recursive tree(pid, path) as (select pid, pid::text from a union all select a.pid, t.path || ' > ' || a.pid from a join tree t on t.pid = a.parent) select * from tree",
   'select a.*, round(100.0 * (x + y) / (x + y + z), 1) from a',
-])('and what an investigation puts together is not: %s', (sql) => {
+])('a text that an investigation puts together is not refused: %s', (sql) => {
   expect(inspectSql('postgres', sql)).toMatchObject({ readOnly: true })
 })
 
-test('a hundred queries in each other are weighed once each', () => {
+test('a hundred nested queries are each judged once', () => {
   const nested = again((x) => `(select 1 where 1 = ${x} and length(lower(${'x'.repeat(3)})) > ${1})`, 40, '1')
   expect(inspectSql('postgres', `select ${nested}`)).toMatchObject({ readOnly: true })
 })
@@ -144,7 +144,7 @@ test.each([
   })
 })
 
-test('a recursion that adds to its text at each step goes on', () => {
+test('a recursion that adds to its text at each step is not bounded', () => {
   const sql =
     "with recursive r(n, t) as (select 1, '1' union all select n + 1, lower(t || ',') from r where n < 40) select max(t) from r"
   expect(inspectSql('postgres', sql)).toMatchObject({ readOnly: true })

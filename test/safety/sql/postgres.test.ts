@@ -313,7 +313,7 @@ describe('loaded', () => {
     ['DROP TABLE t', 'DropStmt'],
     ['SELECT 1 \\! reboot', 'a backslash'],
     ['SELECT f.pg_read_file FROM unnest(ARRAY[1]) f', 'column f.pg_read_file may call pg_read_file'],
-  ])('the reason for %s names what decided', (text, reason) => {
+  ])('the reason for %s names the deciding part', (text, reason) => {
     expect(inspectSql('postgres', text).reason).toBe(reason)
   })
 

@@ -256,7 +256,7 @@ test.each([
   ["ATTACH 'x' AS y", 'statement ATTACH'],
   ['PRAGMA user_version = 5', 'PRAGMA user_version ='],
   ['.shell reboot', 'shell command .shell reboot'],
-])('the reason for %s names what decided', (text, reason) => {
+])('the reason for %s names the deciding part', (text, reason) => {
   expect(inspectSql('sqlite', text)).toEqual({ readOnly: false, reason })
 })
 

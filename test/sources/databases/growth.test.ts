@@ -58,7 +58,7 @@ test.each([
   'select cardinality(array_agg(id)) from notes',
   "select upper(note) || note || note || note || note from notes where kind = 'wide'",
   'with recursive walk as (select id, note, 1 as depth from notes where id = 1 union all select n.id, n.note, w.depth + 1 from notes n join walk w on n.id = w.id where w.depth < 90000) select count(*) from walk',
-])('%s keeps no more than is looked at', async (sql) => {
+])('%s keeps no more than is read', async (sql) => {
   const { megabytes } = await peakOf(sql)
   expect(megabytes).toBeLessThan(mostMegabytes)
 })

@@ -14,7 +14,7 @@ beforeAll(async () => {
 })
 afterAll(async () => await shop?.drop())
 
-test('the server leaves no value in what it hands to a function, in any form of a literal', async () => {
+test('the server leaves no value in what it passes to a function, in any form of a literal', async () => {
   const planted = plantSecrets().filter(({ statement }) => statement !== undefined)
   const guarded = guardValues('select reverse(query) as backwards from held', {
     plain: new Set(),

@@ -121,7 +121,7 @@ test.each([
     { countedSince: null, counts: [count('a', 5, 5)] },
     'nothing: the counters were reset after 2026-11-26 12:00 UTC',
   ],
-])('counters that are not those of the snapshot are compared with nothing: %s', (_, change, against) => {
+])('counters that differ from those of the snapshot are compared with nothing: %s', (_, change, against) => {
   const past = findPast({ ...now, ...change }, [snapshot(1, [count('a', 900, 900)])], nowMs)
   expect(past).toEqual({ against, of: null })
 })
@@ -134,7 +134,7 @@ test('after a reset the snapshots since then count, and the answer says since wh
   expect(past.of?.('a')).toEqual({ meanMs: 1, touchedACall: 0, callsAnHour: 10 })
 })
 
-test('nothing that is compared is negative, whatever a server counts', () => {
+test('no compared value is negative, whatever a server counts', () => {
   const figures = [0, 1, 7, 1e12]
   for (const calls of figures)
     for (const ms of figures)
@@ -154,7 +154,7 @@ test('nothing that is compared is negative, whatever a server counts', () => {
       }
 })
 
-test('a snapshot takes 20 kB at most: what costs least is left out, and texts are kept of what costs most', () => {
+test('a snapshot takes at most 20 kB: the cheapest statements are left out, and the most expensive keep their texts', () => {
   const many = Array.from({ length: 1_000 }, (_, n) => ({
     ...count(`16384 16385 ${n}`, n, n),
     statement: 'é'.repeat(200),

@@ -167,12 +167,12 @@ const roads = [
   'select left(raw, 40), substr(raw, 1, 60), min(raw) from events group by raw',
 ]
 
-test.each(roads)('%s shows no value that is hidden', async (sql) => {
+test.each(roads)('%s shows no hidden value', async (sql) => {
   const seen = await shop.queryWhole(sql)
   expect(seen).not.toMatch(planted)
 })
 
-test('what is said of statements without their values is shown', async () => {
+test('statistics of statements without their values are shown', async () => {
   const shown = (sql: string) => shop.query(`${sql} where application_name = 'till'`)
   expect(await shown(`select regexp_replace(query, '\\s+', ' ', 'g') as q from pg_stat_activity`)).toContain(
     'a backslash',
@@ -211,13 +211,13 @@ test('an error of the server has no value in its words, nor in what a log prints
   expect(inspect(failed, { depth: 9 })).not.toContain('planted')
 })
 
-test('a value that the planner works out before is looked at all the same', async () => {
+test('a value that the planner computes before is judged, too', async () => {
   const sql =
     "with most as (select 2000000000 as n, '7'::text as t) select (m.n::int / 10 || m.t) as r from most m where m.n::int > 1"
   expect(await shop.query(sql)).toContain('[["2000000007"]]')
 })
 
-test('a value that a function would take apart is refused with what to write instead', async () => {
+test('a value that a function would take apart is refused with the alternative', async () => {
   expect(await shop.query("select replace(raw, 'password', 'x') from events")).toBe(
     'the statement was refused: a function or operator would take apart a value that holds a statement, a password or a field that is named like a credential: leave that row out, name the field, or show the column as it is or as left(column, 100)',
   )

@@ -51,7 +51,7 @@ test.each([
   expect(await query(sql)).toContain(why)
 })
 
-test('an answer that was cut is a part, which shows no absence', async () => {
+test('a cut answer is partial, and shows no absence', async () => {
   const planned = planRead([source({ query: 'allowed' })], 'query_database', {
     sql: 'select a.id from orders a join generate_series(1, 10) g on true',
   })
@@ -62,7 +62,7 @@ test('an answer that was cut is a part, which shows no absence', async () => {
   })
 })
 
-test('rows are a hundred at most, columns that are called like credentials are hidden, and statements of others have no values', async () => {
+test('at most a hundred rows are returned, columns named like credentials are hidden, and statements of others have no values', async () => {
   const many = await query('select a.id from orders a join orders b on true', source({ query: 'allowed' }))
   expect(many).toContain('compare a column of each side with =')
   expect(await query('select a.id from orders a join generate_series(1, 10) g on true')).toContain('more than 100 rows')
@@ -80,7 +80,7 @@ test.each([
   "select '; -- ü' as x; -- done",
   "select '; -- ü' as x; /* done */ ;",
   "/* first */ select '; -- ü' as x -- done",
-])('a comment behind a statement stands in no way: %s', async (sql) => {
+])('a comment behind a statement has no effect: %s', async (sql) => {
   expect(await query(sql)).toBe('{"columns":["x"],"rows":[["; -- ü"]]}')
 })
 
@@ -101,7 +101,7 @@ test.each([
   await session.end()
 })
 
-test('what the server expects to be too much does not run', async () => {
+test('a statement that the server expects to be too expensive does not run', async () => {
   const sql = 'select count(*) from orders a join orders b on a.note = b.note, generate_series(1, 100000) n'
   expect(await query(sql)).toMatch(/the server expects .* over the limit of .*: filter by/)
 })
@@ -132,7 +132,7 @@ test('fields and elements by their names and places are shown', async () => {
   expect(await query('select (array[7, 8])[g] as n from generate_series(1, 2) g')).toContain('[[7],[8]]')
 })
 
-test('a refused statement says what may be asked instead, in words of statements', () => {
+test('a refused statement names the alternative, in words of statements', () => {
   const tool = planRead([source({ query: 'allowed' })], 'query_database', { sql: 'select 1' })
   if (!tool.ok) throw new Error(tool.reason)
   expect(tool.tool.judge({ sql: 'delete from orders' })).toMatchObject({

@@ -78,7 +78,7 @@ test('each question is answered in 2 kB, by a login that may read no table', asy
   expect((await ask('statements')).summary.unavailable).toContain('CREATE EXTENSION pg_stat_statements')
 })
 
-test('sessions that wait for each other have no root, and are shown all the same', async () => {
+test('sessions that wait for each other have no root, and are shown', async () => {
   await shop.run("alter system set deadlock_timeout = '30s'")
   await shop.run('select pg_reload_conf()')
   const [a, b] = [await shop.open('shop-a'), await shop.open('shop-b')]
@@ -103,7 +103,7 @@ test('sessions that wait for each other have no root, and are shown all the same
   await shop.run('select pg_reload_conf()')
 })
 
-test('what a table is doing now is told apart from what it did before', async () => {
+test('the current work of a table is separated from its earlier work', async () => {
   const reader = await shop.open('shop-reader')
   let isOver = false
   const reads = (async () => {
@@ -117,7 +117,7 @@ test('what a table is doing now is told apart from what it did before', async ()
   })
 })
 
-test('what is remarkable stands in the context within 1 kB, and the state of the page says who blocks whom', async () => {
+test('problems are in the context within 1 kB, and the state of the page shows who blocks whom', async () => {
   const billing = await shop.open('billing')
   await billing.query("begin; update orders set note = 'planted-4111' where id = 7")
   const waiting = await shop.open('web-1')
@@ -145,7 +145,7 @@ test.each<[string, object, string]>([
   ['no such database', {}, 'has no such database'],
   ['a server that does not offer TLS', { options: { tls: 'verified' } }, 'does not offer TLS'],
   ['an address of a cloud', { url: 'postgresql://169.254.169.254:5432/shop' }, 'may not connect'],
-])('of %s it is said what is wrong', async (what, more, said) => {
+])('the error of %s is named', async (what, more, said) => {
   const url = what === 'no such database' ? { url: shop.url.replace(/[^/]*$/, 'nobody_has_it') } : {}
   await expect(
     probeSource(

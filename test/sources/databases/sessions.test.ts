@@ -46,7 +46,7 @@ const ask = (each = source()) => connectDatabase(each, files.path)({ sql: 'selec
 const sessions = async () =>
   (await shop.run('select pid from pg_stat_activity where usename = $1', [reader])).map(({ pid }) => pid)
 
-test('a source that is removed leaves no session at its server, and one that another source asks by stays', async () => {
+test('a removed source leaves no session at its server, and the session of another source stays', async () => {
   await ask()
   await ask(source('also-shop'))
   const kept = await sessions()
@@ -58,7 +58,7 @@ test('a source that is removed leaves no session at its server, and one that ano
   await eventually('the session to end', async () => (await sessions()).length === 0)
 })
 
-test('a source that asks in another way ends the session that it had', async () => {
+test('a source with changed options ends its former session', async () => {
   await ask()
   const [before] = await sessions()
   await ask(source('shop-db', { timeoutSeconds: 6 }))

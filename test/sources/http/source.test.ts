@@ -106,7 +106,7 @@ test.each([
   expect(typeof parts === 'string' ? parts : writePath(parts)).toBe(sent)
 })
 
-test('what is sent stays below the source, whatever the path is made of', () => {
+test('requests stay below the address of the source, whatever the path is', () => {
   const piece = fc.constantFrom(
     '/',
     '..',
@@ -142,7 +142,7 @@ test('what is sent stays below the source, whatever the path is made of', () => 
   )
 })
 
-test('a wildcard of many parts is weighed in no time', () => {
+test('a wildcard of many parts is compared quickly', () => {
   expect(isAllowed(`/${'a'.repeat(900)}`, '/a*a*b')).toBe(false)
   expect(isAllowed('/node-7-state', '/node-*-state')).toBe(true)
   expect(isAllowed('/node-state', '/node-*-state')).toBe(false)
@@ -165,7 +165,7 @@ test('a part of JSON is selected by its path', () => {
     expect(selectPart(value, wrong)).toBeNull()
 })
 
-test('a page is read below the address of the source, and what is not on the list never reaches it', async () => {
+test('a page is read below the address of the source, and an unlisted page never reaches it', async () => {
   expect((await add('pages')).status).toBe(200)
   give({ status: 'DOWN', checks: [{ name: 'db', state: 'refused' }] }, 503)
   const found = await read({ path: '/health' })
@@ -193,7 +193,7 @@ test('a page is read below the address of the source, and what is not on the lis
   expect((await read({ path: '/health', select: 'checks[' })).body).toMatchObject({ code: 'REJECTED' })
 })
 
-test('a long answer is shown in 2 kB at most, with what was left out', async () => {
+test('a long answer is shown in at most 2 kB, with the size of the rest', async () => {
   give({ items: Array.from({ length: 5_000 }, (_, id) => ({ id, name: `node-${id}`, text: '\u0001é'.repeat(50) })) })
   const { body } = await read({ path: '/health' })
   const summary = body.summary as unknown as { value: { items: unknown[] } }
@@ -205,7 +205,7 @@ test('a long answer is shown in 2 kB at most, with what was left out', async () 
   expect(Buffer.byteLength(JSON.stringify(lines.body.summary))).toBeLessThanOrEqual(2_000)
 })
 
-test('of a long line a run reads what is around the words that it looks for', async () => {
+test('of a long line a run reads the part around the words that it searches for', async () => {
   const id = await claimedIncident(api.db)
   giveText(`${'a '.repeat(900)}disk full ${'b '.repeat(900)}`, 'text/plain')
   const body = { tool: 'http_read', arguments: { path: '/health' } }
@@ -215,7 +215,7 @@ test('of a long line a run reads what is around the words that it looks for', as
   expect((found.lines as unknown as string[])[0]).toMatch(/^…[a ]+disk full[b ]+… \(3610 characters\)$/)
 })
 
-test('a run names a whole answer by the first 12 characters of its digest, among those that it was given', async () => {
+test('a run names a whole answer by the first 12 characters of its digest, among its own answers', async () => {
   const [id, other] = [await claimedIncident(api.db), await claimedIncident(api.db)]
   giveText(`the pool is full\n${'a line\n'.repeat(900)}`, 'text/plain')
   const body = { tool: 'http_read', arguments: { path: '/health' } }
@@ -279,13 +279,13 @@ test.each([
   [{ paths: ['/a*b*c*d'] }, /at most 2 \*/],
   [{ paths: ['/x?a=1'] }, /is not a name in a query string/],
   [{ paths: ['/x'], more: 1 }, /more/],
-])('paths that cannot be are refused with what is wrong: %j', async (options, reason) => {
+])('invalid paths are refused with their error: %j', async (options, reason) => {
   const refused = await add('wrong', options)
   expect(refused.status).toBe(422)
   expect(JSON.stringify(refused.body)).toMatch(reason)
 })
 
-test('an address with a query would carry a path into it, and is refused', async () => {
+test('an address with a query would add a path to it, and is refused', async () => {
   const refused = await add('wrong', { paths }, { url: `${url}/?page=` })
   expect([refused.status, refused.body.detail]).toEqual([422, expect.stringContaining('a query or a fragment')])
 })

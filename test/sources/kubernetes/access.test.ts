@@ -87,7 +87,7 @@ test.each([
   ['a key', '-----BEGIN PRIVATE KEY-----\nMIIEvQ==\n-----END PRIVATE KEY-----'],
   ['an answer of kubectl', '{"kind":"TokenRequest","status":{"token":"planted-token"}}'],
   ['words', 'token: planted-token'],
-])('a credential that is %s is no token, and is sent nowhere', (_, text) => {
+])('a credential that is %s is no token, and is not sent', (_, text) => {
   expect(() => readAccess(sourceWith(text), stage.directory)).toThrow(/^prod: its kubeconfig (?:is no|has no)/)
   const file = write('other', text)
   expect(() => readAccess(sourceWith(config(`tokenFile: ${file}`)), stage.directory)).toThrow(
@@ -95,7 +95,7 @@ test.each([
   )
 })
 
-test('a context is chosen by its name, and one that is not there is answered with those that are', () => {
+test('a context is chosen by its name, and an unknown one is refused with the known names', () => {
   const text = config('token: abcdefgh')
   expect(readKubeconfig(text, 'main').token).toEqual({ text: 'abcdefgh' })
   expect(() => readKubeconfig(text, 'prod')).toThrow('has no context prod: there is main, other')
@@ -116,7 +116,7 @@ test('anchors in a kubeconfig make no large value of a small text', () => {
   expect(() => readKubeconfig(bomb, null)).toThrow('is not a kubeconfig in YAML or JSON')
 })
 
-test('a token is not sent in the clear to another machine', () => {
+test('a token is not sent unencrypted to another machine', () => {
   const token = `file:${write('plain', 'a-token')}`
   expect(() => readAccess(sourceOf('http://api.example.com:8080', { credential: token }), stage.directory)).toThrow(
     'prod needs an address that begins with https',
@@ -135,7 +135,7 @@ test("the pod's own account is sent to its own cluster alone, and its token is r
   expect(() => readAccess(elsewhere, '/nowhere', account)).toThrow('for the cluster of the pod')
 })
 
-test('without a credential the source says what it needs', () => {
+test('without a credential the source names what it needs', () => {
   expect(() => readAccess(sourceOf('https://api.example.com'), stage.directory)).toThrow(
     'there is no kubeconfig, token or certificate: nightshift sources add prod --kind kubernetes --at https://api.example.com --timeout 60 --credential REF',
   )

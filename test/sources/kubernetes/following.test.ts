@@ -15,7 +15,7 @@ const pod = (name: string, more: Record<string, unknown> = {}) => ({
 const lists = (plural: string) =>
   stage.cluster.asked.filter(({ path, query }) => path.endsWith(`/${plural}`) && query.get('watch') === null)
 
-test('a cluster is listed in pages and says how much of it there is', async () => {
+test('a cluster is listed in pages and shows how much of it there is', async () => {
   stage.cluster.put('Node', nodeOf('node-1', '10.0.0.1'))
   for (let at = 0; at < 1_201; at += 1) stage.cluster.put('Pod', pod(`web-${at}`))
   expect(await probe()).toMatch(/^the cluster answers: Kubernetes v1\.34\.4, 1 node, 1201 pods; last response 0 s ago$/)
@@ -31,7 +31,7 @@ test('a cluster is listed in pages and says how much of it there is', async () =
   expect(stage.cluster.asked.every(({ authorization }) => authorization === 'Bearer token-of-a-test')).toBe(true)
 })
 
-test('what changes after the list is known by the watch, without another list', async () => {
+test('changes after the list are known by the watch, without another list', async () => {
   await probe()
   stage.cluster.put('Pod', pod('late'))
   await eventually('1 pod;', async () => (await probe()).includes('1 pod;'))
@@ -40,7 +40,7 @@ test('what changes after the list is known by the watch, without another list', 
   expect(lists('pods')).toHaveLength(1)
 })
 
-test('a watch that breaks off goes on from where it was', async () => {
+test('a watch that breaks off continues from where it was', async () => {
   await probe()
   await eventually('a watch', () => stage.cluster.watching('Pod') === 1)
   stage.cluster.endWatches()
@@ -60,7 +60,7 @@ test('a version that the server no longer keeps (410) is answered by another lis
   await eventually('a second list', () => lists('pods').length === 2)
 })
 
-test('a server that was restored from before, or is another one, is listed again', async () => {
+test('a restored or replaced server is listed again', async () => {
   stage.cluster.put('Pod', pod('old'))
   await probe()
   await eventually('a watch', () => stage.cluster.watching('Pod') === 1)
@@ -81,7 +81,7 @@ test('a watch whose versions go back is a reason to list again', async () => {
 test.each([
   ['none', {}],
   ['the one of before', { resourceVersion: '' }],
-])('a bookmark that says no version, but %s, changes nothing', async (_, metadata) => {
+])('a bookmark without a version, but with %s, changes nothing', async (_, metadata) => {
   await probe()
   await eventually('a watch', () => stage.cluster.watching('Pod') === 1)
   stage.cluster.say('Pod', JSON.stringify({ type: 'BOOKMARK', object: { metadata } }))
@@ -90,7 +90,7 @@ test.each([
   expect(lists('pods')).toHaveLength(1)
 })
 
-test('a list that leads back to a page of it ends with a reason, and does not hold up the others', async () => {
+test('a list that returns to one of its pages ends with a reason, and does not delay the others', async () => {
   stage.cluster.put('Pod', pod('web-0'))
   stage.cluster.refuse('Ingress', {
     status: 200,
@@ -101,7 +101,7 @@ test('a list that leads back to a page of it ends with a reason, and does not ho
   await expect(read('get_kubernetes', { kind: 'Ingress' })).rejects.toThrow('does not list ingresses')
 })
 
-test('a server that forgets each list while it is read is asked again after a pause', async () => {
+test('a server that forgets each list during its reading is asked again after a pause', async () => {
   stage.cluster.refuse('Pod', { status: 410 }, 3)
   await expect(probe()).rejects.toThrow('prod refused the request')
   await eventually('the pods', async () => (await probe().catch(() => '')).includes('no pod;'))
@@ -110,7 +110,7 @@ test('a server that forgets each list while it is read is asked again after a pa
   expect((times[2] ?? 0) - (times[1] ?? 0)).toBeGreaterThan(400)
 })
 
-test('an event that cannot be read is a reason to list again, and no end', async () => {
+test('an unreadable event is a reason to list again, and no end', async () => {
   await probe()
   await eventually('a watch', () => stage.cluster.watching('Pod') === 1)
   stage.cluster.say('Pod', '{"type":"ADDED","object":{"metadata":')
@@ -118,7 +118,7 @@ test('an event that cannot be read is a reason to list again, and no end', async
   await eventually('1 pod;', async () => (await probe()).includes('1 pod;'))
 })
 
-test('a server that asks to wait (429) is asked again after that time, and not before', async () => {
+test('a server that asks for a delay (429) is asked again after that time, and not before', async () => {
   stage.cluster.refuse('Pod', { status: 429, headers: { 'retry-after': '2' } }, 1)
   await expect(probe()).rejects.toThrow('prod asks Nightshift to wait, for 2 s (429)')
   const [first] = lists('pods')
@@ -128,14 +128,14 @@ test('a server that asks to wait (429) is asked again after that time, and not b
   await eventually('the pods', async () => (await probe().catch(() => '')).includes('no pod;'))
 })
 
-test('a question that is asked to wait for a moment is asked once more', async () => {
+test('a question that gets a short delay is asked once more', async () => {
   putCrashLoop(stage.cluster)
   await probe()
   stage.cluster.refuse('Event', { status: 429, headers: { 'retry-after': '0' } }, 1)
   expect((await read('pod_diagnosis', { namespace: 'shop', name: 'web' })).isPartial).toBe(false)
 })
 
-test('a kind that the role does not allow is named with the rule that is missing, and the others are read', async () => {
+test('a kind that the role does not allow is named with the missing rule, and the others are read', async () => {
   stage.cluster.refuse('Ingress', { status: 403, message: 'ingresses is forbidden: User "x" cannot list' })
   stage.cluster.put('Pod', pod('web-0'))
   const said = await probe()
@@ -145,21 +145,21 @@ test('a kind that the role does not allow is named with the rule that is missing
   )
 })
 
-test('without a right to pods there is no cluster to see, and the rule is named', async () => {
+test('without a right to pods nothing of the cluster is shown, and the rule is named', async () => {
   stage.cluster.refuse('Pod', { status: 403 })
   await expect(probe()).rejects.toThrow(
     'prod does not let the account of Nightshift read pods: the role lacks the rule { apiGroups: [""], resources: ["pods"], verbs: ["get", "list", "watch"] }; nightshift sources rights prod prints all',
   )
 })
 
-test('a token that rotates is read again', async () => {
+test('a rotated token is read again', async () => {
   await probe()
   writeFileSync(join(stage.directory, 'token'), 'the-next-token')
   await probe()
   expect(stage.cluster.asked.at(-1)?.authorization).toBe('Bearer the-next-token')
 })
 
-test('rights by namespace ask of these namespaces alone, and of nothing that belongs to the cluster', async () => {
+test('rights by namespace read only these namespaces, and nothing of the cluster itself', async () => {
   stage.source = { ...stage.source, options: { namespaces: 'shop,pay' } }
   stage.cluster.put('Pod', pod('web-0'))
   stage.cluster.put('Pod', { ...pod('elsewhere'), metadata: { name: 'elsewhere', namespace: 'other' } })
@@ -168,14 +168,14 @@ test('rights by namespace ask of these namespaces alone, and of nothing that bel
   expect(paths.every((path) => /\/namespaces\/(?:shop|pay)\//.test(path))).toBe(true)
 })
 
-test('a page that is larger than is read is asked for in smaller pages', async () => {
+test('a page that is too large is requested in smaller pages', async () => {
   const heavy = { annotations: { note: 'x'.repeat(5_000_000) } }
   for (let at = 0; at < 8; at += 1) stage.cluster.put('Pod', pod(`heavy-${at}`, heavy))
   expect(await probe()).toContain('8 pods;')
   expect([...new Set(lists('pods').map(({ query }) => query.get('limit')))]).toEqual(['200', '50', '10', '1'])
 })
 
-test('a pod that crashes is told by its conditions, its end before, the newest rollout and what that changed', async () => {
+test("a crashing pod is shown with its conditions, its earlier end, the newest rollout and the rollout's changes", async () => {
   putCrashLoop(stage.cluster)
   const { summary } = await read('pod_diagnosis', { namespace: 'shop', name: 'web' })
   expect(summary).toMatchObject({
@@ -203,7 +203,7 @@ test('values of the environment, of arguments and of ConfigMaps are in no answer
   expect(JSON.stringify(summary) + whole).not.toContain('planted')
 })
 
-test('a pod that is gone is answered by its workload', async () => {
+test('a deleted pod is answered by its workload', async () => {
   putCrashLoop(stage.cluster)
   await probe()
   stage.cluster.remove('Pod', 'shop', 'web-7fd8966c8d-8cjqz')
@@ -213,7 +213,7 @@ test('a pod that is gone is answered by its workload', async () => {
   expect(String(summary.gone)).toMatch(/^the named object has not existed since/)
 })
 
-test('a name that is not there is answered with the names that are', async () => {
+test('an unknown name is answered with the known names', async () => {
   putCrashLoop(stage.cluster)
   await expect(read('pod_diagnosis', { namespace: 'shop', name: 'wbe' })).rejects.toThrow(
     'prod has no pod and no workload wbe in shop: there is Deployment web',

@@ -21,7 +21,7 @@ test('an object with 5 MB of annotations is read, and none of them is kept or sh
   expect(JSON.stringify(summary) + whole).not.toContain('planted')
 })
 
-test('10,000 events are folded into 2 kB, with how many there were', async () => {
+test('10,000 events are folded into 2 kB, with their number', async () => {
   putCrashLoop(stage.cluster)
   for (let at = 0; at < 10_000; at += 1)
     stage.cluster.put('Event', {
@@ -102,7 +102,7 @@ test('names of 253 characters fit into an answer', async () => {
 })
 
 test.each(['Secret', 'secrets', 'Vault', 'ClusterRole', 'ServiceAccount', ''])(
-  'the kind %j is none that may be shown',
+  'the kind %j may not be shown',
   (kind) => {
     const planned = planRead([stage.source], 'get_kubernetes', { kind, namespace: 'shop' })
     expect(planned).toMatchObject({ ok: false, code: 'INVALID' })
@@ -119,7 +119,7 @@ test.each([['../secrets'], ['a/../../secrets/b'], ['web?x=1'], ['web%2f..'], ['W
   },
 )
 
-test('fields of another type than they should be are not there, and the rest is', async () => {
+test('fields of a wrong type are ignored, and the rest is read', async () => {
   stage.cluster.put('Pod', {
     metadata: {
       name: 'odd',
@@ -146,7 +146,7 @@ test('fields of another type than they should be are not there, and the rest is'
   })
 })
 
-test('a pod that claims an owner by a label, or by a uid that is not that of it, is of no workload', async () => {
+test('a pod that claims an owner by a label, or by another uid, belongs to no workload', async () => {
   putCrashLoop(stage.cluster)
   stage.cluster.put('Pod', {
     metadata: {
@@ -163,7 +163,7 @@ test('a pod that claims an owner by a label, or by a uid that is not that of it,
   expect((await read('pod_diagnosis', { namespace: 'shop', name: 'web' })).summary).toMatchObject({ pods: 1 })
 })
 
-test('a log of bytes that are no text is shown as such, and moves no terminal', async () => {
+test('a log of bytes that are no text is shown as such, and does not act on a terminal', async () => {
   putCrashLoop(stage.cluster)
   const bytes = Buffer.from(Array.from({ length: 4_000 }, (_, at) => (at * 37) % 256))
   stage.cluster.logs.set(
@@ -210,7 +210,7 @@ test('a watch that repeats itself changes nothing', async () => {
   await eventually('its end', async () => (await probe()).includes('1 pod;'))
 })
 
-test('a server that is another one after an upgrade is asked on, and what it no longer serves is said', async () => {
+test('a server with another version after an upgrade is read on, and what it no longer serves is reported', async () => {
   putCrashLoop(stage.cluster)
   stage.cluster.refuse('CronJob', { status: 404, message: 'the server could not find the requested resource' })
   expect(await probe()).toContain('1 pod')
@@ -220,7 +220,7 @@ test('a server that is another one after an upgrade is asked on, and what it no 
   await expect(read('get_kubernetes', { kind: 'CronJob' })).rejects.toThrow('prod does not list cronjobs')
 })
 
-test('a server that is gone is a source that is failing, with its reason', async () => {
+test('a server that is gone is a failing source, with its reason', async () => {
   await stage.cluster.stop()
   await expect(probe()).rejects.toThrow('prod cannot be reached')
 })

@@ -25,7 +25,7 @@ test('the first turn about a StatefulSet is not about the Deployment of the same
   expect(JSON.stringify(told)).not.toContain('web-7fd8966c8d')
 })
 
-test('a diagnosis and a history of one of two workloads of one name say that there is another', async () => {
+test('a diagnosis and a history of one of two workloads of one name mention the other', async () => {
   putCrashLoop(stage.cluster)
   putSet()
   for (const tool of ['pod_diagnosis', 'rollout_history'])
@@ -39,7 +39,7 @@ test.each([
   ['volume_claim', 'PersistentVolumeClaim'],
   ['cluster_service', 'Service'],
   ['ingress', 'Ingress'],
-] as const)('a %s that is gone is not that of another namespace', async (kind, of) => {
+] as const)('a deleted %s is not that of another namespace', async (kind, of) => {
   stage.cluster.put(of, { metadata: { name: 'data', namespace: 'pay' }, spec: {}, status: { phase: 'Bound' } })
   await probe()
   const stateOf = (id: string) => readStateOf(stage.source, { kind, id, name: 'data' }, stage.states)
@@ -47,7 +47,7 @@ test.each([
   expect((await stateOf('prod:pay:data'))?.observed).toContain('pay/data')
 })
 
-test('what owns itself has each of its pods once', async () => {
+test('an object that owns itself has each of its pods once', async () => {
   const owner = ownedBy('ReplicaSet', 'self')
   stage.cluster.put('ReplicaSet', {
     metadata: { name: 'self', namespace: 'shop', ownerReferences: owner },
@@ -62,7 +62,7 @@ test('what owns itself has each of its pods once', async () => {
   expect((await read('pod_diagnosis', { namespace: 'shop', name: 'self' })).summary).toMatchObject({ pods: 1 })
 })
 
-test('a state, a label and a topology that are called like a part of the language are words', async () => {
+test('a state, a label and a topology with the name of a language feature are words', async () => {
   putCrashLoop(stage.cluster)
   stage.cluster.put('Node', nodeOf('node-2', '10.0.0.2'))
   stage.cluster.put('Pod', {

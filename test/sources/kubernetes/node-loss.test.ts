@@ -90,7 +90,7 @@ test.each<[string, Fields, Fields]>([
 
 const [a, b] = [node('a'), node('b')]
 
-test('pods of a drained node move to where there is room, and those of a DaemonSet or of nobody are told apart', () => {
+test('pods of a drained node move to nodes with room, and those of a DaemonSet or without an owner are listed apart', () => {
   const loss = foresee(
     [a, b],
     [
@@ -201,7 +201,7 @@ test.each<[string, ScheduledNode, Fields]>([
   expect(foresee([a, other], [pod('web-1', 'a', spec)]).pending).toEqual([])
 })
 
-test('zones that would grow uneven keep a pod pending, and one more node like the lost one makes room', () => {
+test('zones that would become uneven keep a pod pending, and one more node like the lost one makes room', () => {
   const zoned = (name: string, zone: string) => node(name, { labels: { zone } })
   const rule = {
     topologyKey: 'zone',
@@ -228,7 +228,7 @@ test('a volume of another node keeps a pod pending', () => {
   ])
 })
 
-test('the more important pods take the room first, and what the order decides is told', () => {
+test('more important pods take the room first, and what depends on the order is reported', () => {
   const { pending, mostPending } = foresee(
     [a, node('b', { cpu: '3' })],
     [pod('low', 'a', { ...asks('2', '1Gi'), priority: 1 }), pod('high', 'a', { ...asks('2', '1Gi'), priority: 9 })],
@@ -237,7 +237,7 @@ test('the more important pods take the room first, and what the order decides is
   expect(mostPending).toBe(1)
 })
 
-test('a budget that never lets one go makes a drain that does not end by itself', () => {
+test('a budget that allows no eviction makes a drain that does not end by itself', () => {
   const budget = { namespace: 'shop', name: 'web', selector: [{ key: 'app', operator: 'In', values: ['web'] }] }
   const waiting = (allowed: number, allowsNone = false) =>
     foresee([a, b], [pod('web-1', 'a'), pod('web-2', 'a')], { budgets: [{ ...budget, allowed, allowsNone }] }).waiting
@@ -248,14 +248,14 @@ test('a budget that never lets one go makes a drain that does not end by itself'
   expect(waiting(2)).toEqual([])
 })
 
-test('of a node that fails, a StatefulSet waits for its deletion', () => {
+test('on a failed node a StatefulSet waits for its deletion', () => {
   const owned = { ownerReferences: [{ kind: 'StatefulSet', name: 'db', uid: 's', controller: true }] }
   const pods = [pod('db-0', 'a', {}, owned)]
   expect(foresee([a, b], pods, {}, 'failure').stuck.map(({ name }) => name)).toEqual(['db-0'])
   expect(foresee([a, b], pods, {}, 'drain').stuck).toEqual([])
 })
 
-test('objects that lie or are none are nothing', () => {
+test('invalid objects are ignored', () => {
   for (const given of [null, 7, 'x', [], {}, { metadata: 7 }, { metadata: { uid: 'u', name: 'n' } }])
     expect([readScheduledPod(given), readScheduledNode({ ...(given as object), metadata: null })]).toEqual([null, null])
   const odd = readScheduledPod({

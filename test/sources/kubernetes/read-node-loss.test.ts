@@ -34,7 +34,7 @@ function putSite() {
   })
 }
 
-test('a drain that leaves a pod without a place says of which workload, by which rule, and what would make room', async () => {
+test('a drain that leaves a pod without a node names its workload, the rule, and what would make room', async () => {
   putSite()
   const { summary } = await read('kubernetes_node_loss', { nodes: ['node-1'] })
   expect(summary).toEqual({
@@ -76,7 +76,7 @@ test('a volume that another node holds is named with its claim', async () => {
   expect(JSON.stringify(summary.pending)).toContain('its volume is elsewhere: data on node-2')
 })
 
-test('a node that is not there is refused with those that are', async () => {
+test('an unknown node is refused with the known ones', async () => {
   putSite()
   await expect(read('kubernetes_node_loss', { nodes: ['node-9'] })).rejects.toThrow(
     'prod has no node node-9: there is node-1, node-2',
@@ -89,7 +89,7 @@ test('a source that is read by namespace says that nodes belong to none', async 
   await expect(read('kubernetes_node_loss', { nodes: ['node-1'] })).rejects.toThrow('rights for the whole cluster')
 })
 
-test('a role that lacks budgets is told the rule', async () => {
+test('a role without budgets gets the missing rule', async () => {
   putSite()
   stage.cluster.refuse('PodDisruptionBudget', { status: 403 })
   await expect(read('kubernetes_node_loss', { nodes: ['node-1'] })).rejects.toThrow(

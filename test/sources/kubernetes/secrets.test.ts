@@ -27,7 +27,7 @@ test.each([
   if (contains) expect(summary.lines).toBe(0)
 })
 
-test('a key that the last lines of a crash are a part of is in no diagnosis', async () => {
+test('a key of which the last lines of a crash are a part is in no diagnosis', async () => {
   putCrashLoop(stage.cluster)
   stage.cluster.logs.set('shop/web-7fd8966c8d-8cjqz previous', key.slice(4, 9).join('\n'))
   const { summary, whole } = await read('pod_diagnosis', { namespace: 'shop', name: 'web' })
@@ -35,7 +35,7 @@ test('a key that the last lines of a crash are a part of is in no diagnosis', as
   expect(isSaid(JSON.stringify(summary) + whole)).toEqual([])
 })
 
-test('a secret whose name has a character that cannot be seen in it is in no event and no condition', async () => {
+test('a secret whose name contains an invisible character is in no event and no condition', async () => {
   putCrashLoop(stage.cluster)
   const message = 'exit: pass\u200bword=planted-S3cret9x db_to\u2060ken: planted-S3cret9x'
   stage.cluster.put('Event', eventAbout('Pod', 'shop', 'web-7fd8966c8d-8cjqz', { reason: 'Failed', message }))
@@ -50,7 +50,7 @@ test('a secret whose name has a character that cannot be seen in it is in no eve
   }
 })
 
-test('the credential of the source itself is hidden where an object of the list, or of the watch, repeats it', async () => {
+test('the credential of the source itself is hidden if an object of the list, or of the watch, repeats it', async () => {
   const evicted = (name: string) => ({
     metadata: {
       name,

@@ -24,7 +24,7 @@ async function takeRightAway() {
 }
 
 test.each(['get_kubernetes', 'pod_diagnosis', 'rollout_history', 'kubernetes_logs'])(
-  '%s of a namespace that is not read says that it is not, and nothing of what is there',
+  '%s of an unread namespace says that it is not read, and nothing of what is there',
   async (tool) => {
     stage.source = { ...stage.source, options: { namespaces: 'shop' } }
     putCrashLoop(stage.cluster)
@@ -33,7 +33,7 @@ test.each(['get_kubernetes', 'pod_diagnosis', 'rollout_history', 'kubernetes_log
   },
 )
 
-test('a list of all namespaces, where rights are by namespace, names those that it is of', async () => {
+test('a list of all namespaces, if rights are by namespace, names the namespaces that it covers', async () => {
   stage.source = { ...stage.source, options: { namespaces: 'shop,pay' } }
   putCrashLoop(stage.cluster)
   const { summary, isEmpty, isPartial } = await read('get_kubernetes', { kind: 'StatefulSet' })
@@ -41,7 +41,7 @@ test('a list of all namespaces, where rights are by namespace, names those that 
   expect([isEmpty, isPartial]).toEqual([false, true])
 })
 
-test('a workload of a kind that may not be listed is not said to be missing without that', async () => {
+test('a workload of a kind that may not be listed is not reported as missing without this fact', async () => {
   putCrashLoop(stage.cluster)
   stage.cluster.refuse('Deployment', { status: 403 })
   expect(await said('pod_diagnosis', { namespace: 'shop', name: 'web' })).toContain(
@@ -51,7 +51,7 @@ test('a workload of a kind that may not be listed is not said to be missing with
   expect(JSON.stringify(pod.summary.partial)).toContain(rule)
 })
 
-test('a right that was taken away makes no list, diagnosis or state of what was seen before', async () => {
+test('a withdrawn right makes no list, diagnosis or state of what was read before', async () => {
   putCrashLoop(stage.cluster)
   await takeRightAway()
   expect(await said('get_kubernetes', { kind: 'Deployment' })).toContain(rule)
@@ -97,7 +97,7 @@ test.each([
 test.each([
   ['rights are by namespace', { options: { namespaces: 'shop' } }, null],
   ['nodes may not be listed', {}, 403],
-])('a cluster whose nodes are not seen, because %s, is not said to be well', async (_, more, status) => {
+])('a cluster with unread nodes, because %s, is not reported as well', async (_, more, status) => {
   stage.source = { ...stage.source, ...more }
   putCrashLoop(stage.cluster)
   if (status !== null) stage.cluster.refuse('Node', { status })

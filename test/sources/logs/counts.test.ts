@@ -137,7 +137,7 @@ describe.each(['loki', 'victorialogs'])('lines of %s are counted', (kind) => {
   const read = async (args: Record<string, unknown>) =>
     await readSource(planned(args), newSourceStates(), { nowMs, incidentBeganMs: null })
 
-  test('by a label: twenty series at most, the largest first, the others counted, and what was not there before is new', async () => {
+  test('by a label: at most twenty series, the largest first, the others counted, and new values marked', async () => {
     const { summary, whole } = await read({ labels: { app: 'web' }, count: { by: ['level'], step: '1m' } })
     const series = summary.series as Record<string, unknown>[]
     expect(series[0]).toMatchObject({ labels: { level: 'v0' }, total: 100, max: 100, maxAt: '2026-11-21T11:50:00Z' })
@@ -149,20 +149,20 @@ describe.each(['loki', 'victorialogs'])('lines of %s are counted', (kind) => {
     expect(Buffer.byteLength(JSON.stringify(summary))).toBeLessThanOrEqual(maxSummaryBytes)
   })
 
-  test('in 120 steps at most, and a step that gives more is widened and said', async () => {
+  test('in at most 120 steps, and a smaller step is widened with a note', async () => {
     const { summary, whole } = await read({ labels: { app: 'web' }, window: '24h', count: { step: '1s' } })
     expect(summary.stepSeconds).toBe(720)
     expect(JSON.parse(whole.split('\n')[0] as string).points).toHaveLength(120)
   })
 
-  test('where nothing is found as evidence of absence, with the labels that there are', async () => {
+  test('if nothing is found as evidence of absence, with the known labels', async () => {
     isEmpty = true
     const found = await read({ labels: { app: 'web' }, count: {} })
     isEmpty = false
     expect(found).toMatchObject({ isEmpty: true, summary: { lines: 0, labelsThere: there } })
   })
 
-  test('in steps that cover the window, and a sentence says the time that was counted', async () => {
+  test('in steps that cover the window, and a sentence names the counted time', async () => {
     isEmpty = true
     const args = { labels: { app: 'web' }, window: '24h', count: { step: '13h' } }
     const { summary } = await read(args)
@@ -176,7 +176,7 @@ describe.each(['loki', 'victorialogs'])('lines of %s are counted', (kind) => {
   })
 
   // Before, a window from 10:50:30 until 11:59:30 was counted from 11:00 until 12:00.
-  test('and all of a window that begins and ends within a step is counted, and nothing outside of it', async () => {
+  test('for all of a window that begins and ends within a step, and nothing outside of it', async () => {
     requests.length = 0
     const until = new Date(nowMs - minute / 2).toISOString()
     const { summary } = await read({ labels: { app: 'web' }, until, window: '69m', count: { step: '10m' } })
@@ -197,12 +197,12 @@ describe.each(['loki', 'victorialogs'])('lines of %s are counted', (kind) => {
     if (kind === 'loki') expect(summary.lines).toBe(2_565 + 7 + 7)
   })
 
-  test('of whole steps, which are not said to be parts', async () => {
+  test('in whole steps, which are not marked as parts', async () => {
     const { summary } = await read({ labels: { app: 'web' }, window: '1h', count: { step: '10m' } })
     expect(Object.keys(summary).filter((name) => name.endsWith('StepIncomplete'))).toEqual([])
   })
 
-  test('where none is found by a label that no line has, which is said', async () => {
+  test('as none by a label that no line has, which is reported', async () => {
     isEmpty = true
     counted = (query) => (query.includes('ap!=""') ? 0 : 7)
     const args = { labels: { instance: 'web-1', ap: 'web', level: 'error' }, count: {} }
@@ -215,7 +215,7 @@ describe.each(['loki', 'victorialogs'])('lines of %s are counted', (kind) => {
     if (kind === 'victorialogs') expect(lines.summary).toMatchObject({ unknownLabels: ['ap'] })
   })
 
-  test('and a label that no line has is said, with those that there are', async () => {
+  test('with a note about a label that no line has, and the known labels', async () => {
     given = [[{}, [[5, '7']]]]
     const args = { labels: { app: 'web' }, count: { by: ['lvl'] } }
     const { summary } = await read(args)
@@ -262,7 +262,7 @@ describe.each(['loki', 'victorialogs'])('lines of %s are counted', (kind) => {
     }
   })
 
-  test('of labels by a pattern of the whole value, as Loki anchors it', async () => {
+  test('with a label pattern for the whole value, as Loki anchors it', async () => {
     queries.length = 0
     await read({ labels: { app: { '=~': 'web-.*|api' }, level: { '!~': 'debug' } }, count: {} })
     const loki = '{app=~"web-.*|api", level!~"debug"}'
@@ -306,7 +306,7 @@ describe.each(['loki', 'victorialogs'])('lines of %s are counted', (kind) => {
   })
 })
 
-describe('what is no label of the streams, Loki reads from the line', () => {
+describe('Loki reads a field that is no label of the streams from the line', () => {
   const server = createServer(async (request, response) => {
     let body = ''
     for await (const chunk of request) body += chunk
@@ -388,7 +388,7 @@ describe('what is no label of the streams, Loki reads from the line', () => {
     if (!expected.includes('| json')) expect(query).not.toContain('| json')
   })
 
-  test('and so it does with a label that other streams have, and these have not', async () => {
+  test('also if the label belongs only to other streams', async () => {
     const query = await read({ labels: { app: 'web', level: 'error' } }, ['app', 'level'], ['app'])
     expect(query).toContain(`{app="web"} ${parsed} | level="error"`)
   })
@@ -404,7 +404,7 @@ describe('what is no label of the streams, Loki reads from the line', () => {
     }
   })
 
-  test('but no question that names no stream is sent: it is refused with the labels that there are', async () => {
+  test('and a question that names no stream is refused with the known labels', async () => {
     const asked = read({ labels: { status: '500' } }, ['app', 'env'])
     await expect(asked).rejects.toMatchObject({
       code: 'REJECTED',
@@ -433,7 +433,7 @@ describe('what is no label of the streams, Loki reads from the line', () => {
   })
 })
 
-test('78 of 85 questions of public dashboards to logs can be said: 74 in one call, four ratios in two', () => {
+test('78 of 85 questions of public dashboards to logs can be asked: 74 in one call, four ratios in two', () => {
   const source = { name: 'l', kind: 'loki', url: 'http://127.0.0.1:1', options: {} } as Source
   const isSaid = ({ labels, what, by, contains = [], excludes = [], pattern, step }: Question) => {
     const said = Object.fromEntries(

@@ -64,7 +64,7 @@ describe('the last log lines of an incident', () => {
     for (const name of ['logs', 'logs-away']) await api.post(`/sources/${name}/remove`, {})
   })
 
-  test('open its context: of each kind of line the newest, without a secret, in 1 kB', async () => {
+  test('are the beginning of its context: the newest of each kind of line, without a secret, in 1 kB', async () => {
     await add('logs', { kind: 'loki' })
     stage.answer = loki
     const { parts, context } = await contextOf(await incidentAbout('web-1:9100'))
@@ -85,7 +85,7 @@ describe('the last log lines of an incident', () => {
     expect(Buffer.byteLength(JSON.stringify(context.logs))).toBeLessThan(1_000)
   })
 
-  test('of which a source has none, or that is about nothing known, are left out', async () => {
+  test('are left out if a source has none, or the incident has no known resource', async () => {
     stage.answer = (request, response, body) =>
       json(request.url?.includes('/labels') ? { data: ['job'] } : { data: { resultType: 'streams', result: [] } })(
         request,
@@ -98,7 +98,7 @@ describe('the last log lines of an incident', () => {
     expect('logs' in nowhere.context).toBe(false)
   })
 
-  test('cost four seconds at most and say in one line that their source gave no answer', async () => {
+  test('cost at most four seconds and report in one line that their source gave no answer', async () => {
     stage.answer = () => {}
     await add('logs-away', { kind: 'victorialogs', url: 'http://127.0.0.1:1' })
     const { context } = await contextOf(await incidentAbout('web-1.example.com:9100'))

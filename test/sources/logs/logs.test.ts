@@ -30,7 +30,7 @@ describe('templates', () => {
     ])
   })
 
-  test('lines that share half of their words are one, and lines that begin otherwise are not', () => {
+  test('lines that share half of their words are one, and lines with another beginning are not', () => {
     const found = findTemplates(
       lines(['login by user anna from office', 'login by user berit from home', 'disk sda is full at last now']),
     )
@@ -40,7 +40,7 @@ describe('templates', () => {
     ])
   })
 
-  test('four thousand long lines that have nothing in common are held against two hundred templates, not against all', () => {
+  test('four thousand long lines without common words are compared with two hundred templates, not with all', () => {
     const letters = (number: number): string =>
       number < 20 ? String.fromCharCode(103 + number) : letters(Math.floor(number / 20)) + letters(number % 20)
     const texts = Array.from({ length: 4_000 }, (_, at) =>
@@ -52,7 +52,7 @@ describe('templates', () => {
     expect(found.reduce((sum, { count }) => sum + count, 0)).toBe(4_000)
   })
 
-  test('lines from before make a template known and are not counted', () => {
+  test('earlier lines make a template known and are not counted', () => {
     const texts = ['job 1 done', 'job 2 done', 'job 3 failed badly']
     expect(findTemplates(lines(texts), nowMs + 1)).toMatchObject([
       { text: 'job <*> done', count: 1, firstMs: nowMs },
@@ -64,11 +64,11 @@ describe('templates', () => {
 describe('a question to logs', () => {
   const ask = (query: Record<string, unknown>) => judgeLogQuery(logQuery.parse({ labels: { instance: 'a' }, ...query }))
 
-  test('has to name what it is about', () => {
+  test('has to name its subject', () => {
     expect(ask({ labels: {} })).toMatchObject({ ok: false, reason: expect.stringContaining('no log is named') })
   })
 
-  test('over a longer window is bounded by code', () => {
+  test('over a longer window is limited by code', () => {
     expect(ask({ window: '30d' })).toMatchObject({ ok: false, bounded: { window: '24h' } })
     expect(ask({ window: '24h' })).toEqual({ ok: true })
     expect(ask({ window: 'yesterday' })).toMatchObject({ ok: false, bounded: null })
@@ -155,7 +155,7 @@ describe('a question to logs', () => {
     })
   })
 
-  test('is quoted: no text of it is read as part of a query', () => {
+  test('is quoted, so that no text of it is part of a query', () => {
     const hostile = ['"} or {a="b', '` | delete', '\\', 'x" | stats count() "', '\n', '*', 'a"):="b']
     for (const text of hostile) {
       const query: LogQuery = logQuery.parse({ labels: { instance: text }, contains: [text], excludes: [text] })
@@ -170,7 +170,7 @@ describe('a question to logs', () => {
     }
   })
 
-  test('of ten thousand made at random, none that is over its bounds is asked', () => {
+  test('of ten thousand random ones, none that exceeds its limits is asked', () => {
     let seed = 1
     const random = (below: number) => {
       seed = (seed * 48_271) % 2_147_483_647
@@ -328,7 +328,7 @@ describe.each(['loki', 'victorialogs'])('logs of %s', (kind) => {
     return await readSource(planned, newSourceStates(), { nowMs, incidentBeganMs: nowMs - 5 * minute })
   }
 
-  test('are templates of 2 kB: what is new comes first, with a sample, and the whole is every line', async () => {
+  test('are templates of 2 kB: new ones come first, with a sample, and the whole is every line', async () => {
     const { summary, whole, isEmpty } = await read({ labels: { instance: 'web-1' }, window: '1h' })
     expect([isEmpty, summary.lines, whole.split('\n').length]).toEqual([false, 2_400, 1_000])
     expect(summary.templates).toMatchObject([
@@ -346,7 +346,7 @@ describe.each(['loki', 'victorialogs'])('logs of %s', (kind) => {
     expect(Buffer.byteLength(JSON.stringify(summary))).toBeLessThanOrEqual(maxSummaryBytes)
   })
 
-  test('that were not all read are new only where the store has none before, and in an incident before its alert', async () => {
+  test('that were not all read are new only if the store has none before, and in an incident before its alert', async () => {
     const newOf = async (args: Record<string, unknown>, beganMs: number | null) => {
       const planned = planRead([source], 'search_logs', { labels: { instance: 'web-1' }, ...args })
       if (!planned.ok) throw new Error(planned.reason)
@@ -366,7 +366,7 @@ describe.each(['loki', 'victorialogs'])('logs of %s', (kind) => {
     expect(await newOf({ window: '5m', until }, null)).toEqual([])
   })
 
-  test('where nothing is found are empty, and name the labels that there are', async () => {
+  test('are empty if nothing is found, and name the known labels', async () => {
     const { summary, isEmpty } = await read({ labels: { instance: 'nothing-there' } })
     expect([isEmpty, summary.lines]).toEqual([true, 0])
     expect(summary.labelsThere).toContain('instance')

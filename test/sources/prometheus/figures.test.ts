@@ -21,7 +21,7 @@ function told(values: (number | null)[], atEnd: number | undefined, figures: obj
 }
 const first = (summary: Record<string, unknown>) => (summary.series as Record<string, unknown>[])[0]
 
-test('figures of points are called that, and each has its time', () => {
+test('figures of points are named as such, and each has its time', () => {
   const values = Array.from({ length: 61 }, (_, at) => (at === 20 ? 68 : 5 + (at % 2)))
   const summary = told(values, 9)
   expect(summary.ofPoints).toMatch(/points 60 s apart/)
@@ -36,7 +36,7 @@ test('figures of points are called that, and each has its time', () => {
   expect(first(summary)).not.toHaveProperty('endedAt')
 })
 
-test('a series without a value at the end has ended, and a hole in it has a beginning and an end', () => {
+test('a series without a value at the end has ended, and a gap in it has a beginning and an end', () => {
   const values = Array.from({ length: 61 }, (_, at) => ((at >= 10 && at < 20) || at > 40 ? null : 3))
   expect(first(told(values, undefined))).toMatchObject({
     endedAt: '1970-01-01T01:20:00Z',
@@ -45,7 +45,7 @@ test('a series without a value at the end has ended, and a hole in it has a begi
   expect(saySeries(told(values, undefined), { promql: 'a / b' })).toContain('was 3 until 1970-01-01T01:20:00Z')
 })
 
-test('what sums of floating-point numbers leave is neither a change nor a slope', () => {
+test('rounding errors of floating-point sums are neither a change nor a slope', () => {
   // Before: changedAt from 0.099 to 0.099, and a slope of -3.9e-17.
   const values = Array.from({ length: 61 }, (_, at) => (at < 30 ? 0.099 : 0.099 + 2e-17 + 1.4e-17))
   const [series] = told(values, 0.099).series as Record<string, unknown>[]
@@ -54,7 +54,7 @@ test('what sums of floating-point numbers leave is neither a change nor a slope'
   expect(first(told(Array(61).fill(1), 1, { slope: -3.9e-17 }))).toMatchObject({ perHour: 0 })
 })
 
-test('nothing seen is no series only where nothing is in the way', () => {
+test('an empty answer means no series only if nothing limited the query', () => {
   expect(saySeries({ seriesFound: 0, series: [] }, { promql: 'up' })).toBe('up: no series')
   expect(saySeries({ seriesFound: 0, series: [], partial: ['points'] }, { promql: 'up' })).toBe('up: nothing seen')
 })

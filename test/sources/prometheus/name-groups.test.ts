@@ -12,7 +12,7 @@ const names = [
   'up',
 ]
 
-test('names stand in groups by what they begin with, and one alone stands by itself', () => {
+test('names are grouped by their beginning, and a single name is shown alone', () => {
   const groups = groupNames(names)
   expect(groups.length).toBeLessThanOrEqual(40)
   expect(groups.reduce((sum, { count }) => sum + count, 0)).toBe(names.length)
@@ -23,18 +23,18 @@ test('names stand in groups by what they begin with, and one alone stands by its
     expect(names.filter((name) => name.startsWith(prefix)).length).toBeGreaterThanOrEqual(count)
 })
 
-test('few names and names without words in common are no groups', () => {
+test('few names and names without common words are no groups', () => {
   expect(groupNames(['up']).map(({ prefix }) => prefix)).toEqual(['up'])
   expect(groupNames(['a_x', 'b_x']).map(({ prefix }) => prefix)).toEqual(['a_x', 'b_x'])
   expect(groupNames([])).toEqual([])
 })
 
-test('a word that is a name itself and the beginning of others is told beside them', () => {
+test('a word that is a name and the beginning of others is shown beside them', () => {
   const told = groupNames(['go', 'go_gc', 'go_gc_pause', 'go_gc_duration'])
   expect(told.map(({ prefix }) => prefix).toSorted()).toEqual(['go', 'go_gc', 'go_gc_duration', 'go_gc_pause'])
 })
 
-test('metrics that do not fit into a summary are told as groups, and a part of the name as names', async () => {
+test('metrics that do not fit into a summary are shown as groups, and a part of the name as names', async () => {
   const tool = sourceKinds.get('prometheus')?.tools.find(({ name }) => name === 'describe_metrics')
   const ask: AskSource = async ({ path, form }) => {
     if (!path.includes('query')) return { status: 'success', data: {} }

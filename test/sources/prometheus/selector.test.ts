@@ -23,11 +23,11 @@ test.each([
   ['a unless b', ['a', 'b']],
   ['absent(x)', ['(x)']],
   ['time() - x > 5', ['time() - x']],
-])('%s takes nothing away but what it compares: %j', (promql, leaves) => {
+])('%s removes only what it compares: %j', (promql, leaves) => {
   expect(listLeaves(promql)?.map((leaf) => leaf.promql)).toEqual(leaves)
 })
 
-test.each(['x offset 1d', 'x @ 100 > 5', 'max_over_time(x[1h:1m])'])('%s looks at other times', (promql) => {
+test.each(['x offset 1d', 'x @ 100 > 5', 'max_over_time(x[1h:1m])'])('%s reads other times', (promql) => {
   expect(listLeaves(promql)).toBeNull()
 })
 

@@ -68,14 +68,14 @@ async function played(...tools: string[]): Promise<string[]> {
   )
 }
 
-test('a candidate that repairs as the log did has what code looked at for its model behind that write', async () => {
+test('a candidate that repairs like the log gets the reads that code made for its model after that write', async () => {
   expect(await played('converge_shard')).toEqual([
     'c4_0 {"detail":"converged db-1"}',
     `${callId(4, firstPlaceOfCode)} {"id":"db-1","status":"nominal"}`,
   ])
 })
 
-test('one that asks for more in the same answer looks by itself', async () => {
+test('a candidate that asks for more in the same answer reads by itself', async () => {
   expect(await played('converge_shard', 'get_shard')).toEqual([
     'c4_0 {"detail":"converged db-1"}',
     'c4_1 {"id":"db-1","status":"nominal"}',

@@ -17,7 +17,7 @@ const result = (more: Partial<TrialResult> = {}): TrialResult => ({
 })
 const many = (count: number, more: Partial<TrialResult> = {}) => Array.from({ length: count }, () => result(more))
 
-test('below thirty comparable incidents there is no verdict, however alike they are', () => {
+test('with fewer than thirty comparable incidents there is no verdict, however similar they are', () => {
   expect(addUp(many(minComparable - 1)).verdict).toBeNull()
   expect(addUp([...many(minComparable - 1), ...many(20, { outcome: 'not_comparable', why: 'x' })]).verdict).toBeNull()
   expect(addUp(many(minComparable)).verdict).toBe('alike')
@@ -40,7 +40,7 @@ test('the same ending after another write is not alike', () => {
   })
 })
 
-test('turns, tokens and quotes are of the comparable ones alone', () => {
+test('turns, tokens and quotes are those of the comparable incidents alone', () => {
   const totals = addUp([
     ...many(2),
     result({ outcome: 'unanswered', why: 'slow' }),
@@ -56,7 +56,7 @@ test('turns, tokens and quotes are of the comparable ones alone', () => {
   })
 })
 
-test('tokens that a server did not state are said to be the least, of its side alone', () => {
+test('tokens that a server did not report are shown as a minimum, for its side alone', () => {
   const assumed = result({ trial: { ...result().trial, isAssumed: true } })
   expect(addUp([...many(2), assumed]).assumed).toEqual({ log: false, trial: true })
   expect(addUp(many(2)).assumed).toEqual({ log: false, trial: false })

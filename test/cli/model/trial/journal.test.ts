@@ -7,7 +7,7 @@ import { temporaryDirectory } from '../../../support/directory.ts'
 const place = temporaryDirectory()
 afterAll(() => place.remove())
 
-test('a file that holds no trial is never overwritten, with --fresh neither', () => {
+test('a file without a trial is never overwritten, not even with --fresh', () => {
   const file = join(place.path, 'notes.txt')
   writeFileSync(file, 'my notes\n')
   const of = { model: 'm', server: 'http://127.0.0.1:1' } as never

@@ -6,7 +6,7 @@ import { callId, firstPlaceOfCode } from '../../../../domain/step-key.ts'
 import { conversation } from '../../../../model/transcript.ts'
 import { logOf, partOfRow } from '../../../support/events.ts'
 
-test("a candidate that plays a follower has what code looked at for it before the first turn, and nothing of the model's own", () => {
+test("a candidate that plays a follower gets the reads that code made before the first turn, and none of the model's own reads", () => {
   const look = (id: string, turn: number) => {
     const call = { callId: id, tool: 'get_node', arguments: { id: 'web-1' }, effect: 'read', targets: [] }
     const result = { ok: true, data: { id: 'web-1', status: 'critical' }, meta: {} }

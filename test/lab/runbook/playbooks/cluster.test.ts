@@ -28,7 +28,7 @@ describe('an alert about a cluster', () => {
     expect(clusterTypes.filter((type) => !raised.includes(type))).toEqual([])
   })
 
-  test('about a pod is diagnosed and handed over with what the newest rollout changed, and how to undo it', async () => {
+  test('about a pod is diagnosed and escalated with the change of the newest rollout, and its undo', async () => {
     const labels = { namespace: 'shop', pod: 'cart-6676c9bfb4-x4hdb', container: 'cart' }
     const alert: Alert = { type: 'kube_pod_crash_looping', labels }
     const { calls } = await play('native', alert, world(diagnosis))
@@ -41,7 +41,7 @@ describe('an alert about a cluster', () => {
     })
   })
 
-  test('about a workload whose rollouts changed nothing is looked at whole by a person', async () => {
+  test('about a workload without a changing rollout is escalated to a person as a whole', async () => {
     const labels = { namespace: 'marketing', deployment: 'newsletter' }
     const alert: Alert = { type: 'kube_deployment_replicas_mismatch', labels }
     const { newestRollout: _, ...rest } = { ...diagnosis, workload: 'Deployment marketing/newsletter' }
@@ -69,14 +69,14 @@ describe('an alert about a cluster', () => {
       { kind: 'PersistentVolumeClaim', namespace: 'shop', name: 'data' },
       'kubectl -n shop describe persistentvolumeclaim data',
     ],
-  ])('%s is read with its events, and handed over', async (type, labels, args, step) => {
+  ])('%s is read with its events, and escalated', async (type, labels, args, step) => {
     const { calls } = await play('native', { type, labels }, world({ ...args, conditions: [] }))
     expect(calls.map(({ tool }) => tool)).toEqual(['get_kubernetes', 'kubernetes_events', 'escalate_incident'])
     expect(calls[0]?.args).toEqual(args)
     expect(endOf(calls).next_step).toContain(step)
   })
 
-  test('that cannot be read, or names nothing, is for a person all the same', async () => {
+  test('that cannot be read, or names nothing, is also for a person', async () => {
     const unread = await play(
       'native',
       { type: 'kube_pod_not_ready', labels: { namespace: 'shop', pod: 'gone' } },
@@ -88,7 +88,7 @@ describe('an alert about a cluster', () => {
   })
 })
 
-test('an incident is of a fault where its resource is what the alert names, whole', () => {
+test('an incident belongs to a fault if its resource is exactly what the alert names', () => {
   expect(isAboutClusterFault('lab-cluster:shop:deployment:cart', 'k8s_crash_loop')).toBe(true)
   expect(isAboutClusterFault('lab-cluster:shop:deployment:cart-2', 'k8s_crash_loop')).toBe(false)
   expect(isAboutClusterFault('lab-cluster:payments:deployment:cart', 'k8s_crash_loop')).toBe(false)

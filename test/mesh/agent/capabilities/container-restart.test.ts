@@ -62,7 +62,7 @@ async function rehearsed() {
   return outcome.result as { told: string[]; rests_on: string }
 }
 
-test('the rehearsal says which container it is, and what is lost; nothing is restarted', async () => {
+test('the rehearsal names the container and what is lost, and restarts nothing', async () => {
   const { told } = await rehearsed()
   expect(told.join('\n')).toMatch(
     /web \(cccccccccccc\) of the image nginx:1\.29\nnow running since .*\n.*no health check\nkeeps: .*1 mounts/,
@@ -70,7 +70,7 @@ test('the rehearsal says which container it is, and what is lost; nothing is res
   expect(asked.some((line) => line.startsWith('POST'))).toBe(false)
 })
 
-test('a person agrees to this container and this run of it', async () => {
+test('a person approves this container and this run of it', async () => {
   const { rests_on: before } = await rehearsed()
   restarts()
   expect((await rehearsed()).rests_on).not.toBe(before)
@@ -97,7 +97,7 @@ test('a container that ends right after its start has failed', async () => {
   })
 })
 
-test('one that the engine removes when it ends is refused, and so is Nightshift itself', async () => {
+test('a container that the engine removes at its end is refused, and so is Nightshift itself', async () => {
   about.HostConfig = { AutoRemove: true }
   expect(await fault(device, restart(), { container: 'web' })).toMatchObject({ code: 'conflict' })
   Object.assign(about, { HostConfig: {}, Name: '/nightshift-api-1' })

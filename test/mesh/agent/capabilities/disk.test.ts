@@ -39,7 +39,7 @@ const usage = async (path?: string) =>
     below: Largest | null
   }
 
-test('the file systems are listed with what is left, the fullest first', async () => {
+test('the file systems are listed with their free space, the fullest first', async () => {
   const { file_systems, below } = await usage()
   const root = file_systems.find(({ mount }) => mount === '/')
   expect(root).toMatchObject({ type: expect.any(String), used_percent: expect.any(Number) })
@@ -50,7 +50,7 @@ test('the file systems are listed with what is left, the fullest first', async (
   expect(below).toBeNull()
 })
 
-test('a file system of which next to nothing is used is named and no more', async () => {
+test('an almost empty file system is only named', async () => {
   const { file_systems, nearly_empty } = await usage()
   expect(nearly_empty.length + file_systems.length).toBeGreaterThan(0)
   for (const { mount, used_percent, inodes_used_percent } of file_systems)
@@ -58,13 +58,13 @@ test('a file system of which next to nothing is used is named and no more', asyn
   expect(file_systems.map(({ mount }) => mount).filter((mount) => nearly_empty.includes(mount))).toEqual([])
 })
 
-test('what is left out below a path is a count that no redaction takes', async () => {
+test('the number of entries that were left out below a path is not redacted', async () => {
   writeFileSync(at('.ssh/id_ed25519'), kib(100))
   const { below } = await usage(root)
   expect(redactJson(below, (text) => text)).toEqual(below)
 })
 
-test('a device is listed once, layers of containers and images not at all', () => {
+test('a device is listed once, and layers of containers and images are not listed', () => {
   const mounts = mountsIn(
     [
       '22 1 8:1 / / rw,relatime shared:1 - ext4 /dev/sda1 rw',
@@ -83,7 +83,7 @@ test('a device is listed once, layers of containers and images not at all', () =
   ])
 })
 
-test('what takes the space below a path is found, file and directories above it', async () => {
+test('the largest files below a path are found, with the directories above them', async () => {
   writeFileSync(at('app/log/huge.log'), kib(400))
   writeFileSync(at('app/bin/app'), kib(40))
   const { below } = await usage(root)
@@ -104,7 +104,7 @@ test('a file with two names counts once, a link is not followed, and holes take 
   expect(JSON.stringify(below)).not.toContain('far')
 })
 
-test('what is held for secret and what belongs to the agent is neither entered nor named', async () => {
+test("secret files and the agent's own files are neither entered nor named", async () => {
   writeFileSync(at('.ssh/id_ed25519'), kib(100))
   writeFileSync(at('agent/journal'), kib(100))
   const { below } = await usage(root)
@@ -112,7 +112,7 @@ test('what is held for secret and what belongs to the agent is neither entered n
   expect(below!.left_out.kept_back).toBe(2)
 })
 
-test("paths go by the rules of fs_list: outside the roots and the agent's own are refused", async () => {
+test("paths follow the rules of fs_list: those outside the roots and the agent's own are refused", async () => {
   expect(await fault(device, diskUsage, { path: join(place.path, 'outside') })).toMatchObject({
     code: 'outside_roots',
   })
@@ -135,7 +135,7 @@ test('a count that ends early says so, and names what it did not reach', async (
   expect(found.not_counted.length).toBeGreaterThan(0)
 })
 
-test('a count that ends early has seen what lies beside deep directories before what lies in them', async () => {
+test('a count that ends early has read the neighbours of deep directories before their contents', async () => {
   const deep = Array.from({ length: 8 }, (_, level) => `level-${level}`).join('/')
   for (const name of ['a-deep', 'm-deep', 'z-deep']) {
     mkdirSync(at(`${name}/${deep}`), { recursive: true })

@@ -132,7 +132,7 @@ test('containers are listed with their state and ports, without secrets and labe
   expect(asked).toEqual(['GET /containers/json?all=true'])
 })
 
-test('both outputs of a container are told in the order they came, line by line', async () => {
+test('both outputs of a container are returned in their order, line by line', async () => {
   logs = (response) => {
     response.write(framed(1, 'one\ntw'))
     response.write(framed(1, 'o\n'))
@@ -147,12 +147,12 @@ test('both outputs of a container are told in the order they came, line by line'
   expect(Date.now() / 1_000 - Number(query.get('since'))).toBeLessThan(120)
 })
 
-test('the logs of a container with a terminal come as they are', async () => {
+test('the logs of a container with a terminal are returned unchanged', async () => {
   logs = (response) => response.end('plain\r\ntext')
   expect(await done(device, docker().logs, { container: 'tty' })).toMatchObject({ output: 'plain\ntext' })
 })
 
-test('logs without an end are cut at the limit, and followed ones when the time is over', async () => {
+test('endless logs are cut at the limit, and followed logs at the time limit', async () => {
   device.manifest.limits.output_bytes = 10_000
   logs = (response) => {
     const more = setInterval(() => response.write(framed(1, `${'x'.repeat(999)}\n`.repeat(4))), 5)
@@ -168,7 +168,7 @@ test('logs without an end are cut at the limit, and followed ones when the time 
   expect(asked.at(-1)).toContain('follow=true')
 })
 
-test('a program in a container answers with both outputs and its exit code', async () => {
+test('a program in a container returns both outputs and its exit code', async () => {
   output = (socket) => socket.end(Buffer.concat([framed(1, 'out\n'), framed(2, 'err\n')]))
   exit = { Running: false, ExitCode: 3, Pid: 0 }
   const result = await done(device, docker().exec, { container: 'web', argv: ['ls', '-l', 'a b'], user: 'app' })
@@ -205,7 +205,7 @@ test.each<[string[], 'read' | 'write' | 'refused']>([
   [['sh', '-c', 'echo x > /etc/x'], 'write'],
   [['rm', '-rf', '/'], 'refused'],
   [['tail', '-f', '/var/log/x'], 'refused'],
-])('%j in a container is weighed as %s', (argv, effect) => {
+])('%j in a container is classified as %s', (argv, effect) => {
   const weight = docker().exec.weigh({ container: 'web', argv }, device.manifest)
   expect([argv, weight.effect]).toEqual([argv, effect])
 })
@@ -221,7 +221,7 @@ async function cancelled(pid: number) {
   return going
 }
 
-test('a program that is cancelled is left alone unless it is provably of the container, and the answer says so', async () => {
+test('a cancelled program is killed only if it provably belongs to the container, and the answer says so', async () => {
   const child = spawn('sleep', ['60'])
   try {
     expect(await cancelled(child.pid!)).toMatchObject({
@@ -237,7 +237,7 @@ test('a program that is cancelled is left alone unless it is provably of the con
 
 const groups = controlGroupOf(web)
 
-;(groups ? test : test.skip)('a program that is cancelled is killed with all that it started', async () => {
+;(groups ? test : test.skip)('a cancelled program is killed with all its child processes', async () => {
   const child = spawn('bash', ['-c', 'sleep 60 & echo on; wait'], { stdio: ['ignore', 'pipe', 'ignore'] })
   await new Promise((resolve) => child.stdout.once('data', resolve))
   const all = [child.pid!, Number(execFileSync('pgrep', ['-P', String(child.pid)], { encoding: 'utf8' }))]
@@ -276,7 +276,7 @@ function controlGroupOf(name: string): string | null {
   return null
 }
 
-test('what the engine refuses is told in its words, without escape sequences', async () => {
+test('a refusal of the engine is reported in its words, without escape sequences', async () => {
   expect(await fault(device, docker().logs, { container: 'gone' })).toEqual({
     code: 'not_found',
     message: 'the engine reports: No such container: gone',
@@ -296,7 +296,7 @@ test.each(['../images', 'web/../../x', '-x', '', 'web?all=1', 'a b', `a${'b'.rep
   },
 )
 
-test('a device says which engine it lacks', async () => {
+test('a device names the engine that it lacks', async () => {
   const lacks = (host?: string) => dockerOn(host).list.missingPrerequisite(device.manifest)
   expect(await lacks(`unix://${join(place.path, 'docker.sock')}`)).toBeNull()
   expect(await lacks('unix:///nowhere/docker.sock')).toBe('no engine socket at /nowhere/docker.sock')
@@ -308,7 +308,7 @@ test('a device says which engine it lacks', async () => {
   })
 })
 
-test('the outputs come apart whole, however the network cuts them', async () => {
+test('the outputs are separated whole, however the network cuts them', async () => {
   const piece = fc.tuple(fc.constantFrom(1, 2), fc.uint8Array({ maxLength: 40 }))
   await fc.assert(
     fc.asyncProperty(
@@ -348,11 +348,11 @@ const real = (() => {
   }
 })()
 
-;(real ? test : test.skip)('an engine that really runs is spoken to', async () => {
+;(real ? test : test.skip)('a real engine answers', async () => {
   expect(await done(device, dockerOn(process.env.DOCKER_HOST).list, { all: true })).toHaveProperty('containers')
 })
 
-test('before a program runs in a container the card says which container, as whom, which file, and how it gets out', async () => {
+test('before a program runs in a container the card shows the container, the user, the file, and its ways out', async () => {
   about = {
     Image: `sha256:${'a'.repeat(64)}`,
     State: { Status: 'running', Running: true, StartedAt: '2026-02-03T04:05:06.7Z' },

@@ -63,7 +63,7 @@ test('a file is read with its size, time and digest', async () => {
   })
 })
 
-test('a long file is read in parts that add up to it, and no character is torn', async () => {
+test('a long file is read in parts that add up to it, and no character is split', async () => {
   const text = 'größer als 界\n'.repeat(500)
   writeFileSync(at('app.log'), text)
   let read = ''
@@ -77,7 +77,7 @@ test('a long file is read in parts that add up to it, and no character is torn',
   expect(read).toBe(text)
 })
 
-test('binary content comes as base64, and never more than the manifest allows', async () => {
+test('binary content is returned as base64, and never more than the manifest allows', async () => {
   writeFileSync(at('data'), Buffer.from([0xff, 0xfe, 0, 1]))
   expect(await done(device, fsRead, { path: at('data') })).toMatchObject({ content: '//4AAQ==', encoding: 'base64' })
 
@@ -94,7 +94,7 @@ test('a file too large to be written back is read in part, without a digest', as
   expect(read).toMatchObject({ size: 40 * 1024 ** 3, sha256: null, truncated: true })
 })
 
-test('links are told about, never followed, wherever they stand in the path', async () => {
+test('links are reported, never followed, at any place of the path', async () => {
   writeFileSync(at('plain'), 'inside')
   symlinkSync('plain', at('link'))
   symlinkSync(outside, at('door'))
@@ -116,7 +116,7 @@ test('a root that is itself reached through a link is not entered', async () => 
   })
 })
 
-test('a hard link to a file from outside is not read; one among files of the same owner is', async () => {
+test('a hard link to a file from outside is not read, and one among files of the same owner is', async () => {
   writeFileSync(at('own'), 'inside')
   linkSync(at('own'), at('other name'))
   expect(await done(device, fsRead, { path: at('other name') })).toMatchObject({ content: 'inside' })
@@ -152,7 +152,7 @@ test('FIFOs, sockets and devices are refused at once and never opened', async ()
   await new Promise((resolve) => server.close(resolve))
 })
 
-test('no way through /proc leads anywhere, even when the roots are everything', async () => {
+test('no path through /proc leads anywhere, even if the roots are everything', async () => {
   const everything = deviceOf(device.state, { roots: [{ path: '/', writable: true }] })
   for (const path of [
     '/proc/self/root/etc/hostname',
@@ -170,7 +170,7 @@ test('no way through /proc leads anywhere, even when the roots are everything', 
   expect(await done(everything, fsStat, { path: '/' })).toMatchObject({ type: 'directory' })
 })
 
-test("the agent's own directory is nobody's to read", async () => {
+test("nobody can read the agent's own directory", async () => {
   const everything = deviceOf(device.state, { roots: [{ path: '/', writable: true }] })
   writeFileSync(join(device.state, 'journal'), '')
   expect(await fault(everything, fsRead, { path: join(device.state, 'journal') })).toMatchObject({
@@ -187,7 +187,7 @@ test.each<[string, 'read' | 'write' | 'refused']>([
   ['/etc/hostname', 'refused'],
   ['/srv/a\0b', 'refused'],
   ['srv/app', 'refused'],
-])('a look at %j is weighed as %s', (path, effect) => {
+])('a read of %j is classified as %s', (path, effect) => {
   const { manifest } = deviceOf('/nowhere', { roots: [{ path: '/srv', writable: true }] })
   for (const weigh of [fsRead, fsList].map((one) => () => one.weigh(one.args.parse({ path }) as never, manifest)))
     expect(weigh().effect).toBe(effect)
@@ -195,7 +195,7 @@ test.each<[string, 'read' | 'write' | 'refused']>([
   expect(fsStat.weigh({ path }, manifest).effect).toBe(effect === 'write' ? 'read' : effect)
 })
 
-test('of what is held for secret a look from outside tells size, owner and times, and neither content nor where a link leads', async () => {
+test('of a secret file a read from outside returns size, owner and times, and neither content nor the target of a link', async () => {
   writeFileSync(at('.env'), 'PASSWORD=x')
   symlinkSync('s3cret-in-a-link', at('id_rsa'))
   const found = await done(device, fsStat, { path: at('.env') })
@@ -223,7 +223,7 @@ test('a directory of many is listed in part, in order, and says so', async () =>
   expect(whole.at(-1)!.name).toBe('\ufffdA')
 })
 
-test('no name, however hostile, leads out of the root: what is read lies inside, or nothing is', async () => {
+test('no hostile name leads out of the root', async () => {
   writeFileSync(at('a'), 'INSIDE')
   mkdirSync(at('d'))
   writeFileSync(at('d/a'), 'INSIDE')
@@ -323,7 +323,7 @@ async function manyReads(path: string, outside: string[]): Promise<Record<string
   return seen
 }
 
-test('a file that is replaced or removed while it is read is told as it was, or as gone', async () => {
+test('a file that is replaced or removed during a read is returned as it was, or as gone', async () => {
   writeFileSync(at('file'), 'old')
   writeFileSync(at('.new'), 'new')
   renameSync(at('.new'), at('file'))
@@ -332,7 +332,7 @@ test('a file that is replaced or removed while it is read is told as it was, or 
   expect(await fault(device, fsRead, { path: at('file') })).toMatchObject({ code: 'not_found' })
 })
 
-test('a read that is cancelled says so, and one past its deadline too', async () => {
+test('a cancelled read is reported, and so is one after its time limit', async () => {
   writeFileSync(at('file'), 'x')
   const cancelled = AbortSignal.abort()
   expect(await fault(device, fsRead, { path: at('file') }, { signal: cancelled })).toMatchObject({ code: 'cancelled' })

@@ -44,7 +44,7 @@ afterEach(() => place.remove())
 const sha256 = (text: string) => createHash('sha256').update(text).digest('hex')
 const at = (name: string) => join(root, name)
 
-test('a write replaces the file, keeps its mode and owner, and keeps what it held before', async () => {
+test('a write replaces the file, keeps its mode and owner, and keeps its former version', async () => {
   writeFileSync(at('app.conf'), 'port 80\n', { mode: 0o640 })
   if (process.getuid!() === 0) chownSync(at('app.conf'), 65534, 65534)
   const before = statSync(at('app.conf'))
@@ -65,7 +65,7 @@ test('a write replaces the file, keeps its mode and owner, and keeps what it hel
   expect(readdirSync(root).sort()).toEqual(['app.conf', 'fixed'])
 })
 
-test('a new file is made with the mode that is asked for, and has no former version', async () => {
+test('a new file is made with the requested mode, and has no former version', async () => {
   const result = await done(device, fsWrite, { path: at('run.sh'), content: '#!/bin/sh\n', mode: '0755' })
   expect(result).toMatchObject({ created: true, previous_version: null })
   expect(statSync(at('run.sh')).mode & 0o7777).toBe(0o755)
@@ -81,7 +81,7 @@ test('an append adds to the end, and bytes come as base64', async () => {
   })
 })
 
-test('a write on top of what somebody else changed is a conflict, and changes nothing', async () => {
+test("a write over another person's change is a conflict, and changes nothing", async () => {
   writeFileSync(at('app.conf'), 'one')
   const read = await done(device, fsRead, { path: at('app.conf') })
   writeFileSync(at('app.conf'), 'two')
@@ -93,7 +93,7 @@ test('a write on top of what somebody else changed is a conflict, and changes no
   expect(readFileSync(at('app.conf'), 'utf8')).toBe('three')
 })
 
-test('of two writes with the same if_sha256 at once, one wins and the other is told', async () => {
+test('of two writes with the same if_sha256 at once, one succeeds and the other is a conflict', async () => {
   for (let round = 0; round < 20; round++) {
     writeFileSync(at('app.conf'), 'start')
     const outcomes = await Promise.all(
@@ -105,7 +105,7 @@ test('of two writes with the same if_sha256 at once, one wins and the other is t
   }
 })
 
-test('what somebody else writes while a write is made up is not lost', async () => {
+test('a change by others during a write is not lost', async () => {
   const where = parsePlace(at('app.conf'), device.manifest) as ManifestPath
   const race = (meanwhile: () => void) =>
     withParentOf(where, async (directory, name) => {
@@ -133,7 +133,7 @@ test('only the last ten versions of a file are kept', async () => {
   expect(readFileSync(join(device.state, 'versions', folder!, 'path'), 'utf8')).toBe(`${at('busy')}\n`)
 })
 
-test('nothing is written outside the writable roots, through links, to hard links, or to what is no file', async () => {
+test('nothing is written outside the writable roots, through links, to hard links, or to anything but a file', async () => {
   const outside = join(place.path, 'outside')
   mkdirSync(outside)
   writeFileSync(join(outside, 'secret'), 'kept')
@@ -165,7 +165,7 @@ test('nothing is written outside the writable roots, through links, to hard link
   expect(readFileSync(join(outside, 'secret'), 'utf8')).toBe('kept')
 })
 
-test('what no command may overwrite is not written either, whatever the roots say', () => {
+test('a path that no command may overwrite is not written either, whatever the roots say', () => {
   const everything = deviceOf('/nowhere', { roots: [{ path: '/', writable: true }] })
   const weigh = (path: string) => fsWrite.weigh(fsWrite.args.parse({ path, content: '' }), everything.manifest)
   for (const path of ['/etc/passwd', '/etc/sudoers.d/me', '/dev/sda', '/usr/bin/ls'])
@@ -173,7 +173,7 @@ test('what no command may overwrite is not written either, whatever the roots sa
   expect(weigh('/etc/nginx/nginx.conf').effect).toBe('write')
 })
 
-test('a rehearsal shows the diff and what the checks say, changes nothing and leaves nothing', async () => {
+test('a rehearsal shows the diff and the output of the checks, changes nothing and leaves nothing', async () => {
   writeFileSync(at('app.json'), '{\n  "port": 80\n}\n')
   device.manifest.checks = [
     { path: `${root}/**/*.json`, argv: ['python3', '-m', 'json.tool', '{path}'] },
@@ -200,7 +200,7 @@ test('a rehearsal shows the diff and what the checks say, changes nothing and le
   expect(existsSync(join(device.state, 'versions'))).toBe(false)
 })
 
-test('a rehearsal keeps to the same rules as the write, and says so of binary content', async () => {
+test('a rehearsal follows the same rules as the write, and reports binary content', async () => {
   writeFileSync(at('data'), Buffer.from([0, 1, 2]))
   const shown = await done(device, fsWrite, { path: at('data'), content: 'text' }, { rehearse: true })
   expect(shown).toMatchObject({ would_change: true, diff: `Binary content of ${at('data')} differs\n` })
@@ -209,7 +209,7 @@ test('a rehearsal keeps to the same rules as the write, and says so of binary co
   })
 })
 
-test('a rehearsal, which nobody is asked about, does not show what a file with secrets holds', async () => {
+test('a rehearsal, which runs without approval, does not show the content of a file with secrets', async () => {
   writeFileSync(at('.env'), 'TOKEN=topsecret\n')
   device.manifest.checks = [{ path: `${root}/.env`, argv: ['cat', '{path}'] }]
   const asked = { path: at('.env'), content: 'PORT=80\n', append: true }
@@ -219,7 +219,7 @@ test('a rehearsal, which nobody is asked about, does not show what a file with s
   expect(shown.diff).toContain('not shown')
 })
 
-test('a check that is made to print a secret of the device prints it redacted', async () => {
+test('a check that prints a secret of the device prints it redacted', async () => {
   writeFileSync(
     join(place.path, 'shadow'),
     'root:$6$saltsalt$Zx0yZx0yZx0yZx0yZx0yZx0yZx0yZx0yZx0yZx0yZx0yZx0yZx0yZx0yZx0yZx0yZx0yZx0yZx0yZx0yZx0yZ1:1:0:::::\n',
@@ -231,13 +231,13 @@ test('a check that is made to print a secret of the device prints it redacted', 
   expect(JSON.stringify(checks)).not.toContain('Zx0yZx0y')
 })
 
-test('a rehearsal says when a change holds what nobody would see', async () => {
+test('a rehearsal reports hidden characters in a change', async () => {
   const content = 'allow = true # \u202e eslaf = wolla\n'
   const shown = await done(device, fsWrite, { path: at('policy'), content }, { rehearse: true })
   expect(shown.diff).toContain('[the new content has invisible characters]')
 })
 
-test('what a killed agent left of a rehearsal is swept by age', async () => {
+test("leftovers of a killed agent's rehearsal are deleted by age", async () => {
   const left = (name: string) => join(device.state, 'rehearsals', name)
   mkdirSync(left('r-old/deep'), { recursive: true })
   mkdirSync(left('r-new'))

@@ -52,7 +52,7 @@ beforeEach(() => {
 })
 afterEach(() => place.remove())
 
-test('the newest commits are listed, and files that were changed since', async () => {
+test('the newest commits are listed, and the changed files of each', async () => {
   write('other', 'by hand\n')
   const log = await done(device, gitLog, { path: checkout })
   expect(log).toMatchObject({ path: checkout, branch: 'main', uncommitted: ['other'], uncommitted_total: 1 })
@@ -63,7 +63,7 @@ test('the newest commits are listed, and files that were changed since', async (
   expect((await done(device, gitLog, { path: checkout, limit: 1 })).commits).toHaveLength(1)
 })
 
-test('a commit is shown with its message and difference, the first one too, and a file as it was', async () => {
+test('a commit is shown with its message and difference, also the first one, and a file as it was', async () => {
   const shown = await done(device, gitShow, { path: checkout, revision: 'HEAD' })
   expect(shown).toMatchObject({ commit: second, files: ['app.conf', 'new file'], files_total: 2 })
   expect(shown.message).toBe('Fewer workers\n\nTo save memory.')
@@ -77,7 +77,7 @@ test('a commit is shown with its message and difference, the first one too, and 
   expect(await fault(device, gitShow, { path: checkout, revision: 'nope' })).toMatchObject({ code: 'not_found' })
 })
 
-test('what is held for secret is named and not shown', async () => {
+test('a secret file is named and not shown', async () => {
   mkdirSync(join(checkout, '.ssh'))
   commit('Key', { '.ssh/id_ed25519': 'PRIVATE' })
   const shown = await done(device, gitShow, { path: checkout, revision: 'HEAD', file: '.ssh/id_ed25519' })
@@ -116,7 +116,7 @@ test('the rehearsal of a revert shows the difference and writes nothing', async 
   expect(snapshot()).toBe(before)
 })
 
-test('a revert is a commit on the branch; the file has its former content, and code sees it', async () => {
+test('a revert is a commit on the branch, the file has its former content, and code verifies it', async () => {
   commit('Another port', { 'app.conf': 'workers 0\nport 80\n# end\n', third: 'x\n' })
   write('other', 'by hand\n')
   const previous = head()
@@ -143,7 +143,7 @@ test('a revert is a commit on the branch; the file has its former content, and c
   expect(await seen()).toMatchObject({ holds: false, observed: expect.stringContaining('HEAD') })
 })
 
-test('a revert that is for one HEAD alone changes nothing on another, in the rehearsal and in the act', async () => {
+test('a revert for one HEAD changes nothing on another, in the rehearsal and in the write', async () => {
   const before = head()
   for (const rehearse of [true, false]) {
     const outcome = await ask(device, gitRevert, { ...revert(second), if_head: 'a'.repeat(40) }, { rehearse })
@@ -153,7 +153,7 @@ test('a revert that is for one HEAD alone changes nothing on another, in the reh
   expect(await done(device, gitRevert, { ...revert(second), if_head: before })).toMatchObject({ previous: before })
 })
 
-test('a revert is undone by a revert of exactly it, while it is HEAD and nobody has edited its files', async () => {
+test('a revert is undone by a revert of exactly this commit, while it is HEAD and its files are unedited', async () => {
   const undo = specOf('git.revert').undo
   const result = await done(device, gitRevert, revert(second))
   const declared = undo?.of({ path: checkout }, result)
@@ -167,7 +167,7 @@ test('a revert is undone by a revert of exactly it, while it is HEAD and nobody 
   expect(await now()).not.toEqual(left)
 })
 
-test('a revert that cannot be whole is refused with its reason, and leaves everything as it was', async () => {
+test('a revert that cannot be complete is refused with its reason, and changes nothing', async () => {
   const refused = async (revision: string, words: string) => {
     const before = snapshot()
     for (const rehearse of [true, false]) {
@@ -199,7 +199,7 @@ test('a revert that cannot be whole is refused with its reason, and leaves every
   await refused(gone, 'is not finished: .git/MERGE_HEAD exists')
 })
 
-test('a root that is only read inside a checkout is not written by a revert either', async () => {
+test('a read-only root inside a checkout is not written by a revert either', async () => {
   mkdirSync(join(checkout, 'kept'))
   const kept = commit('Kept', { 'kept/file': 'x\n' })
   const roots = [

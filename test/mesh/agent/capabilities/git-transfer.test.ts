@@ -108,7 +108,7 @@ test('a redirect is not followed, nobody is asked for a password, and nothing is
   expect(readdirSync(at('srv')).filter((name) => name !== 'x')).toEqual([])
 })
 
-test('a certificate that the device does not trust ends it', async () => {
+test('a certificate that the device does not trust ends the transfer', async () => {
   const { env: _, ...strict } = device
   const asked = { url: `https://${host}/x.git`, path: at('srv/untrusted') }
   expect(await fault(strict, gitClone, asked)).toMatchObject({

@@ -57,7 +57,7 @@ const head = (path = checkout) => git(path, 'rev-parse', 'HEAD')
 const snapshot = () =>
   execFileSync('sh', ['-c', 'find . -type f | sort | xargs sha256sum'], { cwd: checkout, encoding: 'utf8' })
 
-test('a repository inside the roots is cloned whole, by name, and answers what it is at', async () => {
+test('a repository inside the roots is cloned whole, by name, and the answer has its commit', async () => {
   const result = await done(device, gitClone, { url: bare, path: at('copy') })
   expect(result).toEqual({ path: at('copy'), url: bare, branch: 'main', commit: head() })
   expect(readFileSync(at('copy/app.json'), 'utf8')).toBe('{ "port": 80 }\n')
@@ -65,7 +65,7 @@ test('a repository inside the roots is cloned whole, by name, and answers what i
   expect(readdirSync(root).sort()).toEqual(['conf', 'copy', 'origin.git'])
 })
 
-test('a clone that fails leaves nothing behind, and one over something existing is a conflict', async () => {
+test('a failed clone leaves nothing behind, and a clone over an existing path is a conflict', async () => {
   expect(await fault(device, gitClone, { url: bare, path: at('copy'), branch: 'none' })).toMatchObject({
     code: 'failed',
   })
@@ -113,14 +113,14 @@ test.each([
   expect(remoteOf(url, device.manifest)).toMatchObject({ kind: 'host' })
 })
 
-test('a password in an address is neither taken nor shown', () => {
+test('a password in an address is neither accepted nor shown', () => {
   expect(gitClone.args.safeParse({ url: 'https://u:p@git.example.org/x', path: at('c') }).success).toBe(false)
   expect(remoteOf('https://u:p@git.example.org/x', device.manifest)).toMatchObject({
     shown: 'https://git.example.org/x',
   })
 })
 
-test('a commit takes exactly the files that are named, as Nightshift, with the incident', async () => {
+test('a commit contains exactly the named files, as Nightshift, with the incident', async () => {
   const before = head()
   writeFileSync(join(checkout, 'app.json'), '{ "port": 8080 }\n')
   writeFileSync(join(checkout, 'other'), 'two\n')
@@ -146,7 +146,7 @@ test('a commit takes exactly the files that are named, as Nightshift, with the i
   expect(git(checkout, 'status', '--porcelain')).toBe('M  other')
 })
 
-test('without names, what is tracked and has changed is committed, and nothing that is new', async () => {
+test('without names, changed tracked files are committed, and no new files', async () => {
   writeFileSync(join(checkout, 'other'), 'two\n')
   rmSync(join(checkout, 'app.json'))
   writeFileSync(join(checkout, '.env'), 'TOKEN=x\n')
@@ -158,7 +158,7 @@ test('without names, what is tracked and has changed is committed, and nothing t
   })
 })
 
-test('a file is named as it is called, whatever it is called', async () => {
+test('a file is committed under any name', async () => {
   const odd = ['grüße "ä".conf', 'tab\there', 'line\nbreak']
   for (const name of odd) writeFileSync(join(checkout, name), 'x\n')
   const asked = { path: checkout, message: 'Odd', files: odd }
@@ -166,14 +166,14 @@ test('a file is named as it is called, whatever it is called', async () => {
   expect((await done(device, gitCommit, asked)).files).toEqual([...odd].sort())
 })
 
-test('a file that was removed is committed by its name', async () => {
+test('a removed file is committed by its name', async () => {
   rmSync(join(checkout, 'other'))
   expect((await done(device, gitCommit, { path: checkout, message: 'Remove', files: ['other'] })).files).toEqual([
     'other',
   ])
 })
 
-test('a rehearsed commit shows what it would hold and what the checks say, and touches nothing', async () => {
+test('a rehearsed commit shows its content and the output of the checks, and changes nothing', async () => {
   device.manifest.checks = [{ path: `${checkout}/*.json`, argv: ['python3', '-m', 'json.tool', '{path}'] }]
   writeFileSync(join(checkout, 'app.json'), '{ "port": 8080, }\n')
   writeFileSync(join(checkout, 'new'), 'n\n')
@@ -200,7 +200,7 @@ test('a rehearsed commit shows what it would hold and what the checks say, and t
   })
 })
 
-test('of a large tree only what the commit changes is laid out for the checks', async () => {
+test('of a large tree only the changes of the commit are written out for the checks', async () => {
   device.manifest.checks = [{ path: `${checkout}/**`, argv: ['sh', '-c', 'ls "$(dirname "$0")"', '{path}'] }]
   execFileSync('truncate', ['-s', '70M', join(checkout, 'large')])
   git(checkout, 'add', 'large')
@@ -212,7 +212,7 @@ test('of a large tree only what the commit changes is laid out for the checks', 
   expect(shown.checks).toEqual([expect.objectContaining({ exit_code: 0, output: 'other\n' })])
 })
 
-test('a rehearsed commit does not show what a file with secrets holds', async () => {
+test('a rehearsed commit does not show the content of a file with secrets', async () => {
   writeFileSync(join(checkout, '.env'), 'TOKEN=topsecret\n')
   writeFileSync(join(checkout, 'other'), 'two\n')
   const asked = { path: checkout, message: 'Env', files: ['.env', 'other'] }
@@ -222,14 +222,14 @@ test('a rehearsed commit does not show what a file with secrets holds', async ()
   expect(JSON.stringify(shown)).not.toContain('topsecret')
 })
 
-test('a link in a commit is not checked through', async () => {
+test('no check follows a link in a commit', async () => {
   device.manifest.checks = [{ path: `${checkout}/**`, argv: ['cat', '{path}'] }]
   symlinkSync('/etc/hostname', join(checkout, 'link'))
   const shown = await done(device, gitCommit, { path: checkout, message: 'L', files: ['link'] }, { rehearse: true })
   expect(shown).toMatchObject({ would_change: true, checks: [] })
 })
 
-test('a branch is pushed to its remote, and one that has moved on there is a conflict', async () => {
+test('a branch is pushed to its remote, and a branch that moved there is a conflict', async () => {
   writeFileSync(join(checkout, 'other'), 'two\n')
   await done(device, gitCommit, { path: checkout, message: 'Two' })
   const pushed = await done(device, gitPush, { path: checkout })
@@ -247,7 +247,7 @@ test('a branch is pushed to its remote, and one that has moved on there is a con
   expect(head(bare)).toBe(head(at('copy')))
 })
 
-test('a remote elsewhere is not pushed to, and an unknown one is not found', async () => {
+test('a push to another remote is refused, and an unknown remote is not found', async () => {
   git(checkout, 'remote', 'add', 'away', 'https://evil.example/x.git')
   git(checkout, 'remote', 'add', 'program', 'ext::sh -c id')
   for (const [remote, code] of [
@@ -259,7 +259,7 @@ test('a remote elsewhere is not pushed to, and an unknown one is not found', asy
   expect(await fault(device, gitPush, { path: checkout, branch: 'none' })).toMatchObject({ code: 'not_found' })
 })
 
-test('neither hooks, nor filters, nor settings of a repository start a program', async () => {
+test('hooks, filters and settings of a repository start no program', async () => {
   const trap = join(place.path, 'trapped')
   const script = `#!/bin/sh\ntouch ${trap}\n`
   for (const where of [join(checkout, '.git/hooks'), join(bare, 'hooks')]) {
@@ -311,7 +311,7 @@ test('neither hooks, nor filters, nor settings of a repository start a program',
   expect(existsSync(trap)).toBe(false)
 })
 
-test('a checkout that leads elsewhere, or belongs to somebody else, is left alone', async () => {
+test('a checkout that leads elsewhere, or belongs to another user, is left alone', async () => {
   const asked = { path: checkout, message: 'x' }
   mkdirSync(at('plain'))
   expect(await fault(device, gitCommit, { ...asked, path: at('plain') })).toMatchObject({ code: 'not_found' })
@@ -336,7 +336,7 @@ test('a checkout that leads elsewhere, or belongs to somebody else, is left alon
   })
 })
 
-test('arguments that git could take for options or other places are none', () => {
+test('arguments that git could take for options or other places are refused', () => {
   const commit = (files: string[]) => gitCommit.args.safeParse({ path: checkout, message: 'm', files }).success
   for (const file of ['-a', '--force', '/etc/passwd', '../x', 'a/../../x', '.git/config', 'a/.GIT/hooks/x', ''])
     expect([file, commit([file])]).toEqual([file, false])
@@ -361,7 +361,7 @@ const rehearsedBy = async (...given: Parameters<typeof ask>) => {
   return { said: (told as string[]).join('\n'), untried, tried, rests }
 }
 
-test('before a push the card says which commits would be sent, and nothing is sent', async () => {
+test('before a push the card lists the commits that would be sent, and nothing is sent', async () => {
   const before = git(bare, 'rev-parse', 'main')
   const nothing = await rehearsedBy(device, gitPush as never, { path: checkout, branch: 'main' })
   expect(nothing).toMatchObject({ said: expect.stringContaining('nothing would be sent'), tried: true })
@@ -376,7 +376,7 @@ test('before a push the card says which commits would be sent, and nothing is se
   expect(existsSync(at('hook-ran'))).toBe(false)
 })
 
-test('another host is not called by a rehearsal, and the card says so', async () => {
+test('a rehearsal calls no other host, and the card says so', async () => {
   git(checkout, 'remote', 'set-url', 'origin', 'https://git.example.org/x.git')
   const push = await rehearsedBy(device, gitPush as never, { path: checkout, branch: 'main' })
   expect(push).toMatchObject({ tried: false, untried: [expect.stringContaining('The remote was not checked')] })
@@ -386,7 +386,7 @@ test('another host is not called by a rehearsal, and the card says so', async ()
   expect(existsSync(at('copy'))).toBe(false)
 })
 
-test('before a clone of a repository on this device the card says where it would stand, and nothing is made', async () => {
+test('before a clone of a repository on this device the card shows its target, and nothing is made', async () => {
   const found = await rehearsedBy(device, gitClone as never, { url: bare, path: at('copy') })
   expect(found.said).toContain(`the checkout would be at ${head().slice(0, 12)}`)
   expect(found.said).toContain('its branches: main ')

@@ -74,7 +74,7 @@ describe('an engine that lies about an id', () => {
     `${id}\n`,
     { toString: id },
     null,
-  ])('%j is none: nothing is asked under it, and no process is looked for by it', async (lie) => {
+  ])('cannot pass %j as one: nothing is asked under it, and no process is looked up by it', async (lie) => {
     answers['GET /containers/web/json'] = { Id: lie, Name: '/web', Config: {} }
     expect(await fault(device, docker().logs, { container: 'web' })).toMatchObject({ code: 'failed' })
     expect(await fault(device, docker().exec, program)).toMatchObject({ code: 'failed' })
@@ -86,8 +86,8 @@ describe('an engine that lies about an id', () => {
   })
 })
 
-describe('what others wrote into names, images and labels', () => {
-  test('stays on one line of a list, and acts on no terminal', async () => {
+describe('foreign text in names, images and labels', () => {
+  test('stays on one line of a list, and does not act on the terminal', async () => {
     const one = { Id: id, Names: [`/${odd}`], Image: odd, Command: odd, Created: 1, State: odd, Status: odd }
     answers['GET /containers/json'] = [{ ...one, Labels: { password: 'hunter2' }, Ports: null }]
     const text = JSON.stringify(await done(device, docker().list, {}))
@@ -128,7 +128,7 @@ describe('what others wrote into names, images and labels', () => {
     expect(asked.length).toBeLessThan(30)
   })
 
-  test('is told without escapes where it is an error', async () => {
+  test('is shown without escapes if it is an error', async () => {
     delete answers['GET /containers/web/json']
     expect(await fault(device, docker().exec, program)).toEqual({
       code: 'not_found',
@@ -137,9 +137,9 @@ describe('what others wrote into names, images and labels', () => {
   })
 })
 
-describe('an answer without an end', () => {
+describe('an endless answer', () => {
   test.each(['GET /containers/json', 'GET /containers/web/json', `POST /containers/${id}/exec`])(
-    'to %s is not listened to for long',
+    'to %s is cut off soon',
     async (what) => {
       answers[what] = endless(`"${'x'.repeat(65_536)}`)
       const outcome = what.endsWith('s/json')
@@ -149,7 +149,7 @@ describe('an answer without an end', () => {
     },
   )
 
-  test('as an error is not listened to for long either', async () => {
+  test('as an error is cut off soon, too', async () => {
     answers['GET /containers/web/json'] = (response: ServerResponse) => {
       response.writeHead(500)
       endless('x'.repeat(65_536))(response)
@@ -178,20 +178,17 @@ test.each([
   ['not to be executed', 126],
   ['an error of the engine', 125],
   ['killed', 137],
-])('a program that is %s ends with %d, and so is told', async (_, ExitCode) => {
+])('a program that is %s ends with %d, and is reported so', async (_, ExitCode) => {
   answers[`GET /exec/${execId}/json`] = { Running: false, ExitCode, Pid: 0 }
   expect(await done(device, docker().exec, program)).toMatchObject({ exit_code: ExitCode })
 })
 
-test.each([['0'], [0.5], [{}], ['ok\nexit code 0']])(
-  '%j is no exit code: how it ended is not known',
-  async (ExitCode) => {
-    answers[`GET /exec/${execId}/json`] = { Running: false, ExitCode, Pid: 0 }
-    expect(await fault(device, docker().exec, program)).toMatchObject({ code: 'failed' })
-  },
-)
+test.each([['0'], [0.5], [{}], ['ok\nexit code 0']])('%j is no exit code, so the end is unknown', async (ExitCode) => {
+  answers[`GET /exec/${execId}/json`] = { Running: false, ExitCode, Pid: 0 }
+  expect(await fault(device, docker().exec, program)).toMatchObject({ code: 'failed' })
+})
 
-test('an engine that cannot start the program says so, and nothing is said to have run', async () => {
+test('an engine that cannot start the program reports it, and nothing counts as run', async () => {
   answers[`POST /exec/${execId}/start`] = (response: ServerResponse) =>
     response.writeHead(400).end(JSON.stringify({ message: 'OCI runtime exec failed: not found' }))
   expect(await fault(device, docker().exec, program)).toEqual({
@@ -203,7 +200,7 @@ test('an engine that cannot start the program says so, and nothing is said to ha
 describe('another container under the same name', () => {
   const named = (Id: string) => ({ Id, Name: '/web', State: { Running: true }, Config: {}, HostConfig: {}, Mounts: [] })
 
-  test('between the look that a person agreed to and the run is not run in', async () => {
+  test('is not used if it replaces the approved one before the run', async () => {
     answers['GET /containers/web/json'] = named(id)
     expect((await ask(device, docker().exec, write, { rehearse: true })).ok).toBe(true)
     const exec = docker().exec
@@ -220,7 +217,7 @@ describe('another container under the same name', () => {
     expect(asked).toContain(`POST /containers/${other}/exec`)
   })
 
-  test('has another state to agree to', async () => {
+  test('has another state to approve', async () => {
     const rests = async (Id: string) => {
       answers['GET /containers/web/json'] = named(Id)
       return (await ask(device, docker().exec, write, { rehearse: true })).result?.rests_on

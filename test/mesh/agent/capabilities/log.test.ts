@@ -39,7 +39,7 @@ test.each([
   expect([new Date(found.atMs ?? 0).toISOString(), found.rest]).toEqual([at, rest])
 })
 
-test('syslog tells no year: it is the last one that is not ahead', () => {
+test('syslog names no year, so the year is the last one that is not in the future', () => {
   const nowMs = Date.parse('2026-01-02T00:00:00Z')
   expect(new Date(readLogTime('Dec 31 23:00:00 web-1 no', nowMs).atMs ?? 0).getFullYear()).toBe(2025)
   expect(new Date(readLogTime('Jan  1 23:00:00 web-1 no', nowMs).atMs ?? 0).getFullYear()).toBe(2026)
@@ -47,7 +47,7 @@ test('syslog tells no year: it is the last one that is not ahead', () => {
     expect(readLogTime(line).atMs).toBeNull()
 })
 
-test('a file gives its newest lines of twice the time, and a line of a stack belongs to the one before it', async () => {
+test('a file returns its newest lines of twice the window, and a line of a stack trace belongs to the line before', async () => {
   const lines = [`${minutesAgo(200)} too old`, `${minutesAgo(90)} before`, `${minutesAgo(5)} failed`, '    at main', '']
   writeFileSync(join(root, 'app.log'), lines.join('\n'))
   const { lines: found, more } = await read({ path: join(root, 'app.log') })
@@ -57,7 +57,7 @@ test('a file gives its newest lines of twice the time, and a line of a stack bel
   expect((await read({ path: join(root, 'app.log'), contains: ['fail'] })).lines).toHaveLength(1)
 })
 
-test('of a huge file the end is read, as much as an answer may hold, and that there is more is said', async () => {
+test('of a huge file the end is read, up to the limit of an answer, and the rest is reported', async () => {
   const line = `${minutesAgo(5)} ${'x'.repeat(180)}\n`
   writeFileSync(join(root, 'big.log'), line.repeat(30_000))
   const { lines, more } = await read({ path: join(root, 'big.log') })
@@ -66,7 +66,7 @@ test('of a huge file the end is read, as much as an answer may hold, and that th
   expect(JSON.stringify(lines).length).toBeLessThan(device.manifest.limits.output_bytes)
 })
 
-test('of a directory the newest file that is text is read, and all are listed, the newest first', async () => {
+test('of a directory the newest text file is read, and all are listed, the newest first', async () => {
   const write = (name: string, content: string | Buffer, minutes: number) => {
     writeFileSync(join(root, name), content)
     utimesSync(join(root, name), new Date(), new Date(Date.now() - minutes * 60_000))
@@ -91,7 +91,7 @@ test('of a directory the newest file that is text is read, and all are listed, t
   expect(none).toMatchObject({ code: 'outside_roots' })
 })
 
-test('a directory without a log says which directories it has', async () => {
+test('a directory without a log lists its directories', async () => {
   mkdirSync(join(root, 'web'))
   mkdirSync(join(root, 'db'))
   expect(await fault(device, logReadBy(undefined), { path: root })).toMatchObject({
@@ -100,7 +100,7 @@ test('a directory without a log says which directories it has', async () => {
   })
 })
 
-test('what the newest of several files does not say is no absence', () => {
+test('a text that the newest of several files lacks is not reported as absent', () => {
   const log = { lines: [], untilMs: Date.now(), isMore: false, unread: 2 }
   const asked = { labels: { path: '/srv/log/app.log' }, contains: [], sinceSeconds: 3_600 }
   const { summary, isPartial } = summarizeDeviceLog(log, asked, { nowMs: Date.now(), incidentBeganMs: null })
@@ -122,7 +122,7 @@ test('a file outside of the roots, a link out of them and a secret are no logs',
     expect(await fault(device, logReadBy(undefined), bad)).toMatchObject({ code: 'invalid_arguments' })
 })
 
-test('the journal of a unit is asked for its time, and nothing rides in a name', async () => {
+test('the journal of a unit is read for its window, and a name cannot add options', async () => {
   const asked = join(root, 'asked')
   writeFileSync(asked, '')
   chmodSync(asked, 0o666)
@@ -146,7 +146,7 @@ test.each([
   ['other users are hidden', `echo "${notSeen}" >&2; echo "-- No entries --"`],
   ['it has no files', 'echo "No journal files were found." >&2; echo "-- No entries --"'],
   ['its files cannot be opened', 'echo "No journal files were opened due to insufficient permissions." >&2; exit 1'],
-])('a journal that cannot be read, since %s, is no journal without lines', async (_, script) => {
+])('an unreadable journal, because %s, does not count as a journal without lines', async (_, script) => {
   const program = join(place.path, 'journalctl')
   writeFileSync(program, `#!/bin/sh\n${script}\n`)
   chmodSync(program, 0o755)
@@ -158,7 +158,7 @@ test.each([
   expect(await capability.missingPrerequisite(device.manifest)).toBeNull()
 })
 
-test('a journal that can be read says when it has no line, and one that is read in part says that there is more', async () => {
+test('a readable journal reports that it has no line, and a partly read one reports that there is more', async () => {
   const program = join(place.path, 'journalctl')
   const stands = (script: string) => {
     writeFileSync(program, `#!/bin/sh\n${script}\n`)
@@ -174,7 +174,7 @@ test('a journal that can be read says when it has no line, and one that is read 
   })
 })
 
-test('what is looked for in more lines than are read, or behind the cut of a long one, is not said to be absent', async () => {
+test('a text in lines beyond the limit, or behind the cut of a long line, is not reported as absent', async () => {
   const program = join(place.path, 'journalctl')
   writeFileSync(program, `#!/bin/sh\nfor n in $(seq 2000); do echo "${minutesAgo(3)} web-1 shop[7]: $n"; done\n`)
   chmodSync(program, 0o755)
@@ -185,7 +185,7 @@ test('what is looked for in more lines than are read, or behind the cut of a lon
   expect([lines.length, lines[0]?.[1].endsWith('…'), more]).toEqual([1, true, false])
 })
 
-test('of a huge file whose end reaches back far enough nothing is missing', async () => {
+test('a huge file whose end covers the window is complete', async () => {
   const old = `${minutesAgo(600)} ${'x'.repeat(180)}\n`
   writeFileSync(join(root, 'old.log'), `${old.repeat(30_000)}${minutesAgo(5)} now\n`)
   expect(await read({ path: join(root, 'old.log') })).toMatchObject({
@@ -201,7 +201,7 @@ realJournalctl('the real journalctl over a directory without journals is underst
   expect(await capability.lacks?.()).toHaveProperty([journalLack])
 })
 
-test('a model reads templates: what is new since the time before, in 2 kB, and the whole is there', () => {
+test('a model reads templates: what is new since the window before, in 2 kB, and the whole is stored', () => {
   const nowMs = Date.now()
   const at = (minutes: number, text: string): [number, string] => [nowMs - minutes * 60_000, text]
   const lines = [

@@ -166,7 +166,7 @@ test.each(['nginx', 'g++', 'libc6', 'python3.11', 'nginx=1.22.1-9+deb12u1', 'vim
   },
 )
 
-test('a search runs unasked and an install is asked about', () => {
+test('a search runs without approval and an install asks', () => {
   const { manifest } = device
   expect(pkgSearch.weigh({ text: 'nginx', limit: 1 }, manifest).effect).toBe('read')
   expect(pkgInstall.weigh({ packages: ['nginx'] }, manifest).effect).toBe('write')

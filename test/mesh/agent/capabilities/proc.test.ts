@@ -35,7 +35,7 @@ const startTime = (pid: number) => readStat(readFileSync(`/proc/${pid}/stat`, 'u
 type Listed = { pid: number; ppid: number; start_time: string; cmdline: string; cpu_seconds: number; name: string }
 const list = async (asked: object) => (await done(device, procList, { ...asked })).processes as Listed[]
 
-test('a process is found by its name, with all that names it', async () => {
+test('a process is found by its name, with all its identities', async () => {
   const child = await start('echo on; read -t 60 < <(sleep 60)', 'needle-in-the-list')
   const [found, ...others] = await list({ name: 'needle-in-the-list' })
   expect(others.filter(({ ppid }) => ppid !== child.pid)).toEqual([])
@@ -50,7 +50,7 @@ test('a process is found by its name, with all that names it', async () => {
   })
 })
 
-test('a runaway process stands at the top', async () => {
+test('a runaway process is at the top', async () => {
   const child = await start('echo on; while :; do :; done', 'runaway-one')
   await eventually('it to have worked', async () => (await list({ name: 'runaway-one' }))[0]!.cpu_seconds > 0.2)
   const calm = await start('echo on; sleep 60; :', 'runaway-calm')
@@ -58,7 +58,7 @@ test('a runaway process stands at the top', async () => {
   expect(found.indexOf(child.pid)).toBeLessThan(found.indexOf(calm.pid))
 })
 
-test('the list tells when a process started, and how much of a processor it uses now', async () => {
+test('the list shows when a process started, and its current CPU usage', async () => {
   const busy = await start('echo on; while :; do :; done', 'share-busy')
   await start('echo on; sleep 60; :', 'share-calm')
   const found = (await list({ name: 'share-' })) as (Listed & { started: string; cpu_percent: number })[]
@@ -89,7 +89,7 @@ test('a process is found by the port at which it listens or is connected', async
   expect((await done(device, procList, { port, name: 'no-such-name' })).total).toBe(0)
 })
 
-test('the tables of sockets are read right: IPv6, connected UDP, and no port that only looks like it', () => {
+test('the tables of sockets are read correctly: IPv6, connected UDP, and no port that only looks similar', () => {
   const line = (local: string, remote: string, state: string) =>
     `   0: ${local} ${remote} ${state} 00000000:00000000 00:00000000 00000000  1000        0 4711 1 0`
   const any = '00000000000000000000000000000000'
@@ -112,14 +112,14 @@ test('the tables of sockets are read right: IPv6, connected UDP, and no port tha
   expect(socketsIn(line('0100007F:0035', '00000000:0000', '07'), 'udp', 0x7f00)).toEqual([])
 })
 
-test('a password on a command line is not told', async () => {
+test('a password on a command line is not shown', async () => {
   await start('echo on; sleep 60; :', 'mysqldump', '--password', 'hunter2hunter2', '--host=db1')
   const [found] = await list({ name: 'mysqldump' })
   expect(found!.cmdline).toContain('--host=db1')
   expect(found!.cmdline).not.toContain('hunter2')
 })
 
-test('the list says how many there are beyond what it shows', async () => {
+test('the list shows the number of processes beyond its limit', async () => {
   const all = await done(device, procList, { limit: 1_000 })
   const some = await done(device, procList, { limit: 1 })
   expect(some.processes).toHaveLength(1)
@@ -127,7 +127,7 @@ test('the list says how many there are beyond what it shows', async () => {
   expect((all.processes as Listed[]).some(({ pid }) => pid === process.pid)).toBe(true)
 })
 
-test('a line of /proc is read right whatever the process calls itself', () => {
+test('a line of /proc is read correctly whatever the name of the process is', () => {
   const rest = `S 7 1 1 0 -1 2129984 0 0 0 0 250 50 0 0 20 0 1 0 98765 1 1 1`
   expect(readStat(`42 (a) R (b c) ${rest}`)).toEqual({
     pid: 42,
@@ -140,7 +140,7 @@ test('a line of /proc is read right whatever the process calls itself', () => {
   })
 })
 
-test('a process is ended by its pid and start time, and the answer says that it ended', async () => {
+test('a process is ended by its pid and start time, and the answer confirms its end', async () => {
   const child = await start('echo on; exec sleep 60')
   const gone = new Promise((resolve) => child.once('exit', (_, signal) => resolve(signal)))
   const asked = { pid: child.pid, start_time: startTime(child.pid) }
@@ -149,21 +149,21 @@ test('a process is ended by its pid and start time, and the answer says that it 
   expect(await fault(device, procKill, asked)).toMatchObject({ code: 'not_found' })
 })
 
-test('one that ignores SIGTERM is told to be still there, and SIGKILL ends it', async () => {
+test('a process that ignores SIGTERM is reported as running, and SIGKILL ends it', async () => {
   const child = await start(`trap '' TERM; echo on; while :; do sleep 1; done`)
   const asked = { pid: child.pid, start_time: startTime(child.pid) }
   expect(await done(device, procKill, asked)).toMatchObject({ ended: false })
   expect(await done(device, procKill, { ...asked, signal: 'KILL' })).toMatchObject({ ended: true })
 })
 
-test('another process that has the pid by now is left alone', async () => {
+test('another process that has the pid now is left alone', async () => {
   const child = await start('echo on; exec sleep 60')
   const earlier = String(BigInt(startTime(child.pid)) - 1n)
   expect(await fault(device, procKill, { pid: child.pid, start_time: earlier })).toMatchObject({ code: 'conflict' })
   expect(child.exitCode ?? child.signalCode).toBeNull()
 })
 
-test('process 1, the agent, what it runs below and threads of the kernel are never signalled', async () => {
+test('process 1, the agent, its children and threads of the kernel are never signalled', async () => {
   const weigh = (pid: number) => procKill.weigh({ pid, start_time: '1', signal: 'KILL' }, device.manifest)
   for (const pid of [1, process.pid, process.ppid]) expect(weigh(pid).effect).toBe('refused')
   const child = await start('echo on; exec sleep 60')
@@ -194,7 +194,7 @@ test('the number of a thread names no process', async () => {
   expect(await fault(device, procKill, asked)).toMatchObject({ code: 'not_found' })
 })
 
-test('what is rehearsed is who the process is: its start, command line, user and service', async () => {
+test('the rehearsal shows the identity of the process: its start, command line, user and service', async () => {
   const child = await start('echo on; sleep 60; :', 'mysqldump', '--password', 'hunter2hunter2')
   const asked = { pid: child.pid, start_time: startTime(child.pid) }
   const outcome = await ask(device, procKill, asked, { rehearse: true })

@@ -75,7 +75,7 @@ afterEach(() => place.remove())
 
 const askedFor = () => readFileSync(join(place.path, 'asked'), 'utf8').trim().split('\n')
 
-test('a service is shown as systemd says it, with numbers as numbers and nothing for what it does not know', async () => {
+test('a service is shown as systemd reports it, with numbers as numbers and null for unknown values', async () => {
   scripted({ 'web.service': answer({ Description: 'A \u001b[31mred\u202e server', NRestarts: '4' }) })
   const state = await done(device, show, { unit: 'web.service' })
   expect(state).toMatchObject({ active: 'active', sub: 'running', main_pid: 29_713, restarts: 4, tasks: 3 })
@@ -83,7 +83,7 @@ test('a service is shown as systemd says it, with numbers as numbers and nothing
   expect(state.description).toBe('A red server')
 })
 
-test('a service that is not there is named, and nothing is started', async () => {
+test('an unknown service is named, and nothing is started', async () => {
   scripted({})
   expect(await fault(device, restart, { unit: 'nginx.service' })).toEqual({
     code: 'not_found',
@@ -92,7 +92,7 @@ test('a service that is not there is named, and nothing is started', async () =>
   expect(askedFor().some((words) => words.includes('restart'))).toBe(false)
 })
 
-test('the rehearsal says what stops with it, what nobody can know, and how to undo it', async () => {
+test('the rehearsal shows what stops with the service, what is unknown, and how to undo it', async () => {
   scripted({
     'web.service': answer({ TriggeredBy: 'web.socket', NeedDaemonReload: 'yes' }),
     'front.service': answer({ Id: 'front.service', RequiredBy: '' }),
@@ -119,7 +119,7 @@ test('the rehearsal says what stops with it, what nobody can know, and how to un
   expect(stopped.untried.join(' ')).toContain('web.socket may start the unit again')
 })
 
-test('a person agrees to this run of a service that is well, and to any run of one that keeps failing', async () => {
+test('a person approves this run of a healthy service, and any run of a failing one', async () => {
   const restsOn = async (changes: Record<string, string>) => {
     scripted({ 'web.service': answer({ RequiredBy: '', ...changes }) })
     const outcome = await ask(device, restart, { unit: 'web.service' }, { rehearse: true })
@@ -131,7 +131,7 @@ test('a person agrees to this run of a service that is well, and to any run of o
   expect(await restsOn(failing)).not.toBe(await restsOn({}))
 })
 
-test('a service that ends right after its start has failed, whatever systemctl said', async () => {
+test('a service that ends right after its start has failed, whatever systemctl returned', async () => {
   scripted(
     { 'web.service': answer({ RequiredBy: '' }) },
     `sed -i 's/^ActiveState=.*/ActiveState=failed/; s/^Result=.*/Result=exit-code/' web.service`,
@@ -142,12 +142,12 @@ test('a service that ends right after its start has failed, whatever systemctl s
   })
 })
 
-test('what systemd refuses comes with its words', async () => {
+test('a refusal of systemd has its words', async () => {
   scripted({ 'web.service': answer() }, `echo 'Failed to restart web.service: Access denied' >&2; exit 4`)
   expect((await fault(device, restart, { unit: 'web.service' })).message).toContain('Access denied')
 })
 
-test('a start or a stop that is for one run of a service touches no other, and a stop says what stopped with it', async () => {
+test('a start or a stop for one run of a service touches no other, and a stop lists what stopped with it', async () => {
   scripted(
     { 'web.service': answer({ RequiredBy: '' }) },
     "sed -i 's/^ActiveState=.*/ActiveState=inactive/' web.service",
@@ -177,7 +177,7 @@ test('a start or a stop that is for one run of a service touches no other, and a
   expect(serviceRestart.undo).toBeUndefined()
 })
 
-test('a service that was started and stopped again since a stop is not as that stop left it', async () => {
+test('a service that was started and stopped again after a stop differs from the state of the stop', async () => {
   const stopped = (at: string) => answer({ RequiredBy: '', ActiveState: 'inactive', StateChangeTimestamp: at })
   const unit = { unit: 'web.service' }
   const seen = async (at: string) => {
@@ -215,7 +215,7 @@ test.each([
   ).toEqual([])
 })
 
-test('what stops with what stops with it is told, and nothing that takes the agent or the system along is done', async () => {
+test('indirect dependents are listed too, and a stop that would take the agent or the system along is refused', async () => {
   const chain = (last: string) => ({
     'web.service': answer({ RequiredBy: 'front.service idle.service' }),
     'front.service': answer({ Id: 'front.service', RequiredBy: '', BoundBy: last }),
@@ -242,7 +242,7 @@ test('what stops with what stops with it is told, and nothing that takes the age
   expect(askedFor().some((words) => /^(restart|stop)/.test(words))).toBe(false)
 })
 
-test('nobody is asked to start what runs, or to stop what does not', async () => {
+test('nobody is asked to start a running service, or to stop a stopped one', async () => {
   scripted({ 'web.service': answer({ RequiredBy: '' }) })
   const starts = await ask(device, start, { unit: 'web.service' }, { rehearse: true })
   expect(starts).toMatchObject({ ok: false, code: 'conflict', message: expect.stringContaining('already runs') })
@@ -251,7 +251,7 @@ test('nobody is asked to start what runs, or to stop what does not', async () =>
   expect(stops).toMatchObject({ ok: false, code: 'conflict', message: expect.stringContaining('already stopped') })
 })
 
-test('a service on which two hundred others hang is not stopped', async () => {
+test('a service with two hundred dependents is not stopped', async () => {
   const names = Array.from({ length: 201 }, (_, at) => `s${at}.service`)
   scripted({ 'web.service': answer({ RequiredBy: names.join(' ') }) })
   expect(await fault(device, stop, { unit: 'web.service' })).toMatchObject({ code: 'blocked' })
@@ -266,11 +266,11 @@ test.each([
   '-.service',
   'a;b.service',
   `${'a'.repeat(260)}.service`,
-])('no option, path or other unit rides in a name: %s', (unit) =>
+])('a name cannot contain an option, a path or another unit: %s', (unit) =>
   expect(serviceRestart.args.safeParse({ unit }).success).toBe(false),
 )
 
-test('a model may leave out the suffix, and nothing else gets in', () => {
+test('a model may leave out the suffix, and no other variant is accepted', () => {
   expect(serviceRestart.toArgs({ unit: 'nginx' })).toEqual({ unit: 'nginx.service' })
   expect(serviceRestart.toArgs({ unit: 'nginx.service' })).toEqual({ unit: 'nginx.service' })
   expect(serviceStop.input.safeParse({ unit: '../x' }).success).toBe(false)
