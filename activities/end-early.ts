@@ -110,7 +110,7 @@ async function stop(
 }
 
 function keepsEnding(events: readonly IncidentEvent[]): boolean {
-  // Ignores notes about the choice of a model, which tell nothing about the ending.
+  // Ignores notes about the choice of a model, which are not about the ending.
   const last = events.findLast(
     (event) => event.kind === 'model_answered' || (event.kind === 'noted' && event.metadata.code !== 'model_route'),
   )

@@ -21,9 +21,10 @@ const readCharacters = 8_000
 type About = { turn: TurnRef; maxTurns: number; model: string }
 
 /**
- * Sends a request to a model and reports its progress to people who watch: in notifications of the
- * database, which are not stored and not sent for a run that nobody watches, and as numbers in the
- * heartbeat. An immediate answer is not reported. A failed message never fails the work.
+ * Sends a request to a model and reports the progress of the answer. People who watch get it by
+ * notifications of the database, which are not stored, and not sent for a run that nobody watches.
+ * The heartbeat gets it as numbers. An immediate answer is not reported. A failed message never
+ * fails the work.
  */
 export async function withLiveAnswer<T>(
   db: Db,

@@ -312,7 +312,7 @@ function costOf({ dryRun: { details } }: Approval): Record<string, unknown> {
   return details.standing ? { standing: details.standing } : {}
 }
 
-/** Lists the VMs that the plan in question starts or leaves down. They do not run now. */
+/** Lists the VMs that the plan in question starts or leaves down. These VMs do not run now. */
 function downInPlan({ dryRun: { details } }: Approval): string[] {
   const started = toList(details.steps).filter(({ action }) => action === 'start')
   return [...started, ...toList(details.unplaced)].map(({ vm }) => toText(vm)).filter(Boolean)

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { capability, deviceId, manifest, meshHealth, meshMode } from './mesh.ts'
 
-/** Settings of a device by an admin. The signed manifest contains the same. */
+/** Settings that an admin made for a device. The signed manifest contains the same settings. */
 export const deviceTerms = manifest.pick({
   capabilities: true,
   roots: true,
@@ -55,7 +55,10 @@ const device = z.object({
 })
 export type Device = z.infer<typeof device>
 
-/** The connection of an agent that connects to the API. If there is none now, the last one. */
+/**
+ * The current connection of an agent that connects to the API, or its last connection if there is
+ * none now.
+ */
 const shownConnection = z.object({
   isConnected: z.boolean(),
   /** The time at which the connection began, or ended. */

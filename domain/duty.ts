@@ -1,6 +1,6 @@
 /**
  * Parts of Nightshift that have to work all night. A failed part is shown on Health and in `doctor`
- * with its remedy. If it is a vital part, the heartbeat also stops, and every destination is
+ * with its remedy. If a vital part fails, the heartbeat also stops, and every destination is
  * notified. `docs/how-to/watch-from-outside.md` repeats this table.
  */
 

@@ -6,7 +6,7 @@
 
 /**
  * Programs that run a script: shells, and languages that accept one as an argument. A wrapper may
- * start one at any position.
+ * start such a program at any position.
  */
 const readers =
   /^(?:(?:r?ba|da|z|k|mk|pdk|a|c|tc|fi|ya|elvi|xon|pw)?sh|nu|powershell|python[\d.]*|pypy[\d.]*|perl[\d.]*|ruby[\d.]*|php[\d.]*|lua[\d.]*|luajit)$/i
@@ -43,8 +43,8 @@ export function findScriptText(words: readonly string[]): string | null {
   }
   const behind = wrappers.test(baseName(words[0] ?? '')) ? words.slice(1).find(isProgramWord) : undefined
   if (behind?.includes('{')) return `${words[0]} would run the name of a resource as a command`
-  // Refuses a word that a reader could split, if it follows an option that may take a script, or if
-  // a value is filled into it.
+  // Refuses a word that a shell or interpreter could split, if it follows an option that may take a
+  // script, or if a value is filled into it.
   const odd = words.find(
     (word, at) => (takesText.test(words[at - 1] ?? '') || /\{(?:kind|id|name)\}/.test(word)) && !isPlain(word),
   )
@@ -60,7 +60,7 @@ function moduleOf(words: readonly string[]): string {
 
 /**
  * Whether a word behind wrappers is a program: not a wrapper, and not an option, setting or number
- * of one.
+ * of a wrapper.
  */
 const isProgramWord = (word: string): boolean =>
   !/^(?:-|[A-Za-z_]\w*=|[\d.]+[smhd]?$)/.test(word) && !wrappers.test(baseName(word))

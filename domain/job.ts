@@ -109,7 +109,7 @@ const rundeckStep = z.strictObject({
 export type RundeckStep = z.output<typeof rundeckStep>
 
 const stepFields = {
-  /** The program and its arguments. No shell reads them. */
+  /** The program and its arguments. No shell reads these words. */
   command: z.array(template).min(1).max(100).optional(),
   cwd: place.optional(),
   env: z.record(z.string().regex(/^[A-Za-z_]\w{0,60}$/), z.union([z.string().max(2_000), from])).optional(),
@@ -374,8 +374,8 @@ export function fillStep<T>(step: T, words: TemplateWords): T {
 }
 
 /**
- * The end of a step of a job. `exitCode`: that of a command; for other steps 0 means done and 1
- * means failed.
+ * The end of a step of a job. `exitCode`: the exit code of a command; for other steps 0 means done
+ * and 1 means failed.
  */
 export type JobOutcome = {
   isOk: boolean

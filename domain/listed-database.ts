@@ -8,7 +8,7 @@ export type ListedDatabase = {
   product: string
   version: string
   role: 'primary' | 'replica'
-  /** The server from which it replicates, as it reports. */
+  /** The server from which this server replicates, according to its own report. */
   replicatesFrom: { host: string; port: number } | null
   databases: readonly string[]
 }

@@ -45,7 +45,7 @@ export const connectionHello = z.strictObject({
 })
 export type ConnectionHello = z.infer<typeof connectionHello>
 
-/** Messages that the control plane sends by itself. An agent ignores unknown ones. */
+/** Messages that the control plane sends by itself. An agent ignores unknown messages. */
 export const controlWord = z.discriminatedUnion('kind', [
   z.object({ kind: z.literal('welcome'), manifest: z.record(z.string(), z.unknown()).nullable() }),
   z.object({ kind: z.literal('manifest'), manifest: z.record(z.string(), z.unknown()) }),
@@ -57,7 +57,7 @@ export type ControlWord = z.infer<typeof controlWord>
 export const closeCodes = {
   /**
    * The device is unknown, has another key, or is revoked. A caller that has not proven its
-   * identity does not learn which.
+   * identity does not learn which of these is the case.
    */
   refused: 4403,
   /** Another connection of this device replaced this one. */

@@ -21,7 +21,7 @@ export const modelList = z.object({
       name: z.string(),
       server: z.string(),
       model: z.string(),
-      /** Models that replace this one, in order. */
+      /** Models that replace this model, in order. */
       fallbacks: z.array(z.string()),
       /**
        * Whether the model is called with tool calls, the JSON protocol, or either. Null: an older

@@ -67,7 +67,7 @@ export const perIncident: readonly Permission[] = ['record', 'manage_incident', 
 
 const looking: readonly Permission[] = ['read', 'audit', 'read_config']
 
-/** The caller: a person with a token, or a machine role. `name`: that of the person. */
+/** The caller: a person with a token, or a machine role. `name`: the name of the person. */
 export type Principal = {
   tokenId: string
   role: Role

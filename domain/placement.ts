@@ -13,7 +13,10 @@ const placementHost = z.object({
   ramReserveMib: z.number().int().nonnegative().optional(),
   cpuReserveMc: z.number().int().nonnegative().optional(),
   rack: z.string().nullable(),
-  /** The region of the host. A VM stays in its region, because its disks do not move to another. */
+  /**
+   * The region of the host. A VM stays in its region, because its disks do not move to another
+   * region.
+   */
   region: z.string().nullable().default(null),
   state: z.enum(['live', 'draining', 'dead']),
 })
@@ -58,7 +61,7 @@ export const placementMaxima = { hostIds: 1_000, vmIds: 20_000, hosts: 5_000, vm
 
 export const placementProblem = z.object({
   intent: placementIntent,
-  /** The hosts of the intent: dead ones to recover from, or those to drain. */
+  /** The hosts of the intent: dead hosts to recover from, or hosts to drain. */
   hostIds: z.array(z.string()).max(placementMaxima.hostIds),
   /** The only VMs that may be placed. Null: every VM stranded on `hostIds`. */
   vmIds: z.array(z.string()).max(placementMaxima.vmIds).nullable(),

@@ -174,8 +174,8 @@ export const convergeDryRun = z.object({
     .describe('At most four, shown to the person who decides, such as a diff or a chart. A model never sees them.'),
 })
 /**
- * A dry run as read. Attachments are checked one by one, so that a bad one does not affect the
- * others.
+ * A dry run as read. Attachments are checked one by one, so that an invalid attachment does not
+ * affect the others.
  */
 export const toldConvergeDryRun = convergeDryRun.extend({ attachments: z.unknown().optional() })
 export type ConvergeDryRun = z.infer<typeof toldConvergeDryRun>

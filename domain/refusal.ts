@@ -201,19 +201,21 @@ export type Policy = {
      * rows.
      */
     isCritical?: boolean
-    /** Seconds since the last of them ended; null while one fires, or if there is none. */
+    /** Seconds since the last alert ended; null while an alert fires, or if there is no alert. */
     endedForSeconds: number | null
     /** Seconds without an alert before an incident may end as over. */
     quietSeconds: number
   }
   /**
-   * Set if a person requested this write. It needs no earlier read, a pause does not stop it, and
-   * the person agreed to this state.
+   * Set if a person requested this write. Such a write needs no earlier read, a pause does not stop
+   * the write, and the person agreed to this state.
    */
   manual?: { stateFingerprint: string; isUndo?: true }
   /** Whether the incident is a person's question, with nothing to repair. */
   isQuestion?: boolean
-  /** Targets that Nightshift depends on. A write to one is critical. Absent in older rows. */
+  /**
+   * Targets that Nightshift depends on. A write to such a target is critical. Absent in older rows.
+   */
   own?: readonly OwnTarget[]
   /**
    * The decision of the configured policy about this call. Absent if there is no policy, and in

@@ -41,7 +41,7 @@ export type DestinationKind = (typeof destinationKinds)[number]
 
 /**
  * Whether pages to this destination wake somebody. By default only pages to PagerDuty and to a
- * webhook that posts events do, unlike channels and mails.
+ * webhook that posts events wake somebody. Channels and mails do not.
  */
 export function wakesSomebody({
   kind,
@@ -104,7 +104,7 @@ export function isRouted(
   return why !== 'closed' && fits(route, told, at)
 }
 
-/** Whether a destination can ever get such a message. */
+/** Whether a destination can ever get a message with this trigger. */
 export function mayTell({ kind, route }: Routed, why: Trigger): boolean {
   if (forAll.includes(why)) return true
   if (kind === 'pagerduty' && !paging.includes(why) && !endings.includes(why)) return false

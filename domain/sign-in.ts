@@ -36,7 +36,10 @@ export function isUnusableName(name: string): boolean {
   return nobody.has(name.toLowerCase())
 }
 
-/** Whether an identity provider may give a person this name. Whether it is taken is not checked. */
+/**
+ * Whether an identity provider may give a person this name. Does not check whether the name is
+ * taken.
+ */
 export function isFreeName(name: string): boolean {
   return !isUnusableName(name) && !ours.has(name.toLowerCase())
 }

@@ -50,7 +50,7 @@ export function nameSiteRule({ rule, line, commit }: Pick<SiteDecision, 'rule' |
   return `rule "${rule}" of the site's policy (line ${line}${commit === null ? '' : `, commit ${commit.slice(0, 12)}`})`
 }
 
-/** Does the same with the silence, for a policy decision. */
+/** Names the rule of a policy decision and its place, with the silence, for people. */
 export function explainSiteRule(site: SiteDecision, does: string): string {
   return `${nameSiteRule(site)} ${does}${site.silence ? `: ${nameSilence(site.silence)}` : ''}`
 }

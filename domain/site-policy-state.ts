@@ -92,7 +92,7 @@ export const siteExplanation = z.object({
   look: decision.nullable(),
   /**
    * The rules for this tool in order, each with the reason why it does not apply; null if it
-   * applies. For the first resource that the call touches.
+   * applies. The reasons are about the first resource that the call touches.
    */
   rules: z.array(z.object({ rule: z.string(), line: z.int(), action: z.string(), whyNot: z.string().nullable() })),
   /**

@@ -357,5 +357,5 @@ export const databaseFacts = z.array(
 )
 export type DatabaseFacts = z.infer<typeof databaseFacts>
 
-/** The same from the cluster of the resource. */
+/** Facts from the cluster of the resource about an incident, or why the cluster returned none. */
 export const clusterFacts = databaseFacts

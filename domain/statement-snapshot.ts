@@ -27,7 +27,7 @@ export type StatementCounts = {
   version: string
   /** Null if the server does not report it. */
   countedSince: string | null
-  /** Whether all counted statements are included, so that an absent one was never called. */
+  /** Whether all counted statements are included, so that an absent statement was never called. */
   isWhole: boolean
   counts: StatementCount[]
 }

@@ -59,7 +59,7 @@ export function parseCallId(id: string): { turn: number; call: number } | null {
 }
 
 /**
- * The first place of reads that code makes, higher than any place in a model's response. Those
+ * The first place of reads that code makes, higher than any place in a model's response. Reads
  * before the first turn belong to turn 0.
  */
 export const firstPlaceOfCode = 1_000
@@ -85,8 +85,8 @@ export const defaultTaskQueue = 'nightshift'
 export const llmTaskQueue = (taskQueue: string): string => `${taskQueue}-llm`
 
 /**
- * The queue of steps that wait for a model. In the queue of model requests they would delay the
- * requests.
+ * The queue of steps that wait for a model. In the queue of model requests these steps would delay
+ * the requests.
  */
 export const lineTaskQueue = (taskQueue: string): string => `${taskQueue}-line`
 

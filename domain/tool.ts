@@ -176,8 +176,8 @@ export type Tool<Input = Record<string, unknown>, Output = unknown> = {
    */
   names: NamedFields
   /**
-   * The field in which the caller gives the kind of the named resources. Then no other kind is
-   * accepted.
+   * The field in which the caller gives the kind of the named resources. Only resources of the
+   * given kind are accepted.
    */
   kindField?: string
   /**

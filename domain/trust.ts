@@ -42,7 +42,7 @@ export const ungradedTypes: readonly string[] = [manualChangeType, trustLostType
  */
 export type TrustCause = 'person' | 'lost' | 'upgrade'
 
-/** The level to which a pair falls automatically after such a repair. */
+/** The level to which a pair falls automatically after a repair that failed or did not last. */
 export const levelAfterLoss: TrustLevel = 'propose'
 
 /** A person's grade of the agent's cause. */

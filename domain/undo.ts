@@ -87,7 +87,8 @@ const stopped = 'stopped'
 
 /**
  * Whether two facts are equal. The times of two stops are compared only if both exist, because
- * older rows do not have them, and systemd forgets that of a unit that nothing refers to.
+ * older rows do not have them, and systemd forgets the time of a stopped unit that nothing refers
+ * to.
  */
 function isSameFact(left: string | undefined, now: string | undefined): boolean {
   if (left === now) return true

@@ -19,7 +19,7 @@ const maxTargets = 5
 /**
  * Runs the checks ("looks") that the watchdog requests, until stopped. A check reads a repair's
  * condition and the incident's resource over the core API, without a lock, and stores a row. The
- * watchdog decides what follows.
+ * watchdog decides the consequences.
  */
 export function startLooks(deps: LookDeps): { stop(): Promise<void> } {
   const stopping = new AbortController()

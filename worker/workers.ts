@@ -202,8 +202,8 @@ async function createModelWorkers(parts: WorkerParts): Promise<Worker[]> {
     ...common,
     taskQueue: llmTaskQueue(taskQueue),
     // Allows 100 more than the model's limit, because rows limit the requests at once over all
-    // workers. The others are attempts that find all slots taken, and waits that an older build has
-    // scheduled on this queue.
+    // workers. The other requests are attempts that find all slots taken, and waits that an older
+    // build has scheduled on this queue.
     maxConcurrentActivityTaskExecutions: config.LLM_MAX_CONCURRENT + 100,
     maxTaskQueueActivitiesPerSecond: config.LLM_REQUESTS_PER_SECOND,
   })
@@ -283,8 +283,8 @@ async function recordScheduleChange(db: Db, log: Logger, keep: () => ReturnType<
 }
 
 /**
- * Registers missing search attributes: without them every run at an emptied Temporal would fail at
- * its first step.
+ * Registers missing search attributes, because without them every run at an emptied Temporal would
+ * fail at its first step.
  */
 async function keepSearchAttributes(connection: Connection, namespace: string, log: Logger): Promise<void> {
   try {
