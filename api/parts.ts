@@ -81,7 +81,10 @@ export type PartFacts = {
   devices: (Pick<DeviceRow, 'id' | 'health' | 'healthProblem'> & { connection?: DeviceConnection | 'listens' | null })[]
 }
 
-/** Checks every part. Each check has a time limit; the database's is that of its statements. */
+/**
+ * Checks every part. Each check has a time limit; the limit of the database check is that of its
+ * statements.
+ */
 export async function lookAtParts(scope: Scope, deps: ApiDeps): Promise<PartFacts> {
   const { db, platform, runs, state } = deps
   const [

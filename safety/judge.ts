@@ -159,7 +159,7 @@ function weighOwn(weight: Weight, { own = [] }: Policy): Weight {
 
 /**
  * Classes a command by what it does, whatever tool carries it: it is a proven read, or a write with
- * the risk of its worst part. As root it takes two people.
+ * the risk of its worst part. A command as root needs the approval of two people.
  */
 function weigh(facts: ToolFacts, { command }: ResolvedCall, policy: Policy): Weight {
   if (!command)

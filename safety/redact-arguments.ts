@@ -2,9 +2,9 @@ import { isNoSecret, looksEncoded, looksMade, mark, secretNamePattern } from './
 import type { SecretRule } from './redact-rules.ts'
 
 /**
- * Finds secrets in the words of a command line: after a flag whose name tells it, after a program's
- * own flag, at a program's place for a password, before a pipe. Each pattern reads one line, and
- * skips parts that are already redacted.
+ * Finds secrets in the words of a command line: after a flag whose name shows that a secret
+ * follows, after a program's own flag, at a program's place for a password, before a pipe. Each
+ * pattern reads one line, and skips parts that are already redacted.
  */
 
 /** Matches flags whose value is the next argument and secret. */

@@ -13,7 +13,7 @@ export type Call = {
   callId: string
   tool: string
   arguments: Record<string, unknown> | null
-  /** The reason why the arguments could not be read; null if they could. */
+  /** The reason why the arguments could not be read; null if they could be read. */
   problem: string | null
   /** Whether a secret was removed from the arguments before they were stored. */
   secret?: boolean

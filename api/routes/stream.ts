@@ -118,8 +118,8 @@ async function readNext(state: FeedState): Promise<number> {
   try {
     if (state.start === null) {
       state.start = await streamEnd(systemScope(db))
-      // Notifies listeners, because one that read the database before this may have missed rows up
-      // to here.
+      // Notifies listeners, because a listener that read the database before this may have missed
+      // rows up to here.
       announce(state)
     }
     const read = await streamAfter(systemScope(db), state.rows.at(-1)?.position ?? state.start, { limit: feedBatch })

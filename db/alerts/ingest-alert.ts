@@ -371,7 +371,8 @@ async function endForeign(trx: Trx, alert: Alert, current: AlertRow, incident: I
 }
 
 /**
- * Records an end of an older occurrence, or one before its own start. The alert continues to fire.
+ * Records an end of an older occurrence, or an end before its own start. The alert continues to
+ * fire.
  */
 async function recordLateEnd(trx: Trx, alert: Alert, current: AlertRow): Promise<IngestResult> {
   if (current.incidentId === null) return ingestResult(alert, null, 'late_end')

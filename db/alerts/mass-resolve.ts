@@ -30,8 +30,8 @@ export async function noteMassEnd(trx: Trx, source: string, incidentId: string):
   // of this lock never waits for a row of a transaction that waits for it.
   await sql`select pg_advisory_xact_lock(hashtextextended(${`crowd/${source}`}, 0))`.execute(trx)
   const isKnown = await isCrowdKnown(trx, source)
-  // Skips rows that another transaction has locked, because that one marks them and counts the same
-  // ends.
+  // Skips rows that another transaction has locked, because that transaction marks them and counts
+  // the same ends.
   await sql`
     update alert set status = 'unknown', unknown_since = nightshift_now(), unknown_why = 'crowd'
     where id in (

@@ -6,7 +6,10 @@ import type { Db } from '../connect.ts'
 import { lockIncident } from '../incidents/incidents.ts'
 import { investigateAgain } from '../incidents/person-requests.ts'
 
-/** Hours for which a due time is kept that passed while no process ran. An older one is dropped. */
+/**
+ * Hours for which a due time is kept that passed while no process ran. An older due time is
+ * dropped.
+ */
 const keptHours = 24
 
 /**

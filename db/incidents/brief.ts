@@ -8,7 +8,7 @@ import { listApprovals } from '../approvals/find.ts'
 import { fromRow } from '../log/append.ts'
 import type { Scope } from '../scope.ts'
 
-/** Kinds of rows of which a brief reads all. It reads only some of the others. */
+/** Kinds of rows of which a brief reads all. A brief reads only some rows of the other kinds. */
 const briefKinds = [
   ...(['claimed', 'context_assembled', 'verification', 'looked', 'resolved', 'escalated', 'cancelled'] as const),
   ...(['approval_requested', 'approval_decided', 'approval_expired'] as const),

@@ -54,7 +54,7 @@ export async function tellAgent(
 
 /**
  * Explains why this person may not write to the run; null if they may. People who are limited to
- * some incident types may write only to runs of those.
+ * some incident types may write only to runs of these types.
  */
 async function refusalToTell(trx: Trx, { operatorId, name }: Person, type: string): Promise<string | null> {
   const operator = await operatorById(trx, operatorId)

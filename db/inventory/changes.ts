@@ -145,9 +145,9 @@ export async function listChanges(
 const maxSteps = 3
 
 /**
- * Lists changes of a resource and of what it runs on or depends on, newest first. Each is listed
- * once, at the nearest resource. Uses the relations of every source, because they affect only what
- * is shown.
+ * Lists changes of a resource and of what it runs on or depends on, newest first. Each change is
+ * listed once, at the nearest resource. Uses the relations of every source, because they affect
+ * only what is shown.
  */
 export async function changesNear(
   { db }: Scope,

@@ -19,7 +19,8 @@ export async function askRelay(db: Db, relay: Relay, seconds: number): Promise<v
 }
 
 /**
- * Takes the requests for this process. Each goes to exactly one caller, and expired ones to none.
+ * Takes the requests for this process. Each request goes to exactly one caller, and expired
+ * requests go to none.
  */
 export async function takeRelays(db: Db, toProcess: string): Promise<Relay[]> {
   return await db

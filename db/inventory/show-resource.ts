@@ -176,8 +176,8 @@ async function disagreementsOf(db: Db, { kind, id }: ResourceRef): Promise<Disag
 const maxNear = 12
 
 /**
- * Lists the resources that it needs and those that need it, at most a dozen each, those with firing
- * alerts first, with the total.
+ * Lists the resources that a resource needs and those that need it, at most a dozen each, those
+ * with firing alerts first, with the total.
  */
 export async function surroundingsOf({ db }: Scope, { kind, id }: ResourceRef): Promise<ResourceSurroundings> {
   const { rows } = await sql<{

@@ -22,7 +22,10 @@ export type WaitsForMorning = { text: string; note: NewEvent<'noted'> | null }
 /** Why a budget that is set delays nothing: no card would report the questions. */
 export type IdleBudget = 'the card is off' | 'nobody takes the card'
 
-/** Explains why the budget delays nothing. Null if it does, or if none is set. */
+/**
+ * Explains why the budget delays nothing. Null if the budget delays messages, or if no budget is
+ * set.
+ */
 export async function whyBudgetIsIdle(db: Db): Promise<IdleBudget | null> {
   return await db.transaction().execute(async (trx) => {
     const settings = await readSettings(trx)

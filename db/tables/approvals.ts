@@ -38,8 +38,8 @@ type ApprovalTable = {
   /** How many reminders were sent: at half of the time to decide, and at nine tenths. */
   reminded: Generated<number>
   /**
-   * The first approval of a card with several (that one has its own id). Null if the card has only
-   * this approval.
+   * The id of the first approval on a card with several approvals; the first approval has its own
+   * id here. Null if the card has only this approval.
    */
   askedWith: ColumnType<string | null, string | null | undefined, string>
   /**
@@ -106,7 +106,7 @@ export type ApprovalTables = {
     tool: string | null
     resourceKind: string | null
     resourceId: string | null
-    /** Null: until somebody resumes it. */
+    /** Null: the stop lasts until somebody resumes the writes. */
     until: NullableTime
     setBy: string
     endedAt: NullableTime

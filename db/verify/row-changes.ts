@@ -36,8 +36,8 @@ export async function verifyChanges(db: Db | Trx, after: number): Promise<Findin
 }
 
 /**
- * Does the same for the rows of one incident: its own, its alerts, decision tokens and standing
- * grants.
+ * Compares the changes to the rows of one incident: its own, its alerts, decision tokens and
+ * standing grants.
  */
 export async function verifyChangesOf(db: Db | Trx, incidentId: string): Promise<Findings> {
   return await inSnapshot(db, async (trx) => {

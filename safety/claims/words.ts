@@ -173,8 +173,8 @@ function hasName(item: QuotePlace['item'], part: Part): boolean {
 }
 
 /**
- * Whether an element or line is about the names of the clause. An element that names something else
- * is not.
+ * Whether an element or line is about the names of the clause. Returns false for an element that
+ * names something else.
  */
 function isOfThese({ places }: Support, clause: Clause): boolean {
   const said = [...clause.groups.flat(), ...clause.carried].map(({ text }) => text)

@@ -182,7 +182,7 @@ export type CommandAnalysis = Survey & {
    * Every command of the text. The effects of these are only determined if the text is not a read.
    */
   called: (readonly Word[])[]
-  /** Files that the shell writes or reads, also for the effects. */
+  /** Files that the shell itself writes or reads, from which effects are also determined. */
   redirected: Redirection[]
   bound: EndlessReason | null
   /** The rest of the budget of steps for this text. */
@@ -206,7 +206,10 @@ export type ExecutionContext = {
   bounded: boolean
   /** Whether the command's input is another command's output, or a known text. */
   piped: boolean
-  /** Whether the command's input is the command before it in a pipe, or a text in the script. */
+  /**
+   * Whether the command's input is the output of the command before it in a pipe, or a text in the
+   * script.
+   */
   fed: boolean
   /** The kind of words that the command before it prints. */
   feeds: InputKind

@@ -192,7 +192,7 @@ const expandInside = (word: BashWord, reader: Reader): string =>
 
 type Script = Pick<NonNullable<Extract<WordPart, { type: 'CommandExpansion' }>['script']>, 'commands'>
 
-/** Returns the output of a script that only repeats and decodes; null for any other. */
+/** Returns the output of a script that only repeats and decodes; null for any other script. */
 function printed(script: Script, reader: Reader): string | null {
   let text = ''
   for (const { command } of script.commands) {

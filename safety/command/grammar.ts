@@ -61,7 +61,7 @@ export type ValueKind =
   | 'revision'
   | 'sink'
   | 'host'
-  /** A bucket or repository. One of somebody else could be used to send data out. */
+  /** A bucket or repository. A bucket of another owner could be used to send data out. */
   | 'place'
   | 'url'
   /** A request header without a credential: `Accept: text/plain`, or the name of a known host. */
@@ -91,7 +91,7 @@ export type ValueKind =
   /** A docker compose file with its usual name. */
   | 'compose'
   | 'request'
-  /** `name=value` of a query, if the program's words put it into one. */
+  /** `name=value` of a query, if the program's words put the pair into a query. */
   | 'parameter'
   /** `name=value` of a query, with a value that the program encodes. */
   | 'encoded'
@@ -153,7 +153,7 @@ export type Grammar = {
   requires?: readonly string[]
   /** Words that code may add to make the command only read. */
   adds?: readonly string[]
-  /** Options that a read needs, all of them. */
+  /** Options that a read needs, all of them together. */
   requiresAll?: readonly string[]
   /**
    * Conditions on the first operand: if the value of an option or an operand matches `value`, the
@@ -180,29 +180,30 @@ export type Grammar = {
    */
   second?: string
   /**
-   * Whether it reads everything below its file operands, always or with one of these options: `grep
-   * -r x /etc` reads the password hashes. Then only single files and trees without secrets are
-   * allowed; without an operand the working directory counts. `unless`: not with one of these
-   * options, except together with `by`: `git show` prints a patch, with `--stat` it does not.
+   * Whether the program reads everything below its file operands, always or with one of these
+   * options: `grep -r x /etc` reads the password hashes. Then only single files and trees without
+   * secrets are allowed; without an operand the working directory counts. `unless`: not with one of
+   * these options, except together with `by`: `git show` prints a patch, with `--stat` it does not.
    */
   recursive?: true | readonly string[] | { unless: readonly string[]; by: readonly string[] }
   /**
-   * Whether it describes its files (names, sizes, whether they are whole) without printing their
-   * contents: with `by`, and not with `unless`.
+   * Whether the program describes its files (names, sizes, whether they are whole) without printing
+   * their contents: with `by`, and not with `unless`.
    */
   measures?: { by?: readonly string[]; unless?: readonly string[] }
   /** Set if the program does not end by itself. */
   endless?: {
     /**
-     * The case in which it is endless: always, with one of these options, with exactly one numeric
-     * operand (`interval`: `vmstat 1`), or with two operands (`period`: `jstat -gc 1 250ms`).
+     * The case in which the program is endless: always, with one of these options, with exactly one
+     * numeric operand (`interval`: `vmstat 1`), or with two operands (`period`: `jstat -gc 1
+     * 250ms`).
      */
     when: 'always' | 'interval' | 'period' | readonly string[]
-    /** Options that make it end: `-c`, `--count`. */
+    /** Options that make the program end: `-c`, `--count`. */
     unless?: readonly string[]
     /**
-     * Options that do not make it end, but limit the past that it shows; with one of these, nothing
-     * is added.
+     * Options that do not make the program end, but limit the past that it shows. With one of these
+     * options, no words are added.
      */
     enough?: readonly string[]
     /**

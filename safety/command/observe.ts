@@ -95,14 +95,15 @@ export type Survey = {
 type ProgramCall = { name: string; words: readonly Word[]; reading: CommandReading | null }
 
 /**
- * Whether it runs on another host or in a container, without our environment but with the variables
- * of `env`.
+ * Whether the program runs on another host or in a container, without our environment but with the
+ * variables of `env`.
  */
 type RunsWhere = { elsewhere: boolean; setThere: Readonly<Record<string, string>> }
 
 /**
  * Records what a program obeys: the environment that switches its settings off, and the conditions
- * that the executor must check. Returns a finding if neither helps; otherwise null.
+ * that the executor must check. Returns a finding if neither the environment nor conditions help;
+ * otherwise null.
  */
 export function observe(called: ProgramCall, survey: Survey, { elsewhere, setThere }: RunsWhere): Finding | null {
   const { name } = called
@@ -236,8 +237,8 @@ const isPlainPath = (text: string): boolean => text !== '' && !/^[~-]|[$`*?[\\{}
 const maxDirectories = 6
 
 /**
- * Follows `cd`. It may fail or be in a subshell, so earlier directories stay possible. Returns
- * false if there are too many.
+ * Follows `cd`. `cd` may fail or run in a subshell, so earlier directories stay possible. Returns
+ * false if there are too many directories.
  */
 export function enterDirectory(words: readonly Word[], survey: Pick<Survey, 'directories' | 'isLost'>): boolean {
   const target = words.slice(1).find(({ text }) => !/^-./.test(text))

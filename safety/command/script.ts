@@ -196,7 +196,7 @@ function judgeSimple(
 function judgeDefined(words: readonly Word[], analysis: CommandAnalysis, context: ExecutionContext): void {
   const { constants, looked } = analysis
   const name = words[0]?.text
-  // Limits their number, because each may call every other.
+  // Limits the number of functions and aliases, because each may call every other.
   if (constants.functions.size + constants.aliases.size > maxDefined) {
     if (!analysis.findings.includes(tooComplex)) analysis.findings.push(tooComplex)
     return

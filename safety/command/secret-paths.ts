@@ -278,7 +278,7 @@ const copies = list(`
   **/*.vma **/*.vma.* **/swapfile /swap.img **/*.pcap* **/*.cap **/*.pst **/*.mbox
 `)
 
-/** Paths of which also name, size and time are secret. */
+/** Paths whose name, size and time are also secret. */
 export const hiddenPaths: readonly string[] = [
   ...new Set([...accounts, ...keys, ...networks, ...clients, ...named, ...traces, ...kernel]),
 ]

@@ -5,7 +5,7 @@ import { mayRunBySite } from './compile.ts'
 /**
  * The site's policy among the kernel's rules. It may narrow everything: its refusals come after the
  * kernel's and before people's permissions, its demands for approval before everything that runs
- * automatically. It widens in only one rule, the last one before people are asked.
+ * automatically. The policy allows more in only one rule, the last one before people are asked.
  */
 function decisionOf({ effect, policy: { site } }: Judging): SiteDecision | null {
   if (!site) return null
@@ -46,8 +46,8 @@ export function siteAsks(judging: Judging): RuleAnswer | null {
 
 /**
  * Lets a call run that people would be asked about, which is the only place where a site widens.
- * Never for a person's own write, if place or setting require more, if a host counts as dead, or
- * for a resource that the rule does not name.
+ * Does not apply to a person's own write, if place or setting require more, if a host counts as
+ * dead, or for a resource that the rule does not name.
  */
 export function siteRuns(judging: Judging): RuleAnswer | null {
   const { call, facts, resolved, policy } = judging

@@ -50,7 +50,7 @@ export function inspectSql(dialect: SqlDialect, text: string): SqlFinding {
   }
 }
 
-/** Returns the depth of brackets. Those in strings count too, which is safe. */
+/** Returns the depth of brackets. Brackets in strings count too, which is safe. */
 function nestingOf(text: string): number {
   let depth = 0
   let max = 0

@@ -103,8 +103,8 @@ function listSides({ larg, rarg, targetList }: SqlNode): SqlNode[][] {
 }
 
 /**
- * Returns the names of a column. An unnamed one has the name of what makes it: a function, a type,
- * or a word of the grammar.
+ * Returns the names of a column. An unnamed column has the name of what makes it: a function, a
+ * type, or a word of the grammar.
  */
 function namesOf({ name, val }: SqlNode): string[] {
   if (name !== undefined) return [String(name)]

@@ -220,7 +220,7 @@ export const storage: Grammars = {
     manual: 'zpool(8), OpenZFS 2.1',
     commands: {
       ...sameGrammar('list status', {
-        // Excluded: -c, which runs scripts. A number repeats.
+        // Excluded: -c, which runs scripts. A number as operand repeats the output.
         options: spellOptions({ flag: '-D -e -g -H -i -L -p -P -s -t -v -x', text: '-o -T' }),
         operands: pools,
         endless: { when: 'interval', instead: { drop: [], add: ['2'] } },
