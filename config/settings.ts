@@ -56,7 +56,10 @@ const entry = z
     name: modelName,
     baseUrl: plainUrl,
     model: z.string().min(1).max(200),
-    /** The file or the worker's variable with the key. With neither, no key is sent. */
+    /**
+     * The file or the worker's variable with the key. Without a file and a variable, no key is
+     * sent.
+     */
     keyFile: z.string().min(1).optional(),
     keyVariable: z
       .string()

@@ -174,9 +174,10 @@ const maxStoredBytes = 1_000_000
 type Taken = { kept: Attachment; note?: string } | { why: string }
 
 /**
- * Takes the attachments of a dry run, which are untrusted bytes. Each is limited, encoded again,
- * and stored under the digest of the result. A refused one is left out, with a sentence for the
- * person who decides; no dry run fails because of it. Null and undefined mean no attachments.
+ * Takes the attachments of a dry run, which are untrusted bytes. Each attachment is limited,
+ * encoded again, and stored under the digest of the result. A refused attachment is left out, with
+ * a sentence for the person who decides; no dry run fails because of it. Null and undefined mean no
+ * attachments.
  */
 export async function takeAttachments(db: Db, sent: unknown): Promise<Attachments> {
   if (sent === undefined || sent === null) return {}

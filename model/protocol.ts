@@ -10,7 +10,8 @@ type Protocol = 'native' | 'json'
 
 type ParseLimits = {
   /**
-   * Most calls that make an answer usable. Of a usable answer the first `callsPerAnswer` calls run.
+   * Most calls that make an answer usable. In a usable answer, the first `callsPerAnswer` calls
+   * run.
    */
   maxCalls: number
   /** Most characters of one call's arguments, or of one JSON block. */

@@ -41,8 +41,8 @@ const always = [
 const maxAlwaysCharacters = 100
 
 /**
- * Returns a name by which an object of an answer is recognised later. It includes the device for a
- * device's own objects, because two devices may both have a process 1.
+ * Returns a name by which an object of an answer is recognised later. The name includes the device
+ * for a device's own objects, because two devices may both have a process 1.
  */
 function nameOf(fields: Fields, device: string | null): string | null {
   const { id, kind, name, startsAt, labels, vm, reason, pid, start_time: started, body } = fields
@@ -58,7 +58,7 @@ function nameOf(fields: Fields, device: string | null): string | null {
 }
 
 /**
- * Shows an answer to the model without noise. Of an object that was shown before it shows only the
+ * Shows an answer to the model without noise. For an object that was shown before, shows only the
  * differences, and `rest` says where the others are. A field that is gone is null. `call`: the call
  * of the answer, which is compared as a whole with that of an identical call.
  */
@@ -246,7 +246,7 @@ function changesOf(
     ([key, value]) => (always.includes(key) && sizeOf(value) <= maxAlwaysCharacters) || !isSame(value, before[key]),
   )
   const gone = Object.keys(before).filter((key) => !(key in now))
-  // Adds the earlier start time of the same alert, which identifies the earlier one.
+  // Adds the earlier start time of the same alert, which identifies the earlier alert.
   const time = 'startsAt' in before && before.startsAt !== now.startsAt ? `, startsAt ${before.startsAt}` : ''
   const rest = `unchanged since ${where}${time}`
   return { ...Object.fromEntries([...kept, ...gone.map((key) => [key, raw[key]])]), rest }

@@ -138,8 +138,8 @@ type Held = { ran(started: Started): void; release(): void }
 /** Reserves the state directory for this start. */
 function holdState(stateDir: string, purpose: Purpose): Held {
   mkdirSync(stateDir, { recursive: true })
-  // If root starts it, programs that run as other users must be able to pass through the directory.
-  // They cannot list it.
+  // Lets programs that run as other users pass through the directory, but not list it, if root
+  // starts Nightshift.
   chmodSync(stateDir, process.getuid?.() === 0 ? 0o711 : 0o700)
   const lock = takeLock(join(stateDir, 'lock'))
   if ('heldBy' in lock) throw new Error(alreadyRuns(stateDir, purpose, lock.heldBy))

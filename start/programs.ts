@@ -44,7 +44,7 @@ type Ports = Awaited<ReturnType<typeof choosePorts>>
 
 /**
  * How often ports are chosen. They are chosen before the start, because lab and API need each
- * other's, so another program may take one in the meantime.
+ * other's ports, so another program may take a port in the meantime.
  */
 const maxTries = 3
 

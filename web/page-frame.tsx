@@ -88,8 +88,8 @@ export function Brand() {
 }
 
 /**
- * Shown while content loads. Like the components for failed and missing content, it names the
- * possible action.
+ * Text that is shown while content loads. Like the components for failed and missing content, it
+ * names the possible action.
  */
 export function Loading({ what }: { what: string }) {
   return (

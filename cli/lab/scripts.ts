@@ -147,7 +147,7 @@ const effectiveValues = z.looseObject({ items: z.array(z.looseObject({ name: z.s
 
 /**
  * Runs `work` with other settings for one incident type, and restores the old values afterwards,
- * even if `work` fails. `remark` gets a sentence about both.
+ * even if `work` fails. `remark` gets a sentence about both changes.
  */
 export async function withShortTimes<T>(
   api: ApiClient,

@@ -20,7 +20,7 @@ import { parseGitlab } from './gitlab.ts'
 
 const maxChanges = 100
 const maxResources = 20
-/** A time with its offset, because a time without one depends on the clock of the reader. */
+/** A time with its offset, because a time without an offset depends on the clock of the reader. */
 const rfc3339 = /^\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d:\d\d(\.\d{1,9})?([Zz]|[+-]\d\d:\d\d)$/
 
 /**

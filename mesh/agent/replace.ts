@@ -67,9 +67,10 @@ const textOrNothing = (bytes: Buffer | null) => (bytes ? decoded(bytes) : '')
 
 /**
  * Replaces a file atomically: writes a temporary file beside it to disk, renames it, and writes the
- * directory to disk. A concurrent reader sees the old content or the new. `former` is what the
- * change was made for; if it is gone, nothing is changed (`conflict`). Null makes a new file and
- * never replaces one. Access lists and extended attributes are not kept.
+ * directory to disk. A concurrent reader sees the old content or the new. `former` is the file for
+ * which the change was made; if that file is gone, nothing is changed (`conflict`). With null, a
+ * new file is made, which never replaces another. Access lists and extended attributes are not
+ * kept.
  */
 export async function replace(
   directory: OpenEntry,

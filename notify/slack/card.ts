@@ -145,7 +145,8 @@ export type CardGrounds = {
   cause: string | null
   evidence: readonly Evidence[]
   /**
-   * How many further calls of the same turn wait for approval. Each is asked about here in turn.
+   * How many further calls of the same turn wait for approval. Each call is asked about here in
+   * turn.
    */
   alsoAsked?: number
 }
@@ -216,7 +217,7 @@ function sectionOfCard({ name, title, sentences }: CardSection): object {
   return sectionOfLines(`${title}: ${sentences.map(oneLine).join('\n• ')}`, maxSectionChars[name] ?? maxOtherChars)
 }
 
-/** Shows the beginning of the dry run. The page of the question shows all of it. */
+/** Shows the beginning of the dry run. The page of the question shows the whole dry run. */
 function rehearsed({ dryRun }: Approval): object[] {
   const found = parseRehearsal(dryRun.details)?.lines ?? []
   const lines = found.slice(0, maxRehearsedLines)

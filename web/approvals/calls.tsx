@@ -149,7 +149,10 @@ export function useCard(approval: ApprovalDetail): Card {
   }
 }
 
-/** Lists the approvals for the same model response, each with a check box. Empty for only one. */
+/**
+ * Lists the approvals for the same model response, each with a check box. Empty if there is only
+ * one approval.
+ */
 export function Together({ approval, card, isLocked }: { approval: ApprovalDetail; card: Card; isLocked: boolean }) {
   if (approval.together.length === 0) return null
   const all = [approval, ...approval.together].sort(byCall)
