@@ -59,7 +59,7 @@ export type HttpRequest = {
   body?: string | Uint8Array
   /** Milliseconds from the request to the last byte of the response. */
   timeoutMs: number
-  /** The most bytes of the response's body. A larger one is `too_large`. */
+  /** The most bytes of the response's body. A larger body gives the error `too_large`. */
   maxBytes: number
   /** `cut` cuts a longer body instead of refusing it, for callers that need only the status. */
   overflow?: 'refuse' | 'cut'

@@ -227,7 +227,7 @@ async function exchange(
 
 /**
  * Makes the error for a response that is too large to read, with an estimate of its tokens, because
- * they still cost.
+ * these tokens still cost money.
  */
 function oversizedError({ message, status }: ModelError, bytes: Omit<Exchanged, 'said' | 'received'>): ModelError {
   const all = { ...bytes, said: maxAnswerBytes, received: maxAnswerBytes }

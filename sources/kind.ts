@@ -119,7 +119,8 @@ export type SourceTool<Ask = AskSource> = {
    */
   firstFor?: readonly InventoryKind[]
   /**
-   * If a runbook fits the incident, the first turn offers this tool only if the runbook names it.
+   * Set if, when a runbook fits the incident, the first turn offers this tool only if the runbook
+   * names it.
    */
   isSituational?: boolean
   input: z.ZodObject
