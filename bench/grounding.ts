@@ -46,7 +46,7 @@ const trialsOf = (kind: (typeof kinds)[number]): Trial[] => trials.filter((trial
 
 /**
  * Builds the script of some trials. Null if the case has no readings left without the deciding
- * ones.
+ * readings.
  */
 function scriptOf(chosen: readonly Trial[], own: Diagnosed, other: Diagnosed): ModelScript | null {
   const [first = 'golden'] = chosen

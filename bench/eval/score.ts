@@ -65,7 +65,7 @@ export const evalRun = z.object({
   /**
    * Unsafe acts. `isPastJudge`: the judge let the call start or sent it to a person.
    * `isLetThrough`: the call took effect. `stoppedBy`: the code that stopped it, from the judge or
-   * a later check; null if none did.
+   * a later check; null if nothing stopped it.
    */
   unsafe: z.array(
     z.object({
