@@ -118,7 +118,8 @@ function keepsEnding(events: readonly IncidentEvent[]): boolean {
 }
 
 /**
- * Whether the resource was seen unhealthy in this attempt; its alert may have ended all the same.
+ * Whether the resource was seen unhealthy in this attempt; the alert of the resource may have ended
+ * all the same.
  */
 function isKnownIll(state: SafetyState, resource: ResourceRef | null): boolean {
   const health = resource ? (state.looks.get(resourceKey(resource))?.health ?? null) : null

@@ -139,7 +139,7 @@ function basisOf(at: string, policy: Policy, prepared: Call['prepared']): Judged
 }
 
 /**
- * Whether the joined approval was decided for the other incident. Its action is then done or
+ * Whether the joined approval was decided for the other incident. The joined action is then done or
  * denied, and people are not asked again.
  */
 async function decidedElsewhere(

@@ -13,8 +13,8 @@ import { showDetails } from './heartbeat.ts'
 const tellEveryMs = 500
 const tailCharacters = 400
 /**
- * Characters at the end of the text that are read. These are more than are shown, so that a secret
- * is recognised as a whole.
+ * Characters at the end of the text that are read. More characters are read than are shown, so that
+ * a secret is recognised as a whole.
  */
 const readCharacters = 8_000
 

@@ -66,8 +66,8 @@ export async function send(
 }
 
 /**
- * Sends a read, or a record or terminal call. A read may run twice. The others are stored by key,
- * and a repetition only reads the stored answer. Waits for a core API that is unreachable or
+ * Sends a read, or a record or terminal call. A read may run twice. All other calls are stored by
+ * key, and a repetition only reads the stored answer. Waits for a core API that is unreachable or
  * answers "not yet", because a model that reads of an outage would escalate.
  */
 async function sendOther(

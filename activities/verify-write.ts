@@ -102,7 +102,7 @@ async function observe(
   } catch (error) {
     if (whenAway === 'throw' && whoIsAway(error) !== null) throw error
     // Leaves the verification open, because a state that cannot be read now does not mean "not
-    // held". It is read again.
+    // held". The state is read again.
     return null
   }
 }

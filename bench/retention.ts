@@ -65,8 +65,8 @@ export async function benchRetention(): Promise<void> {
 }
 
 /**
- * Creates incidents that are a year old. Each was opened by an alert, investigated and resolved.
- * The product's own code writes the whole chains.
+ * Creates incidents that are a year old. Each incident was opened by an alert, investigated and
+ * resolved. The product's own code writes the whole chains.
  */
 async function fillClosed(owner: Db): Promise<void> {
   for (let made = 0; made < incidents; made += perTransaction) {

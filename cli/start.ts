@@ -74,7 +74,7 @@ function formatModel({ model, labUrl }: RunningStart['run']): Line[] {
   ]
 }
 
-/** Plays the demo. Its failure must not stop the system. */
+/** Plays the demo. A failure of the demo must not stop the system. */
 async function runDemo(
   { run }: RunningStart,
   env: NodeJS.ProcessEnv,

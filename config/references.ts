@@ -45,7 +45,10 @@ export function readRef(ref: string, directory: string | null = null): string {
   return text
 }
 
-/** Reads certificate authorities (PEM) by the same rule as `readRef`. They are not secret. */
+/**
+ * Reads certificate authorities (PEM) by the same rule as `readRef`. Certificate authorities are
+ * not secret.
+ */
 export function readAuthorities(place: string, directory: string | null = null): string {
   const text = readWithin(place, directory, maxAuthorityBytes)
   if (text.includes('-----BEGIN CERTIFICATE-----')) return text

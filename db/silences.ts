@@ -28,7 +28,7 @@ export async function keepSilences(db: Db, source: AskedSource, read: readonly S
   await writeReading(db, source, { fault: null, digest, silences: text })
 }
 
-/** Records why a source could not be read. Its last response stays, with its time. */
+/** Records why a source could not be read. The last response of the source stays, with its time. */
 export async function noteUnreadSilences(db: Db, source: AskedSource, fault: string): Promise<void> {
   const said = { triedAt: now, fault: cleanse(fault).slice(0, 300) }
   const known = await db

@@ -77,8 +77,8 @@ export function roomForFollowers(
 }
 
 /**
- * Conditions under which an incident is investigated automatically. All of them must hold. An empty
- * list allows every incident, and null allows no incident.
+ * Conditions under which an incident is investigated automatically. All conditions must hold. An
+ * empty list allows every incident, and null allows no incident.
  */
 export type InvestigateFilter = Condition[] | null
 

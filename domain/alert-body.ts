@@ -1,7 +1,7 @@
 import { formatMinute, formatSpan } from './format.ts'
 import { inertText } from './inert-text.ts'
 
-/** Formats of alerts. Each is received at `POST /ingest/{dialect}`. */
+/** Formats of alerts. Each format is received at `POST /ingest/{dialect}`. */
 export const alertDialects = [
   ...(['alertmanager', 'grafana', 'generic'] as const),
   ...(['pagerduty', 'uptime-kuma', 'zabbix', 'cloudwatch', 'proxmox'] as const),

@@ -22,7 +22,7 @@ export type Decision = z.infer<typeof decision>
 const tokenPurpose = z.enum(['decision', 'temporal'])
 export type TokenPurpose = z.infer<typeof tokenPurpose>
 
-/** A token for one decision on one approval. It works once. */
+/** A token for one decision on one approval. The token works once. */
 export const decisionToken = z.object({
   token: z.string(),
   approvalId: z.string(),
@@ -202,7 +202,8 @@ export const approvalDetail = approval.extend({
   /** Null until the call starts. */
   run: callRun.nullable().default(null),
   /**
-   * The other approvals of the same card, in the order of their calls. Each is decided separately.
+   * The other approvals of the same card, in the order of their calls. Each approval is decided
+   * separately.
    */
   together: z.array(approval).default([]),
   /**

@@ -9,7 +9,7 @@ export type Decider = {
   maxRisk: Risk
   /** Null: all types. */
   incidentTypes: readonly string[] | null
-  /** Further rights as text. Each applies separately. */
+  /** Further rights as text. Each right applies separately. */
   rights: readonly string[]
   disabled: boolean
 }

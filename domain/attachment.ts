@@ -25,8 +25,8 @@ export const sentAttachment = z
 export type SentAttachment = z.infer<typeof sentAttachment>
 
 /**
- * A stored attachment. Its bytes are stored under the digest of the re-encoded form, not of the
- * form that was sent.
+ * A stored attachment. The bytes of the attachment are stored under the digest of the re-encoded
+ * form, not of the form that was sent.
  */
 const attachment = z.object({
   name: z.string(),

@@ -12,7 +12,10 @@ import { nameResource, type ResourceRef, resourceKey } from './registry.ts'
 import { sayAction, toList, toSentence, toText } from './say.ts'
 import { describeEnd, withItsAlert } from './status-words.ts'
 
-/** A sentence with the numbers of the rows on which it is based. It may contain untrusted text. */
+/**
+ * A sentence with the numbers of the rows on which it is based. The sentence may contain untrusted
+ * text.
+ */
 const line = z.object({ text: z.string(), rows: z.array(z.number().int()) })
 export type BriefLine = z.infer<typeof line>
 

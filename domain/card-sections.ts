@@ -340,7 +340,8 @@ function formatStarted(targets: Approval['targets']): string {
 }
 
 /**
- * Describes what a denial does. It ends a person's own write; the agent continues after a denial.
+ * Describes what a denial does. A denial ends a person's own write; the agent continues after a
+ * denial.
  */
 function formatDenial({ askedBy }: Pick<Approval, 'askedBy'>): string {
   return askedBy

@@ -115,8 +115,8 @@ export function siteToDeclared({ groups, nodes, hosts }: Site): SourceDeclaratio
 }
 
 /**
- * Converts the resources and relations of an inventory file. Their names were checked when it was
- * parsed.
+ * Converts the resources and relations of an inventory file. The names were checked when the file
+ * was parsed.
  */
 export function fileToDeclared({ resources, relations }: Pick<SiteFile, 'resources' | 'relations'>): SourceDeclaration {
   return {

@@ -142,10 +142,10 @@ function unnamed({ name }: { name?: unknown }, labels: unknown): unknown {
   return alertname !== undefined && alertname === name ? others : labels
 }
 
-/** Fields of a log row that a reader needs. The others only serve storage. */
+/** Fields of a log row that a reader needs. The other fields only serve storage. */
 const toldOfRow = new Set(['seq', 'at', 'attempt', 'actor', 'action', 'kind', 'detail'])
 const keptOfPlan = new Set(['createdAt', 'incidentId', 'lowerBound', 'proof'])
-/** Fields of a runbook that a reader needs. The others only serve storage. */
+/** Fields of a runbook that a reader needs. The other fields only serve storage. */
 const toldOfRunbook = new Set(['name', 'body'])
 
 function isNoise(key: string, value: unknown, fields: Record<string, unknown>): boolean {

@@ -281,8 +281,8 @@ export type EventMetadata = {
     basis?: JudgedBasis
     approvalId: string | null
     /**
-     * The incident whose question about the same action this call waits for. One answer serves
-     * both.
+     * The incident whose question about the same action this call waits for. One answer serves both
+     * incidents.
      */
     joins?: string
     /** The dry run of a write in shadow, which is stored nowhere else. */

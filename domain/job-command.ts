@@ -11,7 +11,8 @@
 const readers =
   /^(?:(?:r?ba|da|z|k|mk|pdk|a|c|tc|fi|ya|elvi|xon|pw)?sh|nu|powershell|python[\d.]*|pypy[\d.]*|perl[\d.]*|ruby[\d.]*|php[\d.]*|lua[\d.]*|luajit)$/i
 /**
- * Script interpreters whose names are ordinary words. They count only where a program is expected.
+ * Script interpreters whose names are ordinary words. These names count only where a program is
+ * expected.
  */
 const plainReaders = /^(?:node|nodejs|deno|bun|tclsh[\d.]*|expect|rscript|osascript|groovy|julia|guile|emacs|vim?|ex)$/i
 /** Programs that pass a text to a shell, or arguments to a shell on another machine. */

@@ -141,7 +141,9 @@ function requireOneSystem(step: JobStep, context: z.core.$RefinementCtx): void {
 
 const run = z.strictObject(stepFields).superRefine(requireOneSystem)
 
-/** The mode of a job that changes nothing. It runs before people are asked for an approval. */
+/**
+ * The mode of a job that changes nothing. This mode runs before people are asked for an approval.
+ */
 const check = z
   .strictObject({
     ...stepFields,
@@ -387,8 +389,8 @@ export type JobOutcome = {
 }
 
 /**
- * A record of a running job, stored with its effect. It contains enough to query the job's system
- * later.
+ * A record of a running job, stored with its effect. The record contains enough to query the job's
+ * system later.
  */
 export const jobNote = z.object({
   name: jobName,

@@ -35,8 +35,9 @@ export type ClusterMember = {
 }
 
 /**
- * The cluster as a source of the registry. It has authority, because an administrator connected it
- * and it lists only its own resources. An address joins one of these resources to a known machine.
+ * The cluster as a source of the registry. This source has authority, because an administrator
+ * connected it and it lists only its own resources. An address joins one of these resources to a
+ * known machine.
  */
 export const clusterSource = (name: string): RegistrySource => ({ name: `kubernetes:${name}`, hasAuthority: true })
 

@@ -53,7 +53,7 @@ export const controlWord = z.discriminatedUnion('kind', [
 ])
 export type ControlWord = z.infer<typeof controlWord>
 
-/** Codes of the last frame. They show why a connection ends. */
+/** Codes of the last frame. The codes show why a connection ends. */
 export const closeCodes = {
   /**
    * The device is unknown, has another key, or is revoked. A caller that has not proven its

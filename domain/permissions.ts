@@ -4,7 +4,7 @@ export const role = z.enum(['viewer', 'operator', 'approver', 'admin', 'agent', 
 
 export type Role = z.infer<typeof role>
 
-/** Roles of people, weakest first. Each includes the roles before it. */
+/** Roles of people, weakest first. Each role includes the roles before it. */
 export const personRoles = ['viewer', 'operator', 'approver', 'admin'] as const
 
 export type PersonRole = (typeof personRoles)[number]

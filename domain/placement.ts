@@ -35,8 +35,8 @@ const placementVm = z.object({
   pinnedTo: z.array(z.string()).max(1_000).default([]),
   forbiddenHosts: z.array(z.string()).max(1_000).default([]),
   /**
-   * VMs of one affinity group must be on the same host at the end. They move together or not at
-   * all.
+   * VMs of one affinity group must be on the same host at the end. The VMs of a group move together
+   * or not at all.
    */
   affinityGroup: z.string().nullable().default(null),
 })

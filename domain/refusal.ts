@@ -154,8 +154,8 @@ export function refusalOf(code: string): Refusal {
 export type OwnTarget = { target: string; why: string }
 
 /**
- * Facts that the policy check uses in addition to the log. They are read in the transaction of the
- * decision, and stored in its row.
+ * Facts that the policy check uses in addition to the log. The facts are read in the transaction of
+ * the decision, and stored in its row.
  */
 export type Policy = {
   incidentId: string
@@ -163,7 +163,8 @@ export type Policy = {
   role: 'leader' | 'follower'
   paused: boolean
   /**
-   * Settings for this tool. They can only raise its risk and the number of people who must approve.
+   * Settings for this tool. The settings can only raise the tool's risk and the number of people
+   * who must approve.
    */
   raised: { risk: Risk | null; required: number }
   /** Names of the tools that are offered in this type of incident. Null: all. */

@@ -12,7 +12,7 @@ import {
   relationKinds,
 } from './kinds.ts'
 
-/** Kinds in the inventory. Each has a descriptor in `domain/kinds.ts`. */
+/** Kinds in the inventory. Each kind has a descriptor in `domain/kinds.ts`. */
 export const inventoryKind = z.enum(inventoryKinds)
 
 export const resourceKind = z.enum([...inventoryKind.options, 'incident', 'proposal'])

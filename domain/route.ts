@@ -60,8 +60,8 @@ export function wakesSomebody({
 }
 
 /**
- * Messages that end earlier ones. They are sent to every destination that had a message about the
- * incident, at any hour.
+ * Messages that end earlier ones. Such messages are sent to every destination that had a message
+ * about the incident, at any hour.
  */
 export const endings: readonly Trigger[] = ['resolved', 'closed', 'taken']
 /** Triggers for which PagerDuty opens an alert. */
@@ -72,8 +72,8 @@ const paging: readonly Trigger[] = [
 const unasked: readonly Trigger[] = ['taken']
 
 /**
- * Cards of a night or shift. They have no severity, type or hour, so a route can exclude them only
- * by its triggers.
+ * Cards of a night or shift. The cards have no severity, type or hour, so a route can exclude them
+ * only by its triggers.
  */
 const cards: readonly Trigger[] = ['morning', 'hand_over']
 

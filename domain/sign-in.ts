@@ -58,8 +58,8 @@ export function operatorNameOf(claimed: string): string {
 }
 
 /**
- * Returns the page to open after signing in. It is always on this server, whatever address a link
- * contains.
+ * Returns the page to open after signing in. The page is always on this server, whatever address a
+ * link contains.
  */
 export function localReturnPath(asked: string | undefined): string {
   const here = 'http://here.invalid'

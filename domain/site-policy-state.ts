@@ -96,8 +96,8 @@ export const siteExplanation = z.object({
    */
   rules: z.array(z.object({ rule: z.string(), line: z.int(), action: z.string(), whyNot: z.string().nullable() })),
   /**
-   * Why rules with `silenced` apply or do not apply. Both are null if there is no such rule for
-   * this tool.
+   * Why rules with `silenced` apply or do not apply. Both reasons are null if there is no such rule
+   * for this tool.
    */
   silence: silence.nullable(),
   noSilence: z.string().nullable(),

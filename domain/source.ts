@@ -56,7 +56,7 @@ const sourceInput = z.strictObject({
   kind: z.string().min(1).max(40),
   url: z.url({ protocol: /^(?:https?|postgresql|mysql)$/ }).max(500),
   credential: credentialRef.nullable().default(null),
-  /** A login only for writes. It is used after an approval. */
+  /** A login only for writes. The login is used after an approval. */
   writeCredential: credentialRef.nullable().default(null),
   /**
    * How the credential is sent. Null: as a bearer token, or, if it is `user:password`, as Basic.
@@ -215,8 +215,8 @@ const maxAttributes = 8
 const maxIdCharacters = 128
 
 /**
- * The registry source of targets. It has no authority: it may add a lease or a denial, but allows
- * nothing.
+ * The registry source of targets. This source has no authority: it may add a lease or a denial, but
+ * allows nothing.
  */
 export const targetsSource = ({ kind, name }: { kind: string; name: string }): RegistrySource => ({
   name: `${kind}:${name}`,

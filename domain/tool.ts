@@ -120,7 +120,7 @@ export type ToolContext = {
 export type Preparation = {
   /** Every resource that the action touches. */
   targets: ResourceRef[]
-  /** The fields that make two calls the same action. They are part of the action digest. */
+  /** The fields that make two calls the same action. These fields are part of the action digest. */
   identity: Record<string, unknown>
   /** The fingerprint of the facts on which the dry run is based. */
   stateFingerprint: string

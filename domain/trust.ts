@@ -28,8 +28,8 @@ export type PairTrust = { level: TrustLevel; since: string | null; stop?: { id: 
 export const pairName = ({ type, tool }: TrustPair): string => `${type} ${tool}`
 
 /**
- * The type of an incident about a repair that was wrong or did not last. It is a problem of
- * Nightshift itself, so the agent does not investigate it.
+ * The type of an incident about a repair that was wrong or did not last. Such an incident is a
+ * problem of Nightshift itself, so the agent does not investigate it.
  */
 export const trustLostType = 'nightshift_trust_lost'
 

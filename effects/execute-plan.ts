@@ -40,7 +40,7 @@ type PlanRun = {
   plan: Proposal
   problem: PlacementProblem
   by: PlanActor
-  /** The state at the decision. It tells which VM and host a name meant then. */
+  /** The state at the decision. The state tells which VM and host a name meant then. */
   approved: ClusterState
   /** The state that is expected now: the approved one, changed by the steps done since. */
   expected: ClusterState

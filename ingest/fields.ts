@@ -10,7 +10,7 @@ export const maxLabelBytes = 1_024
 export const maxAnnotationBytes = 4_096
 const maxFields = 64
 
-/** Labels that route an alert. They are kept first when the number of labels is limited. */
+/** Labels that route an alert. These labels are kept first when the number of labels is limited. */
 const keptFirst = [
   'alertname',
   'severity',

@@ -217,7 +217,7 @@ function stateDirectory(lab: Lab, id: string): string {
 }
 
 /**
- * Returns the port of a node's agent. It is chosen once, because the control plane stores the
+ * Returns the port of a node's agent. The port is chosen once, because the control plane stores the
  * device's address.
  */
 async function portOf(lab: Lab, id: string): Promise<number> {

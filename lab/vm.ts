@@ -58,7 +58,7 @@ export async function startVm(lab: Lab, vm: string, host: string): Promise<strin
   })
 }
 
-/** Stops a VM on its host. Its counter is kept. */
+/** Stops a VM on its host. The VM's counter is kept. */
 export async function stopVm(lab: Lab, vm: string, host: string): Promise<string> {
   requireRunning(lab, vm, host)
   await ask(lab, host, 'DELETE', vm)

@@ -242,8 +242,8 @@ function leftOut(entries: readonly TranscriptEntry[], maxCharacters: number): Ch
 }
 
 /**
- * Limits for the last omitted messages and denials of people. They are kept, shortened, because
- * they are short and matter more than an old result.
+ * Limits for the last omitted messages and denials of people. Such messages and denials are kept,
+ * shortened, because they are short and matter more than an old result.
  */
 const maxKept = 5
 const keptCharacters = 300

@@ -195,7 +195,8 @@ function callsOf({ calls, form }: WrittenCalls, text: string, limits: Limits): P
 
 /**
  * Reads the text of a model with native tools. If a server's tool parser fails, the call stays in
- * the text; it counts only at the answer's end. A quoted call, such as one from a log, is prose.
+ * the text; such a call counts only at the answer's end. A quoted call, such as one from a log, is
+ * prose.
  */
 function parseNativeText(content: string, isCut: boolean, limits: Limits): ParsedAnswer {
   const found = findWrittenCalls(content, { ...limits, maxChars: limits.maxArgumentChars })

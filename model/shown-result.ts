@@ -18,8 +18,8 @@ const minSaved = 20
  */
 const minEchoCharacters = 24
 /**
- * Fields that name an object or its state. They are short, and claims quote them, so every answer
- * shows them.
+ * Fields that name an object or its state. The fields are short, and claims quote them, so every
+ * answer shows them.
  */
 const always = [
   'kind',
@@ -224,8 +224,8 @@ function showThing(raw: Fields, name: string, at: At): unknown {
 }
 
 /**
- * Whether the fields of `always` identify the object for a reader. They do not if alerts with one
- * name differ only in labels.
+ * Whether the fields of `always` identify the object for a reader. The fields do not identify it if
+ * alerts with one name differ only in labels.
  */
 function isPlainName(name: string, { name: called, startsAt }: Fields, shown: ShownThings): boolean {
   if (startsAt === undefined || shown.get(name)?.fields.startsAt === startsAt) return true

@@ -26,8 +26,9 @@ type ImageOptions = {
 type Layer = { digest: string; diffId: string; bytes: Buffer }
 
 /**
- * Writes the image as one archive for `docker load`, `podman load` and `ctr images import`. It is
- * an OCI image layout (image-spec 1.1), with the manifest.json of `docker save` for engines before
+ * Writes the image as one archive for `docker load`, `podman load` and `ctr images import`. The
+ * archive is an OCI image layout (image-spec 1.1), with the manifest.json of `docker save` for
+ * engines before
  * 25. The image has two layers: the root file system, and the package above it.
  */
 export function writeImage(options: ImageOptions): void {

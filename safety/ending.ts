@@ -205,7 +205,8 @@ function quietRule(state: SafetyState, { alerts, resource }: Policy): RuleAnswer
 }
 
 /**
- * Checks the two categories that state something about a write; the others name a task for people.
+ * Checks the two categories that state something about a write; the other categories name a task
+ * for people.
  */
 export function categoryRule(category: unknown, state: SafetyState, policy: Policy): RuleAnswer | null {
   if (category === 'mitigated') return mitigatedRule(state, policy)

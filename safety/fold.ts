@@ -47,8 +47,8 @@ export type Phase = 'RESOLVING' | 'READING' | 'VERIFYING'
 export type SafetyState = {
   attempt: number
   /**
-   * The newest row that was folded. It is stored in `call_judged`, so that a judgement can be
-   * repeated.
+   * The newest row that was folded. The number of the row is stored in `call_judged`, so that a
+   * judgement can be repeated.
    */
   lastSeq: number
   resolved: ResolvedNames
@@ -453,8 +453,8 @@ function noteChanged({ writes }: SafetyState, { callId, changed = null }: EventM
 }
 
 /**
- * Whether this call was sent and got no verdict. It then counts as not made, so that a hand-over
- * that was lost can be repeated.
+ * Whether this call was sent and got no verdict. The call then counts as not made, so that a
+ * hand-over that was lost can be repeated.
  */
 function gotNoVerdict({ metadata: { effect, result } }: IncidentEvent<'tool_finished'>): boolean {
   const details = result.error?.details

@@ -59,8 +59,8 @@ const undecided: RuleAnswer = { verdict: 'ask', code: 'RISK_CRITICAL', reason: '
 
 /**
  * Judges one proposed call. Pure and total: the same call, state, policy and time give the same
- * ruling; it never throws and never guesses. Rules that refuse come before rules that ask people,
- * and these before rules that let the call run.
+ * ruling; the judge never throws and never guesses. Rules that refuse come before rules that ask
+ * people, and these before rules that let the call run.
  */
 export function judge(
   call: Call,

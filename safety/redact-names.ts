@@ -93,7 +93,9 @@ function kindOfLikelyName(name: string): SecretKind | null {
   return likelyNamed.find(([pattern]) => pattern.test(name))?.[1] ?? null
 }
 
-/** Words that describe a secret, and references to its place. They are not secret themselves. */
+/**
+ * Words that describe a secret, and references to its place. The words are not secret themselves.
+ */
 const words = new Set(
   `none null nil true false yes no undefined empty missing required invalid valid expired unset set changed unchanged
   incorrect wrong rejected denied unknown hidden disabled enabled ok failed accepted optional default not is was has had

@@ -36,7 +36,10 @@ export type Correction = { code: RefusalCode; field: string; from: unknown; to: 
 
 export type Ruling = {
   verdict: Verdict
-  /** A fixed code, which tests, metrics and the workflow read; they never read the text. */
+  /**
+   * A fixed code, which tests, metrics and the workflow read; readers of the code never read the
+   * text.
+   */
   code: RulingCode
   reason: string
   /** Advice on what the model may do instead; null if nothing helps. */

@@ -15,7 +15,7 @@ import { ensureWeb } from './web.ts'
 
 interface StartOptions {
   rootDir: string
-  /** The user's environment. It replaces parts and passes on settings. */
+  /** The user's environment. The environment replaces parts and passes on settings. */
   env: Environment
   /** Aborting it during the start stops everything that was started. */
   signal?: AbortSignal
@@ -279,10 +279,10 @@ export function terminalReport(screen: Screen): PartReporter {
 }
 
 /**
- * Starts everything and keeps it running until SIGINT, SIGTERM or SIGHUP. Then stops it and returns
- * the exit code. A second signal kills the rest at once. `whenReady` receives the running system
- * and a signal that is aborted at the stop. If `whenReady` throws, everything is stopped and the
- * error is thrown again.
+ * Starts everything and keeps it running until SIGINT, SIGTERM or SIGHUP. Afterwards stops
+ * everything and returns the exit code. A second signal kills the rest at once. `whenReady`
+ * receives the running system and a signal that is aborted at the stop. If `whenReady` throws,
+ * everything is stopped and the error is thrown again.
  */
 export async function runInForeground(
   options: Omit<StartOptions, 'signal'>,

@@ -92,8 +92,8 @@ const isWindow = (text: string): boolean => {
 }
 
 /**
- * Reads deployments and changes near a resource. They are untrusted text, so a name in them does
- * not count as looked up.
+ * Reads deployments and changes near a resource. Deployments and changes are untrusted text, so a
+ * name in them does not count as looked up.
  */
 export const recentChanges = defineTool({
   name: 'recent_changes',

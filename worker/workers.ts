@@ -62,9 +62,9 @@ type WorkerOptions = {
 
 /**
  * Builds three kinds of workers. `nightshift` runs workflows, tools and statements on rows.
- * `nightshift-llm` sends requests to the model; it is separate because a rate limit does not apply
- * to eagerly dispatched activities. `nightshift-line` is for runs that wait for the model. If the
- * agent is off, no incident is claimed: only running investigations continue.
+ * `nightshift-llm` sends requests to the model; that queue is separate because a rate limit does
+ * not apply to eagerly dispatched activities. `nightshift-line` is for runs that wait for the
+ * model. If the agent is off, no incident is claimed: only running investigations continue.
  */
 export async function startWorkers(config: Config, db: Db, log: Logger, options: WorkerOptions = {}): Promise<Workers> {
   installRuntime()
@@ -157,7 +157,7 @@ async function createMainWorker(parts: WorkerParts): Promise<Worker> {
     },
     maxConcurrentWorkflowTaskExecutions: 40,
     maxConcurrentActivityTaskExecutions: config.WORKER_ACTIVITY_SLOTS,
-    // A run that is not cached is replayed at each of its steps. That is cheap for one run that
+    // A run that is not cached is replayed at each of its steps. Replay is cheap for one run that
     // wakes, and costs more than all other work when hundreds of runs continue at once. A cached
     // run takes a third of a megabyte.
     maxCachedWorkflows: config.WORKER_CACHED_WORKFLOWS,

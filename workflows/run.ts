@@ -158,7 +158,7 @@ export const rows = proxyActivities<ContextActivities & ApprovalActivities>({
   retry: { initialInterval: '500ms', maximumInterval: '10s' },
 })
 
-/** Activity that gathers the facts. It retries while the database is unreachable. */
+/** Activity that gathers the facts. The activity retries while the database is unreachable. */
 export const context = proxyActivities<ContextActivities>({
   startToCloseTimeout: '660s',
   scheduleToCloseTimeout: '660s',

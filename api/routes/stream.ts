@@ -154,7 +154,7 @@ const reconnectMs = 3_000
 const batch = 200
 /**
  * The most listeners: two hundred pages, and their lost connections until these are detected. Each
- * needs a socket and some memory. Further ones are refused.
+ * listener needs a socket and some memory. Further ones are refused.
  */
 const maxListeners = 500
 /** The form of an id of the stream. An empty id counts as none. */

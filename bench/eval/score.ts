@@ -101,7 +101,7 @@ export type EndedRun = {
    * that may run them.
    */
   scope: ReadonlySet<string>
-  /** The rows of every incident that the fault opened. Each list is in order. */
+  /** The rows of every incident that the fault opened. The rows of each incident are in order. */
   logs: readonly (readonly IncidentEvent[])[]
   /**
    * Ids in the incidents' resources and the alerts' labels. A run knows them without reading

@@ -19,7 +19,7 @@ export type ProxmoxApiOptions = {
   timeoutMs?: number
 }
 
-/** The segments of a path. Each is sent encoded. */
+/** The segments of a path. Each segment is sent encoded. */
 export type ApiPath = (string | number)[]
 export type Form = Record<string, string | number>
 

@@ -53,10 +53,10 @@ export function digestOfDecision({
 
 /**
  * Creates a decision token: 256 random bits for one signed-in person, one pending approval and one
- * decision. It is stored as a hash and works once. Only this response contains it in plain text. A
- * token for the API contains the whole decision, and only its person can use it. A token for
- * Temporal contains only yes or no, so somebody who intercepts it can only do what its person is
- * about to do.
+ * decision. The token is stored as a hash and works once. Only this response contains it in plain
+ * text. A token for the API contains the whole decision, and only its person can use it. A token
+ * for Temporal contains only yes or no, so somebody who intercepts it can only do what its person
+ * is about to do.
  */
 export async function mintDecisionToken(
   db: Db,

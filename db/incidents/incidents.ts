@@ -137,8 +137,8 @@ export async function insertIncidents(trx: Trx, incidents: readonly WrittenIncid
 }
 
 /**
- * Queues the `critical` notification of a critical incident, in the transaction that opens it. Its
- * page may be delayed.
+ * Queues the `critical` notification of a critical incident, in the transaction that opens it. The
+ * page of the incident may be delayed.
  */
 export async function announceCritical(trx: Trx, id: string): Promise<void> {
   const row = await lockIncident(trx, id)

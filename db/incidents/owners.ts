@@ -110,8 +110,8 @@ async function note(
 }
 
 /**
- * Makes the watchdog check owned incidents. It decides under the lock whether the owner lost the
- * incident.
+ * Makes the watchdog check owned incidents. The watchdog decides under the lock whether the owner
+ * lost the incident.
  */
 export async function findLapsedOwners(db: Db): Promise<void> {
   await sql`

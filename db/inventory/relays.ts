@@ -5,8 +5,8 @@ import { notify, processChannel } from '../notices.ts'
 
 /**
  * A request of an API process to a device whose connection another process has. A row exists until
- * it is taken. It is sealed with a key of the mesh, and contains no address or plain text of a
- * device.
+ * it is taken. The request is sealed with a key of the mesh, and contains no address or plain text
+ * of a device.
  */
 export type Relay = { id: string; deviceId: string; toProcess: string; fromProcess: string; sealed: Buffer }
 

@@ -22,7 +22,7 @@ export type SlotHolder = {
  */
 export type Slot = { held: true; waitedMs: number } | { held: false; ahead: number }
 
-/** Seconds of silence after which a holder loses its slot. It reports every few seconds. */
+/** Seconds of silence after which a holder loses its slot. A holder reports every few seconds. */
 export const heldSeconds = 60
 
 /**

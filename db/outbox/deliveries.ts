@@ -134,8 +134,8 @@ type Wanted = {
 }
 
 /**
- * Builds the entries of all destinations. Each is prepared for its destination; Slack, for example,
- * needs a thread first.
+ * Builds the entries of all destinations. Each entry is prepared for its destination; Slack, for
+ * example, needs a thread first.
  */
 async function preparedEntries(trx: Trx, incidentId: string, { trigger, told, gone }: Wanted): Promise<string[]> {
   const entries: string[] = []

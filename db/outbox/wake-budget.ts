@@ -12,8 +12,8 @@ import { hasDestination } from './destinations.ts'
 
 /**
  * The budget of a night (`page.wake_budget`): how many questions in incidents below critical may
- * wake somebody. The others are sent at once to channels that wake nobody, and the morning card
- * lists them. Nothing is delayed if no card would be sent.
+ * wake somebody. The other questions are sent at once to channels that wake nobody, and the morning
+ * card lists them. Nothing is delayed if no card would be sent.
  */
 
 /** Why a message wakes nobody now. `note`: the row for the log, only once for each question. */

@@ -16,8 +16,8 @@ import type { SettingsReader } from '../settings.ts'
 import { setPairs } from './levels.ts'
 
 /**
- * Counts the outcomes of the writes that the agent proposed. They are counted from the log each
- * time and stored nowhere else.
+ * Counts the outcomes of the writes that the agent proposed. The outcomes are counted from the log
+ * each time and stored nowhere else.
  */
 
 /** One pair; null stands for all. */

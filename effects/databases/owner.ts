@@ -4,7 +4,7 @@ import type { DatabaseAct } from '../../domain/database-write.ts'
 import { EffectRefused } from '../effect.ts'
 
 /**
- * Programs that manage a database server and would undo other programs' changes. They are
+ * Programs that manage a database server and would undo other programs' changes. Such owners are
  * recognised by what the server shows.
  */
 
@@ -34,8 +34,9 @@ const owners: readonly Owner[] = [
   {
     name: 'CloudNativePG',
     // Recognises CloudNativePG by a setting that it fixes
-    // (https://cloudnative-pg.io/documentation/current/postgresql_conf/). Its names for slots or
-    // for settings with a dot prove nothing, because anybody may use them.
+    // (https://cloudnative-pg.io/documentation/current/postgresql_conf/). The names that
+    // CloudNativePG uses for slots or for settings with a dot prove nothing, because anybody may
+    // use them.
     mark: `current_setting('ssl_cert_file') like '/controller/certificates/%'`,
     keeps: /^_cnpg_/,
     instead: 'change replicationSlots of its Cluster',

@@ -11,7 +11,7 @@ import { sayOwner } from './owner.ts'
 import type { DatabaseWriter, FoundTarget } from './write.ts'
 
 /**
- * The four writes at PostgreSQL. Each compares and acts in one statement, so that nothing can
+ * The four writes at PostgreSQL. Each write compares and acts in one statement, so that nothing can
  * change in between.
  */
 

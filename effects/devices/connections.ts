@@ -33,8 +33,8 @@ export type DeviceConnections = {
    */
   way(deviceId: string): DeviceWay
   /**
-   * Takes over and welcomes the connection of an agent that proved its identity; its earlier
-   * connection ends.
+   * Takes over and welcomes the connection of an agent that proved its identity; the agent's
+   * earlier connection ends.
    */
   hold(
     link: DeviceLink,

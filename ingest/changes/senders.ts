@@ -110,7 +110,7 @@ type ReadHeader = (name: string) => string | undefined
  */
 export type ChangeSender = {
   name: Change['source']
-  /** The header that names the event. Its presence identifies this sender. */
+  /** The header that names the event. The presence of the header identifies this sender. */
   eventHeader: string | null
   /** The header with an id that all repeats of a delivery share. */
   keyHeader: string | null

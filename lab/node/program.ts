@@ -47,7 +47,7 @@ export const lockFile = 'var/search.lock'
 export const searchLog = 'logs/search.log'
 export const certificateFile = 'etc/certificate.pem'
 
-/** The number of bytes read at the end of a log. They always contain a whole record. */
+/** The number of bytes read at the end of a log. These bytes always contain a whole record. */
 const tailBytes = 256
 
 /** Returns the time of a log's newest whole record, in milliseconds; null if the log has none. */

@@ -4,7 +4,7 @@ import { type Conversation, ruleOf } from './conversation.ts'
 import { call, done, escalate, type OperatorTurn, quoted, type RunbookCall, resolve, subject } from './facts.ts'
 
 /**
- * Misbehaviours of a model. One is selected by name: `runbook-rules:<mood>` or `POST
+ * Misbehaviours of a model. A misbehaviour is selected by name: `runbook-rules:<mood>` or `POST
  * /control/mood`.
  */
 export const mood = z.enum([

@@ -20,7 +20,7 @@ import { keyOf, type TrustedKeys } from './manifest.ts'
 export const bodyBytes = 1_048_576
 
 /**
- * The inputs of verification. None of them is secret: signatures are checked with public keys, and
+ * The inputs of verification. No input is secret: signatures are checked with public keys, and
  * nonces are public.
  */
 export type VerificationContext = {

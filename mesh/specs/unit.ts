@@ -185,7 +185,7 @@ function lookAtService(): Pick<NonNullable<MeshSpec['undo']>, 'look' | 'facts'> 
 const defineWrite = (verb: ServiceVerb, about: string, risk: 'medium' | 'high') =>
   defineSpec({
     name: `service_${verb}`,
-    // A node's status comes first; its relations are read on request.
+    // A node's status comes first; the relations of a node are read on request.
     firstFor: verb === 'restart' ? ['service_unit', 'container', 'workload', 'device', 'target'] : [],
     capability: `service.${verb}`,
     about,

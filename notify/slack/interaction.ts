@@ -120,7 +120,7 @@ export type OwnerPress = {
   spot: SlackSpot
 }
 
-/** `other`: a link that was opened, or something unknown. It needs no action. */
+/** `other`: a link that was opened, or something unknown. Such an interaction needs no action. */
 type Interaction = Press | SlackDenial | OwnerPress | { kind: 'other' }
 
 const id = z.string().regex(/^[A-Z0-9]{1,40}$/)

@@ -29,7 +29,7 @@ const condition =
 const resource = `service|server|node|host|vm|container|pod|database|shard|cluster|process|daemon|instance|replica|primary|disk|volume|array|link|switch|tenant|application|app|api|queue|broker|cache|system`
 
 /**
- * Rules in order; the first that matches gives the category. Each reads one clause; a call is
+ * Rules in order; the first that matches gives the category. Each rule reads one clause; a call is
  * searched for in the whole text.
  */
 const rules: { category: Exclude<ClaimCategory, 'fake_call'>; pattern: RegExp }[] = [

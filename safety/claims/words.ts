@@ -35,7 +35,10 @@ export function findLoose(quoted: Quoted): string | null {
   return null
 }
 
-/** Rules in order. Each returns the first word, figure or place that keeps a claim from grade A. */
+/**
+ * Rules in order. Each rule returns the first word, figure or place that keeps a claim from grade
+ * A.
+ */
 const rules: ((quoted: Quoted) => string | null)[] = [
   mixedLetters,
   withoutValue,

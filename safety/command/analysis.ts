@@ -229,7 +229,7 @@ export type ExecutionContext = {
 }
 
 /**
- * The judge of a shell text. It is a parameter because scripts contain commands and commands
+ * The judge of a shell text. The judge is a parameter because scripts contain commands and commands
  * contain scripts.
  */
 type JudgeScript = (text: string, analysis: CommandAnalysis, context: ExecutionContext) => Termination

@@ -4,8 +4,8 @@ import { expandBraces, globsMeet } from './patterns.ts'
 
 /**
  * Commands that never run, even with an approval, because they end the host or destroy more than
- * any incident is worth. They are compared with words, never with text. A firewall flush, a deleted
- * volume or a dropped table are not listed: a person may decide about these.
+ * any incident is worth. Forbidden commands are compared with words, never with text. A firewall
+ * flush, a deleted volume or a dropped table are not listed: a person may decide about these.
  */
 type Forbidden = { reason: string; token: string }
 

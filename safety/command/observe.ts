@@ -13,8 +13,8 @@ import type { Unwrapped } from './unwrapped.ts'
 
 /**
  * Handles `sudo -n` with a command that a device's manifest lists word for word. The executor runs
- * the command without a shell and outside of the sandbox, where set-user-ID programs work. Its
- * output goes to the rest of the pipe, which stays inside.
+ * the command without a shell and outside of the sandbox, where set-user-ID programs work. The
+ * command's output goes to the rest of the pipe, which stays inside.
  */
 
 /**

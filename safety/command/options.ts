@@ -147,8 +147,8 @@ const isLetters = (text: string, grammar: Grammar): boolean =>
   grammar.bsd !== undefined && [...text].every((letter) => grammar.bsd!.includes(letter))
 
 /**
- * Reads options without a dash: `ps aux`, `tar tf x`. Their values follow in the order of the
- * letters.
+ * Reads options without a dash: `ps aux`, `tar tf x`. The values of such options follow in the
+ * order of the letters.
  */
 function readLetters(words: readonly Word[], grammar: Grammar, reading: CommandReading): number | null {
   let next = 2

@@ -5,7 +5,7 @@ import type { Constants } from './words.ts'
 
 /**
  * Parts of a text that are not simple commands joined by `|`, `&&`, `||`, `;` or newlines. Each
- * needs approval.
+ * such text needs approval.
  */
 type ShellShape =
   | 'substitution'

@@ -339,8 +339,8 @@ function endpointFinding(word: Word, tree: boolean, place: ValuePlace): Finding 
 }
 
 /**
- * Checks a revision, a path, or `revision:path` of a repository. Its content is as secret as the
- * original file.
+ * Checks a revision, a path, or `revision:path` of a repository. The content of a revision is as
+ * secret as the original file.
  */
 function revisionFinding(word: Word, tree: boolean, place: ValuePlace): Finding | null {
   const { text } = word

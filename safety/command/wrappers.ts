@@ -1,8 +1,8 @@
 import { elsewhere } from './remote-exec-wrappers.ts'
 
 /**
- * Commands that run another command. Each has a grammar of its options, so that the inner command
- * is found in every call; an unknown option needs approval.
+ * Commands that run another command. Each wrapper has a grammar of its options, so that the inner
+ * command is found in every call; an unknown option needs approval.
  */
 export type Wrapper = {
   /** Options without and with a value. Any other option is unknown. */

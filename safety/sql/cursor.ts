@@ -25,8 +25,8 @@ export type Scanner = {
 }
 
 /**
- * A part of a text that no read has. It is not an Error, because it is always caught, and a stack
- * trace would cost more than parsing.
+ * A part of a text that no read has. An SQL problem is not an Error, because it is always caught,
+ * and a stack trace would cost more than parsing.
  */
 export class SqlProblem {
   readonly message: string

@@ -3,8 +3,8 @@ import { type SqlNode, strings } from './postgres-nodes.ts'
 import { compares, listTorn, ofOthers, telling } from './postgres-torn.ts'
 
 /**
- * Finds, by their origin, other users' statements and code in an answer. Their values are hidden in
- * any form.
+ * Finds, by their origin, other users' statements and code in an answer. The values of such
+ * statements and code are hidden in any form.
  */
 
 /** Matches relations that show other users' statements; functions that do are in `ofOthers`. */

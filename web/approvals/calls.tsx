@@ -97,8 +97,8 @@ function RunSteps({ steps }: Pick<CallRun, 'steps'>) {
 }
 
 /**
- * Lists other calls of the same model response for which approval was not yet requested. Each is
- * judged in turn.
+ * Lists other calls of the same model response for which approval was not yet requested. Each call
+ * is judged in turn.
  */
 export function NextCalls({ next }: { next: NextCall[] }) {
   if (next.length === 0) return null
