@@ -6,7 +6,7 @@ import { minCredentialCharacters } from '../domain/hidden-credentials.ts'
 export class NoCredential extends Error {
   override name = 'NoCredential' as const
   /**
-   * True: the credential is absent, but may be provided later. False: it is present and was
+   * True if the credential is absent, but may be provided later; false if it is present and was
    * refused.
    */
   readonly isAbsent: boolean

@@ -47,7 +47,7 @@ export const alert = z.object({
   labels: z.record(z.string(), z.string()),
   annotations: z.record(z.string(), z.string()),
   startsAt: z.string(),
-  /** False: the sender gave no credible time, and `startsAt` is the time of receipt. */
+  /** False if the sender gave no credible time, and `startsAt` is the time of receipt. */
   startGiven: z.boolean().optional(),
   /** Times that were not credible, each with what was used instead. */
   timeNotes: z.array(z.string()).optional(),
@@ -144,7 +144,7 @@ export const explainedAlert = z.object({
   title: z.string(),
   type: z.string(),
   severity,
-  /** The word of the sender. Null: the sender gave none, and the severity is the default. */
+  /** The word of the sender. Null if the sender gave none, so that the severity is the default. */
   severityWord: z.string().nullable(),
   /** `kind:id`, or null. */
   resource: z.string().nullable(),

@@ -7,7 +7,7 @@ export type Decider = {
   name: string
   role: PersonRole
   maxRisk: Risk
-  /** Null: all types. */
+  /** Null stands for all types of incidents. */
   incidentTypes: readonly string[] | null
   /** Further rights as text. Each right applies separately. */
   rights: readonly string[]

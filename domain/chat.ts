@@ -85,7 +85,7 @@ export const liveAnswer = z.object({
   /** Seconds since the request to the model. */
   seconds: z.number().min(0),
   tokens: z.number().int().min(0),
-  /** True: the server counted the tokens. False: each piece counts as one token. */
+  /** True if the server counted the tokens; otherwise each piece counts as one token. */
   isCounted: z.boolean(),
   /** The end of the text so far. Untrusted. */
   tail: z.string().max(500),

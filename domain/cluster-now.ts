@@ -125,7 +125,7 @@ export const podLog = z.object({
 export type PodLog = z.infer<typeof podLog>
 
 /**
- * The log to read. Null: the worst pod, and its worst container. `previous`: the container before
- * the restart.
+ * The log to read. Null stands for the worst pod, or for its worst container. `previous`: the
+ * container before the restart.
  */
 export type PodLogQuestion = { pod: string | null; container: string | null; previous: boolean }

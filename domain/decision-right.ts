@@ -9,11 +9,11 @@ import { type Risk, risks } from './tool.ts'
  */
 export type DecisionRight = {
   maxRisk: Risk
-  /** Null: all types. */
+  /** Null stands for all types of incidents. */
   incidentTypes: readonly string[] | null
   /**
-   * Patterns such as `host:db-*`: a kind and an id, in which `*` stands for any characters. Null:
-   * all resources, and calls that name none.
+   * Patterns such as `host:db-*`: a kind and an id, in which `*` stands for any characters. Null
+   * stands for all resources, and calls that name none.
    */
   resources: readonly string[] | null
   /** The end in UTC; null if there is none. */

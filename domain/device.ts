@@ -30,7 +30,7 @@ const device = z.object({
   /** The node, host or VM on which commands run. */
   resource: executable,
   /**
-   * The address of the agent. Null: the agent connects to the API and keeps one connection open.
+   * The address of the agent. Null if the agent connects to the API and keeps one connection open.
    */
   url: z.string().nullable(),
   /** An environment variable of the API that overrides `url` while it is set. */
@@ -38,7 +38,7 @@ const device = z.object({
   mode: meshMode,
   guests: guests.nullable(),
   timeoutSeconds: z.number().int(),
-  /** Empty: all tools that the mode allows. */
+  /** An empty list stands for all tools that the mode allows. */
   toolsAllowed: z.array(z.string()),
   enabled: z.boolean(),
   terms: deviceTerms,
@@ -74,7 +74,7 @@ export type ShownConnection = z.infer<typeof shownConnection>
 /** A device as the API lists it, with its tools. */
 export const listedDevice = device.extend({
   tools: z.array(z.string()),
-  /** Null: the agent listens for connections, or has not connected yet. */
+  /** Null if the agent listens for connections, or has not connected yet. */
   connection: shownConnection.nullable().default(null),
 })
 export type ListedDevice = z.infer<typeof listedDevice>

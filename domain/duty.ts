@@ -10,7 +10,8 @@ type Duty = {
   /** The remedy, if the part itself reports none. */
   remedy: string
   /**
-   * True: without this part nobody watches at night. False: investigations continue with limits.
+   * True if nobody watches at night without this part; false if investigations continue with
+   * limits.
    */
   isVital: boolean
 }

@@ -27,8 +27,8 @@ const minSilenceSeconds = 300
 
 /**
  * Returns the seconds of silence before an incident opens: as configured, otherwise twice the
- * longest gap so far. Null: not known yet. Senders repeat every minute or twice a day, so no fixed
- * number suits all.
+ * longest gap so far. Null while the longest gap is not known. Senders repeat every minute or twice
+ * a day, so no fixed number suits all.
  */
 export function allowedSilenceSeconds(
   { sights, longestGapSeconds }: Pick<Heartbeat, 'sights' | 'longestGapSeconds'>,

@@ -113,8 +113,8 @@ export function addHypothesis(found: Map<string, Hypothesis>, event: IncidentEve
 }
 
 /**
- * Finds the hypothesis that a call is about: by its id, otherwise by the same text. Null: a new
- * one.
+ * Finds the hypothesis that a call is about: by its id, otherwise by the same text. Null if the
+ * hypothesis is new.
  */
 export function findHypothesis(
   known: readonly Hypothesis[],

@@ -316,7 +316,7 @@ function secondsSinceEnd({ nowMs, closedAtMs, lastEndMs }: LifecycleView): numbe
 }
 
 /**
- * Returns when the watchdog must decide again if nothing is received. Null: the watchdog decides
+ * Returns when the watchdog must decide again if nothing is received. Null if the watchdog decides
  * only when something is received.
  */
 export function nextCheckMs(view: LifecycleView, rules: LifecycleRules): number | null {

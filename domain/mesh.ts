@@ -76,7 +76,7 @@ export const capabilityRequest = z.strictObject({
    * True for long output: the response comes at once, and the output is read from /operations/{id}.
    */
   stream: z.boolean().default(false),
-  /** True: the command runs in a temporary copy, and the device itself does not change. */
+  /** True if the command runs in a temporary copy, and the device itself does not change. */
   rehearse: z.boolean().default(false),
   /**
    * Containers that the command enters, as the control plane looked them up. Absent if there are
@@ -242,18 +242,18 @@ export const manifest = z.strictObject({
   id: z.string().min(1).max(100),
   device: deviceId,
   mode: meshMode,
-  /** Empty: every capability that the device has. */
+  /** An empty list stands for every capability that the device has. */
   capabilities: z.array(capability).max(200),
   /** Directories that `fs.*` and `git.*` cannot leave. */
   roots: z.array(z.strictObject({ path: z.string().regex(/^\//).max(1_000), writable: z.boolean() })).max(50),
   /**
-   * Programs that may run automatically, in commands that the guard proves to be reads. Empty:
-   * every proven read may run.
+   * Programs that may run automatically, in commands that the guard proves to be reads. If the list
+   * is empty, every proven read may run.
    */
   auto_approve: z.array(z.string().max(200)).max(500).default([]),
   /**
    * Commands that may read as root automatically: exactly these words after `sudo -n`, if the guard
-   * proves a read. Absent: none. An older agent refuses a manifest with this field.
+   * proves a read. None if it is absent. An older agent refuses a manifest with this field.
    */
   root_reads: z.array(rootRead).max(100).optional(),
   /** Hosts to which `git.clone` and `git.push` may connect. */
@@ -286,7 +286,10 @@ export const meshHealth = z.strictObject({
    * `sandbox`: why reads are isolated weakly or not at all.
    */
   unavailable: z.record(z.string(), z.string()),
-  /** Capabilities that this version of the agent knows. Absent: only the first sixteen. */
+  /**
+   * Capabilities that this version of the agent knows. If it is absent, the agent knows only the
+   * first sixteen.
+   */
   knows: z.array(z.string().max(100)).max(200).optional(),
   /**
    * The sandbox in which automatic reads run: `bwrap`, `unshare`, `user`. `none`: each read needs a

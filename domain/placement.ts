@@ -7,8 +7,8 @@ const placementHost = z.object({
   name: z.string(),
   ...size,
   /**
-   * Capacity that is reserved for the host itself. Absent: the general RAM reserve applies, and no
-   * CPU is reserved.
+   * Capacity that is reserved for the host itself. If it is absent, the general RAM reserve
+   * applies, and no CPU is reserved.
    */
   ramReserveMib: z.number().int().nonnegative().optional(),
   cpuReserveMc: z.number().int().nonnegative().optional(),
@@ -63,7 +63,7 @@ export const placementProblem = z.object({
   intent: placementIntent,
   /** The hosts of the intent: dead hosts to recover from, or hosts to drain. */
   hostIds: z.array(z.string()).max(placementMaxima.hostIds),
-  /** The only VMs that may be placed. Null: every VM stranded on `hostIds`. */
+  /** The only VMs that may be placed. Null stands for every VM stranded on `hostIds`. */
   vmIds: z.array(z.string()).max(placementMaxima.vmIds).nullable(),
   useRackConstraints: z.boolean(),
   limits: placementLimits.default({ cpuOvercommitPercent: 100, ramReservePercent: 0 }),

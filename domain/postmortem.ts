@@ -31,7 +31,7 @@ export const sectionTitles: Record<PostmortemSection, string> = {
   followUp: 'What we change',
 }
 
-/** One person's edit of some sections. Null: the section shows the computed text again. */
+/** One person's edit of some sections. For null, the section shows the computed text again. */
 const postmortemEdit = z.object({
   version: z.number().int(),
   by: z.string(),

@@ -167,7 +167,7 @@ export type Policy = {
    * who must approve.
    */
   raised: { risk: Risk | null; required: number }
-  /** Names of the tools that are offered in this type of incident. Null: all. */
+  /** Names of the tools that are offered in this type of incident. Null stands for all tools. */
   offered: readonly string[] | null
   /** The incident's resource and its direct neighbours. */
   vicinity: readonly ResourceRef[]

@@ -27,7 +27,10 @@ export const route = z.strictObject({
   triggers: z.array(trigger).min(1, 'must have at least one entry, such as critical').nullable().default(null),
   /** If `from` is later than `to`, the hours include midnight. */
   hours: hours.nullable().default(null),
-  /** Whether pages to this destination wake somebody. Null: this depends on its kind. */
+  /**
+   * Whether pages to this destination wake somebody. If it is null, this depends on the
+   * destination's kind.
+   */
   wakes: z.boolean().nullable().default(null),
 })
 export type Route = z.infer<typeof route>

@@ -29,7 +29,7 @@ export type Silence = {
   comment: string
 }
 
-/** The last response of a source, with its time. Null: there was none. */
+/** The last response of a source, with its time. Null if there was none. */
 export type SilencesRead = { source: string; readAt: string | null; silences: Silence[] }
 
 /** The last response of a source without its silences, and why the newest read failed. */

@@ -10,8 +10,8 @@ export const siteVerdicts = ['never', 'ask', 'run'] as const
 type SiteVerdict = (typeof siteVerdicts)[number]
 
 /**
- * How many people must agree, and the names of those who may. Null: everybody who may decide about
- * such a risk.
+ * How many people must agree, and the names of those who may. Null stands for everybody who may
+ * decide about such a risk.
  */
 export type SiteDemand = { people: number; groups: readonly string[]; members: readonly string[] | null }
 

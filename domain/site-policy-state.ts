@@ -59,7 +59,7 @@ export const siteCallToExplain = z.strictObject({
   tool: z.string().min(1).max(64),
   targets: z.array(z.strictObject({ kind: inventoryKind, id: z.string().regex(idPattern) })).max(50),
   type: z.string().min(1).max(100),
-  /** Absent: the current time. */
+  /** The current time if it is absent. */
   at: z.iso.datetime({ offset: true }).optional(),
   /** The incident whose alerts may be silenced, according to the last read. */
   incidentId: z.string().max(100).optional(),

@@ -134,7 +134,9 @@ export const inventoryImport = z.object({
 })
 export type InventoryImport = z.infer<typeof inventoryImport>
 
-/** `field`: the place of the fault, such as `resources.3.id`. Null: the file as a whole. */
+/**
+ * `field`: the place of the fault, such as `resources.3.id`. Null stands for the file as a whole.
+ */
 export type SiteFault = { field: string | null; message: string }
 
 /**

@@ -59,7 +59,8 @@ const sourceInput = z.strictObject({
   /** A login only for writes. The login is used after an approval. */
   writeCredential: credentialRef.nullable().default(null),
   /**
-   * How the credential is sent. Null: as a bearer token, or, if it is `user:password`, as Basic.
+   * How the credential is sent. Null stands for a bearer token, or for Basic if the credential is
+   * `user:password`.
    */
   scheme: credentialScheme.nullable().default(null),
   headers: tenantHeaders.default({}),
@@ -73,7 +74,10 @@ const sourceInput = z.strictObject({
 })
 export type SourceInput = z.infer<typeof sourceInput>
 
-/** Whether an admin allowed a model to write SQL statements for this source. Absent: no. */
+/**
+ * Whether an admin allowed a model to write SQL statements for this source. False if the option is
+ * absent.
+ */
 export const allowsStatements = ({ query }: Record<string, unknown>): boolean => query === 'allowed'
 
 /**
@@ -159,7 +163,7 @@ export const sourceReading = z.object({
   /** The summary that code makes, at most 2 kB. */
   summary: z.unknown(),
   /**
-   * The digest of the whole response, from which `read_result` shows more. Null: the summary is
+   * The digest of the whole response, from which `read_result` shows more. Null if the summary is
    * everything.
    */
   digest: z.string().nullable(),

@@ -198,7 +198,8 @@ export type Tool<Input = Record<string, unknown>, Output = unknown> = {
   fromSource?: true
   /**
    * Kinds of the incident's resource for which the first turn offers the tool; null stands for no
-   * resource. In other incidents `more_tools` adds it. Absent: all kinds.
+   * resource. In other incidents `more_tools` adds it. If it is absent, the first turn offers the
+   * tool for all kinds.
    */
   firstFor?: readonly (InventoryKind | null)[]
   /**
@@ -242,7 +243,7 @@ export type Tool<Input = Record<string, unknown>, Output = unknown> = {
     withinSeconds: number
     check(input: Input, output: Output | null, context: ToolContext): Promise<Observation | null>
   }
-  /** Writes only: how a completed write is undone. Absent: no undo is declared. */
+  /** Writes only: how a completed write is undone. Absent if no undo is declared. */
   undo?: ToolUndo<Input>
   run(input: Input, context: ToolContext): Promise<CoreAnswer>
 }

@@ -26,7 +26,7 @@ export type RecordedUndo = DeclaredUndo | { none: string }
 /** How a tool declares the undo of its write. */
 export type ToolUndo<Input> = {
   /**
-   * Describes the undo for people who decide about the write. Null: the preparation describes it,
+   * Describes the undo for people who decide about the write. Null if the preparation describes it,
    * if there is one.
    */
   does(input: Input): string | null

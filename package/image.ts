@@ -12,8 +12,8 @@ type ImageOptions = {
   /** The folder of the unpacked package. */
   folder: string
   /**
-   * A root file system with glibc, certificates, git and ssh, as a tar file. Null: mmdebstrap makes
-   * it from Debian's packages.
+   * A root file system with glibc, certificates, git and ssh, as a tar file. If it is null,
+   * mmdebstrap makes the file system from Debian's packages.
    */
   base: string | null
   architecture: Architecture

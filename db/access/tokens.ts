@@ -38,7 +38,7 @@ type NewToken = {
   role: Role
   operatorId: string | null
   scopes?: readonly string[]
-  /** Absent: the token does not expire. */
+  /** If it is absent, the token does not expire. */
   expirySeconds?: number
 }
 

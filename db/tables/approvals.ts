@@ -102,11 +102,11 @@ export type ApprovalTables = {
     tx: Generated<string>
     at: Time
     incidentType: string
-    /** Null: every tool that writes. */
+    /** Null stands for every tool that writes. */
     tool: string | null
     resourceKind: string | null
     resourceId: string | null
-    /** Null: the stop lasts until somebody resumes the writes. */
+    /** Null if the stop lasts until somebody resumes the writes. */
     until: NullableTime
     setBy: string
     endedAt: NullableTime
