@@ -127,7 +127,7 @@ export type ApiOptions = {
   pushServices?: readonly string[]
   temporalPage?: ApiDeps['temporalPage']
   modelInUse?: ApiDeps['modelInUse']
-  /** The directory of the built pages. Without it, links lead to explanations. */
+  /** The directory of the built pages. Without built pages, links lead to explanations. */
   webDir?: string | null
   closing?: AbortSignal
 }

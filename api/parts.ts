@@ -49,7 +49,7 @@ const lateHours = 24
 /** Hours after a restore for which people are reminded of the missing data. */
 const restoredHours = 24
 
-/** The state of a part. If it has no remedy, the general one is used. */
+/** The state of a part. If the state has no remedy, the general one is used. */
 type Look = { name?: string; status: StatusPart['status']; detail: string; remedy?: string }
 
 export type PartFacts = {
@@ -244,7 +244,7 @@ function lookAtUnconfirmed(pairs: readonly TrustPair[]): Look {
 
 const maxNamedPairs = 10
 
-/** A stop by people is not a failure, but everybody should know of it. */
+/** A stop by people is not a failure, but everybody should know of the stop. */
 function lookAtStops(stops: readonly KindStop[]): Look {
   const said = stops.slice(0, maxNamedPairs).map((stop) => `${nameScope(stop)} is ${describeStop(stop)}`)
   const more = stops.length > maxNamedPairs ? `; and ${stops.length - maxNamedPairs} more` : ''

@@ -295,8 +295,8 @@ export function modelsOf(
 }
 
 /**
- * Reads the settings for the main file of a process. If they are invalid, prints one message and
- * exits with 1.
+ * Reads the settings for the main file of a process. If settings are invalid, prints one message
+ * and exits with 1.
  */
 export function readConfigOrExit(requires: (keyof Config)[]): Config {
   return orExit(() => readConfig(process.env, requires))

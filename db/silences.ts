@@ -13,7 +13,7 @@ import type { Db, Trx } from './connect.ts'
 
 type AskedSource = { name: string; url: string }
 
-/** Stores a complete response. If it is unchanged, only its time is updated. */
+/** Stores a complete response. If the response is unchanged, only its time is updated. */
 export async function keepSilences(db: Db, source: AskedSource, read: readonly Silence[]): Promise<void> {
   const text = JSON.stringify(read.map(cleansed))
   const digest = sha256(text)

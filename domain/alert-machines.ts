@@ -82,7 +82,10 @@ export type Sought = {
    * The alert is about exactly this resource. If the resource is unknown, nothing wider is tried.
    */
   isSubject?: boolean
-  /** The narrowest resource that is named. If it is unknown, only what contains it is tried. */
+  /**
+   * The narrowest resource that is named. If this resource is unknown, only what contains it is
+   * tried.
+   */
   isNarrowest?: boolean
   /** A public name of a page or port. The first part of the name may match a machine by chance. */
   isPublic?: boolean

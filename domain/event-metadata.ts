@@ -470,8 +470,8 @@ export type EventMetadata = {
     /** Hosts that this person states to be off. */
     hostIsOff?: string[]
     /**
-     * Whether the credential of the request may also decide. If not, the request does not count as
-     * a vote.
+     * Whether the credential of the request may also decide. If the credential may not decide, the
+     * request does not count as a vote.
      */
     mayVote: boolean
     /** The write that this one undoes. */

@@ -302,8 +302,8 @@ const withoutSecrets = (instance: string): string =>
     .replace(/^([a-z][a-z0-9+.-]*:\/\/)[^/]*@/i, '$1')
 
 /**
- * Converts an instance to an id. If it has other characters (`https://…/health`), a hash is added
- * to keep ids distinct.
+ * Converts an instance to an id. If the instance has other characters (`https://…/health`), a hash
+ * is added to keep ids distinct.
  */
 function toTargetId(instance: string): string | null {
   const plain = instance

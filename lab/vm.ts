@@ -43,7 +43,7 @@ export function counterOf(lab: Lab, vm: string): number {
   }
 }
 
-/** Starts a VM that runs nowhere. If it throws `Refused`, nothing was changed. */
+/** Starts a VM that runs nowhere. If the function throws `Refused`, nothing was changed. */
 export async function startVm(lab: Lab, vm: string, host: string): Promise<string> {
   const [where] = hostsRunning(lab, vm)
   if (where) throw new VmRefusal(`${vm} still runs on ${where}`)

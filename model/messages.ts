@@ -155,8 +155,9 @@ function withTimes(entries: readonly TranscriptEntry[]): TranscriptEntry[] {
 
 /**
  * Renders the messages for the model: the opening ones as given, then the conversation within the
- * budget. If it does not fit, the oldest results are shortened. If even short forms do not fit, the
- * oldest turns are replaced by a list of their calls, so that the model knows what it did.
+ * budget. If the conversation does not fit, the oldest results are shortened. If even short forms
+ * do not fit, the oldest turns are replaced by a list of their calls, so that the model knows what
+ * it did.
  */
 export function renderMessages(
   protocol: 'native' | 'json',

@@ -25,8 +25,9 @@ type ParseLimits = {
 }
 
 /**
- * A call as the model proposed it. If it is unreadable, `arguments` is null and `problem` has the
- * reason: the call becomes a refused row with that reason, and never runs with guessed arguments.
+ * A call as the model proposed it. If the call is unreadable, `arguments` is null and `problem` has
+ * the reason: the call becomes a refused row with that reason, and never runs with guessed
+ * arguments.
  */
 export type ParsedCall = {
   tool: string

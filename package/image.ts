@@ -130,7 +130,10 @@ function makeRoot(tar: string, packages: readonly string[], architecture: Archit
   return tar
 }
 
-/** Lists this machine's Debian package sources. Without them, mmdebstrap uses its own. */
+/**
+ * Lists this machine's Debian package sources. Without such sources, mmdebstrap uses its own
+ * sources.
+ */
 function existing(file: string): string[] {
   try {
     return readFileSync(file, 'utf8').includes('bookworm') ? [file] : []

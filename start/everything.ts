@@ -103,8 +103,8 @@ async function startAll(parts: Parts, ledger: Ledger, options: StartOptions & { 
   const { rootDir, stateDir, signal, entries, lab = true } = options
   const env = lab ? options.env : withoutRuleTable(options.env)
   const previous = readRunFile(stateDir)
-  // Builds the pages. If that fails, the start continues, and the addresses of the pages show an
-  // explanation.
+  // Builds the pages. If the build fails, the start continues, and the addresses of the pages show
+  // an explanation.
   const pages = ensureWeb(rootDir).then(
     () => null,
     (error: Error) => error.message,

@@ -110,7 +110,9 @@ type Served<T> = {
   endedAtMs: number[]
 }
 
-/** Starts a part that keeps running. If it ends by itself, it is started again, a few times. */
+/**
+ * Starts a part that keeps running. If the part ends by itself, it is started again, a few times.
+ */
 export function servePart<T>(parts: Parts, part: PartName, tier: number, begin: Begin<T>): Promise<T> {
   return startPart(parts, part, async (progress) => {
     const served: Served<T> = { part, begin, running: null, isReady: false, endedAtMs: [] }

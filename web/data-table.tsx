@@ -34,7 +34,7 @@ type ListProps<T> = {
   /** The name of what is loaded, such as `tokens`. */
   what: string
   empty: ReactNode
-  /** The page, whose address has the cursor. Without it the list has one page. */
+  /** The page, whose address has the cursor. Without an address the list has one page. */
   place?: PageLocation
   /** The texts of the links to the first and next page. */
   directions?: [back: string, on: string]

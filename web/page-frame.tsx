@@ -187,7 +187,7 @@ type Props = {
   /** The reason why the action is not allowed. Null for an allowed action. */
   refused?: string | null
   onOpen?(): void
-  /** Carries out the action. If it throws, the error is shown and the dialog stays. */
+  /** Carries out the action. If the action throws, the error is shown and the dialog stays. */
   run(): Promise<void>
   children: ReactNode
 }

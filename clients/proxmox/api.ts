@@ -6,8 +6,8 @@ import { PlatformError } from '../platform.ts'
 
 export type ProxmoxApiOptions = {
   /**
-   * Addresses of nodes of one cluster, such as https://pve1:8006. If one does not respond, the next
-   * is tried.
+   * Addresses of nodes of one cluster, such as https://pve1:8006. If one node does not respond, the
+   * next is tried.
    */
   urls: string[]
   /** The token in the form USER@REALM!TOKENID=UUID. */

@@ -184,8 +184,8 @@ export async function changesNear(
 }
 
 /**
- * Whether any change was ever received. If none was, an empty result of `recent_changes` proves
- * nothing, so the tool is not offered.
+ * Whether any change was ever received. If no change was received, an empty result of
+ * `recent_changes` proves nothing, so the tool is not offered.
  */
 export async function hasChanges({ db }: Scope): Promise<boolean> {
   return (await db.selectFrom('change').select('id').limit(1).executeTakeFirst()) !== undefined

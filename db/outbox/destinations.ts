@@ -46,8 +46,8 @@ export type OutboxDestination = {
 }
 
 /**
- * Webhooks for each kind of message, in order. The first webhook with an address is used. If none
- * has an address, no webhook gets the message.
+ * Webhooks for each kind of message, in order. The first webhook with an address is used. If no
+ * webhook has an address, no webhook gets the message.
  */
 const webhooks: Record<Trigger, string[]> = {
   critical: ['critical'],

@@ -115,8 +115,8 @@ export type ChangeSender = {
   /** The header with an id that all repeats of a delivery share. */
   keyHeader: string | null
   /**
-   * The setting with the secret that authenticates a delivery. If it is not set, the sender's
-   * deliveries need a token, like alerts.
+   * The setting with the secret that authenticates a delivery. If the secret is not set, the
+   * sender's deliveries need a token, like alerts.
    */
   secretSetting: string | null
   /**

@@ -42,7 +42,7 @@ export function announce(server: Server, port = 0): void {
 export const logFile = 'data/log'
 /** The file with the error of a web node's clock. */
 export const clockFile = 'etc/clock.json'
-/** The lock of a running reindex. While it exists, search fails. */
+/** The lock of a running reindex. While the lock exists, search fails. */
 export const lockFile = 'var/search.lock'
 export const searchLog = 'logs/search.log'
 export const certificateFile = 'etc/certificate.pem'

@@ -174,8 +174,8 @@ export type SearchState = {
   isSound: boolean
   engine: SolverEngine
   /**
-   * The engine for models with binaries. If it differs from `engine`, it is also used when the
-   * bound leaves a gap.
+   * The engine for models with binaries. If this engine differs from `engine`, it is also used when
+   * the bound leaves a gap.
    */
   mip: SolverEngine
   deadlineMs: number

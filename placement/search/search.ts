@@ -16,7 +16,7 @@ type SearchOptions = {
   /** The most moves of other VMs for a useful run. */
   maxMigrations: number
   deadlineMs: number
-  /** The remaining work of all runs together. Without it, only time ends a run. */
+  /** The remaining work of all runs together. Without this budget, only time ends a run. */
   work?: SearchBudget
   /**
    * Decides which of equally important VMs comes first: the largest, which is hardest to place, or

@@ -235,15 +235,15 @@ export type ExecutionContext = {
 type JudgeScript = (text: string, analysis: CommandAnalysis, context: ExecutionContext) => Termination
 
 /**
- * Whether a command ends. If not, `text` is the command in a form that ends; null if there is none,
- * empty if the command is best left out.
+ * Whether a command ends. If the command does not end, `text` is the command in a form that ends;
+ * null if there is none, empty if the command is best left out.
  */
 export type Termination = { ends: true } | { ends: false; text: string | null }
 
 export const ends: Termination = { ends: true }
 /**
- * Whether the budget allows to read this much. If not, adds a finding, whether the command would
- * run or not.
+ * Whether the budget allows to read this much. If the budget does not allow it, adds a finding,
+ * whether the command would run or not.
  */
 export function isAffordable(analysis: CommandAnalysis, steps: number): boolean {
   if (takeSteps(analysis.work, steps)) return true

@@ -65,7 +65,7 @@ function hasBefore(rules: readonly CompiledRule[], end: number, isSo: (rule: Com
 const maxSaid = 20
 const maxLooks = 1_000_000
 
-/** The rule that represents no fitting rule, so that the kernel alone decides. */
+/** A rule that stands for the case that no rule fits, in which the kernel alone decides. */
 const noRule: CompiledRule = {
   ...{ name: '', line: 0, tools: null, kinds: null, ids: null, labels: [], types: null, windows: null },
   silenced: false,

@@ -61,7 +61,10 @@ function nestingOf(text: string): number {
   return max
 }
 
-/** Loads PostgreSQL's parser once. Before that no text of this dialect counts as a read. */
+/**
+ * Loads PostgreSQL's parser once. Before the parser is loaded, no text of this dialect counts as a
+ * read.
+ */
 export async function loadSql(): Promise<void> {
   await loadPostgresParser()
 }
