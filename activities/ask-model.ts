@@ -41,7 +41,7 @@ export type AskDeps = {
   served?: ServedModels
   /** The declared name of the model. */
   route?: string
-  /** Whether another model can replace this one. */
+  /** Whether another model can replace the asked model. */
   hasFallback?: boolean
   /** Prompts for a run that changes to the JSON protocol; if absent, no run changes. */
   prompts?: Pick<Prompts, 'protocol'>

@@ -18,7 +18,7 @@ import { send } from './send.ts'
 
 type LookDeps = { db: Db; core: CorePort; environment: EnvironmentDefaults }
 
-/** Milliseconds that a read may take; a longer one is left to the model. */
+/** Milliseconds that a read may take; a longer read is left to the model. */
 const lookWithinMs = 15_000
 
 /** Makes the reads that precede the first turn. */

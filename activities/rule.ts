@@ -144,7 +144,7 @@ async function start(
     if (!(await takeLeases(trx, holder, ruling.targets))) throw new RetryLater('TARGET_TAKEN')
   }
   // Retries, because the approval has expired; the next attempt is judged without it, and requests
-  // a new one.
+  // a new approval.
   if (approvalId !== null && !(await consumeApproval(trx, approvalId))) throw new RetryLater('APPROVAL_LATE')
   const grantId = ruling.code === 'GRANTED' ? String(ruling.details.grant) : null
   if (grantId !== null) {

@@ -210,7 +210,7 @@ const idleBudgets: Record<IdleBudget, { why: string; remedy: string }> = {
     why: 'morning.card is off',
     remedy: '"nightshift config set morning.card news", or "nightshift config set page.wake_budget off"',
   },
-  // Explains how to add a trigger. `--triggers` needs the complete list: with only this one, a
+  // Explains how to add a trigger. `--triggers` needs the complete list: with only this trigger, a
   // destination would get no requests for approval.
   'nobody takes the card': {
     why: 'no destination gets the morning card',

@@ -84,7 +84,7 @@ const connectTimeoutMs = 10_000
 
 /**
  * One pool per policy, authority and certificate, so that no policy uses a connection of another
- * one.
+ * policy.
  */
 const agents = new Map<string, Agent>()
 

@@ -27,7 +27,7 @@ const maxAuthorityBytes = 2_000_000
 
 /**
  * Reads a credential by its reference, `file:/path` or `env:NAME`, each time that it is needed, so
- * that a new one works without a restart. `directory`: the only directory from which files may be
+ * that a new value works without a restart. `directory`: the only directory from which files may be
  * read; null if the reference comes from a file on the host of the API. No error message contains
  * text from the file system.
  */

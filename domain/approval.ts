@@ -196,7 +196,10 @@ export const approvalDetail = approval.extend({
   hypotheses: z.array(hypothesis).default([]),
   /** Why this approval cannot become a standing grant; null if it can. */
   grantRefused: z.string().nullable(),
-  /** The approval of the same call that this one replaces, and the one that replaces this one. */
+  /**
+   * The approval of the same call that this approval replaces, and the approval that replaces this
+   * approval.
+   */
   replaces: z.string().nullable(),
   replacedBy: z.string().nullable(),
   /** Null until the call starts. */

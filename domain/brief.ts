@@ -285,7 +285,7 @@ function saidAtEnd(event: Ending): string {
   return toSentence(event.kind === 'resolved' ? event.metadata.resolution : event.metadata.reason)
 }
 
-/** Lists other unhealthy resources, and how many similar incidents wait for this one. */
+/** Lists other unhealthy resources, and how many similar incidents wait for this incident. */
 function impactOf({ incident, followers, asked }: BriefSources, own: readonly IncidentEvent[]): BriefLine | null {
   const seen = new Map<string, { health: string; id: string; seq: number }>()
   const resource = incident.resource && resourceKey(incident.resource)

@@ -474,7 +474,7 @@ export type EventMetadata = {
      * request does not count as a vote.
      */
     mayVote: boolean
-    /** The write that this one undoes. */
+    /** The write that this write undoes. */
     undoes?: Undoes
   }
   /** A second person's review of a write that was done alone. */

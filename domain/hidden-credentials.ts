@@ -5,7 +5,9 @@
 
 const credentialMark = '[credential]'
 
-/** The minimum length of a credential. A shorter one resembles ordinary words and is refused. */
+/**
+ * The minimum length of a credential. A shorter credential resembles ordinary words and is refused.
+ */
 export const minCredentialCharacters = 4
 /**
  * The length from which a credential is hidden even within a word. A shorter credential is hidden

@@ -45,7 +45,7 @@ const address = z.url({ protocol: /^https?$/, error: 'is not an http(s) URL' }).
 const place = z.string().regex(/^\//, 'begins with /').max(500)
 const seconds = (max: number) => z.number().int().min(1).max(max)
 /**
- * A regular expression. Checked when the file is loaded, because an invalid one would otherwise
+ * A regular expression. Checked when the file is loaded, because an invalid pattern would otherwise
  * fail only while people wait.
  */
 const pattern = z
@@ -185,7 +185,7 @@ const declaredJob = z
     timeoutSeconds: seconds(1_800).default(600),
     /** The state after success, for people. */
     proof: z.string().min(3).max(300).optional(),
-    /** The job that undoes this one, on the same resource. */
+    /** The job that undoes this job, on the same resource. */
     undo: jobName.optional(),
   })
   .superRefine((job, context) => {

@@ -35,8 +35,8 @@ export const connectionHello = z.strictObject({
   nonce,
   audience: sha256,
   /**
-   * The id of this run of the agent. A second connection with the same id means that the first one
-   * was lost.
+   * The id of this run of the agent. A second connection with the same id means that the first
+   * connection was lost.
    */
   run: z.uuid(),
   version: z.string().min(1).max(100),
@@ -60,7 +60,7 @@ export const closeCodes = {
    * identity does not learn which of these is the case.
    */
   refused: 4403,
-  /** Another connection of this device replaced this one. */
+  /** Another connection of this device replaced this connection. */
   replaced: 4409,
   /** The device made too many attempts. */
   tooOften: 4429,

@@ -79,7 +79,7 @@ export const planStep = z.object({
   vm: z.string(),
   from: z.string().nullable(),
   to: z.string(),
-  /** Steps that must end before this one begins. Steps of the same wave can run together. */
+  /** Steps that must end before this step begins. Steps of the same wave can run together. */
   needs: z.array(z.number().int()),
   /** The earliest round in which the step can run. */
   wave: z.number().int().positive(),

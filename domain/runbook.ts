@@ -58,7 +58,7 @@ const listedRunbook = z.object({
   owner: z.string().nullable(),
   reviewedAt: z.string().nullable(),
   origin: runbookOrigin,
-  /** Origins of files with this name that this one overrides. */
+  /** Origins of files with this name that this file overrides. */
   replaces: z.array(runbookOrigin),
   /** SHA-256 of the body. */
   digest: z.string(),

@@ -211,7 +211,7 @@ export type ListedTarget = {
 
 /**
  * The maximum number of targets of one source in the registry. A longer list is refused, and the
- * old one is kept.
+ * old list is kept.
  */
 export const maxTargets = 100_000
 

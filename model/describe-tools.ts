@@ -77,8 +77,8 @@ function describeParameters(
 const noise = new Set(['$schema', '$id', 'additionalProperties', 'title', 'examples'])
 
 /**
- * Longest pattern that a model understands. A longer one tells a model less than the description,
- * and code refuses misfits.
+ * Longest pattern that a model understands. A longer pattern tells a model less than the
+ * description, and code refuses misfits.
  */
 const maxPatternCharacters = 20
 

@@ -13,7 +13,7 @@ type Fields = Record<string, unknown>
 /** Characters that a reference must save; for shorter texts the repetition stays. */
 const minSaved = 20
 /**
- * Shortest repetition of a call's text that is dropped. A shorter one stays, so that a reader does
+ * Shortest repetition of a call's text that is dropped. A shorter text stays, so that a reader does
  * not miss it.
  */
 const minEchoCharacters = 24

@@ -106,7 +106,7 @@ export type TurnOutcome =
   | { kind: 'over_budget'; budget?: 'tokens' | 'bytes' | 'money' }
   | { kind: 'fenced' }
   | { kind: 'interrupted' }
-  /** All slots of the model are taken; `ahead` runs wait before this one. */
+  /** All slots of the model are taken; `ahead` runs wait before this run. */
   | { kind: 'waiting'; ahead: number }
   | { kind: 'failed' }
 

@@ -81,7 +81,7 @@ function createFeed(db: Db, log: Logger, render: (row: StreamedEvent) => string)
   }
 }
 
-/** Reads the log while there are listeners, and forgets it after the last one left. */
+/** Reads the log while there are listeners, and forgets it after the last listener left. */
 async function follow(state: FeedState): Promise<void> {
   state.isRunning = true
   while (state.listeners > 0) {

@@ -211,8 +211,8 @@ async function follow(trx: Trx, alert: Alert, decided: Decided, current: AlertRo
 }
 
 /**
- * Opens an incident for an alert. If the incident follows another one, it names that one and shares
- * its attempts of the day.
+ * Opens an incident for an alert. If the incident follows another incident, it names that incident
+ * and shares its attempts of the day.
  */
 async function open(trx: Trx, alert: Alert, previousId: string | null): Promise<IngestResult> {
   const rules = (await readSettings(trx)).value<ResourceRule[]>('alert.resource_labels')

@@ -205,8 +205,8 @@ export async function tokensAmong(db: Db, texts: readonly string[]): Promise<Set
 }
 
 /**
- * Invalidates a token that others can read and that decided nothing. Its person gets another one by
- * deciding on the card. Leaves a `security_event` on its incident.
+ * Invalidates a token that others can read and that decided nothing. Its person gets another token
+ * by deciding on the card. Leaves a `security_event` on its incident.
  */
 export async function voidToken(db: Db, text: string, door: string): Promise<void> {
   await db.transaction().execute(async (trx) => {

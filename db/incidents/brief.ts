@@ -78,7 +78,7 @@ async function spentOfAttempts({ db }: Scope, incidentId: string): Promise<Attem
   return rows
 }
 
-/** Counts other incidents of the group that wait or run behind this one; 0 for a follower. */
+/** Counts other incidents of the group that wait or run behind this incident; 0 for a follower. */
 async function countFollowers({ db }: Scope, { id, groupId, role }: Incident): Promise<number> {
   if (!groupId || role === 'follower') return 0
   const { count } = await db

@@ -74,9 +74,9 @@ const lostRunReason =
 
 /**
  * Takes an incident back from a lost run. The next attempt begins through the queue, knows about
- * this one, and asks again. After a write with an unknown outcome, or repeated losses, the incident
- * is escalated to people instead. The attempt is incremented, so that a run that still exists
- * cannot write.
+ * this attempt, and asks again. After a write with an unknown outcome, or repeated losses, the
+ * incident is escalated to people instead. The attempt is incremented, so that a run that still
+ * exists cannot write.
  */
 export async function releaseLostRun(
   db: Db,

@@ -29,8 +29,8 @@ const maxCauses = 3
 const titleCharacters = 160
 
 /**
- * Lists incidents about the resource of this one, under any name, or near it: those that are open
- * and those that closed within an hour. Incidents about the same resource come first, then the
+ * Lists incidents about the resource of this incident, under any name, or near it: those that are
+ * open and those that closed within an hour. Incidents about the same resource come first, then the
  * newest. Excludes incidents that share an alert with this one, because they are earlier attempts.
  */
 export async function nearbyIncidents(

@@ -114,7 +114,7 @@ function sayShown(claims: readonly StoredClaim[]): string[] {
 
 const maxSimilar = 5
 
-/** Lists closed incidents like this one, with their titles, which are shown only to people. */
+/** Lists closed incidents like this incident, with their titles, which are shown only to people. */
 export async function similarOf({ db }: Scope, incident: Incident): Promise<SimilarIncident[]> {
   const similar = await precedentsOf(db, incident, maxSimilar)
   if (similar.length === 0) return []

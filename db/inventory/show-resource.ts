@@ -20,7 +20,9 @@ type Filter = {
   kind: InventoryKind | null
   q: string | null
   isStale: boolean | null
-  /** `needs`: only resources that need this one. `neededBy`: only those that this one needs. */
+  /**
+   * `needs`: only resources that need this resource. `neededBy`: only those that this one needs.
+   */
   needs?: ResourceRef | null
   neededBy?: ResourceRef | null
 }

@@ -18,7 +18,7 @@ export type SlotHolder = {
 
 /**
  * `held`: whether the attempt has the slot. The attempt keeps the slot until it releases the slot,
- * or is silent for `heldSeconds`. `ahead`: how many runs wait before this one.
+ * or is silent for `heldSeconds`. `ahead`: how many runs wait before this run.
  */
 export type Slot = { held: true; waitedMs: number } | { held: false; ahead: number }
 
@@ -82,7 +82,7 @@ export async function takeSlot(db: Db, asking: SlotHolder, limit: number, token:
 const isOver = sql<boolean>`until < nightshift_now()`
 
 /**
- * Counts the runs that are before this one in the line; 0 if a slot is free for it. Takes no lock,
+ * Counts the runs that are before this run in the line; 0 if a slot is free for it. Takes no lock,
  * so the number is only approximate.
  */
 export async function lineBefore(

@@ -43,8 +43,8 @@ type ApprovalTable = {
    */
   askedWith: ColumnType<string | null, string | null | undefined, string>
   /**
-   * False while an earlier call of the same card is pending, so that nobody is notified of this one
-   * yet.
+   * False while an earlier call of the same card is pending, so that nobody is notified of this
+   * call yet.
    */
   announced: Generated<boolean>
 }

@@ -71,8 +71,8 @@ const isProposed = sql.raw(`kind = 'call_judged' and metadata->>'effect' = 'writ
 const callOf = sql.raw(`case when kind not in ('resolved', 'noted', 'escalated') then metadata->>'callId' end`)
 
 /**
- * The attempt of the row. A grade names the attempt that it is about, because a later one may be
- * current.
+ * The attempt of the row. A grade names the attempt that it is about, because a later attempt may
+ * be current.
  */
 const attemptOf = sql.raw(`case kind when 'graded' then (metadata->>'attempt')::int else attempt end`)
 

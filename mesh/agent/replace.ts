@@ -15,7 +15,7 @@ export function bytesOf(content: string, encoding: 'utf8' | 'base64'): Buffer {
   return bytes
 }
 
-/** Reads a small file completely. Throws `failed` for a larger one, also if it grows meanwhile. */
+/** Reads a small file completely. Throws `failed` for a larger file, also if it grows meanwhile. */
 export async function readWhole(file: FileHandle, path: string, signal: AbortSignal): Promise<Buffer> {
   const { size } = await file.stat()
   const bytes = await readPart(file, 0, Math.min(size, wholeBytes) + 1, signal)

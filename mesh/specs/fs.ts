@@ -43,7 +43,7 @@ const fsRead = defineSpec({
   capability: 'fs.read',
   about: 'Read a file on a device, or a part from a byte offset.',
   args: fsReadArgs,
-  // Limits the part, because a longer one does not fit into what a model reads.
+  // Limits the part, because a longer part does not fit into what a model reads.
   input: () =>
     fsReadArgs.extend({
       path,

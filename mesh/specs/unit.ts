@@ -74,8 +74,8 @@ export type ServiceVerb = (typeof serviceVerbs)[number]
 
 /**
  * Builds the proof. After a restart or start, the service must run under the invocation that the
- * device reported, because systemd restarts a failed service under another one. After a stop, it
- * must not run. A `oneshot` that ended well did its work.
+ * device reported, because systemd restarts a failed service under another invocation. After a
+ * stop, it must not run. A `oneshot` that ended well did its work.
  */
 function promiseOf(verb: ServiceVerb): (input: DeviceArgs) => Postcondition {
   return (input) => ({
@@ -119,7 +119,7 @@ const isStopped = (active: string): boolean => active === 'inactive' || active =
  */
 const stopped = asBefore.extend({ taken: z.array(z.string()) })
 
-/** Uses the service of the call, because a device's response must not name another one. */
+/** Uses the service of the call, because a device's response must not name another service. */
 function undoOfStart(input: DeviceArgs, output: DeviceArgs): RecordedUndo {
   const told = asBefore.safeParse(output)
   if (!told.success) return { none: 'the device did not report the state of the service before and after' }

@@ -134,7 +134,7 @@ function move(run: SearchRun, vm: number, to: number): void {
   if (from >= 0 && run.instance.movable[vm]) run.migrations += 1
 }
 
-/** Undoes all moves from this one on. */
+/** Undoes all moves from this move on. */
 function undo(run: SearchRun, mark: number): void {
   while (run.moves.length > mark) {
     const { vm, from } = run.moves.pop() as Move

@@ -7,7 +7,7 @@ import { type Constants, countReadings, defineWord, knownFields, remember } from
 /**
  * Expands words as a shell would, as far as the text shows: `${IFS}`, braces, `$'…'`, defaults,
  * variables that the text sets, output of `echo` and decoders. Records what one command defines for
- * later ones. Used only for the list of forbidden commands.
+ * later commands. Used only for the list of forbidden commands.
  */
 
 type Reader = {

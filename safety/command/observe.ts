@@ -204,7 +204,7 @@ function ownFiles({ reading }: ProgramCall, { obeysFilesOf = [] }: ProgramSurrou
   return files.length === 0 ? [] : [{ kind: 'root_only', files }]
 }
 
-/** Whether a file in a rule may be expanded to another one. */
+/** Whether a file in a rule may be expanded to another file. */
 const isUnknown = (rule: PlaceRule): boolean =>
   rule.kind === 'root_only' && rule.files.some((file) => !isPlainPath(file.replace(/^~\//, '/')))
 

@@ -70,7 +70,7 @@ for (const { paths, query = '' } of harmlessPaths) {
   }
 }
 
-/** Most characters of a query. A longer one may exceed the limit of its language's inspector. */
+/** Most characters of a query. A longer query may exceed the limit of its language's inspector. */
 const maxQueryCharacters = 500
 const maxLanguageCharacters = 6_000
 

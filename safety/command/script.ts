@@ -125,8 +125,8 @@ function replaced(text: string, changes: readonly Change[]): string {
 }
 
 /**
- * Lists the commands before this one in its pipe. Of a long pipe it returns only the last ones: one
- * more than the number through which names are followed.
+ * Lists the commands before this command in its pipe. Of a long pipe it returns only the last ones:
+ * one more than the number through which names are followed.
  */
 const commandsBefore = (pipeline: readonly Simple[], index: number): readonly Simple[] =>
   pipeline.slice(Math.max(0, index - maxPiped - 1), index)

@@ -124,7 +124,7 @@ export function NextCalls({ next }: { next: NextCall[] }) {
  * decision.
  */
 export type Card = {
-  /** The calls that can be decided now, including this one, in the order of execution. */
+  /** The calls that can be decided now, including this call, in the order of execution. */
   open: Approval[]
   /** The ticked calls of `open`. */
   chosen: Approval[]

@@ -15,7 +15,7 @@ type RowPresses = {
   onChoose(line: ListLine): void
   onLook(line: ListLine): void
   onTurn(line: ListLine): void
-  /** True if the list has more pages. A group then shows that it counts only this one. */
+  /** True if the list has more pages. A group then shows that it counts only this page. */
   isPart: boolean
 }
 

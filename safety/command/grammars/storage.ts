@@ -19,7 +19,7 @@ const pools: Grammar['operands'] = { rest: 'text' }
  */
 export const storage: Grammars = {
   blkid: {
-    // Excluded: -g and -w write the cache, -c reads another one.
+    // Excluded: -g and -w write the cache, -c reads another cache.
     manual: 'blkid(8), util-linux 2.38',
     options: spellOptions({
       flag: '-d -D -i -k -l -p -V -h --probe --list-filesystems',
