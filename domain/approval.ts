@@ -168,7 +168,7 @@ const callRun = z.object({
   /** The last lines of the output. */
   output: z.array(z.string()),
   verification: z.object({ outcome: z.enum(verificationOutcomes), text: z.string() }).nullable(),
-  /** Numbers of the rows on which this is based. */
+  /** Numbers of the rows on which the state of the call is based. */
   rows: z.array(z.number().int()),
 })
 export type CallRun = z.infer<typeof callRun>

@@ -15,7 +15,7 @@ export type ListedCluster = {
   nodes: readonly { name: string; addresses: readonly string[] }[]
   namespaces: readonly string[]
   workloads: readonly (ListedWorkload & {
-    /** Nodes on which its pods run. */
+    /** Nodes on which the workload's pods run. */
     nodes: readonly string[]
     claims: readonly string[]
   })[]

@@ -237,7 +237,7 @@ export type PlatformEffectEnding = { status: 'done' | 'failed'; detail: string }
 
 /** The effect and what is known about it. */
 export type PlatformEffectRow = PlatformEffect & {
-  /** The UPID of its task; null while unknown. */
+  /** The UPID of the effect's task; null while unknown. */
   task: string | null
   ageSeconds: number
   ending: PlatformEffectEnding | null

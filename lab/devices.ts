@@ -139,7 +139,7 @@ function read(lab: Lab, node: string, file: string): string | null {
 
 type LabDevice = {
   id: string
-  /** The address of its agent. A node that is not enrolled has the future address. */
+  /** The address of the device's agent. A node that is not enrolled has the future address. */
   url: string
   /** The directory on the device that `fs.*` and `git.*` may access. */
   root: string

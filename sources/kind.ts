@@ -178,7 +178,7 @@ export type SourceKind<Ask = AskSource> = {
   kind: string
   /** The name for people, such as `Prometheus, VictoriaMetrics, Thanos or Mimir`. */
   title: string
-  /** The scheme of its addresses, if it is not http or https. */
+  /** The scheme of a source's addresses, if the scheme is not http or https. */
   protocol?: 'postgresql' | 'mysql'
   options: z.ZodType<Record<string, unknown>>
   /**

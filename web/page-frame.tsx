@@ -36,9 +36,9 @@ type HeadingProps = {
 }
 
 /**
- * Shows the heading of a page. Sets the name of the tab with the number of waiting approvals, and
- * takes the focus after a page change, so that a screen reader begins here and no button gets a key
- * that was meant for the previous page.
+ * Shows the heading of a page. Sets the name of the tab with the number of waiting approvals. Takes
+ * the focus after a page change, so that a screen reader begins here and no button gets a key that
+ * was meant for the previous page.
  */
 export function Heading({ title, of, children }: HeadingProps) {
   const heading = useRef<HTMLHeadingElement>(null)

@@ -40,7 +40,7 @@ export function startLooks(deps: LookDeps): { stop(): Promise<void> } {
   }
 }
 
-/** Runs the checks that are due. Returns their number. */
+/** Runs the checks that are due. Returns the number of checks. */
 export async function takeLooks(deps: LookDeps, stopping = new AbortController().signal): Promise<number> {
   const wanted = await leaseLooks(deps.db, batch)
   await Promise.all(

@@ -13,7 +13,8 @@ import { type Audience, breakAndFind, follow, type PlayWorld } from './play.ts'
 /** The script of a scenario: the fault, and what a person does during the play. */
 export type ScenarioScript = {
   /**
-   * The faults of this scenario. The faults are healed before, in case an earlier play left them.
+   * The faults of this scenario. The faults are healed before the scenario, in case an earlier play
+   * left them.
    */
   faults: FaultName[]
   /** The scenario that the oracle checks at the end. */

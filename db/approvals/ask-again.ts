@@ -15,7 +15,7 @@ const keptHours = 24
 /**
  * Starts new investigations of incidents after a "not now": the agent reads the state, and requests
  * the action only if it is still needed. Skips incidents that a person ended or took, or that were
- * investigated since. Returns how many.
+ * investigated since. Returns how many investigations started.
  */
 export async function askAgainDue(db: Db): Promise<number> {
   const due = await dueIncidents(db).execute()

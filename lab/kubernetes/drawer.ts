@@ -48,7 +48,7 @@ export function openCluster(lab: Lab): Promise<LabCluster> {
   return begun
 }
 
-/** The most milliseconds that its start takes on a busy machine. */
+/** The most milliseconds that the start of a cluster takes on a busy machine. */
 const startMs = 180_000
 
 async function open(lab: Lab): Promise<LabCluster> {

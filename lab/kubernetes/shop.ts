@@ -45,7 +45,10 @@ exec httpd -f -p "$port" -h /www
 type Workload = {
   namespace: string
   replicas?: number
-  /** The lines of its settings. The settings are stored in a ConfigMap that the revision names. */
+  /**
+   * The lines of the workload's settings. The settings are stored in a ConfigMap that the revision
+   * names.
+   */
   settings?: string
   args?: string[]
   memory?: string

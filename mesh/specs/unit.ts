@@ -44,7 +44,7 @@ const serviceState = z.looseObject({
   result: z.string(),
   /** The id of the run, which differs for each start of the service. */
   invocation: z.string(),
-  /** The beginning of its state. Empty if systemd no longer knows it. */
+  /** The beginning of the service's state. Empty if systemd no longer knows it. */
   since: z.string().default(''),
 })
 const written = z.looseObject({ after: serviceState })

@@ -152,10 +152,10 @@ export type CardGrounds = {
 }
 
 /**
- * Renders a question, its parts in order, and the decision. Has the buttons Approve and Deny only
- * while the question is pending, never for a `critical` risk, and only if the exact arguments are
- * readable here, because nobody should approve a text that was cut or altered. `url`: the page of
- * the question. `button`: the value of the two buttons.
+ * Renders a question, its parts in order, and the decision. The card has the buttons Approve and
+ * Deny only while the question is pending, and never for a `critical` risk. The card also lacks
+ * them if Slack cannot show the exact arguments, because nobody should approve a text that was cut
+ * or altered. `url`: the page of the question. `button`: the value of the two buttons.
  */
 export function renderCard(
   approval: Approval,

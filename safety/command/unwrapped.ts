@@ -34,7 +34,7 @@ export type Unwrapped = {
   endless: boolean
   /** Whether the command is a shell that waits for typed input. */
   interactive: boolean
-  /** Whether the inner command was its input, of which nothing is left. */
+  /** Whether the inner command was the input of the outer command, of which nothing is left. */
   readsInput: boolean
   /** Directories of this machine with their paths inside a container. */
   mounts: { inside: string; outside: string }[]

@@ -208,7 +208,7 @@ function Step({ step: { step, action, vm, from, to, wave, needs } }: { step: Pla
 }
 
 type PlayProps = {
-  /** True if its steps can be played, for a decision about the plan. */
+  /** True if the plan's steps can be played, for a decision about the plan. */
   played?: boolean
   /** True if no step has run, so that the drawing is a preview. */
   isAhead?: boolean
