@@ -17,7 +17,7 @@ interface StartOptions {
   rootDir: string
   /** The user's environment. The environment replaces parts and passes on settings. */
   env: Environment
-  /** Aborting it during the start stops everything that was started. */
+  /** Aborting the signal during the start stops everything that was started. */
   signal?: AbortSignal
   /** The state folder. By default it is this checkout's folder for the lab or the site. */
   stateDir?: string

@@ -72,8 +72,8 @@ async function announceCrowd(trx: Trx, incidentId: string, source: string, ends:
 
 /**
  * Accepts doubted ends once the sender has sent again and a quarter of an hour has passed. Also
- * stops counting an alert as firing if its sender never reports ends and was silent for
- * `staleSeconds`. Works on one incident, whose lock the caller holds.
+ * stops counting an alert as firing if its sender never reports ends and was silent for the seconds
+ * of the setting `alert.stale`. Works on one incident, whose lock the caller holds.
  */
 export async function settleUnknown(trx: Trx, incidentId: string, settings: SettingsReader): Promise<void> {
   const believed = await sql`

@@ -85,8 +85,8 @@ async function namedIn(db: Db, text: string): Promise<DiscoveredThing[]> {
 }
 
 /**
- * Keeps resources only if they are one. One resource may be listed under several kinds, but two
- * with one name are ambiguous.
+ * Keeps the found resources only if all are one resource. One resource may be listed under several
+ * kinds, but two with one name are ambiguous.
  */
 function onlyOne(found: readonly KnownResource[]): readonly KnownResource[] {
   return new Set(found.map(({ canonical }) => canonical)).size === 1 ? found : []

@@ -143,13 +143,13 @@ type WaitingBodyTable = {
   sender: string
   alerts: number
   parts: number
-  /** How often processing its next part has failed. */
+  /** How often processing the body's next part has failed. */
   failures: Generated<number>
-  /** How many of its alerts could not be stored. */
+  /** How many of the body's alerts could not be stored. */
   refused: Generated<number>
   nextAt: Deadline
   receivedAt: Time
-  /** The time at which its last part was processed. */
+  /** The time at which the body's last part was processed. */
   takenAt: NullableTime
   /** The time at which the whole body was processed. */
   endedAt: NullableTime

@@ -24,7 +24,7 @@ const farOptions =
   )
 
 /**
- * Whether it is one of these options, shortened or extended, because the parsers accept any
+ * Whether the word is one of these options, shortened or extended, because the parsers accept any
  * unambiguous beginning.
  */
 function isFar(word: string): boolean {

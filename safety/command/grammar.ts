@@ -230,7 +230,7 @@ export type Grammar = {
 /** Grammars by a program's base name. Several names may share one grammar. */
 export type Grammars = Readonly<Record<string, Grammar>>
 
-/** Writes options by kind: `spell({ flag: '-a --all', number: '-n --lines' })`. */
+/** Writes options by kind: `spellOptions({ flag: '-a --all', number: '-n --lines' })`. */
 export function spellOptions(kinds: Partial<Record<Option, string>>): Record<string, Option> {
   const options: Record<string, Option> = {}
   for (const [kind, words] of Object.entries(kinds)) {
@@ -239,7 +239,7 @@ export function spellOptions(kinds: Partial<Record<Option, string>>): Record<str
   return options
 }
 
-/** Gives several names one grammar: `each('a addr address', …)`. */
+/** Gives several names one grammar: `sameGrammar('a addr address', …)`. */
 export function sameGrammar(names: string, grammar: Grammar): Record<string, Grammar> {
   return Object.fromEntries(
     names
@@ -288,7 +288,10 @@ export const flags = (manual: string, flag: string, values = '', operands?: Gram
   ...(operands ? { operands } : {}),
 })
 
-/** Grammar that requires one of these flags and allows no others. */
+/**
+ * Grammar that requires one of the flags in `flag`, and also allows the flags in `more` and the
+ * options in `values`.
+ */
 export const oneOf = (
   manual: string,
   flag: string,

@@ -39,7 +39,7 @@ export const local: Grammars = {
       discovery: oneOf('dcgmi', '-l'),
       nvlink: oneOf('dcgmi', '-s -e'),
       topo: { options: spellOptions({ number: '-g --gpuid' }) },
-      // Requires -c, without which it sets what is watched.
+      // Requires -c, without which the command sets what is watched.
       health: {
         ...oneOf('dcgmi health', '-c --check', '-j'),
         options: spellOptions({ flag: '-c --check -j', number: '-g' }),

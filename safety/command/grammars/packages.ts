@@ -164,7 +164,7 @@ export const archives: Grammars = {
     measures: { unless: ['-c', '-cd', '-dc', '--stdout'] },
   }),
   ...sameGrammar('gzip gunzip', {
-    // Requires one of these, because otherwise the file is replaced.
+    // Requires one of the options in `requires`, because otherwise the file is replaced.
     manual: 'gzip(1), gzip 1.12',
     options: spellOptions({ flag: '-c -d -k -l -q -t -v --decompress --list --stdout --test --verbose' }),
     operands: { rest: 'file', min: 1 },
