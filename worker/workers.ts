@@ -61,10 +61,11 @@ type WorkerOptions = {
 }
 
 /**
- * Builds three kinds of workers. `nightshift` runs workflows, tools and statements on rows.
- * `nightshift-llm` sends requests to the model; that queue is separate because a rate limit does
- * not apply to eagerly dispatched activities. `nightshift-line` is for runs that wait for the
- * model. If the agent is off, no incident is claimed: only running investigations continue.
+ * Builds three kinds of workers, each for a task queue. `nightshift` runs workflows, tools and
+ * statements on rows. `nightshift-llm` sends requests to the model; that queue is separate because
+ * a rate limit does not apply to eagerly dispatched activities. `nightshift-line` is for runs that
+ * wait for the model. If the agent is off, no incident is claimed: only running investigations
+ * continue.
  */
 export async function startWorkers(config: Config, db: Db, log: Logger, options: WorkerOptions = {}): Promise<Workers> {
   installRuntime()

@@ -21,8 +21,8 @@ import { finishTake } from './incident-endings.ts'
 type Taken = { outcome: 'taken' | 'recorded' | 'ignored'; why: string }
 
 /**
- * The oldest accepted request. PagerDuty retries for twenty minutes, and its requests are
- * remembered for an hour.
+ * The highest age of an accepted request in milliseconds. PagerDuty retries for twenty minutes, and
+ * its requests are remembered for an hour.
  */
 const maxAgeMs = 50 * 60_000
 
