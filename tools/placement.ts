@@ -160,8 +160,8 @@ function summaryOf(
 }
 
 /**
- * Whether every VM of the plan runs on the host of its last step. Null if no VM is known to be
- * elsewhere, but some could not be read.
+ * Observes whether every VM of the plan runs on the host of its last step. Null if no VM is known
+ * to be elsewhere, but some could not be read.
  */
 async function planHolds(
   core: CorePort,

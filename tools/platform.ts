@@ -165,8 +165,8 @@ export const findResource = defineTool({
 })
 
 /**
- * Whether every node of the shard is nominal. The core API queries the platform again for this.
- * Null if that query failed.
+ * Observes whether every node of the shard is nominal. The core API queries the platform again for
+ * this. Null if that query failed.
  */
 async function shardIsNominal(core: CorePort, id: string): Promise<Observation | null> {
   const answer = await core.get(`/api/v1/shards/${id}/nodes`)

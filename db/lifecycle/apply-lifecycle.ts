@@ -107,7 +107,10 @@ export async function scheduleCheck(trx: Trx, incidentId: string, { isAsked = fa
   await storeCheck(trx, incidentId, checkMs)
 }
 
-/** Stores a known time of the next decision. Null if nothing is due until something is received. */
+/**
+ * Stores a known time of the next decision. `atMs` is null if nothing is due until something is
+ * received.
+ */
 export async function storeCheck(trx: Trx, incidentId: string, atMs: number | null): Promise<void> {
   await change(trx, incidentId, { checkAt: atMs === null ? null : new Date(atMs).toISOString() })
 }

@@ -104,8 +104,8 @@ function answerOf(part: Part): string {
 }
 
 /**
- * Whether an answer shows only other matches or only a part, so that it tells nothing about the
- * rest.
+ * Returns the problem of an answer that shows only other matches or only a part, so that it tells
+ * nothing about the rest. Null if there is none.
  */
 function narrowed(part: Part, wanted: string, claimed: string): ClaimProblem | null {
   const { name, text, match, query, argv, command, offset, tail } = part.arguments

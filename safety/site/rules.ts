@@ -33,7 +33,10 @@ function forbidden(judging: Judging): RuleAnswer | null {
   )
 }
 
-/** Whether the policy now demands more or other people, for a call that is already approved. */
+/**
+ * Returns the request for approval of a call that is already approved, if the policy now demands
+ * more or other people. Otherwise null.
+ */
 export function siteAsksMore(judging: Judging): RuleAnswer | null {
   const { approval } = judging.policy
   const { demand } = decisionOf(judging) ?? {}
