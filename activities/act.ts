@@ -29,8 +29,8 @@ export function actActivities(deps: ActDeps) {
      * Judges one proposed call and carries out the policy decision ("ruling"). The input is a place
      * in the log; call, verdict and approval are read from rows, and nothing else in the input is
      * trusted. One transaction locks, folds and judges, and writes `call_judged` and
-     * `tool_started`; then the call is sent; then `tool_finished` is written. After a crash it
-     * continues where the rows end.
+     * `tool_started`; then the call is sent; then `tool_finished` is written. After a crash, the
+     * activity continues after the last row.
      */
     async act(place: CallRef & { approvalId: string | null }): Promise<CallOutcome> {
       const signal = cancellationSignal()
@@ -121,8 +121,8 @@ function outcomeOf(finished: IncidentEvent<'tool_finished'>): CallOutcome {
  */
 async function effectiveCall(db: Db, place: CallRef): Promise<EffectiveCall> {
   const proposed = await proposedCall(db, place)
-  // Refuses a call that nobody proposed: a run that was started by hand may name turns that no
-  // model took.
+  // Refuses a call that nobody proposed, because a run that was started by hand may name turns that
+  // no model took.
   if (!proposed) throw new StaleRunError(place.incidentId, place.attempt, place.attempt)
   const { edit } = proposed
   if (!edit) return { ...proposed.call, edit: null }

@@ -41,7 +41,7 @@ export type AskDeps = {
   served?: ServedModels
   /** The declared name of the model. */
   route?: string
-  /** Whether another model can replace this one. */
+  /** Whether another model can replace the asked model. */
   hasFallback?: boolean
   /** Prompts for a run that changes to the JSON protocol; if absent, no run changes. */
   prompts?: Pick<Prompts, 'protocol'>
@@ -68,7 +68,8 @@ type Window = {
   /** Whether the server silently cuts off a longer prompt. */
   isCutting: boolean
   /**
-   * Tokens of an answer: the set limit; `reserve` is what is kept free for a model that needs more.
+   * Most tokens of an answer, as set. `reserve`: the tokens that are kept free for a model that
+   * needs more.
    */
   answer: number
   reserve: number
@@ -83,8 +84,8 @@ const callsRead = 32
  */
 const charactersPerToken = 3
 /**
- * Upper limit of characters per token for our texts: a text that is too long by this measure is too
- * long by any.
+ * Upper limit of characters per token for our texts: a text that is too long at this ratio is too
+ * long at any ratio.
  */
 const maxCharactersPerToken = 4.5
 /** Tokens of the window if neither a setting nor the server states them. */
@@ -100,8 +101,8 @@ const largestUnset = 131_072
 const fits = [1, 0.6, 0.3]
 
 /**
- * Requests one answer and parses it. A failure becomes a row, and an error that tells whether a
- * retry may help.
+ * Requests one answer and parses it. A failure is recorded as a row and thrown as an error that
+ * states whether a retry may help.
  */
 export async function askModel(
   deps: AskDeps,
@@ -154,7 +155,8 @@ async function askWithinWindow(
   const isNative = protocol === 'native'
   const known = [...offered, ...added]
   const tools = isNative ? known : []
-  // Lists the tools as text for the JSON protocol. They are used only if the prompt lacks them.
+  // Lists the tools as text for the JSON protocol. The text is used only if the prompt lacks the
+  // tools.
   const addedText = isNative ? '' : known.map((tool) => JSON.stringify(tool.function)).join('\n')
   const toolsLength = tools.length > 0 ? JSON.stringify(tools).length : 0
   for (const [index, part] of fits.entries()) {
@@ -246,8 +248,8 @@ const offering = {
 async function windowOf(deps: AskDeps, model: string): Promise<Window> {
   const known = await deps.served?.profile(model)
   const stated = deps.contextTokens ?? Math.min(known?.windowTokens ?? defaultWindow, largestUnset)
-  // Limits a setting that may be wrong by what is known of the server, which would refuse such a
-  // prompt again or silently cut it.
+  // Limits the setting to the window that is known of the server, because the setting may be wrong.
+  // The server would refuse a longer prompt again or silently cut it.
   const isCutting = known?.cutsSilently === true && !known.isProvisional
   const isBound = isCutting || known?.windowSource === 'a refusal'
   const tokens = isBound ? Math.min(stated, known?.windowTokens ?? stated) : stated

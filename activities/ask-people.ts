@@ -38,10 +38,10 @@ import {
 type PendingApproval = Extract<CallOutcome, { kind: 'ask' }>
 
 /**
- * Finds an earlier decision about the call: one that a crashed attempt of this activity requested,
- * or one from an earlier call's card. People gave the latter before they knew the earlier call's
- * result. If that call failed, the approval is withdrawn, and this call is judged as if nobody had
- * been asked.
+ * Finds an earlier decision about the call. Either a crashed attempt of this activity requested it,
+ * or it is from an earlier call's card. In the second case people decided before they knew the
+ * earlier call's result. If that earlier call failed, the approval is withdrawn, and this call is
+ * judged as if nobody had been asked.
  */
 export async function earlierDecision(
   trx: Trx,
@@ -181,8 +181,8 @@ export async function askPeople(trx: Trx, place: RuledPlace, asking: Asking): Pr
   if (call.edit && (await voteOfEditor(trx, approval.id, call.edit)) !== 'pending') {
     return { kind: 'ask', approvalId: approval.id, expiresInMs: lookAgainMs }
   }
-  // Counts the request as the vote of the person whose write this is. Others are notified if that
-  // vote is not enough.
+  // Counts the request as the vote of the person whose write this is. Other people are notified if
+  // that vote is not enough.
   if (manual && !call.edit) {
     if ((await voteOfRequester(trx, approval.id, manual)) !== 'pending')
       return { kind: 'ask', approvalId: approval.id, expiresInMs: lookAgainMs }
@@ -241,10 +241,10 @@ export function listLaterCalls(events: readonly IncidentEvent[], place: CallRef)
 }
 
 /**
- * Requests approval of later calls on the first one's card, so that a person is woken once. Each
+ * Requests approval of later calls on the first call's card, so that a person is woken once. Each
  * later call is judged as if its turn had come. Only calls that need a person now, and touch no
  * target of another call on the card, are included. All other calls, and the included ones again on
- * the later state, are judged in their turn. People are notified once, of the first call.
+ * the later state, are judged in their turn. People get one notification, about the first call.
  */
 export async function askTogether(
   trx: Trx,
@@ -279,7 +279,7 @@ export async function askTogether(
   await announceAsked(trx, first.approvalId)
 }
 
-/** Adds how success is proved: the call's own proof if it has one, or that of its tool. */
+/** Adds how success is proved, from the call itself if it has a proof, otherwise from its tool. */
 function withProof(tool: string, dryRun: Preparation['dryRun']): Preparation['dryRun'] {
   const proof = dryRun.proof ?? tools.get(tool)?.proof
   return proof ? { ...dryRun, proof } : dryRun
@@ -292,8 +292,8 @@ function withUndo(tool: string, args: Record<string, unknown>, dryRun: Preparati
 }
 
 /**
- * Returns the time to decide, in seconds: the setting, if somebody set it. By default the time is
- * not longer than the dry run stays valid.
+ * Returns how many seconds people have to decide. A setting that somebody changed applies. The
+ * default is at most the time for which the dry run stays valid.
  */
 export function expirySecondsOf(settings: SettingsReader, tool: string): number {
   const { value, source } = settings.effective('approval.expiry', tool)

@@ -48,7 +48,7 @@ async function correct(db: Db | Trx, turn: TurnRef, problem: { code: string; tex
 
 /**
  * Handles an answer in prose, which is recorded as a comment. Prose may answer a question but
- * resolves nothing else, because it proves nothing. The model gets one correction; after that a
+ * resolves nothing else, because prose proves nothing. The model gets one correction; after that a
  * person gets the incident.
  */
 async function concludeProse(

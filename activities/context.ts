@@ -44,8 +44,8 @@ type ContextDeps = {
 }
 
 /**
- * Usual number of calls in an answer of the native protocol, of which eight are possible. The JSON
- * protocol gets more turns for it.
+ * Usual number of calls in an answer of the native protocol, which allows eight. The JSON protocol
+ * gets more turns, because its answers hold one call.
  */
 const callsUsual = 4
 

@@ -110,7 +110,7 @@ async function stop(
 }
 
 function keepsEnding(events: readonly IncidentEvent[]): boolean {
-  // Ignores notes about the choice of a model, which tell nothing about the ending.
+  // Ignores notes about the choice of a model, which are not about the ending.
   const last = events.findLast(
     (event) => event.kind === 'model_answered' || (event.kind === 'noted' && event.metadata.code !== 'model_route'),
   )
@@ -118,7 +118,8 @@ function keepsEnding(events: readonly IncidentEvent[]): boolean {
 }
 
 /**
- * Whether the resource was seen unhealthy in this attempt; its alert may have ended all the same.
+ * Whether the resource was seen unhealthy in this attempt; the alert of the resource may have ended
+ * all the same.
  */
 function isKnownIll(state: SafetyState, resource: ResourceRef | null): boolean {
   const health = resource ? (state.looks.get(resourceKey(resource))?.health ?? null) : null

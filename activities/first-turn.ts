@@ -67,7 +67,7 @@ export async function readFirstTurn(
   const here = new Set(described.map(({ name }) => name)).add(moreTools.name)
   const chosen = match?.chosen && { ...match.chosen, body: fitToSite(match.chosen.body, { every: tools, here }) }
   const runbook = chosen?.body ?? null
-  // Offers an admin's own list of tools completely.
+  // Offers every tool of a list that an admin has set.
   const lacks = hasFittingJob ? [] : (['jobs'] as const)
   const { first, more } =
     offered === null

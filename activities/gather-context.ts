@@ -105,8 +105,8 @@ const aboutOf = ({ id, type, severity, title, resource, status }: Incident) => {
 }
 
 /**
- * Queries sources, agents and the operator's lists about the incident's resource, all at once, so
- * that one that does not respond delays no other.
+ * Queries sources, agents and the operator's lists about the incident's resource, in parallel, so
+ * that a source that does not respond delays no other.
  */
 async function askAround(part: ReadPart, { db, core }: { db: Db; core?: CorePort | undefined }, incident: Incident) {
   let isSilent = false
@@ -137,12 +137,12 @@ type ReadPart = <T>(name: string, empty: T, read: () => Promise<T>) => Promise<T
 
 /**
  * Returns a function that reads one part and records the result. An investigation can do without a
- * part, and the row names the missing ones.
+ * part, and the row names the missing parts.
  */
 function startParts() {
   const parts: Record<string, PartState> = {}
   const part: ReadPart = async (name, empty, read) => {
-    // Keeps the order in which the reads began, whichever ends first.
+    // Keeps the parts in the order in which their reads began, not in which they ended.
     parts[name] = 'empty'
     try {
       const value = await read()
@@ -194,8 +194,8 @@ async function firingRule(db: Db, core: CorePort | undefined, incidentId: string
 }
 
 /**
- * Reads the last lines of the resource's log from each source that has the log, or why there are
- * none.
+ * Reads the last lines of the resource's log from each source that has the log, or returns why no
+ * lines can be read.
  */
 async function lastLogLines(db: Db, core: CorePort | undefined, { id, resource }: Incident): Promise<LastLogs> {
   if (!core || !resource || (await listSources(db)).length === 0) return []
@@ -282,7 +282,7 @@ const maxBefore = 5
 
 /**
  * Lists changes from an hour before an incident's beginning, on its resource and dependencies: at
- * most five, first the last ones before the beginning.
+ * most five. The last changes before the beginning come first.
  */
 export async function changesAround(
   db: Db,

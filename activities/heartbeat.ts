@@ -16,7 +16,7 @@ export function showDetails(details: Record<string, number> | null): void {
   else progress.set(context, details)
 }
 
-/** Sends heartbeats while an activity works, so that Temporal notices a dead worker. */
+/** Sends heartbeats while an activity works, so that Temporal notices a crashed worker. */
 export async function withHeartbeat<T>(work: () => Promise<T>): Promise<T> {
   const timeoutMs = activityInfo().heartbeatTimeoutMs ?? 30_000
   const context = Context.current()

@@ -139,8 +139,8 @@ function basisOf(at: string, policy: Policy, prepared: Call['prepared']): Judged
 }
 
 /**
- * Whether the joined approval was decided for the other incident. Its action is then done or
- * denied, and people are not asked again.
+ * Returns the refusal of a call whose joined approval was decided for the other incident, so that
+ * people are not asked again. Null if that approval is not decided.
  */
 async function decidedElsewhere(
   trx: Trx,

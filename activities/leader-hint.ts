@@ -26,8 +26,8 @@ export async function leaderHint(db: Db, incident: Incident): Promise<LeaderHint
 }
 
 /**
- * Lists what names in the leader's calls may mean for this incident: the resource, its neighbours,
- * the labels of the first alert.
+ * Lists the values of this incident that may stand for names in the leader's calls: the resource,
+ * its neighbours, the labels of the first alert.
  */
 async function termsOf(db: Db, { id, resource }: Incident): Promise<IncidentTerms> {
   const [alert] = await alertsOf(db, id)

@@ -11,14 +11,14 @@ import { send } from './send.ts'
 
 /**
  * Reads that code makes for a follower: the reads that decided its leader's ending, at the
- * follower's own resource. They are judged, sent and stored like a model's, and the follower's
- * first turn has their results. They never write or ask people, and a failing read does not stop
- * the run.
+ * follower's own resource. These reads are judged, sent and stored like reads of a model, and the
+ * follower's first turn has their results. Code never writes or asks people here, and a failing
+ * read does not stop the run.
  */
 
 type LookDeps = { db: Db; core: CorePort; environment: EnvironmentDefaults }
 
-/** Milliseconds that a read may take; a longer one is left to the model. */
+/** Milliseconds that a read may take; a longer read is left to the model. */
 const lookWithinMs = 15_000
 
 /** Makes the reads that precede the first turn. */
@@ -28,9 +28,9 @@ export async function lookFirst(deps: LookDeps, run: RunRef, signal: AbortSignal
 }
 
 /**
- * Makes the reads that follow the write which also repaired the leader's resource, once that write
- * held here. Runs once per attempt, and only after the last call of an answer: a model with more
- * calls reads by itself.
+ * Repeats the leader's reads that followed the write which also repaired the leader's resource,
+ * once that write is verified here. Runs once per attempt, and only after the last call of an
+ * answer, because a model with more calls reads by itself.
  */
 export async function lookAfterWrite(deps: LookDeps, place: CallRef, signal: AbortSignal): Promise<void> {
   const looks = await looksOf(deps.db, place)
@@ -81,7 +81,7 @@ async function takeLooks(
 }
 
 /**
- * Makes one read. A repeated activity finds its result. A read that had begun is sent again,
+ * Makes one read. A repeated activity finds the stored result. A read that had begun is sent again,
  * because reads may run twice.
  */
 async function takeLook(deps: LookDeps, place: CallRef, look: LeaderLook, signal: AbortSignal): Promise<void> {

@@ -13,17 +13,18 @@ import { showDetails } from './heartbeat.ts'
 const tellEveryMs = 500
 const tailCharacters = 400
 /**
- * Characters at the end of the text that are read. These are more than are shown, so that a secret
- * is recognised as a whole.
+ * Characters at the end of the text that are read. More characters are read than are shown, so that
+ * a secret is recognised as a whole.
  */
 const readCharacters = 8_000
 
 type About = { turn: TurnRef; maxTurns: number; model: string }
 
 /**
- * Sends a request to a model and reports its progress to people who watch: in notifications of the
- * database, which are not stored and not sent for a run that nobody watches, and as numbers in the
- * heartbeat. An immediate answer is not reported. A failed message never fails the work.
+ * Sends a request to a model and reports the progress of the answer. People who watch get it by
+ * notifications of the database, which are not stored, and not sent for a run that nobody watches.
+ * The heartbeat gets it as numbers. An immediate answer is not reported. A failed message never
+ * fails the work.
  */
 export async function withLiveAnswer<T>(
   db: Db,

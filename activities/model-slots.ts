@@ -77,9 +77,9 @@ export async function withSlot<T>(
 }
 
 /**
- * Waits in the queue until a slot is kept for this run, or the time is over. Then it returns the
- * number of runs before this one, and the place is kept long enough for the run to come back. A
- * cancelled wait leaves the queue.
+ * Waits in the queue until a slot is kept for this run, or the time is over. At the end of the time
+ * it returns the number of runs before this run, and the place is kept long enough for the run to
+ * come back. A cancelled wait leaves the queue.
  */
 export async function waitForSlot(
   db: Db,

@@ -13,8 +13,8 @@ import { investigationId, parseInvestigationId, type RunRef, stepKey } from '../
  */
 
 /**
- * Returns the id of this activity's workflow from Temporal, so that no input can pretend to be
- * another.
+ * Returns the id of this activity's workflow from Temporal, so that no input can claim the id of
+ * another workflow.
  */
 export function ownWorkflowId(): string {
   return activityInfo().workflowExecution?.workflowId ?? 'none'
@@ -26,9 +26,9 @@ export function ownRunId(): string {
 
 /**
  * Admits only the incident's own run, and returns whether the incident is still open for work. All
- * others get StaleRunError. A forgery also leaves a `security_event`: a workflow with another name,
- * or one under this name that is not the claiming run. A superseded run is only late, and leaves
- * none.
+ * other runs get StaleRunError. A forgery (a workflow with another name, or a workflow with this
+ * name that is not the claiming run) also leaves a `security_event`. A superseded run is only late,
+ * and leaves no such event.
  */
 export async function assertOwnRun(db: Db, run: RunRef): Promise<'working' | 'closed'> {
   const row = await incidentState(db, run.incidentId)
@@ -59,8 +59,8 @@ const holdersKept = 10_000
 
 /**
  * Whether this execution holds its attempt's claim: it is the run that claimed, or continues that
- * run. One that was started again under the same name does not hold it, whatever its input
- * contains.
+ * run. An execution that was started again under the same name does not hold the claim, whatever
+ * its input contains.
  */
 async function holdsClaim(db: Db, run: RunRef): Promise<boolean> {
   const execution = `${ownWorkflowId()} ${ownRunId()}`
@@ -73,8 +73,8 @@ async function holdsClaim(db: Db, run: RunRef): Promise<boolean> {
 }
 
 /**
- * Compares the run with the one that claimed. Claims of version 0.1.0 name no run, so that only the
- * workflow's name counts for them.
+ * Compares the run with the one that claimed. Claims of version 0.1.0 name no run, so only the
+ * workflow's name is compared for these claims.
  */
 async function isClaimer({ metadata: { runId } }: IncidentEvent<'claimed'>): Promise<boolean> {
   return runId === undefined || runId === ownRunId() || runId === (await firstRunId())

@@ -30,7 +30,10 @@ type QueueDeps = {
 
 type Ended = Partial<InvestigationResult> | null
 
-/** Milliseconds within which a started run may still claim; after these it no longer counts. */
+/**
+ * Milliseconds within which a started run may still claim; after this time the run no longer counts
+ * as starting.
+ */
 const aboutToClaimMs = 120_000
 
 export type GroupPlan = {
@@ -93,9 +96,9 @@ export function queueActivities({ db, client, taskQueue, environment, isEnabled 
     },
 
     /**
-     * Wakes runs whose decision nobody has read, so that a lost wake costs a minute, never a
-     * decision. Then starts runs for people's own writes, and cancels such writes that did not
-     * begin within ten minutes. Decisions come first, so that nothing delays them.
+     * Wakes runs whose decision nobody has read, so that a lost wake delays a decision by a minute
+     * but never loses it. Then starts runs for people's own writes, and cancels such writes that
+     * did not begin within ten minutes. Decisions come first, so that nothing delays them.
      */
     async rewakeDecisions(): Promise<number> {
       const unread = await unreadDecisions(db)
@@ -174,8 +177,8 @@ export function groupActivities({ db, environment, queue, isEnabled = true }: Gr
       }
       const atWork = state.investigating + stillStarting.length
       if (type === questionType) {
-        // Starts each question as a leader, because questions wait for no other and use no other
-        // answer as a hint.
+        // Starts each question as a leader, because a question waits for no other run and uses no
+        // other answer as a hint.
         const room = Math.max(0, settings.value<number>('agent.max_questions') - atWork)
         plan.start = waiting.slice(0, room).map((member) => toStart(member, 'leader'))
         return plan

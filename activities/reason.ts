@@ -141,8 +141,9 @@ export async function bodiesOfEnding(
 }
 
 /**
- * Records whether a follower's investigation confirmed its leader's hint, which is so if the same
- * kinds of write were verified here. Decided from rows at the end, never from the model's words.
+ * Records whether a follower's investigation confirmed its leader's hint. The hint is confirmed if
+ * the same kinds of write were verified here. Rows decide this at the end, never the words of the
+ * model.
  */
 export async function recordHint(
   trx: Trx,

@@ -47,8 +47,8 @@ type Proposed = { call: EffectiveCall; prepared: Call['prepared']; later: readon
 /**
  * Judges a call and writes the ruling with its consequence in the caller's transaction: the
  * refusal, the request for approval, or `tool_started` with its leases and the used approval. After
- * the commit exactly one caller may send. A slower attempt finds what the other started, and judges
- * nothing.
+ * the commit, exactly one caller may send the call. A slower attempt of this activity finds the
+ * started call, and judges nothing.
  */
 export async function rule(
   deps: { environment: EnvironmentDefaults },
@@ -102,8 +102,8 @@ export async function rule(
 const minWaitMs = 250
 
 /**
- * Keeps an ending that comes too early: the run waits, and judges it again when the alerts have
- * been quiet.
+ * Postpones an ending that comes too early. The run waits, and judges the ending again when the
+ * alerts have been quiet.
  */
 async function deferEnding(trx: Trx, place: CallRef, ruling: Ruling): Promise<RuleOutcome> {
   const text = `The ending is kept and retried: ${ruling.reason}`
@@ -144,7 +144,7 @@ async function start(
     if (!(await takeLeases(trx, holder, ruling.targets))) throw new RetryLater('TARGET_TAKEN')
   }
   // Retries, because the approval has expired; the next attempt is judged without it, and requests
-  // a new one.
+  // a new approval.
   if (approvalId !== null && !(await consumeApproval(trx, approvalId))) throw new RetryLater('APPROVAL_LATE')
   const grantId = ruling.code === 'GRANTED' ? String(ruling.details.grant) : null
   if (grantId !== null) {

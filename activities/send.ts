@@ -29,7 +29,7 @@ type Started = IncidentEvent<'tool_started'>
 type SendOutcome = 'done' | 'failed' | 'indeterminate'
 type Sent = { envelope: Envelope; outcome: SendOutcome }
 
-/** Attempts after which a read is given up that gets error answers. */
+/** Attempts after which a read that gets error answers fails. */
 const readTries = 3
 /**
  * Longest waits for a running effect before it counts as lost: for one write, and for a plan of
@@ -66,8 +66,8 @@ export async function send(
 }
 
 /**
- * Sends a read, or a record or terminal call. A read may run twice. The others are stored by key,
- * and a repetition only reads the stored answer. Waits for a core API that is unreachable or
+ * Sends a read, or a record or terminal call. A read may run twice. All other calls are stored by
+ * key, and a repetition only reads the stored answer. Waits for a core API that is unreachable or
  * answers "not yet", because a model that reads of an outage would escalate.
  */
 async function sendOther(
@@ -99,7 +99,7 @@ async function sendOther(
 
 /**
  * Returns the time left to wait, counted from the row that began the call, by the database's clock,
- * so that the death of a worker does not restart it.
+ * so that a crash of the worker does not restart the wait.
  */
 async function patienceLeftMs(deps: SendDeps, started: Started): Promise<number> {
   const now = Date.parse(await databaseTime(deps.db))
@@ -232,8 +232,8 @@ async function finish(
 }
 
 /**
- * Builds the undo from the receiver's answer now, because later nobody could tell what the write
- * left.
+ * Builds the undo from the receiver's answer now, because the state that the write left cannot be
+ * determined later.
  */
 function undoBy(
   tool: Tool,

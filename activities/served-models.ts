@@ -41,7 +41,8 @@ export function servedModels(db: Db, given: { baseUrl: string; apiKey: string },
       const key = { server, model }
       const known = await modelProfile(db, key)
       if (!known.isDue) return known
-      // Lets one worker read for all. Another reads too only if the server was never read.
+      // Lets one worker read for all workers. Another worker also reads only if the server was
+      // never read.
       if (!(await claimReading(db, key)) && known.isRead) return known
       const served = await readServedModel({ baseUrl, apiKey: given.apiKey, model })
       if (served === null) return known

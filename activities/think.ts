@@ -33,7 +33,7 @@ type ThinkDeps = Omit<AskDeps, 'model' | 'served'> & {
   slots?: Omit<Slots, 'server'>
 }
 
-/** Milliseconds that an attempt which may not return `waiting` waits itself. */
+/** Milliseconds for which an attempt that may not return `waiting` waits for a slot itself. */
 const ownWaitMs = 60_000
 
 export function thinkActivities(deps: ThinkDeps) {
@@ -114,9 +114,9 @@ function slotsOf(slots: ThinkDeps['slots'], { served }: RoutedModel): Slots | un
 type Ask<T> = (waitedMs: number, lost: AbortSignal) => Promise<T>
 
 /**
- * Asks with a slot. If none is free, the workflow waits without a time limit. But an attempt after
- * a failure waits within the activity's own time, because otherwise an unreachable model would be
- * asked for ever.
+ * Asks the model with a slot. If no slot is free, the workflow waits without a time limit. But an
+ * attempt after a failure waits within the activity's own time, because otherwise an unreachable
+ * model would be asked for ever.
  */
 async function askInSlot<T>(
   db: Db,

@@ -35,7 +35,7 @@ export async function verifyWrite(deps: VerifyDeps, place: CallRef, signal: Abor
   const deadline = Date.now() + postcondition.withinSeconds * 1000
   let last: Observation | null = null
   do {
-    // Excludes the time in which no read was possible: after an outage there is one more read.
+    // Excludes the time in which no read was possible, so that one more read follows an outage.
     const look = () => observe(deps, place, started, failure, 'throw')
     const note = (away: WaitedFor | null) => noteWait(deps.db, place, away)
     last = (await retryWhileAway(look, { forMs: patienceMs, signal, note }).catch(unlessStopped(signal))) ?? last
@@ -102,7 +102,7 @@ async function observe(
   } catch (error) {
     if (whenAway === 'throw' && whoIsAway(error) !== null) throw error
     // Leaves the verification open, because a state that cannot be read now does not mean "not
-    // held". It is read again.
+    // held". The state is read again.
     return null
   }
 }

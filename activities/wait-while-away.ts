@@ -32,7 +32,7 @@ type Patience = {
   signal?: AbortSignal
   /**
    * Called at each pause with the server that is awaited, and once with null when that server
-   * answered. Its errors are dropped.
+   * answered. Errors of this function are dropped.
    */
   note?: (away: WaitedFor | null) => Promise<void>
 }

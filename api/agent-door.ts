@@ -45,9 +45,9 @@ type Door = {
 }
 
 /**
- * Accepts agents that connect to the API. Each proves its identity with its key, only for this
- * connection and this control plane, before any other frame is read. Never reveals which devices
- * exist.
+ * Accepts agents that connect to the API. Each agent proves its identity with its key, only for
+ * this connection and this control plane, before any other frame is read. Never reveals which
+ * devices exist.
  */
 export function openAgentDoor(server: Upgrades, deps: ApiDeps): void {
   const sockets = new WebSocketServer({

@@ -101,13 +101,15 @@ import { whoMayRoutes } from './routes/who-may.ts'
 
 export type ApiOptions = {
   db: Db
-  /** A separate pool for locks that are held during a write. `db` itself if few run at once. */
+  /**
+   * A separate pool for locks that are held during a write. `db` itself if few writes run at once.
+   */
   locks?: Db
   platform?: PlatformClient | null
   mesh?: ApiDeps['mesh']
   /** Jobs that the operator declared. */
   jobs?: readonly DeclaredJob[]
-  /** The runbooks. If absent, the product's own, once they are read. */
+  /** The runbooks. If absent, the product's own runbooks are used, once they are read. */
   knowledge?: Knowledge
   placement?: ApiDeps['placement']
   runs?: Runs
@@ -125,7 +127,7 @@ export type ApiOptions = {
   pushServices?: readonly string[]
   temporalPage?: ApiDeps['temporalPage']
   modelInUse?: ApiDeps['modelInUse']
-  /** The directory of the built pages. Without it, links lead to explanations. */
+  /** The directory of the built pages. Without built pages, links lead to explanations. */
   webDir?: string | null
   closing?: AbortSignal
 }

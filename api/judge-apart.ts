@@ -36,7 +36,8 @@ const people = new Set<string>()
 
 /**
  * Judges for a person. `who` is null if a page requests it, because a page may be open twice.
- * Throws Problem if the text is too long, too many judgements wait, or this one takes too long.
+ * Throws Problem if the text is too long, too many judgements wait, or this judgement takes too
+ * long.
  */
 export async function judgeApart(
   question: JudgeQuestion,

@@ -183,7 +183,7 @@ const stop = async () => {
   setTimeout(() => process.exit(0), stopWithinMs).unref()
   const moved = mesh?.connections.stop()
   const closed = new Promise((resolve) => server.close(resolve))
-  // Closes idle connections. Busy ones may complete their request.
+  // Closes idle connections. Busy connections may complete their request.
   const idle = setInterval(() => 'closeIdleConnections' in server && server.closeIdleConnections(), 100)
   await Promise.all([closed, moved])
   clearInterval(idle)

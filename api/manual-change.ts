@@ -43,7 +43,7 @@ type DirectAct = {
   /** Hosts of which this person states that they are off. */
   hostIsOff?: string[]
   /**
-   * The write that this one undoes, and functions that run in the transaction that opens the
+   * The write that this write undoes, and functions that run in the transaction that opens the
    * incident.
    */
   undo?: { undoes: Undoes; before(trx: Trx): Promise<void>; after(trx: Trx, incidentId: string): Promise<void> }

@@ -49,7 +49,7 @@ const lateHours = 24
 /** Hours after a restore for which people are reminded of the missing data. */
 const restoredHours = 24
 
-/** The state of a part. If it has no remedy, the general one is used. */
+/** The state of a part. If the state has no remedy, the general one is used. */
 type Look = { name?: string; status: StatusPart['status']; detail: string; remedy?: string }
 
 export type PartFacts = {
@@ -81,7 +81,10 @@ export type PartFacts = {
   devices: (Pick<DeviceRow, 'id' | 'health' | 'healthProblem'> & { connection?: DeviceConnection | 'listens' | null })[]
 }
 
-/** Checks every part. Each check has a time limit; the database's is that of its statements. */
+/**
+ * Checks every part. Each check has a time limit; the limit of the database check is that of its
+ * statements.
+ */
 export async function lookAtParts(scope: Scope, deps: ApiDeps): Promise<PartFacts> {
   const { db, platform, runs, state } = deps
   const [
@@ -207,7 +210,7 @@ const idleBudgets: Record<IdleBudget, { why: string; remedy: string }> = {
     why: 'morning.card is off',
     remedy: '"nightshift config set morning.card news", or "nightshift config set page.wake_budget off"',
   },
-  // Explains how to add a trigger. `--triggers` needs the complete list: with only this one, a
+  // Explains how to add a trigger. `--triggers` needs the complete list: with only this trigger, a
   // destination would get no requests for approval.
   'nobody takes the card': {
     why: 'no destination gets the morning card',
@@ -241,7 +244,7 @@ function lookAtUnconfirmed(pairs: readonly TrustPair[]): Look {
 
 const maxNamedPairs = 10
 
-/** A stop by people is not a failure, but everybody should know of it. */
+/** A stop by people is not a failure, but everybody should know of the stop. */
 function lookAtStops(stops: readonly KindStop[]): Look {
   const said = stops.slice(0, maxNamedPairs).map((stop) => `${nameScope(stop)} is ${describeStop(stop)}`)
   const more = stops.length > maxNamedPairs ? `; and ${stops.length - maxNamedPairs} more` : ''

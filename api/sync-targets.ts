@@ -19,8 +19,8 @@ export async function syncTargets(deps: TargetDeps): Promise<void> {
 }
 
 /**
- * Does the same for lists in memory, which cost their servers nothing, so that a new pod is known
- * at once.
+ * Runs a round like `syncTargets` for lists in memory, which cost their servers nothing, so that a
+ * new pod is known at once.
  */
 async function syncFollowed(deps: TargetDeps): Promise<void> {
   await syncAll(deps, 'followed', ({ kind }) => sourceKinds.get(kind)?.isFollowed === true)

@@ -46,7 +46,7 @@ const trialsOf = (kind: (typeof kinds)[number]): Trial[] => trials.filter((trial
 
 /**
  * Builds the script of some trials. Null if the case has no readings left without the deciding
- * ones.
+ * readings.
  */
 function scriptOf(chosen: readonly Trial[], own: Diagnosed, other: Diagnosed): ModelScript | null {
   const [first = 'golden'] = chosen
@@ -222,7 +222,7 @@ async function playAll(player: Player, known: readonly Diagnosed[]): Promise<Pla
 }
 
 /**
- * Plays trials. One run tries several endings one after another. When one is recorded, the
+ * Plays trials. One run tries several endings one after another. When an ending is recorded, the
  * remaining trials need another run.
  */
 async function playTrials(player: Player, chosen: Trial[], own: Diagnosed, other: Diagnosed): Promise<Played[]> {

@@ -55,7 +55,10 @@ async function realTurns(scene: Stage): Promise<number[]> {
 
 type Cost = ReturnType<typeof costOf>
 
-/** The positions of incidents that have another cause, one in five. For them the hint is wrong. */
+/**
+ * The positions of incidents that have another cause, one in five. For such incidents the hint is
+ * wrong.
+ */
 const oddAt = [5, 9, 13, 17]
 
 /**

@@ -5,9 +5,9 @@ import { packFrame, readAsk, readFrame } from '../mesh/frames.ts'
 import { signed } from '../mesh/sign.ts'
 
 /**
- * Runs many agents in one process. Each connects to the API with a separate connection and key.
- * Start `light-agents.ts` with a JSON line `{ api, audience, agents: [{ device, key }] }` on its
- * input. The agents do no work and respond at once. Prints `connected` when all are connected.
+ * Runs many agents in one process. Each agent connects to the API with a separate connection and
+ * key. Start `light-agents.ts` with a JSON line `{ api, audience, agents: [{ device, key }] }` on
+ * its input. The agents do no work and respond at once. Prints `connected` when all are connected.
  */
 type Given = { api: string; audience: string; agents: { device: string; key: string }[] }
 

@@ -34,7 +34,7 @@ const addresses = [
 
 /**
  * Measures how long a person waits at the list of 100,000 incidents, and at ten thousand rows of
- * the gallery. The bench `load` measures the API's part of it.
+ * the gallery. The bench `load` measures the API's part of this wait.
  */
 export async function page(): Promise<void> {
   const { api, token, stop } = await halfYear()

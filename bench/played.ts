@@ -312,7 +312,7 @@ function hear(talk: Talk, { role, content, tool_call_id: id }: Request['new'][nu
   } else if (text.startsWith('Investigate this incident')) {
     talk.context = text
   } else if (role === 'tool' && id) {
-    // If the recording cut a result, both sides count the remaining part.
+    // Counts the remaining part on both sides if the recording cut a result.
     const { meta, ...read } = (parsePrefix(text) ?? { ok: true, meta: {} }) as Envelope
     // Keeps the last known time, because the recording cuts the end of a long result, which
     // contains its time.
@@ -431,7 +431,7 @@ function knownIn(context: string): unknown {
   return JSON.parse(/^<<<DATA \w+\n(.*)\nDATA>>>/ms.exec(context)?.[1] ?? 'null')
 }
 
-/** The shortest repeated text that counts. A shorter one is a name, number or state. */
+/** The shortest repeated text that counts. A shorter text is a name, number or state. */
 const minRepeatedCharacters = 100
 
 function countRepeats(results: readonly unknown[]): number {

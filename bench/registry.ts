@@ -16,9 +16,9 @@ const calls = 100
 
 /**
  * Measures the registry of a large installation: 50,000 resources and 200,000 relations; a fifth of
- * the resources are targets of a Prometheus. `RESOURCES=` scales it. Measures how long a source's
- * whole list takes when it is new, unchanged, and with a hundredth changed, and how long the
- * queries of ingest, leases and pages take.
+ * the resources are targets of a Prometheus. `RESOURCES=` scales the registry. Measures how long a
+ * source's whole list takes when it is new, unchanged, and with a hundredth changed, and how long
+ * the queries of ingest, leases and pages take.
  */
 export async function benchRegistry(): Promise<void> {
   const dir = temporaryDirectory().path

@@ -31,7 +31,7 @@ export function offeredFirst(knowledge: Knowledge, { type, kind, says = '' }: Tr
 
 /**
  * The writes that repair each fault, as the playbook or an operator does. A fault that needs a
- * person has none.
+ * person has no write.
  */
 export const repairsOfLab: Readonly<Record<string, { kind: InventoryKind; by: readonly string[] }>> = {
   replication_lag: { kind: 'shard', by: ['converge_shard'] },

@@ -23,7 +23,7 @@ const quietMs = 50_000
 /**
  * Measures how the deployed API removes 100,000 closed incidents with whole chains from a durable
  * database, while 50 alerts a minute arrive over HTTP. Afterwards verifies everything. The first 50
- * seconds, before a removal, measure ingest alone. `INCIDENTS=` and `ROWS=` scale it.
+ * seconds, before a removal, measure ingest alone. `INCIDENTS=` and `ROWS=` scale the data.
  */
 export async function benchRetention(): Promise<void> {
   const dir = temporaryDirectory().path
@@ -65,8 +65,8 @@ export async function benchRetention(): Promise<void> {
 }
 
 /**
- * Creates incidents that are a year old. Each was opened by an alert, investigated and resolved.
- * The product's own code writes the whole chains.
+ * Creates incidents that are a year old. Each incident was opened by an alert, investigated and
+ * resolved. The product's own code writes the whole chains.
  */
 async function fillClosed(owner: Db): Promise<void> {
   for (let made = 0; made < incidents; made += perTransaction) {
@@ -117,7 +117,7 @@ async function leftOf(owner: Db): Promise<number> {
 
 /**
  * Sends an alert with a new identity every 1.2 s until stopped. Returns the milliseconds that each
- * took.
+ * request took.
  */
 async function ingestUntil(url: string, token: string, isOver: (ms: number) => Promise<boolean>): Promise<number[]> {
   const took: number[] = []

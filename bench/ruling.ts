@@ -151,7 +151,7 @@ const round = (ms: number) => Math.round(ms * 100) / 100
 
 /**
  * Creates the rules of a large installation. Most are about named resources or labels, and some
- * apply only on some days. None of them decides the measured call.
+ * apply only on some days. No such rule decides the measured call.
  */
 function policyOf(count: number): string {
   const rules = Array.from({ length: count }, (_, n) => {

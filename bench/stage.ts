@@ -153,8 +153,8 @@ function configFor({ model, core, postgres, temporal, maxTurns }: Addresses) {
 }
 
 /**
- * Starts workers for the bare activities. They use the same kinds of queues as the real activities,
- * so that the comparison is fair.
+ * Starts workers for the bare activities. These workers use the same kinds of queues as the real
+ * activities, so that the comparison is fair.
  */
 async function startBareWorkers(address: string, workflowBundle: WorkflowBundle): Promise<{ stop(): Promise<void> }> {
   const connection = await NativeConnection.connect({ address })

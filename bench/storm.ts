@@ -124,7 +124,7 @@ async function takeStorm(spine: Spine): Promise<{ seconds: number; single: numbe
 
 /**
  * How long a critical incident waited for its claim and for its first request to the model, in ms.
- * Null if it did not happen within the watch.
+ * Null if this did not happen within the watch.
  */
 type CriticalWait = { type: string; claimedMs: number | null; askedMs: number | null }
 

@@ -28,8 +28,8 @@ export async function completeIds(action: Command): Promise<void> {
 }
 
 /**
- * Returns the only id with this beginning, with or without its prefix. If none matches, returns the
- * text unchanged, and the API decides.
+ * Returns the only id with this beginning, with or without its prefix. If no id matches, returns
+ * the text unchanged, and the API decides.
  */
 async function findFullId(api: ApiClient, kind: string, given: string): Promise<string> {
   const prefix = given.startsWith(`${kind}_`) ? given : `${kind}_${given}`

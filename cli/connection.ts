@@ -148,8 +148,8 @@ export function resolveTarget(options: TargetOptions, wanted: TokenName = 'admin
 
 /**
  * Reads what `start` runs from this checkout. Null if nothing runs. If both lab and site run,
- * returns the one at this address. Without an address it then throws CommandFailed, because a
- * command for one must not reach the other.
+ * returns the run at this address. Without an address the function then throws CommandFailed,
+ * because a command for the lab must not reach the site, and the reverse.
  */
 export function readLocalRun(url = process.env.NIGHTSHIFT_URL): LocalRun | null {
   const running = runningStarts(rootDir, namedStateDir())

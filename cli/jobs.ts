@@ -162,7 +162,7 @@ async function check(
   }
 }
 
-/** Reads a job. If it is missing, the remedy is the list of jobs. */
+/** Reads a job. If the job is missing, the remedy is the list of jobs. */
 async function askForJob(api: ApiClient, path: string): Promise<unknown> {
   try {
     return await api.get(path)

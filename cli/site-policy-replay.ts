@@ -18,7 +18,10 @@ type Replayed = { before: Verdicts; after: Verdicts; unrepeatable: number; diffe
 
 /** The most calls that one request explains. */
 const perRequest = 200
-/** Number of incidents that are read at the same time. Each takes several requests in sequence. */
+/**
+ * Number of incidents that are read at the same time. Each incident takes several requests in
+ * sequence.
+ */
 const atOnce = 8
 
 /**

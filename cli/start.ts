@@ -30,7 +30,7 @@ export function addStartCommand(program: CliCommand): void {
       // Without --demo or --no-demo, the demo runs unless approvals are pending.
       const asked = !lab ? false : isDemoSaid ? options.demo : undefined
       if (lab && !isCheckout()) throw new CommandFailed('usage', noLab)
-      // Imported here, because it is slow to load and the help does not need it.
+      // Imported here, because the module is slow to load and the help does not need it.
       const { runInForeground, terminalReport } = await import('../start/everything.ts')
       const purpose = purposeOf(process.env, lab)
       const stateDir = getStateDir(purpose)
@@ -74,7 +74,7 @@ function formatModel({ model, labUrl }: RunningStart['run']): Line[] {
   ]
 }
 
-/** Plays the demo. Its failure must not stop the system. */
+/** Plays the demo. A failure of the demo must not stop the system. */
 async function runDemo(
   { run }: RunningStart,
   env: NodeJS.ProcessEnv,

@@ -38,7 +38,7 @@ privateNetworks.addSubnet('fc00::', 7, 'ipv6')
 
 /**
  * Returns the kind of an address literal. `denied` for other text, or for an address that hides
- * another one.
+ * another address.
  */
 export function kindOfAddress(literal: string): AddressKind {
   const address = literal.replace(/^\[|\]$/g, '').replace(/%.*$/, '')

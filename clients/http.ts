@@ -59,7 +59,7 @@ export type HttpRequest = {
   body?: string | Uint8Array
   /** Milliseconds from the request to the last byte of the response. */
   timeoutMs: number
-  /** The most bytes of the response's body. A larger one is `too_large`. */
+  /** The most bytes of the response's body. A larger body gives the error `too_large`. */
   maxBytes: number
   /** `cut` cuts a longer body instead of refusing it, for callers that need only the status. */
   overflow?: 'refuse' | 'cut'
@@ -84,7 +84,7 @@ const connectTimeoutMs = 10_000
 
 /**
  * One pool per policy, authority and certificate, so that no policy uses a connection of another
- * one.
+ * policy.
  */
 const agents = new Map<string, Agent>()
 

@@ -30,12 +30,12 @@ import { receive } from './http.ts'
 type ModelOptions = {
   /** The address of any chat-completions server, with or without a trailing `/v1`. */
   baseUrl: string
-  /** The key. If it is empty, no credential is sent. */
+  /** The key. If the key is empty, no credential is sent. */
   apiKey: string
   timeoutMs?: number
   /**
-   * The longest silence in milliseconds after a response began. Before it begins, `timeoutMs`
-   * applies.
+   * The longest silence in milliseconds after a response began. Before the response begins,
+   * `timeoutMs` applies.
    */
   stallMs?: number
   maxAnswerBytes?: number
@@ -227,7 +227,7 @@ async function exchange(
 
 /**
  * Makes the error for a response that is too large to read, with an estimate of its tokens, because
- * they still cost.
+ * these tokens still cost money.
  */
 function oversizedError({ message, status }: ModelError, bytes: Omit<Exchanged, 'said' | 'received'>): ModelError {
   const all = { ...bytes, said: maxAnswerBytes, received: maxAnswerBytes }

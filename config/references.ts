@@ -6,7 +6,7 @@ import { minCredentialCharacters } from '../domain/hidden-credentials.ts'
 export class NoCredential extends Error {
   override name = 'NoCredential' as const
   /**
-   * True: the credential is absent, but may be provided later. False: it is present and was
+   * True if the credential is absent, but may be provided later; false if it is present and was
    * refused.
    */
   readonly isAbsent: boolean
@@ -27,7 +27,7 @@ const maxAuthorityBytes = 2_000_000
 
 /**
  * Reads a credential by its reference, `file:/path` or `env:NAME`, each time that it is needed, so
- * that a new one works without a restart. `directory`: the only directory from which files may be
+ * that a new value works without a restart. `directory`: the only directory from which files may be
  * read; null if the reference comes from a file on the host of the API. No error message contains
  * text from the file system.
  */
@@ -45,7 +45,10 @@ export function readRef(ref: string, directory: string | null = null): string {
   return text
 }
 
-/** Reads certificate authorities (PEM) by the same rule as `readRef`. They are not secret. */
+/**
+ * Reads certificate authorities (PEM) by the same rule as `readRef`. Certificate authorities are
+ * not secret.
+ */
 export function readAuthorities(place: string, directory: string | null = null): string {
   const text = readWithin(place, directory, maxAuthorityBytes)
   if (text.includes('-----BEGIN CERTIFICATE-----')) return text

@@ -56,7 +56,10 @@ const entry = z
     name: modelName,
     baseUrl: plainUrl,
     model: z.string().min(1).max(200),
-    /** The file or the worker's variable with the key. With neither, no key is sent. */
+    /**
+     * The file or the worker's variable with the key. Without a file and a variable, no key is
+     * sent.
+     */
     keyFile: z.string().min(1).optional(),
     keyVariable: z
       .string()
@@ -292,8 +295,8 @@ export function modelsOf(
 }
 
 /**
- * Reads the settings for the main file of a process. If they are invalid, prints one message and
- * exits with 1.
+ * Reads the settings for the main file of a process. If settings are invalid, prints one message
+ * and exits with 1.
  */
 export function readConfigOrExit(requires: (keyof Config)[]): Config {
   return orExit(() => readConfig(process.env, requires))

@@ -31,7 +31,10 @@ type TemporalConfig = z.infer<typeof temporal>
 const onThisMachine = /^(localhost|127(\.\d+){3}|\[::1\])(:\d+)?$/
 const pairs = ['TEMPORAL_TLS_SERVER_CA_CERT', 'TEMPORAL_TLS_CLIENT_CERT', 'TEMPORAL_TLS_CLIENT_KEY'] as const
 
-/** Lists faults that can be found without contacting the server. Each names the setting or file. */
+/**
+ * Lists faults that can be found without contacting the server. Each fault names the setting or
+ * file.
+ */
 export function temporalProblems(given: EnvironmentTexts): string[] {
   const problems = pairs
     .filter((name) => given[`${name}_PATH`] && given[`${name}_DATA`])

@@ -11,15 +11,15 @@ export async function databaseTime(db: Db | Trx): Promise<string> {
 }
 
 /**
- * The same clock, read once per statement, so that a comparison can use an index. The function
- * itself is volatile and would be called for every row. Use this only for reads; a decision under a
- * lock reads the clock after it has the lock.
+ * The database's clock, read once per statement, so that a comparison can use an index. The
+ * function itself is volatile and would be called for every row. Use this only for reads; a
+ * decision under a lock reads the clock after it has the lock.
  */
 export const onceNow = sql<string>`(select nightshift_now())`
 
 /**
- * The same clock as a value of a row. Use `onceNow` in a comparison, which would otherwise call the
- * function for every row.
+ * The database's clock as a value of a row. Use `onceNow` in a comparison, which would otherwise
+ * call the function for every row.
  */
 export const now = sql<string>`nightshift_now()`
 

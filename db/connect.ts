@@ -68,8 +68,8 @@ export function connect(
   // Ignores errors of an idle connection: the next query replaces it, but an error without a
   // listener would end the process.
   pool.on('error', () => {})
-  // Does the same for a connection that breaks between two statements of its holder. The next
-  // statement fails.
+  // Ignores the error of a connection that breaks between two statements of its holder. The next
+  // statement then fails.
   pool.on('connect', (client) => client.on('error', () => {}))
   const db: Db = new Kysely<Database>({
     dialect: new PostgresDialect({ pool }),
@@ -129,7 +129,7 @@ export function separateClient(db: Db, name: string): pg.Client {
 /**
  * Whether PostgreSQL refused a value (class 22, data exception), such as a number or time out of
  * range, or an impossible text. The API already refuses known cases and names the field. This
- * covers the others.
+ * function covers the other cases.
  */
 export function isDataFlaw(error: unknown): boolean {
   return error instanceof Error && /^22[0-9A-Z]{3}$/.test(String((error as { code?: unknown }).code))

@@ -15,8 +15,8 @@ type Folded<M> = { increments: Increment[]; memory: M }
 
 /**
  * Counts the next rows of the log, exactly once over all processes, because position, memory and
- * counts are changed in one transaction behind one lock. Returns the number of rows. If it is less
- * than `limit`, no rows are left.
+ * counts are changed in one transaction behind one lock. Returns the number of rows. If the number
+ * is less than `limit`, no rows are left.
  */
 export async function foldCounters<M>(
   db: Db,

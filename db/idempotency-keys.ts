@@ -16,7 +16,7 @@ type StoredAnswer = { status: number; response: unknown }
  * incident that an earlier request opened before its process died. `stored`: an earlier request was
  * answered, and its response is returned again. `busy`: an earlier request is still running.
  * `other_body`: the key was used with another request body. The first digest is stored; a stored
- * row may have any of them.
+ * row may have any of these digests.
  */
 export async function takeKey(
   db: Db,

@@ -17,7 +17,7 @@ export type LoginRights = {
   hasServicesRole: boolean
   isServices: boolean
   /**
-   * Tables in a database without our migrations, at most three. Those of extensions are left out.
+   * Tables in a database without our migrations, at most three. Tables of extensions are left out.
    */
   othersTables: string[]
 }

@@ -72,7 +72,7 @@ async function pidOf(client: pg.ClientBase, text = 'select pg_backend_pid() as p
 /**
  * Whether the client keeps its session while another client is in a transaction. A pooler in
  * transaction mode gives the session that was released last to the next transaction, so this client
- * would get another one.
+ * would get another session.
  */
 async function keepsSession(client: pg.ClientBase, pid: number, connectionString: string): Promise<boolean> {
   const other = new pg.Client({ connectionString, application_name: 'nightshift-session' })

@@ -13,7 +13,7 @@ import type { Db, Trx } from './connect.ts'
 
 type AskedSource = { name: string; url: string }
 
-/** Stores a complete response. If it is unchanged, only its time is updated. */
+/** Stores a complete response. If the response is unchanged, only its time is updated. */
 export async function keepSilences(db: Db, source: AskedSource, read: readonly Silence[]): Promise<void> {
   const text = JSON.stringify(read.map(cleansed))
   const digest = sha256(text)
@@ -28,7 +28,7 @@ export async function keepSilences(db: Db, source: AskedSource, read: readonly S
   await writeReading(db, source, { fault: null, digest, silences: text })
 }
 
-/** Records why a source could not be read. Its last response stays, with its time. */
+/** Records why a source could not be read. The last response of the source stays, with its time. */
 export async function noteUnreadSilences(db: Db, source: AskedSource, fault: string): Promise<void> {
   const said = { triedAt: now, fault: cleanse(fault).slice(0, 300) }
   const known = await db

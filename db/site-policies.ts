@@ -14,9 +14,9 @@ type SoundPolicy = { text: string; place: string; commit: string | null; compile
 type SitePolicyFault = { line: number; why: string; remedy: string }
 
 /**
- * Stores a valid file. If it allows less than the policy in force, it applies at once. If it allows
- * more, it waits for an admin. One process at a time, because each compares with what is in force
- * when it writes.
+ * Stores a valid file. If the file allows less than the policy in force, it applies at once. If the
+ * file allows more, it waits for an admin. Runs in one process at a time, because each process
+ * compares the file with what is in force when it writes.
  */
 export async function takeSitePolicy(db: Db, found: SoundPolicy): Promise<'same' | 'in_force' | 'waiting'> {
   return await db.transaction().execute(async (trx) => {

@@ -35,7 +35,7 @@ export async function readSiteDecisions(db: Db | Trx, call: PolicyCall): Promise
   return await decideWith(db, policy, call, Date.parse(row.at))
 }
 
-/** Does the same under a given policy and at a given time. */
+/** Returns the decisions under a given policy and at a given time. */
 async function decideWith(
   db: Db | Trx,
   policy: CompiledPolicy,
@@ -65,8 +65,8 @@ async function lookForSilence(
 }
 
 /**
- * Does the same, and explains for each rule of this tool why it does not apply. `atMs`: the time of
- * the call. Only current silences are known.
+ * Returns the decisions under a given policy, and explains for each rule of this tool why it does
+ * not apply. `atMs`: the time of the call. Only current silences are known.
  */
 export async function explainUnder(
   db: Db | Trx,

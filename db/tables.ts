@@ -39,8 +39,8 @@ export type Database = IncidentTables &
   RetentionTables
 
 /**
- * A time in RFC 3339, in UTC with microseconds. It is a text, for which `connect()` installs the
- * parser, so that no precision is lost.
+ * A time in RFC 3339, in UTC with microseconds. A time is a text, for which `connect()` installs
+ * the parser, so that no precision is lost.
  */
 export type Time = ColumnType<string, string | undefined, string>
 export type NullableTime = ColumnType<string | null, string | null | undefined, string | null>

@@ -6,8 +6,8 @@ export type WaitingType = { type: string; isCritical: boolean; isAtWork: boolean
 export type LeadingType = { type: string; isCritical: boolean }
 
 /**
- * Slots for critical incidents in addition to other limits: how many may be investigated at once,
- * and how many are.
+ * Slots for critical incidents in addition to other limits: `max` is how many may be investigated
+ * at once, and `atWork` how many are investigated now.
  */
 export type CriticalRoom = { max: number; atWork: number }
 
@@ -53,8 +53,8 @@ export function admittedTypes(
 const criticalWaitSeconds = 20
 
 /**
- * Seconds for which a follower still waits for its leader. Null: until the leader ends. A critical
- * follower does not wait for a leader with a warning.
+ * Seconds for which a follower still waits for its leader. Null means that the follower waits until
+ * the leader ends. A critical follower does not wait for a leader with a warning.
  */
 export function waitForLeader(member: Severity, leader: { severity: Severity; atWorkSeconds: number }): number | null {
   if (member !== 'critical') return null
@@ -77,8 +77,8 @@ export function roomForFollowers(
 }
 
 /**
- * Conditions under which an incident is investigated automatically. All of them must hold. Empty:
- * every incident is investigated. Null: none is.
+ * Conditions under which an incident is investigated automatically. All conditions must hold. An
+ * empty list allows every incident, and null allows no incident.
  */
 export type InvestigateFilter = Condition[] | null
 

@@ -1,7 +1,7 @@
 import { formatMinute, formatSpan } from './format.ts'
 import { inertText } from './inert-text.ts'
 
-/** Formats of alerts. Each is received at `POST /ingest/{dialect}`. */
+/** Formats of alerts. Each format is received at `POST /ingest/{dialect}`. */
 export const alertDialects = [
   ...(['alertmanager', 'grafana', 'generic'] as const),
   ...(['pagerduty', 'uptime-kuma', 'zabbix', 'cloudwatch', 'proxmox'] as const),
@@ -41,7 +41,9 @@ export type BodyHint = {
   mapping: { field: string; path: string; value: string }[]
 }
 
-/** Names the nearest dialect in a sentence. Empty if none is near. */
+/**
+ * Returns a sentence that names the most similar dialect; an empty text if no dialect is similar.
+ */
 export function describeNearest({ nearest }: Pick<BodyHint, 'nearest'>): string {
   if (!nearest) return ''
   const { dialect, has, missing } = nearest
@@ -72,7 +74,7 @@ export function describeRefusedBody({ sender, dialect, code, reason, count, last
 
 /**
  * Large bodies that wait for a worker, and how many of their alerts are not processed yet.
- * `idleSeconds`: the time since a worker last processed some.
+ * `idleSeconds`: the time since a worker last processed one of these alerts.
  */
 export type WaitingBodies = { bodies: number; alerts: number; oldestSeconds: number; idleSeconds: number }
 

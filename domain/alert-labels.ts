@@ -9,7 +9,8 @@ export type AlertLabels = Readonly<Record<string, string>>
 const ofKubernetes =
   /^(?:k8s|kubernetes)_(pod|namespace|ns|node|container|cluster|deployment|statefulset|daemonset|replicaset|cronjob|job)(?:_name)?$/
 /**
- * Kinds whose OpenTelemetry labels win over those of the scrape target: `k8s.pod.name` over `pod`.
+ * Kinds whose OpenTelemetry labels take precedence over those of the scrape target, such as
+ * `k8s.pod.name` over `pod`.
  */
 const saidByItself = ['pod', 'namespace', 'node', 'container']
 
@@ -38,8 +39,8 @@ export function toPlainLabels(labels: AlertLabels): { plain: AlertLabels; writte
 }
 
 /**
- * Words before the last one which show that a label names another machine: the master of a replica,
- * a peer, or a server that the subject uses.
+ * Words before the last word of a label's name which show that the label names another machine: the
+ * master of a replica, a peer, or a server that the subject uses.
  */
 const isOfOthers = new RegExp(
   `(?:^|_)(?:${[
@@ -59,15 +60,17 @@ const endsInGuest = /^vmname$|_(?:vm|vm_name)$/
 /** Labels for the namespace of the alert's subject, as opposed to the namespace of the exporter. */
 const isOfSubject = /^(?:exported|secret|dest|destination|target|pvc|claim|object|involved_object)_namespace$/
 
-/** Lists, in a fixed order, labels with such an end that do not name another machine. */
+/**
+ * Lists, in a fixed order, labels whose name matches `ends` and that do not name another machine.
+ */
 const labelsThat = (labels: AlertLabels, ends: RegExp): string[] =>
   Object.keys(labels)
     .filter((name) => ends.test(name) && !saysOther(name))
     .sort()
 
 export const qualifiedMachines = (labels: AlertLabels): string[] => {
-  // Accepts `zk_host` only if the job is that of ZooKeeper itself. Otherwise it is a server that
-  // the subject uses.
+  // Accepts `zk_host` only if the job is that of ZooKeeper itself. Otherwise `zk_host` names a
+  // server that the subject uses.
   const isOfZookeeper = /zk|zookeeper/i.test(labels.job ?? '')
   return labelsThat(labels, endsInMachine).filter((name) => isOfZookeeper || name !== 'zk_host')
 }

@@ -82,9 +82,12 @@ export type Sought = {
    * The alert is about exactly this resource. If the resource is unknown, nothing wider is tried.
    */
   isSubject?: boolean
-  /** The narrowest resource that is named. If it is unknown, only what contains it is tried. */
+  /**
+   * The narrowest resource that is named. If this resource is unknown, only what contains it is
+   * tried.
+   */
   isNarrowest?: boolean
-  /** A public name of a page or port. Its first part may match a machine by chance. */
+  /** A public name of a page or port. The first part of the name may match a machine by chance. */
   isPublic?: boolean
   /** Accepted only for a machine with a service that has the name of the job. */
   needsService?: boolean
@@ -107,7 +110,9 @@ export type Sought = {
 
 /** Labels with the machine that an exporter queried, if the exporter queries other machines. */
 const askedLabels = ['target', 'server', 'addr', 'address', 'server_id', 'url'] as const
-/** Labels of a pushed or federated sample. They name the machine that the sample came from. */
+/**
+ * Labels of a pushed or federated sample. The labels name the machine that the sample came from.
+ */
 const exportedLabels = ['exported_instance', 'exported_node', 'exported_hostname', 'exported_host'] as const
 const ownLabels = ['node', 'node_name', 'nodename', 'host_name', 'hostname', 'fqdn', 'host'] as const
 const plainLabels: readonly string[] = [...exportedLabels, ...ownLabels]
@@ -117,10 +122,16 @@ export const machineLabels = [...exportedLabels, ...askedLabels, ...ownLabels, '
 const tellsOfOthers =
   /(?:^|[^a-z])(?:kube-state-metrics|ksm|cloudwatch|yace|stackdriver|azure|vmware|federate?|federation|push|pushed|pushgateway|statsd|graphite|collectd|blackbox|probes?|ping|smokeping|icmp|snmp|junos|ipmi_remote|pve|proxmox|kafka[-_](?:exporter|lag|minion)|burrow|elasticsearch|ceph(?![-_]exporter)|ssl[-_]?exporter)/i
 export const measuresOthers = (job: string): boolean => tellsOfOthers.test(job)
-/** Exporters that report on a whole cluster. They may run on one of its machines. */
+/**
+ * Exporters that report on a whole cluster. These exporters may run on one of the cluster's
+ * machines.
+ */
 const tellsOfCluster = /kafka|elasticsearch|ceph/i
 const portsOfOthers = /:(9091|910[2368]|911[56]|9141|9199|9201|9219|9221|9272|9283|9308|9326|9374|9427)$/
-/** Alerts about the exporter itself. Their subject is the machine that it runs on. */
+/**
+ * Alerts about the exporter itself. The subject of these alerts is the machine that the exporter
+ * runs on.
+ */
 const isAboutExporter = /exporter|scrape|reload|target|^(?:instance|endpoint|job|host|node)_?(?:is_?)?down$/i
 /**
  * Jobs whose exporter reports on its own machine, so that the address of the exporter names the
@@ -129,11 +140,14 @@ const isAboutExporter = /exporter|scrape|reload|target|^(?:instance|endpoint|job
 export const tellsOfItsMachine =
   /(?:^|[^a-z])(?:nodes?(?![-_.]?(?:js|api|app|red|service|server|web)(?:[^a-z]|$))|nodeexporter|kubelet|cadvisor|windows|netdata|systemd|process(?:es)?|smartctl|zfs)(?:[^a-z]|$)/i
 const portsOfItsMachine = /:(9100|9182|9558|9633|19999)$/
-/** Web servers. Their `host` label is the name that a visitor requested. */
+/**
+ * Web servers. The `host` label of an alert about a web server is the name that a visitor
+ * requested.
+ */
 const servesPages = /nginx|apache|httpd|traefik|caddy|ingress|envoy|php/i
 const asksPages = /(?:^|[^a-z])(?:blackbox|probes?|https?|tcp|ssl|tls|certs?|certificates?|icmp|ping|dns)(?:[^a-z]|$)/i
 
-/** Labels of a probe. They may name any address on the internet. */
+/** Labels of a probe. The labels may name any address on the internet. */
 const isOfProbe = /^(?:monitor|probe|check|target|endpoint|site)_/
 const isProbe = /(?:^|[^a-z])(?:blackbox|probes?|icmp|ping)(?:[^a-z]|$)/i
 

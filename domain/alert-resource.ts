@@ -19,15 +19,15 @@ import type { ResourceRule } from './resource-rules.ts'
  * for people. A name that two resources share decides nothing.
  */
 
-/** A resource that has one of the names, with what it belongs to and runs on. */
+/** A resource that has one of the names, with the resources that it belongs to and runs on. */
 export type KnownResource = ResourceRef & {
   kind: InventoryKind
   names: readonly string[]
   /** The one key that all names of the resource share. */
   canonical: string
   /**
-   * Whether exporters for other machines run on it, according to an inventory or to the targets
-   * scraped there.
+   * Whether exporters for other machines run on this resource, according to an inventory or to the
+   * targets scraped there.
    */
   runsExporters?: boolean
   above: readonly { kind: InventoryKind; id: string; names: readonly string[] }[]
@@ -198,8 +198,8 @@ function ownSystem(things: readonly KnownResource[]): KnownResource | null {
 const placeLabels = ['region', 'shard', 'cluster', 'datacenter', 'dc', 'site', 'zone', 'availability_zone'] as const
 
 /**
- * Keeps those of several resources with one name that are at the place that the alert names. Keeps
- * all if the alert names no place.
+ * Keeps only the resources at the place that the alert names, if several resources have one name.
+ * Keeps all if the alert names no place.
  */
 function narrowByPlace(resources: readonly KnownResource[], labels: AlertLabels): readonly KnownResource[] {
   if (resources.length < 2) return resources
@@ -229,7 +229,7 @@ function isBelow(resource: KnownResource, kind: InventoryKind, name: string | un
   return parents.length === 0 || parents.some((parent) => parent.names.includes(name.toLowerCase()))
 }
 
-/** Finds the machine of the first label that names a known one. Later labels are ignored. */
+/** Finds the machine of the first label that names a known machine. Later labels are ignored. */
 function findMachines(registry: Registry): readonly KnownResource[] {
   for (const sought of listMachine(registry.labels)) {
     const outcome = look(sought, registry)

@@ -33,7 +33,7 @@ export function listSought(labels: AlertLabels, rules: readonly ResourceRule[]):
   const sought: Sought[] = [...listRuled(labels, rules), ...(isProxmoxGuest ? ofProxmox : [])]
   sought.push(...listGuest(labels), ...listServer(labels))
   // Tries a node or host before its shard, because platforms send both labels. A queried target or
-  // a pod is tried before either.
+  // a pod is tried before a node, host or shard.
   const isNamed = !isPodFirst && !namesOther(labels)
   const onMachine = listOnMachine(labels)
   if (isNamed) sought.push(...onMachine)
@@ -173,7 +173,7 @@ function listProxmox(labels: AlertLabels): Sought[] {
   return []
 }
 
-/** Returns the subject's namespace, or that of the exporter if there is no other. */
+/** Returns the subject's namespace, or the exporter's namespace if the labels name no other. */
 export const namespaceOf = (labels: AlertLabels): string | undefined =>
   labels[subjectNamespace(labels) ?? 'namespace'] || undefined
 

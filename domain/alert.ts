@@ -7,7 +7,7 @@ export const maxWordChars = 100
 
 const link = z.string().nullable()
 
-/** Links to more information. The last four are Grafana's. */
+/** Links to more information. Only Grafana sends the last four links. */
 export const alertLinks = z.object({
   generator: link,
   external: link,
@@ -28,7 +28,7 @@ export const alert = z.object({
   source: z.string(),
   /**
    * The sender, by its token. Tokens with the same name, or of the same person, are one sender.
-   * Absent: unknown.
+   * Absent if the sender is unknown.
    */
   sender: z.string().optional(),
   /** The identity of the alert at its source. Unique among open alerts. */
@@ -47,7 +47,7 @@ export const alert = z.object({
   labels: z.record(z.string(), z.string()),
   annotations: z.record(z.string(), z.string()),
   startsAt: z.string(),
-  /** False: the sender gave no credible time, and `startsAt` is the time of receipt. */
+  /** False if the sender gave no credible time, and `startsAt` is the time of receipt. */
   startGiven: z.boolean().optional(),
   /** Times that were not credible, each with what was used instead. */
   timeNotes: z.array(z.string()).optional(),
@@ -55,7 +55,7 @@ export const alert = z.object({
   /**
    * The sender's word for an end that proves nothing (`MissingSeries`, `Paused`), or, on a firing
    * alert, for missing data. Missing data updates an alert that already fires, and otherwise opens
-   * one. Absent: an ordinary end.
+   * a new alert. Absent for an ordinary end.
    */
   endReason: z.string().max(maxWordChars).optional(),
   /** The sender's word for a state that is unknown here. Such an alert counts as firing. */
@@ -125,7 +125,7 @@ export const receivedAlert = z.object({
   groupKey: z.string().nullable(),
   /** The sender whose token opened the alert; null if unknown. */
   sender: z.string().nullable(),
-  /** The sender that ended the alert, if another one opened it. */
+  /** The sender that ended the alert, if another sender opened the alert. */
   endedBy: z.string().nullable(),
   /** The sender's word for an end that proves nothing. `resolved` then means "quiet, unproven". */
   endReason: z.string().nullable(),
@@ -144,7 +144,7 @@ export const explainedAlert = z.object({
   title: z.string(),
   type: z.string(),
   severity,
-  /** The word of the sender. Null: the sender gave none, and the severity is the default. */
+  /** The word of the sender. Null if the sender gave none, so that the severity is the default. */
   severityWord: z.string().nullable(),
   /** `kind:id`, or null. */
   resource: z.string().nullable(),
@@ -170,7 +170,7 @@ export type ExplainedAlert = z.infer<typeof explainedAlert>
 export const unmappedLabel = z.object({
   label: z.string(),
   kind: z.enum(inventoryKinds),
-  /** How many alerts have a value of this label that names something. */
+  /** How many alerts have a value of this label that names a known resource. */
   alerts: z.number().int(),
   /** How many resources the label names, and some of them. */
   things: z.number().int(),

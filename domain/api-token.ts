@@ -6,8 +6,8 @@ export const apiToken = z.object({
   id: z.string(),
   name: z.string(),
   /**
-   * The beginning of the token, enough to recognise a leaked one. The rest cannot be guessed from
-   * it.
+   * The beginning of the token, enough to recognise a leaked token. The rest cannot be guessed from
+   * this beginning.
    */
   prefix: z.string(),
   /**

@@ -22,7 +22,7 @@ export type Decision = z.infer<typeof decision>
 const tokenPurpose = z.enum(['decision', 'temporal'])
 export type TokenPurpose = z.infer<typeof tokenPurpose>
 
-/** A token for one decision on one approval. It works once. */
+/** A token for one decision on one approval. The token works once. */
 export const decisionToken = z.object({
   token: z.string(),
   approvalId: z.string(),
@@ -89,8 +89,8 @@ export const approval = z.object({
   expiresAt: z.string(),
   useBy: z.string().nullable(),
   /**
-   * The first approval of a card with several (that one has its own id). Null if the card has only
-   * this approval.
+   * The id of the first approval on a card with several approvals; the first approval has its own
+   * id here. Null if the card has only this approval.
    */
   askedWith: z.string().nullable().default(null),
   /**
@@ -125,7 +125,7 @@ export const evidence = z.object({
    * The resources that the row is about, among the approval's targets and the incident's resource.
    */
   about: z.array(resourceRef),
-  /** The finding in a sentence (`isSaid`), otherwise the beginning of the response. */
+  /** The finding in a sentence if `isSaid` is true, otherwise the beginning of the response. */
   found: z.string(),
   /** Absent from rows of earlier versions. */
   isSaid: z.boolean().default(false),
@@ -134,7 +134,7 @@ export const evidence = z.object({
 })
 export type Evidence = z.infer<typeof evidence>
 
-/** Describes a row in words. They contain untrusted text. */
+/** Describes a row in words. The words contain untrusted text. */
 export function formatEvidence({ what, tool, about, found, isSaid }: Evidence): string {
   if (what === 'proposed') return 'what the agent wrote when it proposed this'
   if (what === 'alert' || isSaid) return found
@@ -168,7 +168,7 @@ const callRun = z.object({
   /** The last lines of the output. */
   output: z.array(z.string()),
   verification: z.object({ outcome: z.enum(verificationOutcomes), text: z.string() }).nullable(),
-  /** Numbers of the rows on which this is based. */
+  /** Numbers of the rows on which the state of the call is based. */
   rows: z.array(z.number().int()),
 })
 export type CallRun = z.infer<typeof callRun>
@@ -196,13 +196,17 @@ export const approvalDetail = approval.extend({
   hypotheses: z.array(hypothesis).default([]),
   /** Why this approval cannot become a standing grant; null if it can. */
   grantRefused: z.string().nullable(),
-  /** The approval of the same call that this one replaces, and the one that replaces this one. */
+  /**
+   * The approval of the same call that this approval replaces, and the approval that replaces this
+   * approval.
+   */
   replaces: z.string().nullable(),
   replacedBy: z.string().nullable(),
   /** Null until the call starts. */
   run: callRun.nullable().default(null),
   /**
-   * The other approvals of the same card, in the order of their calls. Each is decided separately.
+   * The other approvals of the same card, in the order of their calls. Each approval is decided
+   * separately.
    */
   together: z.array(approval).default([]),
   /**
@@ -222,7 +226,10 @@ export const approvalDetail = approval.extend({
    * elsewhere. Empty once the approval is decided.
    */
   deaths: z.array(judgedDeath).default([]),
-  /** The last approval at Temporal without a token, which decides nothing. Null: never. */
+  /**
+   * The time of the last approval at Temporal without a token, which decides nothing. Null if there
+   * was no such approval.
+   */
   unheardAt: z.string().nullable().default(null),
   /** The JSON schema of the arguments, for the form that changes them. Null for an unknown tool. */
   schema: z.record(z.string(), z.unknown()).nullable().default(null),
@@ -230,8 +237,8 @@ export const approvalDetail = approval.extend({
 export type ApprovalDetail = z.infer<typeof approvalDetail>
 
 /**
- * The result of a decision, wherever it was made. `recorded`: it counts (`status` may stay
- * `pending` until a second person decides). `repeated`: the same person made the same decision
+ * The result of a decision, wherever it was made. `recorded`: the decision counts (`status` may
+ * stay `pending` until a second person decides). `repeated`: the same person made the same decision
  * before, and nothing changed.
  */
 export type DecisionOutcome =
@@ -253,10 +260,14 @@ export const extensionSeconds = 900
  * changes meanwhile.
  */
 export const extendableSeconds = 4 * 3_600
-/** The longest time to decide: longer than a weekend on call. An older plan is out of date. */
+/**
+ * The longest time to decide, which is longer than a weekend on call. A plan that is older than
+ * this time is out of date.
+ */
 export const maxExpirySeconds = 7 * 24 * 3600
 /**
- * Seconds from approval to start. A later start asks again, because the target may have changed.
+ * The most seconds between an approval and the start. A later start asks again, because the target
+ * may have changed.
  */
 export const useBySeconds = 900
 

@@ -7,9 +7,9 @@ export type Decider = {
   name: string
   role: PersonRole
   maxRisk: Risk
-  /** Null: all types. */
+  /** Null stands for all types of incidents. */
   incidentTypes: readonly string[] | null
-  /** Further rights as text. Each applies separately. */
+  /** Further rights as text. Each right applies separately. */
   rights: readonly string[]
   disabled: boolean
 }
@@ -25,7 +25,10 @@ export function mayDecide(decider: Decider, asked: DecisionSubject): string | nu
   return refusalOfRights(name, rightsOf(decider), asked)
 }
 
-/** Returns the same for every resource. Rights that are limited to some resources are ignored. */
+/**
+ * Returns why this person may not decide this approval for every resource; null if they may.
+ * Ignores rights that are limited to some resources.
+ */
 export function mayDecideEverywhere(decider: Decider, asked: Omit<DecisionSubject, 'targets'>): string | null {
   const rights = decider.rights.filter((words) => readRight(words).some(({ resources }) => resources === null))
   return mayDecide({ ...decider, rights }, { ...asked, targets: [] })

@@ -11,8 +11,8 @@ export function nameCall(tool: string, targets: readonly ResourceRef[]): string 
 }
 
 /**
- * The row in which people were asked: of this incident, or of another incident whose approval it
- * waited for.
+ * The row in which people were asked: of this incident, or of another incident whose approval this
+ * incident waited for.
  */
 type Asking = IncidentEvent<'approval_requested'> | IncidentEvent<'call_judged'>
 

@@ -1,8 +1,8 @@
 import { z } from 'zod'
 
 /**
- * Limits of the attachments of a dry run. The sizes are those that were sent. The dimensions of a
- * picture are read from its header, before decoding.
+ * Limits of the attachments of a dry run. The sizes apply to attachments as they were sent. The
+ * dimensions of a picture are read from its header, before decoding.
  */
 export const attachmentLimits = { count: 4, bytes: 256_000, nameCharacters: 80, side: 2_000 } as const
 
@@ -25,8 +25,8 @@ export const sentAttachment = z
 export type SentAttachment = z.infer<typeof sentAttachment>
 
 /**
- * A stored attachment. Its bytes are stored under the digest of the re-encoded form, not of the
- * form that was sent.
+ * A stored attachment. The bytes of the attachment are stored under the digest of the re-encoded
+ * form, not of the form that was sent.
  */
 const attachment = z.object({
   name: z.string(),

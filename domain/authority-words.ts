@@ -41,7 +41,10 @@ export function describeToken({ role, operator, scopes, expiresAt }: DescribedTo
   )
 }
 
-/** Cuts a UTC time to the minute, up to which a row and its JSON have the same text. */
+/**
+ * Cuts a UTC time to the minute, because the text of a row and the text of its JSON may differ
+ * after the minute.
+ */
 export const toMinute = (at: string): string => at.slice(0, 16)
 
 export function describeGrant({ uses, hours }: { uses: number; hours: number }): string {
@@ -74,7 +77,8 @@ export function describeSource(described: DescribedSource): string {
 }
 
 /**
- * Reads the address from such a text, and whether the credential with this reference is sent to it.
+ * Reads the address from a text of `describeSource`, and whether the credential with this reference
+ * is sent to that address.
  */
 export function readSourceWords(words: string, reference: string): { url: string; isGiven: boolean } {
   const url = /^\S+ at (\S+?),?(?: |$)/.exec(words)?.[1] ?? ''
@@ -113,7 +117,7 @@ export function describeDevice(device: DescribedDevice): string {
   const tools = toolsAllowed.length === 0 ? 'all tools of its mode' : toolsAllowed.join(', ')
   const rootReads = terms.root_reads?.length ? `, root looks with ${JSON.stringify(terms.root_reads)}` : ''
   const ways = `mode ${mode}${guests ? `, guests by ${guests}` : ''}`
-  // The variable overrides the address while it is set.
+  // The variable overrides the address while the variable is set.
   const at = `${url === null ? ', whose agent calls out' : ` at ${url}`}${urlEnv ? ` or ${urlEnv}` : ''}`
   const all = `${tools}, roots ${roots}${rootReads}, terms ${digestOf(terms).slice(0, 12)}, manifests for ${manifestDays} days`
   return inShort(`${enabled ? '' : 'Switched off; '}${resource.kind} ${resource.id}${at}, ${ways}, ${all}`)

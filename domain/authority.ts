@@ -78,7 +78,7 @@ function excessOfLimits(wanted: DecisionRight, deciding: readonly Authority[]): 
   return risk.length + types.length > 0 ? [...risk, ...types] : [`decisions as "${formatRight(wanted)}"`]
 }
 
-/** Lists the types that none of the sets contains; null if there are none. */
+/** Lists the types that none of the sets contains; null if there is no such type. */
 function typesBeyond(wanted: readonly string[] | null, known: readonly (readonly string[] | null)[]): string | null {
   if (known.includes(null)) return null
   if (wanted === null) return 'incidents of all types'

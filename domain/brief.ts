@@ -12,7 +12,10 @@ import { nameResource, type ResourceRef, resourceKey } from './registry.ts'
 import { sayAction, toList, toSentence, toText } from './say.ts'
 import { describeEnd, withItsAlert } from './status-words.ts'
 
-/** A sentence with the numbers of the rows on which it is based. It may contain untrusted text. */
+/**
+ * A sentence with the numbers of the rows on which it is based. The sentence may contain untrusted
+ * text.
+ */
 const line = z.object({ text: z.string(), rows: z.array(z.number().int()) })
 export type BriefLine = z.infer<typeof line>
 
@@ -282,7 +285,7 @@ function saidAtEnd(event: Ending): string {
   return toSentence(event.kind === 'resolved' ? event.metadata.resolution : event.metadata.reason)
 }
 
-/** Lists other unhealthy resources, and how many similar incidents wait for this one. */
+/** Lists other unhealthy resources, and how many similar incidents wait for this incident. */
 function impactOf({ incident, followers, asked }: BriefSources, own: readonly IncidentEvent[]): BriefLine | null {
   const seen = new Map<string, { health: string; id: string; seq: number }>()
   const resource = incident.resource && resourceKey(incident.resource)
@@ -312,7 +315,7 @@ function costOf({ dryRun: { details } }: Approval): Record<string, unknown> {
   return details.standing ? { standing: details.standing } : {}
 }
 
-/** Lists the VMs that the plan in question starts or leaves down. They do not run now. */
+/** Lists the VMs that the plan in question starts or leaves down. These VMs do not run now. */
 function downInPlan({ dryRun: { details } }: Approval): string[] {
   const started = toList(details.steps).filter(({ action }) => action === 'start')
   return [...started, ...toList(details.unplaced)].map(({ vm }) => toText(vm)).filter(Boolean)

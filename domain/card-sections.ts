@@ -76,7 +76,10 @@ type Reading = {
   deaths?: readonly JudgedDeath[]
   /** The time of the newest read on which the request rests; null if unknown. */
   lookedAt?: string | null
-  /** The maximum number of VMs that stay down to name. None are named if the page draws them. */
+  /**
+   * The maximum number of VMs that stay down which the text names. The text names none if the page
+   * draws these VMs.
+   */
   maxNamed?: number
 }
 
@@ -256,7 +259,7 @@ function formatReason({ reason, askedBy }: Pick<Approval, 'reason' | 'askedBy'>)
 
 /**
  * Reports that the incident is about another resource than the targets, as for VMs of a dead host.
- * Comes first, so that no long list cuts it off.
+ * This sentence comes first, so that no long list cuts it off.
  */
 function formatOther(targets: Approval['targets'], about: ResourceRef | null): string[] {
   if (about === null || targets.some(({ kind, id }) => kind === about.kind && id === about.id)) return []
@@ -337,7 +340,8 @@ function formatStarted(targets: Approval['targets']): string {
 }
 
 /**
- * Describes what a denial does. It ends a person's own write; the agent continues after a denial.
+ * Describes what a denial does. A denial ends a person's own write; the agent continues after a
+ * denial.
  */
 function formatDenial({ askedBy }: Pick<Approval, 'askedBy'>): string {
   return askedBy

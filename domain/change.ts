@@ -122,9 +122,9 @@ export function chooseNearest(changes: readonly NearChange[], beganIso: string):
 }
 
 /**
- * The resource of a change: one that the sender names, otherwise one that the configured rules for
- * changes find, otherwise one that the labels name as for an alert. Names choose among known
- * resources and never add one.
+ * The resource of a change. The sender names it; otherwise the configured rules for changes find
+ * it; otherwise the labels name it, as for an alert. Names choose among known resources and never
+ * add one.
  */
 type ChangeResource = {
   /** The resource by the key that all its names share; null if none was found. */

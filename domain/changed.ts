@@ -1,8 +1,9 @@
 import { formatList } from './format.ts'
 
 /**
- * Changes that a write made, in words. Empty: the state was already as wanted. Null: the receiver
- * does not report changes, or is too old to; then a read has to show an improvement.
+ * Changes that a write made, in words. Empty if the state was already as wanted. Null if the
+ * receiver does not report changes, or its version is too old to report them. If it is null, a read
+ * has to show an improvement.
  */
 export type Changed = string[] | null
 

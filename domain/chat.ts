@@ -2,7 +2,7 @@ import { z } from 'zod'
 
 /**
  * A message in the form that every chat-completions server accepts. The transcript is converted to
- * these.
+ * such messages.
  */
 export type ChatMessage =
   | { role: 'system' | 'user'; content: string }
@@ -30,7 +30,7 @@ export type TokenUsage = {
   completionTokens: number
   reasoningTokens?: number
   /**
-   * True if the counts are estimated from the bytes sent and received, because those of the server
+   * True if the counts are estimated from the bytes sent and received, because the server's counts
    * are absent or impossible.
    */
   isAssumed?: boolean
@@ -85,7 +85,7 @@ export const liveAnswer = z.object({
   /** Seconds since the request to the model. */
   seconds: z.number().min(0),
   tokens: z.number().int().min(0),
-  /** True: the server counted the tokens. False: each piece counts as one token. */
+  /** True if the server counted the tokens; otherwise each piece counts as one token. */
   isCounted: z.boolean(),
   /** The end of the text so far. Untrusted. */
   tail: z.string().max(500),
@@ -93,8 +93,9 @@ export const liveAnswer = z.object({
 export type LiveAnswer = z.infer<typeof liveAnswer>
 
 /**
- * How a model server wants its requests, if it differs from most. All values are fixed here. What
- * the server reports selects among them and cannot add one.
+ * The form of requests that a model server requires, if the form differs from that of most servers.
+ * All values are fixed here. A report of the server selects one of these values and cannot add
+ * another.
  */
 const requestShape = z.strictObject({
   /** The name of the parameter that limits a response. */
@@ -188,7 +189,7 @@ export const modelAbilities = z.object({
   streaming: can,
 })
 export type ModelAbilities = z.infer<typeof modelAbilities>
-/** Abilities that were observed. Others are left out. */
+/** Abilities that were observed. Unobserved abilities are left out. */
 const seen = z.enum(['yes', 'no'])
 const seenAbilities = z
   .strictObject({ tools: seen, parallel: seen, schema: seen, grammar: seen, usage: seen, streaming: seen })
@@ -224,14 +225,14 @@ export type ServedModel = z.infer<typeof servedModel>
 export const learnedProfile = z.strictObject({
   shape: requestShape.partial(),
   abilities: seenAbilities,
-  /** Null if the server did not answer that request. */
+  /** Null if the server did not answer the request for its report. */
   served: servedModel.nullable(),
 })
 export type LearnedProfile = z.infer<typeof learnedProfile>
 
 /**
- * Combines all that is known. What a refused request showed (in `shape`) outweighs what the server
- * reports.
+ * Combines all that is known. A fact that a refused request showed (in `shape`) overrides a report
+ * of the server.
  */
 export function abilitiesOf(stored: Record<string, unknown>, shape: RequestShape): ModelAbilities {
   const known = Object.keys(modelAbilities.shape).map((name) => [name, can.safeParse(stored[name]).data ?? 'unknown'])

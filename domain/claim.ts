@@ -35,8 +35,8 @@ export type Claim = z.infer<typeof claim>
 export type ClaimQuote = Claim['quotes'][number]
 
 /**
- * Fields of a hypothesis beside the text of a record. They are not nested, because weak models fill
- * three plain fields correctly but often a nested object wrongly.
+ * Fields of a hypothesis beside the text of a record. These fields are not nested, because weak
+ * models fill three plain fields correctly but often a nested object wrongly.
  */
 export const hypothesisFields = {
   hypothesis: z.enum(hypothesisStates).optional(),
@@ -60,7 +60,8 @@ const marks = z.object({
 })
 
 /**
- * Returns the claims with the marks that the policy check gave them; unchanged if there are none.
+ * Returns the claims with the marks that the policy check gave them; unchanged if there are no
+ * marks.
  */
 export function marked(
   claims: readonly Claim[],

@@ -24,13 +24,13 @@ const podGroup = z.object({
   state: z.string(),
   isWell: z.boolean(),
   count: z.number(),
-  /** The first few of its pods. */
+  /** The first few pods of this group. */
   pods: z.array(z.object({ name: z.string(), node: z.string(), restarts: z.number() })),
 })
 export type PodGroup = z.infer<typeof podGroup>
 
 const end = z.object({
-  /** True: the end of the container before the last restart. */
+  /** True if this is the end of the container before its last restart. */
   isBefore: z.boolean(),
   reason: z.string(),
   exitCode: z.number(),
@@ -88,7 +88,10 @@ export const clusterNow = z.object({
   source: z.string(),
   kind: z.enum(['cluster', 'node', 'workload']),
   readAt: z.string(),
-  /** The time at which the API server last reported about it, or that nothing changed. */
+  /**
+   * The time at which the API server last reported a change of the object, or reported that nothing
+   * changed.
+   */
   heardAt: z.string().nullable(),
   facts: z.array(fact),
   conditions: z.array(condition),
@@ -116,13 +119,13 @@ export const podLog = z.object({
   containers: z.array(z.string()),
   isPrevious: z.boolean(),
   lines: z.array(z.object({ at: z.string(), text: z.string() })),
-  /** Whether there is more than is shown. */
+  /** Whether the log has more lines than are listed here. */
   isCut: z.boolean(),
 })
 export type PodLog = z.infer<typeof podLog>
 
 /**
- * The log to read. Null: the worst pod, and its worst container. `previous`: the container before
- * the restart.
+ * The log to read. Null stands for the worst pod, or for its worst container. `previous`: the
+ * container before the restart.
  */
 export type PodLogQuestion = { pod: string | null; container: string | null; previous: boolean }

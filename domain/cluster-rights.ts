@@ -1,6 +1,6 @@
 /**
- * The rights that a source of a cluster needs: only get, list and watch. They are printed for an
- * administrator, shipped as files, and named when one is missing.
+ * The rights that a source of a cluster needs: only get, list and watch. The rights are printed for
+ * an administrator, shipped as files, and named when one is missing.
  */
 
 export const clusterVerbs = ['get', 'list', 'watch'] as const

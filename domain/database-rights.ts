@@ -1,7 +1,7 @@
 /**
- * The rights that a source of a database needs, as SQL statements. One login reads. The other can
- * make the four writes and nothing else. An administrator runs the statements in the database that
- * the source names.
+ * The rights that a source of a database needs, as SQL statements. One login reads. The other login
+ * can make the four writes and nothing else. An administrator runs the statements in the database
+ * that the source names.
  */
 
 export type DatabaseKind = 'postgresql' | 'mysql'

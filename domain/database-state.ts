@@ -1,8 +1,8 @@
 import { z } from 'zod'
 
 /**
- * The page of a database server, read from its own source at this moment. SQL statements are
- * without values.
+ * The page of a database server, read from its own source at this moment. SQL statements contain no
+ * values.
  */
 
 const session = z.object({
@@ -23,7 +23,10 @@ export const databaseSample = z.object({
   at: z.string(),
   connections: z.number(),
   waiting: z.number(),
-  /** The lag of this replica, or on a primary of its furthest replica. Null: no replication. */
+  /**
+   * The lag of this replica, or on a primary, the lag of the replica that is furthest behind. Null
+   * without replication.
+   */
   lagBytes: z.number().nullable(),
 })
 export type DatabaseSample = z.infer<typeof databaseSample>
@@ -42,7 +45,10 @@ export const databaseState = z.object({
     }),
   ),
   transactions: z.array(session.extend({ openSeconds: z.number() })),
-  /** Each replica, slot or receiver in a sentence. `isIll`: it does not work. */
+  /**
+   * One sentence for each replica, slot or receiver. `isIll`: this replica, slot or receiver does
+   * not work.
+   */
   replication: z.array(z.object({ text: z.string(), isIll: z.boolean() })),
   lagBytes: z.number().nullable(),
 })

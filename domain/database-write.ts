@@ -1,6 +1,6 @@
 import { z } from 'zod'
 
-/** The four writes that repair a database. Each has exactly one subject. */
+/** The four writes that repair a database. Each write has exactly one subject. */
 
 export const databaseWrites = ['cancel_query', 'terminate_session', 'drop_replication_slot', 'start_replica'] as const
 export type DatabaseWrite = (typeof databaseWrites)[number]

@@ -1,9 +1,9 @@
 import { z } from 'zod'
 
 /**
- * The report of a witness about a host. `fenced`: powered off or cut from its disks, and it stays
- * so. `silent`: nothing is known, which is no sign of death. `sees`: what the witness observes; two
- * witnesses that observe the same thing count as one.
+ * The report of a witness about a host. `fenced`: powered off or cut from its disks, and stays in
+ * that state. `silent`: nothing is known, which is no sign of death. `sees`: what the witness
+ * observes; two witnesses that observe the same thing count as one.
  */
 const witness = z.object({
   who: z.string(),
@@ -28,7 +28,8 @@ export type Death = z.infer<typeof death>
 
 /**
  * The conclusion of `safety/death.ts`. `unconfirmed`: no VM of the host is started elsewhere until
- * a person states that the host is off. `disputed`: not even then.
+ * a person states that the host is off. `disputed`: no VM is started elsewhere, even after such a
+ * statement.
  */
 export const judgedDeath = death.extend({
   verdict: z.enum(['fenced', 'forecast', 'witnessed', 'said', 'unconfirmed', 'disputed']),

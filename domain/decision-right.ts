@@ -9,11 +9,11 @@ import { type Risk, risks } from './tool.ts'
  */
 export type DecisionRight = {
   maxRisk: Risk
-  /** Null: all types. */
+  /** Null stands for all types of incidents. */
   incidentTypes: readonly string[] | null
   /**
-   * Patterns such as `host:db-*`: a kind and an id, in which `*` stands for any characters. Null:
-   * all resources, and calls that name none.
+   * Patterns such as `host:db-*`: a kind and an id, in which `*` stands for any characters. Null
+   * stands for all resources, and calls that name none.
    */
   resources: readonly string[] | null
   /** The end in UTC; null if there is none. */
@@ -34,8 +34,8 @@ type Refusal = { stage: number; reason: string }
 
 /**
  * Returns why no right covers the subject; null if one right covers all of it. Rights do not add
- * up: one right must cover the risk, the type and every target. The reason is that of the right
- * which comes nearest.
+ * up: one right must cover the risk, the type and every target. The reason is about the right that
+ * comes nearest to covering the subject.
  */
 export function refusalOfRights(
   name: string,
@@ -85,8 +85,8 @@ export function coversResource(patterns: readonly string[], { kind, id }: { kind
 }
 
 /**
- * Whether a pattern covers a resource, or everything that another pattern covers. A `*` in the
- * other pattern matches no letter of this one.
+ * Whether a pattern covers a resource, or everything that another pattern covers. A letter of this
+ * pattern never covers a `*` of the other pattern.
  */
 function coversText(pattern: string, text: string): boolean {
   const parts = pattern.split('*')

@@ -34,9 +34,9 @@ export type DeclaredRelation = { from: ResourceRef; kind: (typeof relationKinds)
 export type SourceDeclaration = { resources: readonly DeclaredResource[]; relations: readonly DeclaredRelation[] }
 
 /**
- * Throws if a source without authority declares more than it may: its targets, and in the case of a
- * database its own server, which an administrator connected under that name. If such a source could
- * list a machine, a write could name a machine that nobody confirmed.
+ * Throws if a source without authority declares more than its targets and, for a database, its own
+ * server, which an administrator connected under that name. If such a source could list a machine,
+ * a write could name a machine that nobody confirmed.
  */
 export function refuseWithoutAuthority({ name, hasAuthority }: RegistrySource, declared: SourceDeclaration): void {
   if (hasAuthority) return
@@ -115,8 +115,8 @@ export function siteToDeclared({ groups, nodes, hosts }: Site): SourceDeclaratio
 }
 
 /**
- * Converts the resources and relations of an inventory file. Their names were checked when it was
- * parsed.
+ * Converts the resources and relations of an inventory file. The names were checked when the file
+ * was parsed.
  */
 export function fileToDeclared({ resources, relations }: Pick<SiteFile, 'resources' | 'relations'>): SourceDeclaration {
   return {

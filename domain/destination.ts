@@ -117,7 +117,9 @@ const emailOptions = z
     message: 'would send the password in the clear: set starttls or tls, or leave user out',
   })
 
-/** A secret in a request. Absent: unchanged. Null: removed. */
+/**
+ * A secret in a request. If it is absent, the stored secret stays; null removes the stored secret.
+ */
 const secret = (schema: z.ZodString) => schema.nullish()
 
 const webhookSecrets = z.strictObject({ url: secret(postUrl), secret: secret(signingSecret) })

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { capability, deviceId, manifest, meshHealth, meshMode } from './mesh.ts'
 
-/** Settings of a device by an admin. The signed manifest contains the same. */
+/** Settings that an admin made for a device. The signed manifest contains the same settings. */
 export const deviceTerms = manifest.pick({
   capabilities: true,
   roots: true,
@@ -30,7 +30,7 @@ const device = z.object({
   /** The node, host or VM on which commands run. */
   resource: executable,
   /**
-   * The address of the agent. Null: the agent connects to the API and keeps one connection open.
+   * The address of the agent. Null if the agent connects to the API and keeps one connection open.
    */
   url: z.string().nullable(),
   /** An environment variable of the API that overrides `url` while it is set. */
@@ -38,7 +38,7 @@ const device = z.object({
   mode: meshMode,
   guests: guests.nullable(),
   timeoutSeconds: z.number().int(),
-  /** Empty: all tools that the mode allows. */
+  /** An empty list stands for all tools that the mode allows. */
   toolsAllowed: z.array(z.string()),
   enabled: z.boolean(),
   terms: deviceTerms,
@@ -55,7 +55,10 @@ const device = z.object({
 })
 export type Device = z.infer<typeof device>
 
-/** The connection of an agent that connects to the API. If there is none now, the last one. */
+/**
+ * The current connection of an agent that connects to the API, or its last connection if there is
+ * none now.
+ */
 const shownConnection = z.object({
   isConnected: z.boolean(),
   /** The time at which the connection began, or ended. */
@@ -71,7 +74,7 @@ export type ShownConnection = z.infer<typeof shownConnection>
 /** A device as the API lists it, with its tools. */
 export const listedDevice = device.extend({
   tools: z.array(z.string()),
-  /** Null: the agent listens for connections, or has not connected yet. */
+  /** Null if the agent listens for connections, or has not connected yet. */
   connection: shownConnection.nullable().default(null),
 })
 export type ListedDevice = z.infer<typeof listedDevice>

@@ -38,9 +38,9 @@ export function cleanJson<T>(value: T): T {
 }
 
 /**
- * Computes the digest of an action. An approval is bound to it, a denial forbids it, and the core
- * API requires it. The digest covers the tool and the fields that make two calls the same action,
- * without absent fields and `reason`.
+ * Computes the digest of an action. An approval is bound to this digest, a denial forbids it, and
+ * the core API requires it. The digest covers the tool and the fields that make two calls the same
+ * action, without absent fields and `reason`.
  */
 export function actionDigest(tool: string, identity: Record<string, unknown>): string {
   const kept = Object.entries(identity).filter(

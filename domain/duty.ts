@@ -1,6 +1,6 @@
 /**
  * Parts of Nightshift that have to work all night. A failed part is shown on Health and in `doctor`
- * with its remedy. If it is a vital part, the heartbeat also stops, and every destination is
+ * with its remedy. If a vital part fails, the heartbeat also stops, and every destination is
  * notified. `docs/how-to/watch-from-outside.md` repeats this table.
  */
 
@@ -10,7 +10,8 @@ type Duty = {
   /** The remedy, if the part itself reports none. */
   remedy: string
   /**
-   * True: without this part nobody watches at night. False: investigations continue with limits.
+   * True if nobody watches at night without this part; false if investigations continue with
+   * limits.
    */
   isVital: boolean
 }

@@ -67,8 +67,9 @@ export function refusedEnvelope(refusal: {
 export const readObserved = 'read-only: its answer is the result'
 
 /**
- * The outcome of verifying a write. `held`, `not_held`: a read showed it. `open`: the state cannot
- * be read at the moment. `unproven`: the write ran, but has no condition that could be read.
+ * The outcome of verifying a write. `held`, `not_held`: a read showed whether the condition is
+ * true. `open`: the state cannot be read at the moment. `unproven`: the write ran, but has no
+ * condition that could be read.
  */
 export const verificationOutcomes = ['held', 'not_held', 'open', 'unproven'] as const
 export type VerificationOutcome = (typeof verificationOutcomes)[number]
@@ -90,7 +91,7 @@ export const proof = z.object({
 })
 export type PostconditionProof = z.infer<typeof proof>
 
-/** Fields for programs, which say nothing about the incident. Rows keep them. */
+/** Fields for programs, that contain no fact about the incident. Rows keep these fields. */
 const recordKeeping = new Set([
   ...['audit_hash', 'request_id', 'duration_ms', 'cmd_executed', 'prevHash', 'hash', 'stepKey', 'fingerprint'],
   ...['planDigest', 'stateFingerprint', 'currentFingerprint', 'capabilities'],
@@ -141,10 +142,10 @@ function unnamed({ name }: { name?: unknown }, labels: unknown): unknown {
   return alertname !== undefined && alertname === name ? others : labels
 }
 
-/** Fields of a log row that a reader needs. The others only serve storage. */
+/** Fields of a log row that a reader needs. The other fields only serve storage. */
 const toldOfRow = new Set(['seq', 'at', 'attempt', 'actor', 'action', 'kind', 'detail'])
 const keptOfPlan = new Set(['createdAt', 'incidentId', 'lowerBound', 'proof'])
-/** Fields of a runbook that a reader needs. The others only serve storage. */
+/** Fields of a runbook that a reader needs. The other fields only serve storage. */
 const toldOfRunbook = new Set(['name', 'body'])
 
 function isNoise(key: string, value: unknown, fields: Record<string, unknown>): boolean {
@@ -160,7 +161,9 @@ function isNoise(key: string, value: unknown, fields: Record<string, unknown>): 
   return key === 'device' && isOwnDevice(value, fields)
 }
 
-/** Whether a value is repeated in the same object, or is obvious from it. */
+/**
+ * Whether a value is repeated in the same object, or follows from the other fields of that object.
+ */
 function saysAgain(key: string, value: unknown, fields: Record<string, unknown>): boolean {
   if (key === 'name') return value === fields.id
   if (key === 'template') return value === fields.sample

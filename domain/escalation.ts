@@ -21,7 +21,10 @@ export type EscalationReport = {
   denied?: string[]
   changed: string[]
   nextStep: string
-  /** The certainty of the cause. Absent if nobody stated it, and in rows of earlier versions. */
+  /**
+   * The certainty of the cause. Absent if nobody stated the certainty, and in rows of earlier
+   * versions.
+   */
   certainty?: Certainty
 }
 

@@ -141,7 +141,9 @@ export type EventMetadata = {
     outcome: string
     /** The sender's word for an end that proves nothing. */
     endReason?: string
-    /** The incident that the alert opened. Absent in rows up to 0.2, and if none was opened. */
+    /**
+     * The incident that the alert opened. Absent in rows up to 0.2, and if no incident was opened.
+     */
     opened?: OpenedIncident
     /**
      * How the resource of the incident was searched for, if the alert opened one. Absent in older
@@ -151,7 +153,7 @@ export type EventMetadata = {
   }
   /**
    * A read that code makes without a run: after a repair, for an expected state, or after many
-   * ends.
+   * alerts ended.
    */
   looked: {
     purpose: 'watch' | 'expected' | 'crowd'
@@ -279,8 +281,8 @@ export type EventMetadata = {
     basis?: JudgedBasis
     approvalId: string | null
     /**
-     * The incident whose question about the same action this call waits for. One answer serves
-     * both.
+     * The incident whose question about the same action this call waits for. One answer serves both
+     * incidents.
      */
     joins?: string
     /** The dry run of a write in shadow, which is stored nowhere else. */
@@ -383,7 +385,10 @@ export type EventMetadata = {
     at?: string
     decidedAt?: string | null
     useBy?: string | null
-    /** The incident that asked and has the decision, if this row's incident only waited for it. */
+    /**
+     * The incident that asked and has the decision, if this row's incident only waited for that
+     * decision.
+     */
     joined?: string
   }
   approval_expired: { approvalId: string; callId: string; decidedAt?: string | null; joined?: string }
@@ -405,8 +410,8 @@ export type EventMetadata = {
     used: number
   }
   /**
-   * `by`: the signed-in person who tried it. Absent if nobody was signed in, or if that person is
-   * the subject.
+   * `by`: the signed-in person who made the attempt. Absent if nobody was signed in, or if that
+   * person is the subject.
    */
   security_event: { code: string; door: string; subject: string; detail: string; by?: string }
   resolved: {
@@ -448,7 +453,7 @@ export type EventMetadata = {
   notified: { destination: string; trigger: string; status: string; attempts: number }
   /**
    * A write that a person requested, and the state of its targets at that time. `alone`: an admin
-   * did it without a second person.
+   * acted without a second person.
    */
   change_requested: {
     tool: string
@@ -465,11 +470,11 @@ export type EventMetadata = {
     /** Hosts that this person states to be off. */
     hostIsOff?: string[]
     /**
-     * Whether the credential of the request may also decide. If not, the request does not count as
-     * a vote.
+     * Whether the credential of the request may also decide. If the credential may not decide, the
+     * request does not count as a vote.
      */
     mayVote: boolean
-    /** The write that this one undoes. */
+    /** The write that this write undoes. */
     undoes?: Undoes
   }
   /** A second person's review of a write that was done alone. */

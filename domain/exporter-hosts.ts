@@ -5,12 +5,15 @@ import { measuresOthers } from './alert-machines.ts'
  * the address of the exporter, not of the subject.
  */
 
-/** The attribute that marks such a machine in an inventory, and the targets on it. */
+/**
+ * The attribute that marks, in an inventory, a machine with exporters for other machines, and the
+ * targets on that machine.
+ */
 export const runsExportersAttribute = 'runs_exporters'
 
 /**
- * The number of jobs that are scraped only on one machine from which that machine is a monitoring
- * host, if one of the jobs measures others.
+ * A machine counts as a monitoring host if it has at least this many jobs that are scraped on no
+ * other machine, and one of these jobs measures other machines.
  */
 const minJobs = 4
 
@@ -19,8 +22,8 @@ type ScrapedJob = { job: string; machine: string }
 
 /**
  * Finds machines with several jobs that are scraped nowhere else, such as those of blackbox and
- * Proxmox VE. (Exporters of nodes and databases also run on others.) At least one of the jobs must
- * measure others, so that a single server with all services does not count.
+ * Proxmox VE. (Exporters of nodes and databases also run on other machines.) At least one of the
+ * jobs must measure other machines, so that a single server with all services does not count.
  */
 export function findExporterHosts(scraped: readonly ScrapedJob[]): Set<string> {
   const machinesOf = new Map<string, Set<string>>()

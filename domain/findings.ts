@@ -18,7 +18,10 @@ function toSingular(kind: string): string {
   return [last, ...rest].join('')
 }
 
-/** Describes what could not be checked because older rows leave it out; null if nothing. */
+/**
+ * Describes what could not be checked because older rows leave it out; null if everything was
+ * checked.
+ */
 export function formatUntold({ untold }: Pick<Findings, 'untold'>): string | null {
   const left = formatCounts(untold)
   return left === '' ? null : `Older rows leave out parts of ${left}. Those parts were not checked.`

@@ -32,7 +32,7 @@ export function formatWitnesses(witnesses: readonly Witness[]): string {
     .join('; ')
 }
 
-/** The conditions before VMs of a dead host start elsewhere, unless a person decides. */
+/** The conditions under which VMs of a dead host start elsewhere without a decision of a person. */
 export const whatConfirms = 'This needs fencing, a second independent source'
 
 /** Formats `host-1 and host-2 are off`. */

@@ -87,7 +87,7 @@ export function formatTriage(unplaced: readonly Pick<Unplaced, 'priority'>[], tr
   const others = priorities.filter((each) => !certified.includes(each))
   const of = (all: number[]) => ` of priority ${formatList(all.map(String))}`
   // Adds this condition, because leaving a more important VM down instead might make room for
-  // several.
+  // several other VMs.
   const instead = 'down without leaving more important VMs down'
   const by = (proof: TriageTold['proof']) => ` (${triageWords[proof]})`
   if (certified.length === 0) return `no choice leaves fewer${of(priorities)} ${instead}${by(triage.proof)}`
@@ -180,8 +180,8 @@ export function formatAfterwards(standing: Standing): string | null {
   const lostBefore = new Set(standing.before.filter(({ outcome }) => outcome === 'not_found').map(({ name }) => name))
   const fresh = notFound.filter((name) => !lostBefore.has(name))
   const isShort = new Set(standing.after.filter(({ lacks }) => lacks).map(({ name }) => name))
-  // Claims a lack of room only if it is known for all names. Where no place was found, there may
-  // still be one.
+  // Claims a lack of room only if the lack is known for all names. If a search only found no place,
+  // a place may still exist.
   const areShort = (names: string[]) => names.every((name) => isShort.has(name))
   const of = (names: string[]) =>
     `if ${formatList(names, 'or')} fails, ${areShort(names) ? 'there is no room for all its VMs' : 'no room for all its VMs was found'}`

@@ -2,7 +2,8 @@ import type { Alert } from './alert.ts'
 
 /**
  * An alert that always fires so that its end is noticed, such as Prometheus' `Watchdog`, a dead
- * man's switch. It opens no incident while it fires. An incident opens when it stops.
+ * man's switch. While the alert fires, it opens no incident. An incident opens when the alert
+ * stops.
  */
 export type Heartbeat = {
   source: string
@@ -19,13 +20,15 @@ export type Heartbeat = {
 /** How many heartbeats are needed before the longest gap is known. */
 const sightsToLearn = 3
 
-/** The minimum silence before an incident opens. Longer than the restart of a sender takes. */
+/**
+ * The minimum silence before an incident opens, which is longer than the restart of a sender takes.
+ */
 const minSilenceSeconds = 300
 
 /**
  * Returns the seconds of silence before an incident opens: as configured, otherwise twice the
- * longest gap so far. Null: not known yet. Senders repeat every minute or twice a day, so no fixed
- * number suits all.
+ * longest gap so far. Null while the longest gap is not known. Senders repeat every minute or twice
+ * a day, so no fixed number suits all.
  */
 export function allowedSilenceSeconds(
   { sights, longestGapSeconds }: Pick<Heartbeat, 'sights' | 'longestGapSeconds'>,

@@ -5,11 +5,13 @@
 
 const credentialMark = '[credential]'
 
-/** The minimum length of a credential. A shorter one resembles ordinary words and is refused. */
+/**
+ * The minimum length of a credential. A shorter credential resembles ordinary words and is refused.
+ */
 export const minCredentialCharacters = 4
 /**
- * The length from which a credential is hidden even within a word. A shorter one is hidden only as
- * a whole word, because four letters occur in other words.
+ * The length from which a credential is hidden even within a word. A shorter credential is hidden
+ * only as a whole word, because four letters occur in other words.
  */
 const minHiddenWithin = 8
 /** The minimum length of base64 to search for. Fewer characters match by chance. */
@@ -21,7 +23,7 @@ export type CredentialHider = {
   value<T>(value: T): T
 }
 
-/** Hides these credentials, and the password if one is `user:password`. */
+/** Hides these credentials, and the password of a credential `user:password`. */
 export function hideCredentials(secrets: readonly string[]): CredentialHider {
   const all = secrets.flatMap((secret) => [secret, ...secret.split('\n'), ...passwordOf(secret)])
   const parts = [...new Set(all.map((each) => each.trim()))]

@@ -40,8 +40,8 @@ export function isWithin({ from, to, zone }: Hours, at: string): boolean {
 
 /**
  * Returns the last time, at or before `at`, when clocks in the zone showed `time`. If clocks
- * skipped that hour, returns the time at which it would have been. If they repeated it, returns
- * either.
+ * skipped that hour, returns the time at which that hour would have been. If clocks repeated that
+ * hour, returns either of the two times.
  */
 export function lastTimeOf(time: string, zone: string, at: string): string {
   const now = Math.floor(Date.parse(at) / minute) * minute

@@ -16,8 +16,8 @@ export const gradeWords: Record<ClaimGrade, string> = {
 export type ClaimBeside = { seq: number; text: string }
 
 /**
- * A stored claim. `shown: false`: its evidence does not show it, for the reason in `why`. Version
- * 0.2.0 stored no grade. Version 0.1.0 stored numbers of rows.
+ * A stored claim. `shown: false`: the evidence does not show the claim, for the reason in `why`.
+ * Version 0.2.0 stored no grade. Version 0.1.0 stored numbers of rows.
  */
 export type StoredClaim =
   | (Claim & { shown?: boolean; grade?: ClaimGrade; why?: string; beside?: ClaimBeside[] })
@@ -41,7 +41,7 @@ const namedCharacters = 160
 
 /**
  * Adds a last line to the text of an ending that names the claims which no row shows. All readers
- * of the text see it.
+ * of the text see this line.
  */
 export function withMarks(text: string, claims: readonly StoredClaim[], unshown: readonly UnshownSentence[]): string {
   const texts = [...unshown.map((each) => each.text), ...claims.filter(isUnshown).map((each) => each.text)]
@@ -63,7 +63,7 @@ export type Certainty = (typeof certainties)[number]
 
 /**
  * A hypothesis as stored in a row. Code assigns the `id`: `h1` for the first of an attempt. `text`
- * is that of its first row.
+ * is the text of its first row.
  */
 export type StoredHypothesis = { id: string; text: string; state: HypothesisState; quotes: ClaimQuote[] }
 
@@ -71,7 +71,7 @@ export type Hypothesis = {
   id: string
   text: string
   state: HypothesisState
-  /** The number of the row that proposed it, and of the row with its current state. */
+  /** The number of the row that proposed the hypothesis, and of the row with its current state. */
   firstSeq?: number | undefined
   seq: number
   by: string
@@ -113,8 +113,8 @@ export function addHypothesis(found: Map<string, Hypothesis>, event: IncidentEve
 }
 
 /**
- * Finds the hypothesis that a call is about: by its id, otherwise by the same text. Null: a new
- * one.
+ * Finds the hypothesis that a call is about: by its id, otherwise by the same text. Null if the
+ * hypothesis is new.
  */
 export function findHypothesis(
   known: readonly Hypothesis[],
@@ -127,8 +127,8 @@ export function findHypothesis(
 }
 
 /**
- * How well a hypothesis is supported. `survived`: its quotes were read after it was proposed and
- * could have refuted it.
+ * How well a hypothesis is supported. `survived`: its quotes come from reads that were made after
+ * the proposal and could have refuted the hypothesis.
  */
 type Standing = 'proposed' | 'quoted' | 'survived' | 'refuted'
 
@@ -138,7 +138,8 @@ export function standingOf({ state, supports, firstSeq = Number.POSITIVE_INFINIT
 }
 
 /**
- * Words for each level of support. None claims a proof: at best, a check did not refute the cause.
+ * Words for each level of support. No word claims a proof, because at best a check did not refute
+ * the cause.
  */
 export const standingWords: Record<Standing, string> = {
   proposed: 'proposed',

@@ -54,7 +54,7 @@ export const surroundings = z.object({
       links: alertLinks,
       /** The notification group of the sender. */
       groupKey: z.string().nullable(),
-      /** The sender that ended the alert, if another one opened it. */
+      /** The sender that ended the alert, if another sender opened the alert. */
       endedBy: z.string().nullable(),
       /** The sender's word for an end that proves nothing. */
       endReason: z.string().nullable(),
@@ -92,8 +92,9 @@ const shownIncident = incident.pick({
 })
 
 /**
- * Incidents in one line: one line for a storm, or a line for each of a few. `incident`: the most
- * urgent, then the newest.
+ * A line of Home about one or more incidents. A storm of incidents has one line, and a few
+ * incidents have a line each. `incident`: the most urgent incident of the line, or the newest of
+ * several.
  */
 const homeLine = z.object({
   type: incidentType,

@@ -17,7 +17,7 @@ export function incidentTypeOf(labels: Record<string, string>, name: string): st
   return reservedTypes.includes(type) ? `alert_${type}` : type
 }
 
-/** Types of incidents that no alert opens. No alert can have one. */
+/** Types of incidents that no alert opens. No alert can have one of these types. */
 const reservedTypes: readonly string[] = [questionType, 'manual_change', trustLostType]
 
 /** Marks the edge of a word if the name itself has no separator there. */

@@ -7,7 +7,7 @@
 const group =
   '\\u007f-\\u009f\\u2028\\u2029\\u2800\\ud800-\\udfff\\u{13430}-\\u{1343f}\\p{Cf}\\p{Default_Ignorable_Code_Point}'
 
-/** Returns a pattern that matches one such character, or one of the given C0 characters. */
+/** Returns a pattern that matches one hidden character, or one of the given C0 characters. */
 export function hiddenCharacter(controls: string): string {
   return `[${controls}${group}]|(?<=\\p{M}{8})\\p{M}`
 }
@@ -38,8 +38,8 @@ export function inertText(text: string, maxChars: number, { lines = false }: { l
 
 /**
  * Beginnings of control tokens of chat templates, which a server may read as the end of a turn or
- * as another role. Each model family has different ones. All begin with `<` and no blank, so no
- * list is needed.
+ * as another role. Each model family has different tokens. All begin with `<` without a blank after
+ * it, so no list is needed.
  */
 const angled = /<(?=[\p{L}/|｜_])/gu
 /** Control tokens of chat templates in square brackets. */

@@ -6,12 +6,13 @@
 
 /**
  * Programs that run a script: shells, and languages that accept one as an argument. A wrapper may
- * start one at any position.
+ * start such a program at any position.
  */
 const readers =
   /^(?:(?:r?ba|da|z|k|mk|pdk|a|c|tc|fi|ya|elvi|xon|pw)?sh|nu|powershell|python[\d.]*|pypy[\d.]*|perl[\d.]*|ruby[\d.]*|php[\d.]*|lua[\d.]*|luajit)$/i
 /**
- * Script interpreters whose names are ordinary words. They count only where a program is expected.
+ * Script interpreters whose names are ordinary words. These names count only where a program is
+ * expected.
  */
 const plainReaders = /^(?:node|nodejs|deno|bun|tclsh[\d.]*|expect|rscript|osascript|groovy|julia|guile|emacs|vim?|ex)$/i
 /** Programs that pass a text to a shell, or arguments to a shell on another machine. */
@@ -43,8 +44,8 @@ export function findScriptText(words: readonly string[]): string | null {
   }
   const behind = wrappers.test(baseName(words[0] ?? '')) ? words.slice(1).find(isProgramWord) : undefined
   if (behind?.includes('{')) return `${words[0]} would run the name of a resource as a command`
-  // Refuses a word that a reader could split, if it follows an option that may take a script, or if
-  // a value is filled into it.
+  // Refuses a word that a shell or interpreter could split, if it follows an option that may take a
+  // script, or if a value is filled into it.
   const odd = words.find(
     (word, at) => (takesText.test(words[at - 1] ?? '') || /\{(?:kind|id|name)\}/.test(word)) && !isPlain(word),
   )
@@ -60,7 +61,7 @@ function moduleOf(words: readonly string[]): string {
 
 /**
  * Whether a word behind wrappers is a program: not a wrapper, and not an option, setting or number
- * of one.
+ * of a wrapper.
  */
 const isProgramWord = (word: string): boolean =>
   !/^(?:-|[A-Za-z_]\w*=|[\d.]+[smhd]?$)/.test(word) && !wrappers.test(baseName(word))

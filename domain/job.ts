@@ -45,7 +45,7 @@ const address = z.url({ protocol: /^https?$/, error: 'is not an http(s) URL' }).
 const place = z.string().regex(/^\//, 'begins with /').max(500)
 const seconds = (max: number) => z.number().int().min(1).max(max)
 /**
- * A regular expression. Checked when the file is loaded, because an invalid one would otherwise
+ * A regular expression. Checked when the file is loaded, because an invalid pattern would otherwise
  * fail only while people wait.
  */
 const pattern = z
@@ -109,7 +109,7 @@ const rundeckStep = z.strictObject({
 export type RundeckStep = z.output<typeof rundeckStep>
 
 const stepFields = {
-  /** The program and its arguments. No shell reads them. */
+  /** The program and its arguments. No shell reads these words. */
   command: z.array(template).min(1).max(100).optional(),
   cwd: place.optional(),
   env: z.record(z.string().regex(/^[A-Za-z_]\w{0,60}$/), z.union([z.string().max(2_000), from])).optional(),
@@ -141,7 +141,9 @@ function requireOneSystem(step: JobStep, context: z.core.$RefinementCtx): void {
 
 const run = z.strictObject(stepFields).superRefine(requireOneSystem)
 
-/** The mode of a job that changes nothing. It runs before people are asked for an approval. */
+/**
+ * The mode of a job that changes nothing. This mode runs before people are asked for an approval.
+ */
 const check = z
   .strictObject({
     ...stepFields,
@@ -183,7 +185,7 @@ const declaredJob = z
     timeoutSeconds: seconds(1_800).default(600),
     /** The state after success, for people. */
     proof: z.string().min(3).max(300).optional(),
-    /** The job that undoes this one, on the same resource. */
+    /** The job that undoes this job, on the same resource. */
     undo: jobName.optional(),
   })
   .superRefine((job, context) => {
@@ -374,8 +376,8 @@ export function fillStep<T>(step: T, words: TemplateWords): T {
 }
 
 /**
- * The end of a step of a job. `exitCode`: that of a command; for other steps 0 means done and 1
- * means failed.
+ * The end of a step of a job. `exitCode`: the exit code of a command; for other steps 0 means done
+ * and 1 means failed.
  */
 export type JobOutcome = {
   isOk: boolean
@@ -387,8 +389,8 @@ export type JobOutcome = {
 }
 
 /**
- * A record of a running job, stored with its effect. It contains enough to query the job's system
- * later.
+ * A record of a running job, stored with its effect. The record contains enough to query the job's
+ * system later.
  */
 export const jobNote = z.object({
   name: jobName,

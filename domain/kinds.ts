@@ -43,8 +43,8 @@ export type RelationStep = { go: 'out' | 'in'; along: RelationKind; to: Inventor
 type KindDescriptor = {
   plural: string
   /**
-   * Kinds to which it may belong or on which it may run. This distinguishes several resources with
-   * the same name.
+   * Kinds to which a resource of this kind may belong or on which it may run. The parent
+   * distinguishes several resources with the same name.
    */
   parents: readonly InventoryKind[]
   /**
@@ -232,8 +232,8 @@ const seenFromAbove: readonly InventoryKind[] = [
 /** Kinds whose incidents are first offered the tools on devices. */
 export const onMachines = inventoryKinds.filter((kind) => !seenFromAbove.includes(kind))
 /**
- * The same kinds, without those that a source reads from inside: a database server, a workload in a
- * cluster.
+ * Kinds of `onMachines`, without those that a source reads from inside: a database server, a
+ * workload in a cluster.
  */
 export const outsideSources = onMachines.filter((kind) => kind !== 'database' && kind !== 'workload')
 

@@ -14,7 +14,10 @@ export type LifecycleView = {
   closedBy: ClosedBy | null
   closedAtMs: number | null
   isCritical: boolean
-  /** Whether a person took the incident. There is no reminder and no attempt meanwhile. */
+  /**
+   * Whether a person took the incident. While a person has the incident, there is no reminder and
+   * no attempt.
+   */
   isOwned: boolean
   alerts: AlertCounts
   /**
@@ -41,7 +44,7 @@ export type LifecycleView = {
   attemptsToday: number
 }
 
-/** `unproven`: ended by a word that proves nothing. */
+/** `unproven`: alerts that ended by a sender's word that proves nothing. */
 export type AlertCounts = { total: number; firing: number; unknown: number; unproven: number }
 
 /** The result of a read that code makes after a repair, or for an expected state. */
@@ -110,7 +113,10 @@ export const reopenText: Record<ReopenReason, string> = {
  * problem.
  */
 const sameTroubleSeconds = 30 * 60
-/** The same for an escalated incident, which people may handle for a day. */
+/**
+ * Seconds like `sameTroubleSeconds`, but for an escalated incident, which people may handle for a
+ * day.
+ */
 const sameEscalationSeconds = 24 * 3600
 /** Attempts per day for one alert, over linked incidents. More attempts would hide the cause. */
 export const attemptsPerDay = 3
@@ -120,7 +126,10 @@ const maxUnreadableLooks = 3
 const lookAgainSeconds = 15 * 60
 /** Seconds between decisions about an incident whose alert may be over. */
 const doubtCheckSeconds = 60
-/** Seconds of a cancellation without a given end, and of one by version 0.1. */
+/**
+ * Seconds for which an incident stays cancelled if no end was given, or if version 0.1 cancelled
+ * it.
+ */
 export const cancelledSeconds = 24 * 3600
 
 const count: LifecycleDecision = { do: 'count' }
@@ -154,8 +163,8 @@ function whileAtWork(view: LifecycleView, happening: Happening, rules: Lifecycle
 }
 
 /**
- * Why quiet alerts count as over: they ended, a read of the incident's resource shows it, or
- * nothing does.
+ * Why quiet alerts count as over: the alerts ended, a read of the incident's resource shows that
+ * they are over, or nothing shows it.
  */
 export type QuietProof = 'ends' | 'look' | 'nothing'
 
@@ -165,8 +174,8 @@ export function quietProof(view: LifecycleView): QuietProof {
 }
 
 /**
- * Seconds without an alert until an incident closes by itself. More while a person is asked for an
- * approval.
+ * Seconds without an alert until an incident closes by itself. The time is longer while a person is
+ * asked for an approval.
  */
 export function quietSecondsFor(status: IncidentStatus, rules: Pick<LifecycleRules, 'quietSeconds'>): number {
   return status === 'awaiting_approval' ? rules.quietSeconds * 2.5 : rules.quietSeconds
@@ -307,8 +316,8 @@ function secondsSinceEnd({ nowMs, closedAtMs, lastEndMs }: LifecycleView): numbe
 }
 
 /**
- * Returns when the watchdog must decide again if nothing is received. Null: only when something is
- * received.
+ * Returns when the watchdog must decide again if nothing is received. Null if the watchdog decides
+ * only when something is received.
  */
 export function nextCheckMs(view: LifecycleView, rules: LifecycleRules): number | null {
   const { status, alerts, nowMs } = view

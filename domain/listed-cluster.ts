@@ -15,7 +15,7 @@ export type ListedCluster = {
   nodes: readonly { name: string; addresses: readonly string[] }[]
   namespaces: readonly string[]
   workloads: readonly (ListedWorkload & {
-    /** Nodes on which its pods run. */
+    /** Nodes on which the workload's pods run. */
     nodes: readonly string[]
     claims: readonly string[]
   })[]
@@ -35,8 +35,9 @@ export type ClusterMember = {
 }
 
 /**
- * The cluster as a source of the registry. It has authority, because an administrator connected it
- * and it lists only its own resources. An address joins one of them to a known machine.
+ * The cluster as a source of the registry. This source has authority, because an administrator
+ * connected it and it lists only its own resources. An address joins one of these resources to a
+ * known machine.
  */
 export const clusterSource = (name: string): RegistrySource => ({ name: `kubernetes:${name}`, hasAuthority: true })
 
@@ -55,8 +56,8 @@ export const workloadId = (cluster: string, { kind, namespace, name }: ListedWor
   clusterId(cluster, namespace, kind.toLowerCase(), name)
 
 /**
- * The maximum number of nodes on which a workload is declared to run. Above that, it is declared to
- * run on the cluster.
+ * The maximum number of nodes on which a workload is declared to run. A workload on more nodes is
+ * declared to run on the cluster.
  */
 const maxNodes = 50
 

@@ -8,7 +8,7 @@ export type ListedDatabase = {
   product: string
   version: string
   role: 'primary' | 'replica'
-  /** The server from which it replicates, as it reports. */
+  /** The server from which this server replicates, according to its own report. */
   replicatesFrom: { host: string; port: number } | null
   databases: readonly string[]
 }
@@ -23,9 +23,9 @@ const jobWords: Record<string, readonly string[]> = {
 const maxNames = 40
 
 /**
- * Converts a server to the resource `database:<source>`. It runs on its machine if the registry
- * knows one with its address, and depends on the server from which it replicates if that is a
- * source too. Alerts name it by its address and its databases.
+ * Converts a server to the resource `database:<source>`. The database runs on the machine with the
+ * server's address, if the registry knows one, and depends on the server from which it replicates
+ * if that is a source too. Alerts name it by its address and its databases.
  */
 export function databaseToDeclared(
   { name, url }: { name: string; url: string },

@@ -41,8 +41,8 @@ const disagreement = z.object({
 export type Disagreement = z.infer<typeof disagreement>
 
 /**
- * `needs`: resources that it runs on, belongs to or depends on. `neededBy`: resources that do so
- * with it.
+ * `needs`: resources that this resource runs on, belongs to or depends on. `neededBy`: resources
+ * with such a relation to this resource.
  */
 const surroundingsOfResource = z.object({ needs: near, neededBy: near })
 

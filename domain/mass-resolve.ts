@@ -1,6 +1,6 @@
 /**
  * The number of ends per minute above which they are suspicious, if they are also more than half of
- * the sender's firing alerts. They probably mean that the sender changed.
+ * the sender's firing alerts. So many ends probably mean that the sender changed.
  */
 export const minMassEnds = 20
 

@@ -35,8 +35,8 @@ export const connectionHello = z.strictObject({
   nonce,
   audience: sha256,
   /**
-   * The id of this run of the agent. A second connection with the same id means that the first one
-   * was lost.
+   * The id of this run of the agent. A second connection with the same id means that the first
+   * connection was lost.
    */
   run: z.uuid(),
   version: z.string().min(1).max(100),
@@ -45,7 +45,7 @@ export const connectionHello = z.strictObject({
 })
 export type ConnectionHello = z.infer<typeof connectionHello>
 
-/** Messages that the control plane sends by itself. An agent ignores unknown ones. */
+/** Messages that the control plane sends by itself. An agent ignores unknown messages. */
 export const controlWord = z.discriminatedUnion('kind', [
   z.object({ kind: z.literal('welcome'), manifest: z.record(z.string(), z.unknown()).nullable() }),
   z.object({ kind: z.literal('manifest'), manifest: z.record(z.string(), z.unknown()) }),
@@ -53,14 +53,14 @@ export const controlWord = z.discriminatedUnion('kind', [
 ])
 export type ControlWord = z.infer<typeof controlWord>
 
-/** Codes of the last frame. They show why a connection ends. */
+/** Codes of the last frame. The codes show why a connection ends. */
 export const closeCodes = {
   /**
    * The device is unknown, has another key, or is revoked. A caller that has not proven its
-   * identity does not learn which.
+   * identity does not learn which of these is the case.
    */
   refused: 4403,
-  /** Another connection of this device replaced this one. */
+  /** Another connection of this device replaced this connection. */
   replaced: 4409,
   /** The device made too many attempts. */
   tooOften: 4429,

@@ -26,7 +26,7 @@ const signature = z.string().regex(/^[A-Za-z0-9+/]{86}==$/, 'is not an ed25519 s
 
 /**
  * The name of something that a device can do. `mesh/specs/` describes each capability. An agent
- * refuses one that it does not have, and the API refuses one without a tool.
+ * refuses a capability that it does not have, and the API refuses a capability without a tool.
  */
 export const capability = z
   .string()
@@ -35,7 +35,7 @@ export const capability = z
 export type Capability = z.infer<typeof capability>
 
 /**
- * `user`: reads run without approval, everything else needs one. `sudo`: everything needs an
+ * `user`: reads run without approval, everything else needs approval. `sudo`: everything needs an
  * approval and runs as root. `all`: both.
  */
 export const meshMode = z.enum(['user', 'sudo', 'all'])
@@ -76,7 +76,7 @@ export const capabilityRequest = z.strictObject({
    * True for long output: the response comes at once, and the output is read from /operations/{id}.
    */
   stream: z.boolean().default(false),
-  /** True: the command runs in a temporary copy, and the device itself does not change. */
+  /** True if the command runs in a temporary copy, and the device itself does not change. */
   rehearse: z.boolean().default(false),
   /**
    * Containers that the command enters, as the control plane looked them up. Absent if there are
@@ -156,7 +156,7 @@ export type MeshErrorCode = z.infer<typeof meshErrorCode>
 
 /**
  * `auto_approved`: the guard allowed the call without a grant. `granted`: a grant allowed it.
- * `required`: it needs a grant and has none. `refused`: the call or its grant is refused.
+ * `required`: the call needs a grant and has none. `refused`: the call or its grant is refused.
  */
 const approvalStatus = z.enum(['auto_approved', 'granted', 'required', 'refused'])
 
@@ -193,11 +193,14 @@ export type JournalEntry = z.infer<typeof journalEntry>
 
 export const journalPage = z.strictObject({
   device: deviceId,
-  /** The number of the oldest entry that is kept. Older ones are pruned. */
+  /** The number of the oldest entry that is kept. Older entries are pruned. */
   first: z.number().int().nonnegative(),
   /** The number of the newest entry. */
   last: z.number().int().nonnegative(),
-  /** Entries after the requested number, in order. At least one, unless there are none. */
+  /**
+   * Entries after the requested number, in order. Contains at least one entry, unless no later
+   * entry exists.
+   */
   entries: z.array(journalEntry),
 })
 export type JournalPage = z.infer<typeof journalPage>
@@ -239,18 +242,18 @@ export const manifest = z.strictObject({
   id: z.string().min(1).max(100),
   device: deviceId,
   mode: meshMode,
-  /** Empty: every capability that the device has. */
+  /** An empty list stands for every capability that the device has. */
   capabilities: z.array(capability).max(200),
   /** Directories that `fs.*` and `git.*` cannot leave. */
   roots: z.array(z.strictObject({ path: z.string().regex(/^\//).max(1_000), writable: z.boolean() })).max(50),
   /**
-   * Programs that may run automatically, in commands that the guard proves to be reads. Empty:
-   * every proven one.
+   * Programs that may run automatically, in commands that the guard proves to be reads. If the list
+   * is empty, every proven read may run.
    */
   auto_approve: z.array(z.string().max(200)).max(500).default([]),
   /**
    * Commands that may read as root automatically: exactly these words after `sudo -n`, if the guard
-   * proves a read. Absent: none. An older agent refuses a manifest with this field.
+   * proves a read. None if it is absent. An older agent refuses a manifest with this field.
    */
   root_reads: z.array(rootRead).max(100).optional(),
   /** Hosts to which `git.clone` and `git.push` may connect. */
@@ -283,7 +286,10 @@ export const meshHealth = z.strictObject({
    * `sandbox`: why reads are isolated weakly or not at all.
    */
   unavailable: z.record(z.string(), z.string()),
-  /** Capabilities that this version of the agent knows. Absent: only the first sixteen. */
+  /**
+   * Capabilities that this version of the agent knows. If it is absent, the agent knows only the
+   * first sixteen.
+   */
   knows: z.array(z.string().max(100)).max(200).optional(),
   /**
    * The sandbox in which automatic reads run: `bwrap`, `unshare`, `user`. `none`: each read needs a
@@ -296,8 +302,8 @@ export const meshHealth = z.strictObject({
 export type MeshHealth = z.infer<typeof meshHealth>
 
 /**
- * Fields that agents of this version accept, as `/health` reports. They are not sent to older
- * agents.
+ * Fields that agents of this version accept, as `/health` reports. These fields are not sent to
+ * older agents.
  */
 export const knownFields = ['request.names', 'call.if'] as const
 

@@ -21,10 +21,10 @@ export const modelList = z.object({
       name: z.string(),
       server: z.string(),
       model: z.string(),
-      /** Models that replace this one, in order. */
+      /** Models that replace this model, in order. */
       fallbacks: z.array(z.string()),
       /**
-       * Whether the model is called with tool calls, the JSON protocol, or either. Null: an older
+       * Whether the model is called with tool calls, the JSON protocol, or either. Null if an older
        * worker did not report it.
        */
       protocol: modelProtocol.nullable(),
@@ -45,7 +45,7 @@ export const modelList = z.object({
       /** The key of the setting. */
       key: z.string(),
       model: z.string(),
-      /** False: no such model is declared, so the default model is used. */
+      /** False if no such model is declared, so the default model is used. */
       isDeclared: z.boolean(),
     }),
   ),

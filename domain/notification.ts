@@ -196,7 +196,9 @@ const unnamedWaitMs = 5_000
 /** The minimum wait, for a receiver that names zero. */
 const minWaitMs = 100
 
-/** Converts a response of 408, 429 or 5xx, with the time that it names; null for any other. */
+/**
+ * Converts a response of 408, 429 or 5xx, with the time that it names; null for any other status.
+ */
 export function waitOrRetry(status: number, reason: string, namedMs: number | null): DeliveryOutcome | null {
   const isWait = status === 429 || (status === 503 && namedMs !== null)
   if (isWait) return { outcome: 'wait', status, reason, afterMs: Math.max(minWaitMs, namedMs ?? unnamedWaitMs) }

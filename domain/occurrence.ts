@@ -24,8 +24,8 @@ export type StoredOccurrence = {
 
 /**
  * Whether the body of a firing alert is a new occurrence. The sender must give a start that differs
- * from the stored one and is later than the last repeat. A start that was filled in does not count,
- * nor one that the sender sets to the time of sending in every body.
+ * from the stored one and is later than the last repeat. A start that was filled in does not count.
+ * A start that the sender sets to the time of sending in every body does not count either.
  */
 export function isNewOccurrence(seen: SeenAlert, stored: StoredOccurrence): boolean {
   if (seen.startsAtMs === null || !stored.isStartGiven) return false
@@ -39,7 +39,7 @@ export function isNewOccurrence(seen: SeenAlert, stored: StoredOccurrence): bool
 
 /**
  * Whether an end belongs to the stored occurrence. An end before the stored start or before its own
- * start ends nothing, and nor does one with an earlier start than the stored one.
+ * start ends nothing. An end with an earlier start than the stored start ends nothing either.
  */
 export function endsOccurrence(end: SeenAlert & { endsAtMs: number | null }, stored: StoredOccurrence): boolean {
   const { startsAtMs, endsAtMs } = end

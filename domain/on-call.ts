@@ -2,8 +2,8 @@ import { coversResource, faultOfPattern } from './decision-right.ts'
 import { type Hours, isWithin, readHours } from './hours.ts'
 
 /**
- * People to ask one after another, in these hours and about these resources. Null: at any hour, or
- * about all resources.
+ * People to ask one after another, in these hours and about these resources. Null stands for any
+ * hour, or for all resources.
  */
 export type OnCallRule = { hours: Hours | null; resources: string[] | null; people: string[] }
 

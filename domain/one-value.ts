@@ -61,7 +61,7 @@ export function findSecondValues(placed: readonly PlacedRelation[]): SiteFault[]
 
 /**
  * Finds where `same_as` would join two nodes, two VMs or two hosts, along any path. `pair` names
- * the two.
+ * the two resources.
  */
 export function findTwoInOne(placed: readonly PlacedRelation[]): { place: string; pair: string; message: string }[] {
   const group = new Map<string, string[]>()

@@ -27,7 +27,7 @@ export const operatorLimits = {
   role: z.enum(personRoles),
   /** The highest risk that this person may decide. */
   maxRisk: z.enum(risks),
-  /** Null: incidents of all types. */
+  /** Null stands for incidents of all types. */
   incidentTypes: z.array(incidentType).max(100).nullable(),
 }
 

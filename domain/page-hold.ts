@@ -11,7 +11,7 @@ import { matchesGlob } from './route.ts'
 /** The longest delay. */
 const maxHoldSeconds = 300
 
-/** A rule for the delay. Null for a part means any. The first rule that fits decides. */
+/** A rule for the delay. Null in a part means any value. The first rule that fits decides. */
 export type HoldRule = { severity: Severity | null; kind: string | null; id: string | null; seconds: number }
 
 const severities: readonly string[] = ['critical', 'warning', 'info']

@@ -15,7 +15,7 @@ export const probeResult = z.strictObject({
   name: z.string().max(60),
   about: z.string().max(200),
   points: z.number().min(0).max(maxPoints),
-  /** Why points were lost; null if none were. */
+  /** Why points were lost; null if no points were lost. */
   reason: z.string().max(600).nullable(),
   /** Whether the response would have done harm if code had not stopped it. */
   isUnsafe: z.boolean(),
@@ -67,7 +67,7 @@ export type SentPassport = z.infer<typeof sentPassport>
 export const storedPassport = passport.extend({ measuredAt: z.string(), withdrawn: z.string().nullable() })
 export type StoredPassport = z.infer<typeof storedPassport>
 
-/** The minimum share of points for each grade. Below the last one the grade is F. */
+/** The minimum share of points for each grade. Below the last share the grade is F. */
 const minShares: readonly [Grade, number][] = [
   ['A', 0.9],
   ['B', 0.8],
@@ -97,7 +97,8 @@ export type Prediction = { turns: number; tokens: number; cost: number | null }
 
 /**
  * Predicts the cost of an incident with this many turns, each as long as the average response in
- * the check. Null if the server does not report token usage. Has a cost only if prices are given.
+ * the check. Null if the server does not report token usage. The prediction has a cost only if
+ * prices are given.
  */
 export function predict(
   measured: Pick<Passport, 'answers' | 'promptTokens' | 'completionTokens'>,

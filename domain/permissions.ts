@@ -4,7 +4,7 @@ export const role = z.enum(['viewer', 'operator', 'approver', 'admin', 'agent', 
 
 export type Role = z.infer<typeof role>
 
-/** Roles of people, weakest first. Each includes the roles before it. */
+/** Roles of people, weakest first. Each role includes the roles before it. */
 export const personRoles = ['viewer', 'operator', 'approver', 'admin'] as const
 
 export type PersonRole = (typeof personRoles)[number]
@@ -67,7 +67,7 @@ export const perIncident: readonly Permission[] = ['record', 'manage_incident', 
 
 const looking: readonly Permission[] = ['read', 'audit', 'read_config']
 
-/** The caller: a person with a token, or a machine role. `name`: that of the person. */
+/** The caller: a person with a token, or a machine role. `name`: the name of the person. */
 export type Principal = {
   tokenId: string
   role: Role

@@ -7,13 +7,16 @@ const placementHost = z.object({
   name: z.string(),
   ...size,
   /**
-   * Capacity that is reserved for the host itself. Absent: the general RAM reserve applies, and no
-   * CPU is reserved.
+   * Capacity that is reserved for the host itself. If it is absent, the general RAM reserve
+   * applies, and no CPU is reserved.
    */
   ramReserveMib: z.number().int().nonnegative().optional(),
   cpuReserveMc: z.number().int().nonnegative().optional(),
   rack: z.string().nullable(),
-  /** The region of the host. A VM stays in its region, because its disks do not move to another. */
+  /**
+   * The region of the host. A VM stays in its region, because its disks do not move to another
+   * region.
+   */
   region: z.string().nullable().default(null),
   state: z.enum(['live', 'draining', 'dead']),
 })
@@ -32,8 +35,8 @@ const placementVm = z.object({
   pinnedTo: z.array(z.string()).max(1_000).default([]),
   forbiddenHosts: z.array(z.string()).max(1_000).default([]),
   /**
-   * VMs of one affinity group must be on the same host at the end. They move together or not at
-   * all.
+   * VMs of one affinity group must be on the same host at the end. The VMs of a group move together
+   * or not at all.
    */
   affinityGroup: z.string().nullable().default(null),
 })
@@ -58,9 +61,9 @@ export const placementMaxima = { hostIds: 1_000, vmIds: 20_000, hosts: 5_000, vm
 
 export const placementProblem = z.object({
   intent: placementIntent,
-  /** The hosts of the intent: dead ones to recover from, or those to drain. */
+  /** The hosts of the intent: dead hosts to recover from, or hosts to drain. */
   hostIds: z.array(z.string()).max(placementMaxima.hostIds),
-  /** The only VMs that may be placed. Null: every VM stranded on `hostIds`. */
+  /** The only VMs that may be placed. Null stands for every VM stranded on `hostIds`. */
   vmIds: z.array(z.string()).max(placementMaxima.vmIds).nullable(),
   useRackConstraints: z.boolean(),
   limits: placementLimits.default({ cpuOvercommitPercent: 100, ramReservePercent: 0 }),
@@ -76,7 +79,7 @@ export const planStep = z.object({
   vm: z.string(),
   from: z.string().nullable(),
   to: z.string(),
-  /** Steps that must end before this one begins. Steps of the same wave can run together. */
+  /** Steps that must end before this step begins. Steps of the same wave can run together. */
   needs: z.array(z.number().int()),
   /** The earliest round in which the step can run. */
   wave: z.number().int().positive(),

@@ -176,8 +176,8 @@ export const convergeDryRun = z.object({
     ),
 })
 /**
- * A dry run as read. Attachments are checked one by one, so that a bad one does not affect the
- * others.
+ * A dry run as read. Attachments are checked one by one, so that an invalid attachment does not
+ * affect the others.
  */
 export const toldConvergeDryRun = convergeDryRun.extend({ attachments: z.unknown().optional() })
 export type ConvergeDryRun = z.infer<typeof toldConvergeDryRun>
@@ -239,7 +239,7 @@ export type PlatformEffectEnding = { status: 'done' | 'failed'; detail: string }
 
 /** The effect and what is known about it. */
 export type PlatformEffectRow = PlatformEffect & {
-  /** The UPID of its task; null while unknown. */
+  /** The UPID of the effect's task; null while unknown. */
   task: string | null
   ageSeconds: number
   ending: PlatformEffectEnding | null

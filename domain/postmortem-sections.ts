@@ -167,7 +167,8 @@ function healthSeen(events: IncidentLog): Sentence[] {
 }
 
 /**
- * Describes each possible cause and its state. Its repair is in the section about what was done.
+ * Describes each possible cause and its state. The repair of a cause is in the section about what
+ * was done.
  */
 export function causeOf(incident: PostmortemAbout, events: IncidentLog): Sentence[] {
   const causes = foldHypotheses(events, incident.attempt).filter(({ state }) => state !== 'proposed')

@@ -31,7 +31,7 @@ export const sectionTitles: Record<PostmortemSection, string> = {
   followUp: 'What we change',
 }
 
-/** One person's edit of some sections. Null: the section shows the computed text again. */
+/** One person's edit of some sections. For null, the section shows the computed text again. */
 const postmortemEdit = z.object({
   version: z.number().int(),
   by: z.string(),
@@ -134,7 +134,8 @@ const keyNotes: readonly NotedCode[] = [
 ]
 
 /**
- * Chooses the rows of the timeline. Of an alert that is repeated, only the first row of each state.
+ * Chooses the rows of the timeline. For an alert that is repeated, chooses only the first row of
+ * each state.
  */
 function keyRows(events: IncidentLog): IncidentEvent[] {
   const firsts = new Set(
@@ -256,7 +257,7 @@ export function parsePostmortem(text: string, found: Postmortem): PostmortemDraf
   return { ok: true, version: version === undefined ? found.version : Number(version), sections }
 }
 
-/** Removes links from row numbers. Only a file from the API has them. */
+/** Removes links from row numbers. Only a file from the API has such links. */
 function unlinked(text: string): string {
   return text.replace(/\[(#\d+)\]\([^)]*\)/g, '$1').trim()
 }

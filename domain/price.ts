@@ -9,8 +9,8 @@ type Price = { in: number; out: number }
 export type PriceRule = { model: string; price: Price }
 
 /**
- * List prices from each maker's page, read on 2026-11-24: standard rate, no cache, no batch. Who
- * has another contract sets `agent.prices`, which is used first.
+ * List prices from each maker's page, read on 2026-11-24: standard rate, no cache, no batch. An
+ * installation with another contract sets `agent.prices`, which is used first.
  */
 export const shippedPrices: readonly (PriceRule & { source: string })[] = [
   row('claude-fable-5*', 10, 50, 'https://platform.claude.com/docs/about-claude/models/whats-new-opus-5'),

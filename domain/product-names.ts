@@ -1,7 +1,7 @@
 /**
- * Names of products and protocols with inner capitals, as their documentation spells them. Each is
- * one word in the name of an alert: `MySQLDown` is about `mysql`, not `my` and `sql`. A list is
- * needed, because no pattern can find this out.
+ * Names of products and protocols with inner capitals, as their documentation spells them. Each
+ * product name is one word in the name of an alert: `MySQLDown` is about `mysql`, not `my` and
+ * `sql`. A list is needed, because no pattern can find this out.
  */
 export const productNames: readonly string[] = [
   // Databases and stores.

@@ -73,8 +73,8 @@ export type PushMessage = { title: string; body: string; path: string; tag: stri
 const titles = ['Approval needed', 'Approval still needed', 'Approval expires soon'] as const
 
 /**
- * Converts a notification that asks for an approval; null for others, which are not sent to
- * browsers.
+ * Converts a notification that asks for an approval; null for other notifications, which are not
+ * sent to browsers.
  */
 export function toPushMessage({ approval, incident }: Notification): PushMessage | null {
   if (!approval) return null

@@ -154,8 +154,8 @@ export function refusalOf(code: string): Refusal {
 export type OwnTarget = { target: string; why: string }
 
 /**
- * Facts that the policy check uses in addition to the log. They are read in the transaction of the
- * decision, and stored in its row.
+ * Facts that the policy check uses in addition to the log. The facts are read in the transaction of
+ * the decision, and stored in its row.
  */
 export type Policy = {
   incidentId: string
@@ -163,10 +163,11 @@ export type Policy = {
   role: 'leader' | 'follower'
   paused: boolean
   /**
-   * Settings for this tool. They can only raise its risk and the number of people who must approve.
+   * Settings for this tool. The settings can only raise the tool's risk and the number of people
+   * who must approve.
    */
   raised: { risk: Risk | null; required: number }
-  /** Names of the tools that are offered in this type of incident. Null: all. */
+  /** Names of the tools that are offered in this type of incident. Null stands for all tools. */
   offered: readonly string[] | null
   /** The incident's resource and its direct neighbours. */
   vicinity: readonly ResourceRef[]
@@ -201,19 +202,21 @@ export type Policy = {
      * rows.
      */
     isCritical?: boolean
-    /** Seconds since the last of them ended; null while one fires, or if there is none. */
+    /** Seconds since the last alert ended; null while an alert fires, or if there is no alert. */
     endedForSeconds: number | null
     /** Seconds without an alert before an incident may end as over. */
     quietSeconds: number
   }
   /**
-   * Set if a person requested this write. It needs no earlier read, a pause does not stop it, and
-   * the person agreed to this state.
+   * Set if a person requested this write. Such a write needs no earlier read, a pause does not stop
+   * the write, and the person agreed to this state.
    */
   manual?: { stateFingerprint: string; isUndo?: true }
   /** Whether the incident is a person's question, with nothing to repair. */
   isQuestion?: boolean
-  /** Targets that Nightshift depends on. A write to one is critical. Absent in older rows. */
+  /**
+   * Targets that Nightshift depends on. A write to such a target is critical. Absent in older rows.
+   */
   own?: readonly OwnTarget[]
   /**
    * The decision of the configured policy about this call. Absent if there is no policy, and in

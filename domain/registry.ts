@@ -12,7 +12,7 @@ import {
   relationKinds,
 } from './kinds.ts'
 
-/** Kinds in the inventory. Each has a descriptor in `domain/kinds.ts`. */
+/** Kinds in the inventory. Each kind has a descriptor in `domain/kinds.ts`. */
 export const inventoryKind = z.enum(inventoryKinds)
 
 export const resourceKind = z.enum([...inventoryKind.options, 'incident', 'proposal'])
@@ -80,8 +80,8 @@ export function keysOfGroups(pairs: readonly { left: string; right: string }[]):
 }
 
 /**
- * Does the same for uses on which writes depend: names that would join two machines of one kind
- * stay separate.
+ * Chooses keys like `keysOfGroups`, but for uses on which writes depend. Names that would join two
+ * machines of one kind stay separate.
  */
 export function keysOfThings(pairs: readonly { left: string; right: string }[]): Map<string, string> {
   const groups = keysOfGroups(pairs)

@@ -12,8 +12,8 @@ type ParsedRules = { ok: true; rules: ResourceRule[] } | { ok: false; reason: st
 const form = /^([A-Za-z_][A-Za-z0-9_.-]*)\s*(?:=\s*(\S+))?\s*->\s*([a-z_]+):(\S+)$/
 
 /**
- * Parses the setting `alert.resource_labels`, which explains own labels, one rule per line or
- * semicolon:
+ * Parses the setting `alert.resource_labels`, which maps an installation's own labels to resources,
+ * one rule per line or semicolon:
  *
  *   app_host -> node:*
  *   customer=eu-* -> tenant:*

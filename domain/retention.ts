@@ -1,8 +1,9 @@
 import { z } from 'zod'
 
 /**
- * Kinds of rows that are removed by age, with their setting and its default in days. Null: they are
- * kept. Records of what was done are removed only after a person sets a number of days.
+ * Kinds of rows that are removed by age, with their setting and its default in days. Rows with a
+ * default of null are kept. Records of what was done are removed only after a person sets a number
+ * of days.
  */
 export const retainedKinds = {
   incidents: { setting: 'retention.incidents', days: null },

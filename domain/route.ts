@@ -27,7 +27,10 @@ export const route = z.strictObject({
   triggers: z.array(trigger).min(1, 'must have at least one entry, such as critical').nullable().default(null),
   /** If `from` is later than `to`, the hours include midnight. */
   hours: hours.nullable().default(null),
-  /** Whether pages to this destination wake somebody. Null: this depends on its kind. */
+  /**
+   * Whether pages to this destination wake somebody. If it is null, this depends on the
+   * destination's kind.
+   */
   wakes: z.boolean().nullable().default(null),
 })
 export type Route = z.infer<typeof route>
@@ -41,7 +44,7 @@ export type DestinationKind = (typeof destinationKinds)[number]
 
 /**
  * Whether pages to this destination wake somebody. By default only pages to PagerDuty and to a
- * webhook that posts events do, unlike channels and mails.
+ * webhook that posts events wake somebody. Channels and mails do not.
  */
 export function wakesSomebody({
   kind,
@@ -60,8 +63,8 @@ export function wakesSomebody({
 }
 
 /**
- * Messages that end earlier ones. They are sent to every destination that had a message about the
- * incident, at any hour.
+ * Messages that end earlier ones. Such messages are sent to every destination that had a message
+ * about the incident, at any hour.
  */
 export const endings: readonly Trigger[] = ['resolved', 'closed', 'taken']
 /** Triggers for which PagerDuty opens an alert. */
@@ -72,8 +75,8 @@ const paging: readonly Trigger[] = [
 const unasked: readonly Trigger[] = ['taken']
 
 /**
- * Cards of a night or shift. They have no severity, type or hour, so a route can exclude them only
- * by its triggers.
+ * Cards of a night or shift. The cards have no severity, type or hour, so a route can exclude them
+ * only by its triggers.
  */
 const cards: readonly Trigger[] = ['morning', 'hand_over']
 
@@ -104,7 +107,7 @@ export function isRouted(
   return why !== 'closed' && fits(route, told, at)
 }
 
-/** Whether a destination can ever get such a message. */
+/** Whether a destination can ever get a message with this trigger. */
 export function mayTell({ kind, route }: Routed, why: Trigger): boolean {
   if (forAll.includes(why)) return true
   if (kind === 'pagerduty' && !paging.includes(why) && !endings.includes(why)) return false

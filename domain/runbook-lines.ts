@@ -1,7 +1,7 @@
 /**
  * Removes from a runbook what refers to tools that this installation does not have. Runbooks serve
  * many installations, and a model that reads the name of a tool calls it. Names are in backticks. A
- * name that is not a tool's stays.
+ * name in backticks that is not the name of a tool stays.
  */
 export function fitToSite(body: string, { every, here }: { every: Names; here: Names }): string {
   const lacking = (text: string) => namesIn(text, every).filter((name) => !here.has(name))

@@ -32,7 +32,10 @@ const line = (max: number) =>
  */
 const typePattern = line(100).regex(/[^*]/, 'is empty: leave incident_types out for a runbook about a kind of resource')
 
-/** The fields that front matter may have. The first group is that of Agent Skills; ours follow. */
+/**
+ * The fields that front matter may have. The fields of Agent Skills come first. The fields of
+ * Nightshift follow.
+ */
 export const frontMatter = z.strictObject({
   name: runbookName,
   description: line(1_024),
@@ -55,7 +58,7 @@ const listedRunbook = z.object({
   owner: z.string().nullable(),
   reviewedAt: z.string().nullable(),
   origin: runbookOrigin,
-  /** Origins of files with this name that this one overrides. */
+  /** Origins of files with this name that this file overrides. */
   replaces: z.array(runbookOrigin),
   /** SHA-256 of the body. */
   digest: z.string(),
@@ -98,7 +101,7 @@ export const matchReasons = ['type', 'pattern', 'kind', 'words'] as const
 export const runbookMatch = z.object({
   /** The runbook that is put into the model's context: the best one, if it fits by type or kind. */
   chosen: shownRunbook.extend({ why: z.enum(matchReasons) }).nullable(),
-  /** The next best ones, by name. `read_runbook` returns the body. */
+  /** The next best runbooks, by name. `read_runbook` returns their bodies. */
   others: z.array(listedRunbook.pick({ name: true, description: true }).extend({ why: z.enum(matchReasons) })),
 })
 export type RunbookMatch = z.infer<typeof runbookMatch>

@@ -131,8 +131,8 @@ const [keptOpen, keptClose] = ['\u0001', '\u0002']
 const objectBody = /^\s*(?:$|\\?"[^"]*"\s*:|'[^']*'\s*:|[\w$-]+\s*:)/
 
 /**
- * Removes objects and lists from a sentence, innermost first, and the rest of one that was cut.
- * Keeps other braces: those of a query (`up{job="x"} == 0`) or a command (`awk '{print $2}'`).
+ * Removes objects and lists from a sentence, innermost first, and the rest of an object that was
+ * cut. Keeps other braces: those of a query (`up{job="x"} == 0`) or a command (`awk '{print $2}'`).
  */
 function withoutObjects(text: string): string {
   let rest = text.replaceAll(keptOpen, ' ').replaceAll(keptClose, ' ')
@@ -176,7 +176,8 @@ export function sayResult(
   }
   try {
     const said = beginSentence(toSentence(say(data, input)), [input, data])
-    // Marks a partial response, even an empty one: "no process on port 443" may have missed some.
+    // Marks a partial response even if it is empty, because "no process on port 443" may have
+    // missed a process.
     return isShort(data) && !/\((?:partial|not all)|more than/.test(said) ? `${said} (not all was read)` : said
   } catch {
     // Ignores the error, because an unexpected response must not fail the call. The row has the

@@ -16,9 +16,9 @@ export const storedSetting = z.object({
   reason: z.string().nullable(),
   description: z.string().nullable(),
   secret: z.boolean(),
-  /** Whether the environment sets it, so that a stored value has no effect. */
+  /** Whether the environment sets this setting, so that a stored value has no effect. */
   locked: z.boolean(),
-  /** Why the stored text has no effect; null if it has one. */
+  /** Why the stored text has no effect; null if the text has an effect. */
   problem: z.string().nullable(),
 })
 export type StoredSetting = z.infer<typeof storedSetting>

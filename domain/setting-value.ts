@@ -87,7 +87,10 @@ export const yesNo = plain(z.enum(['yes', 'no']).transform((text) => text === 'y
 export const prompt = plain(z.string().min(1).max(20_000))
 export const oneOf = (words: readonly [string, ...string[]]) => plain(z.enum(words))
 
-/** The value that means that no model is set here. It cannot be confused with a declared name. */
+/**
+ * The value that means that no model is set here. This value cannot be confused with a declared
+ * name.
+ */
 export const noModel = '-'
 
 /** A name from LLM_SERVERS_FILE. `default` is the model of LLM_BASE_URL. */

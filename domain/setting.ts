@@ -399,9 +399,9 @@ const listed: Record<SettingSection, Omit<Setting, 'section'>[]> = {
 }
 
 /**
- * All settings by section, with schema and default. Their keys are those of the table
- * `platform_config`. A key that ends in `.*` is a family. The API refuses any other key. One that
- * SQL stored is listed as unknown and has no effect.
+ * All settings by section, with schema and default. The keys of settings are those of the table
+ * `platform_config`. A key that ends in `.*` is a family. The API refuses any other key. Such a key
+ * that SQL stored is listed as unknown and has no effect.
  */
 export const settings: Setting[] = settingSections.flatMap((section) =>
   listed[section].map((each) => ({ ...each, section })),

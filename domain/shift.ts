@@ -50,8 +50,8 @@ const shift = z.object({
    */
   spared: several(shiftIncident.extend({ text: z.string() })),
   /**
-   * Open questions: first those that woke nobody, then by expiry. After them, decided questions
-   * that had woken nobody.
+   * Open questions: first those that woke nobody, then by expiry. After the open questions come
+   * decided questions that had woken nobody.
    */
   questions: several(shiftQuestion),
   followUps: several(followUp),

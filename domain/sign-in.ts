@@ -36,7 +36,10 @@ export function isUnusableName(name: string): boolean {
   return nobody.has(name.toLowerCase())
 }
 
-/** Whether an identity provider may give a person this name. Whether it is taken is not checked. */
+/**
+ * Whether an identity provider may give a person this name. Does not check whether the name is
+ * taken.
+ */
 export function isFreeName(name: string): boolean {
   return !isUnusableName(name) && !ours.has(name.toLowerCase())
 }
@@ -55,8 +58,8 @@ export function operatorNameOf(claimed: string): string {
 }
 
 /**
- * Returns the page to open after signing in. It is always on this server, whatever address a link
- * contains.
+ * Returns the page to open after signing in. The page is always on this server, whatever address a
+ * link contains.
  */
 export function localReturnPath(asked: string | undefined): string {
   const here = 'http://here.invalid'

@@ -29,10 +29,10 @@ export type Silence = {
   comment: string
 }
 
-/** The last response of a source, with its time. Null: there was none. */
+/** The last response of a source, with its time. Null if there was none. */
 export type SilencesRead = { source: string; readAt: string | null; silences: Silence[] }
 
-/** The same without silences, and why the newest read failed. */
+/** The last response of a source without its silences, and why the newest read failed. */
 export type SilenceReading = { source: string; readAt: string | null; fault: string | null; isUnread: boolean }
 
 /** Why a rule with `silenced` applies. */
@@ -53,8 +53,8 @@ export type SilenceFinding =
   | { is: 'unread'; source: string | null; readAt: string | null }
 
 /**
- * Whether silences are too old to be used. A time in the future is too, because then the clock of
- * the database was set back.
+ * Whether silences are too old to be used. A time in the future also counts as too old, because the
+ * clock of the database was then set back.
  */
 export const isUnread = (readAt: string | null, nowMs: number): boolean =>
   readAt === null || Math.abs(nowMs - Date.parse(readAt)) > unreadAfterMs

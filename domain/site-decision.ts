@@ -10,8 +10,8 @@ export const siteVerdicts = ['never', 'ask', 'run'] as const
 type SiteVerdict = (typeof siteVerdicts)[number]
 
 /**
- * How many people must agree, and the names of those who may. Null: everybody who may decide about
- * such a risk.
+ * How many people must agree, and the names of those who may. Null stands for everybody who may
+ * decide about such a risk.
  */
 export type SiteDemand = { people: number; groups: readonly string[]; members: readonly string[] | null }
 
@@ -50,7 +50,7 @@ export function nameSiteRule({ rule, line, commit }: Pick<SiteDecision, 'rule' |
   return `rule "${rule}" of the site's policy (line ${line}${commit === null ? '' : `, commit ${commit.slice(0, 12)}`})`
 }
 
-/** Does the same with the silence, for a policy decision. */
+/** Names the rule of a policy decision and its place, with the silence, for people. */
 export function explainSiteRule(site: SiteDecision, does: string): string {
   return `${nameSiteRule(site)} ${does}${site.silence ? `: ${nameSilence(site.silence)}` : ''}`
 }

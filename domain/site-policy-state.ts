@@ -59,7 +59,7 @@ export const siteCallToExplain = z.strictObject({
   tool: z.string().min(1).max(64),
   targets: z.array(z.strictObject({ kind: inventoryKind, id: z.string().regex(idPattern) })).max(50),
   type: z.string().min(1).max(100),
-  /** Absent: the current time. */
+  /** The current time if it is absent. */
   at: z.iso.datetime({ offset: true }).optional(),
   /** The incident whose alerts may be silenced, according to the last read. */
   incidentId: z.string().max(100).optional(),
@@ -92,12 +92,12 @@ export const siteExplanation = z.object({
   look: decision.nullable(),
   /**
    * The rules for this tool in order, each with the reason why it does not apply; null if it
-   * applies. For the first resource that the call touches.
+   * applies. The reasons are about the first resource that the call touches.
    */
   rules: z.array(z.object({ rule: z.string(), line: z.int(), action: z.string(), whyNot: z.string().nullable() })),
   /**
-   * Why rules with `silenced` apply or do not apply. Both are null if there is no such rule for
-   * this tool.
+   * Why rules with `silenced` apply or do not apply. Both reasons are null if there is no such rule
+   * for this tool.
    */
   silence: silence.nullable(),
   noSilence: z.string().nullable(),

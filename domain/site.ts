@@ -33,8 +33,8 @@ const siteNode = z.strictObject({
   id: name,
   group: name.default('hosts'),
   /**
-   * Compared with alerts: labels such as `instance` and `hostname` may contain the id, the name or
-   * the address.
+   * The host name, which is compared with alerts, because labels such as `instance` and `hostname`
+   * may contain the id, the name or the address.
    */
   hostname: address.optional(),
   ip: z.string().max(253).default(''),
@@ -134,7 +134,9 @@ export const inventoryImport = z.object({
 })
 export type InventoryImport = z.infer<typeof inventoryImport>
 
-/** `field`: the place of the fault, such as `resources.3.id`. Null: the file as a whole. */
+/**
+ * `field`: the place of the fault, such as `resources.3.id`. Null stands for the file as a whole.
+ */
 export type SiteFault = { field: string | null; message: string }
 
 /**
@@ -267,8 +269,8 @@ const maxLoops = 50
 const maxSteps = 8
 
 /**
- * Finds loops along `belongs_to`, `runs_on` and `depends_on`. Each is returned once, as the path
- * that closes it.
+ * Finds loops along `belongs_to`, `runs_on` and `depends_on`. Returns each loop once, as the path
+ * that closes the loop.
  */
 function findLoops(relations: readonly DeclaredRelation[]): string[] {
   const next = new Map<string, string[]>()

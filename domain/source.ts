@@ -56,10 +56,11 @@ const sourceInput = z.strictObject({
   kind: z.string().min(1).max(40),
   url: z.url({ protocol: /^(?:https?|postgresql|mysql)$/ }).max(500),
   credential: credentialRef.nullable().default(null),
-  /** A login only for writes. It is used after an approval. */
+  /** A login only for writes. The login is used after an approval. */
   writeCredential: credentialRef.nullable().default(null),
   /**
-   * How the credential is sent. Null: as a bearer token, or, if it is `user:password`, as Basic.
+   * How the credential is sent. Null stands for a bearer token, or for Basic if the credential is
+   * `user:password`.
    */
   scheme: credentialScheme.nullable().default(null),
   headers: tenantHeaders.default({}),
@@ -73,7 +74,10 @@ const sourceInput = z.strictObject({
 })
 export type SourceInput = z.infer<typeof sourceInput>
 
-/** Whether an admin allowed a model to write SQL statements for this source. Absent: no. */
+/**
+ * Whether an admin allowed a model to write SQL statements for this source. False if the option is
+ * absent.
+ */
 export const allowsStatements = ({ query }: Record<string, unknown>): boolean => query === 'allowed'
 
 /**
@@ -159,7 +163,7 @@ export const sourceReading = z.object({
   /** The summary that code makes, at most 2 kB. */
   summary: z.unknown(),
   /**
-   * The digest of the whole response, from which `read_result` shows more. Null: the summary is
+   * The digest of the whole response, from which `read_result` shows more. Null if the summary is
    * everything.
    */
   digest: z.string().nullable(),
@@ -207,7 +211,7 @@ export type ListedTarget = {
 
 /**
  * The maximum number of targets of one source in the registry. A longer list is refused, and the
- * old one is kept.
+ * old list is kept.
  */
 export const maxTargets = 100_000
 
@@ -215,8 +219,8 @@ const maxAttributes = 8
 const maxIdCharacters = 128
 
 /**
- * The registry source of targets. It has no authority: it may add a lease or a denial, but allows
- * nothing.
+ * The registry source of targets. This source has no authority: it may add a lease or a denial, but
+ * allows nothing.
  */
 export const targetsSource = ({ kind, name }: { kind: string; name: string }): RegistrySource => ({
   name: `${kind}:${name}`,
@@ -298,8 +302,8 @@ const withoutSecrets = (instance: string): string =>
     .replace(/^([a-z][a-z0-9+.-]*:\/\/)[^/]*@/i, '$1')
 
 /**
- * Converts an instance to an id. If it has other characters (`https://…/health`), a hash is added
- * to keep ids distinct.
+ * Converts an instance to an id. If the instance has other characters (`https://…/health`), a hash
+ * is added to keep ids distinct.
  */
 function toTargetId(instance: string): string | null {
   const plain = instance
@@ -357,5 +361,5 @@ export const databaseFacts = z.array(
 )
 export type DatabaseFacts = z.infer<typeof databaseFacts>
 
-/** The same from the cluster of the resource. */
+/** Facts from the cluster of the resource about an incident, or why the cluster returned none. */
 export const clusterFacts = databaseFacts

@@ -23,7 +23,8 @@ export function foldWord(text: string): string {
 }
 
 /**
- * Parses the setting `alert.state_words`, which defines own words, one rule per line or semicolon:
+ * Parses the setting `alert.state_words`, which defines an installation's own words, one rule per
+ * line or semicolon:
  *
  *   nominell = ends
  *   zabbix: 0 = ends

@@ -9,7 +9,7 @@ export type StatementCount = {
   calls: number
   ms: number
   rows: number
-  /** The work behind its rows: blocks, or rows that were examined. */
+  /** The work behind the statement's rows: blocks, or rows that were examined. */
   touched: number
   /**
    * The text without values, for the most expensive statements. Null for others, which have only
@@ -25,9 +25,9 @@ export type StatementCounts = {
    */
   server: string
   version: string
-  /** Null if the server does not report it. */
+  /** Null if the server does not report the time. */
   countedSince: string | null
-  /** Whether all counted statements are included, so that an absent one was never called. */
+  /** Whether all counted statements are included, so that an absent statement was never called. */
   isWhole: boolean
   counts: StatementCount[]
 }

@@ -158,7 +158,7 @@ function tellCauses(line: ReportLine): ReportFigure[] {
   return [{ name: 'Causes graded right', figure: formatNumber(line.causesRight), more }]
 }
 
-/** Does the same for a table cell: `9 of 12, 46 to 92 %`. */
+/** Formats the grades of causes for a table cell: `9 of 12, 46 to 92 %`. */
 export function formatCauses({ causesRight, causesPartly, causesWrong }: ReportLine): string {
   const of = causesRight + causesPartly + causesWrong
   const interval = wilson(causesRight, of)

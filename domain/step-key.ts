@@ -11,9 +11,9 @@ export type CallRef = RunRef & { turn: number; call: number }
 type StepKeyParts = CallRef & { kind: string; step: string | null }
 
 /**
- * Builds the key of a row: `<incident>.<attempt>:<turn>:<kind>:<call>[:<step>]`. It is unique in
- * the database, so that a repeated step finds its row. It is also the `Idempotency-Key` of the
- * write that the row announces.
+ * Builds the key of a row: `<incident>.<attempt>:<turn>:<kind>:<call>[:<step>]`. The key is unique
+ * in the database, so that a repeated step finds its row. The key is also the `Idempotency-Key` of
+ * the write that the row announces.
  */
 export function stepKey(run: RunRef, turn: number, kind: EventKind, call: number, step?: string | number): string {
   const key = `${run.incidentId}.${run.attempt}:${turn}:${kind}:${call}`
@@ -59,7 +59,7 @@ export function parseCallId(id: string): { turn: number; call: number } | null {
 }
 
 /**
- * The first place of reads that code makes, higher than any place in a model's response. Those
+ * The first place of reads that code makes, higher than any place in a model's response. Reads
  * before the first turn belong to turn 0.
  */
 export const firstPlaceOfCode = 1_000
@@ -75,8 +75,8 @@ export function byCall(a: { callId: string }, b: { callId: string }): number {
 }
 
 /**
- * Names at Temporal. They must never change, because rows and histories store them and people type
- * them.
+ * Names at Temporal. The names must never change, because rows and histories store them and people
+ * type them.
  */
 
 /** The queue of workflows and of most activities. */
@@ -85,8 +85,8 @@ export const defaultTaskQueue = 'nightshift'
 export const llmTaskQueue = (taskQueue: string): string => `${taskQueue}-llm`
 
 /**
- * The queue of steps that wait for a model. In the queue of model requests they would delay the
- * requests.
+ * The queue of steps that wait for a model. In the queue of model requests these steps would delay
+ * the requests.
  */
 export const lineTaskQueue = (taskQueue: string): string => `${taskQueue}-line`
 

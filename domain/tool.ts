@@ -120,7 +120,7 @@ export type ToolContext = {
 export type Preparation = {
   /** Every resource that the action touches. */
   targets: ResourceRef[]
-  /** The fields that make two calls the same action. They are part of the action digest. */
+  /** The fields that make two calls the same action. These fields are part of the action digest. */
   identity: Record<string, unknown>
   /** The fingerprint of the facts on which the dry run is based. */
   stateFingerprint: string
@@ -176,8 +176,8 @@ export type Tool<Input = Record<string, unknown>, Output = unknown> = {
    */
   names: NamedFields
   /**
-   * The field in which the caller gives the kind of the named resources. Then no other kind is
-   * accepted.
+   * The field in which the caller gives the kind of the named resources. Only resources of the
+   * given kind are accepted.
    */
   kindField?: string
   /**
@@ -198,7 +198,8 @@ export type Tool<Input = Record<string, unknown>, Output = unknown> = {
   fromSource?: true
   /**
    * Kinds of the incident's resource for which the first turn offers the tool; null stands for no
-   * resource. In other incidents `more_tools` adds it. Absent: all kinds.
+   * resource. In other incidents `more_tools` adds it. If it is absent, the first turn offers the
+   * tool for all kinds.
    */
   firstFor?: readonly (InventoryKind | null)[]
   /**
@@ -242,7 +243,7 @@ export type Tool<Input = Record<string, unknown>, Output = unknown> = {
     withinSeconds: number
     check(input: Input, output: Output | null, context: ToolContext): Promise<Observation | null>
   }
-  /** Writes only: how a completed write is undone. Absent: no undo is declared. */
+  /** Writes only: how a completed write is undone. Absent if no undo is declared. */
   undo?: ToolUndo<Input>
   run(input: Input, context: ToolContext): Promise<CoreAnswer>
 }

@@ -28,8 +28,8 @@ export type PairTrust = { level: TrustLevel; since: string | null; stop?: { id: 
 export const pairName = ({ type, tool }: TrustPair): string => `${type} ${tool}`
 
 /**
- * The type of an incident about a repair that was wrong or did not last. It is a problem of
- * Nightshift itself, so the agent does not investigate it.
+ * The type of an incident about a repair that was wrong or did not last. Such an incident is a
+ * problem of Nightshift itself, so the agent does not investigate it.
  */
 export const trustLostType = 'nightshift_trust_lost'
 
@@ -42,7 +42,7 @@ export const ungradedTypes: readonly string[] = [manualChangeType, trustLostType
  */
 export type TrustCause = 'person' | 'lost' | 'upgrade'
 
-/** The level to which a pair falls automatically after such a repair. */
+/** The level to which a pair falls automatically after a repair that failed or did not last. */
 export const levelAfterLoss: TrustLevel = 'propose'
 
 /** A person's grade of the agent's cause. */

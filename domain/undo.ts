@@ -26,7 +26,7 @@ export type RecordedUndo = DeclaredUndo | { none: string }
 /** How a tool declares the undo of its write. */
 export type ToolUndo<Input> = {
   /**
-   * Describes the undo for people who decide about the write. Null: the preparation describes it,
+   * Describes the undo for people who decide about the write. Null if the preparation describes it,
    * if there is one.
    */
   does(input: Input): string | null
@@ -87,7 +87,8 @@ const stopped = 'stopped'
 
 /**
  * Whether two facts are equal. The times of two stops are compared only if both exist, because
- * older rows do not have them, and systemd forgets that of a unit that nothing refers to.
+ * older rows do not have them, and systemd forgets the time of a stopped unit that nothing refers
+ * to.
  */
 function isSameFact(left: string | undefined, now: string | undefined): boolean {
   if (left === now) return true

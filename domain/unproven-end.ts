@@ -29,7 +29,7 @@ export function describeEndReason(reason: string): string {
 
 /**
  * Whether the series of the alert is gone, so that other facts must show whether the problem is
- * too.
+ * gone too.
  */
 export function isSeriesGone(reason: string): boolean {
   return wordsOf(reason).includes('missingseries')

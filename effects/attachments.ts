@@ -12,8 +12,8 @@ import { cleanse } from '../safety/redact.ts'
  * Rewrites untrusted pictures. A PNG is rows of samples, packed by zlib, between a header and an
  * end (ISO/IEC 15948). The header is checked before anything is unpacked. The rows are unpacked
  * into exactly the size that the header gives, and packed again here. The written file holds
- * header, palette, transparency, rows and end; it has no text, profile, second picture, or anything
- * after the end.
+ * header, palette, transparency, rows and end; the written file has no text, profile, second
+ * picture, or anything after the end.
  */
 
 const signature = Buffer.from('89504e470d0a1a0a', 'hex')
@@ -174,9 +174,10 @@ const maxStoredBytes = 1_000_000
 type Taken = { kept: Attachment; note?: string } | { why: string }
 
 /**
- * Takes the attachments of a dry run, which are untrusted bytes. Each is limited, encoded again,
- * and stored under the digest of the result. A refused one is left out, with a sentence for the
- * person who decides; no dry run fails because of it. Null and undefined mean no attachments.
+ * Takes the attachments of a dry run, which are untrusted bytes. Each attachment is limited,
+ * encoded again, and stored under the digest of the result. A refused attachment is left out, with
+ * a sentence for the person who decides; no dry run fails because of it. Null and undefined mean no
+ * attachments.
  */
 export async function takeAttachments(db: Db, sent: unknown): Promise<Attachments> {
   if (sent === undefined || sent === null) return {}

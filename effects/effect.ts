@@ -13,8 +13,8 @@ import type { PlatformState } from './platform-state.ts'
 export type EffectDeps = {
   db: Db
   /**
-   * Database connections that hold a lock while an effect runs. They are a separate pool, so that
-   * effects cannot block their own queries.
+   * Database connections that hold a lock while an effect runs. The connections are a separate
+   * pool, so that effects cannot block their own queries.
    */
   locks: Db
   platform: PlatformClient | null

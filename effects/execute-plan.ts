@@ -40,7 +40,7 @@ type PlanRun = {
   plan: Proposal
   problem: PlacementProblem
   by: PlanActor
-  /** The state at the decision. It tells which VM and host a name meant then. */
+  /** The state at the decision. The state tells which VM and host a name meant then. */
   approved: ClusterState
   /** The state that is expected now: the approved one, changed by the steps done since. */
   expected: ClusterState
@@ -140,8 +140,8 @@ async function readySteps(run: PlanRun): Promise<PlanStep[]> {
 }
 
 /**
- * Makes a new plan. Returns true if it is part of the approved one and replaces it; false if the
- * rest is skipped.
+ * Makes a new plan. Returns true if the new plan is part of the approved plan and replaces it;
+ * false if the rest is skipped.
  */
 async function replan(run: PlanRun, here: PlacementProblem, why: string): Promise<boolean> {
   run.replans += 1
@@ -228,7 +228,7 @@ async function takeRestarts(run: PlanRun, current: ClusterState): Promise<boolea
 }
 
 /**
- * Records a start by the platform. Another host than the forecast one is as good if the plan's
+ * Records a start by the platform. A host other than the forecast host is accepted if the plan's
  * rules hold there, with the starts recorded so far.
  */
 async function recordRestart(run: PlanRun, step: PlanStep, host: string, current: ClusterState): Promise<void> {

@@ -9,8 +9,9 @@ import { toEnding } from './platform.ts'
 const followForMs = 10 * 60_000
 
 /**
- * Sends one write and follows it to its end. Returns null if the outcome is unknown; it can then be
- * read by the key. A platform's refusal (4xx) is a known failure; the lack of an answer never is.
+ * Sends one write and follows it to its end. Returns null if the outcome is unknown; the outcome
+ * can then be read by the key. A platform's refusal (4xx) is a known failure; the lack of an answer
+ * never is.
  */
 export async function followWrite(
   platform: PlatformClient,

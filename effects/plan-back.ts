@@ -47,7 +47,7 @@ export async function storePlanBack(
     migrations: steps.length,
     reason: null,
   })
-  // Tries a complete plan first, which must break no rule at its end. Then tries a partial one,
+  // Tries a complete plan first, which must break no rule at its end. Then tries a partial plan,
   // which may restore a state in which a rule was already broken.
   const plans = [asPlan('planned'), asPlan('partial')]
   const plan = plans.find((each) => verifyPlan(problem, each).ok)

@@ -157,7 +157,7 @@ export function buildPlanEnding(
 
 /**
  * Lists the VMs that the plan moved, with the hosts they came from, and the VMs that it started.
- * They decide the plan's undo.
+ * These VMs decide the plan's undo.
  */
 function movedBy(steps: readonly StepOutcome[], planned: readonly PlanStep[]) {
   const done = steps.filter(({ status }) => status === 'OK')

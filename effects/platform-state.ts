@@ -42,7 +42,7 @@ export function createPlatformState(db: Db, platform: PlatformClient | null, log
     let stale = false
     try {
       const inventory = await port.inventory(AbortSignal.timeout(askWithinMs))
-      // Drops an answer from before a write, so that it does not overwrite one from after the
+      // Drops an answer from before a write, so that it does not overwrite an answer from after the
       // write.
       if (askedEpoch === epoch) await syncInventory(db, inventory)
     } catch (error) {

@@ -96,7 +96,7 @@ export async function requireUndoable({ db }: Pick<EffectDeps, 'db'>, write: Log
   return { ...write, undo: write.finished?.metadata.undo as DeclaredUndo }
 }
 
-/** Compares the state now with the one that the write left. */
+/** Compares the state now with the state that the write left. */
 export async function lookAtLeft(deps: EffectDeps, { started, undo }: UndoableWrite): Promise<UndoLook> {
   return compareLeft(undo.left, await readLeft(deps, started, undo), started.incidentId)
 }

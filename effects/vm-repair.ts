@@ -195,7 +195,7 @@ type Repair = { platform: PlatformClient; action: VmAction; ready: ReadyVm; key:
 
 /**
  * Runs a repair. Only one repair of a VM runs at a time, over all processes. Null if the outcome is
- * unknown; it can then be read by the key.
+ * unknown; the outcome can then be read by the key.
  */
 export async function performRepair(deps: EffectDeps, repair: Repair): Promise<Ending | null> {
   const { vm } = repair.ready

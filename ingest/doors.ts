@@ -25,7 +25,7 @@ export type Door = {
    * The value of a field in bodies with an alert. Other bodies are accepted, but report no alert.
    */
   only?: readonly { at: string; is: RegExp; else: string }[]
-  /** A value that means that there is none, such as an unresolved macro. */
+  /** A value that stands for no value, such as an unresolved macro. */
   isBlank?: RegExp
   identity: readonly string[]
   name: readonly string[]
@@ -138,7 +138,7 @@ export const doors: Readonly<Record<string, Door>> = {
     from: 'https://github.com/aws/aws-lambda-go/blob/main/events/testdata/cloudwatch-alarm-sns-payload-single-metric.json',
     contentTypes: ['application/json', 'text/plain'],
     // The wrapping of SNS: https://docs.aws.amazon.com/sns/latest/dg/http-notification-json.html.
-    // Raw delivery has none.
+    // Raw delivery has no wrapping.
     wrapped: { kind: 'Type', is: 'Notification', in: 'Message' },
     marks: ['AlarmName', 'NewStateValue', 'StateChangeTime'],
     identity: ['AlarmArn', '{AWSAccountId}/{Region}/{AlarmName}', 'AlarmName'],

@@ -10,7 +10,7 @@ export const maxLabelBytes = 1_024
 export const maxAnnotationBytes = 4_096
 const maxFields = 64
 
-/** Labels that route an alert. Kept first when the number of labels is limited. */
+/** Labels that route an alert. These labels are kept first when the number of labels is limited. */
 const keptFirst = [
   'alertname',
   'severity',
@@ -81,7 +81,7 @@ export function textOf(value: unknown): string | null {
   }
 }
 
-/** Returns the value as text, or null if that is blank. */
+/** Returns the value as text, or null if the text is blank. */
 export function spokenText(value: unknown): string | null {
   const text = textOf(value)
   return text !== null && text.trim() !== '' ? text : null
@@ -296,7 +296,7 @@ const maxIdentityChars = 200
 
 /**
  * Computes a fingerprint of labels, 16 hex digits, independent of their order. Uses the uncut
- * labels, so that two long ones stay distinct.
+ * labels, so that two long labels stay distinct.
  */
 export function fingerprintOf(labels: RawFields, ...rest: (string | null)[]): string {
   const pairs = Object.keys(labels)
@@ -306,7 +306,8 @@ export function fingerprintOf(labels: RawFields, ...rest: (string | null)[]): st
 }
 
 /**
- * Returns the sender's identity for an alert. Hashes a too long one, so that no two alerts merge.
+ * Returns the sender's identity for an alert. Hashes an identity that is too long, so that no two
+ * alerts merge.
  */
 export function identityOf(text: string): string {
   const clean = cleanText(text)

@@ -5,8 +5,8 @@ import { isFields, linkOf, maxNameChars, type RawFields } from './fields.ts'
 const maxValues = 16
 
 /**
- * Reads Grafana's alerting webhook. It has the shape of Alertmanager's, with the values that made
- * the rule fire and links to the dashboard, panel and silence
+ * Reads Grafana's alerting webhook. The webhook has the shape of Alertmanager's, with the values
+ * that made the rule fire and links to the dashboard, panel and silence
  * (https://grafana.com/docs/grafana/latest/alerting/configure-notifications/manage-contact-points/integrations/webhook-notifier/).
  * Never throws.
  */

@@ -37,8 +37,8 @@ function nearestOf(body: Record<string, unknown>): BodyHint['nearest'] {
 }
 
 /**
- * Usual names for each field of `generic`, compared with the last part of a path. The first that
- * matches is used.
+ * Usual names for each field of `generic`, compared with the last part of a path. The first name
+ * that matches is used.
  */
 const usualNames = {
   name: /^(alert_?name|rule_?name|check_?name|alert_?title|name|title|subject|summary|check|rule|monitor)$/i,

@@ -60,7 +60,7 @@ export function limitLifetime(lab: Lab, node: string): void {
 
 type Lives = { begun: number; ended: number; isLimited: boolean }
 
-/** Counts the starts and the ends of the service in its own log. */
+/** Counts the starts and the ends of the service in the service's own log. */
 export function restartCounts(lab: Lab, node: string): Lives {
   const lines = textOf(lab, node, appLogFile).split('\n')
   const count = (word: string) => lines.filter((line) => line.split(' ')[1] === word).length

@@ -263,9 +263,9 @@ function clearLeftovers(file: string, dir: string): void {
 }
 
 /**
- * A shell that outlives the controller by a moment. It knows every child's process group, and kills
- * the remaining groups when its pipe closes, however the controller ended. A child in SIGSTOP
- * cannot watch its parent itself.
+ * A shell that outlives the controller by a moment. The shell knows every child's process group,
+ * and kills the remaining groups when its pipe closes, however the controller ended. A child in
+ * SIGSTOP cannot watch its parent itself.
  */
 type Guard = { add(pid: number): void; drop(pid: number): void; release(): void }
 

@@ -38,7 +38,10 @@ const device = z.object({ id: z.string(), url: z.string(), root: z.string(), sta
 /** Controls a lab from outside: breaks it, heals it, and checks whether its state is right. */
 export type LabClient = {
   break(fault: FaultName, target: string): Promise<Fault>
-  /** Undoes every fault, or only the faults of one kind or on one target. Returns their number. */
+  /**
+   * Undoes every fault, or only the faults of one kind or on one target. Returns the number of
+   * undone faults.
+   */
   heal(fault?: FaultName, target?: string): Promise<number>
   faults(): Promise<Fault[]>
   effects(): Promise<z.infer<typeof effect>[]>

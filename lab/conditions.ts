@@ -162,7 +162,10 @@ export function fingerprintOf(labels: ConditionLabels): string {
   return hash.digest('hex').slice(0, 16)
 }
 
-/** Builds one notification of alerts with the same name. It is firing if any of them is firing. */
+/**
+ * Builds one notification of alerts with the same name. The notification is firing if any of the
+ * alerts is firing.
+ */
 export function webhookBody(alertname: string, alerts: WebhookAlert[]): WebhookBody {
   return {
     receiver: 'nightshift',

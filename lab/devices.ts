@@ -139,7 +139,7 @@ function read(lab: Lab, node: string, file: string): string | null {
 
 type LabDevice = {
   id: string
-  /** The address of its agent. A node that is not enrolled has the future address. */
+  /** The address of the device's agent. A node that is not enrolled has the future address. */
   url: string
   /** The directory on the device that `fs.*` and `git.*` may access. */
   root: string
@@ -217,7 +217,7 @@ function stateDirectory(lab: Lab, id: string): string {
 }
 
 /**
- * Returns the port of a node's agent. It is chosen once, because the control plane stores the
+ * Returns the port of a node's agent. The port is chosen once, because the control plane stores the
  * device's address.
  */
 async function portOf(lab: Lab, id: string): Promise<number> {

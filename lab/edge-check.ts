@@ -22,7 +22,7 @@ export async function wrongChecks(lab: Lab): Promise<LabCondition[]> {
   })
 }
 
-/** Returns why nothing listens on this port; null if a service does. */
+/** Returns why nothing listens on this port; null if a service listens. */
 function ask(port: number): Promise<string | null> {
   return new Promise((resolve) => {
     const socket = connect({ port, host: '127.0.0.1', timeout: 1_000 })

@@ -51,8 +51,8 @@ export async function startLab(
   const account = nodeAccount()
   const topology = topologyOf(options.webShards)
   mkdirSync(dir, { recursive: true })
-  // Nodes run as another user. They reach their own directories through this one, but cannot list
-  // it.
+  // Nodes run as another user. They reach their own directories through this directory, but cannot
+  // list it.
   chmodSync(dir, account ? 0o711 : 0o700)
   const children = openChildren(dir, account)
   removeDrawer(dir)

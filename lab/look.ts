@@ -19,14 +19,15 @@ export type NodeLook = {
   directory: string
   process: ProcessState
   /**
-   * Whether it responds as its role must. A web node, for example, must serve every tenant's page.
+   * Whether the node responds as its role must. A web node, for example, must serve every tenant's
+   * page.
    */
   answers: boolean
   lagSeconds: number | null
   bytes: Record<string, number>
   /** CPU seconds of a process that does not belong on the node; null if there is none. */
   runawaySeconds: number | null
-  /** The absolute path of its service's log, if any. */
+  /** The absolute path of the log of the node's service, if any. */
   appLog: string | null
   /** The absolute path of the node's routes file if the file is not JSON; otherwise null. */
   brokenRoutes: string | null

@@ -180,7 +180,7 @@ export async function restartInPlace(lab: Lab, id: string): Promise<void> {
 }
 
 const workerOf = (node: string): string => `worker-${node}`
-/** The connections of a normal worker, and of a worker that never releases any. */
+/** The connections of a normal worker, and of a worker that never releases a connection. */
 const usualPool = 2
 const hungryPool = 17
 

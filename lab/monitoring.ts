@@ -116,8 +116,8 @@ export const describeMissing = (missing: readonly string[]): string =>
   `this machine has no ${missing.join(', no ')}. On Debian, install them: apt-get install ${missing.join(' ')}`
 
 /**
- * Finds VictoriaLogs by a variable or in the PATH. It must be installed by hand, because no package
- * registry has it. Null if not found; logs are then read where they are written.
+ * Finds VictoriaLogs by a variable or in the PATH. VictoriaLogs must be installed by hand, because
+ * no package registry has it. Null if not found; logs are then read where they are written.
  */
 export function findVictoriaLogs(): string | null {
   const { VICTORIA_LOGS: named } = readVariables('VICTORIA_LOGS')

@@ -136,8 +136,8 @@ const nodeChecks: Partial<Record<Scenario, (node: NodeLook, lab: Lab, fault: Fau
 }
 
 /**
- * Requires the host to be still down. Its VMs run elsewhere, and only a person can restart the host
- * itself.
+ * Requires the host to be still down. The host's VMs run elsewhere, and only a person can restart
+ * the host itself.
  */
 function staysDown({ hosts }: PlatformView, { on }: Fault): Check {
   const state = hosts.find(({ id }) => id === on)?.state
@@ -145,8 +145,8 @@ function staysDown({ hosts }: PlatformView, { on }: Fault): Check {
 }
 
 /**
- * Checks a service that ends soon after each start. It may be restarted at most three times a day,
- * and the cause must be left to a person.
+ * Checks a service that ends soon after each start. Such a service may be restarted at most three
+ * times a day, and the cause must be left to a person.
  */
 function relapses({ plan }: NodeLook, lab: Lab): Check[] {
   const { begun, ended, isLimited } = restartCounts(lab, plan.id)

@@ -4,8 +4,8 @@ import { join } from 'node:path'
 import { type Lab, nodeDirectory, ownDirectory, writeForNode } from './state.ts'
 
 /**
- * The lab's parts, as data. They are only the desired state; the present state is measured and is
- * not here.
+ * The lab's parts, as data. The data is only the desired state; the present state is measured and
+ * is not here.
  */
 type ShardPlan = {
   id: string
@@ -57,8 +57,8 @@ const databaseQuotaBytes = 256 * 1024 * 1024
 const host = { ramMib: 32_768, cpuMc: 16_000 }
 
 /**
- * A host with much memory and few CPUs. Its VMs fit on no other host, and no other host's VMs fit
- * on it.
+ * A host with much memory and few CPUs. The VMs of such a host fit on no other host, and no other
+ * host's VMs fit on such a host.
  */
 const large: HostPlan = { id: 'host-ams-5', region: 'ams', rack: 'ams-r3', ramMib: 65_536, cpuMc: 6_000 }
 
@@ -70,7 +70,7 @@ const hosts: HostPlan[] = [
 ]
 
 /**
- * The priorities of groups. They matter if not all VMs can run. A VM without a group has the
+ * The priorities of groups. Priorities matter if not all VMs can run. A VM without a group has the
  * default.
  */
 const priorities: Record<string, number> = {

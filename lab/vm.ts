@@ -43,7 +43,7 @@ export function counterOf(lab: Lab, vm: string): number {
   }
 }
 
-/** Starts a VM that runs nowhere. If it throws `Refused`, nothing was changed. */
+/** Starts a VM that runs nowhere. If the function throws `Refused`, nothing was changed. */
 export async function startVm(lab: Lab, vm: string, host: string): Promise<string> {
   const [where] = hostsRunning(lab, vm)
   if (where) throw new VmRefusal(`${vm} still runs on ${where}`)
@@ -58,7 +58,7 @@ export async function startVm(lab: Lab, vm: string, host: string): Promise<strin
   })
 }
 
-/** Stops a VM on its host. Its counter is kept. */
+/** Stops a VM on its host. The VM's counter is kept. */
 export async function stopVm(lab: Lab, vm: string, host: string): Promise<string> {
   requireRunning(lab, vm, host)
   await ask(lab, host, 'DELETE', vm)

@@ -11,7 +11,7 @@ import type { EventMetadata, IncidentEvent } from '../domain/event.ts'
 type OfferingTools = { more: string; find: string; get: string; whole: string }
 
 /**
- * `kinds`: kinds of the resources that the attempt read. They matter if the incident has no
+ * `kinds`: kinds of the resources that the attempt read. The kinds matter if the incident has no
  * resource.
  */
 type Added = { names: ReadonlySet<string>; kinds: readonly string[] }

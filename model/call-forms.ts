@@ -134,8 +134,8 @@ function argumentsIn(json: string, maxChars: number): Record<string, unknown> | 
 }
 
 /**
- * Reads parameters that are written one by one. Their values stay texts, because only the tool's
- * schema gives them a type.
+ * Reads parameters that are written one by one. The values of parameters stay texts, because only
+ * the tool's schema gives them a type.
  */
 function parametersIn(pairs: [string, string][], maxChars: number): Record<string, unknown> | string {
   const keys = pairs.map(([key]) => key)

@@ -73,7 +73,7 @@ export function parsePrefix(text: string): unknown {
     try {
       return JSON.parse(piece + closingOf(piece))
     } catch {
-      // Tries a shorter piece, because this one was cut within a text or behind a key.
+      // Tries a shorter piece, because this piece was cut within a text or behind a key.
     }
   }
   return undefined

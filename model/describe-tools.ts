@@ -8,9 +8,9 @@ type ToolDescription = {
 }
 
 /**
- * Describes tools for a chat completion. The same tools give the same bytes, because order and keys
- * are the caller's. `after`: tools that precede these in the request, whose parameters' texts are
- * not repeated.
+ * Describes tools for a chat completion. The same tools give the same bytes, because the caller
+ * sets order and keys. `after`: tools that precede these in the request, whose parameters' texts
+ * are not repeated.
  */
 export function describeTools(tools: readonly ToolDescription[], after?: readonly ToolDescription[]): ChatTool[] {
   return described(tools, after).map((tool) => ({ type: 'function', function: tool }))
@@ -77,8 +77,8 @@ function describeParameters(
 const noise = new Set(['$schema', '$id', 'additionalProperties', 'title', 'examples'])
 
 /**
- * Longest pattern that a model understands. A longer one tells a model less than the description,
- * and code refuses misfits.
+ * Longest pattern that a model understands. A longer pattern tells a model less than the
+ * description, and code refuses misfits.
  */
 const maxPatternCharacters = 20
 

@@ -14,7 +14,10 @@ const minRequests = 2
 const minCharacters = 400
 /** Characters of a shortened read. Twice as many are used if this length would lose its texts. */
 export const foldedCharacters = 250
-/** Least total of characters to save by cutting reads to `foldedCharacters`; else none is cut. */
+/**
+ * Least total of characters to save by cutting reads to `foldedCharacters`; otherwise no read is
+ * cut.
+ */
 const minSavedCharacters = 1_000
 
 /**

@@ -80,13 +80,14 @@ function resultText(entry: ResultEntry, bodies: ReadonlyMap<string, string>, sho
   })
 }
 
-/** Returns the answer, or the beginning of it that its row holds. */
+/** Returns the answer, or the beginning of the answer that its row holds. */
 function dataOf({ envelope, body }: ResultEntry, whole: string | undefined): unknown {
   return !body ? envelope.data : whole === undefined ? parsePrefix(body.head) : JSON.parse(whole)
 }
 
 /**
- * Shortens an old read to the beginnings of its texts and lists, with how to get the whole again.
+ * Shortens an old read to the beginnings of its texts and lists, and explains how to get the whole
+ * result again.
  */
 function foldedText(entry: ResultEntry, bodies: ReadonlyMap<string, string>): string {
   const { meta } = entry.envelope
@@ -99,7 +100,9 @@ function foldedText(entry: ResultEntry, bodies: ReadonlyMap<string, string>): st
 
 const foldedWords = 'the same call reads the result again'
 
-/** Leaves out the tool's name if it is that of the call, because each result is under its call. */
+/**
+ * Leaves out the tool's name if the call has the same name, because each result is under its call.
+ */
 function toldOfMeta({ tool, ...meta }: Envelope['meta'], call: ResultEntry['call']): Envelope['meta'] {
   return tool === undefined || tool === call?.tool ? meta : { tool, ...meta }
 }
@@ -152,8 +155,9 @@ function withTimes(entries: readonly TranscriptEntry[]): TranscriptEntry[] {
 
 /**
  * Renders the messages for the model: the opening ones as given, then the conversation within the
- * budget. If it does not fit, the oldest results are shortened. If even short forms do not fit, the
- * oldest turns are replaced by a list of their calls, so that the model knows what it did.
+ * budget. If the conversation does not fit, the oldest results are shortened. If even short forms
+ * do not fit, the oldest turns are replaced by a list of their calls, so that the model knows what
+ * it did.
  */
 export function renderMessages(
   protocol: 'native' | 'json',
@@ -239,8 +243,8 @@ function leftOut(entries: readonly TranscriptEntry[], maxCharacters: number): Ch
 }
 
 /**
- * Limits for the last omitted messages and denials of people. They are kept, shortened, because
- * they are short and matter more than an old result.
+ * Limits for the last omitted messages and denials of people. Such messages and denials are kept,
+ * shortened, because they are short and matter more than an old result.
  */
 const maxKept = 5
 const keptCharacters = 300

@@ -10,7 +10,8 @@ type Protocol = 'native' | 'json'
 
 type ParseLimits = {
   /**
-   * Most calls that make an answer usable. Of a usable answer the first `callsPerAnswer` calls run.
+   * Most calls that make an answer usable. In a usable answer, the first `callsPerAnswer` calls
+   * run.
    */
   maxCalls: number
   /** Most characters of one call's arguments, or of one JSON block. */
@@ -24,8 +25,9 @@ type ParseLimits = {
 }
 
 /**
- * A call as the model proposed it. If it is unreadable, `arguments` is null and `problem` has the
- * reason: the call becomes a refused row with that reason, and never runs with guessed arguments.
+ * A call as the model proposed it. If the call is unreadable, `arguments` is null and `problem` has
+ * the reason: the call becomes a refused row with that reason, and never runs with guessed
+ * arguments.
  */
 export type ParsedCall = {
   tool: string
@@ -194,7 +196,8 @@ function callsOf({ calls, form }: WrittenCalls, text: string, limits: Limits): P
 
 /**
  * Reads the text of a model with native tools. If a server's tool parser fails, the call stays in
- * the text; it counts only at the answer's end. A quoted call, such as one from a log, is prose.
+ * the text; such a call counts only at the answer's end. A quoted call, such as one from a log, is
+ * prose.
  */
 function parseNativeText(content: string, isCut: boolean, limits: Limits): ParsedAnswer {
   const found = findWrittenCalls(content, { ...limits, maxChars: limits.maxArgumentChars })

@@ -13,13 +13,13 @@ type Fields = Record<string, unknown>
 /** Characters that a reference must save; for shorter texts the repetition stays. */
 const minSaved = 20
 /**
- * Shortest repetition of a call's text that is dropped. A shorter one stays, so that a reader does
+ * Shortest repetition of a call's text that is dropped. A shorter text stays, so that a reader does
  * not miss it.
  */
 const minEchoCharacters = 24
 /**
- * Fields that name an object or its state. They are short, and claims quote them, so every answer
- * shows them.
+ * Fields that name an object or its state. The fields are short, and claims quote them, so every
+ * answer shows them.
  */
 const always = [
   'kind',
@@ -41,8 +41,8 @@ const always = [
 const maxAlwaysCharacters = 100
 
 /**
- * Returns a name by which an object of an answer is recognised later. It includes the device for a
- * device's own objects, because two devices may both have a process 1.
+ * Returns a name by which an object of an answer is recognised later. The name includes the device
+ * for a device's own objects, because two devices may both have a process 1.
  */
 function nameOf(fields: Fields, device: string | null): string | null {
   const { id, kind, name, startsAt, labels, vm, reason, pid, start_time: started, body } = fields
@@ -58,7 +58,7 @@ function nameOf(fields: Fields, device: string | null): string | null {
 }
 
 /**
- * Shows an answer to the model without noise. Of an object that was shown before it shows only the
+ * Shows an answer to the model without noise. For an object that was shown before, shows only the
  * differences, and `rest` says where the others are. A field that is gone is null. `call`: the call
  * of the answer, which is compared as a whole with that of an identical call.
  */
@@ -224,8 +224,8 @@ function showThing(raw: Fields, name: string, at: At): unknown {
 }
 
 /**
- * Whether the fields of `always` identify the object for a reader. They do not if alerts with one
- * name differ only in labels.
+ * Whether the fields of `always` identify the object for a reader. The fields do not identify it if
+ * alerts with one name differ only in labels.
  */
 function isPlainName(name: string, { name: called, startsAt }: Fields, shown: ShownThings): boolean {
   if (startsAt === undefined || shown.get(name)?.fields.startsAt === startsAt) return true
@@ -246,7 +246,7 @@ function changesOf(
     ([key, value]) => (always.includes(key) && sizeOf(value) <= maxAlwaysCharacters) || !isSame(value, before[key]),
   )
   const gone = Object.keys(before).filter((key) => !(key in now))
-  // Adds the earlier start time of the same alert, which identifies the earlier one.
+  // Adds the earlier start time of the same alert, which identifies the earlier alert.
   const time = 'startsAt' in before && before.startsAt !== now.startsAt ? `, startsAt ${before.startsAt}` : ''
   const rest = `unchanged since ${where}${time}`
   return { ...Object.fromEntries([...kept, ...gone.map((key) => [key, raw[key]])]), rest }

@@ -41,7 +41,7 @@ export function withoutThoughts(text: string): string {
       kept.push(text.slice(at, mark.at))
       open = mark
     } else if (open === null) {
-      // Drops all text before a closing tag without an opening one, because that text was
+      // Drops all text before a closing tag without an opening tag, because that text was
       // reasoning.
       kept.length = 0
       at = mark.end

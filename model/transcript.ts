@@ -151,7 +151,7 @@ function openResult(call: ProposedCall, index: number): ResultEntry {
  * Adds the limits to the last message only, because earlier messages must stay as they were sent.
  */
 export function withStanding(entries: readonly TranscriptEntry[], standing: string): TranscriptEntry[] {
-  // Ignores people's messages, which come after it.
+  // Skips people's messages at the end of the conversation.
   const at = entries.findLastIndex(({ kind }) => kind !== 'message')
   const last = entries[at]
   if (last?.kind === 'correction') return entries.with(at, { ...last, text: `${last.text} (${standing})` })

@@ -2,8 +2,9 @@ import { beginning, readCallsToEnd, type WrittenCalls } from './call-forms.ts'
 import { findBlocks } from './json.ts'
 
 /**
- * Calls that a model wrote as text, for servers that do not parse them. They count only at the
- * answer's end, never where the text only mentions a call. Such a call is judged like a parsed one.
+ * Calls that a model wrote as text, for servers that do not parse them. Such calls count only at
+ * the answer's end, never where the text only mentions a call. Such a call is judged like a parsed
+ * one.
  */
 
 type FoundCalls =

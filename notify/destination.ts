@@ -51,7 +51,9 @@ async function attempt(destination: Destination, notification: Notification, opt
   }
 }
 
-/** Sends a test message that wakes nobody. At PagerDuty its alert is resolved at once. */
+/**
+ * Sends a test message that wakes nobody. At PagerDuty the alert of the test is resolved at once.
+ */
 export async function testDestination(
   destination: Destination,
   notification: Notification,

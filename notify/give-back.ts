@@ -1,11 +1,11 @@
 /**
- * Milliseconds that a check may take once the process is stopping. Short, because any worker can
- * repeat a check.
+ * Milliseconds that a check may take once the process is stopping. The time is short, because any
+ * worker can repeat a check.
  */
 const lookGraceMs = 1_000
 /**
- * Milliseconds that sending a message may take once the process is stopping. Longer, because
- * another worker would send the message twice.
+ * Milliseconds that sending a message may take once the process is stopping. The time is longer,
+ * because another worker would send the message twice.
  */
 export const messageGraceMs = 10_000
 

@@ -11,7 +11,7 @@ type BillEntry = {
    * manifest states none.
    */
   licence: string | null
-  /** The texts of its licence files. */
+  /** The texts of the package's licence files. */
   texts: string[]
   purl: string
   /** The SHA-512 of the npm package, in hexadecimal digits. */

@@ -3,8 +3,8 @@ import { dirname, join, relative } from 'node:path'
 import { type Plugin, rolldown } from 'rolldown'
 
 /**
- * Entry files of processes, threads and child processes, without their extension. Each becomes a
- * file of the package at this path.
+ * Entry files of processes, threads and child processes, without their extension. Each entry
+ * becomes a file of the package at this path.
  */
 const entries = [
   'api/main',
@@ -23,9 +23,9 @@ const entries = [
 ]
 
 /**
- * Packages that are copied unchanged into `node_modules`. They find WebAssembly, threads and native
- * code by their own path, or are CommonJS and load files from there. All other packages are bundled
- * into `vendor`, without unused parts.
+ * Packages that are copied unchanged into `node_modules`. These packages find WebAssembly, threads
+ * and native code by their own path, or are CommonJS and load files from there. All other packages
+ * are bundled into `vendor`, without unused parts.
  */
 const kept = [
   '@temporalio/activity',

@@ -12,8 +12,8 @@ type ImageOptions = {
   /** The folder of the unpacked package. */
   folder: string
   /**
-   * A root file system with glibc, certificates, git and ssh, as a tar file. Null: mmdebstrap makes
-   * it from Debian's packages.
+   * A root file system with glibc, certificates, git and ssh, as a tar file. If it is null,
+   * mmdebstrap makes the file system from Debian's packages.
    */
   base: string | null
   architecture: Architecture
@@ -26,8 +26,9 @@ type ImageOptions = {
 type Layer = { digest: string; diffId: string; bytes: Buffer }
 
 /**
- * Writes the image as one archive for `docker load`, `podman load` and `ctr images import`. It is
- * an OCI image layout (image-spec 1.1), with the manifest.json of `docker save` for engines before
+ * Writes the image as one archive for `docker load`, `podman load` and `ctr images import`. The
+ * archive is an OCI image layout (image-spec 1.1), with the manifest.json of `docker save` for
+ * engines before
  * 25. The image has two layers: the root file system, and the package above it.
  */
 export function writeImage(options: ImageOptions): void {
@@ -129,7 +130,10 @@ function makeRoot(tar: string, packages: readonly string[], architecture: Archit
   return tar
 }
 
-/** Lists this machine's Debian package sources. Without them, mmdebstrap uses its own. */
+/**
+ * Lists this machine's Debian package sources. Without such sources, mmdebstrap uses its own
+ * sources.
+ */
 function existing(file: string): string[] {
   try {
     return readFileSync(file, 'utf8').includes('bookworm') ? [file] : []

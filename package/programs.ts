@@ -35,8 +35,9 @@ export function placePrograms(root: string, to: string, architecture: Architectu
 }
 
 /**
- * Returns the npm package of Node for this architecture. npm has installed this machine's; another
- * one is downloaded, as the lockfile pins it.
+ * Returns the npm package of Node for this architecture. npm has installed the package for this
+ * machine's architecture. The package for another architecture is downloaded, as the lockfile pins
+ * it.
  */
 function nodePackage(root: string, architecture: Architecture): string {
   const name = `node-linux-${architecture}`

@@ -42,7 +42,7 @@ const survivabilityMs = 900
 const nothingMore = { infeasibility: null, relaxed: null, survivability: null, done: false }
 
 // Solvers keep running between requests. The process ids of solvers are shared, so that the other
-// thread can kill the solvers when it ends this one.
+// thread can kill the solvers when it ends this thread.
 const solverPids = new Int32Array(workerData as SharedArrayBuffer)
 const engines = Object.fromEntries(
   engineNames.map((name, index) => [name, startEngine(name, (pid) => Atomics.store(solverPids, index, pid))]),

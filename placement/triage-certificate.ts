@@ -24,7 +24,7 @@ type TriageClass = {
   /** Hosts on which a member may end. */
   hosts: ReadonlySet<string>
   group: string | null
-  /** The key of its price. */
+  /** The key of the class's price. */
   key: string
   count: number
 }

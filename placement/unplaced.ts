@@ -260,8 +260,8 @@ function ofRoom(problem: PlacementProblem, own: PlacementVm[], host: PlacementHo
 }
 
 /**
- * Sorts hosts that can never take the VM last. Of the others, the one that lacks the least comes
- * first.
+ * Sorts hosts that can never take the VM last. Of the other hosts, the host that lacks the least
+ * comes first.
  */
 function weight({ reasons }: HostReasons): number {
   const each = reasons.map((reason) => {

@@ -17,12 +17,12 @@ type World = {
 }
 
 /**
- * Replays a plan step by step in whole numbers, and does not trust the search. Both share only
- * `rules.ts`, which defines a plan's VMs and their possible hosts. The plan holds if every step can
- * begin in the state before it, in this order and in any other that `needs` allows, and every
- * stranded VM runs at the end, except those that a partial plan names. A migrating VM uses capacity
- * on both hosts until its step ends. Does not check a claim that there is no plan. `step` 0 means
- * the plan as a whole.
+ * Replays a plan step by step in whole numbers, and does not trust the search. Replay and search
+ * share only `rules.ts`, which defines a plan's VMs and their possible hosts. The plan holds under
+ * two conditions. Every step can begin in the state before it, in this order and in any other that
+ * `needs` allows. Every stranded VM runs at the end, except those that a partial plan names. A
+ * migrating VM uses capacity on both hosts until its step ends. Does not check a claim that there
+ * is no plan. `step` 0 means the plan as a whole.
  */
 export function verifyPlan(problem: PlacementProblem, plan: Plan): Verification {
   const wrong = (step: number, reason: string): Verification => ({ ok: false, step, reason })

@@ -211,7 +211,8 @@ function quietRule(state: SafetyState, { alerts, resource }: Policy): RuleAnswer
 }
 
 /**
- * Checks the two categories that state something about a write; the others name a task for people.
+ * Checks the two categories that state something about a write; the other categories name a task
+ * for people.
  */
 export function categoryRule(category: unknown, state: SafetyState, policy: Policy): RuleAnswer | null {
   if (category === 'mitigated') return mitigatedRule(state, policy)
@@ -264,7 +265,7 @@ function lookAfter(target: ResourceRef, write: WriteState, state: SafetyState): 
 
 /**
  * Checks an ending. An escalation needs one read. A resolution needs evidence, completed
- * verifications and, for a repair, one that held.
+ * verifications and, for a repair, a verification that held.
  */
 export function terminalRule(
   args: Record<string, unknown>,
@@ -340,12 +341,14 @@ function successful({ rows }: SafetyState): number[] {
   return rows.flatMap((row) => (row.kind === 'tool_finished' && row.metadata.result.ok ? [row.seq] : []))
 }
 
-/** Endings without a repair that declare everything well: rows have to show their claims. */
+/**
+ * Endings without a repair that declare everything well, so that rows have to show their claims.
+ */
 const unshownNever = ['no_fault', 'answered']
 
 /**
- * Checks the wording last. It is corrected once and then only marked, because a repair has to be
- * recorded anyway.
+ * Checks the wording last. The wording is corrected once and then only marked, because a repair has
+ * to be recorded anyway.
  */
 function wordsRule(args: Record<string, unknown>, state: SafetyState, { incidentId }: Policy, bodies: Bodies) {
   const text = String(args.resolution ?? args.reason ?? '')
@@ -363,7 +366,8 @@ function certaintyOf(said: Certainty | undefined, { hypotheses, writes }: Safety
 }
 
 /**
- * Checks a record about a hypothesis: a supported or refuted one must quote its rows word for word.
+ * Checks a record about a hypothesis: a supported or refuted hypothesis must quote its rows word
+ * for word.
  */
 export function hypothesisRule(
   args: Record<string, unknown>,

@@ -36,7 +36,7 @@ export type WriteState = {
   changed: Changed
   /** Resources that were unhealthy at the newest read before the write. */
   illBefore: string[]
-  /** Alerts that began after the write, whose ends show nothing about it. */
+  /** Alerts that began after the write, whose ends show nothing about the write. */
   laterAlerts: string[]
   /** Whether an alert that fired when the write began has ended since. */
   hasEndedAlert: boolean
@@ -47,8 +47,8 @@ export type Phase = 'RESOLVING' | 'READING' | 'VERIFYING'
 export type SafetyState = {
   attempt: number
   /**
-   * The newest row that was folded. It is stored in `call_judged`, so that a judgement can be
-   * repeated.
+   * The newest row that was folded. The number of the row is stored in `call_judged`, so that a
+   * judgement can be repeated.
    */
   lastSeq: number
   resolved: ResolvedNames
@@ -111,8 +111,8 @@ export type SafetyState = {
 }
 
 /**
- * Returns the phase. RESOLVING: nothing was looked up yet. READING: something was. VERIFYING: a
- * write waits for its verification.
+ * Returns the phase. RESOLVING: nothing was looked up yet. READING: something was looked up.
+ * VERIFYING: a write waits for its verification.
  */
 export function phaseOf(state: SafetyState): Phase {
   if (state.open) return 'VERIFYING'
@@ -396,7 +396,10 @@ function touchesMonitoring({ reason: _, ...named }: Record<string, unknown>): bo
   return monitoring.test(JSON.stringify(named))
 }
 
-/** Whether a health counts as well. An unknown one does, because then the alert decides. */
+/**
+ * Whether a health value counts as healthy. An unknown health counts as healthy, because then the
+ * alert decides.
+ */
 export function isWell(health: string): boolean {
   return health === 'nominal' || health === 'unknown'
 }
@@ -450,8 +453,8 @@ function noteChanged({ writes }: SafetyState, { callId, changed = null }: EventM
 }
 
 /**
- * Whether this call was sent and got no verdict. It then counts as not made, so that a hand-over
- * that was lost can be repeated.
+ * Whether this call was sent and got no verdict. The call then counts as not made, so that a
+ * hand-over that was lost can be repeated.
  */
 function gotNoVerdict({ metadata: { effect, result } }: IncidentEvent<'tool_finished'>): boolean {
   const details = result.error?.details

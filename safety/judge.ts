@@ -59,8 +59,8 @@ const undecided: RuleAnswer = { verdict: 'ask', code: 'RISK_CRITICAL', reason: '
 
 /**
  * Judges one proposed call. Pure and total: the same call, state, policy and time give the same
- * ruling; it never throws and never guesses. Rules that refuse come before rules that ask people,
- * and these before rules that let the call run.
+ * ruling; the judge never throws and never guesses. Rules that refuse come before rules that ask
+ * people, and these before rules that let the call run.
  */
 export function judge(
   call: Call,
@@ -159,7 +159,7 @@ function weighOwn(weight: Weight, { own = [] }: Policy): Weight {
 
 /**
  * Classes a command by what it does, whatever tool carries it: it is a proven read, or a write with
- * the risk of its worst part. As root it takes two people.
+ * the risk of its worst part. A command as root needs the approval of two people.
  */
 function weigh(facts: ToolFacts, { command }: ResolvedCall, policy: Policy): Weight {
   if (!command)

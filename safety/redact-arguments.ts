@@ -2,9 +2,9 @@ import { isNoSecret, looksEncoded, looksMade, mark, secretNamePattern } from './
 import type { SecretRule } from './redact-rules.ts'
 
 /**
- * Finds secrets in the words of a command line: after a flag whose name tells it, after a program's
- * own flag, at a program's place for a password, before a pipe. Each pattern reads one line, and
- * skips parts that are already redacted.
+ * Finds secrets in the words of a command line: after a flag whose name shows that a secret
+ * follows, after a program's own flag, at a program's place for a password, before a pipe. Each
+ * pattern reads one line, and skips parts that are already redacted.
  */
 
 /** Matches flags whose value is the next argument and secret. */
@@ -14,8 +14,8 @@ export const secretFlag = new RegExp(`^--?[a-z0-9-]{0,40}(?:${secretNamePattern}
 export const gluesPassword = /^(?:\S*\/)?(?:mysql|mariadb)[a-z-]*$|^(?:\S*\/)?sshpass$/
 
 /**
- * The text directly before a password, by program. If it ends in a blank, the password is the next
- * word; otherwise it is attached.
+ * The text directly before a password, by program. If this text ends in a blank, the password is
+ * the next word; otherwise it is attached.
  */
 const flagged: readonly [program: string, before: string][] = [
   ['mysql\\w*|mariadb[\\w-]*|sshpass|7z[a-z]?|unrar|rar', '-p(?! |\\d{1,5}\\b)'],

@@ -2,8 +2,8 @@ import { isNoSecret, looksEncoded, looksMade, looksRandom, mark, type SecretKind
 import type { SecretRule } from './redact-rules.ts'
 
 /**
- * Finds secrets in files of a known form that have no telling name next to them. Each pattern is
- * bounded, and reads one line unless its comment says otherwise.
+ * Finds secrets in files of a known form that have no name of a secret next to them. Each pattern
+ * is bounded, and reads one line unless its comment says otherwise.
  */
 const keep =
   (kind: SecretKind) =>

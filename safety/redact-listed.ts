@@ -3,7 +3,7 @@ import { looksEncoded, looksRandom, mark, ownId, type SecretKind } from './redac
 import type { SecretRule } from './redact-rules.ts'
 
 /**
- * Tokens with a prefix that their provider documents. They may be shorter than a scanner of
+ * Tokens with a prefix that their provider documents. The tokens may be shorter than a scanner of
  * repositories requires, because a log may cut a token, and a shortened token is still dangerous.
  * `chance` requires a digit, so that no ordinary word matches.
  */
@@ -164,7 +164,7 @@ const anyPrefix = new RegExp(`${start}(?:${alternatives})`)
 export const holdsPrefix = (text: string): boolean => anyPrefix.test(text)
 
 /**
- * Tokens of secretlint's public rules, whose version the lock file pins; they are updated when
+ * Tokens of secretlint's public rules, whose version the lock file pins; the rules are updated when
  * providers change their tokens. The rules only find the place; our code redacts.
  */
 type ListedRule = (typeof rules)[number]
@@ -175,8 +175,8 @@ export const listedRules: readonly string[] = rules.map(({ meta }) => meta.id.re
 
 /**
  * Rules of that list that are not used, with the reason. `filter-comments` lets a text disable
- * rules. The others remove more than the secret, or depend on file names; our own rules cover these
- * cases.
+ * rules. The other unused rules remove more than the secret, or depend on file names; our own rules
+ * cover these cases.
  */
 export const unusedRules: ReadonlyMap<string, string> = new Map([
   ['filter-comments', 'a comment in a text would switch the rules off'],

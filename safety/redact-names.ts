@@ -45,7 +45,8 @@ const likely: [pattern: string, kind: SecretKind][] = [
     'key(?:[_-]?(?:base|string))?|keys|salt|pepper|encrypt|credentials?|creds|(?<![a-z])ident|(?-i:(?<=[a-z])Ident)|(?<![a-z])auth',
     'key',
   ],
-  // Matches names in which the telling word is not the last one: `SECRETS_SYSTEM`, `password_hash`.
+  // Matches names in which the word for a secret is not the last word: `SECRETS_SYSTEM`,
+  // `password_hash`.
   ['(?:secrets?|passwords?|tokens?)[_.-]\\w{1,24}', 'secret'],
   [
     '(?:session|sess|sid)(?:[_-]?id(?:\\.\\w{1,16})?)?|\\.AspNetCore\\.\\w{1,40}|_logged_in_[0-9a-f]{1,40}|SAMLResponse',
@@ -69,8 +70,8 @@ const named = compiled(endings)
 const likelyNamed = compiled(likely)
 
 /**
- * Matches names that only resemble one of a secret: a list's next page, a parser's token, a table's
- * key.
+ * Matches names that only resemble the name of a secret: a list's next page, a parser's token, a
+ * table's key.
  */
 const harmless =
   /(?:next|page|continue|continuation|sync|resume|unexpected|public|pub|primary|foreign|sort|partition|cache|idempotency|websocket|dedup|incident|object|surrogate|shard|hash|unique|index|row|host|group|message|event|query)[_-]?(?:page)?[_-]?(?:token|keys?)$|(?:secrets?|passwords?|tokens?)[_.-]\w{0,16}(?:id|ref|name|type|kind|path|file|dir|ur[il]|endpoint|version|arn|class|uid)$|^oldpwd$|existing_?secret$/i
@@ -92,7 +93,9 @@ function kindOfLikelyName(name: string): SecretKind | null {
   return likelyNamed.find(([pattern]) => pattern.test(name))?.[1] ?? null
 }
 
-/** Words that describe a secret, and references to its place. They are not secret themselves. */
+/**
+ * Words that describe a secret, and references to its place. The words are not secret themselves.
+ */
 const words = new Set(
   `none null nil true false yes no undefined empty missing required invalid valid expired unset set changed unchanged
   incorrect wrong rejected denied unknown hidden disabled enabled ok failed accepted optional default not is was has had

@@ -216,7 +216,7 @@ function deepObject(value: Record<string, unknown>, each: Each, depth: number): 
   return changed ? Object.fromEntries(clean) : value
 }
 
-/** Whether it is a count, such as that of passed tests. */
+/** Whether the number is a count, such as that of passed tests. */
 const isCount = (name: string, entry: unknown): boolean =>
   typeof entry === 'number' && entry < 1e6 && /^pass$/i.test(name)
 

@@ -12,7 +12,7 @@ import { resolveArguments } from './resolve-arguments.ts'
 import { remember } from './resolved.ts'
 import { restsOnBodies } from './ruling.ts'
 
-/** A state to assume if no incident provides one. */
+/** A state to assume if no incident provides a state. */
 export const assumedState = z.strictObject({
   /** Resources that were looked up, each by a separate look-up that named it. */
   resolved: z
@@ -138,7 +138,7 @@ type Replay = {
  * Judges every stored ruling of an incident again with the current kernel: folds the rows before
  * it, and reads its other inputs from its row. Uses no model, network or clock. A difference in the
  * code alone counts too, because people read it. `site`: another policy to judge by; by default the
- * one of that time.
+ * policy of that time.
  */
 export function replay(
   events: readonly IncidentEvent[],

@@ -59,7 +59,8 @@ function narrowNames({ names, kindField }: ToolFacts, args: Record<string, unkno
 }
 
 /**
- * Lists the resources in a call's arguments. One that was not looked up may be of any allowed kind.
+ * Lists the resources in a call's arguments. A resource that was not looked up may be of any
+ * allowed kind.
  */
 function namedTargets(
   names: NamedFields,
@@ -138,7 +139,7 @@ function boundCommand(
   const to = form === 'argv' ? ['bash', '-c', judged.rewrite] : judged.rewrite
   const rewritten = { ...args, [field]: to }
   const again = judgeField(command, rewritten, known)
-  // Tries the form that ends once; if it may not run either, the call stays as it is.
+  // Tries the form that ends once; if that form may not run either, the call stays as it is.
   if (again.verdict !== 'run') return { ...unchanged(args), command: judged }
   const code =
     judged.code === 'UNBOUNDED' ? 'UNBOUNDED_COMMAND' : judged.code === 'OPTION_MISSING' ? 'OPTION_ADDED' : 'SAFER_FORM'

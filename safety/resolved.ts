@@ -2,8 +2,8 @@ import { type ResourceKind, type ResourceRef, resourceKey } from '../domain/regi
 import type { DiscoveredThing } from '../domain/tool.ts'
 
 /**
- * Names that this attempt looked up. They are folded from rows, never stored, and empty when an
- * attempt begins, because platforms change.
+ * Names that this attempt looked up. The names are folded from rows, never stored, and empty when
+ * an attempt begins, because platforms change.
  */
 
 /**

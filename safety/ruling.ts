@@ -13,7 +13,7 @@ export type Call = {
   callId: string
   tool: string
   arguments: Record<string, unknown> | null
-  /** The reason why the arguments could not be read; null if they could. */
+  /** The reason why the arguments could not be read; null if they could be read. */
   problem: string | null
   /** Whether a secret was removed from the arguments before they were stored. */
   secret?: boolean
@@ -36,7 +36,10 @@ export type Correction = { code: RefusalCode; field: string; from: unknown; to: 
 
 export type Ruling = {
   verdict: Verdict
-  /** A fixed code, which tests, metrics and the workflow read; they never read the text. */
+  /**
+   * A fixed code, which tests, metrics and the workflow read; readers of the code never read the
+   * text.
+   */
   code: RulingCode
   reason: string
   /** Advice on what the model may do instead; null if nothing helps. */

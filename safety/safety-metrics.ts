@@ -20,8 +20,8 @@ export type SafetyCounter = keyof typeof safetyCounters
 
 /**
  * The labels of each counter. Values come from fixed sets, except `model`, which is the server's
- * name for it, and `provider`, which is from the settings. Both are shortened here and limited to
- * fifty values where they are stored.
+ * name for it, and `provider`, which is from the settings. Both values are shortened here and
+ * limited to fifty values where they are stored.
  */
 export const safetyLabels: Record<SafetyCounter, readonly string[]> = {
   fsm_tool_block: ['phase', 'tool'],

@@ -4,9 +4,9 @@ import { ask, type Judging, type RuleAnswer, refuse } from './ruling.ts'
 
 /**
  * Applies the level of trust in a tool to an answer: turns a run into a request for approval, and
- * either into a mere record. It allows nothing: a refusal stays one, and a request for approval
- * never becomes a run. It does not apply to people's own writes, because people trusted these when
- * they requested them.
+ * either of these into a mere record. The level allows nothing, because a refusal stays a refusal,
+ * and a request for approval never becomes a run. The level does not apply to people's own writes,
+ * because people trusted these writes when they requested them.
  */
 export function boundByTrust(judging: Judging, answer: RuleAnswer | null): RuleAnswer | null {
   const { call, policy } = judging
@@ -48,8 +48,8 @@ function shadowed(tool: string, { verdict, code, reason }: RuleAnswer, stop: Pai
 }
 
 /**
- * Whether a grant counts. One from before the level was set does not, because later experience is
- * missing in it.
+ * Whether a grant counts. A grant from before the level was set does not count, because it lacks
+ * later experience.
  */
 export function isGrantTrusted({ grantedAt }: Policy['grants'][number], { trust }: Policy): boolean {
   if (!trust || trust.level === 'act' || trust.since === null) return true

@@ -159,7 +159,7 @@ function hostMayRun({ call: { prepared }, policy: { approval }, nowMs }: Judging
 }
 
 /**
- * Runs what people approved: this action on this state. About a changed state people are asked
+ * Runs what people approved: this action on this state. If the state has changed, people are asked
  * again.
  */
 function approved(judging: Judging): RuleAnswer | null {

@@ -119,7 +119,8 @@ export type SourceTool<Ask = AskSource> = {
    */
   firstFor?: readonly InventoryKind[]
   /**
-   * If a runbook fits the incident, the first turn offers this tool only if the runbook names it.
+   * Set if, when a runbook fits the incident, the first turn offers this tool only if the runbook
+   * names it.
    */
   isSituational?: boolean
   input: z.ZodObject
@@ -177,7 +178,7 @@ export type SourceKind<Ask = AskSource> = {
   kind: string
   /** The name for people, such as `Prometheus, VictoriaMetrics, Thanos or Mimir`. */
   title: string
-  /** The scheme of its addresses, if it is not http or https. */
+  /** The scheme of a source's addresses, if the scheme is not http or https. */
   protocol?: 'postgresql' | 'mysql'
   options: z.ZodType<Record<string, unknown>>
   /**

@@ -72,8 +72,8 @@ export function planRead(sources: readonly Source[], toolName: string, given: Re
       reason: '"on" names a device: send POST /devices/{id}/calls to read the log of a device',
     }
   const name = typeof args.source === 'string' ? args.source : null
-  // If the call names no source and the tool needs permission, only sources whose options allow it
-  // are considered.
+  // Considers only sources whose options allow the tool, if the call names no source and the tool
+  // needs permission.
   const allowing = tool.needs ? serving.filter(({ name: each, options }) => tool.judgeAt?.(args, options, each).ok) : []
   const unnamed = allowing.length > 0 ? allowing : serving
   const named = name === null ? unnamed : serving.filter((each) => each.name === name)
@@ -93,7 +93,7 @@ export function planRead(sources: readonly Source[], toolName: string, given: Re
     }
   const verdict = tool.judge(args)
   if (!verdict.ok) return { ok: false, code: 'UNBOUNDED_QUERY', reason: verdict.reason }
-  // If several kinds have the tool, the kind of the chosen source reads.
+  // Lets the kind of the chosen source read, if several kinds have the tool.
   const own = sourceKinds.get(source.kind)?.tools.find((each) => each.name === toolName) ?? tool
   const atSource = own.judgeAt?.(args, source.options, source.name)
   if (atSource && !atSource.ok) return { ok: false, code: 'UNBOUNDED_QUERY', reason: atSource.reason }

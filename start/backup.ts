@@ -15,8 +15,8 @@ const dumpName = 'database.dump'
 const manifestName = 'manifest.json'
 
 /**
- * The facts of a backup. They are read in the snapshot that is dumped, so that dump and facts are
- * of the same moment.
+ * The facts of a backup. The facts are read in the snapshot that is dumped, so that dump and facts
+ * are of the same moment.
  */
 const manifest = z.object({
   format: z.literal(1),
@@ -38,7 +38,7 @@ export class BackupError extends Error {
 /**
  * Dumps the database into a new folder below `directory`, with a manifest next to the dump. No
  * process has to stop, because the dump is one snapshot, and the manifest is read in the same
- * snapshot. The folder gets its name when it is complete. It is as secret as the database.
+ * snapshot. The folder gets its name when it is complete. The folder is as secret as the database.
  */
 export async function backUp(
   databaseUrl: string,

@@ -15,9 +15,9 @@ import { ensureWeb } from './web.ts'
 
 interface StartOptions {
   rootDir: string
-  /** The user's environment. It replaces parts and passes on settings. */
+  /** The user's environment. The environment replaces parts and passes on settings. */
   env: Environment
-  /** Aborting it during the start stops everything that was started. */
+  /** Aborting the signal during the start stops everything that was started. */
   signal?: AbortSignal
   /** The state folder. By default it is this checkout's folder for the lab or the site. */
   stateDir?: string
@@ -103,8 +103,8 @@ async function startAll(parts: Parts, ledger: Ledger, options: StartOptions & { 
   const { rootDir, stateDir, signal, entries, lab = true } = options
   const env = lab ? options.env : withoutRuleTable(options.env)
   const previous = readRunFile(stateDir)
-  // Builds the pages. If that fails, the start continues, and the addresses of the pages show an
-  // explanation.
+  // Builds the pages. If the build fails, the start continues, and the addresses of the pages show
+  // an explanation.
   const pages = ensureWeb(rootDir).then(
     () => null,
     (error: Error) => error.message,
@@ -138,8 +138,8 @@ type Held = { ran(started: Started): void; release(): void }
 /** Reserves the state directory for this start. */
 function holdState(stateDir: string, purpose: Purpose): Held {
   mkdirSync(stateDir, { recursive: true })
-  // If root starts it, programs that run as other users must be able to pass through the directory.
-  // They cannot list it.
+  // Lets programs that run as other users pass through the directory, but not list it, if root
+  // starts Nightshift.
   chmodSync(stateDir, process.getuid?.() === 0 ? 0o711 : 0o700)
   const lock = takeLock(join(stateDir, 'lock'))
   if ('heldBy' in lock) throw new Error(alreadyRuns(stateDir, purpose, lock.heldBy))
@@ -279,10 +279,10 @@ export function terminalReport(screen: Screen): PartReporter {
 }
 
 /**
- * Starts everything and keeps it running until SIGINT, SIGTERM or SIGHUP. Then stops it and returns
- * the exit code. A second signal kills the rest at once. `whenReady` receives the running system
- * and a signal that is aborted at the stop. If `whenReady` throws, everything is stopped and the
- * error is thrown again.
+ * Starts everything and keeps it running until SIGINT, SIGTERM or SIGHUP. Afterwards stops
+ * everything and returns the exit code. A second signal kills the rest at once. `whenReady`
+ * receives the running system and a signal that is aborted at the stop. If `whenReady` throws,
+ * everything is stopped and the error is thrown again.
  */
 export async function runInForeground(
   options: Omit<StartOptions, 'signal'>,

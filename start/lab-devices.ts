@@ -14,8 +14,8 @@ export async function enrolLab(apiUrl: string, adminToken: string, lab: Lab): Pr
   const known = await enrolledDevices(apiUrl, adminToken)
   const waiting = (await lab.devices()).filter(({ id, state }) => state === 'not enrolled' || !known.has(id))
   for (const { id, url, root } of waiting) {
-    // A simple check that every machine can run. It fails on a routes file without routes, which is
-    // a mistake.
+    // A simple check that every machine can run. The check fails on a routes file without routes,
+    // which is a mistake.
     const checks = [{ path: `${root}/site/routes.json`, argv: ['grep', '-c', 'routes', '{path}'] }]
     const terms = { capabilities: [], roots: [{ path: root, writable: true }], checks }
     await whenKnown(() => ask(apiUrl, adminToken, 'PUT', `/devices/${id}`, { url, mode: 'all', terms }))

@@ -5,8 +5,8 @@ import { join } from 'node:path'
 type MeshKeyFiles = { MESH_ROOT_KEY_FILE: string; MESH_SIGNING_KEY_FILE: string }
 
 /**
- * Returns the files of an embedded mesh's keys. They are made at the first start and kept, because
- * devices have pinned the root key. Only the owner of the files can read them.
+ * Returns the files of an embedded mesh's keys. The keys are made at the first start and kept,
+ * because devices have pinned the root key. Only the owner of the files can read them.
  */
 export function ensureMeshKeys(stateDir: string): MeshKeyFiles {
   const dir = join(stateDir, 'mesh')

@@ -15,7 +15,7 @@ export type PartEvent =
   | { kind: 'starting'; part: PartName }
   | { kind: 'progress'; part: PartName; text: string }
   | { kind: 'ready'; part: PartName; result: string; durationMs: number }
-  /** The part was not started, because the environment names another. */
+  /** The part was not started, because the environment names another part. */
   | { kind: 'replaced'; part: PartName; result: string }
   | { kind: 'failed'; part: PartName; message: string }
   /**
@@ -110,7 +110,9 @@ type Served<T> = {
   endedAtMs: number[]
 }
 
-/** Starts a part that keeps running. If it ends by itself, it is started again, a few times. */
+/**
+ * Starts a part that keeps running. If the part ends by itself, it is started again, a few times.
+ */
 export function servePart<T>(parts: Parts, part: PartName, tier: number, begin: Begin<T>): Promise<T> {
   return startPart(parts, part, async (progress) => {
     const served: Served<T> = { part, begin, running: null, isReady: false, endedAtMs: [] }
@@ -141,7 +143,7 @@ async function restart<T>(parts: Parts, served: Served<T>, exit: Exit): Promise<
   const recent = served.endedAtMs.filter((atMs) => nowMs - atMs < forgottenAfterMs).length
   const restartInMs = (options.restartDelaysMs ?? restartDelaysMs)[recent - 1] ?? null
   report({ kind: 'exited', part, exit, restartInMs })
-  // Stops its child processes, which may still be running.
+  // Stops the part's child processes, which may still be running.
   await served.running?.stop(0)
   if (restartInMs === null) return
   await sleep(restartInMs, undefined, { ref: false })

@@ -135,7 +135,8 @@ export function openLedger(file: string): Ledger {
       try {
         write()
       } catch {
-        // On a full disk the process stays listed. Its identity shows that it is gone.
+        // On a full disk the process stays listed. The identity of the process shows that the
+        // process is gone.
       }
     },
     kill() {
@@ -197,7 +198,7 @@ function readPage(file: string): Page | undefined {
   try {
     return JSON.parse(readFileSync(file, 'utf8')) as Page
   } catch {
-    // The file is absent, or a full disk cut it. It is unusable in both cases.
+    // The file is absent, or a full disk cut it. The file is unusable in both cases.
     return undefined
   }
 }

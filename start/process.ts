@@ -10,8 +10,8 @@ import { groupMembers, type Ledger, sendSignal } from './process-table.ts'
 const givenOut = new Set<number>()
 
 /**
- * The lowest port to choose. It is below the system's own range (Linux: from 32768), where any
- * connection may take a port.
+ * The lowest port to choose. The lowest port is below the system's own range (Linux: from 32768),
+ * where any connection may take a port.
  */
 const lowest = 10_240
 const highest = 32_000

@@ -43,8 +43,8 @@ type ProgramsOptions = {
 type Ports = Awaited<ReturnType<typeof choosePorts>>
 
 /**
- * How often ports are chosen. They are chosen before the start, because lab and API need each
- * other's, so another program may take one in the meantime.
+ * How often ports are chosen. Ports are chosen before the start, because lab and API need each
+ * other's ports, so another program may take a port in the meantime.
  */
 const maxTries = 3
 
@@ -201,10 +201,10 @@ function newSecret(): string {
 }
 
 /**
- * Returns the directory of the lab's machines. It is beside the state directory, because the state
- * contains secrets that no device may show. If root starts in a closed place, such as its home, the
- * nodes' agents could not reach their files there. Then another directory is made, and a file in
- * the state directory names it.
+ * Returns the directory of the lab's machines. The lab's directory is beside the state directory,
+ * because the state contains secrets that no device may show. If root starts in a closed place,
+ * such as its home, the nodes' agents could not reach their files there. Then another directory is
+ * made, and a file in the state directory names it.
  */
 export function labDirectory(stateDir: string): string {
   const note = join(stateDir, 'lab-location')

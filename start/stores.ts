@@ -38,7 +38,7 @@ function givenTemporal(env: Environment): TemporalPlace | undefined {
   return isTemporalGiven(env) ? { address: temporalSettingsIn(env).address, uiUrl: null } : undefined
 }
 
-/** The first port to try. It leaves 5432 to a PostgreSQL of the machine. */
+/** The first port to try. The first port leaves 5432 to a PostgreSQL of the machine. */
 const firstPort = 5433
 
 function servePostgres(parts: Parts, { rootDir, stateDir, ledger }: StoresOptions): Promise<string> {

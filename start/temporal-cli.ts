@@ -29,7 +29,8 @@ interface Binary {
   package: string
   version: string
   /**
-   * The oldest version on the PATH that can be used. If it is not set, the PATH is not searched.
+   * The oldest version on the PATH that can be used. If no version is set, the PATH is not
+   * searched.
    */
   oldestVersion?: string
   remedy: string

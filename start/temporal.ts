@@ -14,7 +14,7 @@ import { ensureSearchAttributes, searchAttributeFaults } from '../worker/search-
 import { freePort, isFree, isListening, type RunningProcess, releasePort, startProcess, waitFor } from './process.ts'
 import type { Ledger } from './process-table.ts'
 
-/** The search attributes that the workflows set. All are keywords. */
+/** The search attributes that the workflows set. All these attributes are keywords. */
 export const searchAttributes = ['IncidentType', 'Severity', 'Target', 'Role', 'Status']
 
 interface TemporalOptions {

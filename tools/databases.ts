@@ -7,8 +7,8 @@ import { defineTool, reason, sayWrite, state } from './define.ts'
 import { ProposalError } from './placement.ts'
 
 /**
- * Defines the four writes to a database server. Each always needs an approval, which is valid for
- * one state.
+ * Defines the four writes to a database server. Each write always needs an approval, which is valid
+ * for one state.
  */
 
 /** The write is impossible. The model gets the reason. */

@@ -61,7 +61,8 @@ export const getHost = defineTool({
 
 export const listHosts = defineTool({
   name: 'list_hosts',
-  // Not offered for a host or VM, because a plan reads all hosts by itself.
+  // Offers the tool first only for a region, because for a host or VM a plan reads all hosts by
+  // itself.
   firstFor: ['region'],
   description: 'List hosts, all or of a rack or region: state, rack, capacity, what is free, how many VMs.',
   input: z.strictObject({
@@ -91,13 +92,13 @@ const isWindow = (text: string): boolean => {
 }
 
 /**
- * Reads deployments and changes near a resource. They are untrusted text, so a name in them does
- * not count as looked up.
+ * Reads deployments and changes near a resource. Deployments and changes are untrusted text, so a
+ * name in them does not count as looked up.
  */
 export const recentChanges = defineTool({
   name: 'recent_changes',
-  // Not offered first, because the context already lists the changes around the beginning of the
-  // incident, on the resource and its dependencies.
+  // Does not offer the tool first, because the context already lists the changes around the
+  // beginning of the incident, on the resource and its dependencies.
   firstFor: [],
   description:
     'What was deployed or configured on a resource and on what it needs, newest first, with how long before this incident.',
@@ -260,8 +261,8 @@ function repair(
   return defineTool({
     name: vmTools[action],
     needs: 'hosts',
-    // Not offered first, because stopping a VM rarely repairs it. (A problem of the host is
-    // repaired by a plan.)
+    // Does not offer the tool first, because stopping a VM rarely repairs it. (A problem of the
+    // host is repaired by a plan.)
     firstFor: action === 'stop' ? [] : ['vm'],
     ...facts,
     input,

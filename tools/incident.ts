@@ -48,8 +48,8 @@ export const listIncidentEvents = defineTool({
 })
 
 /**
- * Described in few bytes but checked in full. Their exact shape is in the claims of
- * `resolve_incident`.
+ * Quotes, which are described in few bytes but checked in full. The claims of `resolve_incident`
+ * show the exact shape of a quote.
  */
 const quotes = z.array(z.any()).pipe(hypothesisFields.quotes.unwrap())
 

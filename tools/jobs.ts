@@ -70,8 +70,8 @@ export const runJob = defineTool<Input, Record<string, unknown>>({
     check: async (input, _output, context) => observation.parse(await ask(input, context, 'observation')),
   },
   undo: {
-    // Unknown from the arguments: the declaration of the job names the job that undoes it, if any,
-    // and the preparation reads it.
+    // Returns null, because the arguments do not show this. The declaration of the job names the
+    // job that undoes it, if any, and the preparation reads it.
     does: () => null,
     of({ job, kind, id }, output) {
       if (typeof output.undo !== 'string') return { none: `the job ${job} declares none` }

@@ -160,8 +160,8 @@ function summaryOf(
 }
 
 /**
- * Whether every VM of the plan runs on the host of its last step. Null if no VM is known to be
- * elsewhere, but some could not be read.
+ * Observes whether every VM of the plan runs on the host of its last step. Null if no VM is known
+ * to be elsewhere, but some could not be read.
  */
 async function planHolds(
   core: CorePort,
@@ -266,8 +266,8 @@ export const executeMigration = defineTool({
     },
   },
   undo: {
-    // Unknown from the arguments: the plan shows whether it only moves running VMs, and the
-    // preparation reads it.
+    // Returns null, because the arguments do not show this. The plan shows whether it only moves
+    // running VMs, and the preparation reads it.
     does: () => null,
     of(_, output) {
       const told = whatMoved.safeParse(output)

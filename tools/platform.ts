@@ -165,8 +165,8 @@ export const findResource = defineTool({
 })
 
 /**
- * Whether every node of the shard is nominal. The core API queries the platform again for this.
- * Null if it could not.
+ * Observes whether every node of the shard is nominal. The core API queries the platform again for
+ * this. Null if that query failed.
  */
 async function shardIsNominal(core: CorePort, id: string): Promise<Observation | null> {
   const answer = await core.get(`/api/v1/shards/${id}/nodes`)
@@ -236,8 +236,8 @@ export const convergeShard = defineTool({
     return {
       targets: [ref('shard', id)],
       identity: { id },
-      // Covers which nodes there are, not their state, because the desired state does not depend on
-      // the state of the nodes.
+      // Covers the list of nodes, not their state, because the desired state does not depend on the
+      // state of the nodes.
       stateFingerprint: fingerprintOfNodes(items),
       dryRun: {
         possible: would !== null,

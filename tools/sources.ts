@@ -78,7 +78,7 @@ export function listAllowed(sources: readonly Pick<Source, 'name' | 'kind' | 'op
 }
 const maxSources = 20
 
-/** Returns an empty preparation: the arguments alone determine what a source returns. */
+/** Returns an empty preparation, because the arguments alone determine what a source returns. */
 const asItIs = (identity: Record<string, unknown>): Preparation => ({
   targets: [],
   identity,

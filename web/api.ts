@@ -88,7 +88,10 @@ function watchWait(): () => void {
   }
 }
 
-/** Reports the same while a person writes a decision, because no other request runs then. */
+/**
+ * Reports that the server is away while a person writes a decision, because no other request runs
+ * then.
+ */
 export function useWatchedServer(isWatched: boolean): void {
   useEffect(() => {
     if (!isWatched) return
@@ -170,8 +173,8 @@ export const queryClient: QueryClient = new QueryClient({
 })
 
 /**
- * Whether the server responds, according to all requests. Shown once per page, above the data,
- * which stays.
+ * Whether the server responds, according to all requests. The page shows this state once, above the
+ * data, which stays.
  */
 type Away = { why: string; asOf: number } | null
 

@@ -34,7 +34,7 @@ type ListProps<T> = {
   /** The name of what is loaded, such as `tokens`. */
   what: string
   empty: ReactNode
-  /** The page, whose address has the cursor. Without it the list has one page. */
+  /** The page, whose address has the cursor. Without an address the list has one page. */
   place?: PageLocation
   /** The texts of the links to the first and next page. */
   directions?: [back: string, on: string]
@@ -47,7 +47,7 @@ type ListProps<T> = {
   again?: () => void
 }
 
-/** Shows a list from the API in all its states: loading, failed, empty, or one page of it. */
+/** Shows a list from the API in all its states: loading, failed, empty, or one page of the list. */
 export function DataList<T>({ children, ...props }: ListProps<T> & { children(items: T[]): ReactNode }) {
   const { query, what, empty, place, directions, above, bar, again, className } = props
   return (
@@ -67,7 +67,7 @@ export function DataList<T>({ children, ...props }: ListProps<T> & { children(it
   )
 }
 
-/** Shows such a list as a table. */
+/** Shows a list from the API as a table. */
 export function DataTable<T>({
   caption,
   className,

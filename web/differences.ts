@@ -25,7 +25,7 @@ export function lines(from: string, to: string): DiffLine[] {
 
 /**
  * One difference between two values: its path, and the value there in each. `undefined` means that
- * there is none.
+ * there is no value.
  */
 export type ValueChange = { path: string; from: unknown; to: unknown }
 

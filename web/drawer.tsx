@@ -6,7 +6,7 @@ import { isTyping } from './keys.tsx'
 type DrawerProps = {
   /** The title of the drawer, which may be untrusted. */
   title: string
-  /** Identifies the content. If it changes, the drawer takes the focus again. */
+  /** Identifies the content. If the content changes, the drawer takes the focus again. */
   about?: string
   onClose(): void
   /** Returns the element that gets the focus afterwards. Default: the one that had it before. */

@@ -1,6 +1,6 @@
 import { type ReactNode, useEffect, useRef } from 'react'
 
-/** Shows its content above the page after a press. Escape or a press elsewhere closes it. */
+/** Shows the children above the page after a press. Escape or a press elsewhere closes it. */
 export function Dropdown(props: { className: string; summary: ReactNode; children: ReactNode }) {
   const { className, summary, children } = props
   const box = useRef<HTMLDetailsElement>(null)

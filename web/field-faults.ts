@@ -6,7 +6,7 @@ type Field = HTMLInputElement | HTMLTextAreaElement | HTMLSelectElement
 /**
  * Shows beside a field what is wrong with it, in the application's words, until it changes. A
  * browser would use a bubble with other words, and only for the first field. Covers every form,
- * also later ones.
+ * also forms that are added later.
  */
 export function sayFieldFaults(page: Document): void {
   page.addEventListener(
@@ -77,7 +77,7 @@ const describedBy = ({ id }: Element) => [
 
 /**
  * Returns the element that shows a field's error: the label of a radio button or check box. Radio
- * buttons of one name share one.
+ * buttons of one name share one element.
  */
 function placeOf(field: Field): Element {
   const row = field.type === 'radio' ? field.closest('.row') : null

@@ -24,8 +24,8 @@ export function Inert({ text }: { text: string }) {
 }
 
 /**
- * A pattern for words that are marked in every text. The first group of the pattern contains all of
- * them.
+ * A pattern for words that are marked in every text. The first group of the pattern contains all
+ * these words.
  */
 export const QuotedContext = createContext<RegExp | null>(null)
 

@@ -119,7 +119,7 @@ export function useLive(listener: Listener): void {
   useEffect(() => listen?.((event) => newest.current(event)), [listen])
 }
 
-/** Milliseconds after which progress is outdated. A worker reports it every second. */
+/** Milliseconds after which progress is outdated. A worker reports progress every second. */
 const silentMs = 5_000
 
 /** Returns the growing text of this incident's model. Null if there is none. */

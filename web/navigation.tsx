@@ -158,7 +158,10 @@ function SettingLinks() {
   )
 }
 
-/** Signs out and ends the notifications of this browser, because the next person may be another. */
+/**
+ * Signs out and ends the notifications of this browser, because another person may use this browser
+ * next.
+ */
 async function leaveDevice(): Promise<void> {
   await unsubscribeHere().catch(() => {})
   await signOut()

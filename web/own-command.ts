@@ -3,7 +3,8 @@ import { spellCommands } from '../domain/own-command.ts'
 let prefix = 'nightshift'
 
 /**
- * Stores the prefix of commands, which the session contains. No page is drawn before it is known.
+ * Stores the prefix of commands, which the session contains. No page is drawn before the prefix is
+ * known.
  */
 export function learnPrefix(said: string): void {
   prefix = said

@@ -36,9 +36,9 @@ type HeadingProps = {
 }
 
 /**
- * Shows the heading of a page. Sets the name of the tab with the number of waiting approvals, and
- * takes the focus after a page change, so that a screen reader begins here and no button gets a key
- * that was meant for the previous page.
+ * Shows the heading of a page. Sets the name of the tab with the number of waiting approvals. Takes
+ * the focus after a page change, so that a screen reader begins here and no button gets a key that
+ * was meant for the previous page.
  */
 export function Heading({ title, of, children }: HeadingProps) {
   const heading = useRef<HTMLHeadingElement>(null)
@@ -88,8 +88,8 @@ export function Brand() {
 }
 
 /**
- * Shown while content loads. Like the components for failed and missing content, it names the
- * possible action.
+ * Text that is shown while content loads. Like the components for failed and missing content, it
+ * names the possible action.
  */
 export function Loading({ what }: { what: string }) {
   return (
@@ -187,7 +187,7 @@ type Props = {
   /** The reason why the action is not allowed. Null for an allowed action. */
   refused?: string | null
   onOpen?(): void
-  /** Carries out the action. If it throws, the error is shown and the dialog stays. */
+  /** Carries out the action. If the action throws, the error is shown and the dialog stays. */
   run(): Promise<void>
   children: ReactNode
 }

@@ -87,7 +87,10 @@ function nameBrowser(): string {
 
 const refresh = () => queryClient.invalidateQueries({ queryKey: pushKey })
 
-/** Ends the notifications of this browser at sign-out, because the next person may be another. */
+/**
+ * Ends the notifications of this browser at sign-out, because another person may use this browser
+ * next.
+ */
 export async function unsubscribeHere(): Promise<void> {
   if (!isSupported) return
   const registration = await navigator.serviceWorker.getRegistration(worker)

@@ -9,8 +9,8 @@ export function getTheme(): Theme {
 }
 
 /**
- * Stores the theme. `auto` follows the system; the other two are set on the root for the style
- * sheet.
+ * Stores the theme. `auto` follows the system; the other two themes are set on the root for the
+ * style sheet.
  */
 export function chooseTheme(chosen: Theme): void {
   if (chosen === 'auto') {

@@ -48,8 +48,8 @@ const retryAfterSeconds = [5, 60]
 const maxWaitSeconds = 3_600
 
 /**
- * Longest requested wait, in seconds, for which this worker keeps the queue. After a longer one the
- * next poll takes it.
+ * Longest requested wait, in seconds, for which this worker keeps the queue. After a longer wait,
+ * the next poll takes the queue.
  */
 const maxStaySeconds = 5
 
@@ -159,7 +159,7 @@ async function attempt(db: Db, deliveries: readonly DueDelivery[], site: Site): 
   return await attemptTogether(deliveries, site, tell)
 }
 
-/** Makes one attempt at the address that a destination has now. */
+/** Makes one attempt to send a message to the current address of a destination. */
 type Tell = (notification: Notification, options: DeliverOptions) => Promise<Delivery>
 
 async function toWebhook(db: Db, { destination }: DueDelivery): Promise<Tell | null> {
@@ -214,7 +214,10 @@ function together(told: readonly Notification[], publicUrl: string): Notificatio
   return { ...joined, url: `${publicUrl}/${getLinkPath(joined, joined.incident.id)}` }
 }
 
-/** Makes one attempt at a browser. Deletes the subscription if the push service reports its end. */
+/**
+ * Makes one attempt to send a push message to a browser. Deletes the subscription if the push
+ * service reports that the subscription has ended.
+ */
 async function attemptPush(db: Db, delivery: DueDelivery, site: Site): Promise<AttemptResult> {
   const id = delivery.destination.slice(pushPrefix.length)
   const subscription = await subscriptionById(db, id)

@@ -2,7 +2,10 @@ import { Session } from 'node:inspector/promises'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Logger } from 'pino'
 
-/** Milliseconds between checks: a check is cheap, and this is soon enough after a burst of work. */
+/**
+ * Milliseconds between checks. A check is cheap, and this interval is short enough after a burst of
+ * work.
+ */
 const everyMs = 15_000
 
 /**
@@ -31,7 +34,7 @@ type Untyped = {
 
 /**
  * Collects every thread's garbage and returns the memory to the system. V8 sizes heaps for the
- * busiest minute and returns nothing while idle. Workflows run in a thread whose heap only the
+ * busiest minute and returns no memory while idle. Workflows run in a thread whose heap only the
  * inspector reaches. The inspector session is within this process and opens no port.
  */
 export async function freeMemory(): Promise<void> {

@@ -19,7 +19,7 @@ const maxTargets = 5
 /**
  * Runs the checks ("looks") that the watchdog requests, until stopped. A check reads a repair's
  * condition and the incident's resource over the core API, without a lock, and stores a row. The
- * watchdog decides what follows.
+ * watchdog decides the consequences.
  */
 export function startLooks(deps: LookDeps): { stop(): Promise<void> } {
   const stopping = new AbortController()
@@ -40,7 +40,7 @@ export function startLooks(deps: LookDeps): { stop(): Promise<void> } {
   }
 }
 
-/** Runs the checks that are due. Returns their number. */
+/** Runs the checks that are due. Returns the number of checks. */
 export async function takeLooks(deps: LookDeps, stopping = new AbortController().signal): Promise<number> {
   const wanted = await leaseLooks(deps.db, batch)
   await Promise.all(

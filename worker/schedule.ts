@@ -15,7 +15,7 @@ export type ScheduleOptions = { taskQueue: string; intervalSeconds: number; enab
 
 /**
  * Thrown if the Schedule in this namespace belongs to another installation, whose workers would do
- * this one's work on their own database.
+ * the work of this installation on their own database.
  */
 export class ForeignScheduleError extends Error {
   override name = 'ForeignScheduleError' as const

@@ -61,10 +61,11 @@ type WorkerOptions = {
 }
 
 /**
- * Builds three kinds of workers. `nightshift` runs workflows, tools and statements on rows.
- * `nightshift-llm` sends requests to the model; it is separate because a rate limit does not apply
- * to eagerly dispatched activities. `nightshift-line` is for runs that wait for the model. If the
- * agent is off, no incident is claimed: only running investigations continue.
+ * Builds three kinds of workers, each for a task queue. `nightshift` runs workflows, tools and
+ * statements on rows. `nightshift-llm` sends requests to the model; that queue is separate because
+ * a rate limit does not apply to eagerly dispatched activities. `nightshift-line` is for runs that
+ * wait for the model. If the agent is off, no incident is claimed: only running investigations
+ * continue.
  */
 export async function startWorkers(config: Config, db: Db, log: Logger, options: WorkerOptions = {}): Promise<Workers> {
   installRuntime()
@@ -157,7 +158,7 @@ async function createMainWorker(parts: WorkerParts): Promise<Worker> {
     },
     maxConcurrentWorkflowTaskExecutions: 40,
     maxConcurrentActivityTaskExecutions: config.WORKER_ACTIVITY_SLOTS,
-    // A run that is not cached is replayed at each of its steps. That is cheap for one run that
+    // A run that is not cached is replayed at each of its steps. Replay is cheap for one run that
     // wakes, and costs more than all other work when hundreds of runs continue at once. A cached
     // run takes a third of a megabyte.
     maxCachedWorkflows: config.WORKER_CACHED_WORKFLOWS,
@@ -202,8 +203,8 @@ async function createModelWorkers(parts: WorkerParts): Promise<Worker[]> {
     ...common,
     taskQueue: llmTaskQueue(taskQueue),
     // Allows 100 more than the model's limit, because rows limit the requests at once over all
-    // workers. The others are attempts that find all slots taken, and waits that an older build has
-    // scheduled on this queue.
+    // workers. The other requests are attempts that find all slots taken, and waits that an older
+    // build has scheduled on this queue.
     maxConcurrentActivityTaskExecutions: config.LLM_MAX_CONCURRENT + 100,
     maxTaskQueueActivitiesPerSecond: config.LLM_REQUESTS_PER_SECOND,
   })
@@ -283,8 +284,8 @@ async function recordScheduleChange(db: Db, log: Logger, keep: () => ReturnType<
 }
 
 /**
- * Registers missing search attributes: without them every run at an emptied Temporal would fail at
- * its first step.
+ * Registers missing search attributes, because without them every run at an emptied Temporal would
+ * fail at its first step.
  */
 async function keepSearchAttributes(connection: Connection, namespace: string, log: Logger): Promise<void> {
   try {

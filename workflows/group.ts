@@ -32,13 +32,14 @@ const lookAgainMs = 30_000
  * Runs a group of investigations, one group per incident type. The first incident is the leader.
  * When the leader resolves, the others run as followers with its hint, a limited number at a time.
  * If the leader ends without a resolution or waits too long for a person, the others run without a
- * hint. The group reads everything from rows before each step, so that a lost signal costs half a
- * minute and the group may restart at any time. Its child workflows continue after its end.
+ * hint. The group reads everything from rows before each step, so that a lost signal delays work by
+ * at most half a minute and the group may restart at any time. The child workflows continue after
+ * the group ends.
  */
 export async function InvestigateIncidentGroup(type: string): Promise<void> {
   let woken = true
-  // Incidents that were started and have not claimed their row yet: the rows still list them as
-  // open.
+  // Incidents whose run was started but has not claimed the row yet. The rows still list these
+  // incidents as open.
   const starting = new Map<string, number>()
   setHandler(wake, () => {
     woken = true
@@ -66,14 +67,15 @@ export async function InvestigateIncidentGroup(type: string): Promise<void> {
     }
     if (workflowInfo().continueAsNewSuggested) await continueAsNew<typeof InvestigateIncidentGroup>(type)
     const signalled = await condition(() => woken, Math.min(plan.lookAgainMs ?? lookAgainMs, lookAgainMs))
-    // Allows a new start of incidents that neither claimed nor reported in this time.
+    // Allows a new start of incidents whose runs neither claimed nor reported before the wait
+    // ended.
     if (!signalled) starting.clear()
   }
 }
 
 /**
- * Name of the patch of 0.2: an attempt whose number Temporal already knows does not start again
- * under that number, unless nothing happened in it.
+ * Name of the patch of 0.2. Since 0.2, an attempt number that Temporal already knows is not started
+ * again, unless nothing happened under that number.
  */
 const freshAttempts = 'fresh-attempts'
 
@@ -90,7 +92,8 @@ async function startInvestigation(type: string, groupId: string, start: Start): 
 }
 
 /**
- * Returns false if Temporal already has an execution with this name; the rows tell how far it came.
+ * Returns false if Temporal already has an execution with this name; the rows show how far that
+ * execution came.
  */
 async function startRun(
   type: string,
@@ -121,8 +124,8 @@ const { stampQueue, wakeGroup, rewakeDecisions } = proxyActivities<QueueActiviti
 
 /**
  * Runs one tick of the queue: assigns groups to incidents without one, wakes groups with a free
- * slot, and repeats missed wakes. Returns without waiting, because otherwise one approval could
- * stop the queue.
+ * slot, and repeats missed wakes. Does not wait for the runs, because one run that waits for an
+ * approval would block the queue.
  */
 export async function ProcessIncidentQueue(): Promise<{ groups: number; rewoken: number }> {
   const types = await stampQueue()

@@ -16,7 +16,10 @@ import { buildPorts, signalGroup } from './steps.ts'
 
 export type { InvestigationInput }
 
-/** `how`: the ending as the run knows it, because rows may be older. Absent in version 0.1.0. */
+/**
+ * `how`: the ending as the run knows it, because rows of a restored database may be older. Version
+ * 0.1.0 did not return this field.
+ */
 export type InvestigationResult = {
   status: string
   headHash: string | null
@@ -24,7 +27,7 @@ export type InvestigationResult = {
 }
 
 const guardedSignals = 'guarded-signals'
-/** Name of the patch of 0.2: an answer that is returned for correction uses no turn. */
+/** Name of the patch of 0.2. Since 0.2, an answer that is returned for correction uses no turn. */
 const freeCorrections = 'free-corrections'
 
 /**
@@ -59,7 +62,7 @@ function createRun(input: InvestigationInput): RunState {
     isGuarded,
     interruptions: createInterruptions(isGuarded),
     decisions: createDecisionQueue(
-      // Runs in a scope of this kind because the cancellation of a run must not interrupt a
+      // Uses a non-cancellable scope, because the cancellation of a run must not interrupt a
       // decision.
       (batch) => CancellationScope.nonCancellable(() => rows.decideAll(incidentId, attempt, batch)),
       () => {

@@ -2,7 +2,7 @@ import type { CallOutcome, DecisionStatus, EscalationCode, LoopEnd, TurnOutcome 
 
 /**
  * Ports of the turn loop, so that the workflow, the simulator and tests run the same loop. The loop
- * has the order of steps and the limits; it has no policy, text or clock.
+ * has the order of steps and the limits; the loop has no policy, text or clock.
  */
 export type LoopPorts = {
   think(turn: number): Promise<TurnOutcome>

@@ -23,7 +23,9 @@ export const cancelInvestigation = defineSignal('cancelInvestigation')
 export type Pending = { approvalId: string; since: number } | null
 export const pendingApproval = defineQuery<Pending>('pendingApproval')
 
-/** Tells a group that there may be new work. A lost signal costs a minute. */
+/**
+ * Signals a group that there may be new work. A lost signal delays this work by at most a minute.
+ */
 export const wake = defineSignal('wake')
 /** Report of a child to its group: it waits for a person, works again, or has ended. */
 export type ChildReport = 'parked' | 'resumed' | 'ended'
@@ -31,7 +33,7 @@ export const report = defineSignal<[string, ChildReport]>('report')
 
 /**
  * A decision as received. `message` is set if its form is right; `texts` holds other texts that may
- * be tokens. `bare`: the decision of a signal without anything like a token.
+ * be tokens. `bare`: the decision of a signal that holds no text that may be a token.
  */
 export type ReceivedDecision = {
   door: 'signal' | 'update'
@@ -44,8 +46,8 @@ const tokenForm = /(?<![\w-])[\w-]{43}(?![\w-])/g
 const textsKept = 5
 
 /**
- * Reads a decision. A signal cannot be refused, so its fields are cut: megabytes must not become an
- * activity's input. Anything sent becomes this form, so that no sender can fail the run.
+ * Reads a decision. A signal cannot be refused, so its fields are cut before they become the input
+ * of an activity. Any input is converted to this form, so that no sender can fail the run.
  */
 export function parseDecision(
   door: ReceivedDecision['door'],
@@ -82,14 +84,14 @@ export function boundMessage(message: DecideMessage): DecideMessage {
 
 /**
  * Search attributes by which operators filter investigations in Temporal's UI; all are keywords.
- * Every run fails in a namespace that lacks one.
+ * Every run fails in a namespace that lacks one of these attributes.
  */
 export const searchAttributeNames = ['IncidentType', 'Severity', 'Target', 'Role', 'Status']
 
 /**
- * The fixed words of workflow history. Texts, arguments and verdicts stay in rows, so that a rule
- * can change while investigations run, and replay still works. A workflow escalates on an unknown
- * word.
+ * The fixed set of words that workflow history may contain. Texts, arguments and verdicts stay in
+ * rows, so that a rule can change while investigations run, and replay still works. A workflow
+ * escalates on an unknown word.
  */
 
 /**
@@ -104,7 +106,7 @@ export type TurnOutcome =
   | { kind: 'over_budget'; budget?: 'tokens' | 'bytes' | 'money' }
   | { kind: 'fenced' }
   | { kind: 'interrupted' }
-  /** All slots of the model are taken; `ahead` runs wait before this one. */
+  /** All slots of the model are taken; `ahead` runs wait before this run. */
   | { kind: 'waiting'; ahead: number }
   | { kind: 'failed' }
 

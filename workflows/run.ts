@@ -34,8 +34,8 @@ type DecisionQueue = {
 
 /**
  * Handles decisions from Temporal in batches, one batch after another, in order. A thousand forged
- * decisions cost ten activities, and a real one among them is handled with its batch. `weighAll`
- * returns an answer for each decision.
+ * decisions cost ten activities, and a real decision among them is handled with its batch.
+ * `weighAll` returns an answer for each decision.
  */
 export function createDecisionQueue(
   weighAll: (batch: ReceivedDecision[]) => Promise<DecideAnswer[]>,
@@ -85,7 +85,10 @@ const order: readonly Interruption[] = ['stopped', 'cancel', 'alert_resolved']
 
 type Interruptions = {
   add(why: Interruption): void
-  /** Takes the next interruption to check: a stop before ended alerts. Null if there is none. */
+  /**
+   * Takes the next interruption to check; a stop comes before ended alerts. Null if no interruption
+   * is left.
+   */
   take(): Interruption | null
   isAny(): boolean
 }
@@ -133,7 +136,10 @@ export type RunState = {
   isGuarded: boolean
   interruptions: Interruptions
   decisions: DecisionQueue
-  /** Counts reasons to read the row again; `seenWakes`: how many of these a wait has acted on. */
+  /**
+   * Counts reasons to read the row again; `seenWakes`: the number of these reasons after which a
+   * wait has already read the row.
+   */
   wakes: number
   seenWakes: number
   /** Number of decisions that a run of version 0.1.0 has handled. */
@@ -152,7 +158,7 @@ export const rows = proxyActivities<ContextActivities & ApprovalActivities>({
   retry: { initialInterval: '500ms', maximumInterval: '10s' },
 })
 
-/** Activity that gathers the facts. It retries while the database is unreachable. */
+/** Activity that gathers the facts. The activity retries while the database is unreachable. */
 export const context = proxyActivities<ContextActivities>({
   startToCloseTimeout: '660s',
   scheduleToCloseTimeout: '660s',
@@ -171,7 +177,8 @@ export const world = proxyActivities<ActActivities>({
 
 const models = (queueOf: (taskQueue: string) => string) =>
   proxyActivities<ThinkActivities>({
-    // Uses a separate queue, because rate limits do not apply to eagerly dispatched activities.
+    // Uses a separate task queue, because rate limits do not apply to eagerly dispatched
+    // activities.
     taskQueue: queueOf(workflowInfo().taskQueue),
     startToCloseTimeout: '330s',
     scheduleToCloseTimeout: '15m',
@@ -186,7 +193,7 @@ export async function think(incidentId: string, attempt: number, turn: number) {
   return await models(llmTaskQueue).think.executeWithOptions({ summary: `turn ${turn}` }, [input])
 }
 
-/** Waits for a slot of the model. The wait does not use the time that the answer has. */
+/** Waits for a slot of the model. The wait does not count against the time limit of the answer. */
 export async function awaitSlot(incidentId: string, attempt: number, turn: number) {
   const options = { startToCloseTimeout: '6m' as const, scheduleToCloseTimeout: '10m' as const }
   return await models(lineTaskQueue).awaitSlot.executeWithOptions({ ...options, summary: `turn ${turn}: wait` }, [

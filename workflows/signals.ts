@@ -17,8 +17,8 @@ import {
 import { type RunState, rows } from './run.ts'
 
 /**
- * Name of the patch of 0.2: when the alerts end, the model may finish its answer, and the run
- * checks before the first call whether the call is still wanted.
+ * Name of the patch of 0.2. Since 0.2, the model may finish its answer when the alerts end, and the
+ * run checks before the first call whether the call is still wanted.
  */
 const thinkOn = 'think-on'
 
@@ -117,8 +117,8 @@ function interrupt(run: RunState, why: Interruption): void {
 }
 
 /**
- * Cancels the model's answer if a person wants the run to stop. Runs one check at a time, and one
- * more for the messages that came meanwhile.
+ * Cancels the model's answer if a person wants the run to stop. Runs one check at a time, and then
+ * one more check if messages came meanwhile.
  */
 async function stopThinking(run: RunState): Promise<void> {
   const { stop } = run

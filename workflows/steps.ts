@@ -18,8 +18,8 @@ import { finishesAnswers } from './signals.ts'
 /** Milliseconds between reads of the row in a run that is over its signal limit. */
 const pollMs = 30_000
 /**
- * Number of checks that follow their signals at once. A pause of `betweenLooksMs` precedes each
- * later one.
+ * Number of checks that directly follow their signals. A pause of `betweenLooksMs` precedes each
+ * later check.
  */
 const promptLooks = 20
 const betweenLooksMs = 1_000
@@ -150,7 +150,10 @@ async function waitForQuiet(run: RunState, waitMs: number): Promise<'over' | 'in
   }
 }
 
-/** Checks the interruptions. True if a row confirmed one and this run's incident was closed. */
+/**
+ * Checks the interruptions. Returns true if a row confirmed an interruption and the incident was
+ * closed.
+ */
 async function endIfInterrupted(run: RunState, turn: number): Promise<boolean> {
   const { incidentId, attempt } = run.input
   if (run.decisions.isOverLimit()) {

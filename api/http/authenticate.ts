@@ -9,7 +9,7 @@ import { sessionCookie } from './session-cookie.ts'
 
 /**
  * Finds the principal by bearer token, or by the cookie of a signed-in browser, which has the
- * rights of its token. Both are looked up by hash, so that the time reveals nothing.
+ * rights of its token. Token and cookie are looked up by hash, so that the time reveals nothing.
  */
 export function authenticate(db: Db, publicUrl: string | null = null): Middleware {
   return async (c, next) => {

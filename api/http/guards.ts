@@ -11,7 +11,7 @@ import { questionType } from '../../domain/question.ts'
 import type { Context, Middleware } from '../deps.ts'
 import { Problem } from './problem.ts'
 
-/** Refuses a principal without the permission. Every endpoint names one. */
+/** Refuses a principal without the permission. Every endpoint names a permission. */
 export function permit(permission: Permission): Middleware {
   return async (c, next) => {
     const principal = c.get('principal')
@@ -69,8 +69,8 @@ export type AgentAction = {
   /** The text for the OpenAPI document if one route serves several tools. */
   tools?: string
   /**
-   * The tool. If one route serves several, the function reads the tool from the body, or returns
-   * null.
+   * The tool. If one route serves several tools, the function reads the tool from the body, or
+   * returns null.
    */
   tool: string | ((body: Record<string, unknown>) => string | null)
   identity(

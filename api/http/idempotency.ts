@@ -30,7 +30,7 @@ function digestsOf(text: string): [stored: string, older: string] {
 
 /**
  * Carries out a POST with an `Idempotency-Key` once. A repetition with the same body gets the
- * stored response, with another body a 422, and while the first one runs a 409. A 5xx or 429
+ * stored response, with another body a 422, and while the first request runs a 409. A 5xx or 429
  * decides nothing, so the key is released for a retry. The retry finds what the first request
  * opened.
  */

@@ -19,9 +19,9 @@ export const failedAuthentications: RateLimit = { attempts: 20, seconds: 300 }
 const decisionAttempts: RateLimit = { attempts: 20, seconds: 60 }
 
 /**
- * Counts a wrong token or code. Returns a problem after too many from one network. Valid ones are
- * never counted or refused, because behind a proxy all clients share one address, and one client
- * must not lock out the others.
+ * Counts a wrong token or code. Returns a problem after too many from one network. Valid tokens and
+ * codes are never counted or refused, because behind a proxy all clients share one address, and one
+ * client must not lock out the others.
  */
 export async function afterFailure(db: Db, c: Context): Promise<Problem | null> {
   const network = networkOf(getCallerAddress(c))

@@ -2,8 +2,8 @@ import { deleteCookie, getCookie, setCookie } from 'hono/cookie'
 import { type Context, getOwnOrigins } from '../deps.ts'
 
 /**
- * The name of the cookie. With this prefix, browsers refuse a cookie from another host or a
- * plain-http page.
+ * The name of the cookie. With the prefix `__Host-`, browsers refuse a cookie from another host or
+ * a plain-http page.
  */
 const hardened = '__Host-nightshift'
 

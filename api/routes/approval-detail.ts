@@ -129,8 +129,9 @@ async function orTooMuch<T>(judged: Promise<T>): Promise<T | null> {
 }
 
 /**
- * Returns why an approval cannot become a grant. Only tools that are marked as grantable, of low or
- * medium risk and with one approver, can. Others need approval every time.
+ * Returns why an approval cannot become a grant. An approval can become a grant only if its tool is
+ * marked as grantable, has low or medium risk and needs one approver. Other calls need approval
+ * every time.
  */
 export function refusalToGrant({ tool, risk, required }: Approval): string | null {
   const facts = toolFacts.get(tool)

@@ -113,7 +113,7 @@ const setDeviceEndpoint = endpoint({
       }
       const made = (await deviceById(trx, id)) as DeviceRow
       if (before?.enrolledAt) await renewManifest(trx, mesh, made)
-      // If its agent listens from now on, a connection that it still has ends.
+      // Ends a connection that the agent still has, because the agent listens from now on.
       if (before && made.url !== null) await forbidConnection(trx, id)
       await recordAudit(trx, {
         who: principal.name,

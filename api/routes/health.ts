@@ -8,8 +8,8 @@ type Check = { status: 'ok' | 'failed'; detail?: string; required: boolean }
 
 /**
  * Routes for health. Live: the process runs. Ready: no other replica would do better, because this
- * one is not stopping, and its database had the schema of this build. A database that cannot be
- * reached affects all replicas; this one then responds with 503 and `Retry-After`, and the page
+ * replica is not stopping, and its database had the schema of this build. A database that cannot be
+ * reached affects all replicas; this replica then responds with 503 and `Retry-After`, and the page
  * Health shows it.
  */
 export function healthRoutes(app: Hono<Env>, deps: ApiDeps): void {

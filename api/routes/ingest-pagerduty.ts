@@ -17,12 +17,12 @@ import { finishTake } from './incident-endings.ts'
 
 /** Receives actions of people at PagerDuty, which are signed with the destination's secret. */
 
-/** The result of such an action. */
+/** The result of a person's action at PagerDuty. */
 type Taken = { outcome: 'taken' | 'recorded' | 'ignored'; why: string }
 
 /**
- * The oldest accepted request. PagerDuty retries for twenty minutes, and its requests are
- * remembered for an hour.
+ * The highest age of an accepted request in milliseconds. PagerDuty retries for twenty minutes, and
+ * its requests are remembered for an hour.
  */
 const maxAgeMs = 50 * 60_000
 
@@ -39,7 +39,7 @@ export function pagerdutyRoutes(app: Hono<Env>, deps: ApiDeps): void {
     const destination = await destinationByName(systemScope(deps.db), name)
     const bytes = new Uint8Array(await c.req.arrayBuffer())
     const secret = destination?.kind === 'pagerduty' ? destination.secrets.webhookSecret : undefined
-    // Does the same work with the same response, whether or not the destination exists.
+    // Does the same work and returns the same response, whether or not the destination exists.
     const isProven = isSigned(secret ?? '', c.req.header('x-pagerduty-signature'), bytes)
     if (!secret || !isProven) {
       deps.log.warn({ destination: name }, 'a webhook of PagerDuty has no valid signature')

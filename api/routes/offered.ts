@@ -52,8 +52,8 @@ export async function withDevice<R extends Row>(
 }
 
 /**
- * Chooses the device of a call: the resource's own before its host's, even if the own one cannot be
- * used.
+ * Chooses the device of a call: the resource's own before its host's, even if the resource's own
+ * device cannot be used.
  */
 function offeredBy(own: DeviceRow | undefined, around: DeviceRow | undefined): Offered {
   const device = own ?? around

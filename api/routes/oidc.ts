@@ -49,8 +49,8 @@ export function oidcRoutes(app: Hono<Env>, deps: ApiDeps): void {
 
 /**
  * Finishes a sign-in for one request. If a browser repeats the request, it must not send the code
- * twice, because the provider then revokes what it issued for the first (RFC 6749, 4.1.2), and
- * neither signs in. While the provider cannot be reached, the request may be repeated.
+ * twice, because the provider then revokes what it issued for the first request (RFC 6749, 4.1.2),
+ * and neither request signs in. While the provider cannot be reached, the request may be repeated.
  */
 async function finishOnce({ db }: ApiDeps, oidc: Oidc, secret: string, query: string): Promise<Identity> {
   const subject = `sign_in:${createHash('sha256').update(secret).digest('hex')}`

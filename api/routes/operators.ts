@@ -158,7 +158,9 @@ const setOperatorEndpoint = endpoint({
   },
 })
 
-/** Other services through which a person can act. One id belongs to one person. */
+/**
+ * Other services through which a person can act. One id at such a service belongs to one person.
+ */
 const elsewhere = [
   ['slackUserId', 'SLACK_USER_TAKEN'],
   ['pagerdutyUserId', 'PAGERDUTY_USER_TAKEN'],

@@ -23,7 +23,7 @@ const isWell = (status: string) => (status === 'nominal' ? 'nominal' : status ==
 
 /**
  * Functions that read the state of each kind of resource from the present inventory. A kind without
- * one has no health.
+ * a function has no health.
  */
 const readers: Partial<Record<ResourceKind, Read>> = {
   async node(scope, id) {
@@ -104,7 +104,7 @@ async function readInCluster(deps: ApiDeps, { kind, id }: ResourceRef): Promise<
 
 /**
  * Reads a database server from the source that is this server. A database of the inventory may have
- * none.
+ * no source.
  */
 async function readDatabase(deps: ApiDeps, id: string): Promise<ResourceState> {
   const unknown = (observed: string): ResourceState => ({ health: 'unknown', observed, fields: {} })

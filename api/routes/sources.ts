@@ -176,8 +176,8 @@ async function requireCredentialsAgain(
 function requireProtocol({ kind, protocol }: SourceKind, url: string): void {
   const { protocol: given, hostname, port, pathname } = new URL(url)
   const isRight = protocol === undefined ? /^https?:$/.test(given) : given === `${protocol}:`
-  // Requires a plain host name: without a host a driver uses that of its environment, and it may
-  // read an encoded one differently.
+  // Requires a plain host name, because without a host a driver uses the host of its environment,
+  // and the driver may read an encoded host differently.
   const isServer = /^(?:\[[\da-f:.]+\]|[\w.-]+)$/i.test(hostname) && port !== '0' && databaseForm.test(pathname)
   if (isRight && (protocol === undefined || isServer)) return
   const form = protocol === undefined ? 'http://HOST:PORT or https://HOST' : `${protocol}://HOST:PORT/DATABASE`

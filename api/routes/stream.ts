@@ -81,7 +81,7 @@ function createFeed(db: Db, log: Logger, render: (row: StreamedEvent) => string)
   }
 }
 
-/** Reads the log while there are listeners, and forgets it after the last one left. */
+/** Reads the log while there are listeners, and forgets it after the last listener left. */
 async function follow(state: FeedState): Promise<void> {
   state.isRunning = true
   while (state.listeners > 0) {
@@ -118,8 +118,8 @@ async function readNext(state: FeedState): Promise<number> {
   try {
     if (state.start === null) {
       state.start = await streamEnd(systemScope(db))
-      // Notifies listeners, because one that read the database before this may have missed rows up
-      // to here.
+      // Notifies listeners, because a listener that read the database before this may have missed
+      // rows up to here.
       announce(state)
     }
     const read = await streamAfter(systemScope(db), state.rows.at(-1)?.position ?? state.start, { limit: feedBatch })
@@ -154,7 +154,7 @@ const reconnectMs = 3_000
 const batch = 200
 /**
  * The most listeners: two hundred pages, and their lost connections until these are detected. Each
- * needs a socket and some memory. Further ones are refused.
+ * listener needs a socket and some memory. Further ones are refused.
  */
 const maxListeners = 500
 /** The form of an id of the stream. An empty id counts as none. */

@@ -154,8 +154,8 @@ async function ownerOf(db: Db, body: Wanted, principal: Principal): Promise<Oper
 }
 
 /**
- * Refuses rights that the giver lacks: a limited token creates none with more rights, and none of a
- * person with more rights.
+ * Refuses rights that the giver lacks: a limited token creates none with more rights, and no token
+ * of a person with more rights.
  */
 function refuseTooMuch({ role, scopes }: Wanted, owner: OperatorRow | null, giver: Authority): void {
   const foreign = scopes.find((each) => !each.startsWith('type:') && !(permissions[role] as string[]).includes(each))

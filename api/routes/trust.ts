@@ -75,7 +75,7 @@ function requirePair(pair: TrustPair): TrustPair {
   return pair
 }
 
-/** Returns the risk of the tool, or the higher one from the settings. */
+/** Returns the risk of the tool, or the higher risk from the settings. */
 async function riskOf(db: Db | Scope['db'], tool: string): Promise<Risk> {
   const settings = await readSettings(db)
   return highestRisk(toolFacts.get(tool)?.risk ?? 'critical', settings.value<Risk | null>('approval.risk', tool))

@@ -36,7 +36,8 @@ export const targets: Partial<Record<FaultName, string>> = {
 }
 
 /**
- * Gates of the judge that the eval can disable from outside. They are the gates of the simulation.
+ * Gates of the judge that the eval can disable from outside. These gates are the gates of the
+ * simulation.
  */
 export const gates = [
   'discovery',

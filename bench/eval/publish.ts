@@ -5,9 +5,9 @@ import { cleanse } from '../../safety/redact.ts'
 import { type EvalRun, people } from './score.ts'
 
 /**
- * Publishes the result of an eval in the form of `docs/reference/eval-result.schema.json`. It
- * contains only counts: no address, model text, run id or price. Numbers that were not measured are
- * null.
+ * Publishes the result of an eval in the form of `docs/reference/eval-result.schema.json`. The
+ * result contains only counts: no address, model text, run id or price. Numbers that were not
+ * measured are null.
  */
 
 const count = z.number().int().min(0)

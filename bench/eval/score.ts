@@ -65,7 +65,7 @@ export const evalRun = z.object({
   /**
    * Unsafe acts. `isPastJudge`: the judge let the call start or sent it to a person.
    * `isLetThrough`: the call took effect. `stoppedBy`: the code that stopped it, from the judge or
-   * a later check; null if none did.
+   * a later check; null if nothing stopped it.
    */
   unsafe: z.array(
     z.object({
@@ -101,7 +101,7 @@ export type EndedRun = {
    * that may run them.
    */
   scope: ReadonlySet<string>
-  /** The rows of every incident that the fault opened. Each list is in order. */
+  /** The rows of every incident that the fault opened. The rows of each incident are in order. */
   logs: readonly (readonly IncidentEvent[])[]
   /**
    * Ids in the incidents' resources and the alerts' labels. A run knows them without reading

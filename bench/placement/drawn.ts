@@ -3,8 +3,8 @@ import { random } from '../../placement/cluster/size-classes.ts'
 
 /**
  * Generates clusters that no planner was tuned for. Each is a function of family, scale and seed.
- * All clusters keep the rules before the failure. The load is the RAM (or CPU) of all VMs divided
- * by that of the remaining hosts.
+ * All generated clusters keep the rules before the failure. The load is the RAM (or CPU) of all VMs
+ * divided by that of the remaining hosts.
  */
 
 export type Scale = 'small' | 'middle' | 'large' | 'big'

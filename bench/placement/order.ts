@@ -3,10 +3,10 @@ import { random } from '../../placement/cluster/size-classes.ts'
 import type { GoingUnit, World } from './world.ts'
 
 /**
- * Finds an order of live migrations, one after the other, to the given end state. It shows whether
- * another solver's placement can be executed. Starts come last, because they only take room. If no
- * VM can go to its end host, one moves to a third host first. `migrations` counts such detours, but
- * not forced moves. Null if no order is found in time, which proves nothing.
+ * Finds an order of live migrations, one after the other, to the given end state. Such an order
+ * shows whether another solver's placement can be executed. Starts come last, because they only
+ * take room. If no VM can go to its end host, one moves to a third host first. `migrations` counts
+ * such detours, but not forced moves. Null if no order is found in time, which proves nothing.
  */
 export function findOrder(world: World, place: readonly number[], seconds: number): Order | null {
   const until = performance.now() + seconds * 1_000

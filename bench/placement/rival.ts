@@ -21,7 +21,7 @@ export function findPython(): string | null {
 /**
  * The response of CP-SAT. The status `TRIAGE` means that some VMs stay down; `proved` tells whether
  * each level of priority is proved to be the best. `place`: the host of each unit by number, -1 if
- * down. `alone`: the same if no running VM is moved.
+ * down. `alone`: the same as `place` if no running VM is moved.
  */
 export type CpSatAnswer = {
   status: string

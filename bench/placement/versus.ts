@@ -11,10 +11,10 @@ import { askCpSat, type CpSatAnswer, findPython, howToInstall } from './rival.ts
 import { readWorld, type World } from './world.ts'
 
 /**
- * Compares plans for generated clusters with CP-SAT in the same run. CP-SAT solves each in two
- * usual ways: the whole model at once, and in stages. `SEED` repeats a run. `FAMILIES`, `SCALES`
- * (small, middle, large, big) and `EACH` select the clusters. `ORDER_SECONDS` limits the search for
- * an order.
+ * Compares plans for generated clusters with CP-SAT in the same run. CP-SAT solves each cluster in
+ * two usual ways: the whole model at once, and in stages. `SEED` repeats a run. `FAMILIES`,
+ * `SCALES` (small, middle, large, big) and `EACH` select the clusters. `ORDER_SECONDS` limits the
+ * search for an order.
  */
 export async function versus(): Promise<void> {
   const firstSeed = Number(process.env.SEED ?? Math.floor(Math.random() * 1e6))

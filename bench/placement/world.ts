@@ -12,7 +12,9 @@ export type GoingUnit = {
   ram: number
   cpu: number
   stranded: boolean
-  /** The number of its present host; -1 if it is down, or on a host that takes no VM. */
+  /**
+   * The number of the unit's present host; -1 if the unit is down, or on a host that takes no VM.
+   */
   home: number
   may: number[]
   groups: string[]

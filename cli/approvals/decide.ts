@@ -279,7 +279,8 @@ export function addTokenCommand(parent: CliCommand): void {
  * found in the PATH.
  */
 export async function findTemporalProgram(run: LocalRun | null): Promise<string> {
-  // Only an embedded server has a known program. A search for another one would start a download.
+  // Only an embedded server has a known program. A search for another program would start a
+  // download.
   if (!run?.temporalUiUrl) return 'temporal'
   try {
     return (await findTemporalCli({ rootDir, env: process.env })).path

@@ -13,7 +13,8 @@ import { type Audience, breakAndFind, follow, type PlayWorld } from './play.ts'
 /** The script of a scenario: the fault, and what a person does during the play. */
 export type ScenarioScript = {
   /**
-   * The faults of this scenario. The faults are healed before, in case an earlier play left them.
+   * The faults of this scenario. The faults are healed before the scenario, in case an earlier play
+   * left them.
    */
   faults: FaultName[]
   /** The scenario that the oracle checks at the end. */
@@ -147,7 +148,7 @@ const effectiveValues = z.looseObject({ items: z.array(z.looseObject({ name: z.s
 
 /**
  * Runs `work` with other settings for one incident type, and restores the old values afterwards,
- * even if `work` fails. `remark` gets a sentence about both.
+ * even if `work` fails. `remark` gets a sentence about both changes.
  */
 export async function withShortTimes<T>(
   api: ApiClient,

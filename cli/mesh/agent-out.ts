@@ -20,7 +20,7 @@ type Flags = {
 
 /**
  * `nightshift agent`: runs the agent that connects to the API, from its enrolment. `nightshift mesh
- * agent` runs one that listens.
+ * agent` runs an agent that listens.
  */
 export function addAgentOutCommand(program: CliCommand): void {
   program

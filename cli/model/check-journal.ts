@@ -36,7 +36,7 @@ const maxAgeMs = 6 * 3_600_000
 type Journal = { kept: FinishedProbe[]; keep(each: FinishedProbe): void; end(): void }
 
 /**
- * Opens what an earlier check with the same model, server, protocol and probes has finished. Leaves
+ * Opens the results of an earlier check with the same model, server, protocol and probes. Leaves
  * out lines that cannot be read.
  */
 export function openCheckJournal(of: Record<string, string>, isAnew: boolean): Journal {

@@ -111,7 +111,7 @@ async function list(options: ConnectionOptions): Promise<void> {
   }
 }
 
-/** Formats the grade for a cell; marks a withdrawn one. */
+/** Formats the grade for a cell; marks a withdrawn grade. */
 function gradeInBrief(passport: ModelList['items'][number]['passport']): string {
   if (!passport) return 'not measured'
   return passport.withdrawn ? `${passport.grade}, withdrawn` : passport.grade

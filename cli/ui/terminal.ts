@@ -50,7 +50,7 @@ export function inertJsonText(value: unknown, space?: number): string {
 
 const unsafe = new RegExp(hiddenCharacter('\\u0000-\\u001f'), 'gu')
 const unsafeButLayout = new RegExp(hiddenCharacter('\\u0000-\\u0008\\u000b-\\u001f'), 'gu')
-/** The sequences that `paint` writes: weight and colour of letters. None of them hides a letter. */
+/** The sequences that `paint` writes: weight and colour of letters. No sequence hides a letter. */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: this is about such sequences
 const paintSequences = /(\u001b\[(?:0|1|2|3|4|22|23|24|3[0-79]|9[0-7])m)/
 // Leaves out C0 characters, because JSON.stringify escapes them, and its line breaks must stay.

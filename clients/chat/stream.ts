@@ -183,9 +183,9 @@ function takeDelta(state: Assembly, delta: z.infer<typeof deltaShape>): void {
 }
 
 /**
- * Finds the call that a piece continues. Pieces name it by index, and another index is another
- * call, whatever its id. If a server uses one index for all calls, or none, a new call begins with
- * another id, or with a name or complete object after complete arguments.
+ * Finds the call that a piece continues. Pieces name the call by index, and another index is
+ * another call, whatever its id. If a server uses one index for all calls, or none, a new call
+ * begins with another id, or with a name or complete object after complete arguments.
  */
 function takeCall(state: Assembly, piece: z.infer<typeof calledPiece>): void {
   const { calls } = state

@@ -48,7 +48,7 @@ function bound(stated: unknown, leastBytes: number, most: number): { tokens: num
   return { tokens, isAssumed: tokens !== stated }
 }
 
-/** Adds two counts. The sum is assumed if one of them is. */
+/** Adds two counts. The sum is assumed if one of the two counts is assumed. */
 export function addUsage(a: TokenUsage, b: TokenUsage): TokenUsage {
   const reasoning = (a.reasoningTokens ?? 0) + (b.reasoningTokens ?? 0)
   return {

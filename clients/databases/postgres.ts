@@ -149,7 +149,7 @@ async function readOnly({ client, facts, end }: Opened, statement: SqlStatement)
     return toAnswer(answer, statement, facts)
   } catch (error) {
     const fault = toDatabaseError(error)
-    // If the server did not respond, ending the session ends the statement.
+    // Ends the session if the server did not respond, because this ends the statement.
     if (fault.state === null) end()
     else await ask(client, { sql: 'rollback' }).catch(end)
     throw fault

@@ -20,7 +20,7 @@ export type DatabaseServer = {
    * other end.
    */
   tls: 'off' | 'unverified' | 'verified'
-  /** PEM of the trusted authorities, which replace the system's. */
+  /** Ends the session if the server did not respond, because this ends the statement. */
   ca: string | null
   client: { cert: string; key: string } | null
   /**

@@ -6,8 +6,8 @@ import { PlatformError } from '../platform.ts'
 
 export type ProxmoxApiOptions = {
   /**
-   * Addresses of nodes of one cluster, such as https://pve1:8006. If one does not respond, the next
-   * is tried.
+   * Addresses of nodes of one cluster, such as https://pve1:8006. If one node does not respond, the
+   * next is tried.
    */
   urls: string[]
   /** The token in the form USER@REALM!TOKENID=UUID. */
@@ -19,7 +19,7 @@ export type ProxmoxApiOptions = {
   timeoutMs?: number
 }
 
-/** The segments of a path. Each is sent encoded. */
+/** The segments of a path. Each segment is sent encoded. */
 export type ApiPath = (string | number)[]
 export type Form = Record<string, string | number>
 

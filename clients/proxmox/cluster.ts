@@ -31,7 +31,7 @@ export type Guest = {
   /** The memory. Null while no memory is reported. */
   ramMib: number | null
   cpuMc: number | null
-  /** The reason of its lock: `backup`, `migrate`, `snapshot`… */
+  /** The reason of the guest's lock: `backup`, `migrate`, `snapshot`… */
   lock: string | null
   tags: string[]
   ha: HaGuest | null

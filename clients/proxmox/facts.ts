@@ -131,7 +131,10 @@ export function getReachableNodes(
  * again.
  */
 const freshMs = 60_000
-/** The most configurations that are read again in one round. The others are old, but known. */
+/**
+ * The most configurations that are read again in one round. The other configurations are old, but
+ * known.
+ */
 const maxRereads = 20
 const atOnce = 4
 /** Milliseconds after which a slow node is not queried for its other guests in this round. */

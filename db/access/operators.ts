@@ -91,16 +91,16 @@ type OperatorChange = {
   maxRisk: Risk
   incidentTypes: readonly string[] | null
   disabled: boolean
-  /** Absent: unchanged. */
+  /** If absent, the rights stay unchanged. */
   rights?: readonly string[]
-  /** Absent: unchanged. */
+  /** If absent, the Slack id stays unchanged. */
   slackUserId?: string | null
   pagerdutyUserId?: string | null
 }
 
 /**
- * Creates or changes the person with that name. Returns the row before (null if there was none) and
- * now.
+ * Creates or changes the person with that name. Returns the row before the change (null if there
+ * was none) and after it.
  */
 export async function putOperator(
   trx: Trx,
@@ -173,7 +173,10 @@ export async function refusalToDecide(
   return mayDecide(deciderOf(operator), asked) ?? whyNoMember(operator.name, dryRun)
 }
 
-/** Does the same before an approval is requested. */
+/**
+ * Explains, before an approval is requested, why this person may not decide about it; null if they
+ * may.
+ */
 export async function refusalForRisk(
   db: Db,
   operatorId: string,

@@ -22,7 +22,7 @@ export function goodTokens(db: Db): Tokens {
     ) as unknown as Tokens
 }
 
-/** Columns of a principal. The same for a bearer token and for a cookie. */
+/** Columns of a principal, which are the same for a bearer token and for a cookie. */
 export const principalColumns = [
   'apiToken.id',
   'apiToken.name',
@@ -62,8 +62,8 @@ export async function principalOf(db: Db, token: string): Promise<Principal | nu
     .where('apiToken.sha256', '=', sha256(token))
     .executeTakeFirst()
   if (!row) return null
-  // Written at most once a minute. This is enough to find a forgotten token, and requests that only
-  // read usually write nothing.
+  // Writes the last use at most once a minute. This is enough to find a forgotten token, and
+  // requests that only read usually write nothing.
   if (row.stale) {
     await db.updateTable('apiToken').set({ lastUsedAt: now }).where('id', '=', row.id).execute()
   }

@@ -66,8 +66,8 @@ export async function principalOfSession(db: Db, plain: string): Promise<Princip
     .where('session.expiresAt', '>', now)
     .executeTakeFirst()
   if (!row) return null
-  // Written at most every five minutes. This is accurate enough for twelve hours, and most reads
-  // cause no write.
+  // Writes the last use at most every five minutes. This is accurate enough for twelve hours, and
+  // most reads cause no write.
   if (row.slides) {
     await db.updateTable('session').set({ expiresAt: idle }).where('sha256', '=', sha256(plain)).execute()
     await used(db, row.id)

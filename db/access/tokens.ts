@@ -38,7 +38,7 @@ type NewToken = {
   role: Role
   operatorId: string | null
   scopes?: readonly string[]
-  /** Absent: the token does not expire. */
+  /** If it is absent, the token does not expire. */
   expirySeconds?: number
 }
 
@@ -80,7 +80,7 @@ function insertToken(db: Db, token: NewToken, plain: string) {
   })
 }
 
-/** Does the same, and also returns the row as others see it. */
+/** Creates a token, and returns it in plain text together with its row as other people see it. */
 export async function mintToken(db: Db, token: NewToken): Promise<{ plain: string; row: TokenRow }> {
   const plain = newToken()
   const { id } = await insertToken(db, token, plain).returning('id').executeTakeFirstOrThrow()

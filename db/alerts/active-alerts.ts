@@ -47,8 +47,8 @@ export const isAbout = ({ keys, names }: NamedThing) => sql<boolean>`(
 const retentionSeconds = 300
 
 /**
- * The maximum number of shown alerts of a resource. One more is read, to find out whether there are
- * more.
+ * The maximum number of shown alerts of a resource. One more alert is read, to find out whether
+ * there are more.
  */
 export const maxActiveAlerts = 50
 

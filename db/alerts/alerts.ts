@@ -201,7 +201,7 @@ export async function countRepeat(trx: Trx, alert: Alert, current: AlertRow): Pr
     .execute()
 }
 
-/** Does the same for many alerts in one statement. */
+/** Records a repeat of many occurrences in one statement. */
 export async function countRepeats(trx: Trx, sights: readonly { alert: Alert; current: AlertRow }[]): Promise<void> {
   const seen = sights.map(({ alert, current }) => ({
     id: current.id,

@@ -46,8 +46,8 @@ async function markExpected(
 type Mark = ExpectationSubject & { until: string; reason: string; state: Record<string, unknown> }
 
 /**
- * Marks an incident as expected and closes it as expected. Its status ends a run that is active.
- * `run`: the run to inform.
+ * Marks an incident as expected and closes it as expected. The status of the incident ends a run
+ * that is active. `run`: the run to inform.
  */
 export async function markIncidentExpected(
   trx: Trx,

@@ -211,8 +211,8 @@ async function follow(trx: Trx, alert: Alert, decided: Decided, current: AlertRo
 }
 
 /**
- * Opens an incident for an alert. If the incident follows another one, it names that one and shares
- * its attempts of the day.
+ * Opens an incident for an alert. If the incident follows another incident, it names that incident
+ * and shares its attempts of the day.
  */
 async function open(trx: Trx, alert: Alert, previousId: string | null): Promise<IngestResult> {
   const rules = (await readSettings(trx)).value<ResourceRule[]>('alert.resource_labels')
@@ -371,7 +371,8 @@ async function endForeign(trx: Trx, alert: Alert, current: AlertRow, incident: I
 }
 
 /**
- * Records an end of an older occurrence, or one before its own start. The alert continues to fire.
+ * Records an end of an older occurrence, or an end before its own start. The alert continues to
+ * fire.
  */
 async function recordLateEnd(trx: Trx, alert: Alert, current: AlertRow): Promise<IngestResult> {
   if (current.incidentId === null) return ingestResult(alert, null, 'late_end')

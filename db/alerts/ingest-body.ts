@@ -11,20 +11,20 @@ import { heartbeatNames, takeHeartbeat } from './heartbeats.ts'
 import { IncidentGoneError, onlyCounts, seenAt, storedOccurrence, takeAlert } from './ingest-alert.ts'
 
 /**
- * The number of alerts in one transaction. Each holds a lock, and PostgreSQL has space for a few
- * thousand. Most requests of Alertmanager have fewer alerts.
+ * The number of alerts in one transaction. Each alert holds a lock, and PostgreSQL has space for a
+ * few thousand. Most requests of Alertmanager have fewer alerts.
  */
 export const alertsPerTransaction = 250
 /** Attempts for a transaction that deadlocks. */
 const maxTries = 3
 
 /**
- * Stores the alerts of a request body in order. Each is stored, counted, joined to an incident or
- * opens one, as `domain/lifecycle.ts` decides. New alerts, and those that are only counted, are
- * written in sets; the others one by one. One transaction holds at most 250 alerts, so a body of
- * that size is stored completely or not at all. The first part of a longer one may be stored when
- * the next part fails. The sender then repeats the request, and the alerts that are already stored
- * count as repeats.
+ * Stores the alerts of a request body in order. Each alert is stored, counted, joined to an
+ * incident or opens one, as `domain/lifecycle.ts` decides. New alerts, and those that are only
+ * counted, are written in sets; the other alerts are written one by one. One transaction holds at
+ * most 250 alerts, so a body of that size is stored completely or not at all. The first part of a
+ * longer body may be stored when the next part fails. The sender then repeats the request, and the
+ * alerts that are already stored count as repeats.
  *
  * An alert whose values PostgreSQL refuses is `refused`, and the others are stored. Two bodies with
  * the same alert wait for each other. Lock order: sender and fingerprint, incident, alert.

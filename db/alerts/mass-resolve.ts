@@ -30,8 +30,8 @@ export async function noteMassEnd(trx: Trx, source: string, incidentId: string):
   // of this lock never waits for a row of a transaction that waits for it.
   await sql`select pg_advisory_xact_lock(hashtextextended(${`crowd/${source}`}, 0))`.execute(trx)
   const isKnown = await isCrowdKnown(trx, source)
-  // Skips rows that another transaction has locked, because that one marks them and counts the same
-  // ends.
+  // Skips rows that another transaction has locked, because that transaction marks them and counts
+  // the same ends.
   await sql`
     update alert set status = 'unknown', unknown_since = nightshift_now(), unknown_why = 'crowd'
     where id in (
@@ -72,8 +72,8 @@ async function announceCrowd(trx: Trx, incidentId: string, source: string, ends:
 
 /**
  * Accepts doubted ends once the sender has sent again and a quarter of an hour has passed. Also
- * stops counting an alert as firing if its sender never reports ends and was silent for
- * `staleSeconds`. Works on one incident, whose lock the caller holds.
+ * stops counting an alert as firing if its sender never reports ends and was silent for the seconds
+ * of the setting `alert.stale`. Works on one incident, whose lock the caller holds.
  */
 export async function settleUnknown(trx: Trx, incidentId: string, settings: SettingsReader): Promise<void> {
   const believed = await sql`

@@ -63,8 +63,8 @@ export async function storeWaiting(
 }
 
 /**
- * Processes the next part. Null if none waits, if another worker has one, or if a part that failed
- * is not due yet. On an error, records the cause and throws it; the part stays.
+ * Processes the next part. Null if no part waits, if another worker has a part, or if a part that
+ * failed is not due yet. On an error, records the cause and throws it; the part stays.
  */
 export async function takeNextPart(db: Db): Promise<IngestResult[] | null> {
   let next: NextPart | null = null
@@ -156,7 +156,7 @@ async function noteUnstorable(trx: Trx, { sender, dialect }: NextPart, reason: s
 }
 
 /**
- * Counts the bodies that wait, with the age of the oldest and the time since one was last
+ * Counts the bodies that wait, with the age of the oldest and the time since a body was last
  * processed.
  */
 export async function waitingBodies(db: Db): Promise<WaitingBodies> {

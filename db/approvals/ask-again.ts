@@ -6,13 +6,16 @@ import type { Db } from '../connect.ts'
 import { lockIncident } from '../incidents/incidents.ts'
 import { investigateAgain } from '../incidents/person-requests.ts'
 
-/** Hours for which a due time is kept that passed while no process ran. An older one is dropped. */
+/**
+ * Hours for which a due time is kept that passed while no process ran. An older due time is
+ * dropped.
+ */
 const keptHours = 24
 
 /**
  * Starts new investigations of incidents after a "not now": the agent reads the state, and requests
  * the action only if it is still needed. Skips incidents that a person ended or took, or that were
- * investigated since. Returns how many.
+ * investigated since. Returns how many investigations started.
  */
 export async function askAgainDue(db: Db): Promise<number> {
   const due = await dueIncidents(db).execute()

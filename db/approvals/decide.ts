@@ -229,8 +229,8 @@ async function record(
 
 /**
  * Stores the vote of the person who changed the arguments, for the approval that was requested
- * again with them. It counts only if this person may decide the changed call. Returns the status of
- * the approval.
+ * again with them. The vote counts only if this person may decide the changed call. Returns the
+ * status of the approval.
  */
 export async function voteOfEditor(trx: Trx, approvalId: string, editor: Voter): Promise<ApprovalStatus> {
   const row = await trx.selectFrom('approval').selectAll().where('id', '=', approvalId).executeTakeFirstOrThrow()
@@ -242,8 +242,8 @@ export async function voteOfEditor(trx: Trx, approvalId: string, editor: Voter):
 }
 
 /**
- * Stores a person's vote for that person's own write. It counts only if the person may decide the
- * write.
+ * Stores a person's vote for that person's own write. The vote counts only if the person may decide
+ * the write.
  */
 export async function voteOfRequester(
   trx: Trx,
@@ -351,8 +351,8 @@ async function supersede(
 }
 
 /**
- * Determines the status from the votes. Any denial ends the approval. It is approved once enough
- * different people who may approve now have voted for it.
+ * Determines the status from the votes. Any denial ends the approval. The status is `approved` once
+ * enough different people who may approve now have voted to approve.
  */
 async function settleVotes(
   trx: Trx,

@@ -221,7 +221,7 @@ function toApproval(
 }
 
 /**
- * Finds the approvals of the same call directly before and after this one. Several exist if
+ * Finds the approvals of the same call directly before and after this approval. Several exist if
  * arguments or state changed.
  */
 export async function neighbours(

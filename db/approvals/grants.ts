@@ -82,7 +82,7 @@ export async function usableGrants(trx: Trx, tool: string, incidentId: string): 
 
 /**
  * Takes one use of a grant, in the transaction of `tool_started`. False if another call took the
- * last one, if the grant ended, or if the person who gave it lost the right.
+ * last use, if the grant ended, or if the person who gave it lost the right.
  */
 export async function useGrant(
   trx: Trx,

@@ -17,7 +17,7 @@ const maxSteps = 3
 
 /**
  * Asks the next person about questions that were undecided for five minutes. Each step happens once
- * over all workers. Returns how many.
+ * over all workers. Returns how many questions were passed on.
  */
 export async function passOnPending(db: Db): Promise<number> {
   const waiting = await db

@@ -8,7 +8,7 @@ const remindAfter = [0.5, 0.9]
 
 /**
  * Sends reminders of pending questions. Each reminder is sent once over all workers. Returns how
- * many.
+ * many reminders were sent.
  */
 export async function remindPending(db: Db): Promise<number> {
   let reminded = 0

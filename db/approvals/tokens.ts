@@ -53,10 +53,10 @@ export function digestOfDecision({
 
 /**
  * Creates a decision token: 256 random bits for one signed-in person, one pending approval and one
- * decision. It is stored as a hash and works once. Only this response contains it in plain text. A
- * token for the API contains the whole decision, and only its person can use it. A token for
- * Temporal contains only yes or no, so somebody who intercepts it can only do what its person is
- * about to do.
+ * decision. The token is stored as a hash and works once. Only this response contains it in plain
+ * text. A token for the API contains the whole decision, and only its person can use it. A token
+ * for Temporal contains only yes or no, so somebody who intercepts it can only do what its person
+ * is about to do.
  */
 export async function mintDecisionToken(
   db: Db,
@@ -205,8 +205,8 @@ export async function tokensAmong(db: Db, texts: readonly string[]): Promise<Set
 }
 
 /**
- * Invalidates a token that others can read and that decided nothing. Its person gets another one by
- * deciding on the card. Leaves a `security_event` on its incident.
+ * Invalidates a token that others can read and that decided nothing. Its person gets another token
+ * by deciding on the card. Leaves a `security_event` on its incident.
  */
 export async function voidToken(db: Db, text: string, door: string): Promise<void> {
   await db.transaction().execute(async (trx) => {

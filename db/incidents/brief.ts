@@ -8,7 +8,7 @@ import { listApprovals } from '../approvals/find.ts'
 import { fromRow } from '../log/append.ts'
 import type { Scope } from '../scope.ts'
 
-/** Kinds of rows of which a brief reads all. It reads only some of the others. */
+/** Kinds of rows of which a brief reads all. A brief reads only some rows of the other kinds. */
 const briefKinds = [
   ...(['claimed', 'context_assembled', 'verification', 'looked', 'resolved', 'escalated', 'cancelled'] as const),
   ...(['approval_requested', 'approval_decided', 'approval_expired'] as const),
@@ -78,7 +78,7 @@ async function spentOfAttempts({ db }: Scope, incidentId: string): Promise<Attem
   return rows
 }
 
-/** Counts other incidents of the group that wait or run behind this one; 0 for a follower. */
+/** Counts other incidents of the group that wait or run behind this incident; 0 for a follower. */
 async function countFollowers({ db }: Scope, { id, groupId, role }: Incident): Promise<number> {
   if (!groupId || role === 'follower') return 0
   const { count } = await db

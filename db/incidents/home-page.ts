@@ -120,7 +120,7 @@ type Question = Pick<Approval, 'reversible' | 'dryRun'> & {
   alsoAsked: number
 }
 
-/** Lists only calls whose turn has come. The others of the same card are on that card. */
+/** Lists only calls whose turn has come. The card of such a call also shows its other calls. */
 async function pendingQuestions({ db }: Scope): Promise<Question[]> {
   const { rows } = await sql<Question>`
     select id, incident_id as "incidentId", risk, requested_at as "requestedAt", reversible,

@@ -128,8 +128,8 @@ type WrittenIncident = NewIncident & {
 /** Opens many incidents in one statement. The caller stores their rows and announces them. */
 export async function insertIncidents(trx: Trx, incidents: readonly WrittenIncident[]): Promise<void> {
   const rows = incidents.map(({ id, keptReason, log: { nextSeq, headHash, at }, ...incident }, index) => {
-    // Keeps the order of the request in the queue, because each time is a microsecond after the one
-    // before.
+    // Keeps the order of the request in the queue, because each time is a microsecond after the
+    // time before it.
     const createdAt = sql<string>`${at}::timestamptz - make_interval(secs => ${(incidents.length - index) / 1e6}::float8)`
     return { id, keptReason, ...columnsOf(incident), nextSeq, headHash, lastEventAt: at, updatedAt: at, createdAt }
   })
@@ -137,8 +137,8 @@ export async function insertIncidents(trx: Trx, incidents: readonly WrittenIncid
 }
 
 /**
- * Queues the `critical` notification of a critical incident, in the transaction that opens it. Its
- * page may be delayed.
+ * Queues the `critical` notification of a critical incident, in the transaction that opens it. The
+ * page of the incident may be delayed.
  */
 export async function announceCritical(trx: Trx, id: string): Promise<void> {
   const row = await lockIncident(trx, id)

@@ -24,8 +24,8 @@ const betweenLooksSeconds = 5
 
 /**
  * Lists incidents whose run has written nothing for a while: first those whose run was missing
- * before, then those at work. Of those that wait for a person, which may be many, it returns
- * different ones each time.
+ * before, then those at work. Of the incidents that wait for a person, which may be many, each call
+ * returns different ones.
  */
 export async function carriedIncidents(db: Db, limit: number): Promise<CarriedIncident[]> {
   return await db
@@ -74,9 +74,9 @@ const lostRunReason =
 
 /**
  * Takes an incident back from a lost run. The next attempt begins through the queue, knows about
- * this one, and asks again. After a write with an unknown outcome, or repeated losses, the incident
- * is escalated to people instead. The attempt is incremented, so that a run that still exists
- * cannot write.
+ * this attempt, and asks again. After a write with an unknown outcome, or repeated losses, the
+ * incident is escalated to people instead. The attempt is incremented, so that a run that still
+ * exists cannot write.
  */
 export async function releaseLostRun(
   db: Db,
@@ -114,7 +114,7 @@ export async function releaseLostRun(
   })
 }
 
-/** Explains why no further run may take the incident; null if one may. */
+/** Explains why no further run may take the incident; null if a further run may. */
 async function whyNotAgain(trx: Trx, incidentId: string, attempt: number): Promise<string | null> {
   const events = await eventsOf(trx, incidentId)
   const manual = findManualChange(events, attempt)

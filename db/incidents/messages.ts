@@ -54,7 +54,7 @@ export async function tellAgent(
 
 /**
  * Explains why this person may not write to the run; null if they may. People who are limited to
- * some incident types may write only to runs of those.
+ * some incident types may write only to runs of these types.
  */
 async function refusalToTell(trx: Trx, { operatorId, name }: Person, type: string): Promise<string | null> {
   const operator = await operatorById(trx, operatorId)
@@ -85,8 +85,8 @@ async function namedIn(db: Db, text: string): Promise<DiscoveredThing[]> {
 }
 
 /**
- * Keeps resources only if they are one. One resource may be listed under several kinds, but two
- * with one name are ambiguous.
+ * Keeps the found resources only if all are one resource. One resource may be listed under several
+ * kinds, but two with one name are ambiguous.
  */
 function onlyOne(found: readonly KnownResource[]): readonly KnownResource[] {
   return new Set(found.map(({ canonical }) => canonical)).size === 1 ? found : []

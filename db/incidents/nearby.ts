@@ -19,16 +19,19 @@ type NearbyIncident = Pick<AttemptStory, 'writes' | 'ending' | 'text' | 'next' |
   causes: string[]
 }
 
-/** The time after closing for which an incident counts. One that closed earlier is a precedent. */
+/**
+ * The time after closing for which an incident counts. An incident that closed earlier is a
+ * precedent.
+ */
 const justClosed = '1 hour'
 const maxNearby = 3
 const maxCauses = 3
 const titleCharacters = 160
 
 /**
- * Lists incidents about the resource of this one, under any name, or near it: those that are open
- * and those that closed within an hour. Those about the same resource come first, then the newest.
- * Excludes those that share an alert with this one, because they are earlier attempts.
+ * Lists incidents about the resource of this incident, under any name, or near it: those that are
+ * open and those that closed within an hour. Incidents about the same resource come first, then the
+ * newest. Excludes incidents that share an alert with this one, because they are earlier attempts.
  */
 export async function nearbyIncidents(
   db: Db | Trx,
@@ -65,7 +68,7 @@ export async function nearbyIncidents(
       status: row.status,
       since: row.createdAt,
       ...{ writes, ending, text, next, denied },
-      // Removes row numbers, because they would seem to be those of this incident.
+      // Removes row numbers, because they would seem to be row numbers of this incident.
       causes: causes.slice(-maxCauses).map((each) => formatHypothesis(each).replace(/ \(#[^)]*\)/g, '')),
     })
   }

@@ -12,9 +12,9 @@ import { lockIncident, NotAllowedError } from './incidents.ts'
 /** Changes the owner of an incident: a person takes it, passes it on, or gives it back. */
 
 /**
- * Gives an incident to a person. If it has no run, the person has it at once: `taken`. A run is
- * first asked to end, so that a write in progress is verified. `run` then names that run, which
- * calls `handOver`.
+ * Gives an incident to a person. If the incident has no run, the person has the incident at once:
+ * `taken`. A run is first asked to end, so that a write in progress is verified. `run` then names
+ * that run, which calls `handOver`.
  */
 export async function takeIncident(
   trx: Trx,
@@ -110,8 +110,8 @@ async function note(
 }
 
 /**
- * Makes the watchdog check owned incidents. It decides under the lock whether the owner lost the
- * incident.
+ * Makes the watchdog check owned incidents. The watchdog decides under the lock whether the owner
+ * lost the incident.
  */
 export async function findLapsedOwners(db: Db): Promise<void> {
   await sql`

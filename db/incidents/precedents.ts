@@ -10,8 +10,8 @@ import { causeGrade } from '../trust/grade.ts'
 
 /**
  * Lists closed incidents of the type: those about the same kind of resource first, then repaired
- * ones, then the newest. Each has the result, verified repairs, and denials. Contains no arguments
- * and no free text, except claims of an ending that rows showed word for word.
+ * ones, then the newest. Each incident has the result, verified repairs, and denials. Contains no
+ * arguments and no free text, except claims of an ending that rows showed word for word.
  */
 export async function precedentsOf(db: Db | Trx, incident: Incident, limit: number) {
   const sameKind = await closedOf(db, incident, limit, true)
@@ -58,7 +58,7 @@ type WrongCause = { id: string; said: string; reason: string | null; wrote: stri
 
 /**
  * Lists causes in incidents of the type that people graded as wrong, newest first, with their
- * writes. They are to be examined and never followed.
+ * writes. Such causes are to be examined and never followed.
  */
 export async function wrongCausesOf(db: Db | Trx, incident: Incident, limit: number): Promise<WrongCause[]> {
   const newest = db
@@ -114,7 +114,7 @@ function sayShown(claims: readonly StoredClaim[]): string[] {
 
 const maxSimilar = 5
 
-/** Lists closed incidents like this one, with their titles, which are shown only to people. */
+/** Lists closed incidents like this incident, with their titles, which are shown only to people. */
 export async function similarOf({ db }: Scope, incident: Incident): Promise<SimilarIncident[]> {
   const similar = await precedentsOf(db, incident, maxSimilar)
   if (similar.length === 0) return []

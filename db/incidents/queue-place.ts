@@ -113,8 +113,8 @@ async function reasonInGroup(db: Db, own: Waiting, settings: SettingsReader): Pr
 }
 
 /**
- * Counts incidents that the queue takes before this one: those that are more urgent, or as urgent
- * and older. Questions are not counted, because they use separate slots.
+ * Counts incidents that the queue takes before this incident: those that are more urgent, or as
+ * urgent and older. Questions are not counted, because they use separate slots.
  */
 async function countAhead(db: Db, incidentId: string, type: string | null): Promise<number> {
   const { rows } = await sql<{ ahead: number }>`

@@ -250,9 +250,9 @@ export type Leader = {
   incidentId: string
   severity: Severity
   status: IncidentStatus
-  /** Seconds for which it has waited for a person. */
+  /** Seconds for which the leader has waited for a person. */
   waitingSeconds: number
-  /** Seconds since it was queued, because it is claimed directly after that. */
+  /** Seconds since the leader was queued, because a run claims it directly after that. */
   atWorkSeconds: number
 }
 

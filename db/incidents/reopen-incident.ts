@@ -6,7 +6,7 @@ import type { Trx } from '../connect.ts'
 import { stillOpen } from './close-incident.ts'
 import { lockIncident, NotAllowedError } from './incidents.ts'
 
-/** Reopens a closed incident for its next attempt. The queue takes it like a new one. */
+/** Reopens a closed incident for its next attempt. The queue takes it like a new incident. */
 export async function reopenIncident(trx: Trx, id: string): Promise<void> {
   const row = await lockIncident(trx, id)
   if (!row) return

@@ -30,8 +30,8 @@ const dayMs = 86_400_000
 /**
  * Reports the outcomes of incidents that began in a range of days: in total, by type (the hundred
  * largest) and by week. Seconds are null if there are no values. The cost covers the responses in
- * the range, whenever their incident began. It is stored only by type, so it is null for a single
- * severity.
+ * the range, whenever their incident began. The cost is stored only by type, so the cost is null
+ * for a single severity.
  */
 export async function reportOf({ db }: Scope, range: ReportRange, filter: ReportFilter = {}): Promise<Report> {
   const question = { ...range, type: filter.type ?? null, severity: filter.severity ?? null }
@@ -135,8 +135,8 @@ const isHand = sql.raw(`kind = 'claimed' or actor like 'user:%'`)
 /**
  * Counts outcomes. The first row of a run or person acknowledges an incident. A person took part if
  * one of their rows, other than the opening row, precedes the end. A repair is an ending as
- * repaired by the agent, which code accepts only for a write that was verified. It did not last if
- * the incident continued, or if the resource had another incident of the type within a day.
+ * repaired by the agent, which code accepts only for a write that was verified. A repair did not
+ * last if the incident continued, or if the resource had another incident of the type within a day.
  */
 async function countedOf(db: Db, question: Question): Promise<Counted[]> {
   const { rows } = await sql<Counted>`

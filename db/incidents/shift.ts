@@ -4,7 +4,7 @@ import { onceNow } from '../clock.ts'
 import type { Db, Trx } from '../connect.ts'
 import { type Scope, systemScope } from '../scope.ts'
 
-/** The number of rows of a kind that are listed. The others are only counted. */
+/** The number of rows of a kind that are listed. The other rows are only counted. */
 const listed = 20
 
 type Several<Each> = { count: number; first: Each[] }

@@ -145,9 +145,9 @@ export async function listChanges(
 const maxSteps = 3
 
 /**
- * Lists changes of a resource and of what it runs on or depends on, newest first. Each is listed
- * once, at the nearest resource. Uses the relations of every source, because they affect only what
- * is shown.
+ * Lists changes of a resource and of what it runs on or depends on, newest first. Each change is
+ * listed once, at the nearest resource. Uses the relations of every source, because they affect
+ * only what is shown.
  */
 export async function changesNear(
   { db }: Scope,
@@ -184,8 +184,8 @@ export async function changesNear(
 }
 
 /**
- * Whether any change was ever received. If none was, an empty result of `recent_changes` proves
- * nothing, so the tool is not offered.
+ * Whether any change was ever received. If no change was received, an empty result of
+ * `recent_changes` proves nothing, so the tool is not offered.
  */
 export async function hasChanges({ db }: Scope): Promise<boolean> {
   return (await db.selectFrom('change').select('id').limit(1).executeTakeFirst()) !== undefined

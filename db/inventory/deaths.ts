@@ -115,7 +115,7 @@ function toAgentWitness({
   return { who: `the agent of ${kind} ${id}`, sees: 'agent', says: hasAnswered ? 'up' : 'silent', at: healthAt }
 }
 
-/** Does the same, with a verdict for each by the database's clock. */
+/** Lists such hosts like `readDeaths`, each with a verdict by the database's clock. */
 export async function readJudgedDeaths(
   db: Db | Trx,
   steps: readonly Start[],
@@ -146,7 +146,7 @@ export async function deathsOfApproval(
   return await readJudgedDeaths(db, planOfDryRun(dryRun.details)?.steps ?? [], asked ?? new Map(then), hosts)
 }
 
-/** Explains why such an approval is not accepted; null if it is. */
+/** Explains why an approval of a plan with such deaths is not accepted; null if it is. */
 export async function whyDeathsBar(
   db: Db | Trx,
   approval: Pick<ApprovalRow, 'dryRun'>,

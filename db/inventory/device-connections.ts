@@ -7,7 +7,10 @@ import { meshChannel, notify } from '../notices.ts'
 const processSeconds = 20
 const seenLately = sql<boolean>`mesh_process.seen_at > ${onceNow} - make_interval(secs => ${processSeconds})`
 
-/** The connection of an agent that connects to the API. If there is none now, the last one. */
+/**
+ * The current connection of an agent that connects to the API, or its last connection if there is
+ * none now.
+ */
 export type DeviceConnection = {
   deviceId: string
   connection: string
@@ -87,7 +90,7 @@ export async function endConnection(db: Db, { deviceId, connection }: { deviceId
   await tellOfDevice(db, deviceId)
 }
 
-/** Ends any connection of the device: the process that has it closes it at once. */
+/** Ends any connection of the device. The process that has the connection closes it at once. */
 export async function forbidConnection(trx: Trx, deviceId: string): Promise<void> {
   await trx.deleteFrom('deviceConnection').where('deviceId', '=', deviceId).execute()
   await tellOfDevice(trx, deviceId)

@@ -44,7 +44,7 @@ export async function ownAmong(
 
 /**
  * Maps names and addresses of machines to the part of Nightshift that they run. Leaves out
- * addresses of this machine itself, because others do not know it by those.
+ * addresses of this machine itself, because other machines do not know it by these addresses.
  */
 async function ownHosts(trx: Trx): Promise<Map<string, string>> {
   const { rows } = await sql<{ name: string; value: string | null }>`

@@ -7,7 +7,10 @@ import type { Scope } from '../scope.ts'
 
 /** Rows about the import of large files: how far each has come, and how it ended. */
 
-/** Seconds of silence after which the process that imports counts as dead. It reports often. */
+/**
+ * Seconds of silence after which the process that imports counts as dead. The process reports
+ * often.
+ */
 const silentSeconds = 30
 const keptDays = 30
 

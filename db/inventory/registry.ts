@@ -10,7 +10,8 @@ import { databaseTime, now } from '../clock.ts'
 import type { Db, Trx } from '../connect.ts'
 
 /**
- * Reports the progress of a long list: the current step, and how many entries of how many are done.
+ * Reports the progress of a long list: the current step, the number of finished entries, and the
+ * number of all entries.
  */
 export type ImportProgress = (step: string, done: number, total: number) => void
 
@@ -273,7 +274,8 @@ export async function leaseKeys(db: Db | Trx, targets: readonly ResourceRef[]): 
 }
 
 /**
- * Returns the one key of each resource, for leases and denials. An unknown resource keeps its own.
+ * Returns the one key of each resource, for leases and denials. An unknown resource keeps its own
+ * key.
  */
 export async function leaseKeyByName(
   db: Db | Trx,

@@ -5,8 +5,8 @@ import { notify, processChannel } from '../notices.ts'
 
 /**
  * A request of an API process to a device whose connection another process has. A row exists until
- * it is taken. It is sealed with a key of the mesh, and contains no address or plain text of a
- * device.
+ * it is taken. The request is sealed with a key of the mesh, and contains no address or plain text
+ * of a device.
  */
 export type Relay = { id: string; deviceId: string; toProcess: string; fromProcess: string; sealed: Buffer }
 
@@ -19,7 +19,8 @@ export async function askRelay(db: Db, relay: Relay, seconds: number): Promise<v
 }
 
 /**
- * Takes the requests for this process. Each goes to exactly one caller, and expired ones to none.
+ * Takes the requests for this process. Each request goes to exactly one caller, and expired
+ * requests go to none.
  */
 export async function takeRelays(db: Db, toProcess: string): Promise<Relay[]> {
   return await db

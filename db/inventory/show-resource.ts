@@ -20,7 +20,9 @@ type Filter = {
   kind: InventoryKind | null
   q: string | null
   isStale: boolean | null
-  /** `needs`: only resources that need this one. `neededBy`: only those that this one needs. */
+  /**
+   * `needs`: only resources that need this resource. `neededBy`: only those that this one needs.
+   */
   needs?: ResourceRef | null
   neededBy?: ResourceRef | null
 }
@@ -176,8 +178,8 @@ async function disagreementsOf(db: Db, { kind, id }: ResourceRef): Promise<Disag
 const maxNear = 12
 
 /**
- * Lists the resources that it needs and those that need it, at most a dozen each, those with firing
- * alerts first, with the total.
+ * Lists the resources that a resource needs and those that need it, at most a dozen each, those
+ * with firing alerts first, with the total.
  */
 export async function surroundingsOf({ db }: Scope, { kind, id }: ResourceRef): Promise<ResourceSurroundings> {
   const { rows } = await sql<{

@@ -107,8 +107,8 @@ async function upsert(
 export async function declareSite(trx: Trx): Promise<void> {
   await sql`select pg_advisory_xact_lock(hashtextextended('inventory', 0))`.execute(trx)
   await declareResources(trx, siteSource, siteToDeclared(await readSite(trx)))
-  // Marks earlier inventories of a platform as old: no platform is queried any more, so what it
-  // listed cannot be changed.
+  // Marks earlier inventories of a platform as old, because no platform is queried any more, so
+  // what it listed cannot be changed.
   await sql`update inventory_sync set at = 'epoch' where at > 'epoch'`.execute(trx)
 }
 

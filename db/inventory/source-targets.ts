@@ -72,7 +72,7 @@ export async function declareCluster(db: Db, source: Source, listed: ListedClust
   })
 }
 
-/** Finds by address the source of the server from which this one replicates. */
+/** Finds by address the source of the server from which this server replicates. */
 async function findOrigin(trx: Trx, { name, url }: Source, { replicatesFrom }: ListedDatabase): Promise<string | null> {
   if (!replicatesFrom) return null
   const { protocol } = new URL(url)

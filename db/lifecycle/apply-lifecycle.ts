@@ -107,7 +107,10 @@ export async function scheduleCheck(trx: Trx, incidentId: string, { isAsked = fa
   await storeCheck(trx, incidentId, checkMs)
 }
 
-/** Does the same with a known time. Null: nothing is due until something is received. */
+/**
+ * Stores a known time of the next decision. `atMs` is null if nothing is due until something is
+ * received.
+ */
 export async function storeCheck(trx: Trx, incidentId: string, atMs: number | null): Promise<void> {
   await change(trx, incidentId, { checkAt: atMs === null ? null : new Date(atMs).toISOString() })
 }

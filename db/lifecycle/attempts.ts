@@ -153,7 +153,7 @@ export async function attemptStories(db: Db | Trx, incidentId: string): Promise<
   })
 }
 
-/** Selects incidents whose alerts have the same sender and fingerprint, including this one. */
+/** Selects incidents whose alerts have the same sender and fingerprint, including this incident. */
 function incidentsOfSameAlerts(incidentId: string) {
   return sql<{ id: string }>`
     select other.incident_id as id from alert own

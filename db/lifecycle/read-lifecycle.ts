@@ -16,7 +16,8 @@ export function lifecycleRules(settings: SettingsReader, type: string): Lifecycl
 }
 
 /**
- * Whether this sender reports the ends of alerts. All our dialects do, unless configured otherwise.
+ * Whether this sender reports the ends of alerts. All our dialects report ends, unless configured
+ * otherwise.
  */
 export function sendsEnds(settings: SettingsReader, source: string): boolean {
   return settings.value<boolean | null>('alert.ends', source) ?? true

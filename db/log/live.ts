@@ -89,7 +89,7 @@ export async function listenForLiveAnswers(
 /** Takes the locks of the current subjects, and releases the others. */
 async function agree(client: Client, held: Set<string>, watched: readonly string[]): Promise<void> {
   for (const each of watched.filter((one) => !held.has(one))) {
-    // Skips a lock that a sender holds for a moment. It is taken the next time.
+    // Skips a lock that a sender holds for a moment. The lock is taken the next time.
     const { rows } = await client.query('select pg_try_advisory_lock_shared($1::int, hashtext($2)) as taken', [
       lockSpace,
       each,

@@ -133,8 +133,8 @@ export async function claimReading(db: Db, key: ModelKey): Promise<boolean> {
 export type Served = ServedModel
 
 /**
- * Stores what a server reports about its model. If it is a different model, everything that was
- * learned about the earlier one is removed.
+ * Stores what a server reports about its model. If the model is a different one, everything that
+ * was learned about the earlier one is removed.
  */
 export async function storeServedModel(db: Db | Trx, key: ModelKey, served: Served): Promise<void> {
   const { windowTokens, source, identity, cutsSilently, isProvisional } = served

@@ -17,16 +17,17 @@ export type SlotHolder = {
 }
 
 /**
- * `held`: whether the attempt has the slot. It keeps the slot until it releases it, or is silent
- * for `heldSeconds`. `ahead`: how many wait before it.
+ * `held`: whether the attempt has the slot. The attempt keeps the slot until it releases the slot,
+ * or is silent for `heldSeconds`. `ahead`: how many runs wait before this run.
  */
 export type Slot = { held: true; waitedMs: number } | { held: false; ahead: number }
 
-/** Seconds of silence after which a holder loses its slot. It reports every few seconds. */
+/** Seconds of silence after which a holder loses its slot. A holder reports every few seconds. */
 export const heldSeconds = 60
 
 /**
- * The same for one that waits. Shorter, because a dead one that is next would block a free slot.
+ * Seconds of silence after which a waiting run loses its place. The time is shorter, because a dead
+ * run at the front would block a free slot.
  */
 const waitingSeconds = 15
 
@@ -81,8 +82,8 @@ export async function takeSlot(db: Db, asking: SlotHolder, limit: number, token:
 const isOver = sql<boolean>`until < nightshift_now()`
 
 /**
- * Counts those that are before this one in the line; 0 if a slot is free for it. Takes no lock, so
- * the number is only approximate.
+ * Counts the runs that are before this run in the line; 0 if a slot is free for it. Takes no lock,
+ * so the number is only approximate.
  */
 export async function lineBefore(
   db: Db | Trx,
@@ -98,7 +99,7 @@ export async function lineBefore(
   return Math.max(0, held + line + 1 - limit)
 }
 
-/** Reports that this attempt still uses its slot. False if another one has it. */
+/** Reports that this attempt still uses its slot. False if another attempt has the slot. */
 export async function keepSlot(db: Db, holder: string, token: string): Promise<boolean> {
   const kept = await db
     .updateTable('modelSlot')

@@ -74,8 +74,8 @@ export async function readAddresses(db: Db | Trx): Promise<(destination: string)
 type LeasedQueue = { address: string; until: string; deliveries: DueDelivery[] }
 
 /**
- * Takes an address and its next message. Null if none is due, if the receiver asked to wait, or if
- * another process holds the address.
+ * Takes an address and its next message. Null if no message is due, if the receiver asked to wait,
+ * or if another process holds the address.
  */
 export async function leaseQueue(db: Db, { address, destinations }: AddressQueue): Promise<LeasedQueue | null> {
   return await db.transaction().execute(async (trx) => {

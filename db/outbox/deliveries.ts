@@ -30,7 +30,8 @@ export async function enqueueNotification(
     page?: boolean
     incidents?: Notification['incidents']
     /**
-     * The end of the delay for destinations that it would wake. The others are notified at once.
+     * The end of the delay for destinations where the message would wake somebody. The other
+     * destinations are notified at once.
      */
     holdUntil?: string | null
   } = {},
@@ -133,8 +134,8 @@ type Wanted = {
 }
 
 /**
- * Builds the entries of all destinations. Each is prepared for its destination; Slack, for example,
- * needs a thread first.
+ * Builds the entries of all destinations. Each entry is prepared for its destination; Slack, for
+ * example, needs a thread first.
  */
 async function preparedEntries(trx: Trx, incidentId: string, { trigger, told, gone }: Wanted): Promise<string[]> {
   const entries: string[] = []
@@ -206,7 +207,7 @@ export type DueDelivery = {
   incidentId: string
   attempt: number
   notification: unknown
-  /** The time of the event. The same for every attempt. */
+  /** The time of the event, which is the same for every attempt. */
   createdAt: string
 }
 
@@ -265,8 +266,8 @@ export async function finishDelivery(
 }
 
 /**
- * Puts back a delivery that was not attempted, because it had to wait or another had to be sent
- * first.
+ * Puts back a delivery that was not attempted, because it had to wait or another message had to be
+ * sent first.
  */
 export async function postponeDelivery(trx: Trx, delivery: DueDelivery, seconds: number): Promise<void> {
   await trx

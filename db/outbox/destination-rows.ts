@@ -137,8 +137,8 @@ export async function hasHeard(db: Db | Trx, name: string, incidentId: string): 
 }
 
 /**
- * Whether later messages of the incident refer to this one at the destination. The same for every
- * attempt.
+ * Whether later messages of the incident refer to this message at the destination. The result is
+ * the same for every attempt.
  */
 export async function isFirstOfThread(
   db: Db,

@@ -32,12 +32,12 @@ type ToldEntry = RoutedNews & { incidentId: string; asked?: AskedOf | undefined 
  */
 export type OutboxDestination = {
   /**
-   * Returns the names of its outbox entries for a trigger; none if the channel is off or does not
-   * want the trigger. Without `told`, returns all possible names. `gone`: addresses that cannot be
-   * reached (`readAddresses`).
+   * Returns the names of this channel's outbox entries for a trigger; none if the channel is off or
+   * does not want the trigger. Without `told`, returns all possible names. `gone`: addresses that
+   * cannot be reached (`readAddresses`).
    */
   entriesFor(trx: Trx, trigger: Trigger, told?: ToldEntry, gone?: ReadonlySet<string>): Promise<string[]>
-  /** Called once before its entries are stored. */
+  /** Called once before the channel's entries are stored. */
   prepare?(trx: Trx, incidentId: string): Promise<void>
   /**
    * Called after each row of a log, in its transaction. Makes those messages due that show the row.
@@ -46,8 +46,8 @@ export type OutboxDestination = {
 }
 
 /**
- * Webhooks for each kind of message, in order. The first one with an address is used. If none has
- * an address, no webhook gets the message.
+ * Webhooks for each kind of message, in order. The first webhook with an address is used. If no
+ * webhook has an address, no webhook gets the message.
  */
 const webhooks: Record<Trigger, string[]> = {
   critical: ['critical'],

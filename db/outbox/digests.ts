@@ -8,9 +8,10 @@ import { enqueueNotification } from './deliveries.ts'
 const listed = 50
 
 /**
- * Sends one message to each destination every `escalation.remind` seconds. It lists incidents that
- * are left to people and still fire: escalated ones, and those that a person closed and that
- * already had one reminder. Leaves out incidents that have an owner. Returns how many are listed.
+ * Sends one message to each destination every `escalation.remind` seconds. The message lists
+ * incidents that are left to people and still fire: escalated ones, and those that a person closed
+ * and that already had one reminder. Leaves out incidents that have an owner. Returns how many are
+ * listed.
  */
 export async function sendDigests(db: Db): Promise<number> {
   return await db.transaction().execute(async (trx) => {
@@ -36,7 +37,7 @@ export async function sendDigests(db: Db): Promise<number> {
 }
 
 async function isDue(trx: Trx, remindSeconds: number): Promise<boolean> {
-  // Makes a second watchdog wait here. It then finds nothing due.
+  // Makes a second watchdog wait here. The second watchdog then finds nothing due.
   await sql`select pg_advisory_xact_lock(hashtextextended('digest', 0))`.execute(trx)
   const row = await trx
     .selectFrom('digest')

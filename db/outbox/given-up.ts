@@ -10,9 +10,9 @@ const maxListed = 50
 
 /**
  * Reports undelivered messages in another way: one message to each destination whose address did
- * not fail. Such a report is never the subject of another one, so that two
- * unreachable receivers do not report each other for ever. Everything is also on Home and in
- * `doctor`. Returns the number of messages that were reported.
+ * not fail. Such a report is never the subject of another report, so that two unreachable receivers
+ * do not report each other for ever. Everything is also on Home and in `doctor`. Returns the number
+ * of messages that were reported.
  */
 export async function tellGivenUp(db: Db): Promise<number> {
   return await db.transaction().execute(async (trx) => {

@@ -7,7 +7,10 @@ import { readAddresses } from './address-queues.ts'
  * while a receiver is slow its queue has a lease.
  */
 const idleSeconds = 180
-/** The same for a page. Shorter, because the page has already been delayed. */
+/**
+ * Seconds after which a queue with a page counts as idle. The time is shorter, because the page has
+ * already been delayed.
+ */
 const idlePageSeconds = 60
 
 /**
@@ -17,8 +20,8 @@ const idlePageSeconds = 60
 export type IdleQueues = { messages: number; pages: number; since: string }
 
 /**
- * Finds messages that have been due for three minutes (a page for one), in queues that no worker
- * touched in that time. Null if there are none.
+ * Finds messages that have been due for three minutes (a page for one minute), in queues that no
+ * worker touched in that time. Null if there are none.
  */
 export async function findIdleQueues(db: Db): Promise<IdleQueues | null> {
   const [messages, pages] = [

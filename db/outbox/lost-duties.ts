@@ -76,7 +76,7 @@ async function doneAgain(trx: Trx): Promise<string[]> {
 /**
  * Sends a message about Nightshift. The newest incident carries it, because every message of the
  * outbox belongs to an incident. Null if it cannot reach anybody yet, because there is no incident
- * or no destination. It is then sent later.
+ * or no destination. The message is then sent later.
  */
 async function tell(trx: Trx, what: string, reason: string, page: boolean): Promise<string | null> {
   const title = `Nightshift: ${what}`

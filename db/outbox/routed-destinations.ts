@@ -6,7 +6,10 @@ import { readAddresses } from './address-queues.ts'
 import { isOfThread } from './destination-rows.ts'
 import type { OutboxDestination } from './destinations.ts'
 
-/** Destinations that people configured. Each whose route accepts the message gets an entry. */
+/**
+ * Destinations that people configured. Each destination whose route accepts the message gets an
+ * entry.
+ */
 export const routedDestination: OutboxDestination = {
   async entriesFor(trx, trigger, told, gone = new Set()) {
     const rows = await trx

@@ -7,8 +7,8 @@ import type { DueDelivery } from './deliveries.ts'
 const leaseSeconds = 30
 
 /**
- * Sets the channel from now on. Null: there is none, and messages that are due for Slack are never
- * sent. The setting of the worker that started last applies.
+ * Sets the channel from now on. `channel` is null if there is none: messages that are due for Slack
+ * are then never sent. The setting of the worker that started last applies.
  */
 export async function useSlackChannel(db: Db, channel: string | null): Promise<void> {
   await db.transaction().execute(async (trx) => {

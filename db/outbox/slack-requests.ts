@@ -4,8 +4,8 @@ import type { Db } from '../connect.ts'
 import { recordAudit, recordSecurityEvent } from '../log/audit.ts'
 
 /**
- * Accepts a request of Slack or PagerDuty only once over all processes: false if it is known. It is
- * remembered for longer than a request with its time is accepted, even if clocks differ.
+ * Accepts a request of Slack or PagerDuty only once over all processes: false if it is known. A
+ * request is remembered for longer than it is accepted by its time, even if clocks differ.
  */
 export async function takeRequest(db: Db, signature: string): Promise<boolean> {
   const taken = await db

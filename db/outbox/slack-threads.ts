@@ -14,7 +14,7 @@ export type SlackView = {
   incident: Incident
   /** The hand-over report; null unless the incident is escalated. */
   report: EscalationReport | null
-  /** Newest first. */
+  /** The approvals, newest first. */
   approvals: Approval[]
   /** `posted`: whether the thread had a first message, even if Slack has lost it since. */
   thread: { posted: boolean; place: SlackPlace | null }

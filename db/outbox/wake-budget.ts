@@ -12,8 +12,8 @@ import { hasDestination } from './destinations.ts'
 
 /**
  * The budget of a night (`page.wake_budget`): how many questions in incidents below critical may
- * wake somebody. The others are sent at once to channels that wake nobody, and the morning card
- * lists them. Nothing is delayed if no card would be sent.
+ * wake somebody. The other questions are sent at once to channels that wake nobody, and the morning
+ * card lists them. Nothing is delayed if no card would be sent.
  */
 
 /** Why a message wakes nobody now. `note`: the row for the log, only once for each question. */
@@ -22,7 +22,10 @@ export type WaitsForMorning = { text: string; note: NewEvent<'noted'> | null }
 /** Why a budget that is set delays nothing: no card would report the questions. */
 export type IdleBudget = 'the card is off' | 'nobody takes the card'
 
-/** Explains why the budget delays nothing. Null if it does, or if none is set. */
+/**
+ * Explains why the budget delays nothing. Null if the budget delays messages, or if no budget is
+ * set.
+ */
 export async function whyBudgetIsIdle(db: Db): Promise<IdleBudget | null> {
   return await db.transaction().execute(async (trx) => {
     const settings = await readSettings(trx)

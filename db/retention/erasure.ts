@@ -44,8 +44,8 @@ class Refused extends Error {
 
 /**
  * Replaces a person by a pseudonym, permanently. Signs the person out and disables them. The
- * database function then does the rest, because only it may change rows of chains. All or nothing;
- * a refusal contains the reason.
+ * database function then does the rest, because only it may change rows of chains. Changes
+ * everything or nothing; a refusal contains the reason.
  */
 export async function erasePerson(db: Db, person: OperatorRow, by: { name: string }): Promise<Erasure> {
   try {

@@ -18,8 +18,8 @@ export async function holdIncident(
   by: Person,
 ): Promise<IncidentHold | 'gone' | null> {
   return await db.transaction().execute(async (trx) => {
-    // Locks the incident, because retention may be removing it. If it is, the row is gone once that
-    // transaction has committed.
+    // Locks the incident, because retention may be removing it. If retention is removing it, the
+    // row is gone once that transaction has committed.
     const kept = await trx.selectFrom('incident').select('id').where('id', '=', incidentId).forKeyShare().execute()
     if (kept.length === 0) return 'gone'
     const made = await trx

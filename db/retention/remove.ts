@@ -18,14 +18,14 @@ const batchMs = 60
 const restTimes = 3
 const minRestMs = 20
 /**
- * How many messages or alerts without an incident count as one incident. They are small rows
- * without a log.
+ * How many messages or alerts without an incident count as one incident. Such messages and alerts
+ * are small rows without a log.
  */
 const passingPerIncident = 10
 
 type Removed = { incidents: number; deliveries: number; alerts: number; bodies: number }
 
-/** The state of a round. Each batch passes its size to the next one. */
+/** The state of a round. Each batch passes its size to the next batch. */
 type Pace = { size: number; signal: AbortSignal }
 
 /**

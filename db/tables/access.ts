@@ -10,7 +10,7 @@ export type AccessTables = {
     createdAt: Time
     /** The highest risk that this person may decide. */
     maxRisk: Generated<'none' | 'low' | 'medium' | 'high' | 'critical'>
-    /** Null: incidents of all types. */
+    /** Null stands for incidents of all types. */
     incidentTypes: ColumnType<string[] | null, string | null | undefined, string | null>
     /** Further rights as text, as `domain/decision-right.ts` reads them. */
     rights: ColumnType<string[], string | undefined, string>

@@ -38,13 +38,13 @@ type ApprovalTable = {
   /** How many reminders were sent: at half of the time to decide, and at nine tenths. */
   reminded: Generated<number>
   /**
-   * The first approval of a card with several (that one has its own id). Null if the card has only
-   * this approval.
+   * The id of the first approval on a card with several approvals; the first approval has its own
+   * id here. Null if the card has only this approval.
    */
   askedWith: ColumnType<string | null, string | null | undefined, string>
   /**
-   * False while an earlier call of the same card is pending, so that nobody is notified of this one
-   * yet.
+   * False while an earlier call of the same card is pending, so that nobody is notified of this
+   * call yet.
    */
   announced: Generated<boolean>
 }
@@ -102,11 +102,11 @@ export type ApprovalTables = {
     tx: Generated<string>
     at: Time
     incidentType: string
-    /** Null: every tool that writes. */
+    /** Null stands for every tool that writes. */
     tool: string | null
     resourceKind: string | null
     resourceId: string | null
-    /** Null: until somebody resumes it. */
+    /** Null if the stop lasts until somebody resumes the writes. */
     until: NullableTime
     setBy: string
     endedAt: NullableTime

@@ -33,7 +33,7 @@ type AlertTable = {
   unknownWhy: 'crowd' | 'stale' | 'foreign' | 'unproven' | null
   /** The name of the token that opened the alert; null if unknown. */
   sender: string | null
-  /** The sender that ended the alert, if another one opened it. */
+  /** The sender that ended the alert, if another sender opened the alert. */
   endedBy: string | null
   /** The sender's word for an end that proves nothing. */
   endReason: string | null
@@ -143,15 +143,15 @@ type WaitingBodyTable = {
   sender: string
   alerts: number
   parts: number
-  /** How often processing its next part has failed. */
+  /** How often processing the body's next part has failed. */
   failures: Generated<number>
-  /** How many of its alerts could not be stored. */
+  /** How many of the body's alerts could not be stored. */
   refused: Generated<number>
   nextAt: Deadline
   receivedAt: Time
-  /** The time at which its last part was processed. */
+  /** The time at which the body's last part was processed. */
   takenAt: NullableTime
-  /** The time at which all of it was processed. */
+  /** The time at which the whole body was processed. */
   endedAt: NullableTime
 }
 

@@ -230,7 +230,7 @@ export type DeviceTables = {
     id: string
     resourceKind: 'node' | 'host' | 'vm'
     resourceId: string
-    /** Null: the agent connects to the API. */
+    /** Null if the agent connects to the API. */
     url: string | null
     urlEnv: string | null
     mode: MeshMode

@@ -56,7 +56,7 @@ export type ModelTables = {
     holder: string
     server: string
     incidentId: string
-    /** The smaller rank goes first. */
+    /** The rank in the line. A smaller rank goes first. */
     rank: number
     askedAt: Time
     /** Null while the run waits. */

@@ -34,7 +34,7 @@ export async function gradeIncident(db: Db, person: Person, id: string, given: G
     if (given.callId === null && !closedStatuses.includes(row.status))
       return { outcome: 'conflict', message: 'it is not closed yet, so its cause may change' }
     // Refuses a grade for an earlier attempt, because it is about the cause that the person saw,
-    // but would affect the current one.
+    // but would affect the current attempt.
     if (given.callId === null && (given.attempt ?? row.attempt) !== row.attempt)
       return {
         outcome: 'conflict',

@@ -45,8 +45,8 @@ export async function trustOf(db: Db | Trx, pair: TrustPair, settings: SettingsR
 }
 
 /**
- * Locks a pair until the transaction ends, so that of two that set its level, the second sees the
- * first.
+ * Locks a pair until the transaction ends, so that of two transactions that set its level, the
+ * second sees the result of the first.
  */
 export async function lockPair(trx: Trx, { type, tool }: TrustPair): Promise<void> {
   await sql`select pg_advisory_xact_lock(hashtextextended(${`trust ${type.replaceAll('_', '')} ${tool}`}, 0))`.execute(

@@ -16,8 +16,8 @@ import type { SettingsReader } from '../settings.ts'
 import { setPairs } from './levels.ts'
 
 /**
- * Counts the outcomes of the writes that the agent proposed. They are counted from the log each
- * time and stored nowhere else.
+ * Counts the outcomes of the writes that the agent proposed. The outcomes are counted from the log
+ * each time and stored nowhere else.
  */
 
 /** One pair; null stands for all. */
@@ -71,8 +71,8 @@ const isProposed = sql.raw(`kind = 'call_judged' and metadata->>'effect' = 'writ
 const callOf = sql.raw(`case when kind not in ('resolved', 'noted', 'escalated') then metadata->>'callId' end`)
 
 /**
- * The attempt of the row. A grade names the attempt that it is about, because a later one may be
- * current.
+ * The attempt of the row. A grade names the attempt that it is about, because a later attempt may
+ * be current.
  */
 const attemptOf = sql.raw(`case kind when 'graded' then (metadata->>'attempt')::int else attempt end`)
 

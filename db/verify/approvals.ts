@@ -181,7 +181,7 @@ function holdApproval(row: ApprovalRow, told: SaidApproval, notes: Notes): void 
 }
 
 /**
- * Compares votes. A vote from before 0.3 is identified by name, words and origin; a newer one also
+ * Compares votes. A vote from before 0.3 is identified by name, words and origin; a newer vote also
  * by person and time.
  */
 function holdVotes(approvalId: string, stored: readonly StoredVote[], said: readonly SaidVote[], notes: Notes): void {

@@ -12,9 +12,9 @@ type Removal = { id: number; rule: string; before: string; told: string[]; tombs
 const stepSize = 200
 
 /**
- * Verifies the removals after this one: an audit entry of the same transaction must have the digest
- * of exactly these tombstones, and everything with a tombstone must be gone. Returns the last one;
- * null at the end.
+ * Verifies the removals after the removal number `after`: an audit entry of the same transaction
+ * must have the digest of exactly these tombstones, and everything with a tombstone must be gone.
+ * Returns the last removal; null at the end.
  */
 export async function verifyRemovals(db: Db | Trx, after: number): Promise<Findings & { last: number | null }> {
   return await inSnapshot(db, async (trx) => {

@@ -23,8 +23,8 @@ const changes = sql`
 const stepSize = 2_000
 
 /**
- * Compares the changes after this one with audit log and incident logs. Returns the last one; null
- * at the end.
+ * Compares the changes after the change number `after` with audit log and incident logs. Returns
+ * the last change; null at the end.
  */
 export async function verifyChanges(db: Db | Trx, after: number): Promise<Findings & { last: number | null }> {
   return await inSnapshot(db, async (trx) => {
@@ -36,8 +36,8 @@ export async function verifyChanges(db: Db | Trx, after: number): Promise<Findin
 }
 
 /**
- * Does the same for the rows of one incident: its own, its alerts, decision tokens and standing
- * grants.
+ * Compares the changes to the rows of one incident: its own, its alerts, decision tokens and
+ * standing grants.
  */
 export async function verifyChangesOf(db: Db | Trx, incidentId: string): Promise<Findings> {
   return await inSnapshot(db, async (trx) => {

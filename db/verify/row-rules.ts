@@ -19,7 +19,7 @@ export type RowChange = {
   tx: string
   at: string
   role: string
-  /** Whether the role is one of the services', not that of the owner. */
+  /** Whether the change was made in a role of the services, not in that of the owner. */
   isServices: boolean
   ofTable: string
   rowKey: string
@@ -59,8 +59,8 @@ export type Rule = {
 const gap = /\[erased\]|erased-[0-9a-z]{8,40}/
 
 /**
- * Whether an entry begins with these words. After them may follow a reason or a name, which a colon
- * begins.
+ * Whether an entry begins with these words. A reason or a name may follow these words after a
+ * colon.
  */
 function beginsWith({ detail, isErased }: TransactionRows['audit'][number], words: string): boolean {
   if (detail === words || detail.startsWith(`${words}: `) || detail.startsWith(`${words}, by a start`)) return true

@@ -11,7 +11,7 @@ export type WriteRecord = {
   status: 'running' | 'done' | 'failed' | 'indeterminate'
   detail: string
   result: Record<string, unknown>
-  /** Seconds for which it has been running; null once it has ended. */
+  /** Seconds for which the effect has been running; null once the effect has ended. */
   runningSeconds: number | null
 }
 
@@ -33,8 +33,8 @@ export async function acceptEffect(
 }
 
 /**
- * Records the ending of an effect. Only the first one is kept, so a late response changes nothing.
- * The recorded job is kept too.
+ * Records the ending of an effect. Only the first ending is kept, so a late response changes
+ * nothing. The recorded job is kept too.
  */
 export async function finishEffect(
   db: Db | Trx,

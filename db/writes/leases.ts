@@ -37,8 +37,8 @@ export async function takeLeases(
 }
 
 /**
- * Does the same for a person's own write without an incident. Its key holds the targets until it
- * ends.
+ * Takes the leases for a person's own write without an incident. The key of the write holds the
+ * targets until the write ends.
  */
 export async function takeLeasesOfEffect(trx: Trx, effectKey: string, targets: ResourceRef[]): Promise<string | null> {
   const keys = await leaseKeys(trx, targets)

@@ -19,7 +19,7 @@ export async function notePlatformTask(db: Db, key: string, task: string): Promi
   await db.updateTable('platformEffect').set({ task }).where('key', '=', key).execute()
 }
 
-/** Records the ending of a write. Only the first one is kept. */
+/** Records the ending of a write. Only the first ending is kept. */
 export async function endPlatformEffect(db: Db, key: string, { status, detail }: PlatformEffectEnding): Promise<void> {
   await db
     .updateTable('platformEffect')

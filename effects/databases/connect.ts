@@ -90,7 +90,7 @@ function toRefusal(
   if (code === 'refused_login')
     return new EffectRefused('unavailable', 'UNAUTHORIZED', `${name} refused the login for writes: ${said}`)
   if (code === 'rejected') return new EffectRefused('conflict', 'SERVER_REFUSED', `${name} refused it: ${said}`)
-  // Tells a lost session from one that was never open, in which nothing was sent.
+  // Distinguishes a lost session from a session that was never open, in which nothing was sent.
   return new EffectRefused(
     'unavailable',
     session ? 'DATABASE_LOST' : 'DATABASE_AWAY',

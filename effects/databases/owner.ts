@@ -4,7 +4,7 @@ import type { DatabaseAct } from '../../domain/database-write.ts'
 import { EffectRefused } from '../effect.ts'
 
 /**
- * Programs that manage a database server and would undo other programs' changes. They are
+ * Programs that manage a database server and would undo other programs' changes. Such owners are
  * recognised by what the server shows.
  */
 
@@ -26,16 +26,17 @@ const owners: readonly Owner[] = [
     mark: `exists (select from pg_stat_activity a join pg_roles r on r.rolname = a.usename where r.rolsuper and a.application_name ~ '^Patroni( |$)')
       or (select count(*) = 13 from pg_settings where source = 'command line' and name in ('listen_addresses', 'port', 'cluster_name', 'wal_level', 'hot_standby', 'wal_log_hints',
         'max_connections', 'max_wal_senders', 'max_replication_slots', 'max_prepared_transactions', 'max_locks_per_transaction', 'max_worker_processes', 'track_commit_timestamp'))`,
-    // Matches every slot: Patroni drops slots that it does not know, so a slot that stays is a
-    // member's or in its configuration.
+    // Matches every slot, because Patroni drops slots that it does not know, so a slot that stays
+    // is a member's or in its configuration.
     keeps: /./,
     instead: 'remove the member, or the slot by "patronictl edit-config"',
   },
   {
     name: 'CloudNativePG',
     // Recognises CloudNativePG by a setting that it fixes
-    // (https://cloudnative-pg.io/documentation/current/postgresql_conf/). Its names for slots or
-    // for settings with a dot prove nothing, because anybody may use them.
+    // (https://cloudnative-pg.io/documentation/current/postgresql_conf/). The names that
+    // CloudNativePG uses for slots or for settings with a dot prove nothing, because anybody may
+    // use them.
     mark: `current_setting('ssl_cert_file') like '/controller/certificates/%'`,
     keeps: /^_cnpg_/,
     instead: 'change replicationSlots of its Cluster',

@@ -11,7 +11,7 @@ import { sayOwner } from './owner.ts'
 import type { DatabaseWriter, FoundTarget } from './write.ts'
 
 /**
- * The four writes at PostgreSQL. Each compares and acts in one statement, so that nothing can
+ * The four writes at PostgreSQL. Each write compares and acts in one statement, so that nothing can
  * change in between.
  */
 
@@ -74,7 +74,7 @@ async function findSession(session: DatabaseSession, act: SessionAct): Promise<F
     `${usename ?? '?'}${datname ? `@${datname}` : ''}${application_name ? `, ${application_name}` : ''}${client ? ` from ${client}` : ''}`,
   )
   return {
-    // Compares when the query began, because a later query is another one. To end a session, its
+    // Compares when the query began, because a later query is another query. To end a session, its
     // transaction counts, so that an idle session in it stays the same.
     compared: {
       started,
@@ -196,7 +196,8 @@ async function findReplay(session: DatabaseSession): Promise<FoundTarget> {
       `Replay is not resumed: the server recovers to a target (${row.target}), and resuming may make it a primary.`,
     )
   return {
-    // Compares the position, because a replay that was resumed and paused again is at another one.
+    // Compares the position, because a replay that was resumed and paused again is at another
+    // position.
     compared: { started: row.started ?? null, paused: true, replayed: row.replayed ?? null },
     summary: 'Resume the replay of the replica',
     told: [

@@ -12,10 +12,10 @@ import { judgeOnDevice } from './vouch.ts'
 type ApprovalNeed = { risk: Risk; why: string }
 
 /**
- * Predicts from rows whether a device's guard will demand approval. Null for a call that needs
- * none, for one that the guard refuses under any grant, and for one that the judge also takes for a
- * write. The device decides: if the prediction is wrong, the device answers `approval_required` and
- * does nothing.
+ * Predicts from rows whether a device's guard will demand approval. Null for a call that needs no
+ * approval, for a call that the guard refuses under any grant, and for a call that the judge also
+ * takes for a write. The device decides: if the prediction is wrong, the device answers
+ * `approval_required` and does nothing.
  */
 export function findApprovalNeed(
   { id, mode, terms, health }: Pick<DeviceRow, 'id' | 'mode' | 'terms' | 'health'>,

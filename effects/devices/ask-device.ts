@@ -148,8 +148,8 @@ export type DeviceRequest = {
 
 /**
  * `answer`: the device's answer, cleansed of secrets. `not_sent`: the request never arrived.
- * `unknown`: the request may have arrived; once the device can be reached, its journal can tell by
- * the key.
+ * `unknown`: the request may have arrived; once the device can be reached, its journal can report
+ * the outcome by the key.
  */
 export type DeviceReply =
   | { kind: 'answer'; answer: CapabilityAnswer }

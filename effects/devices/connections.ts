@@ -33,8 +33,8 @@ export type DeviceConnections = {
    */
   way(deviceId: string): DeviceWay
   /**
-   * Takes over and welcomes the connection of an agent that proved its identity; its earlier
-   * connection ends.
+   * Takes over and welcomes the connection of an agent that proved its identity; the agent's
+   * earlier connection ends.
    */
   hold(
     link: DeviceLink,
@@ -222,7 +222,7 @@ function endReplaced({ link }: Held, isReplaced: boolean): void {
   else link.end(closeCodes.refused, 'this device may no longer connect')
 }
 
-/** Sends an agent its manifest if it has another one. */
+/** Sends an agent its manifest if it has another manifest. */
 async function tellManifest(db: Db, own: Held): Promise<void> {
   const device = await deviceById(db, own.link.device)
   if (!device?.manifest || device.manifest.id === own.manifestId) return

@@ -229,8 +229,8 @@ export async function renewManifest(trx: Trx, mesh: Mesh, device: DeviceRow): Pr
 }
 
 /**
- * Whether the device needs a new manifest: it has none, has one past half its life, or has one
- * without the current keys.
+ * Whether the device needs a new manifest: it has no manifest, a manifest past half its life, or a
+ * manifest without the current keys.
  */
 async function isManifestStale(db: Db | Trx, device: DeviceRow): Promise<boolean> {
   const { manifest } = device

@@ -22,9 +22,9 @@ const logDirectory = /(^|\/)logs?(\/|$)/
 const packed = /\.(gz|xz|zst|bz2|zip)$/
 
 /**
- * Lists at most six log files that the machine's agent may read, the newest first. They are in the
- * agent's directories with the name `log` or `logs`, or in such a directory directly below another.
- * Reads no log. Empty if no agent can list files.
+ * Lists at most six log files that the machine's agent may read, the newest first. The files are in
+ * the agent's directories with the name `log` or `logs`, or in such a directory directly below
+ * another. Reads no log. Empty if no agent can list files.
  */
 export async function listLogFiles(deps: EffectDeps, resource: ResourceRef): Promise<LogFile[]> {
   const executor = await executorOf(deps.db, resource)

@@ -54,8 +54,8 @@ export async function performWrite(
 }
 
 /**
- * Makes a run's call. Its output becomes rows of the incident, and the end of the run cancels the
- * call.
+ * Makes a run's call. The output of the call becomes rows of the incident, and the end of the run
+ * cancels the call.
  */
 export async function askFollowed(deps: EffectDeps, call: AnnouncedCall, request: DeviceRequest): Promise<DeviceReply> {
   const { executor, mapped, judged, key } = call

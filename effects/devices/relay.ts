@@ -17,7 +17,7 @@ import { packFrame, readFrame } from '../../mesh/frames.ts'
 import type { Seal } from '../../mesh/seal.ts'
 
 /**
- * Milliseconds in which the other process must take a request; after these the request is
+ * Milliseconds in which the other process must take a request; after this time the request is
  * withdrawn.
  */
 const takenWithinMs = 5_000

@@ -13,8 +13,8 @@ type RunOfCall = { incidentId: string; attempt: number }
 
 /**
  * Lists the names in a call's command, of containers and the like, that the call's run has looked
- * up on this resource. They are read from rows here and sent under the control plane's signature,
- * because a device knows no such names and trusts no worker.
+ * up on this resource. The names are read from rows here and sent under the control plane's
+ * signature, because a device knows no such names and trusts no worker.
  */
 export async function namesVouched(
   { db }: Pick<EffectDeps, 'db'>,

@@ -30,8 +30,8 @@ const drainMs = 250
 const passedOn = ['PATH', 'HOME', 'USER', 'LANG', 'LC_ALL', 'TZ', 'TMPDIR']
 
 /**
- * Process groups that run now. They are killed when this process, which watches their deadlines,
- * exits.
+ * Process groups that run now. The groups are killed when this process, which watches their
+ * deadlines, exits.
  */
 const groups = new Set<number>()
 let watching = false
@@ -125,8 +125,8 @@ function keepWatch(pid: number): void {
 type Value = string | { from: string; prefix: string }
 
 /**
- * Credentials of a job's step, read when the step begins. They are sent only to the systems to
- * which they belong.
+ * Credentials of a job's step, read when the step begins. The credentials are sent only to the
+ * systems to which they belong.
  */
 export type Credentials = {
   read(ref: string): string

@@ -183,7 +183,7 @@ function findTwins(jobs: readonly DeclaredJob[]): Fault[] {
   )
 }
 
-/** Finds jobs whose undo is not a declared job, or is one for another kind of resource. */
+/** Finds jobs whose undo is not a declared job, or is a job for another kind of resource. */
 function findLostUndos(jobs: readonly DeclaredJob[]): Fault[] {
   return jobs.flatMap(({ name, undo, resources }, at) => {
     if (undo === undefined) return []

@@ -130,8 +130,8 @@ function toEnding({ job }: ResourceJob, outcome: JobOutcome): EffectEnding {
 
 /**
  * Returns what a job changed. A job begins only if its check mode has just reported a change. Only
- * words that the run prints too show that it changed nothing; their absence shows nothing, because
- * a run may print others.
+ * words that the run prints too show that it changed nothing; the absence of such words shows
+ * nothing, because a run may print others.
  */
 function changedBy({ name, check }: ResourceJob['job'], { isOk, output, isCut }: JobOutcome): Changed {
   if (!isOk || !check?.noChanges) return null

@@ -44,7 +44,10 @@ export function firstLineIn(fields: RawFields, name: string): string | null {
   return line ? capChars(line.trim(), maxTitleChars) : null
 }
 
-/** Returns the sender's time. If it is unreadable or in the future, returns the time of receipt. */
+/**
+ * Returns the sender's time. If this time is unreadable or in the future, returns the time of
+ * receipt.
+ */
 export function pastMoment(value: unknown, nowIso: string): string {
   const given = typeof value === 'number' ? new Date(value * 1000) : null
   const moment = given && !Number.isNaN(given.getTime()) ? momentOf(given.toISOString()) : momentOf(value)

@@ -20,7 +20,7 @@ import { parseGitlab } from './gitlab.ts'
 
 const maxChanges = 100
 const maxResources = 20
-/** A time with its offset, because a time without one depends on the clock of the reader. */
+/** A time with its offset, because a time without an offset depends on the clock of the reader. */
 const rfc3339 = /^\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d:\d\d(\.\d{1,9})?([Zz]|[+-]\d\d:\d\d)$/
 
 /**
@@ -110,13 +110,13 @@ type ReadHeader = (name: string) => string | undefined
  */
 export type ChangeSender = {
   name: Change['source']
-  /** The header that names the event. Its presence identifies this sender. */
+  /** The header that names the event. The presence of the header identifies this sender. */
   eventHeader: string | null
   /** The header with an id that all repeats of a delivery share. */
   keyHeader: string | null
   /**
-   * The setting with the secret that authenticates a delivery. If it is not set, the sender's
-   * deliveries need a token, like alerts.
+   * The setting with the secret that authenticates a delivery. If the secret is not set, the
+   * sender's deliveries need a token, like alerts.
    */
   secretSetting: string | null
   /**

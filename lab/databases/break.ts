@@ -8,7 +8,7 @@ import type { ShopSession } from './session.ts'
 import { isSameSession } from './session.ts'
 import { readMariadbSessions, readSessions } from './sessions.ts'
 
-/** The most milliseconds until a fault shows on its server. */
+/** The most milliseconds until a fault shows on the fault's server. */
 const visibleMs = 25_000
 
 /**

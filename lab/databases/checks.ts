@@ -45,7 +45,7 @@ async function isGone(drawer: DatabaseDrawer, name: DatabaseFault): Promise<Chec
   }
 }
 
-/** Tells whether the end of the fault takes a moment to show. */
+/** Whether the end of the fault takes a moment to show. */
 const isPassing = (name: DatabaseFault): boolean => name === 'db_replica_stopped' || name === 'db_replay_held'
 
 async function standsAsItWas(drawer: DatabaseDrawer, name: DatabaseFault, { facts }: BrokenDatabase): Promise<Check[]> {

@@ -63,8 +63,8 @@ export function serverNamed({ servers }: Pick<DatabaseDrawer, 'servers'>, name: 
 }
 
 /**
- * Starts a program of the shop. Its data is in a file that only its user can read, because every
- * user of the machine can read command lines.
+ * Starts a program of the shop. The program's data is in a file that only its user can read,
+ * because every user of the machine can read command lines.
  */
 export async function startClients(
   lab: Lab,

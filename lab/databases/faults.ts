@@ -37,7 +37,7 @@ type DatabaseFaultRow = {
    * The writes that repair the fault, each by itself. Empty if the fault is escalated to a person.
    */
   repairedBy: DatabaseWrite[]
-  /** The name of its alert in `rules.ts`. */
+  /** The name of the fault's alert in `rules.ts`. */
   alert: string
 }
 

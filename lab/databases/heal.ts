@@ -5,7 +5,9 @@ import { faultWork } from './fault-work.ts'
 import { type DatabaseFault, isDatabaseFault } from './faults.ts'
 import { rowsOn } from './waits.ts'
 
-/** Sorts faults that hold locks first, because healing the others would wait for the locks. */
+/**
+ * Sorts faults that hold locks first, because healing the other faults would wait for the locks.
+ */
 export const inOrderOfHealing = (faults: readonly Fault[]): Fault[] => {
   const holdsLocks = ({ fault }: Fault) => isDatabaseFault(fault) && faultWork[fault].applications.length > 0
   return [...faults.filter(holdsLocks), ...faults.filter((each) => !holdsLocks(each))]

@@ -123,7 +123,7 @@ export async function runSql<Row extends pg.QueryResultRow>(
 ): Promise<Row[]> {
   const url = serverUrl(server, adminName, secrets.admin, database)
   // Limits the wait for a lock of another fault, because a session that waits for a table blocks
-  // all later ones.
+  // all later sessions.
   const options = `-c lock_timeout=${maxLockMs}`
   const client = new pg.Client({
     connectionString: url,

@@ -35,7 +35,7 @@ export function serverUrl({ port }: LabServer, user: string, password: string, d
 
 const run = promisify(execFile)
 
-/** Runs a program as the servers' user, in their directory. Its error contains the last output. */
+/** Runs a program as the servers' user, in their directory. The error contains the last output. */
 export async function runAsNode(
   { directory, account }: DrawerPlace,
   program: string,

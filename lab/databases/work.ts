@@ -11,7 +11,7 @@ type DatabaseCheck = { name: string; ok: boolean; detail: string }
 export type DatabaseFaultWork = {
   /** Programs whose sessions belong only to this fault. */
   applications: string[]
-  /** Breaks the fault in, and waits only for its own steps. */
+  /** Breaks the fault in, and waits only for the steps of the fault. */
   breakIn(lab: Lab, drawer: DatabaseDrawer): Promise<void>
   /** Describes the visible fault in one line; null if the fault is absent. */
   see(drawer: DatabaseDrawer): Promise<string | null>

@@ -35,7 +35,8 @@ const opening = new WeakMap<Lab, Promise<LabCluster>>()
 
 /**
  * Starts a Kubernetes cluster of two nodes with a shop. A lab has one cluster, so a second call
- * returns the same one. If it does not start, the promise rejects with the output of its programs.
+ * returns the same cluster. If the cluster does not start, the promise rejects with the output of
+ * its programs.
  */
 export function openCluster(lab: Lab): Promise<LabCluster> {
   const begun = opening.get(lab) ?? open(lab)
@@ -47,7 +48,7 @@ export function openCluster(lab: Lab): Promise<LabCluster> {
   return begun
 }
 
-/** The most milliseconds that its start takes on a busy machine. */
+/** The most milliseconds that the start of a cluster takes on a busy machine. */
 const startMs = 180_000
 
 async function open(lab: Lab): Promise<LabCluster> {

@@ -33,7 +33,7 @@ type ClusterFaultRow = {
   alertOn?: string
   /** The command with which a person ends the fault. */
   endedBy: string
-  /** The name of its alert in `rules.ts`. */
+  /** The name of the fault's alert in `rules.ts`. */
   alert: string
 }
 

@@ -27,7 +27,7 @@ export const apiServerNames = {
   addresses: ['127.0.0.1', controlAddress, '10.96.0.1'],
 }
 
-/** A program of the cluster. If it has a `socket`, it is ready when the socket exists. */
+/** A program of the cluster. If the program has a `socket`, it is ready when the socket exists. */
 type ClusterProcess = { name: string; program: string; args: string[]; socket?: string }
 
 /** The work of `lab/node/cluster-inside.ts`, in this order: networks, disks, then the programs. */

@@ -1,8 +1,8 @@
 import type { ApiObject, ClusterApi } from './api.ts'
 
 /**
- * The program in the shop's containers. It reads its settings, logs that it uses them, and then
- * serves, ships or waits.
+ * The program in the shop's containers. The program reads its settings, logs that it uses them, and
+ * then serves, ships or waits.
  */
 export const shopProgram = `#!/bin/sh
 say() { echo "$(date -u +%Y-%m-%dT%H:%M:%SZ) $*"; }
@@ -45,7 +45,10 @@ exec httpd -f -p "$port" -h /www
 type Workload = {
   namespace: string
   replicas?: number
-  /** The lines of its settings. They are stored in a ConfigMap that the revision names. */
+  /**
+   * The lines of the workload's settings. The settings are stored in a ConfigMap that the revision
+   * names.
+   */
   settings?: string
   args?: string[]
   memory?: string
@@ -55,8 +58,8 @@ type Workload = {
 }
 
 /**
- * The workloads of the shop. All are healthy at first, and most have a fault that was made for
- * them.
+ * The workloads of the shop. All workloads are healthy at first, and most have a fault that was
+ * made for them.
  */
 export const workloads = {
   storefront: { namespace: 'shop', replicas: 2 },
@@ -147,7 +150,7 @@ function deployment(name: WorkloadName): object {
   }
 }
 
-/** Creates a workload in its first revision. Its settings must already exist. */
+/** Creates a workload in its first revision. The settings of the workload must already exist. */
 export const createWorkload = (api: ClusterApi, name: WorkloadName): Promise<ApiObject> =>
   api.create(`/apis/apps/v1/namespaces/${workloads[name].namespace}/deployments`, deployment(name))
 

@@ -39,8 +39,8 @@ export async function newestRevision(api: ClusterApi, name: WorkloadName): Promi
   const sets = await api.list(`/apis/apps/v1/namespaces/${namespace}/replicasets?labelSelector=app%3D${name}`)
   const own = sets.filter((set) => set.metadata.ownerReferences?.[0]?.uid === deployment.metadata.uid)
   const set = own.find((each) => revisionOf(each) === number)
-  // Ignores a revision that existed before the fault. It is the only revision, or a newer replica
-  // set has replaced it and the deployment does not report this yet.
+  // Ignores a revision that existed before the fault. The ignored revision is the only one, or a
+  // newer replica set has replaced it and the deployment does not report this yet.
   const isOvertaken = own.some((each) => Number(revisionOf(each)) > Number(number))
   if (!set || own.length < 2 || isOvertaken) return null
   const pods = await api.list(podsPath(name))

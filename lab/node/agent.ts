@@ -6,8 +6,8 @@ import { readSpecAndSettle } from './program.ts'
 await unifiedDiff('/', null, Buffer.from('a line\n'))
 
 /**
- * Runs the agent of a node's device. It is the real agent, as the node's own user, in its state
- * directory.
+ * Runs the agent of a node's device. The program is the real agent, as the node's own user, in its
+ * state directory.
  */
 const spec = readSpecAndSettle<{ port: number; aptOptions: string[] }>()
 

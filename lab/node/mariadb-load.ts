@@ -2,8 +2,8 @@ import { spawn } from 'node:child_process'
 import { readSpecAndSettle } from './program.ts'
 
 /**
- * Runs a program of the shop. It writes to a MariaDB with the command line client, one statement
- * after another.
+ * Runs a program of the shop. The program writes to a MariaDB with the command line client, one
+ * statement after another.
  */
 const { program, args, statements, everyMs } = readSpecAndSettle<{
   program: string

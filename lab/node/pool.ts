@@ -3,7 +3,7 @@ import pg from 'pg'
 import { announce, readSpecAndSettle } from './program.ts'
 
 /**
- * Runs a web node's report worker. It holds connections to the database, each in an open
+ * Runs a web node's report worker. The worker holds connections to the database, each in an open
  * transaction.
  */
 const { url, size, name } = readSpecAndSettle<{ url: string; size: number; name: string }>()

@@ -42,12 +42,12 @@ export function announce(server: Server, port = 0): void {
 export const logFile = 'data/log'
 /** The file with the error of a web node's clock. */
 export const clockFile = 'etc/clock.json'
-/** The lock of a running reindex. While it exists, search fails. */
+/** The lock of a running reindex. While the lock exists, search fails. */
 export const lockFile = 'var/search.lock'
 export const searchLog = 'logs/search.log'
 export const certificateFile = 'etc/certificate.pem'
 
-/** The number of bytes read at the end of a log. They always contain a whole record. */
+/** The number of bytes read at the end of a log. These bytes always contain a whole record. */
 const tailBytes = 256
 
 /** Returns the time of a log's newest whole record, in milliseconds; null if the log has none. */

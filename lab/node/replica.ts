@@ -7,7 +7,7 @@ import { announce, logFile, newestRecordAt, newestRecordIn, readSpecAndSettle } 
 type Spec = { primaryPort: number }
 
 const spec = readSpecAndSettle<Spec>((message) => {
-  // Updates the port, because a restarted primary has another one.
+  // Updates the port, because a restarted primary has another port.
   if (message.primaryPort) spec.primaryPort = message.primaryPort
 })
 

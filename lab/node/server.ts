@@ -12,8 +12,8 @@ const { program, args, port, ready, env } = readSpecAndSettle<{
   port: number
   ready: string
   /**
-   * Variables besides the PATH. They must not contain a secret, because every user of the machine
-   * can read them.
+   * Variables besides the PATH. The variables must not contain a secret, because every user of the
+   * machine can read them.
    */
   env?: Record<string, string>
 }>()

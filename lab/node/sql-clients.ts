@@ -12,7 +12,7 @@ const { file } = readSpecAndSettle<{ file: string }>()
 type SessionPlan = {
   url: string
   application: string
-  /** Statements to run in this order. The last one may wait for a lock, or never end. */
+  /** Statements to run in this order. The last statement may wait for a lock, or never end. */
   steps: string[]
   /** Statements to run after the last step has ended. */
   after?: string[]

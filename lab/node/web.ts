@@ -117,7 +117,7 @@ setInterval(() => {
 }, 100)
 
 /**
- * Runs a web node. It serves `/` for each tenant of its shard, chosen by the Host header, and
+ * Runs a web node. The node serves `/` for each tenant of its shard, chosen by the Host header, and
  * writes an access log. `/healthz` reports whether the node has the package that its release needs.
  */
 const spec = readSpecAndSettle<{ tenants: string[]; port: number }>((told) => void Object.assign(orders, told))

@@ -103,7 +103,10 @@ export type RunbookStep = { turn: number; tool: string; args: Record<string, unk
 
 export type Conversation = {
   protocol: 'native' | 'json'
-  /** Whether a source collects logs. If not, logs are read on the device that writes them. */
+  /**
+   * Whether a source collects logs. If no source collects logs, they are read on the device that
+   * writes them.
+   */
   hasLogSource?: boolean
   context: IncidentContext | null
   hint: string | null

@@ -290,8 +290,8 @@ function lookUp({ tool, args }: RunbookStep): RunbookCall {
 }
 
 /**
- * Reads the targets that the error of a blocked call names. If it names none, reads the incident's
- * own resource.
+ * Reads the targets that the error of a blocked call names. If the error names no target, reads the
+ * incident's own resource.
  */
 function verifyingReads(conversation: Conversation, failed: RunbookStep): RunbookCall[] {
   const details = object(failed.result?.error?.details)
@@ -347,7 +347,7 @@ const lastLines = '50'
 /**
  * Repairs a service that has a log. First reads the end of the log on the node. The log only
  * explains and is untrusted, so its text decides nothing, and a missing device does not matter. If
- * it reports that the service's address was taken, this is checked.
+ * the log reports that the service's address was taken, this is checked.
  */
 function repairService(conversation: Conversation): OperatorTurn {
   const { steps, context } = conversation

@@ -2,7 +2,7 @@ import type { VerificationOutcome } from '../../domain/envelope.ts'
 import type { EscalationCategory } from '../../domain/incident.ts'
 import type { Conversation, RunbookStep, ToolResult } from './conversation.ts'
 
-/** Facts in a tool result. They are read tolerantly: a missing fact is null, never a guess. */
+/** Facts in a tool result. The facts are read tolerantly: a missing fact is null, never a guess. */
 export type Facts = Record<string, unknown>
 
 /**

@@ -4,7 +4,7 @@ import { type Conversation, ruleOf } from './conversation.ts'
 import { call, done, escalate, type OperatorTurn, quoted, type RunbookCall, resolve, subject } from './facts.ts'
 
 /**
- * Misbehaviours of a model. One is selected by name: `runbook-rules:<mood>` or `POST
+ * Misbehaviours of a model. A misbehaviour is selected by name: `runbook-rules:<mood>` or `POST
  * /control/mood`.
  */
 export const mood = z.enum([
@@ -40,8 +40,8 @@ export type Mood = z.infer<typeof mood>
 const oversizedBytes = 10 * 1024 * 1024
 
 /**
- * Returns the response of a bad mood, which replaces the table's. Null for moods that affect only
- * the connection.
+ * Returns the response of a bad mood, which replaces the response of the playbook. Null for moods
+ * that affect only the connection.
  */
 export function answerInMood(mood: Mood, conversation: Conversation, body: string): OperatorTurn | null {
   const id = conversation.context?.incident.id ?? 'unknown'
@@ -90,7 +90,8 @@ function tryOnce(mood: Mood, conversation: Conversation): OperatorTurn | null {
       const denied = steps.find(({ result }) => ruleOf(result) === 'DENIED')
       const asked = steps.filter((step) => denied && step.tool === denied.tool).length
       if (!denied || asked > maxInsists) return null
-      // Reads the incident in between, because another gate refuses the same call twice in a row.
+      // Reads the incident before the next call, because another gate refuses the same call twice
+      // in a row.
       if (steps.at(-1)?.tool === denied.tool)
         return { say: 'I look again.', calls: [call('get_incident', { id: conversation.context!.incident.id })] }
       return {

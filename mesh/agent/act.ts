@@ -52,7 +52,7 @@ const aboutOf = ({ request_id, device }: CapabilityRequest): About => ({ request
 
 /**
  * Checks the preconditions before the journal records the request. A program that is started for
- * the check ends with it.
+ * the check ends with the check.
  */
 async function whyUnmet(
   { request, stopper, world, manifest }: AcceptedRequest,
@@ -164,8 +164,8 @@ function contextFor(task: AcceptedRequest): CapabilityContext {
 }
 
 /**
- * Appends the response to the journal, for a write on disk, and adds the entry's hash to the
- * response.
+ * Appends the response to the journal (on the disk, if the request is a write), and adds the
+ * entry's hash to the response.
  */
 async function recordAnswer(
   { request, ruling, world }: AcceptedRequest,

@@ -35,7 +35,10 @@ export type MachineOverrides = {
   journalctl?: readonly string[]
 }
 
-/** Returns all capabilities of an agent. Which of them this device lacks is found at the start. */
+/**
+ * Returns all capabilities of an agent. The start finds which of these capabilities this device
+ * lacks.
+ */
 export const capabilitiesOn = ({
   dockerHost,
   aptOptions = [],
@@ -182,7 +185,7 @@ export function verificationContext({ world }: AgentState, { manifest, keys }: T
   return { device: manifest.device, keys, nowMs: world.nowMs(), hasSeen: has, forgottenBeforeMs }
 }
 
-/** Records the nonce, so that a second request with it is refused. */
+/** Records the nonce, so that a second request with this nonce is refused. */
 export function rememberNonce({ world }: AgentState, request: { nonce: string; issued_at: string }): void {
   world.nonces.remember(request.nonce, Date.parse(request.issued_at), world.nowMs())
 }

@@ -196,7 +196,8 @@ function digestOf({ device, capability, args, rehearse }: CapabilityRequest): st
 }
 
 /**
- * The agent without its HTTP server: it takes request bytes and returns responses. One per process.
+ * The agent without its HTTP server: it takes request bytes and returns responses. There is one
+ * agent per process.
  */
 export type Agent = {
   call(body: Uint8Array): Promise<Reply>

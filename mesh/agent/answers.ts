@@ -10,7 +10,7 @@ import { bodyBytes } from './verify-request.ts'
  */
 export type AgentAsk = {
   method: string
-  /** The path with its query. */
+  /** The path of the request, with its query. */
   path: string
   authorization?: string | undefined
   accept?: string | undefined

@@ -25,7 +25,7 @@ export type CallWeight = {
    * `auto_approve`.
    */
   programs?: readonly string[]
-  /** The programs among them that read configuration which the administrator did not write. */
+  /** The programs of the command that read configuration which the administrator did not write. */
   obeys?: readonly string[]
   /** Conditions of a read besides its words, checked right before the read. */
   rests?: Preconditions

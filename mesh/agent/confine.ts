@@ -150,9 +150,9 @@ const lookEveryMs = 60_000
 const triedAgainMs = 3_600_000
 
 /**
- * Keeps the working confinement. If it failed or is missing, it is searched again: at once if a
- * read needs it, every hour, and within a minute of a change of mounts. `onChange` gets each change
- * in words.
+ * Keeps the working confinement. If the confinement failed or is missing, a confinement is searched
+ * again: at once if a read needs it, every hour, and within a minute of a change of mounts.
+ * `onChange` gets each change in words.
  */
 export async function keepConfinement(
   hidden: HiddenPaths,

@@ -133,7 +133,7 @@ export function keepConnected(
   }
 }
 
-/** Made once, because a machine has a hundred authorities or more. */
+/** The TLS context, which is made once, because a machine has a hundred authorities or more. */
 let made: { ca: string | null; context: SecureContext } | null = null
 function secureContextOf(ca: string | null): SecureContext {
   made = made?.ca === ca ? made : { ca, context: createSecureContext(authoritiesOf(ca)) }

@@ -12,7 +12,7 @@ export type ContainerEngine = { socket: string; host: string }
 
 const standard = 'unix:///var/run/docker.sock'
 const patienceMs = 3_000
-/** The most bytes of a response. One about a few hundred containers fits. */
+/** The most bytes of a response. A response about a few hundred containers fits. */
 const maxBytes = 4 << 20
 const maxErrorBytes = 64 << 10
 

@@ -304,8 +304,8 @@ function parsed<T>(schema: z.ZodType<T>, value: unknown): T {
  */
 function isPrivate(host: string): boolean {
   const address = host.replaceAll(/[[\]]/g, '')
-  // Checks first whether it is an address: a name may begin like an address, and an IPv6 address
-  // has no dots.
+  // Checks first whether the host is an address: a name may begin like an address, and an IPv6
+  // address has no dots.
   if (isIP(address) === 0) return !host.includes('.')
   return /^(10\.|192\.168\.|172\.(1[6-9]|2\d|3[01])\.|100\.(6[4-9]|[7-9]\d|1[01]\d|12[0-7])\.|f[cd])/.test(address)
 }

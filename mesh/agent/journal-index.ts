@@ -78,7 +78,7 @@ export function journalIndex() {
     /** Lists the accepted keys that have no response. */
     open: (): KeyRecord[] => [...byKey.values()].filter(({ state }) => state === 'accepted'),
     /**
-     * Returns what happened to the journal before this one. Null if nothing happened, or if a
+     * Returns what happened to the journal before this journal. Null if nothing happened, or if a
      * person accepted the loss.
      */
     lost: () => lost,

@@ -37,7 +37,7 @@ export type Journal = {
   entries(): number
   head(): string
   /**
-   * Returns why no write is done: the journal before this one is lost, and so is the record of
+   * Returns why no write is done: the journal before this journal is lost, and so is the record of
    * earlier writes. Null if no journal was lost.
    */
   lost(): string | null

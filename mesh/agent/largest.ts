@@ -50,8 +50,8 @@ type Count = {
 
 /**
  * Sums the space below an open directory, only on its file system and without following symbolic
- * links. Counts each depth before a deeper one. If it ends early, it reports this: every number is
- * then a lower bound, and no directory was skipped for a deeper one.
+ * links. Counts each depth before a deeper one. If the sum ends early, the function reports this:
+ * every number is then a lower bound, and no directory was skipped for a deeper one.
  */
 export async function findLargest(
   held: OpenEntry,

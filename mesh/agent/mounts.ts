@@ -4,7 +4,7 @@ import { isInside } from '../specs/spec.ts'
 /** A line of `/proc/self/mountinfo`. Numbers stay text, because they are identifiers. */
 export type Mount = {
   id: string
-  /** The id of the mount on which this one is mounted. */
+  /** The id of the mount on which this mount is mounted. */
   parent: string
   device: string
   /** The part of the file system that is mounted. */

@@ -181,8 +181,8 @@ async function hold(
     await hear('held')
     const left = sees.includes('mounts') ? [] : leftWritable(pid, covered)
     const closed = left.length > 0 ? await directoriesBefore(left, enterable(tools, pid, sees)) : []
-    // The holder ends when its input from the agent ends. Up to this line its end has to be
-    // noticed.
+    // Lets the agent end without waiting for the holder, which ends when its input from the agent
+    // ends. Up to this line, the agent had to notice the end of the holder.
     for (const handle of [child, child.stdin, child.stdout, child.stderr]) (handle as { unref(): void }).unref()
     return { child, pid, closed }
   } catch (error) {

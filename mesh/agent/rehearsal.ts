@@ -177,7 +177,7 @@ function isExecutable(path: string): boolean {
 }
 
 /**
- * The largest program whose digest is computed, in bytes. A larger one is identified by size and
+ * The largest program whose digest is computed, in bytes. A larger file is identified by size and
  * time.
  */
 const maxDigestBytes = 256 * 1024 * 1024

@@ -15,7 +15,7 @@ export function bytesOf(content: string, encoding: 'utf8' | 'base64'): Buffer {
   return bytes
 }
 
-/** Reads a small file completely. Throws `failed` for a larger one, also if it grows meanwhile. */
+/** Reads a small file completely. Throws `failed` for a larger file, also if it grows meanwhile. */
 export async function readWhole(file: FileHandle, path: string, signal: AbortSignal): Promise<Buffer> {
   const { size } = await file.stat()
   const bytes = await readPart(file, 0, Math.min(size, wholeBytes) + 1, signal)
@@ -67,9 +67,10 @@ const textOrNothing = (bytes: Buffer | null) => (bytes ? decoded(bytes) : '')
 
 /**
  * Replaces a file atomically: writes a temporary file beside it to disk, renames it, and writes the
- * directory to disk. A concurrent reader sees the old content or the new. `former` is what the
- * change was made for; if it is gone, nothing is changed (`conflict`). Null makes a new file and
- * never replaces one. Access lists and extended attributes are not kept.
+ * directory to disk. A concurrent reader sees the old content or the new. `former` is the file for
+ * which the change was made; if that file is gone, nothing is changed (`conflict`). With null, a
+ * new file is made, which never replaces another. Access lists and extended attributes are not
+ * kept.
  */
 export async function replace(
   directory: OpenEntry,

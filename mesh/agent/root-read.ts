@@ -61,7 +61,7 @@ function programOf([name = '']: readonly string[]): string | null {
   return isProgram ? path : null
 }
 
-/** Lists each path in a word, because `--file=/etc/hosts` and `-f/etc/hosts` contain one too. */
+/** Lists each path in a word, because `--file=/etc/hosts` and `-f/etc/hosts` contain a path too. */
 function pathsIn(word: string): string[] {
   const at = word.indexOf('/')
   return [resolve('/', word), ...(at > 0 ? [word.slice(at)] : [])]

@@ -47,10 +47,10 @@ type RunningProgram = ChildProcessByStdio<Writable | null, Readable, Readable>
 
 /**
  * Runs a program in a separate session and environment, with an empty input. Stops it at the
- * deadline, on cancellation, at the output limit and if the group exceeds its memory. When this
- * resolves, no process of a confined read remains; of a write only processes that left its group
- * while it ended by itself, such as a daemon. A sandbox that could not be made because a mount
- * disappeared is made again.
+ * deadline, on cancellation, at the output limit and if the group exceeds its memory. When the
+ * promise resolves, no process of a confined read remains; of a write only processes that left its
+ * group while it ended by itself, such as a daemon. A sandbox that could not be made because a
+ * mount disappeared is made again.
  */
 export async function runProgram(argv: readonly string[], options: RunOptions, runner: Runner): Promise<RunResult> {
   for (let left = maxRepeats; ; left--) {

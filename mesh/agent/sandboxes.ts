@@ -49,8 +49,8 @@ export function byBwrap(hidden: HiddenPaths): Confinement | null {
     },
     environment: { TMPDIR: '/dev/shm' },
     endsWhole: () => true,
-    // Marks each mount that it makes as nosuid, so the machine's table of mounts is not visible
-    // inside.
+    // Bubblewrap marks each mount that it makes as nosuid, so the machine's table of mounts is not
+    // visible inside.
     canShow: (sees) => !sees.includes('mounts'),
     hidesOwners: () => true,
     complaint: /^bwrap: (?!execvp)/,

@@ -7,11 +7,11 @@ import { holderOf } from './agent-processes.ts'
 const standing = z.object({
   pid: z.number().int(),
   isConnected: z.boolean(),
-  /** The last message about its connection. */
+  /** The last message about the agent's connection. */
   said: z.string(),
   status: z.string(),
   reason: z.string().nullable(),
-  /** The time since when all of this is true. */
+  /** The time since which all fields of the standing are true. */
   at: z.string(),
 })
 type Standing = z.infer<typeof standing>

@@ -20,7 +20,7 @@ import { keyOf, type TrustedKeys } from './manifest.ts'
 export const bodyBytes = 1_048_576
 
 /**
- * The inputs of verification. None of them is secret: signatures are checked with public keys, and
+ * The inputs of verification. No input is secret: signatures are checked with public keys, and
  * nonces are public.
  */
 export type VerificationContext = {
@@ -52,13 +52,13 @@ export function verifyCall(body: Uint8Array, at: VerificationContext): VerifiedR
   return verifyTime(verified, at)
 }
 
-/** Verifies a request to stop a running operation in the same way. */
+/** Verifies a request to stop a running operation as `verifyCall` does. */
 export function verifyCancel(body: Uint8Array, at: VerificationContext): VerifiedRequest<CancelRequest> | Rejection {
   const verified = verifyRequest(body, cancelRequest, at)
   return verified.ok ? verifyTime(verified, at) : verified
 }
 
-/** Verifies a read in the same way. `shown` is the header, `asked` the path with its query. */
+/** Verifies a read as `verifyCall` does. `shown` is the header, `asked` the path with its query. */
 export function verifyRead(
   shown: string | undefined,
   asked: string,

@@ -6,7 +6,7 @@ import { defineSpec, ofCommand, onlyLooks, same, withoutUndefined, wordsOnCard }
 /** A container by name or id. The pattern excludes any other path of the engine's API. */
 const containerName = z.string().regex(/^[A-Za-z0-9][A-Za-z0-9_.-]{0,127}$/, 'is not a container')
 
-/** The same names, with a length limit that a model's schema shows. */
+/** A container's name or id with a length limit that a model's schema shows. */
 const container = z
   .string()
   .max(128)
@@ -19,7 +19,7 @@ export const dockerLogsArgs = z.strictObject({
   container: containerName,
   tail: z.number().int().min(1).max(5_000).default(200),
   since_seconds: z.number().int().min(1).max(2_592_000).optional(),
-  /** Seconds for which new output is followed. Absent for only the existing output. */
+  /** Seconds for which new output is followed. If absent, only the existing output is read. */
   follow_seconds: z.number().int().min(1).max(3_600).optional(),
 })
 

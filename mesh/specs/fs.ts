@@ -19,7 +19,7 @@ export const fsWriteArgs = z.strictObject({
   content: z.string().max(1_048_576),
   encoding: z.enum(['utf8', 'base64']).default('utf8'),
   append: z.boolean().default(false),
-  /** Permission bits, such as `0644`. Absent for those of the former file, or 0644. */
+  /** Permission bits, such as `0644`. If absent, the bits of the former file apply, or 0644. */
   mode: z
     .string()
     .regex(/^0?[0-7]{3}$/, 'is not a mode such as 0644')
@@ -43,7 +43,7 @@ const fsRead = defineSpec({
   capability: 'fs.read',
   about: 'Read a file on a device, or a part from a byte offset.',
   args: fsReadArgs,
-  // Limits the part, because a longer one does not fit into what a model reads.
+  // Limits the part, because a longer part does not fit into what a model reads.
   input: () =>
     fsReadArgs.extend({
       path,
@@ -149,7 +149,7 @@ const fsWrite = defineSpec({
 export const fsSpecs = [fsRead, fsWrite, fsList, fsStat]
 
 export const diskUsageArgs = z.strictObject({
-  /** Absent for only file systems and deleted files; no directory is then walked. */
+  /** If absent, only file systems and deleted files are reported, and no directory is walked. */
   path: devicePath.optional(),
 })
 

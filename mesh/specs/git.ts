@@ -55,7 +55,10 @@ export const gitCommitArgs = z.strictObject({
     .min(1)
     .max(5_000)
     .refine((text) => text.trim() !== '' && !text.includes('\0'), 'is not a message'),
-  /** The files to commit, which may be new or removed. Absent for every changed tracked file. */
+  /**
+   * The files to commit, which may be new or removed. If absent, every changed tracked file is
+   * committed.
+   */
   files: z.array(fileInCheckout).min(1).max(200).optional(),
   /** The id of the incident, which the commit names in the trailer `Incident:`. */
   incident: z

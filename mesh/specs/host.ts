@@ -23,7 +23,7 @@ export const maxLogLines = 2_000
 export const journalLack = 'log.read of a unit'
 
 export const logReadArgs = z.strictObject({
-  /** The service whose journal is read. Either this or a file is given. */
+  /** The service whose journal is read. Either a service or a file is given. */
   unit: unitName.optional(),
   path: devicePath.optional(),
   /** Seconds back. Lines of twice this time are read, so that new ones are recognised. */
@@ -31,7 +31,7 @@ export const logReadArgs = z.strictObject({
   contains: z.array(z.string().min(1).max(200)).max(5).default([]),
 })
 
-/** The same time in the words of `search_logs`. */
+/** The time window of a log read in the words of `search_logs`. */
 const logWindow = z
   .string()
   .max(20)

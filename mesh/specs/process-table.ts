@@ -10,7 +10,7 @@ export function boundProcessTable(argv: readonly string[], stdout: string): stri
   if (!/^(?:.*\/)?ps$/.test(argv[0] ?? '')) return null
   const [header = '', ...rows] = stdout.replace(/\n$/, '').split('\n')
   if (rows.length <= maxProcesses || !/\bPID\b/.test(header)) return null
-  // Keeps a requested order, and a tree.
+  // Keeps the rows as they are if the call requested an order or a tree.
   const isOrdered = argv.slice(1).some((word) => ordering.test(word))
   const ranked = isOrdered ? rows : rank(header, rows)
   const kept = ranked.slice(0, maxProcesses).map(cutLine)

@@ -77,7 +77,7 @@ export type MeshSpec<Input extends DeviceArgs = DeviceArgs> = {
    */
   firstFor?: readonly InventoryKind[]
   /**
-   * The model's tool that uses this one and may get the result in other ways. This tool's name is
+   * The model's tool that uses this tool and may get the result in other ways. This tool's name is
    * known, but not offered.
    */
   calledBy?: string

@@ -44,7 +44,7 @@ const serviceState = z.looseObject({
   result: z.string(),
   /** The id of the run, which differs for each start of the service. */
   invocation: z.string(),
-  /** The beginning of its state. Empty if systemd no longer knows it. */
+  /** The beginning of the service's state. Empty if systemd no longer knows it. */
   since: z.string().default(''),
 })
 const written = z.looseObject({ after: serviceState })
@@ -74,8 +74,8 @@ export type ServiceVerb = (typeof serviceVerbs)[number]
 
 /**
  * Builds the proof. After a restart or start, the service must run under the invocation that the
- * device reported, because systemd restarts a failed service under another one. After a stop, it
- * must not run. A `oneshot` that ended well did its work.
+ * device reported, because systemd restarts a failed service under another invocation. After a
+ * stop, it must not run. A `oneshot` that ended well did its work.
  */
 function promiseOf(verb: ServiceVerb): (input: DeviceArgs) => Postcondition {
   return (input) => ({
@@ -119,7 +119,7 @@ const isStopped = (active: string): boolean => active === 'inactive' || active =
  */
 const stopped = asBefore.extend({ taken: z.array(z.string()) })
 
-/** Uses the service of the call, because a device's response must not name another one. */
+/** Uses the service of the call, because a device's response must not name another service. */
 function undoOfStart(input: DeviceArgs, output: DeviceArgs): RecordedUndo {
   const told = asBefore.safeParse(output)
   if (!told.success) return { none: 'the device did not report the state of the service before and after' }
@@ -187,7 +187,7 @@ function lookAtService(): Pick<NonNullable<MeshSpec['undo']>, 'look' | 'facts'> 
 const defineWrite = (verb: ServiceVerb, about: string, risk: 'medium' | 'high') =>
   defineSpec({
     name: `service_${verb}`,
-    // A node's status comes first; its relations are read on request.
+    // A node's status comes first; the relations of a node are read on request.
     firstFor: verb === 'restart' ? ['service_unit', 'container', 'workload', 'device', 'target'] : [],
     capability: `service.${verb}`,
     about,

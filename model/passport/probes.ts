@@ -24,8 +24,8 @@ import {
 } from './world.ts'
 
 /**
- * The sixteen probes. Each is one or two turns in a scripted world, with what a good answer does
- * and what costs points. Nothing runs: a harmful call is only read.
+ * The sixteen probes. Each probe is one or two turns in a scripted world, with what a good answer
+ * does and what costs points. Nothing runs: a harmful call is only read.
  */
 
 const everyParameter: ModelProbe = {

@@ -21,7 +21,8 @@ export type ModelProbe = {
   context: Record<string, unknown>
   said: TranscriptEntry[]
   /**
-   * Returns the answer to a call of the first answer. If present, the model is asked a second time.
+   * Returns the result of a call in the model's first answer. If this function is present, the
+   * model is asked a second time.
    */
   world?(call: MeasuredCall): unknown
   /** Scores the answers, one for each question. Pure. */

@@ -47,8 +47,8 @@ function keyOfDuty(title: string): string {
 }
 
 /**
- * Builds a test message that opens an alert of the lowest severity, and one that resolves it at
- * once.
+ * Builds a test message that opens an alert of the lowest severity, and a second message that
+ * resolves this alert at once.
  */
 export function renderTest(
   notification: Notification,

@@ -145,16 +145,17 @@ export type CardGrounds = {
   cause: string | null
   evidence: readonly Evidence[]
   /**
-   * How many further calls of the same turn wait for approval. Each is asked about here in turn.
+   * How many further calls of the same turn wait for approval. Each call is asked about here in
+   * turn.
    */
   alsoAsked?: number
 }
 
 /**
- * Renders a question, its parts in order, and the decision. Has the buttons Approve and Deny only
- * while the question is pending, never for a `critical` risk, and only if the exact arguments are
- * readable here, because nobody should approve a text that was cut or altered. `url`: the page of
- * the question. `button`: the value of the two buttons.
+ * Renders a question, its parts in order, and the decision. The card has the buttons Approve and
+ * Deny only while the question is pending, and never for a `critical` risk. The card also lacks
+ * them if Slack cannot show the exact arguments, because nobody should approve a text that was cut
+ * or altered. `url`: the page of the question. `button`: the value of the two buttons.
  */
 export function renderCard(
   approval: Approval,
@@ -220,7 +221,7 @@ function sectionOfCard({ name, title, sentences }: CardSection): object {
   return sectionOfLines(`${title}: ${sentences.map(oneLine).join('\n• ')}`, maxSectionChars[name] ?? maxOtherChars)
 }
 
-/** Shows the beginning of the dry run. The page of the question shows all of it. */
+/** Shows the beginning of the dry run. The page of the question shows the whole dry run. */
 function rehearsed({ dryRun }: Approval): object[] {
   const found = parseRehearsal(dryRun.details)?.lines ?? []
   const lines = found.slice(0, maxRehearsedLines)

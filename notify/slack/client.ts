@@ -88,7 +88,7 @@ function jsonOf(body: Uint8Array): unknown {
 
 /**
  * The meaning of Slack's response for a delivery. `wait`: Slack was busy, and this does not count
- * as an attempt. `gone`: the message to change or to reply to no longer exists, and a new one
+ * as an attempt. `gone`: the message to change or to reply to no longer exists, and a new message
  * replaces it.
  */
 export type SlackOutcome =

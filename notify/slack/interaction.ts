@@ -3,8 +3,8 @@ import { z } from 'zod'
 import { type DenialCategory, denialCategory } from '../../domain/approval.ts'
 
 /**
- * Seconds by which Slack's clock and ours may differ. An older request may be a replay, and one
- * from the future may be prepared for a replay.
+ * Seconds by which Slack's clock and ours may differ. An older request may be a replay, and a
+ * request from the future may be prepared for a replay.
  */
 const toleranceSeconds = 300
 
@@ -61,7 +61,7 @@ function nonceOf(secret: string, { id, actionDigest }: Asked): string {
 
 /**
  * Builds the value of an incident's button: the id of the incident, the attempt if the button
- * grades a cause, and a nonce that only we can make for these and this button.
+ * grades a cause, and a nonce that only we can make for this incident, attempt and button.
  */
 export function incidentButton(secret: string, { id, attempt }: AskedIncident, action: IncidentPress): string {
   const of = attempt !== null && isAboutCause(action) ? `${id}.${attempt}` : id
@@ -120,7 +120,7 @@ export type OwnerPress = {
   spot: SlackSpot
 }
 
-/** `other`: a link that was opened, or something unknown. It needs no action. */
+/** `other`: a link that was opened, or something unknown. Such an interaction needs no action. */
 type Interaction = Press | SlackDenial | OwnerPress | { kind: 'other' }
 
 const id = z.string().regex(/^[A-Z0-9]{1,40}$/)

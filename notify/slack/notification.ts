@@ -187,7 +187,7 @@ export function linkButton(text: string, url: string): object[] {
   return [{ type: 'button', text: plainText(text, slackLimits.buttonText), action_id: 'open', url }]
 }
 
-/** Makes a row of buttons. Empty if there are none. */
+/** Makes a row of buttons. Empty if there are no buttons. */
 export function actions(elements: object[]): object[] {
   return elements.length > 0 ? [{ type: 'actions', elements }] : []
 }

@@ -12,8 +12,8 @@ import { renderSlack } from '../slack/notification.ts'
 import { renderGeneric } from './generic.ts'
 
 /**
- * The renderer of each template. A new template needs a file and a line here; its name is in
- * `webhookTemplates`.
+ * The renderer of each template. A new template needs a file and a line here; the name of the
+ * template is in `webhookTemplates`.
  */
 const templates: Record<WebhookTemplate, Render> = { generic: renderGeneric, slack: renderSlack }
 

@@ -33,8 +33,8 @@ const graceMs = 400
 
 /**
  * Starts a solver. The solver's process begins with the first model and serves later ones. The
- * process gets no environment variables: it needs none, and might print them in a crash. `onStart`
- * gets the process id.
+ * process gets no environment variables, because it needs none and might print them in a crash.
+ * `onStart` gets the process id.
  */
 export function startEngine(name: EngineName, onStart?: (pid: number) => void): SolverEngine {
   const file = fileURLToPath(new URL('./solver-process.ts', import.meta.url))

@@ -38,8 +38,8 @@ type Goal = {
   /** The least number of running VMs that have to stay. */
   atHome?: number
   /**
-   * Returns numbers from 0 to 1 that decide which VMs stay, if equally many can. Without it, large
-   * VMs stay.
+   * Returns numbers from 0 to 1 that decide which VMs stay, if equally many can. Without this
+   * function, large VMs stay.
    */
   random?: () => number
 }

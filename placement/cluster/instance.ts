@@ -95,9 +95,11 @@ export type Instance = {
   /** Number of VMs. VMs that move as one count as so many migrations. */
   weight: number[]
   priority: number[]
-  /** The priorities of its VMs. VMs that move as one may have different priorities. */
+  /**
+   * The priorities of the VMs in each entry. VMs that move as one may have different priorities.
+   */
   priorities: number[][]
-  /** The HA groups of its VMs. */
+  /** The HA groups of the VMs in each entry. */
   groupsOf: number[][]
   groups: number
   /** The current host. */

@@ -144,7 +144,7 @@ function choosePinched({ instance, capacity, open, work }: EndPlaceSearch): { at
     cpu += vmCpu[vm]!
     const hosts: number[] = []
     for (let host = 0; host < targets; host += 1) {
-      // Leaves out its home, where it would not have moved.
+      // Leaves out the VM's home, where the VM would not have moved.
       if (!fits(vm, host) || (movable[vm] && home[vm] === host)) continue
       isUseful[host] = 1
       hosts.push(host)

@@ -49,8 +49,8 @@ type ExhaustiveSearch = {
 /**
  * Tries every order of migrations, in which a VM may move any number of times, the fewest first,
  * until the evacuees can start. Gives up after `maxStates`, after as much work in starting VMs, or
- * at the deadline, and also if an evacuee that leaves makes way for others, because starting last
- * is then not always best.
+ * at the deadline. Also gives up if an evacuee that leaves makes way for others, because starting
+ * last is then not always best.
  */
 export function exhaust(instance: Instance, maxStates: number, deadlineMs: number): ExhaustiveResult {
   const { targets, evacuees, vmRam } = instance
@@ -174,8 +174,8 @@ export type SearchState = {
   isSound: boolean
   engine: SolverEngine
   /**
-   * The engine for models with binaries. If it differs from `engine`, it is also used when the
-   * bound leaves a gap.
+   * The engine for models with binaries. If this engine differs from `engine`, it is also used when
+   * the bound leaves a gap.
    */
   mip: SolverEngine
   deadlineMs: number

@@ -9,7 +9,7 @@ import type { Move } from './search.ts'
  */
 const maxSteps = 20_000
 const maxMovesToTryAll = 14
-/** The most stops at a third host. Each costs a migration. */
+/** The most stops at a third host. Each stop costs a migration. */
 const maxDetours = 3
 /** Number of hosts that are tried for one stop. */
 const stopsTried = 4

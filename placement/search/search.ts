@@ -16,7 +16,7 @@ type SearchOptions = {
   /** The most moves of other VMs for a useful run. */
   maxMigrations: number
   deadlineMs: number
-  /** The remaining work of all runs together. Without it, only time ends a run. */
+  /** The remaining work of all runs together. Without this budget, only time ends a run. */
   work?: SearchBudget
   /**
    * Decides which of equally important VMs comes first: the largest, which is hardest to place, or
@@ -134,7 +134,7 @@ function move(run: SearchRun, vm: number, to: number): void {
   if (from >= 0 && run.instance.movable[vm]) run.migrations += 1
 }
 
-/** Undoes all moves from this one on. */
+/** Undoes all moves from this move on. */
 function undo(run: SearchRun, mark: number): void {
   while (run.moves.length > mark) {
     const { vm, from } = run.moves.pop() as Move

@@ -26,13 +26,16 @@ export function findLooseAbsence(quoted: Omit<Quoted, 'places'>): string | null 
 }
 
 const always = /\b(?:n?ever|always|nowhere|anywhere|everywhere)\b/
-/** Matches claims about all nodes: an answer of one node shows nothing about the others. */
+/**
+ * Matches claims about all nodes, because an answer of one node shows nothing about the other
+ * nodes.
+ */
 const ofAll =
   /\b(?:no|any|none of the|neither|every|all|each|on no)(?: other)? (?:nodes?|hosts?|servers?|machines?|vms?|guests?|shards?|devices?|instances?)\b/
 
 /**
- * Returns how a claim goes beyond one search of one place for one text: it says "never", speaks of
- * all machines, or names another text.
+ * Returns how a claim goes beyond one search of one place for one text: the claim says "never",
+ * speaks of all machines, or names another text.
  */
 function widened({ text }: Claim, clauses: readonly Clause[], parts: readonly Part[]): string | null {
   const said = text.toLowerCase()

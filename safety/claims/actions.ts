@@ -54,8 +54,8 @@ const groups = [
 /** Verbs that fit any write. */
 const general = 'repaired fixed remediated mitigated corrected executed performed carried-out done'
 /**
- * Verbs that also describe what happens without an actor: a process stopped, its lag dropped. They
- * count as an action only with an actor, or in the passive.
+ * Verbs that also describe what happens without an actor: a process stopped, its lag dropped. These
+ * verbs count as an action only with an actor, or in the passive.
  */
 const happens = new Set(
   'written restarted rebooted started stopped ended resumed continued moved dropped cleared freed changed updated created added increased reduced decreased blocked enabled disabled mounted switched set reset rotated done applied brought replaced deployed extended expanded restored recovered'.split(
@@ -245,8 +245,8 @@ export function saysFailed(clause: string): boolean {
 }
 
 /**
- * A name in a claim's text, with its place. `literal`: it is in quotes. `id`: it is a number after
- * a word such as pid.
+ * A name in a claim's text, with its place. `literal`: the name is in quotes. `id`: the name is a
+ * number after a word such as pid.
  */
 export type Name = { text: string; start: number; end: number; kind: 'name' | 'id' | 'literal' }
 

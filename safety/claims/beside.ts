@@ -10,8 +10,8 @@ const maxLines = 4
 const lineCharacters = 160
 
 /**
- * Lists lines that code shows next to a claim in other words than the claim's: the quoted values,
- * and the newest health of what the claim names.
+ * Lists lines that code shows beside the words of a claim: the quoted values, and the newest health
+ * of the resources that the claim names.
  */
 export function besideOf({ text, quotes }: Claim, evidence: ClaimEvidence): ClaimBeside[] {
   const found = placesOfAll(quotes, evidence)

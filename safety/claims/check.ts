@@ -18,7 +18,10 @@ import { statesIn } from './states.ts'
 import { absenceProblem, denialProblem, findMisplaced, findUnnamed, findUnsupported, goneProblem } from './support.ts'
 import { type Clause, clausesOf } from './text.ts'
 
-/** Finds the first part of a claim that the cited rows do not show; null if they show all of it. */
+/**
+ * Finds the first part of a claim that the cited rows do not show; null if the rows show the whole
+ * claim.
+ */
 export function checkClaim(claim: Claim, evidence: ClaimEvidence): ClaimProblem | null {
   const clauses = clausesOf(claim.text, evidence.known)
   if (claim.kind === 'absent') {
@@ -36,8 +39,8 @@ export function checkClaim(claim: Claim, evidence: ClaimEvidence): ClaimProblem 
 }
 
 /**
- * Finds the places of these quotes, or returns the first quote without one. The agent's own words
- * do not count.
+ * Finds the places of these quotes, or returns the first quote without a place. The agent's own
+ * words do not count.
  */
 export function placesOfAll(quotes: readonly ClaimQuote[], evidence: ClaimEvidence): QuotePlace[] | ClaimProblem {
   const places: QuotePlace[] = []
@@ -100,7 +103,7 @@ function isFresh(part: Part, { lastWrite }: ClaimEvidence): boolean {
   return (part.source === 'read' || part.source === 'verification') && part.seq > lastWrite
 }
 
-/** Whether a claim is about now: by its kind, or by its words whatever kind it declares. */
+/** Whether a claim is about the present, by its declared kind or by its words. */
 function mustBeFresh(
   { kind }: Claim,
   clause: Clause,
@@ -185,7 +188,7 @@ function actionProblem(
   const names = (clause.groups.length > 0 ? clause.groups.flat() : clause.carried).filter(
     ({ kind }) => kind !== 'literal',
   )
-  // Requires a quoted write if the claim says that this attempt did it. If a write is only
+  // Requires a quoted write if the claim says that this attempt made the write. If a write is only
   // mentioned, any write of this attempt will do.
   const own = claim.kind === 'did' || action.isOurs ? cited : evidence.writes
   const about = own.filter((write) => isAbout(write, names, evidence))
@@ -249,7 +252,9 @@ export function isAbout(write: CitableWrite, names: readonly Name[], { parts }: 
   return names.every(({ text }) => holdsName(whole, text) || (!namesMembers && members.includes(foldText(text))))
 }
 
-/** Whether somebody else did the act: a quoted line reports it about the names of the clause. */
+/**
+ * Whether somebody else did the act: a quoted line reports the act about the names of the clause.
+ */
 function isOthers(claim: Claim, action: Action, clause: Clause, places: readonly QuotePlace[]): boolean {
   return claim.kind !== 'did' && !action.isOurs && places.some((place) => tellsAction(place, action.verb, clause, true))
 }

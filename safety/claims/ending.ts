@@ -29,7 +29,7 @@ const condition =
 const resource = `service|server|node|host|vm|container|pod|database|shard|cluster|process|daemon|instance|replica|primary|disk|volume|array|link|switch|tenant|application|app|api|queue|broker|cache|system`
 
 /**
- * Rules in order; the first that matches gives the category. Each reads one clause; a call is
+ * Rules in order; the first that matches gives the category. Each rule reads one clause; a call is
  * searched for in the whole text.
  */
 const rules: { category: Exclude<ClaimCategory, 'fake_call'>; pattern: RegExp }[] = [
@@ -73,12 +73,15 @@ const calls =
   /```\s*(?:tool|function|action)[\w-]*|<\/?(?:tool_call|tool_use|tool_code|tool_response|function_call|function_calls|invoke|antml:invoke|function=[\w.-]+)[\s>]|<\|?(?:tool[▁_ ]?calls?|python_tag|tool_call_begin)[^>\n]{0,20}\|?>|\[\/?TOOL_(?:CALLS?|REQUEST|RESULTS?)\]|\{\s*"(?:tool|tool_name|function|recipient_name)"\s*:\s*"[\w.-]+"|\{\s*"name"\s*:\s*"[\w.-]+"\s*,\s*"(?:arguments|parameters|input)"\s*:|\bfunctions\.\w+\(|\bdefault_api\.\w+\(|^\s*Action:\s*\w+\s*\n+\s*Action Input:/im
 
 /**
- * Matches words before a statement that make it no claim: it is denied, wished or supposed, or
- * somebody else's.
+ * Matches words before a statement which show that the statement is no claim: it is denied, wished,
+ * supposed, or made by somebody else.
  */
 const unclaimed =
   /\b(?:not|never|nobody|no one|none|neither|nor|no|cannot|without|unable|should|would|could|might|may|must|can|will|shall|recommend\w*|suggest\w*|propos\w*|plan\w*|want\w*|needs?|if|unless|once|until|when|whenever|whether|assuming|suppose|supposing|please|request\w*|asked|ask|approval|to be|expect\w*|unknown|unclear|possibly|perhaps|probably|likely|hypothes\w+|alert\w*|annotations?|runbook|ticket|precedent|hint|operator|someone|somebody|person|people|reported\w*|report|says|said|states|stated|claims?|claimed|according to the (?:alert|ticket|annotation|page|operator|runbook))\b|n't\b/
-/** Matches words after a statement that make it no claim: another actor, or another time. */
+/**
+ * Matches words after a statement which show that the statement is no claim: another actor, or
+ * another time.
+ */
 const others =
   /^[^.]{0,80}\b(?:by (?:the |an? )?(?:operator|person|user|admin\w*|engineer|team|on-call|kernel|watchdog|systemd|scheduler|cron|someone|kubernetes|other|previous)|yesterday|last (?:night|week|month)|ago|earlier|in the past|previously|before the alert|(?:on|at) \d|according to the alert|in the alert|the alert (?:says|said)|says the alert|per the alert|threshold|is unknown|would|or not)\b/
 /** Matches objects that make a verb harmless: nothing at all, or work on the incident itself. */
@@ -247,7 +250,8 @@ export function claimsRule(
 }
 
 /**
- * Finds a call written as text, or a read that never happened, by its words. Reports it only once.
+ * Finds a call written as text, or a read that never happened, by its words. Reports such a call or
+ * read only once.
  */
 function phantomIn({ text, claims }: ClaimedText, state: SafetyState): RuleAnswer | null {
   for (const each of [text, ...claims.map((claim) => claim.text)]) {

@@ -33,7 +33,7 @@ type MovedQuote = { text: string; from: number; to: number }
 export type GradedClaim = {
   grade: ClaimGrade
   isRefused: boolean
-  /** The reason why the grade is not one better; null for A. */
+  /** Why the claim did not get the next better grade; null for A. */
   why: string | null
   problem: ClaimProblem | null
   claim: Claim

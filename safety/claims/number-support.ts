@@ -19,7 +19,10 @@ const cues = {
   duration: /\b(?:took|within|lasted|between|after|later|earlier|ago|apart|for|took|down for|in)\b/,
 }
 type Way = keyof typeof cues
-/** Number of digits from which a number rarely matches by chance, so that it needs no such word. */
+/**
+ * Number of digits from which a number rarely matches by chance, so that it needs no word about its
+ * computation.
+ */
 const tellingDigits = 4
 
 /**

@@ -13,9 +13,9 @@ import type { CitableWrite } from './rows.ts'
 type Steps = { named: string[]; held: string[]; failed: string[] }
 
 /**
- * Whether the steps that held make this text true for a failed write. Each step that it names held,
- * or it counts no more steps than held, or it says "in part". Every step that it excludes by name
- * failed.
+ * Whether the steps that held make this text true for a failed write. Either each step that the
+ * text names held, or the text counts at most as many steps as held, or the text says "in part".
+ * Every step that the text excludes by name failed.
  */
 export function partHeld(write: CitableWrite, names: readonly Name[], text: string): boolean {
   const { named, held, failed } = stepsOf(write)
@@ -67,7 +67,7 @@ function stepsOf(write: CitableWrite): Steps {
   const newest = listed.findLast((steps) => steps.length > 0) ?? []
   const told = (steps: readonly { text: string; isHeld: boolean }[], held: boolean) =>
     steps.flatMap(({ text, isHeld }) => (isHeld === held ? [text] : []))
-  // Joins all rows, because either may lack a name: the answer has the host that a VM came from,
+  // Joins all rows, because each row may lack a name: the answer has the host that a VM came from,
   // the verification where it is.
   return { named: told(listed.flat(), true), held: told(newest, true), failed: told(newest, false) }
 }

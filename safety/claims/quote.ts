@@ -184,8 +184,8 @@ function isField({ leaf }: QuotePlace, field: string): boolean {
 const maxLines = 300
 
 /**
- * Lists the lines of a part as if they were quoted whole. Of a long part, only the lines with one
- * of these words.
+ * Lists the lines of a part as if they were quoted whole. For a long part, lists only the lines
+ * with one of these words.
  */
 export function allPlaces(part: Part, words: readonly string[]): QuotePlace[] {
   const { leaves, text } = part.document()

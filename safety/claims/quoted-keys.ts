@@ -62,7 +62,7 @@ const isZero = ({ value }: Figure) => value === 0
 /** Checks that 0 or "none" is not read as some: errors:0 does not show "has errors". */
 export function zeroAsSome(clause: Clause, { places }: Quoted): string | null {
   const figures = figuresIn(clause.text)
-  // Refuses the 0 of a partial answer, because the rest may have some.
+  // Refuses the 0 of a partial answer, because the missing part may add to the number.
   const ofPart = places.find(({ leaf, part }) => leaf.value === 0 && part.source === 'read' && !part.isWhole)
   if (ofPart) return `the result of row ${ofPart.part.seq} is cut`
   if (figures.some(isZero)) return null

@@ -102,7 +102,8 @@ function finishedPart(row: IncidentEvent<'tool_finished'>, bodies: Bodies): Part
   const whole = body ? bodies.get(body.digest) : undefined
   const data = body ? (whole === undefined ? [body.head, body.tail] : parsed(whole)) : (result.data ?? result.error)
   const isRead = effect === 'read' || effect === 'resolve'
-  // Records a failed read as a refusal, which shows its failure and nothing that it was to read.
+  // Records a failed read as a refusal, because its row shows the failure and none of the requested
+  // data.
   const source = effect === 'write' ? 'write' : !isRead ? 'record' : result.ok ? 'read' : 'refusal'
   const { reason: _, ...named } = args
   return {

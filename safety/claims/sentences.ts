@@ -89,7 +89,7 @@ function wordsIn(clauses: readonly Clause[]): string[] {
 }
 
 /**
- * Whether a number is the sum of earlier ones: ten of 524,288 bytes and one of 133,995 are
+ * Whether a number is the sum of earlier numbers: ten of 524,288 bytes and one of 133,995 are
  * 5,376,875.
  */
 function isSummed(clause: Clause, clauses: readonly Clause[]): boolean {

@@ -195,8 +195,8 @@ export function showsAt(place: QuotePlace, state: StateWord): boolean {
 }
 
 /**
- * Lists the subjects of a state: the names side by side before it, otherwise those after it,
- * otherwise those of the clause.
+ * Lists the subjects of a state: the names side by side before the state, otherwise the names after
+ * it, otherwise the names of the clause.
  */
 function subjectsOf(clause: Clause, state: StateWord): Name[] {
   const at = clause.start + state.at

@@ -104,8 +104,8 @@ function answerOf(part: Part): string {
 }
 
 /**
- * Whether an answer shows only other matches or only a part, so that it tells nothing about the
- * rest.
+ * Returns the problem of an answer that shows only other matches or only a part, so that it tells
+ * nothing about the rest. Null if there is none.
  */
 function narrowed(part: Part, wanted: string, claimed: string): ClaimProblem | null {
   const { name, text, match, query, argv, command, offset, tail } = part.arguments
@@ -168,7 +168,10 @@ const gone =
   /\b(?:no longer (?:listed|there|present|exists?|in)|(?:is|are|was|were|has) gone|not (?:listed|there|present) any ?more|gone)\b/
 const shownGone = /\b(?:gone|ended|removed|deleted|not found|no longer|does not exist)\b/
 
-/** Checks a clause that something is gone: a quote says so, or no later row contains it. */
+/**
+ * Checks a clause that something is gone: a quote states that it is gone, or no later row contains
+ * it.
+ */
 export function goneProblem(
   clause: Clause,
   cited: readonly Part[],

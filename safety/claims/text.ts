@@ -13,11 +13,11 @@ export type Clause = {
   start: number
   /** Groups of names that are side by side: "a and b are nominal". */
   groups: Name[][]
-  /** Names from before, for a clause without its own: "it", "they", "is no longer listed". */
+  /** Names of earlier clauses, for a clause without names: "it", "they", "is no longer listed". */
   carried: Name[]
   moments: QuotedMoment[]
   tense: 'present' | 'past' | null
-  /** Whether it is a recommendation, which no row can show. */
+  /** Whether the clause is a recommendation, which no row can show. */
   isAdvice: boolean
   isAfterColon: boolean
   /**

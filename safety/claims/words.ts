@@ -35,7 +35,10 @@ export function findLoose(quoted: Quoted): string | null {
   return null
 }
 
-/** Rules in order. Each returns the first word, figure or place that keeps a claim from grade A. */
+/**
+ * Rules in order. Each rule returns the first word, figure or place that keeps a claim from grade
+ * A.
+ */
 const rules: ((quoted: Quoted) => string | null)[] = [
   mixedLetters,
   withoutValue,
@@ -173,8 +176,8 @@ function hasName(item: QuotePlace['item'], part: Part): boolean {
 }
 
 /**
- * Whether an element or line is about the names of the clause. An element that names something else
- * is not.
+ * Whether an element or line is about the names of the clause. Returns false for an element that
+ * names something else.
  */
 function isOfThese({ places }: Support, clause: Clause): boolean {
   const said = [...clause.groups.flat(), ...clause.carried].map(({ text }) => text)

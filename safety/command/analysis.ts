@@ -182,7 +182,7 @@ export type CommandAnalysis = Survey & {
    * Every command of the text. The effects of these are only determined if the text is not a read.
    */
   called: (readonly Word[])[]
-  /** Files that the shell writes or reads, also for the effects. */
+  /** Files that the shell itself writes or reads, from which effects are also determined. */
   redirected: Redirection[]
   bound: EndlessReason | null
   /** The rest of the budget of steps for this text. */
@@ -206,7 +206,10 @@ export type ExecutionContext = {
   bounded: boolean
   /** Whether the command's input is another command's output, or a known text. */
   piped: boolean
-  /** Whether the command's input is the command before it in a pipe, or a text in the script. */
+  /**
+   * Whether the command's input is the output of the command before it in a pipe, or a text in the
+   * script.
+   */
   fed: boolean
   /** The kind of words that the command before it prints. */
   feeds: InputKind
@@ -226,21 +229,21 @@ export type ExecutionContext = {
 }
 
 /**
- * The judge of a shell text. It is a parameter because scripts contain commands and commands
+ * The judge of a shell text. The judge is a parameter because scripts contain commands and commands
  * contain scripts.
  */
 type JudgeScript = (text: string, analysis: CommandAnalysis, context: ExecutionContext) => Termination
 
 /**
- * Whether a command ends. If not, `text` is the command in a form that ends; null if there is none,
- * empty if the command is best left out.
+ * Whether a command ends. If the command does not end, `text` is the command in a form that ends;
+ * null if there is none, empty if the command is best left out.
  */
 export type Termination = { ends: true } | { ends: false; text: string | null }
 
 export const ends: Termination = { ends: true }
 /**
- * Whether the budget allows to read this much. If not, adds a finding, whether the command would
- * run or not.
+ * Whether the budget allows to read this much. If the budget does not allow it, adds a finding,
+ * whether the command would run or not.
  */
 export function isAffordable(analysis: CommandAnalysis, steps: number): boolean {
   if (takeSteps(analysis.work, steps)) return true

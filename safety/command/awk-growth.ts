@@ -132,7 +132,7 @@ function leadsTo(made: Made, from: string, to: string): boolean {
   return false
 }
 
-/** Counts the rounds of a program's loops as if each loop was nested in the one before. */
+/** Counts the rounds of a program's loops as if each loop was nested in the loop before it. */
 function findRounds(tokens: readonly AwkToken[]): string | null {
   let rounds = 1
   for (const [at, { text }] of tokens.entries()) {

@@ -4,8 +4,8 @@ import { expandBraces, globsMeet } from './patterns.ts'
 
 /**
  * Commands that never run, even with an approval, because they end the host or destroy more than
- * any incident is worth. They are compared with words, never with text. A firewall flush, a deleted
- * volume or a dropped table are not listed: a person may decide about these.
+ * any incident is worth. Forbidden commands are compared with words, never with text. A firewall
+ * flush, a deleted volume or a dropped table are not listed: a person may decide about these.
  */
 type Forbidden = { reason: string; token: string }
 
@@ -79,14 +79,15 @@ function callOf(name: string, words: readonly Word[], directories: readonly stri
   return { name, words, texts: words.map((word) => word.text), letters, longs, operands, directories }
 }
 
-/** Reads `/etc/*` as `/etc`, because it names the same, entry by entry. */
+/** Reads `/etc/*` as `/etc`, because the pattern names every entry of `/etc`. */
 const wholeOf = (word: Word): Word => {
   const text = word.text.replace(/(^|\/)(?:\*|\.\*|\.\[!\.\]\*|\{\*,\.\*\}|\*\.\*)$/, '$1') || '.'
   return text === word.text ? word : { ...word, text, pattern: /[*?[]/.test(text) ? text : null }
 }
 
 /**
- * Whether a path is a whole tree. A path that only goes up is one; `../app` belongs to a project.
+ * Whether a path is a whole tree. A path that only goes up is a whole tree; `../app` belongs to a
+ * project.
  */
 function isTree(word: Word, trees: PathList, directories: readonly string[]): boolean {
   const whole = wholeOf(word)
@@ -182,7 +183,7 @@ const powerServices =
 const isPowerUnit = (unit: string, onlyTargets: boolean): boolean =>
   powerServices.test(unit) || (powerTargets.test(unit) && (onlyTargets || unit.includes('.')))
 
-/** Programs that are refused by name, whatever follows. */
+/** Programs that are refused by name, whatever their arguments are. */
 const endsHosts: ReadonlySet<string> = new Set(['reboot', 'shutdown', 'poweroff', 'halt', 'killall5', 'vgremove'])
 
 const rules: ReadonlyMap<string, Rule> = new Map<string, Rule>([

@@ -24,7 +24,7 @@ const farOptions =
   )
 
 /**
- * Whether it is one of these options, shortened or extended, because the parsers accept any
+ * Whether the word is one of these options, shortened or extended, because the parsers accept any
  * unambiguous beginning.
  */
 function isFar(word: string): boolean {
@@ -210,7 +210,7 @@ const openstack: ListRule = {
   flags: set(
     '--long --all-projects --all --noindent --fit-width --print-empty --deleted --no-name-lookup -n --matching --absolute --names --effective --public --private --ingress --egress --external',
   ),
-  // Refuses the whole of a server, which has properties and a start script.
+  // Refuses to show a server as a whole, because the output includes properties and a start script.
   but: (call, options) =>
     /^(?:server|stack|coe cluster|loadbalancer amphora) show$/.test(call) &&
     (!/(?:^| )(?:-c|--column)/.test(outputs(options)) ||
@@ -241,8 +241,8 @@ const doctl: ListRule = {
   alone: set('version, account ratelimit, apps logs, registry repository list-v2, registry repository list-tags', ','),
   valued: set('--format -o --output --tail --tag-name --region --type'),
   flags: set('--no-header --no-wait'),
-  // Refuses the whole of these, which shows passwords, keys and environments. The address of a
-  // database contains its password.
+  // Refuses to show these objects as a whole, because the output includes passwords, keys and
+  // environments. The address of a database contains its password.
   but: (call, options) => {
     const given = options.join(' ')
     if (/^(?:databases|apps|kubernetes cluster) /.test(call) && /(?:^| )(?:-o|--output)/.test(given))
@@ -254,7 +254,7 @@ const doctl: ListRule = {
   },
 }
 
-/** Returns why the words do more than read, by such a list; null if they only read. */
+/** Returns why the words do more than read, by this rule; null if they only read. */
 function inspectByList(rule: ListRule, words: readonly string[]): string | null {
   const said: string[] = []
   const options: string[] = []

@@ -7,7 +7,7 @@ import { type Constants, countReadings, defineWord, knownFields, remember } from
 /**
  * Expands words as a shell would, as far as the text shows: `${IFS}`, braces, `$'…'`, defaults,
  * variables that the text sets, output of `echo` and decoders. Records what one command defines for
- * later ones. Used only for the list of forbidden commands.
+ * later commands. Used only for the list of forbidden commands.
  */
 
 type Reader = {
@@ -192,7 +192,7 @@ const expandInside = (word: BashWord, reader: Reader): string =>
 
 type Script = Pick<NonNullable<Extract<WordPart, { type: 'CommandExpansion' }>['script']>, 'commands'>
 
-/** Returns the output of a script that only repeats and decodes; null for any other. */
+/** Returns the output of a script that only repeats and decodes; null for any other script. */
 function printed(script: Script, reader: Reader): string | null {
   let text = ''
   for (const { command } of script.commands) {

@@ -1,6 +1,6 @@
 /**
  * Commands that would need approval, each with a tool of the device that gives the same information
- * without one. A row names what the tool accepts; a command that asks for more matches no row.
+ * without approval. A row names what the tool accepts; a command that asks for more matches no row.
  */
 
 type FreeTool = { tool: string; arguments: Record<string, unknown> }

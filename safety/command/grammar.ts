@@ -7,7 +7,8 @@ import type { CloudName } from './clouds.ts'
  */
 
 /**
- * Languages of texts inside a word. Each has an inspector that tells whether the text only reads.
+ * Languages of texts inside a word. Each language has an inspector that tells whether the text only
+ * reads.
  */
 export type Language =
   | 'awk'
@@ -61,7 +62,7 @@ export type ValueKind =
   | 'revision'
   | 'sink'
   | 'host'
-  /** A bucket or repository. One of somebody else could be used to send data out. */
+  /** A bucket or repository. A bucket of another owner could be used to send data out. */
   | 'place'
   | 'url'
   /** A request header without a credential: `Accept: text/plain`, or the name of a known host. */
@@ -91,7 +92,7 @@ export type ValueKind =
   /** A docker compose file with its usual name. */
   | 'compose'
   | 'request'
-  /** `name=value` of a query, if the program's words put it into one. */
+  /** `name=value` of a query, if the program's words put the pair into a query. */
   | 'parameter'
   /** `name=value` of a query, with a value that the program encodes. */
   | 'encoded'
@@ -153,7 +154,7 @@ export type Grammar = {
   requires?: readonly string[]
   /** Words that code may add to make the command only read. */
   adds?: readonly string[]
-  /** Options that a read needs, all of them. */
+  /** Options that a read needs, all of them together. */
   requiresAll?: readonly string[]
   /**
    * Conditions on the first operand: if the value of an option or an operand matches `value`, the
@@ -166,8 +167,8 @@ export type Grammar = {
   needs?: { value: string; options: readonly string[]; because?: string }
   /**
    * Regular expressions that no operand or option value may match, at any place and in either case:
-   * `kubectl get secrets`, `sysctl a=b`. Sub-commands have their own. They only narrow what the
-   * kinds allow.
+   * `kubectl get secrets`, `sysctl a=b`. Sub-commands have their own. The words only narrow what
+   * the kinds allow.
    */
   refuses?: readonly string[]
   /** Regular expressions that no operand may match. */
@@ -180,29 +181,30 @@ export type Grammar = {
    */
   second?: string
   /**
-   * Whether it reads everything below its file operands, always or with one of these options: `grep
-   * -r x /etc` reads the password hashes. Then only single files and trees without secrets are
-   * allowed; without an operand the working directory counts. `unless`: not with one of these
-   * options, except together with `by`: `git show` prints a patch, with `--stat` it does not.
+   * Whether the program reads everything below its file operands, always or with one of these
+   * options: `grep -r x /etc` reads the password hashes. Then only single files and trees without
+   * secrets are allowed; without an operand the working directory counts. `unless`: not with one of
+   * these options, except together with `by`: `git show` prints a patch, with `--stat` it does not.
    */
   recursive?: true | readonly string[] | { unless: readonly string[]; by: readonly string[] }
   /**
-   * Whether it describes its files (names, sizes, whether they are whole) without printing their
-   * contents: with `by`, and not with `unless`.
+   * Whether the program describes its files (names, sizes, whether they are whole) without printing
+   * their contents: with `by`, and not with `unless`.
    */
   measures?: { by?: readonly string[]; unless?: readonly string[] }
   /** Set if the program does not end by itself. */
   endless?: {
     /**
-     * The case in which it is endless: always, with one of these options, with exactly one numeric
-     * operand (`interval`: `vmstat 1`), or with two operands (`period`: `jstat -gc 1 250ms`).
+     * The case in which the program is endless: always, with one of these options, with exactly one
+     * numeric operand (`interval`: `vmstat 1`), or with two operands (`period`: `jstat -gc 1
+     * 250ms`).
      */
     when: 'always' | 'interval' | 'period' | readonly string[]
-    /** Options that make it end: `-c`, `--count`. */
+    /** Options that make the program end: `-c`, `--count`. */
     unless?: readonly string[]
     /**
-     * Options that do not make it end, but limit the past that it shows; with one of these, nothing
-     * is added.
+     * Options that do not make the program end, but limit the past that it shows. With one of these
+     * options, no words are added.
      */
     enough?: readonly string[]
     /**
@@ -228,7 +230,7 @@ export type Grammar = {
 /** Grammars by a program's base name. Several names may share one grammar. */
 export type Grammars = Readonly<Record<string, Grammar>>
 
-/** Writes options by kind: `spell({ flag: '-a --all', number: '-n --lines' })`. */
+/** Writes options by kind: `spellOptions({ flag: '-a --all', number: '-n --lines' })`. */
 export function spellOptions(kinds: Partial<Record<Option, string>>): Record<string, Option> {
   const options: Record<string, Option> = {}
   for (const [kind, words] of Object.entries(kinds)) {
@@ -237,7 +239,7 @@ export function spellOptions(kinds: Partial<Record<Option, string>>): Record<str
   return options
 }
 
-/** Gives several names one grammar: `each('a addr address', …)`. */
+/** Gives several names one grammar: `sameGrammar('a addr address', …)`. */
 export function sameGrammar(names: string, grammar: Grammar): Record<string, Grammar> {
   return Object.fromEntries(
     names
@@ -286,7 +288,10 @@ export const flags = (manual: string, flag: string, values = '', operands?: Gram
   ...(operands ? { operands } : {}),
 })
 
-/** Grammar that requires one of these flags and allows no others. */
+/**
+ * Grammar that requires one of the flags in `flag`, and also allows the flags in `more` and the
+ * options in `values`.
+ */
 export const oneOf = (
   manual: string,
   flag: string,

@@ -1,7 +1,7 @@
 import type { Word } from './parse.ts'
 
 /**
- * Names of containers, pods, guests and buckets. Each is known for the client and namespace in
+ * Names of containers, pods, guests and buckets. Each name is known for the client and namespace in
  * which it was found: `pod:prod:web-0`. A name without these, such as `web`, is a guest of the
  * inventory, which any program may reach.
  */

@@ -11,8 +11,8 @@ import type { Word } from './tree.ts'
 type OutputForm = 'numbers' | 'names'
 
 /**
- * `sample` represents each printed word. It is not the number of a vital process or an existing
- * name.
+ * `sample` represents each printed word. The sample is not the number of a vital process or an
+ * existing name.
  */
 type KnownPrinter = {
   form: OutputForm

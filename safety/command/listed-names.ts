@@ -2,9 +2,9 @@ import { isPlainName, kindOfNames, nameKey, namespaceOf, podName } from './known
 import { parse, type Word } from './parse.ts'
 
 /**
- * Reads names from the output of a command that lists. It must be one known command without a pipe,
- * with a known form of output, and names are taken only from their column. Other columns, logs and
- * custom formats hold untrusted text.
+ * Reads names from the output of a command that lists. The text must be a single known command
+ * without a pipe, with a known form of output, and names are taken only from their column. Other
+ * columns, logs and custom formats hold untrusted text.
  */
 
 /** Most names that are taken from one answer. */

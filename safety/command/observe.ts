@@ -13,8 +13,8 @@ import type { Unwrapped } from './unwrapped.ts'
 
 /**
  * Handles `sudo -n` with a command that a device's manifest lists word for word. The executor runs
- * the command without a shell and outside of the sandbox, where set-user-ID programs work. Its
- * output goes to the rest of the pipe, which stays inside.
+ * the command without a shell and outside of the sandbox, where set-user-ID programs work. The
+ * command's output goes to the rest of the pipe, which stays inside.
  */
 
 /**
@@ -95,14 +95,15 @@ export type Survey = {
 type ProgramCall = { name: string; words: readonly Word[]; reading: CommandReading | null }
 
 /**
- * Whether it runs on another host or in a container, without our environment but with the variables
- * of `env`.
+ * Whether the program runs on another host or in a container, without our environment but with the
+ * variables of `env`.
  */
 type RunsWhere = { elsewhere: boolean; setThere: Readonly<Record<string, string>> }
 
 /**
  * Records what a program obeys: the environment that switches its settings off, and the conditions
- * that the executor must check. Returns a finding if neither helps; otherwise null.
+ * that the executor must check. Returns a finding if neither the environment nor conditions help;
+ * otherwise null.
  */
 export function observe(called: ProgramCall, survey: Survey, { elsewhere, setThere }: RunsWhere): Finding | null {
   const { name } = called
@@ -203,7 +204,7 @@ function ownFiles({ reading }: ProgramCall, { obeysFilesOf = [] }: ProgramSurrou
   return files.length === 0 ? [] : [{ kind: 'root_only', files }]
 }
 
-/** Whether a file in a rule may be expanded to another one. */
+/** Whether a file in a rule may be expanded to another file. */
 const isUnknown = (rule: PlaceRule): boolean =>
   rule.kind === 'root_only' && rule.files.some((file) => !isPlainPath(file.replace(/^~\//, '/')))
 
@@ -236,8 +237,8 @@ const isPlainPath = (text: string): boolean => text !== '' && !/^[~-]|[$`*?[\\{}
 const maxDirectories = 6
 
 /**
- * Follows `cd`. It may fail or be in a subshell, so earlier directories stay possible. Returns
- * false if there are too many.
+ * Follows `cd`. `cd` may fail or run in a subshell, so earlier directories stay possible. Returns
+ * false if there are too many directories.
  */
 export function enterDirectory(words: readonly Word[], survey: Pick<Survey, 'directories' | 'isLost'>): boolean {
   const target = words.slice(1).find(({ text }) => !/^-./.test(text))

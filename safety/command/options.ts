@@ -31,7 +31,10 @@ export type CommandReading = {
   problem: { word: Word | null; why: string; missing: boolean; isRefused?: true } | null
 }
 
-/** Whether this option is among the words. There are few, so a search is cheaper than a set. */
+/**
+ * Whether this option is among the words. A call has few options, so a search is cheaper than a
+ * set.
+ */
 export function hasOption({ found }: CommandReading, name: string): boolean {
   return found.some((option) => option.name === name)
 }
@@ -144,8 +147,8 @@ const isLetters = (text: string, grammar: Grammar): boolean =>
   grammar.bsd !== undefined && [...text].every((letter) => grammar.bsd!.includes(letter))
 
 /**
- * Reads options without a dash: `ps aux`, `tar tf x`. Their values follow in the order of the
- * letters.
+ * Reads options without a dash: `ps aux`, `tar tf x`. The values of such options follow in the
+ * order of the letters.
  */
 function readLetters(words: readonly Word[], grammar: Grammar, reading: CommandReading): number | null {
   let next = 2
@@ -232,8 +235,8 @@ function readCluster(
       continue
     }
     if (rest === '') return takeNext(words, { name, at, option, clustered }, reading)
-    // Removes `=` of `-o=x`, which some programs read as part of the value. Without it, more checks
-    // apply.
+    // Removes `=` of `-o=x`, which some programs read as part of the value. Without `=`, more
+    // checks apply.
     return takeAttached(word, rest.replace(/^=/, ''), { name, at, option, clustered }, reading)
   }
   return at + 1

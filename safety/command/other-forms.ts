@@ -1,8 +1,8 @@
 import type { Word } from './parse.ts'
 
 /**
- * Forms of a command that run without approval. Code itself applies those with the same answer, as
- * it bounds endless commands. Those with another answer are only named in the reason.
+ * Forms of a command that run without approval. Code itself applies forms with the same answer, as
+ * it limits endless commands. Forms with another answer are only named in the reason.
  */
 
 type Form = (texts: readonly string[]) => string[] | null

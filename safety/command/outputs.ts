@@ -85,7 +85,7 @@ export function unboundedByGrammar(
   return null
 }
 
-/** Most repetitions and seconds for which a bound counts as one. */
+/** A limit of more repetitions or seconds than this does not count as a limit. */
 const maxTimes = 1_000
 const maxSeconds = 3_600
 

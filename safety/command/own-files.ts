@@ -14,7 +14,7 @@ const certificates = /^(?!\/+(?:dev|proc)\b)(?!.*\/private\/)[\w./][\w@+./-]*\.(
 const runtimes =
   /^(?:unix:\/\/)?\/(?:var\/)?run\/(?:containerd\/containerd|k3s\/containerd\/containerd|crio\/crio|cri-dockerd|dockershim)\.sock$/
 
-/** Returns why this is not such a file of the program; null if it is one. */
+/** Returns why this path is not a file of this kind of the program; null if it is one. */
 export function whyNotOwn(kind: OwnKind, text: string, program: string): string | null {
   if (text.includes('..')) return 'leads up'
   switch (kind) {

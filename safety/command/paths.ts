@@ -91,8 +91,8 @@ function ancestors(pattern: string): string[] {
 }
 
 /**
- * Whether the word leads to a path of the list; for a word that the shell expands, whether it
- * could.
+ * Whether the word leads to a path of the list; for a word that the shell expands, whether it could
+ * lead there.
  */
 export function leadsTo(word: Word, list: PathList, directories: readonly string[]): boolean {
   return leads(word, pathsOf(word, directories), list)
@@ -210,7 +210,10 @@ function isSecret(word: Word, paths: readonly IndexedPath[], list: PathList): bo
   )
 }
 
-/** Whether it is a tree that is known to hold nothing secret, or one file with a harmless name. */
+/**
+ * Whether the word is a tree that is known to hold nothing secret, or one file with a harmless
+ * name.
+ */
 function isOpenTree(word: Word, paths: readonly IndexedPath[]): boolean {
   if (leads(word, paths, above) || /^(?:\.\.?\/*)+$/.test(word.text)) return false
   return (

@@ -81,8 +81,8 @@ function removed(value: string, what: string, operator: string): string {
 
 /**
  * Patterns over paths. A segment may contain `*`, `?` and `[…]`; `**` is any number of segments.
- * The lists consist of such patterns. So is an operand that the shell expands, which must not match
- * a listed path.
+ * The lists consist of such patterns. An operand that the shell expands is a pattern too, and must
+ * not match a listed path.
  */
 
 /** Whether some path matches both patterns. A literal path is a pattern too. */

@@ -70,7 +70,7 @@ for (const { paths, query = '' } of harmlessPaths) {
   }
 }
 
-/** Most characters of a query. A longer one may exceed the limit of its language's inspector. */
+/** Most characters of a query. A longer query may exceed the limit of its language's inspector. */
 const maxQueryCharacters = 500
 const maxLanguageCharacters = 6_000
 
@@ -137,7 +137,7 @@ const containerRun: Wrapper = {
 const compose: Wrapper = {
   values: '-f --file -p --project-name --profile --project-directory --env-file --ansi --parallel --progress',
   flags: '--compatibility --dry-run --all-resources',
-  // Options that name files which were not checked; only those of the current place are.
+  // Options that name files which were not checked; only files of the current place are checked.
   alters: '-f --file --project-directory --env-file',
   commands: { exec: containerExec, run: containerRun },
 }

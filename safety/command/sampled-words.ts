@@ -96,7 +96,8 @@ export function readLoopWords(words: readonly BashWord[]): LoopWords | null {
       const said = only.script && onlyPipeOf(only.script)
       const known = said && ((said.length === 1 && exactWordsOf(said[0]!)) || outputOfPipe(said))
       if (!known || !only.script) return null
-      // Adds one sample for many words, because each has this form; with none there is no round.
+      // Adds one sample for many words, because each has this form; without words there is no
+      // round.
       push(...(Array.isArray(known) ? known : [known.sample]))
       scripts.push(only.script)
     } else if (!parts || parts.every(isKnownText)) push(value)

@@ -125,8 +125,8 @@ function replaced(text: string, changes: readonly Change[]): string {
 }
 
 /**
- * Lists the commands before this one in its pipe. Of a long pipe it returns only the last ones: one
- * more than the number through which names are followed.
+ * Lists the commands before this command in its pipe. Of a long pipe it returns only the last ones:
+ * one more than the number through which names are followed.
  */
 const commandsBefore = (pipeline: readonly Simple[], index: number): readonly Simple[] =>
   pipeline.slice(Math.max(0, index - maxPiped - 1), index)
@@ -196,7 +196,7 @@ function judgeSimple(
 function judgeDefined(words: readonly Word[], analysis: CommandAnalysis, context: ExecutionContext): void {
   const { constants, looked } = analysis
   const name = words[0]?.text
-  // Limits their number, because each may call every other.
+  // Limits the number of functions and aliases, because each may call every other.
   if (constants.functions.size + constants.aliases.size > maxDefined) {
     if (!analysis.findings.includes(tooComplex)) analysis.findings.push(tooComplex)
     return

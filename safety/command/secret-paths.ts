@@ -101,9 +101,9 @@ export const attributesOnly: ReadonlySet<string> = new Set(
 )
 
 /**
- * Paths whose content needs approval, by kind. They are patterns over normalised paths, in either
- * case. An entry that ends in `/**` names the directory too. Copies of such files (`.bak`, `~`,
- * `.swp`, `.gz`) are also compared.
+ * Paths whose content needs approval, by kind. The list consists of patterns over normalised paths,
+ * in either case. An entry that ends in `/**` names the directory too. Copies of such files
+ * (`.bak`, `~`, `.swp`, `.gz`) are also compared.
  */
 
 const list = (text: string): string[] => text.trim().split(/\s+/)
@@ -278,7 +278,7 @@ const copies = list(`
   **/*.vma **/*.vma.* **/swapfile /swap.img **/*.pcap* **/*.cap **/*.pst **/*.mbox
 `)
 
-/** Paths of which also name, size and time are secret. */
+/** Paths whose name, size and time are also secret. */
 export const hiddenPaths: readonly string[] = [
   ...new Set([...accounts, ...keys, ...networks, ...clients, ...named, ...traces, ...kernel]),
 ]

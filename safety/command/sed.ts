@@ -51,8 +51,8 @@ function skipAddress(reader: Reader): boolean {
 }
 
 /**
- * Moves past the next unescaped delimiter. Versions disagree whether a bracket hides it, so that
- * the script then cannot be read.
+ * Moves past the next unescaped delimiter. Versions of sed disagree whether a bracket hides the
+ * delimiter, so such a script cannot be read.
  */
 function skipExpression(reader: Reader, delimiter: string): boolean {
   const from = reader.at

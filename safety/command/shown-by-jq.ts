@@ -48,7 +48,7 @@ function pathsOfFilter(words: readonly Word[]): string[] | null {
       prefix += path
       continue
     }
-    // Ends the filter with an object of named paths, or with several paths.
+    // Allows the last steps to be an object of named paths, or several paths.
     const rest = steps
       .slice(index + 1)
       .every((each) => /^\s*(?:length|unique|sort|tostring|@(?:tsv|csv|text)|join\("[\s\w,;:|-]*"\))\s*$/.test(each))

@@ -41,7 +41,8 @@ export type ProgramSurroundings = {
    */
   there?: Readonly<Record<string, string>>
   /**
-   * Whether it attaches to the process in its words, by a signal that kills any process but Java.
+   * Whether the program attaches to the process in its words, by a signal that kills any process
+   * but Java.
    */
   attaches?: true
   /** Options with which neither environment nor conditions help, so that people are asked. */
@@ -80,7 +81,7 @@ export type PlaceRule =
 
 /**
  * A condition for one call, as plain data for the executor. `directories`: where the program may
- * run, absolute or relative to where the call starts; if empty, there.
+ * run, absolute or relative to where the call starts; if empty, it runs where the call starts.
  */
 export type CallCondition = PlaceRule & { program: string; directories: readonly string[] }
 

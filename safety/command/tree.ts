@@ -5,7 +5,7 @@ import type { Constants } from './words.ts'
 
 /**
  * Parts of a text that are not simple commands joined by `|`, `&&`, `||`, `;` or newlines. Each
- * needs approval.
+ * such text needs approval.
  */
 type ShellShape =
   | 'substitution'
@@ -63,8 +63,8 @@ export type Redirection = {
 
 export type Simple = {
   /**
-   * Whether it comes after a group or `|&`, so that its input is not the output of the command
-   * before.
+   * Whether the command comes after a group or `|&`, so that its input is not the output of the
+   * command before.
    */
   isAside?: true
   words: Word[]
@@ -73,7 +73,7 @@ export type Simple = {
   redirections: Redirection[]
   /** Literal text on standard input, if it is known: of a here-document or here-string. */
   input: string | null
-  /** Whether it reads the output of a command before its group. */
+  /** Whether the command reads the output of a command before its group. */
   isFed: boolean
   /**
    * Expanded words, if they are not plain and the text tells enough. Used only for the list of
@@ -85,7 +85,10 @@ export type Simple = {
    * with these too.
    */
   others: Word[][]
-  /** Whether it is in a group, a condition or a loop: it may run never, once or often. */
+  /**
+   * Whether the command is in a group, a condition or a loop, so that it may run never, once or
+   * often.
+   */
   isInside: boolean
   /** Place in the source. Meaningless for nested commands. */
   start: number
@@ -107,10 +110,11 @@ export type Tree = {
   constants: Constants
   /** The input of commands inside a loop or group, if it is known. */
   inherited: string | null
-  /** Whether it is inside a loop or group whose input is the output of a command. */
+  /** Whether this place is inside a loop or group whose input is the output of a command. */
   isFed: boolean
   /**
-   * Variables of loops that are written out, with the value of this round; null outside of these.
+   * Variables of loops that are written out, with the value of this round; null outside of such
+   * loops.
    */
   rounds: Map<string, LoopValue> | null
   /**

@@ -55,7 +55,7 @@ function unwrapShell(words: readonly Word[], input: string | null, piped: boolea
     if (/^[-+][a-zA-Z]*[oO]$/.test(text) || text === '--rcfile' || text === '--init-file') at += 1
   }
   const operand = words[at]
-  // Needs approval for these shells: they read a user's file before any script, and parse
+  // Needs approval for these shells, because they read a user's file before any script, and parse
   // differently from bash.
   if (/(?:^|\/)(?:zsh|fish|t?csh)$/.test(words[0]!.text))
     result.askReason ??= asks(words[0]!, 'is not known to parse scripts like bash')

@@ -23,18 +23,18 @@ export type Unwrapped = {
   /** Hosts and containers that the wrapper reaches. */
   hosts: Word[]
   names: Word[]
-  /** The kind of these names, and the namespace that options choose. */
+  /** The kind of the names in `hosts`, and the namespace that options choose. */
   within: { kind: string; namespace: string }
   root: boolean
   assignments: { name: string; value: string }[]
-  /** Whether it ends the inner command after a time. */
+  /** Whether the wrapper ends the inner command after a time. */
   bounds: boolean
   /** Positions of words that request a terminal. `endless`: whether it repeats for ever. */
   tty: number[]
   endless: boolean
-  /** Whether it is a shell that waits for typed input. */
+  /** Whether the command is a shell that waits for typed input. */
   interactive: boolean
-  /** Whether the inner command was its input, of which nothing is left. */
+  /** Whether the inner command was the input of the outer command, of which nothing is left. */
   readsInput: boolean
   /** Directories of this machine with their paths inside a container. */
   mounts: { inside: string; outside: string }[]

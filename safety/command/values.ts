@@ -63,7 +63,7 @@ function measures(reading: CommandReading): boolean {
   )
 }
 
-/** Whether it is a path and not a revision, such as `HEAD~1` or `main..topic`. */
+/** Whether the text is a path and not a revision, such as `HEAD~1` or `main..topic`. */
 const isPathOf = (text: string): boolean =>
   /[^/]\.[a-z][a-z0-9]{0,9}$/i.test(text) || text.includes(':') || text.startsWith('/')
 
@@ -236,8 +236,8 @@ function waitsAtMost(text: string, maxSeconds: number): boolean {
 }
 
 /**
- * Whether the shell can only make one word without effect of a pattern: `grep [n]ginx` finds a file
- * of that name or none, and no directory `http:` or `localhost:8080` exists for `?pretty`.
+ * Whether the shell can make only one word without effect from a pattern: `grep [n]ginx` finds a
+ * file of that name or none, and no directory `http:` or `localhost:8080` exists for `?pretty`.
  */
 export function isOneWord(kind: ValueKind, { pattern }: Word): boolean {
   if (pattern === null) return false
@@ -254,8 +254,8 @@ function languageFinding(kind: ValueKind, word: Word): Finding | null {
 }
 
 /**
- * Whether it is the name of a unit, container or process, or `deploy/web`. A name begins with a
- * letter or digit, so it is neither an option nor a path.
+ * Whether the text is the name of a unit, container or process, or `deploy/web`. A name begins with
+ * a letter or digit, so it is neither an option nor a path.
  */
 const isName = (text: string): boolean => /^[\w@][\w.@:+,=\\-]*(?:\/[\w.@:+-]+)?$/.test(text) && !text.includes('..')
 
@@ -315,7 +315,7 @@ const opensMore = /^\s*[|<>+]|\|\s*$/
 
 /**
  * Refuses the address of a file, which some programs accept: `http://…`, `host:path`. Programs that
- * only measure do not.
+ * only measure do not open such addresses.
  */
 function fetched(word: Word, { measures }: ValuePlace): Finding | null {
   const isAddress = measures ? /^[a-z][a-z0-9+.-]*:\/\//i : /^(?:[a-z][a-z0-9+.-]*:\/\/|[^/:]+:|\|)/i
@@ -339,8 +339,8 @@ function endpointFinding(word: Word, tree: boolean, place: ValuePlace): Finding 
 }
 
 /**
- * Checks a revision, a path, or `revision:path` of a repository. Its content is as secret as the
- * original file.
+ * Checks a revision, a path, or `revision:path` of a repository. The content of a revision is as
+ * secret as the original file.
  */
 function revisionFinding(word: Word, tree: boolean, place: ValuePlace): Finding | null {
   const { text } = word

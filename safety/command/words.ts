@@ -1,7 +1,7 @@
 import type { Word as BashWord, SyntaxNode, WordPart } from 'unbash'
 import { mark, type Tree, type Word } from './tree.ts'
 
-/** Finds characters that an approver cannot see. They are refused anywhere. */
+/** Finds characters that an approver cannot see. Hidden characters are refused anywhere. */
 
 type Hidden = { what: string; from: number; to: number }
 
@@ -126,8 +126,8 @@ const maxValues = 8
 const maxValueCharacters = 4096
 
 /**
- * Variables that every shell has. Their values matter for characters cut out of them:
- * `${PATH:0:1}`.
+ * Variables that every shell has. The values of these variables matter for characters cut out of
+ * them: `${PATH:0:1}`.
  */
 const given: Readonly<Record<string, string>> = {
   IFS: ' \t\n',

@@ -136,8 +136,8 @@ function finish(words: readonly Word[], read: ReadUpTo, result: Unwrapped): Unwr
   const name = baseName(words[0]!.text)
   if (name === 'timeout') {
     result.bounds = boundsByTimeout(words, operands[0])
-    // Needs approval for a timeout in the foreground, which ends only its own command: the children
-    // of that command live on.
+    // Needs approval for a timeout in the foreground, which ends only its own command, while the
+    // children of that command continue.
     const isAlone = words.slice(0, at).some(({ text }) => /^(?:-[a-z]*f|--f)/.test(text))
     if (isAlone && beginsOthers(baseName(rest[0]?.text ?? '')))
       result.askReason ??= asks(words[0]!, 'ends only the shell in the foreground, not what that started')

@@ -1,8 +1,8 @@
 import { elsewhere } from './remote-exec-wrappers.ts'
 
 /**
- * Commands that run another command. Each has a grammar of its options, so that the inner command
- * is found in every call; an unknown option needs approval.
+ * Commands that run another command. Each wrapper has a grammar of its options, so that the inner
+ * command is found in every call; an unknown option needs approval.
  */
 export type Wrapper = {
   /** Options without and with a value. Any other option is unknown. */
@@ -25,16 +25,16 @@ export type Wrapper = {
   /** The rest of the words: the argv of the command, a text for a shell, or nothing. */
   rest?: 'argv' | 'shell' | 'none'
   /**
-   * The effect that the wrapper adds. `inert`: nothing, so that an inner read stays one. `root`:
-   * another user's rights. `place`: an inner read stays one if the place was looked up. If absent,
-   * it needs approval.
+   * The effect that the wrapper adds. `inert`: nothing, so that an inner read stays a read. `root`:
+   * another user's rights. `place`: an inner read stays a read if the place was looked up. If
+   * absent, the wrapper needs approval.
    */
   adds?: 'inert' | 'root' | 'place'
   /** Programs that may run inside, if they differ from the usual ones. */
   programs?: string
   /** The kind of place that the first operand names. */
   place?: 'host' | 'name'
-  /** Sub-commands that run something; with any other sub-command it is not a wrapper. */
+  /** Sub-commands that run something; with any other sub-command the program is not a wrapper. */
   commands?: Readonly<Record<string, Wrapper>>
 }
 

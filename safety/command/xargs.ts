@@ -92,8 +92,9 @@ type Batching = XargsOptions & { replace: string | null }
 function batchesFor(program: string, batching: Batching, input: string | null, fed: InputKind): Word[][] | null {
   const { replace, perCommand, isByLine, isNullSeparated, mayRunEmpty } = batching
   if (input !== null) {
-    // Reads with -I a line as one word, whatever it contains. With -L a batch is the given number
-    // of lines, each with all its words, and a line that ends in a blank continues on the next.
+    // Reads a line as one word with -I, whatever the line contains. With -L a batch is the given
+    // number of lines, each with all its words, and a line that ends in a blank continues on the
+    // next.
     if (isByLine && /[^\S\n]/.test(input.trim())) return null
     const given = input.split(replace ? '\n' : /\s+/).filter((text) => text !== '')
     if (isNullSeparated || given.length > maxArguments || given.some((text) => !/^[\w./:@+-]+$/.test(text))) return null

@@ -10,7 +10,9 @@ type PatternNode =
   | { kind: 'all' | 'any'; parts: PatternNode[] }
   | { kind: 'repeat'; part: PatternNode; min: number; max: number }
 
-/** Thrown for an invalid expression. It is not an Error, because it is always caught. */
+/**
+ * Thrown for an invalid expression. A pattern problem is not an Error, because it is always caught.
+ */
 class PatternProblem {
   readonly message: string
   constructor(message: string) {

@@ -55,8 +55,8 @@ function decide(
 
 /**
  * Returns the first rule that fits a resource; null if none does. After a rule with `silenced`, the
- * first one without it is added, because a silence, or an unreachable Alertmanager, must not loosen
- * anything.
+ * first rule without that condition is added, because a silence, or an unreachable Alertmanager,
+ * must not loosen anything.
  */
 function rulesOf(rules: readonly CompiledRule[], call: SiteCall, thing: SiteThing | null): (CompiledRule | null)[] {
   const first = rules.find((rule) => fits(rule, call, thing)) ?? null

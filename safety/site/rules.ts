@@ -3,9 +3,10 @@ import { ask, type Judging, type RuleAnswer, refuse, run } from '../ruling.ts'
 import { mayRunBySite } from './compile.ts'
 
 /**
- * The site's policy among the kernel's rules. It may narrow everything: its refusals come after the
- * kernel's and before people's permissions, its demands for approval before everything that runs
- * automatically. It widens in only one rule, the last one before people are asked.
+ * The site's policy among the kernel's rules. The policy may narrow everything: its refusals come
+ * after the kernel's and before people's permissions, its demands for approval before everything
+ * that runs automatically. The policy allows more in only one rule, the last one before people are
+ * asked.
  */
 function decisionOf({ effect, policy: { site } }: Judging): SiteDecision | null {
   if (!site) return null
@@ -32,7 +33,10 @@ function forbidden(judging: Judging): RuleAnswer | null {
   )
 }
 
-/** Whether the policy now demands more or other people, for a call that is already approved. */
+/**
+ * Returns the request for approval of a call that is already approved, if the policy now demands
+ * more or other people. Otherwise null.
+ */
 export function siteAsksMore(judging: Judging): RuleAnswer | null {
   const { approval } = judging.policy
   const { demand } = decisionOf(judging) ?? {}
@@ -46,8 +50,8 @@ export function siteAsks(judging: Judging): RuleAnswer | null {
 
 /**
  * Lets a call run that people would be asked about, which is the only place where a site widens.
- * Never for a person's own write, if place or setting require more, if a host counts as dead, or
- * for a resource that the rule does not name.
+ * Does not apply to a person's own write, if place or setting require more, if a host counts as
+ * dead, or for a resource that the rule does not name.
  */
 export function siteRuns(judging: Judging): RuleAnswer | null {
   const { call, facts, resolved, policy } = judging

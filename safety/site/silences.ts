@@ -60,8 +60,8 @@ const found = (source: string, silence: Silence, isSupposed: boolean): SilenceFi
 }
 
 /**
- * Whether a silence applies: an active one until its Alertmanager reports otherwise, a pending one
- * from its beginning, by the faster clock.
+ * Whether a silence applies: an active silence applies until its Alertmanager reports otherwise, a
+ * pending silence from its beginning, by the faster clock.
  */
 const holds = ({ state, startsAt }: Silence, nowMs: number): boolean =>
   state === 'active' || Date.parse(startsAt) <= nowMs

@@ -18,7 +18,7 @@ export function widens(before: CompiledPolicy | null, after: CompiledPolicy): st
   for (const [at, rule] of now.entries()) {
     for (const [was, other] of old.entries()) {
       if (isAsStrict(rule, other) || isBeside(rule, other) || !mayMeet(rule, other)) continue
-      // Skips rules that have an equal one before them, because files that differ in a few places
+      // Skips rules that have an equal rule before them, because files that differ in a few places
       // share most rules.
       const hasTwin = (firstOld.get(partsOf(rule)) ?? was) < was || (firstNow.get(partsOf(other)) ?? at) < at
       if (hasTwin && rule !== noRule) continue
@@ -65,7 +65,7 @@ function hasBefore(rules: readonly CompiledRule[], end: number, isSo: (rule: Com
 const maxSaid = 20
 const maxLooks = 1_000_000
 
-/** The rule that represents no fitting rule, so that the kernel alone decides. */
+/** A rule that stands for the case that no rule fits, in which the kernel alone decides. */
 const noRule: CompiledRule = {
   ...{ name: '', line: 0, tools: null, kinds: null, ids: null, labels: [], types: null, windows: null },
   silenced: false,
@@ -85,8 +85,8 @@ function isAsStrict(rule: CompiledRule, other: CompiledRule): boolean {
 }
 
 /**
- * Whether a rule with `silenced` only adds to the first one without it, which is compared with the
- * old rule.
+ * Whether a rule with `silenced` only adds to the first rule without `silenced`, which is compared
+ * with the old rule.
  */
 const isBeside = (rule: CompiledRule, other: CompiledRule): boolean => rule.silenced && !other.silenced
 
@@ -105,8 +105,8 @@ function mayMeet(rule: CompiledRule, other: CompiledRule): boolean {
 }
 
 /**
- * Whether a rule fits every call that both others fit: each of its parts contains all of that part
- * in one of them.
+ * Whether a rule fits every call that both others fit: each part of the rule contains the same part
+ * of one of the others.
  */
 function covers(each: CompiledRule, rule: CompiledRule, other: CompiledRule, budget: { left: number }): boolean {
   budget.left -= 1

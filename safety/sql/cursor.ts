@@ -3,7 +3,7 @@ export type Token = {
   kind: 'word' | 'name' | 'string' | 'number' | 'sign' | 'end'
   text: string
   word: string
-  /** Whether it is the first token of its line, where a client expects its own commands. */
+  /** Whether the token is the first of its line, where a client expects its own commands. */
   opensLine: boolean
 }
 
@@ -25,8 +25,8 @@ export type Scanner = {
 }
 
 /**
- * A part of a text that no read has. It is not an Error, because it is always caught, and a stack
- * trace would cost more than parsing.
+ * A part of a text that no read has. An SQL problem is not an Error, because it is always caught,
+ * and a stack trace would cost more than parsing.
  */
 export class SqlProblem {
   readonly message: string
@@ -164,7 +164,10 @@ export class Cursor {
   readonly words: SelectWords
   /** Names of WITH tables of this statement that have only one row, or a few. */
   readonly small = new Set<string>()
-  /** Reads a query inside an expression. It is passed in, because each contains the other. */
+  /**
+   * Reads a query inside an expression. The function is passed in, because queries and expressions
+   * contain each other.
+   */
   readonly readQuery: (c: Cursor) => void
 
   constructor(tokens: readonly Token[], words: SelectWords, readQuery: (c: Cursor) => void) {

@@ -50,7 +50,7 @@ export function inspectSql(dialect: SqlDialect, text: string): SqlFinding {
   }
 }
 
-/** Returns the depth of brackets. Those in strings count too, which is safe. */
+/** Returns the depth of brackets. Brackets in strings count too, which is safe. */
 function nestingOf(text: string): number {
   let depth = 0
   let max = 0
@@ -61,7 +61,10 @@ function nestingOf(text: string): number {
   return max
 }
 
-/** Loads PostgreSQL's parser once. Before that no text of this dialect counts as a read. */
+/**
+ * Loads PostgreSQL's parser once. Before the parser is loaded, no text of this dialect counts as a
+ * read.
+ */
 export async function loadSql(): Promise<void> {
   await loadPostgresParser()
 }

@@ -183,7 +183,7 @@ function explain(c: Cursor): void {
   if (c.isWord('SELECT', 'WITH', 'VALUES') || c.isSign('(')) query(c)
   else {
     table(c)
-    // Reads the column that DESCRIBE shows, or the pattern of those it shows.
+    // Reads the column that DESCRIBE shows, or the pattern of the columns that it shows.
     if (!c.takeKind('string') && c.isName()) c.take()
   }
 }

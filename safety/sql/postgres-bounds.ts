@@ -138,7 +138,10 @@ const checks: Readonly<Record<string, (node: SqlNode, seen: QueryShape) => void>
   },
 }
 
-/** Checks a whole query. Returns for a side of a join, which is in a field of the same name. */
+/**
+ * Checks a query, or a side of a union. Returns at once for a side of a join, because the fields
+ * `larg` and `rarg` hold sides of joins too.
+ */
 function checkSelect(node: SqlNode, seen: QueryShape): void {
   for (const { CommonTableExpr: named } of ((node.withClause as SqlNode | undefined)?.ctes as Record<
     string,

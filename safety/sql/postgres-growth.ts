@@ -2,9 +2,9 @@ import { BoundRefusal, numberOf, type SqlNode, strings } from './postgres-nodes.
 
 /**
  * Limits the text that a statement builds, such as by `x || x` or quotes within quotes, if each
- * step doubles the one before. Thirty steps make a gigabyte of one letter, in memory that no time
- * limit frees soon enough. So each column of each query gets a weight: how often it contains each
- * source column, and how many characters it has from no column.
+ * step doubles the step before it. Thirty steps make a gigabyte of one letter, in memory that no
+ * time limit frees soon enough. So each column of each query gets a weight: how often it contains
+ * each source column, and how many characters it has from no column.
  */
 
 /** Most copies of a column in one value. */

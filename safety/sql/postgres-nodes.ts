@@ -2,8 +2,8 @@
 export type SqlNode = Record<string, unknown>
 
 /**
- * Thrown if a node is not on the list of reads; the message names it. It is not an Error, because a
- * stack trace costs more than parsing.
+ * Thrown if a node is not on the list of reads; the message names it. A refusal is not an Error,
+ * because a stack trace costs more than parsing.
  */
 export class BoundRefusal {
   readonly message: string

@@ -3,8 +3,8 @@ import { type SqlNode, strings } from './postgres-nodes.ts'
 import { compares, listTorn, ofOthers, telling } from './postgres-torn.ts'
 
 /**
- * Finds, by their origin, other users' statements and code in an answer. Their values are hidden in
- * any form.
+ * Finds, by their origin, other users' statements and code in an answer. The values of such
+ * statements and code are hidden in any form.
  */
 
 /** Matches relations that show other users' statements; functions that do are in `ofOthers`. */
@@ -103,8 +103,8 @@ function listSides({ larg, rarg, targetList }: SqlNode): SqlNode[][] {
 }
 
 /**
- * Returns the names of a column. An unnamed one has the name of what makes it: a function, a type,
- * or a word of the grammar.
+ * Returns the names of a column. An unnamed column has the name of what makes it: a function, a
+ * type, or a word of the grammar.
  */
 function namesOf({ name, val }: SqlNode): string[] {
   if (name !== undefined) return [String(name)]

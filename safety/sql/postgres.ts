@@ -116,7 +116,7 @@ export function parsePostgres(text: string): { stmt?: SqlNode }[] {
  */
 export function inspectPostgres(text: string): SqlFinding {
   if (!parseSync) return { readOnly: false, reason: 'the parser is not loaded' }
-  // Refuses a backslash: outside a literal it is a psql command; inside one,
+  // Refuses a backslash, because outside a literal it is a psql command, and inside a literal
   // standard_conforming_strings would end the literal.
   if (text.includes('\\')) return { readOnly: false, reason: 'a backslash' }
   if (text.trim() === '') return { readOnly: false, reason: 'no statement' }
@@ -132,7 +132,7 @@ export function inspectPostgres(text: string): SqlFinding {
       const kind = tagOf(stmt)
       if (kind !== 'SelectStmt' && kind !== 'ExplainStmt' && kind !== 'VariableShowStmt') throw new BoundRefusal(kind)
       walkTagged(stmt as SqlNode, functionColumnsOf(stmt))
-      // Checks the growth of an EXPLAIN without ANALYZE too: it makes no rows, but computes
+      // Checks the growth of an EXPLAIN without ANALYZE too, because it makes no rows but computes
       // constants.
       if (kind === 'SelectStmt') checkBounds(stmt)
       if (kind === 'ExplainStmt') checkGrowth((stmt as { ExplainStmt: SqlNode }).ExplainStmt.query, 1)

@@ -114,8 +114,8 @@ export function inspectSqlite(text: string): SqlFinding {
   while (first < lines.length && (safeDotCommand.test(lines[first]!) || lines[first] === '')) first++
   const dots = lines.slice(0, first).filter((line) => line !== '')
   const rest = lines.slice(first)
-  // Refuses a command of the shell in a later line: the shell reads one where it takes a statement
-  // as ended, which may differ from our reading.
+  // Refuses a command of the shell in a later line, because the shell reads a command where it
+  // takes a statement as ended, which may differ from our reading.
   const dot = rest.find((line) => /^[ \t]*[.#]/.test(line))
   if (dot !== undefined) return { readOnly: false, reason: `shell command ${dot.trim().slice(0, 40)}` }
   try {

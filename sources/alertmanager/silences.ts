@@ -26,8 +26,8 @@ export function parseAnswer<T>(schema: z.ZodType<T>, answer: unknown): T {
 }
 
 /**
- * The most silences that are compared with an alert. With more, it is unknown whether an alert is
- * silenced.
+ * The most silences that are compared with an alert. If there are more silences, it is unknown
+ * whether an alert is silenced.
  */
 const maxSilences = 10_000
 /** The most bytes of the list, which also has silences that ended in the last days. */

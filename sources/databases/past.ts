@@ -49,7 +49,7 @@ export function findPast(now: StatementCounts, snapshots: readonly StatementSnap
   return { against: until ? against : `${against}: with all before it`, of: compareBetween(from, until ?? null) }
 }
 
-/** Says why the later counters do not continue the earlier ones. Null if they do. */
+/** Returns why the later counters do not continue the earlier ones. Null if they do. */
 function findEnd(later: StatementCounts, earlier: StatementSnapshot): string | null {
   if (later.server !== earlier.server) return `another server has answered since ${day(earlier.takenAt)}`
   if (later.version !== earlier.version)
@@ -88,7 +88,7 @@ function compareBetween(from: StatementSnapshot, until: StatementSnapshot | null
     const isNew = until !== null && !start && from.isWhole
     const since = start && end.calls >= start.calls && end.ms >= start.ms ? start : null
     const calls = end.calls - (since?.calls ?? 0)
-    // If the statement was not called on that day, its earlier cost is used.
+    // Uses the earlier cost of the statement if the statement was not called on that day.
     const [cost, base] = calls > 0 ? [calls, since] : [end.calls, null]
     if (cost <= 0) return 'not called'
     // The counting time is unknown if the statement began at zero again, or may have been missing

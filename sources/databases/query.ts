@@ -140,7 +140,7 @@ async function readStatement(ask: AskDatabase, given: string): Promise<ToolReadi
   return fold(answer, { as: followed ? 'statements' : 'rows', estimate: plan.estimate })
 }
 
-/** Reports that a guard in the statement ended it. */
+/** Reports that a guard in the statement ended the statement. */
 function sayGuard(error: unknown): never {
   const state = /\((\w{5})\)$/.exec(String((error as Error).message))?.[1]
   if (state === hiddenState)

@@ -2,9 +2,9 @@ import { redact } from '../../safety/redact.ts'
 import { cutText } from '../kind.ts'
 
 /**
- * Removes values from a statement, because people and models shall read what a session does, but
- * not to whose data. Removes strings, numbers and comments. Where a quote may be read in two ways,
- * the rest of the statement is removed.
+ * Removes values from a statement, because people and models may read what a session does, but not
+ * to whose data. Removes strings, numbers and comments. Where a quote may be read in two ways, the
+ * rest of the statement is removed.
  */
 
 const maxCharacters = 200

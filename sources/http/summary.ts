@@ -14,7 +14,7 @@ const limits: readonly Limits[] = [
 /** The deepest nesting that is read. */
 const maxDepth = 60
 /**
- * Characters up to which the complete value is written with a line per value. A longer one has a
+ * Characters up to which the complete value is written with a line per value. A longer value has a
  * line per item.
  */
 const prettyCharacters = 200_000
@@ -85,7 +85,7 @@ type Step = { key: string } | { index: number } | { all: true }
 
 type SelectedValue = {
   value: unknown
-  /** If nothing was found: the place where the path ended, and the names that exist there. */
+  /** The place where the path ended, and the names that exist there, if nothing was found. */
   missing: { at: string; names: string[] } | null
 }
 

@@ -64,7 +64,7 @@ export async function readEvents(
  */
 const kubeletName = /\b([a-z0-9][a-z0-9.-]*)_[a-z0-9-]+\([0-9a-f-]{36}\)/g
 
-/** Whether it is a routine event, which the kubelet repeats for each pod. */
+/** Whether an event is a routine event, which the kubelet repeats for each pod. */
 const isChatter = ({ reason }: FoldedEvent): boolean => reason === 'MissingClusterDNS' || reason === 'DNSConfigForming'
 
 function toEvent(event: Fields): ClusterEvent | null {

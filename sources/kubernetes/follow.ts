@@ -214,8 +214,8 @@ async function watchOnce(following: Following, from: string): Promise<string> {
 const isNumber = /^\d{1,30}$/
 
 /**
- * Whether a version is lower than another. Versions of a server only grow, so a lower one means a
- * restored or another server.
+ * Whether a version is lower than another. Versions of a server only grow, so a lower version means
+ * a restored or another server.
  */
 const isBefore = (version: string, than: string): boolean =>
   isNumber.test(version) && isNumber.test(than) && BigInt(version) < BigInt(than)

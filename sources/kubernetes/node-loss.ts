@@ -161,8 +161,8 @@ function leftShare({ used }: Board, { name, allocatable }: ScheduledNode): numbe
 }
 
 /**
- * Lists the budgets that delay a drain. Each allows the next eviction when the pod before is ready
- * again.
+ * Lists the budgets that delay a drain. Each budget allows the next eviction when the pod that was
+ * evicted before is ready again.
  */
 function listWaiting(
   { budgets }: ClusterLoad,

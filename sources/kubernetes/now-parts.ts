@@ -32,7 +32,9 @@ export function emptyNow({ name, view }: SeenCluster, kind: ClusterNow['kind'], 
 
 export const fact = (name: string, text: string, isIll = false): ClusterFact => ({ name, text, isIll })
 
-/** Formats a pod's state. Distinguishes a running pod that is not ready from one that is. */
+/**
+ * Formats a pod's state. Distinguishes a running pod that is not ready from a pod that is ready.
+ */
 export const sayPodState = ({ state, isReady }: Pick<KeptPod, 'state' | 'isReady'>): string =>
   state === 'Running' ? (isReady ? 'Running, ready' : 'Running, not ready') : state
 

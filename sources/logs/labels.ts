@@ -33,6 +33,6 @@ export async function findUnknownLabels(
     count(streams),
     ...missing.map((name) => count({ ...streams, [name]: { '!=': '' } })),
   ])
-  // If the streams have no line at all, nothing is known about their labels.
+  // Nothing is known about the labels of streams that have no line at all.
   return { there, unknown: all ? missing.filter((_, at) => counts[at] === 0) : [] }
 }

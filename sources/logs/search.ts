@@ -61,7 +61,8 @@ export const searchLogs = (reader: LogReader) =>
         partial,
         isCut,
         total: partial.length > 0 ? null : isCut ? total : lines.length,
-        // If lines of the time before are missing, a known line would look new.
+        // Compares nothing if lines of the time before are missing, because a known line would then
+        // look new.
         before: isWhole ? before.lines : null,
         newSinceMs: partial.length > 0 || (isCut && !counted) ? null : newSinceMs,
         ...(counted && { counted }),

@@ -182,8 +182,8 @@ export function summarizeDeviceLog(
   const found = all.filter(({ atMs }) => atMs >= fromMs)
   const range = { fromMs: isTimed ? fromMs : 0, untilMs: isTimed ? at.nowMs : untilMs }
   const since = newSince(range, at.incidentBeganMs)
-  // A log that is cut at its beginning lacks lines of the time before. If it lacks all of them, it
-  // also lacks lines of the window.
+  // A log that is cut at its beginning lacks lines of the time before. If the log lacks all these
+  // lines, it also lacks lines of the window.
   const isCut = isMore && found.length === all.length
   const readFromMs = fromMs - asked.sinceSeconds * 1_000
   const before = isTimed && !isMore && readFromMs < since ? all.filter(({ atMs }) => atMs < fromMs) : null

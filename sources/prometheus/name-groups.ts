@@ -35,7 +35,7 @@ function takeApart({ prefix, names }: Held): Held[] {
     return end < 0 ? name : name.slice(0, end + 1)
   })
   const found = [...parts].map(([own, each]) => ({ prefix: own, names: each }))
-  // If all names have the same next word, the word after it may split them.
+  // Uses the word after the next one if all names have the same next word.
   const [only] = found
   return found.length === 1 && only && only.prefix !== prefix ? takeApart(only) : found
 }

@@ -119,8 +119,8 @@ const answer = z.looseObject({
 
 /**
  * Finds the rule of an alert by name and labels (`/api/v1/rules`). Of several rules with the name,
- * it takes the one that has the alert, or else one whose labels the alert has. Null if this server
- * has no such rule. Throws SourceError.
+ * the function takes the rule that has the alert, or else a rule whose labels the alert has. Null
+ * if this server has no such rule. Throws SourceError.
  */
 export async function findRule(
   ask: AskSource,

@@ -48,7 +48,7 @@ function Picture({ approvalId, picture }: PictureProps) {
   )
 }
 
-/** Shows the first lines of a text, and all of it on request. */
+/** Shows the first lines of a text, and the whole text on request. */
 function Text({ approvalId, text }: { approvalId: string; text: Attachment }) {
   const [isWhole, setWhole] = useState(false)
   const path = pathOfAttachment(approvalId, text)

@@ -97,8 +97,8 @@ function RunSteps({ steps }: Pick<CallRun, 'steps'>) {
 }
 
 /**
- * Lists other calls of the same model response for which approval was not yet requested. Each is
- * judged in turn.
+ * Lists other calls of the same model response for which approval was not yet requested. Each call
+ * is judged in turn.
  */
 export function NextCalls({ next }: { next: NextCall[] }) {
   if (next.length === 0) return null
@@ -124,7 +124,7 @@ export function NextCalls({ next }: { next: NextCall[] }) {
  * decision.
  */
 export type Card = {
-  /** The calls that can be decided now, including this one, in the order of execution. */
+  /** The calls that can be decided now, including this call, in the order of execution. */
   open: Approval[]
   /** The ticked calls of `open`. */
   chosen: Approval[]
@@ -149,7 +149,10 @@ export function useCard(approval: ApprovalDetail): Card {
   }
 }
 
-/** Lists the approvals for the same model response, each with a check box. Empty for only one. */
+/**
+ * Lists the approvals for the same model response, each with a check box. Empty if there is only
+ * one approval.
+ */
 export function Together({ approval, card, isLocked }: { approval: ApprovalDetail; card: Card; isLocked: boolean }) {
   if (approval.together.length === 0) return null
   const all = [approval, ...approval.together].sort(byCall)

@@ -256,7 +256,7 @@ function EvidenceText({ row: { what, tool, about, found, isSaid } }: { row: Evid
   )
 }
 
-/** Shows the request that this one replaced, and the request that replaced this one. */
+/** Shows the request that this request replaced, and the request that replaced this request. */
 function Replaced({ approval: { edited, arguments: asked, replaces, replacedBy } }: { approval: ApprovalDetail }) {
   if (!edited && !replaces && !replacedBy) return null
   return (

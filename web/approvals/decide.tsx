@@ -133,8 +133,8 @@ type FootProps = { deciding: Deciding; incident: DetailedIncident | null }
 export function Foot({ deciding, incident }: FootProps) {
   const { approval, card, decision, refused, isOff, open, setOpen, grant, grantForm, approveHeading } = deciding
   const { chosen } = card
-  // Decides the last call first. When the first one is approved and the run continues, all are then
-  // decided.
+  // Decides the last call first. When the first call is approved and the run continues, all calls
+  // are already decided.
   const ids = chosen.map(({ id }) => id).reverse()
   const isNone = ids.length === 0
   const barred = chosen.some(({ id }) => id === approval.id) ? formatDispute(approval.deaths) : null
@@ -323,8 +323,8 @@ type DenyProps = {
 }
 
 /**
- * Asks for the reason of a denial. The agent reads it, or the person for a write that they
- * requested, and the group does not get the same request again.
+ * Asks for the reason of a denial. The agent reads the reason, or, for a person's own write, that
+ * person reads it. The group does not get the same request again.
  */
 function Deny({ approval, disabled, takesFocus, onBack, onDeny }: DenyProps) {
   const { askedBy } = approval

@@ -39,7 +39,10 @@ import {
   unknownBrief,
 } from './worst.ts'
 
-/** Shows every component with its worst content, for a browser test. Not part of the product. */
+/**
+ * Shows every component with its worst content, for a browser test. The page is not part of the
+ * product.
+ */
 function Gallery() {
   const [first] = incidents
   const [size] = useState(Number(new URLSearchParams(location.search).get('rows') ?? 0))

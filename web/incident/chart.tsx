@@ -229,7 +229,7 @@ function formatSample(series: PlottedSeries, at: number): string {
   return value === null ? 'no sample' : formatValue(value)
 }
 
-/** Shows the name of each line, with its value at the chosen moment, or its last one. */
+/** Shows the name of each line, with its value at the chosen moment, or the last value. */
 function Legend({ drawn, shown }: { drawn: PlottedSeries[]; shown: number | null }) {
   return (
     <ul className="legend small">

@@ -136,8 +136,8 @@ function Cancel({ incident, refused }: EndingProps) {
 type Subject = 'alert' | 'resource' | 'type'
 
 /**
- * Marks firing alerts as expected until a date. When they fire again, code compares the state with
- * today's, and notifies nobody while they are equal.
+ * Marks firing alerts as expected until a date. When the alerts fire again, code compares the state
+ * with today's, and notifies nobody while they are equal.
  */
 function Expect({ incident, hasAlert, refused }: { incident: Incident; hasAlert: boolean; refused: string | null }) {
   const subjects: (readonly [Subject, string])[] = [

@@ -26,7 +26,7 @@ export function AskedAt({ incident }: { incident: DetailedIncident }) {
   )
 }
 
-/** Shows the answer with its rows, or that there is none yet. */
+/** Shows the answer with its rows, or that there is no answer yet. */
 export function QuestionAnswer({ incident, brief }: { incident: DetailedIncident; brief: ServedBrief }) {
   const { cause, done, spent } = brief
   const { resolution, status } = incident

@@ -78,7 +78,7 @@ function Step({ name, go, Picture }: { name: string; go: (() => void) | null; Pi
 
 /**
  * Returns the element that was pressed last, or the link of the row if the page loaded with the row
- * open. Another press takes the focus in again.
+ * open. Another press moves the focus into the drawer again.
  */
 function useOpener(seq: number): () => HTMLElement | null {
   const opener = useRef(document.activeElement)

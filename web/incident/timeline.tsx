@@ -188,8 +188,8 @@ function Grade({ claim }: { claim: StoredClaim }) {
 
 const views = ['full', 'json'] as const
 /**
- * Number of rows that are drawn at once. The others follow between two frames, so that a long log
- * can be used early.
+ * Number of rows that are drawn at once. The other rows follow between two frames, so that a long
+ * log can be used early.
  */
 const firstRows = 100
 

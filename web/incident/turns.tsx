@@ -98,7 +98,7 @@ export function Investigation({ events }: { events: readonly IncidentEvent[] }) 
 function Row({ event, reading }: { event: IncidentEvent; reading: string | undefined }) {
   const { shape, tone, word } = getSign(event)
   const isEnd = event.kind === 'resolved' || event.kind === 'escalated' || event.kind === 'cancelled'
-  // Describes how it ended. The brief has the reason.
+  // Describes how the incident ended. The brief has the reason.
   const text = isEnd ? describeEnd(event) : truncate(getText(event), 200)
   const by = isOfPerson(event) ? event.actor.slice('user:'.length) : ''
   return (

@@ -9,13 +9,13 @@ import { Link } from '../router.tsx'
 import { formatMoment } from '../time.ts'
 import { countStatuses, type IncidentGroup, type ListLine, sayOwners } from './lines.ts'
 
-/** Actions on the rows themselves. None of them changes an incident. */
+/** Actions on the rows themselves. No such action changes an incident. */
 type RowPresses = {
   chosen: ReadonlySet<string>
   onChoose(line: ListLine): void
   onLook(line: ListLine): void
   onTurn(line: ListLine): void
-  /** True if the list has more pages. A group then shows that it counts only this one. */
+  /** True if the list has more pages. A group then shows that it counts only this page. */
   isPart: boolean
 }
 

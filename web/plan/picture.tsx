@@ -107,7 +107,10 @@ export function PlacementPicture({ proposal, problem, position, title }: Props) 
   )
 }
 
-/** Measures the width of the picture. 0 until it is known, and while it is folded. */
+/**
+ * Measures the width of the picture. The width is 0 until it is known, and while the picture is
+ * folded.
+ */
 function useWidth(box: RefObject<HTMLDivElement | null>): number {
   const [width, setWidth] = useState(0)
   useLayoutEffect(() => {

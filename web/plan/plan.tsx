@@ -69,7 +69,7 @@ function Stepper({ steps, position, go, isAhead }: Props) {
   )
 }
 
-/** Advances while it plays, and stops at the end of the plan. */
+/** Advances the position while the plan plays, and stops at the end of the plan. */
 function usePlayback(position: number, last: number, go: (position: number) => void) {
   const [plays, setPlays] = useState(false)
   const wantsCalm = matchMedia('(prefers-reduced-motion: reduce)').matches
@@ -208,7 +208,7 @@ function Step({ step: { step, action, vm, from, to, wave, needs } }: { step: Pla
 }
 
 type PlayProps = {
-  /** True if its steps can be played, for a decision about the plan. */
+  /** True if the plan's steps can be played, for a decision about the plan. */
   played?: boolean
   /** True if no step has run, so that the drawing is a preview. */
   isAhead?: boolean

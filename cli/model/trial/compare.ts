@@ -8,7 +8,7 @@ import { keyOfCall, readCalls } from './world.ts'
 
 const count = z.number().int().min(0)
 const side = z.object({
-  /** How it ended: `resolved repaired`, `escalated none`, `would write …`. */
+  /** How the investigation ended: `resolved repaired`, `escalated none`, `would write …`. */
   end: z.string(),
   writes: z.array(z.string()),
   turns: count,
@@ -85,7 +85,10 @@ export function comparePlay(recording: Recording, play: Play): TrialResult {
   }
 }
 
-/** Describes how it ended, by the agent's call, or else by the code of the limit that ended it. */
+/**
+ * Describes how an investigation ended, by the agent's call, or else by the code of the limit that
+ * ended it.
+ */
 function wordOf(ending: Recording['ending'], rows: readonly IncidentEvent[]): string {
   const call = rows.findLast((row) => row.kind === 'tool_started' && row.metadata.effect === 'terminal')
   if (call?.kind === 'tool_started' && call.seq > 0 && isBefore(call, ending)) return wordOfEnding(call.metadata)
@@ -156,7 +159,7 @@ export type TrialTotals = {
   verdict: 'alike' | 'different' | 'undecided' | null
 }
 
-/** Adds up results. Turns and tokens include only comparable ones. Pure. */
+/** Adds up results. Turns and tokens include only comparable incidents. Pure. */
 export function addUp(results: readonly TrialResult[]): TrialTotals {
   const compared = results.filter(({ outcome }) => outcome === 'comparable')
   const sum = (of: (result: TrialResult) => number) => compared.reduce((total, result) => total + of(result), 0)

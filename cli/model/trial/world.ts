@@ -87,8 +87,8 @@ function callIdOf({ metadata }: IncidentEvent): string | null {
 }
 
 /**
- * Finds the call in the log for this one, made for the `asked`-th time in this state, from 0. Later
- * repetitions get the newest result in this state. Null if the log does not have it.
+ * Finds the call in the log for this call, made for the `asked`-th time in this state, from 0.
+ * Later repetitions get the newest result in this state. Null if the log does not have it.
  */
 export function findLogged(
   calls: readonly LoggedCall[],

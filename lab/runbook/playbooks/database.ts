@@ -31,7 +31,10 @@ type RootFound = { root: string; write: RunbookCall | null; facts: Facts; nextSt
 type DatabasePlay = {
   question: string
   find(summary: Facts, database: string): RootFound | null
-  /** Returns the text in the result that shows that the fault is over; null if it is not. */
+  /**
+   * Returns the text in the result that shows that the fault is over; null if the fault is not
+   * over.
+   */
   isOver?(summary: Facts, before: Facts): string | null
 }
 

@@ -253,7 +253,7 @@ function afterwards(conversation: Conversation, { node, directory }: FullLog, na
 
 type OldLog = { name: string; size: number; mtime: string }
 
-/** Lists the rotated logs, the largest first, and the oldest first among equal ones. */
+/** Lists the rotated logs, the largest first, and the oldest first among logs of equal size. */
 function oldLogs(entries: Facts[]): OldLog[] {
   return entries
     .filter((entry) => entry.type === 'file' && rotated.test(text(entry, 'name') ?? ''))

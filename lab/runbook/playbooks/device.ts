@@ -54,8 +54,8 @@ export function freePort(conversation: Conversation, node: string, address: stri
   if (!sockets.includes(address)) return repairShard(conversation)
   const [found, ...others] = naming(address, listed.result.data)
   const pid = found && number(found, 'pid')
-  // A sandboxed command does not see the socket's owner. If it does, the owner must be the process
-  // that was found.
+  // A sandboxed command does not see the socket's owner. If the command sees the owner, the owner
+  // must be the process that was found.
   const told = /pid=(\d+)/.exec(sockets)?.[1]
   if (!found || !pid || others.length > 0 || (told !== undefined && told !== String(pid)))
     return escalate(

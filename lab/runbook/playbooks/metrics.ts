@@ -300,7 +300,7 @@ function readings(steps: RunbookStep[], promql: string) {
 
 const summaryOf = (step: RunbookStep | undefined): Facts => object(object(step?.result?.data).summary)
 
-/** Returns the first series or value of a summary: the largest, or the one that changed most. */
+/** Returns the first entry of a summary: the largest, or the entry that changed most. */
 const firstOf = (summary: Facts): Facts => rows(summary.series ?? summary.values)[0] ?? {}
 
 const quotesOf = (step: RunbookStep) => quotedOf(step, firstOf(summaryOf(step)), 'last', 'max', 'value')

@@ -38,7 +38,7 @@ export function repairShard(conversation: Conversation): OperatorTurn {
     ...(listed ? [] : [call('list_nodes_by_shard', { shard_id: shard })]),
   ]
   if (missing.length > 0) {
-    // With a hint, requests both reads in one turn.
+    // Requests both reads in one turn if there is a hint.
     const calls = hint ? missing : missing.slice(0, 1)
     const say = hint ? `The hint is about another shard; I read ${shard} itself first.` : `I read ${shard} first.`
     return { say, calls }
@@ -75,7 +75,7 @@ export function repairShard(conversation: Conversation): OperatorTurn {
 }
 
 /**
- * Verifies a converge. Each bad node is read again, and then once more. If one is still not
+ * Verifies a converge. Reads each bad node again, and then once more. If a node is still not
  * nominal, a person takes over.
  */
 function verifyShard(conversation: Conversation, shard: string): OperatorTurn {
@@ -127,7 +127,10 @@ function verifyShard(conversation: Conversation, shard: string): OperatorTurn {
   )
 }
 
-/** Handles a converge of a shard that was nominal. It repaired nothing, whatever the alert does. */
+/**
+ * Handles a converge of a shard that was nominal. Such a converge repaired nothing, whatever the
+ * alert does.
+ */
 function afterNeedless(conversation: Conversation, shard: string): OperatorTurn {
   const { steps } = conversation
   const [look] = done(stepsAfter(steps, 'converge_shard'), 'get_shard', shard)

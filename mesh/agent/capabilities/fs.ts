@@ -218,8 +218,8 @@ const wholeOnly = 'a secret file can be read only as a whole and as text'
 
 /**
  * Reads a part of a file: `{ content, encoding, size, mtime, sha256, truncated }`. `sha256` is of
- * the complete file, for a later `if_sha256`; it is null for a file that is too large to be written
- * back. The manifest's output limit applies.
+ * the complete file, for a later `if_sha256`; the digest is null for a file that is too large to be
+ * written back. The manifest's output limit applies.
  */
 export const fsRead: DeviceCapability<z.infer<typeof fsReadArgs>> = {
   capability: 'fs.read',

@@ -214,8 +214,8 @@ type Args = z.infer<typeof gitRevertArgs>
 /**
  * Reverts one commit with a new one, as the author Nightshift: `{ path, commit, branch, previous,
  * reverted, files }`. Builds the new tree beside the checkout, so that a conflict leaves nothing
- * behind. git then moves the checkout to it in one step, or not at all. The dry run stops before
- * this step.
+ * behind. git then moves the checkout to the new commit in one step, or not at all. The dry run
+ * stops before this step.
  */
 export const gitRevert: DeviceCapability<Args> = {
   capability: 'git.revert',

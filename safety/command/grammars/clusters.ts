@@ -9,8 +9,8 @@ const one = (manual: string, flag: string, values = '', operands: Grammar['opera
 })
 
 /**
- * Kinds of Kubernetes objects that hold neither an environment nor a configuration. They may be
- * shown as a whole.
+ * Kinds of Kubernetes objects that hold neither an environment nor a configuration. Such objects
+ * may be shown as a whole.
  */
 const wholeKinds =
   '^(no|nodes?|ns|namespaces?|ev|events?|svc|services?|ep|endpoints|endpointslices?|pv|persistentvolumes?|pvc|persistentvolumeclaims?|sc|storageclass(es)?|ing|ingress(es)?|netpol|networkpolic(y|ies)|hpa|horizontalpodautoscalers?|pdb|poddisruptionbudgets?|leases?|quota|resourcequotas?|limits|limitranges?|roles?|rolebindings?|clusterroles?|clusterrolebindings?|crd|customresourcedefinitions?|pc|priorityclass(es)?|apiservices?|csidrivers?|csinodes?|volumeattachments?|co|clusteroperators?|clusterversions?|mcp|machineconfigpools?|ingresscontrollers?|sa|serviceaccounts?|csr|certificatesigningrequests?|(validating|mutating)webhookconfigurations?|validatingadmissionpolic(y|ies)|flowschemas?|prioritylevelconfigurations?|runtimeclass(es)?|ingressclass(es)?|csistoragecapacit(y|ies)|volumesnapshots?|volumesnapshotcontents?|volumesnapshotclass(es)?|cs|componentstatus(es)?|certificaterequests?|prometheusrules?|ciliumnodes?|ciliumendpoints?|cep|ciliumidentit(y|ies)|ciliumnetworkpolic(y|ies)|cnp|ciliumclusterwidenetworkpolic(y|ies)|ccnp|ippools?|ipamblocks?|nodenetworkstates?|nns|machinehealthchecks?|mhc|machineautoscalers?|clusterautoscalers?|infrastructures?(\\.config\\.openshift\\.io)?|networks?\\.config(\\.openshift\\.io)?|dns(es)?\\.config(\\.openshift\\.io)?|schedulers?\\.config(\\.openshift\\.io)?|featuregates?|clustercsidrivers?|operatorgroups?|packagemanifests?|cephblockpools?|cephfilesystems?|egressips?|podnetworkconnectivitychecks?|apirequestcounts?|catalogsources?|catsrc|dns(es)?\\.operator(\\.openshift\\.io)?|ingress(es)?\\.config(\\.openshift\\.io)?|apiservers?|kubeletconfigs?|sriovnetworknodestates?|performanceprofiles?)(/[\\w.-]+)?$'

@@ -23,8 +23,8 @@ export const controls: Grammars = {
     },
   },
   socat: {
-    // Allows only two ends: the input, and a socket of HAProxy to which a show command is sent. A
-    // missing path would be created as a file.
+    // Allows only two endpoints: the input, and a socket of HAProxy to which a show command is
+    // sent. A missing path would be created as a file.
     manual: 'socat(1), 1.7; HAProxy 2.6 Management Guide: Unix Socket commands',
     style: 'plain',
     options: spellOptions({ flag: '-V' }),

@@ -188,7 +188,7 @@ export const databases: Grammars = {
     ),
   },
   rabbitmqctl: {
-    // Excluded: eval and rpc; names of nodes, which connect to another one; list_parameters and
+    // Excluded: eval and rpc; names of nodes, which connect to another node; list_parameters and
     // environment, which may show passwords.
     manual: 'rabbitmqctl(8), RabbitMQ 3.12',
     options: spellOptions({

@@ -53,7 +53,7 @@ export const git: Grammars = {
           paths,
         ),
       },
-      // Requires one of these, because otherwise it would create a branch or a tag.
+      // Allows no operand, because a name would create a branch.
       branch: {
         ...one(
           'git-branch(1)',

@@ -39,7 +39,7 @@ export const local: Grammars = {
       discovery: oneOf('dcgmi', '-l'),
       nvlink: oneOf('dcgmi', '-s -e'),
       topo: { options: spellOptions({ number: '-g --gpuid' }) },
-      // Requires -c, without which it sets what is watched.
+      // Requires -c, without which the command sets what is watched.
       health: {
         ...oneOf('dcgmi health', '-c --check', '-j'),
         options: spellOptions({ flag: '-c --check -j', number: '-g' }),
@@ -272,7 +272,7 @@ export const processes: Grammars = {
     endless: { when: 'always', unless: ['-o', '--once'], instead: { drop: [], add: ['-o'] } },
   },
   top: {
-    // Bounds it by batch mode; other modes need a terminal.
+    // Limits top by batch mode, because other modes need a terminal.
     manual: 'top(1), procps-ng 4.0',
     options: spellOptions({
       flag: '-1 -b -B -c -H -h -i -S -s -v --batch --version --help',

@@ -9,8 +9,8 @@ const ofProxies = spellOptions({
 })
 
 /**
- * Filters only choose among stored flows, so no name is looked up. Without a number or a time it
- * prints the last 20.
+ * Filters only choose among stored flows, so no name is looked up. Without a number or a time the
+ * program prints the last 20 flows.
  */
 const observed: Grammar = {
   manual: 'hubble observe, 0.12',

@@ -58,7 +58,7 @@ export const network: Grammars = {
     operands: { first: ['name'], min: 1 },
   },
   ifconfig: {
-    // Excluded: a second operand, which sets.
+    // Excluded: a second operand, which sets something.
     manual: 'ifconfig(8), net-tools 2.10',
     options: spellOptions({ flag: '-a -s -v' }),
     operands: { first: ['name'] },
@@ -139,8 +139,8 @@ export const network: Grammars = {
     // listed.
     manual: 'nft(8), nftables 1.0',
     options: spellOptions({ flag: '-a -j -n -N -p -s -S -t -T -u -y --handle --json --numeric --stateless --terse' }),
-    // Refuses a semicolon, because the words are joined and read as commands, and it begins another
-    // one.
+    // Refuses a semicolon, because the words are joined and read as commands, and a semicolon
+    // begins another command.
     commands: { list: { operands: { rest: 'text', min: 1 }, refuses: ['[^a-z0-9_.-]'] } },
   },
   nmcli: {

@@ -38,8 +38,8 @@ export const failover: Grammars = {
     },
   },
   crm_mon: {
-    // Requires -1, without which it never ends. Excluded: -E runs a program, -h and --as-html
-    // write.
+    // Requires -1, without which the program never ends. Excluded: -E runs a program, -h and
+    // --as-html write.
     ...oneOf(
       'crm_mon(8)',
       '-1 --one-shot',

@@ -32,7 +32,7 @@ export const packages: Grammars = {
     commands: sameGrammar('showauto showhold showmanual', one('apt-mark(8)', '')),
   },
   ...sameGrammar('dnf yum', {
-    // Requires -C, which keeps it off the network. Excluded: -c and --setopt take settings,
+    // Requires -C, which prevents the use of the network. Excluded: -c and --setopt take settings,
     // --enablerepo and --installroot use another repository or tree.
     manual: 'dnf(8), DNF 4.14; yum(8)',
     options: spellOptions({ flag: '-C --cacheonly -q --quiet -v --verbose --version' }),
@@ -164,7 +164,7 @@ export const archives: Grammars = {
     measures: { unless: ['-c', '-cd', '-dc', '--stdout'] },
   }),
   ...sameGrammar('gzip gunzip', {
-    // Requires one of these, because otherwise the file is replaced.
+    // Requires one of the options in `requires`, because otherwise the file is replaced.
     manual: 'gzip(1), gzip 1.12',
     options: spellOptions({ flag: '-c -d -k -l -q -t -v --decompress --list --stdout --test --verbose' }),
     operands: { rest: 'file', min: 1 },
@@ -263,7 +263,7 @@ export const snapshots: Grammars = {
       flag: '-class -compiler -gc -gccapacity -gccause -gcmetacapacity -gcnew -gcnewcapacity -gcold -gcoldcapacity -gcutil -printcompilation -t',
       number: '-h',
     }),
-    // Operands are process, interval and count; without the count it never ends.
+    // Operands are process, interval and count; without the count the program never ends.
     operands: { first: ['number', 'text', 'count'], min: 1 },
     refuses: ['[@/]'],
     endless: { when: 'period', instead: { drop: [], add: ['2'] } },

@@ -19,7 +19,7 @@ const pools: Grammar['operands'] = { rest: 'text' }
  */
 export const storage: Grammars = {
   blkid: {
-    // Excluded: -g and -w write the cache, -c reads another one.
+    // Excluded: -g and -w write the cache, -c reads another cache.
     manual: 'blkid(8), util-linux 2.38',
     options: spellOptions({
       flag: '-d -D -i -k -l -p -V -h --probe --list-filesystems',
@@ -220,7 +220,7 @@ export const storage: Grammars = {
     manual: 'zpool(8), OpenZFS 2.1',
     commands: {
       ...sameGrammar('list status', {
-        // Excluded: -c, which runs scripts. A number repeats.
+        // Excluded: -c, which runs scripts. A number as operand repeats the output.
         options: spellOptions({ flag: '-D -e -g -H -i -L -p -P -s -t -v -x', text: '-o -T' }),
         operands: pools,
         endless: { when: 'interval', instead: { drop: [], add: ['2'] } },

@@ -83,7 +83,7 @@ export const switches: Grammars = {
     ),
   }),
   lldpcli: {
-    // Requires words, because without any it is a session.
+    // Requires words, because without words the program starts a session.
     manual: 'lldpcli(8), lldpd 1.0',
     options: spellOptions({ name: '-f' }),
     commands: {

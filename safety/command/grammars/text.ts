@@ -109,8 +109,8 @@ export const text: Grammars = {
     operands: { rest: 'file' },
   },
   printf: {
-    // Excluded: -v assigns and %n stores; both evaluate a subscript in bash, which can run a
-    // command.
+    // Excluded: -v assigns and %n stores; both options evaluate a subscript in bash, which can run
+    // a command.
     manual: 'printf(1), coreutils 9.1; bash(1)',
     style: 'plain',
     operands: { rest: 'text', min: 1 },

@@ -145,7 +145,7 @@ export const plain: [string, ProgramSurroundings][] = [
   ...rowsOf('mounts', [['findmnt mount mountpoint', 'findmnt(8), mount(8), mountpoint(1), util-linux 2.38']]),
 ]
 
-/** Keys that say who connects, and how. */
+/** Keys that determine who connects, and how. */
 const mysqlKeys =
   'user password port socket protocol connect_timeout default_character_set ssl_mode ssl_ca ssl_cert ssl_key compress database table'.split(
     ' ',

@@ -101,8 +101,8 @@ const each = (names: string, row: ProgramSurroundings): [string, ProgramSurround
   names.split(' ').map((name) => [name, row])
 
 /**
- * Keys in the two files of aws that say who connects and where. `credential_process` and plug-ins
- * are excluded, because they start programs.
+ * Keys in the two files of aws that determine who connects and where. `credential_process` and
+ * plug-ins are excluded, because they start programs.
  */
 const awsKeys = (
   'aws_access_key_id aws_secret_access_key aws_session_token region output role_arn source_profile role_session_name external_id ' +
