@@ -37,7 +37,7 @@ export function addUsageCommand(program: CliCommand): void {
       print(formatTable(['MODEL', 'ANSWERS', 'TOKENS', 'COST'], rows(money.byModel, ofModel), 0))
       for (const { model, answers, assumed } of models.filter((each) => each.assumed > 0))
         print(
-          `For ${assumed} of ${answers} answers of ${inert(model)} the tokens are estimated from the length of the answer, because the server reports no token usage, or an impossible number.`,
+          `For ${assumed} of ${answers} answers of ${inert(model)} the tokens are estimated from the lengths of the prompt and the answer, because the server reports no token usage, or an impossible number.`,
         )
       print(
         formatTable(

@@ -45,7 +45,7 @@ export const duties = {
     isVital: true,
   },
   model: {
-    lostWhen: 'most model requests of the last hour failed, also the last request, so incidents go to people',
+    lostWhen: 'most model requests of the last hour failed, including the last request, so incidents go to people',
     remedy: '"nightshift model check" tests the model; LLM_SERVERS_FILE can name fallback servers',
     isVital: true,
   },

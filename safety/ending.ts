@@ -155,7 +155,7 @@ function endlessRule(state: SafetyState, { alerts, resource }: Policy): RuleAnsw
   const look = resource ? state.looks.get(resourceKey(resource)) : undefined
   if (look?.health === 'nominal') return null
   const remedy = resource
-    ? `Read ${resourceKey(resource)}. If it is nominal, this ending is accepted; else ${escalate}`
+    ? `Read ${resourceKey(resource)}. If it is nominal, send the ending again; else ${escalate}`
     : escalate
   return refuse('STILL_FIRING', `${never}, and no read of this attempt shows its resource nominal`, remedy)
 }

@@ -271,7 +271,7 @@ export const executeMigration = defineTool({
     does: () => null,
     of(_, output) {
       const told = whatMoved.safeParse(output)
-      if (!told.success) return { none: 'it is not known from which hosts the plan moved VMs' }
+      if (!told.success) return { none: 'it is not known which VMs the plan moved, and from which hosts' }
       const { moves, started } = told.data
       if (started.length > 0)
         return { none: `the plan started ${formatList(started)}, and a VM that was down elsewhere cannot go back` }

@@ -59,9 +59,9 @@ function TokenForm({ isBusy, onToken }: { isBusy: boolean; onToken(token: string
       </button>
       <ProviderLink />
       <p className="soft small">
-        An admin creates a token for you. In a checkout <code>npm start</code> prints an address that signs you in. The
-        start keeps its tokens in <code>.nightshift/run.json</code>, or for a site in{' '}
-        <code>.nightshift-site/run.json</code>. Tokens of agents and alert senders cannot sign in.
+        An admin creates a token for you. In a checkout <code>npm start</code> prints an address that signs you in, and
+        keeps its tokens in <code>.nightshift/run.json</code>, or for a site in <code>.nightshift-site/run.json</code>.
+        Tokens of agents and alert senders cannot sign in.
       </p>
     </form>
   )

@@ -95,7 +95,7 @@ function readRelease(body: RawFields, { name }: Repository, nowIso: string): Git
   const action = wordIn(body, 'action') ?? 'unknown'
   // Accepts only `published`: one release may send `created`, `released` and `published`, and every
   // release sends `published`.
-  if (action !== 'published') return `a release that is ${action} is not published`
+  if (action !== 'published') return `only a published release is a change, and the action of this event is ${action}`
   const release = objectIn(body, 'release')
   const tag = wordIn(release, 'tag_name') ?? ''
   const words = firstLineIn(release, 'name')

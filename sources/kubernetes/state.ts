@@ -128,7 +128,7 @@ function stateOfOther(
     isChoosing && (said.length < names.length || said.some((each) => / selects no pod| sends to 0 ready/.test(each)))
   return {
     health: healthOf(!isIll),
-    observed: `${named}: ${said.join('; ') || 'no pod is behind the service'}`,
+    observed: `${named}: ${said.join('; ') || 'no pod is behind this object'}`,
     fields: { ill: isIll },
   }
 }

@@ -95,7 +95,7 @@ test('the reads that decided the incident of the leader are repeated for a follo
   expect(await events()).toHaveLength(log.length)
 })
 
-test('a read that needs approval here is not repeated, and a read that fails is not shown to the model', async () => {
+test('a read that needs approval here, or a call that is no read, is not repeated, and a failed read is not shown to the model', async () => {
   const { db, look, events } = await follower([
     { tool: 'fs_read', arguments: { on: 'web-1', path: '/srv/.env' } },
     { tool: 'get_node', arguments: { id: 'web-2' } },

@@ -356,7 +356,7 @@ test('an unsent denial survives a reload, and is removed once it is sent', async
   expect(await on.page.evaluate('Object.keys(sessionStorage).filter((key) => key.startsWith("draft"))')).toEqual([])
 })
 
-test('an API that freezes and dies under an unsent denial loses no word of it, the page shows the loss, and the denial is sent once', async () => {
+test('an API that freezes and dies under an unsent denial loses no word of it, the page shows the failure, and the denial is sent once', async () => {
   const id = await planAsked(on.spine)
   on.page = await signedIn(on.browser, on.spine)
   await on.page.clock.install()

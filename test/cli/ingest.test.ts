@@ -9,7 +9,7 @@ const api = useServedApi()
 const dryRun = (file: string, ...more: string[]) =>
   runCli(['ingest', 'test', `test/data/alertmanager/${file}`, '--dry-run', ...more])
 
-test('a posted alert prints its incident', async () => {
+test('a posted alert prints its result and its incident', async () => {
   const file = 'test/data/alertmanager/replication-lag.json'
   const posted = await runCli(['ingest', 'test', file], api.as('ingest'))
   expect(posted.stdout).toMatch(/\w+ +opened +inc_\w{26}/)

@@ -33,7 +33,7 @@ beforeAll(() => {
   host('drifted')
 })
 
-test('jobs are listed, also for one resource, with the value of their check mode', async () => {
+test('jobs are listed, also for one resource, with whether their check mode verifies runs', async () => {
   const all = await run(['jobs', 'list'])
   expect([all.code, all.stdout]).toEqual([0, expect.stringMatching(/converge-node +node +command +yes, verifies runs/)])
   const { stdout } = await run(['jobs', 'list', '--on', 'node:node-osl-1', '--json'])

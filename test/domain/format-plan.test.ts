@@ -29,7 +29,7 @@ test('the number of migrations is not called minimal unless it is proved', () =>
   expect(formatPlanProof({})).toBe('')
 })
 
-test('the remaining faults are listed by name, and what the plan made worse apart', () => {
+test('the effects of one more failure are listed by name, and those that the plan made worse apart', () => {
   const loss = (outcomes: ('restarted' | 'moved' | 'not_found')[]) =>
     outcomes.map((outcome, index) => ({ name: `h${index + 1}`, outcome }))
   const before = loss(['restarted', 'restarted', 'not_found'])

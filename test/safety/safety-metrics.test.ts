@@ -108,7 +108,7 @@ describe('a turn of the model', () => {
 })
 
 describe('a correction', () => {
-  test('for a claim without a row is a phantom, and any other is none', () => {
+  test('for a claim in prose is a phantom, and any other is none', () => {
     expect(countedPairs(row('correction_sent', { code: 'phantom_claim', text: '' }))).toEqual([
       ['phantom_detected', { provider: 'models.example:8000', model: 'unknown', where: 'prose' }],
     ])

@@ -98,7 +98,7 @@ test('the steps of a partly failed plan that held may be claimed, and nothing el
   expect([isTold('vm-101'), isTold('vm-103')]).toEqual([true, false])
 })
 
-test('a model reads whose failure a certificate covers, and none of its prices, and so does the card', async () => {
+test('a model reads the priorities that a certificate covers, and none of its prices, and so does the card', async () => {
   const level = { priority: 5, down: 1, scale: 1, ramUnit: 1, cpuUnit: 1, weights: {}, price: { '1/1': 1 } }
   const partial = {
     ...plan(three),

@@ -112,7 +112,7 @@ describe('a lasting failure', () => {
     expect(did).toEqual(['claim', 'context', 'escalate CONTEXT_FAILED', 'closing'])
   })
 
-  test('of the context that ends at the third attempt is no failure', async () => {
+  test('of the context ends no run if the third attempt succeeds', async () => {
     let attempts = 0
     const { did } = await played({
       assembleContext: async () => {

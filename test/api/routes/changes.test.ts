@@ -200,7 +200,7 @@ test('hostile text is cleaned before it is stored: no hidden characters, no secr
   expect(nothing.status).toBe(202)
 })
 
-test('the changes near a resource are its own and those of what it depends on, each once, newest first', async () => {
+test('the changes near a resource are its own and those of what it runs on or depends on, each once, newest first', async () => {
   await site()
   await api.db.deleteFrom('change').execute()
   const tell = (title: string, minutes: number, resources: string[]) =>

@@ -189,7 +189,7 @@ test('an unused replication slot is dropped by two people, and the login may do 
   const { stateFingerprint, asks, dryRun } = await prepared('drop_replication_slot', { slot })
   expect([asks.risk, dryRun.details.rehearsal.told[1]]).toEqual([
     'critical',
-    expect.stringMatching(/^it keeps .* of WAL from /),
+    expect.stringMatching(/^the slot keeps .* of WAL from /),
   ])
   expect((await send('drop_replication_slot', { slot }, stateFingerprint)).status).toBe(200)
   expect(await shop.run('select 1 from pg_replication_slots where slot_name = $1', [slot])).toEqual([])

@@ -191,7 +191,7 @@ test('a user of PagerDuty is one person here', async () => {
   expect((await put('dora', { pagerdutyUserId: null })).body).toMatchObject({ pagerdutyUserId: null })
 })
 
-test('an event of an action through the product is reported from its rows', async () => {
+test('verify finds no unexplained change after actions through the product', async () => {
   const found = [...(await verifyChanges(api.db, 0)).differences, ...(await verifyKept(api.db)).differences]
   // Fixtures of tests claim incidents, and change rows as the owner.
   expect(found.filter(({ subject, what }) => !subject.startsWith('inc_') && !what.includes(' by postgres '))).toEqual(

@@ -153,7 +153,7 @@ test("a test message is sent to the stored address with its secret, and the answ
   }
 })
 
-test('the audit log can be filtered by person, time and action', async () => {
+test('the filters of the audit log list people and actions, for readers of the audit log only', async () => {
   const { body } = await api.get('/audit/choices')
   expect(body.who).toContain('admin')
   expect(body.what).toContain('config.changed')
@@ -167,7 +167,7 @@ test('a key that was inserted by SQL is listed with its problem', async () => {
   expect(body.items).toContainEqual(expect.objectContaining({ key: 'agent.max_turms', problem: expect.any(String) }))
 })
 
-test('an event of an action through the product is reported from its rows', async () => {
+test('verify finds no unexplained change after actions through the product', async () => {
   const found = [...(await verifyChanges(api.db, 0)).differences, ...(await verifyKept(api.db)).differences]
   // Fixtures of tests claim incidents, and change rows as the owner.
   expect(found.filter(({ subject, what }) => !subject.startsWith('inc_') && !what.includes(' by postgres '))).toEqual(

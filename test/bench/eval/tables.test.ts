@@ -23,7 +23,7 @@ describe('the interval of a share', () => {
     expect(() => wilson(3, 2)).toThrow('3 of 2')
   })
 
-  test('two shares differ if neither interval contains the other share', () => {
+  test('two shares differ if their intervals do not overlap', () => {
     expect(isDifferent(wilson(0, 20), wilson(20, 20))).toBe(true)
     expect(isDifferent(wilson(1, 2), wilson(2, 2))).toBe(false)
   })

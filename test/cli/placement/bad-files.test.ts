@@ -335,7 +335,7 @@ test('a file that takes too long to read is abandoned with a plain message, and 
   expect(endless).toMatchObject({ code: 2, stderr: '✖ /dev/zero has more than 64 MiB.\n' })
 })
 
-test('a large file is parsed in a separate process, and its errors are reported like those of a small file', async () => {
+test('a large file is parsed in a thread of its own, and its errors are reported like those of a small file', async () => {
   const many = `${two}vms:\n${Array.from({ length: 2_000 }, (_, at) => `  - { vmid: ${at + 1}, ${size}, host: x, hots: a }\n`).join('')}`
   const { code, stderr } = await plan(many, '--timeout', '120')
   expect(code).toBe(2)

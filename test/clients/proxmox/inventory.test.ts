@@ -253,7 +253,7 @@ test('configurations are read once a minute, a few at a time, and a silent node 
   expect([vms.get('vm-100')?.pinnedTo, vms.get('vm-101')?.pinnedTo]).toEqual([['pve1'], []])
 })
 
-test('without quorum no node has a known state', async () => {
+test('without quorum the inventory is refused, and can be requested again', async () => {
   pve.isQuorate = false
   Object.assign(pve.nodes, { pve2: { online: false }, pve3: { online: false } })
   expect(await refused(client().inventory())).toMatchObject({ status: 503, retryable: true })

@@ -110,7 +110,7 @@ test.each(['NoData', 'Error', 'Paused', 'Updated', 'RuleDeleted', 'NoData, KeepL
   },
 )
 
-test('a read of the resource decides: a good state ends the incident, and a bad state investigates it again', async () => {
+test('a read of the resource decides: a good state ends the incident, and a bad state is read again later', async () => {
   const { id, ends } = await begun({ node: 'web-1' })
   await ends('Paused')
   await pass(3)

@@ -335,7 +335,7 @@ test('a denial counts for the group of its incident, and for no other', async ()
   expect(await readDenials(database.db, stranger.incidentId)).toEqual([])
 })
 
-test('an approval is used once, and not after its expiry', async () => {
+test('an approval is used once, and not after its use_by', async () => {
   const used = await asked()
   await say(await tokenOf('anna', used.id), 'approve', used.id)
   const consume = (id: string) => database.db.transaction().execute((trx) => consumeApproval(trx, id))

@@ -60,7 +60,7 @@ test('a proven read runs at once, and a write with a grant for it', () => {
   })
 })
 
-test('if another user confines reads, a program that obeys its surroundings needs an approval', () => {
+test('if another user confines reads, a program that obeys no settings runs without approval', () => {
   const ruling = rule(asking('shell.exec', { argv: ['df', '-h'] }), guarded({ sandbox: 'user' }))
   expect(ruling).toMatchObject({ ok: true, approval: 'auto_approved' })
 })

@@ -61,8 +61,8 @@ test.each([
   [event({ event_type: 'incident.triggered' }), 'ignores events of this type'],
   [event({ event_type: 'constructor' }), 'ignores events of this type'],
   [event({ event_type: 'service.updated', data: {} }), 'ignores events of this type'],
-  [event({ data: { incident_key: 'd3640fbd41094207a1c11e58e46b1662' } }), 'its key'],
-  [event({ data: {} }), 'its key'],
+  [event({ data: { incident_key: 'd3640fbd41094207a1c11e58e46b1662' } }), 'the key of the event'],
+  [event({ data: {} }), 'the key of the event'],
 ])('%j is never an alert, and has no effect', (value, why) => {
   expect(read(value)).toEqual({ ignored: expect.stringContaining(why) })
 })

@@ -35,7 +35,7 @@ test.each([
   ["bash -c 'journalctl -f'", 'unbounded_stream'],
   ['env LC_ALL=C tail -f "/var/log/my log"', 'unbounded_stream'],
   ['ssh db1 tail -f /var/log/syslog', 'unbounded_stream'],
-])('an endless read is refused with its bounded form, which runs: %s', (text, bound) => {
+])('an endless read asks, and names its bounded form, which runs: %s', (text, bound) => {
   const verdict = judged(text)
   expect(verdict).toMatchObject({ verdict: 'ask', code: 'UNBOUNDED', effect: 'read', bound })
   expect(judged(verdict.rewrite!)).toMatchObject({ verdict: 'run', bound: null })

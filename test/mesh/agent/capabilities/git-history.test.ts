@@ -52,7 +52,7 @@ beforeEach(() => {
 })
 afterEach(() => place.remove())
 
-test('the newest commits are listed, and the changed files of each', async () => {
+test('the newest commits are listed, and the files with uncommitted changes', async () => {
   write('other', 'by hand\n')
   const log = await done(device, gitLog, { path: checkout })
   expect(log).toMatchObject({ path: checkout, branch: 'main', uncommitted: ['other'], uncommitted_total: 1 })
