@@ -2,12 +2,14 @@ import { readFileSync } from 'node:fs'
 import type { Server } from 'node:net'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
+import { Connection } from '@temporalio/client'
 import pg from 'pg'
 import { parse } from 'yaml'
 import { version } from '../../../domain/version.ts'
 import { type Postgres, startPostgres } from '../../../start/postgres.ts'
 import { startTemporal, type Temporal } from '../../../start/temporal.ts'
 import { findTemporalCli } from '../../../start/temporal-cli.ts'
+import { registerNamespace } from '../../support/broker.ts'
 import { eventually, temporaryDirectory } from '../../support/directory.ts'
 import { type Line, type ScriptedModel, scriptedModel } from '../../support/scripted-model.ts'
 import { imageArchive } from '../deploy/image.ts'
@@ -228,12 +230,17 @@ const escalation: Line = [{ tool: 'escalate', arguments: { reason: 'a person has
     await owner.query('create database site owner site')
     await owner.query("create role nightshift_services login password 'of-the-services' in role nightshift_app")
     await owner.end()
+    // A namespace belongs to one site, and `default` belongs to the site of the test before.
+    const connection = await Connection.connect({ address: temporal.address })
+    await registerNamespace(connection, 'second-site')
+    await connection.close()
     const server = `${outside}:5432/site`
     site.write({
       COMPOSE_PROFILES: '',
       DATABASE_URL: `postgresql://nightshift_services:of-the-services@${server}`,
       MIGRATE_DATABASE_URL: `postgresql://site:of-the-owner@${server}`,
       TEMPORAL_ADDRESS: `${outside}:7233`,
+      TEMPORAL_NAMESPACE: 'second-site',
     })
     await up()
     expect((await site.compose('ps', '--all', '--services')).trim().split('\n').toSorted()).toEqual([

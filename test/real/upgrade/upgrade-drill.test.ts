@@ -14,21 +14,26 @@ import { note } from '../facts.ts'
 
 const { WorkflowTaskFailedCause } = proto.temporal.api.enums.v1
 
+type Size = { approvals: number; atWork: number; all: number; longestMs: number }
+
+/** `longestMs` only ends a hang: each question takes a moment of a worker, and more take longer. */
+function sizeOf(approvals: number, atWork: number): Size {
+  const all = approvals + atWork
+  return { approvals, atWork, all, longestMs: 240_000 + all * 3_000 }
+}
+
 /**
  * What waits for people, and what is at work, when the upgrade comes: `APPROVALS=300 WORK=60` for a
  * whole site.
  */
-const approvals = Number(process.env.APPROVALS ?? 30)
-const atWork = Number(process.env.WORK ?? 8)
-const all = approvals + atWork
-/** Only ends a hang: each question takes a moment of a worker, and more of them take longer. */
-const longestMs = 240_000 + all * 3_000
-const testMs = 3 * longestMs
+const whole = sizeOf(Number(process.env.APPROVALS ?? 30), Number(process.env.WORK ?? 8))
+const testMs = 3 * whole.longestMs
 /** The third of the shards for which people say no, whatever is asked about them. */
 const isDenied = (shard: string) => Number(shard.slice(3)) % 3 === 0
 
 type Site = {
   build: OtherBuild
+  size: Size
   spine: Spine
   platform: Awaited<ReturnType<typeof shardPlatform>>
 }
@@ -43,7 +48,8 @@ afterEach(async () => {
  * A site of an older build, with as many questions before people and as many investigations that
  * wait for their model.
  */
-async function siteOf(build: OtherBuild, schema: 'own' | 'newest' = 'own'): Promise<Site> {
+async function siteOf(build: OtherBuild, schema: 'own' | 'newest' = 'own', size = whole): Promise<Site> {
+  const { approvals, atWork, all, longestMs } = size
   const database = await emptyDatabase()
   stops.push(() => database.drop())
   const tokens = prepareWith(build, database.url)
@@ -76,7 +82,7 @@ async function siteOf(build: OtherBuild, schema: 'own' | 'newest' = 'own'): Prom
   await setMood(spine, 'hang')
   await alert(spine, approvals, all)
   await spine.until('all to be at work', () => areIn(spine, 'investigating', atWork))
-  return { build, spine, platform }
+  return { build, size, spine, platform }
 }
 
 /**
@@ -150,13 +156,13 @@ async function press(spine: Spine, limit = 1_000): Promise<number> {
   return taken
 }
 
-async function pressUntilAllEnded(spine: Spine): Promise<number> {
+async function pressUntilAllEnded({ spine, size }: Site): Promise<number> {
   let taken = 0
   const areOver = async () => {
     taken += await press(spine)
-    return await areIn(spine, 'resolved|escalated', all)
+    return await areIn(spine, 'resolved|escalated', size.all)
   }
-  await spine.until('every incident to end', areOver, longestMs)
+  await spine.until('every incident to end', areOver, size.longestMs)
   return taken
 }
 
@@ -174,10 +180,10 @@ async function lastRows(spine: Spine, shards: string[]): Promise<string> {
 }
 
 /** What must hold after an upgrade, whichever way it came; answers the figures of the drill. */
-async function holdEverything({ build, spine, platform }: Site, how: string, taken: number) {
+async function holdEverything({ build, size, spine, platform }: Site, how: string, taken: number) {
   const { rows: ends } = await sql<{ incidents: number; senders: number }>`
     select count(*)::int as incidents, count(distinct resource_id)::int as senders from incident`.execute(spine.db)
-  expect(ends).toEqual([{ incidents: all, senders: all }])
+  expect(ends).toEqual([{ incidents: size.all, senders: size.all }])
   const { rows: decisions } = await sql<{ decided: number; twice: number; withdrawn: number }>`
     select count(*) filter (where times > 0)::int as decided, count(*) filter (where times > 1)::int as twice,
       count(*) filter (where status = 'withdrawn')::int as withdrawn
@@ -188,7 +194,7 @@ async function holdEverything({ build, spine, platform }: Site, how: string, tak
   expect({ decided, twice }).toEqual({ decided: taken, twice: 0 })
   // Each shard of which somebody said yes was written once, and no other.
   const written = [...platform.begun.values()].map(({ shard }) => shard).sort()
-  const wanted = Array.from({ length: all }, (_, n) => `db-${n}`).filter((shard) => !isDenied(shard))
+  const wanted = Array.from({ length: size.all }, (_, n) => `db-${n}`).filter((shard) => !isDenied(shard))
   const unwritten = wanted.filter((shard) => !written.includes(shard))
   if (unwritten.length > 0) console.error(`not written, by their last rows:\n${await lastRows(spine, unwritten)}`)
   expect(written).toEqual(wanted.sort())
@@ -202,8 +208,8 @@ async function holdEverything({ build, spine, platform }: Site, how: string, tak
   return {
     from: build.name,
     how,
-    waited: approvals,
-    atWork,
+    waited: size.approvals,
+    atWork: size.atWork,
     decided,
     twice,
     withdrawn,
@@ -268,7 +274,7 @@ test.each(older)(
     for (const part of ['worker', 'api', 'runbook'] as const) await spine.kill(part, 'SIGTERM')
     await migrateToLatest(spine.databaseUrl)
     for (const part of ['runbook', 'api', 'worker'] as const) await spine.start(part)
-    const taken = await pressUntilAllEnded(spine)
+    const taken = await pressUntilAllEnded(site)
     tell(await holdEverything(site, 'alone', taken))
   },
   testMs,
@@ -285,10 +291,10 @@ test.each(older)(
     await spine.start('worker2', { CORE_API_URL: spine.url2, LLM_BASE_URL: spine.runbook2Url })
     spine.talkTo(spine.url2)
     // People go on while both are there; the new API is the one that a load balancer asks by now.
-    let taken = await press(spine, Math.floor(approvals / 2))
+    let taken = await press(spine, Math.floor(whole.approvals / 2))
     await spine.until('some to end beside', async () => (await count(spine, 'resolved', 'escalated')) > 0)
     for (const part of ['worker', 'api', 'runbook'] as const) await spine.kill(part, 'SIGTERM')
-    taken += await pressUntilAllEnded(spine)
+    taken += await pressUntilAllEnded(site)
     tell(await holdEverything(site, 'beside', taken))
   },
   testMs,
@@ -325,9 +331,10 @@ test(
     stops.push(() => database.drop())
     const { status, printed } = prepareOnNewest(build, database.url)
     if (status !== 0) return expect(printed).toMatch(/The schema is newer than this build .* Start build/)
-    const site = await siteOf(build, 'newest')
+    // Plays a small site, because the older build alone is at work: how much load it stands is its own.
+    const site = await siteOf(build, 'newest', sizeOf(30, 8))
     await setMood(site.spine, null)
-    const taken = await pressUntilAllEnded(site.spine)
+    const taken = await pressUntilAllEnded(site)
     tell(await holdEverything(site, 'on the newest schema', taken))
   },
   testMs,
