@@ -132,7 +132,7 @@ test('at most four attachments are taken, and an invalid one spoils nothing', as
     'attachment 1 was left out: the attachment is neither a text nor a PNG.',
     'attachment 2 was left out: the attachment is neither a text nor a PNG.',
     'attachment 3 was left out: the attachment is neither a text nor a PNG.',
-    '2 more attachments were left out: at most 4 are taken.',
+    '2 more attachments were left out: at most 4 are accepted.',
   ])
   expect(await takeAttachments(api.db, 'all of it')).toEqual({
     leftOut: ['Attachments were left out: they are not a list.'],

@@ -331,7 +331,7 @@ test(
     stops.push(() => database.drop())
     const { status, printed } = prepareOnNewest(build, database.url)
     if (status !== 0) return expect(printed).toMatch(/The schema is newer than this build .* Start build/)
-    // Plays a small site, because the older build alone is at work: how much load it stands is its own.
+    // Plays a small site, because only the older build runs, and its limits are not tested here.
     const site = await siteOf(build, 'newest', sizeOf(30, 8))
     await setMood(site.spine, null)
     const taken = await pressUntilAllEnded(site)
