@@ -52,9 +52,13 @@ export async function takeSlot(db: Db, asking: SlotHolder, limit: number, token:
     const own = await trx
       .insertInto('modelSlot')
       .values({ ...who, rank, until: ahead(waitingSeconds) })
-      .onConflict((conflict) => conflict.column('holder').doUpdateSet({ rank, server }))
-      .returning(['heldAt', 'askedAt'])
+      .onConflict((conflict) =>
+        conflict.column('holder').doUpdateSet({ rank, server, heldAt: ifHere('held_at'), token: ifHere('token') }),
+      )
+      .returning(['heldAt', 'token'])
       .executeTakeFirstOrThrow()
+    // Leaves a slot that a request uses to it: this wait is of an earlier attempt.
+    if (token === null && own.heldAt !== null && own.token !== null) return { held: true, waitedMs: 0 }
     const before = own.heldAt === null ? await lineBefore(trx, who, limit) : 0
     if (before > 0) {
       await trx
@@ -77,6 +81,10 @@ export async function takeSlot(db: Db, asking: SlotHolder, limit: number, token:
     return { held: true, waitedMs: Math.round(waitedMs) }
   })
 }
+
+/** Keeps a value if the run asks the same server again: a slot of one server is none at another. */
+const ifHere = (column: string) =>
+  sql<string | null>`case when model_slot.server = excluded.server then ${sql.ref(`model_slot.${column}`)} end`
 
 const isOver = sql<boolean>`until < nightshift_now()`
 
