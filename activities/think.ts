@@ -126,7 +126,7 @@ async function askInSlot<T>(
   ask: Ask<T>,
 ): Promise<SlotTurn<T>> {
   if (!slots) return { taken: true, value: await ask(0, new AbortController().signal) }
-  const asked = await withSlot(db, slots, turn, ask)
+  const asked = await withSlot(db, slots, turn, ask, cancellationSignal())
   if (asked.taken || (mayWait && activityInfo().attempt === 1)) return asked
   await waitForSlot(db, slots, turn, ownWaitMs, cancellationSignal())
   // Ends this attempt, so that the next one finds its slot kept and has all of its time for the
