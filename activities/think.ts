@@ -93,16 +93,22 @@ export function thinkActivities(deps: ThinkDeps) {
 
     /**
      * Waits in the queue for the model, for a third of the time that the workflow allows. `ready`:
-     * a slot is kept for the run until it asks.
+     * a slot is kept for the run until it asks. If there are fallbacks, chooses the model again ten
+     * times, because the awaited server may fail meanwhile.
      */
     async awaitSlot(run: RunRef): Promise<SlotWait> {
-      if (!slots || (await assertOwnRun(db, run)) === 'closed') return { kind: 'ready' }
-      const events = await eventsOf(db, run.incidentId)
-      const turns = events.filter(({ kind, attempt }) => kind === 'model_answered' && attempt === run.attempt).length
-      const { served } = await chosen(run, turns + 1, events)
       const waitMs = activityInfo().startToCloseTimeoutMs / 3
-      const slot = await waitForSlot(db, { ...slots, server: served.server }, run, waitMs, cancellationSignal())
-      return slot.held ? { kind: 'ready' } : { kind: 'waiting', ahead: slot.ahead }
+      const until = performance.now() + waitMs
+      for (;;) {
+        if (!slots || (await assertOwnRun(db, run)) === 'closed') return { kind: 'ready' }
+        const events = await eventsOf(db, run.incidentId)
+        const turns = events.filter(({ kind, attempt }) => kind === 'model_answered' && attempt === run.attempt).length
+        const { served } = await chosen(run, turns + 1, events)
+        const forMs = deps.models.length > 1 ? waitMs / 10 : waitMs
+        const slot = await waitForSlot(db, { ...slots, server: served.server }, run, forMs, cancellationSignal())
+        if (slot.held) return { kind: 'ready' }
+        if (performance.now() > until) return { kind: 'waiting', ahead: slot.ahead }
+      }
     },
   }
 }
