@@ -32,12 +32,14 @@ const lookEveryMs = 500
 /** Milliseconds after which a place in the queue is renewed, because it expires otherwise. */
 const renewMs = 5_000
 
+const holderName = ({ incidentId, attempt }: RunRef): string => `${incidentId}.${attempt}`
+
 async function holderOf(db: Db, { server }: Slots, run: RunRef): Promise<SlotHolder> {
   const incident = await incidentById(db, run.incidentId)
   if (!incident) throw new NonRetryable('INCIDENT_NOT_FOUND')
-  const { incidentId, attempt } = run
+  const { incidentId } = run
   const { severity, type } = incident
-  return { server, holder: `${incidentId}.${attempt}`, incidentId, severity, isQuestion: type === questionType }
+  return { server, holder: holderName(run), incidentId, severity, isQuestion: type === questionType }
 }
 
 /** Whether the worker stops, so that another attempt of the same step follows at once. */
@@ -108,6 +110,11 @@ export async function waitForSlot(
     if (signal.aborted && !isHandedBack(signal)) await leaveSlot(db, who.holder, null).catch(() => undefined)
     throw error
   }
+}
+
+/** Gives up a run's place in the queue, and a slot that is kept for it. */
+export async function leaveQueue(db: Db, run: RunRef): Promise<void> {
+  await leaveSlot(db, holderName(run), null)
 }
 
 /**

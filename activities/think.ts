@@ -22,7 +22,7 @@ import { conclude } from './conclude.ts'
 import { NonRetryable, RetryLater } from './failures.ts'
 import { withHeartbeat } from './heartbeat.ts'
 import { takeManualTurn } from './manual-change.ts'
-import { type Slots, type SlotTurn, waitForSlot, withSlot } from './model-slots.ts'
+import { leaveQueue, type Slots, type SlotTurn, waitForSlot, withSlot } from './model-slots.ts'
 import { assertOwnRun } from './own-run.ts'
 
 /**
@@ -100,14 +100,19 @@ export function thinkActivities(deps: ThinkDeps) {
       const waitMs = activityInfo().startToCloseTimeoutMs / 3
       const until = performance.now() + waitMs
       for (;;) {
-        if (!slots || (await assertOwnRun(db, run)) === 'closed') return { kind: 'ready' }
+        if (!slots) return { kind: 'ready' }
+        if ((await assertOwnRun(db, run)) === 'closed') {
+          await leaveQueue(db, run)
+          return { kind: 'ready' }
+        }
         const events = await eventsOf(db, run.incidentId)
         const turns = events.filter(({ kind, attempt }) => kind === 'model_answered' && attempt === run.attempt).length
         const { served } = await chosen(run, turns + 1, events)
         const forMs = deps.models.length > 1 ? waitMs / 10 : waitMs
         const slot = await waitForSlot(db, { ...slots, server: served.server }, run, forMs, cancellationSignal())
-        if (slot.held) return { kind: 'ready' }
-        if (performance.now() > until) return { kind: 'waiting', ahead: slot.ahead }
+        // Checks again, because the end of a run ends its wait only at a later heartbeat.
+        if (slot.held && (await assertOwnRun(db, run)) === 'working') return { kind: 'ready' }
+        if (!slot.held && performance.now() > until) return { kind: 'waiting', ahead: slot.ahead }
       }
     },
   }

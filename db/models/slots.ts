@@ -119,14 +119,14 @@ export async function keepSlot(db: Db, holder: string, token: string): Promise<b
 }
 
 /**
- * Releases a slot, or a place in the line (`token` null). Does nothing if the slot has passed to
- * another attempt.
+ * Releases a slot, or a place in the line and a slot that is kept (`token` null). Does nothing if
+ * the slot has passed to another attempt.
  */
 export async function leaveSlot(db: Db, holder: string, token: string | null): Promise<void> {
   await db
     .deleteFrom('modelSlot')
     .where('holder', '=', holder)
-    .where((row) => (token === null ? row('heldAt', 'is', null) : row('token', '=', token)))
+    .where('token', token === null ? 'is' : '=', token)
     .execute()
 }
 

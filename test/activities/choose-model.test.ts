@@ -6,9 +6,10 @@ import { servedModels } from '../../activities/served-models.ts'
 import { thinkActivities } from '../../activities/think.ts'
 import { closeConnections } from '../../clients/http.ts'
 import { createModelClient } from '../../clients/model.ts'
+import { closeIncident } from '../../db/incidents/close-incident.ts'
 import { eventsOf } from '../../db/log/events.ts'
 import { modelProfile, restModel } from '../../db/models/profiles.ts'
-import { countSlots, type SlotHolder, takeSlot } from '../../db/models/slots.ts'
+import { countSlots, leaveSlot, type SlotHolder, takeSlot } from '../../db/models/slots.ts'
 import { putConfig } from '../../db/settings.ts'
 import { readPrompts } from '../../prompts/render.ts'
 import { moveClock, openedIncident, useDatabase } from '../support/database.ts'
@@ -80,7 +81,7 @@ describe('a run with a model and a fallback', () => {
       (await rows()).flatMap((row) =>
         row.kind === 'model_answered' ? [[row.metadata.route, row.metadata.server]] : [],
       )
-    return { tried, waited, rows, notes, answers }
+    return { incidentId, tried, waited, rows, notes, answers }
   }
 
   test('after two attempts at a server that is down, the fallback is asked, and the row names the server that answered', async () => {
@@ -144,6 +145,21 @@ describe('a run with a model and a fallback', () => {
     expect(await countSlots(database.db)).toEqual(
       expect.arrayContaining([busy, free].map((server) => ({ server, held: 1, waiting: 0 }))),
     )
+  })
+
+  test('a run that was closed while it waited for the model takes no slot from the others', async () => {
+    const given = models(await host(() => look), await host(() => look))
+    const { server } = given[0].served
+    const other = { server, holder: 'other.1', incidentId: 'other', severity: 'critical', isQuestion: false }
+    await takeSlot(database.db, other as SlotHolder, 1, 'a')
+    const { waited, incidentId } = await run([{ ...given[0], fallbacks: [] }])
+    await waited(async () => {
+      const closing = { status: 'cancelled' as const, reason: 'it is known' }
+      const by = { actor: 'user:anna', stepKey: null }
+      await database.db.transaction().execute((trx) => closeIncident(trx, incidentId, null, closing, by))
+      await leaveSlot(database.db, other.holder, 'a')
+    })
+    expect((await countSlots(database.db)).filter((each) => each.server === server)).toEqual([])
   })
 
   test('a server that exceeds the time limit is not asked a second time', async () => {
