@@ -82,7 +82,7 @@ export async function takeSlot(db: Db, asking: SlotHolder, limit: number, token:
   })
 }
 
-/** Keeps a value if the run asks the same server again: a slot of one server is none at another. */
+/** Keeps a value if the run asks the same server again, because each server has its own slots. */
 const ifHere = (column: string) =>
   sql<string | null>`case when model_slot.server = excluded.server then ${sql.ref(`model_slot.${column}`)} end`
 

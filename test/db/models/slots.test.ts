@@ -139,7 +139,7 @@ test('a run that waits for the model for hours does not count as silent', async 
   await moveClock(database.owner, '0 days')
 })
 
-test('a slot that is kept at one server is no slot at another', async () => {
+test('a slot that is kept at one server does not count as a slot at another', async () => {
   const [first, second] = [aServer(), aServer()]
   const [busy, moved] = [run(second, 'busy'), run(first, 'moved')]
   await takeSlot(database.db, busy, 1, 'a')
